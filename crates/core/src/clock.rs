@@ -1,0 +1,166 @@
+//! The clock that elevators see: nanoseconds, and ticks of HZ since boot.
+
+/// The grain of the kernel's clock and the time of boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockConfig {
+    /// Ticks a second, 1 to 1000: 1000, 250 and 100 were common. Times of the older elevators are whole ticks.
+    pub hz: u32,
+    /// How long the machine had been up at the host's time 0, in ns. It shows where code has zero as "never".
+    pub uptime_ns: u64,
+}
+
+impl Default for ClockConfig {
+    /// 1000 Hz, ten seconds after boot.
+    fn default() -> Self {
+        ClockConfig { hz: 1000, uptime_ns: 10_000_000_000 }
+    }
+}
+
+/// The clock of one queue. It is told the time and never reads one.
+#[derive(Clone, Debug)]
+pub(crate) struct Clock {
+    now_ns: u64,
+    ticks: u64,
+    /// The host's time at which the next tick begins.
+    next_tick_ns: u64,
+    tick_ns: u64,
+    uptime_ns: u64,
+}
+
+impl Clock {
+    pub fn new(config: ClockConfig, now_ns: u64) -> Clock {
+        let tick_ns = 1_000_000_000 / u64::from(config.hz.clamp(1, 1000));
+        let mut clock = Clock { now_ns: 0, ticks: 0, next_tick_ns: 0, tick_ns, uptime_ns: config.uptime_ns };
+        clock.set(now_ns);
+        clock
+    }
+
+    /// Sets the time; a time before the last one told is taken as that one.
+    #[inline]
+    pub fn set(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+        if self.now_ns >= self.next_tick_ns {
+            self.find_tick();
+        }
+    }
+
+    /// The host's time in ns.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Whole ticks since boot.
+    #[inline]
+    pub fn ticks(&self) -> u64 {
+        self.ticks
+    }
+
+    /// The host's time at which tick `tick` begins.
+    pub fn time_of_tick(&self, tick: u64) -> u64 {
+        tick.saturating_mul(self.tick_ns).saturating_sub(self.uptime_ns)
+    }
+
+    /// How many ticks `ms` milliseconds are, rounded down.
+    pub fn ticks_of_ms(&self, ms: u64) -> u64 {
+        ms.saturating_mul(1_000_000) / self.tick_ns.max(1)
+    }
+
+    /// How many whole milliseconds `ticks` ticks are.
+    pub fn ms_of_ticks(&self, ticks: u64) -> u64 {
+        ticks.saturating_mul(self.tick_ns) / 1_000_000
+    }
+
+    #[cold]
+    fn find_tick(&mut self) {
+        self.ticks = self.now_ns.saturating_add(self.uptime_ns) / self.tick_ns.max(1);
+        self.next_tick_ns = self.time_of_tick(self.ticks.saturating_add(1));
+    }
+}
+
+/// The timers of one queue; those due at one time fire in the order in which they were armed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timers {
+    slots: [Option<Armed>; Timer::COUNT],
+    armed: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Armed {
+    at_ns: u64,
+    order: u64,
+}
+
+/// What a timer is for. An elevator has two at its disposal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timer {
+    Unplug = 0,
+    /// The end of a wait for a process's next request.
+    Idle = 1,
+    /// The end of the grace period of the idle class.
+    Grace = 2,
+}
+
+impl Timer {
+    const COUNT: usize = 3;
+    const ALL: [Timer; Timer::COUNT] = [Timer::Unplug, Timer::Idle, Timer::Grace];
+}
+
+impl Timers {
+    /// Arms `timer` for `at_ns`, or moves it there; either way it now counts as armed last.
+    pub fn arm(&mut self, timer: Timer, at_ns: u64) {
+        self.armed = self.armed.wrapping_add(1);
+        if let Some(slot) = self.slots.get_mut(timer as usize) {
+            *slot = Some(Armed { at_ns, order: self.armed });
+        }
+    }
+
+    /// Disarms it; answers whether it was armed.
+    #[inline]
+    pub fn cancel(&mut self, timer: Timer) -> bool {
+        self.slots.get_mut(timer as usize).is_some_and(|slot| slot.take().is_some())
+    }
+
+    /// Whether it is armed.
+    #[inline]
+    pub fn is_armed(&self, timer: Timer) -> bool {
+        self.slots.get(timer as usize).is_some_and(|slot| slot.is_some())
+    }
+
+    /// The timer that fires next, and when.
+    pub fn next(&self) -> Option<(Timer, u64)> {
+        let mut first: Option<(Timer, Armed)> = None;
+        for (timer, slot) in Timer::ALL.into_iter().zip(self.slots) {
+            let Some(armed) = slot else { continue };
+            if first.is_none_or(|(_, best)| (armed.at_ns, armed.order) < (best.at_ns, best.order)) {
+                first = Some((timer, armed));
+            }
+        }
+        first.map(|(timer, armed)| (timer, armed.at_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_count_from_boot_and_begin_on_whole_milliseconds() {
+        let mut clock = Clock::new(ClockConfig::default(), 0);
+        assert_eq!(clock.ticks(), 10_000);
+        clock.set(1_999_999);
+        assert_eq!(clock.ticks(), 10_001);
+        assert_eq!(clock.time_of_tick(10_002), 2_000_000);
+    }
+
+    #[test]
+    fn timers_due_together_fire_in_the_order_of_arming() {
+        let mut timers = Timers::default();
+        timers.arm(Timer::Unplug, 5);
+        timers.arm(Timer::Grace, 5);
+        timers.arm(Timer::Unplug, 5);
+        assert_eq!(timers.next(), Some((Timer::Grace, 5)));
+        assert!(timers.cancel(Timer::Grace) && !timers.cancel(Timer::Grace));
+        assert_eq!(timers.next(), Some((Timer::Unplug, 5)));
+    }
+}

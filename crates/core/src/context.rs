@@ -1,0 +1,117 @@
+//! I/O contexts: who asks.
+
+use crate::parts::{Link, LinkOf, Mean, NIL, Slot};
+use crate::priority::Priority;
+
+/// Names an I/O context. It goes stale when the context's process has exited and its last request is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ContextId {
+    pub(crate) slot: Slot,
+    pub(crate) generation: u32,
+}
+
+/// An I/O context: a process, as far as the queue knows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Context {
+    pub(crate) generation: u32,
+    pub(crate) pid: u32,
+    pub(crate) priority: Priority,
+    pub(crate) nice: i8,
+    pub(crate) state: State,
+    /// Requests that were allocated for it and are not freed.
+    pub(crate) requests: u32,
+    /// Allocations that a batcher may still make from a full pool.
+    pub(crate) batch_credit: u32,
+    /// The tick at which it last became a batcher.
+    pub(crate) last_waited: u64,
+    /// Its place among those that sleep for a request, or among free entries.
+    pub(crate) waiting: Link,
+    /// What the elevator keeps about it.
+    pub(crate) history: History,
+}
+
+/// Where an entry of the table of contexts stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum State {
+    #[default]
+    Free,
+    Running,
+    /// Its process is gone; requests of it are not.
+    Exited,
+}
+
+impl Context {
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The priority as it was set, perhaps [`Priority::UNSET`].
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    /// The priority that counts, an unset one following nice.
+    #[inline]
+    pub fn effective_priority(&self) -> Priority {
+        self.priority.effective(self.nice)
+    }
+
+    /// Whether its process runs.
+    #[inline]
+    pub(crate) fn is_running(&self) -> bool {
+        self.state == State::Running
+    }
+}
+
+/// What elevators remember of a process: one shape for all of them, cleared when the elevator is switched.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct History {
+    /// Whether the elevator has met the context.
+    pub known: bool,
+    /// Elevator's own marks.
+    pub marks: u8,
+    /// The context's async (0) and sync (1) queue, in elevators that have queues.
+    pub queues: [Slot; 2],
+    /// Requests inside the elevator.
+    pub queued: u32,
+    /// Requests on the dispatch list.
+    pub dispatched: u32,
+    /// When its last sync request completed, in the elevator's unit of time.
+    pub last_end: u64,
+    /// The sector after its last request.
+    pub last_position: u64,
+    /// How long it thinks between a completion and its next request.
+    pub think: Mean,
+    /// How far its requests lie apart, in sectors.
+    pub seek: Mean,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        History {
+            known: false,
+            marks: 0,
+            queues: [NIL; 2],
+            queued: 0,
+            dispatched: 0,
+            last_end: 0,
+            last_position: 0,
+            think: Mean::default(),
+            seek: Mean::default(),
+        }
+    }
+}
+
+/// The list of contexts that sleep for a request (or that of free entries).
+#[derive(Debug)]
+pub(crate) struct Waiting;
+
+impl LinkOf<Context> for Waiting {
+    fn link(context: &Context) -> &Link {
+        &context.waiting
+    }
+    fn link_mut(context: &mut Context) -> &mut Link {
+        &mut context.waiting
+    }
+}

@@ -1,0 +1,134 @@
+//! What the anticipatory elevator expects of processes, and when that says not to wait.
+
+use super::{Anticipatory, Status};
+use crate::parts::{Mean, NIL, Slot};
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// Mark of a context: it has sent a sync request.
+const STARTED: u8 = 1;
+/// Mark of a context: a sync request of it has completed.
+pub(super) const COMPLETED: u8 = 2;
+
+/// Think times count up to a fiftieth of a second less one tick.
+const THINK_MAX_MS: u64 = 20;
+/// How near a request must lie to be worth waiting less for, in sectors, before any time has passed.
+const CLOSE_SECTORS: u64 = 8192;
+/// The longest wait, in ms, for which that distance is still doubled each millisecond.
+const CLOSE_DELAY_MAX_MS: u64 = 20;
+
+/// Estimates over all processes, for those of which too little is known. 256 is certainty.
+#[derive(Debug, Default)]
+pub(super) struct Estimate {
+    /// That a process exits after its read instead of sending another.
+    exit: u32,
+    /// That nobody takes over near by when it has.
+    exit_alone: u32,
+    new_think: Mean,
+    new_seek: Mean,
+}
+
+impl Estimate {
+    /// Adds a sync request to the history of a context.
+    pub fn update<H: Home>(&mut self, block: &mut Block<H>, context: Slot, request: Slot) {
+        let think_max = block.clock.ticks_of_ms(THINK_MAX_MS).saturating_sub(1);
+        let now = block.ticks();
+        let (sector, end) = (block.table.requests[request].sector, block.table.requests[request].end());
+        let history = &mut block.table.contexts[context].history;
+        if history.marks & (STARTED | COMPLETED) != 0 {
+            let free = history.marks & COMPLETED != 0 && history.queued == 0 && history.dispatched == 0;
+            let think = if free { now.saturating_sub(history.last_end).min(think_max) } else { 0 };
+            if history.think.samples == 0 {
+                self.new_think.add_unweighted(think);
+                self.exit = self.exit.saturating_mul(7) / 8;
+            }
+            history.think.add_think(think);
+            let distance = sector.abs_diff(history.last_position);
+            if history.seek.samples == 0 {
+                self.new_seek.add_unweighted(distance);
+            }
+            history.seek.add_seek_clipped(distance);
+        }
+        history.last_position = end;
+        history.marks |= STARTED;
+    }
+
+    pub fn exit_more_likely(&mut self) {
+        self.exit = self.exit.saturating_mul(7).saturating_add(256) / 8;
+    }
+
+    pub fn no_cooperation(&mut self) {
+        self.exit_alone = self.exit_alone.saturating_mul(7).saturating_add(256) / 8;
+    }
+
+    fn cooperation(&mut self) {
+        self.exit_alone = self.exit_alone.saturating_mul(7) / 8;
+    }
+}
+
+impl Anticipatory {
+    /// Whether it is wrong to wait (longer), now that `request` (or none) could be dispatched instead.
+    pub(super) fn breaks<H: Home>(&mut self, block: &mut Block<H>, request: Slot) -> bool {
+        let context = &block.table.contexts[self.awaited];
+        let history = context.history;
+        let (exited, unknown) = (!context.is_running(), history.think.samples == 0);
+        if request != NIL && block.table.requests[request].context == self.awaited {
+            return true;
+        }
+        let waited = block.ticks().saturating_sub(self.antic_start);
+        if self.awaited_finished && waited >= self.tunables.antic_expire {
+            return true;
+        }
+        if history.queued > 0 || history.dispatched > 0 {
+            return true;
+        }
+        if request != NIL && block.table.requests[request].is_sync() && self.is_close(block, request) {
+            if exited {
+                if unknown {
+                    self.estimate.exit_more_likely();
+                }
+                self.estimate.cooperation();
+            }
+            self.estimate.update(block, self.awaited, request);
+            return true;
+        }
+        if exited {
+            if unknown {
+                self.estimate.exit_more_likely();
+            }
+            if self.estimate.exit_alone > 128 {
+                return true;
+            }
+        }
+        if unknown {
+            let likely = self.estimate.exit.saturating_mul(self.estimate.exit_alone);
+            return self.estimate.new_think.mean > self.tunables.antic_expire || likely > 128 * 256;
+        }
+        history.think.mean > self.tunables.antic_expire
+    }
+
+    /// Whether a request lies so near that the awaited process's next one would hardly be nearer. The longer the wait has
+    /// lasted, the farther is near.
+    fn is_close<H: Home>(&self, block: &Block<H>, request: Slot) -> bool {
+        let last = self.last_sector[self.side & 1];
+        let next = block.table.requests[request].sector;
+        let delay = if self.status == Status::Off || !self.awaited_finished {
+            0
+        } else {
+            block.clock.ms_of_ticks(block.ticks().saturating_sub(self.antic_start))
+        };
+        let delta = if delay == 0 {
+            CLOSE_SECTORS
+        } else if delay <= CLOSE_DELAY_MAX_MS && delay <= self.tunables.antic_expire {
+            CLOSE_SECTORS.checked_shl(delay as u32).unwrap_or(u64::MAX)
+        } else {
+            return true;
+        };
+        if last <= next.saturating_add(delta / 2) && next <= last.saturating_add(delta) {
+            return true;
+        }
+        let history = &block.table.contexts[self.awaited].history;
+        let expected = if history.seek.samples == 0 { self.estimate.new_seek.mean } else { history.seek.mean };
+        expected > next.abs_diff(last)
+    }
+}

@@ -1,0 +1,96 @@
+//! The tunables of the anticipatory elevator.
+
+use super::{ASYNC, SYNC};
+use crate::clock::Clock;
+use crate::registry::Info;
+use crate::tunable::{Tunable, Unit};
+
+const fn milliseconds(name: &'static str, default: i64, meaning: &'static str, trade_off: &'static str) -> Tunable {
+    Tunable { name, unit: Unit::Milliseconds, default, min: 0, max: i32::MAX as i64, meaning, trade_off }
+}
+
+/// What the registry tells of the elevator.
+pub(crate) const INFO: Info = Info {
+    name: "anticipatory",
+    aliases: &["as"],
+    kernel: "2.6.18 (in Linux from 2.6.0 to 2.6.32)",
+    idea: "Deadline's order in timed batches of reads and writes; after a read the disk is kept still for a few ms, because the \
+           same process will probably read on near by.",
+    suits: "Single slow disks with processes that read one block after the other. Many outstanding requests, arrays and flash \
+            lose by it.",
+    has_queues: false,
+    hashes_back_merges: true,
+    tunables: &[
+        milliseconds(
+            "read_expire",
+            125,
+            "The time after which a sync request should have been started; also how often that is looked at.",
+            "Shorter bounds latency and makes it leave streams sooner.",
+        ),
+        milliseconds(
+            "write_expire",
+            250,
+            "The same for an async write.",
+            "Shorter writes back sooner and costs seeks.",
+        ),
+        milliseconds(
+            "read_batch_expire",
+            500,
+            "How long reads are served while writes wait.",
+            "Longer favours reads and their throughput.",
+        ),
+        milliseconds(
+            "write_batch_expire",
+            125,
+            "How long a batch of writes should take; the number of writes in it is adapted to that.",
+            "Longer favours writes; reads wait longer.",
+        ),
+        milliseconds(
+            "antic_expire",
+            6,
+            "How long to wait for a process's next read; 0 waits never.",
+            "Longer keeps slower readers together and leaves the disk idle longer in vain.",
+        ),
+    ],
+};
+
+/// Their values, in ms as they were stored and in ticks.
+#[derive(Debug)]
+pub(super) struct Tunables {
+    stored: [i64; 5],
+    /// By kind.
+    pub expire: [u64; 2],
+    /// By kind.
+    pub batch_expire: [u64; 2],
+    pub antic_expire: u64,
+}
+
+impl Tunables {
+    pub fn defaults(clock: &Clock) -> Tunables {
+        let mut new = Tunables { stored: [0; 5], expire: [0; 2], batch_expire: [0; 2], antic_expire: 0 };
+        for (index, tunable) in INFO.tunables.iter().enumerate() {
+            new.set(clock, index, tunable.default);
+        }
+        // 6 ms are one tick at least: at 250 Hz 4 ms, at 100 Hz 10 ms.
+        new.antic_expire = new.antic_expire.max(1);
+        new
+    }
+
+    pub fn get(&self, index: usize) -> i64 {
+        self.stored.get(index).copied().unwrap_or(0)
+    }
+
+    pub fn set(&mut self, clock: &Clock, index: usize, ms: i64) {
+        let ticks = clock.ticks_of_ms(ms.unsigned_abs());
+        if let Some(stored) = self.stored.get_mut(index) {
+            *stored = ms;
+        }
+        match index {
+            0 => self.expire[SYNC] = ticks,
+            1 => self.expire[ASYNC] = ticks,
+            2 => self.batch_expire[SYNC] = ticks,
+            3 => self.batch_expire[ASYNC] = ticks,
+            _ => self.antic_expire = ticks,
+        }
+    }
+}

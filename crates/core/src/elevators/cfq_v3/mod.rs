@@ -1,0 +1,482 @@
+//! CFQ with time slices and priority lists: "cfq-v3", the form of Linux 2.6.13 to 2.6.21.
+//!
+//! The idea: give each process the disk to itself for a slice of time, scaled by its I/O priority. Within a slice, serve its
+//! requests in ascending order of sectors; at the end of a burst keep the disk idle for a few milliseconds, so that a process that
+//! reads one block after the other can go on. Async writes share one queue a priority and are limited in number.
+//!
+//! The state is in [`CfqV3`]; `filing` has the lists that queues wait on, `slice` who has the disk and for how long, this file the
+//! way of a request: insert, dispatch, complete.
+
+mod filing;
+mod process_queue;
+mod slice;
+mod tunables;
+
+use super::chooser::Chooser;
+use super::{Elevator, MayQueue, Merge};
+use crate::bio::{Bio, Op};
+use crate::clock::Timer;
+use crate::event::Note;
+use crate::parts::{Arena, HashChains, List, NIL, Slot};
+use crate::priority::{Class, Priority};
+use crate::queue::block::{Block, Of};
+use crate::storage::{ElevatorStorage, Home};
+
+use filing::Filing;
+pub use process_queue::ProcessQueue;
+use process_queue::{ByPid, key_of};
+pub(crate) use tunables::INFO;
+use tunables::Tunables;
+
+/// Index of a context's async queue.
+const ASYNC: usize = 0;
+/// Index of its sync queue.
+const SYNC: usize = 1;
+
+/// A mean seek distance from which a process counts as seeky, in sectors.
+const SEEKY_SECTORS: u64 = 128 * 1024;
+/// With more than this many requests in the device at once, the device is taken to queue by itself.
+const HW_QUEUE_DEPTH: u32 = 4;
+
+/// The state.
+pub(crate) struct CfqV3<H: Home> {
+    queues: Of<H, ProcessQueue>,
+    free_queues: List<ByPid>,
+    by_pid: HashChains<H::Slots<u32>>,
+    filing: Filing<H>,
+    /// Queues with requests.
+    busy_queues: u32,
+    /// The queue that has the disk, or [`NIL`].
+    active: Slot,
+    /// The context of the first request dispatched in this slice, or [`NIL`].
+    active_context: Slot,
+    /// Requests dispatched in this slice.
+    dispatch_slice: u32,
+    /// The end of the request that is last on the dispatch list.
+    last_sector: u64,
+    /// When a request of another class than idle completed last.
+    last_end: u64,
+    in_driver: u32,
+    /// The device has been seen to queue by itself.
+    hw_queue: bool,
+    tunables: Tunables,
+}
+
+impl<H: Home> Elevator<H> for CfqV3<H> {
+    fn new(block: &mut Block<H>, storage: ElevatorStorage<H>) -> Self {
+        let mut queues: Of<H, ProcessQueue> = Arena::new(storage.queues);
+        let mut free_queues = List::<ByPid>::default();
+        for slot in 0..queues.capacity() {
+            free_queues.push_back(&mut queues, slot);
+        }
+        CfqV3 {
+            queues,
+            free_queues,
+            by_pid: HashChains::new(storage.buckets),
+            filing: Filing::new(Arena::new(storage.nodes)),
+            busy_queues: 0,
+            active: NIL,
+            active_context: NIL,
+            dispatch_slice: 0,
+            last_sector: 0,
+            last_end: 0,
+            in_driver: 0,
+            hw_queue: false,
+            tunables: Tunables::defaults(&block.clock),
+        }
+    }
+
+    fn into_storage(self) -> Option<ElevatorStorage<H>> {
+        let (queues, nodes) = (self.queues.into_slots(), self.filing.into_nodes());
+        Some(ElevatorStorage { queues, nodes, buckets: self.by_pid.into_slots() })
+    }
+
+    fn tunable(&self, index: usize) -> i64 {
+        self.tunables.get(index)
+    }
+
+    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+        self.tunables.set(&block.clock, index, value);
+    }
+
+    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+        let queue = self.find_queue(block, bio.context.slot, bio.op);
+        if queue == NIL { NIL } else { self.queues[queue].tree.find(&block.table.nodes, bio.end()) }
+    }
+
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].prev()
+    }
+
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].next()
+    }
+
+    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+        let owner = block.table.requests[request].owner;
+        if merge == Merge::Back || owner == NIL {
+            return;
+        }
+        if self.queues[owner].next == request {
+            self.queues[owner].next = self.neighbour(block, request);
+        }
+        self.queues[owner].tree.remove(&mut block.table.nodes, request);
+        self.sort(block, owner, request);
+    }
+
+    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+        let older = block.table.requests[absorbed].deadline.min(block.table.requests[request].deadline);
+        block.table.requests[request].deadline = older;
+        let owner = block.table.requests[absorbed].owner;
+        if self.queues[owner].next == absorbed {
+            self.queues[owner].next = self.neighbour(block, absorbed);
+        }
+        self.remove(block, absorbed);
+    }
+
+    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
+        let slot = self.find_queue(block, context, op);
+        let queue = &mut self.queues[slot];
+        if slot == NIL || !queue.wait_request || queue.must_alloc_slice {
+            return MayQueue::May;
+        }
+        queue.must_alloc_slice = true;
+        MayQueue::Must
+    }
+
+    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
+        let (context, op) = (block.table.requests[request].context, block.table.requests[request].op);
+        let ticks = block.ticks();
+        let history = &mut block.table.contexts[context].history;
+        if !history.known {
+            history.known = true;
+            history.last_end = ticks;
+        }
+        let kind = kind_of(op);
+        if history.queues[kind] == NIL {
+            let queue = self.get_queue(block, context, op);
+            block.table.contexts[context].history.queues[kind] = queue;
+        }
+        let queue = block.table.contexts[context].history.queues[kind];
+        self.reference(queue);
+        block.table.requests[request].owner = queue;
+    }
+
+    fn free(&mut self, block: &mut Block<H>, request: Slot) {
+        let owner = core::mem::replace(&mut block.table.requests[request].owner, NIL);
+        self.unreference(block, owner);
+    }
+
+    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+        let (owner, context) = (block.table.requests[request].owner, block.table.requests[request].context);
+        if owner == NIL {
+            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            return block.dispatch_sort(request);
+        }
+        self.read_priority(block, owner, context);
+        self.sort(block, owner, request);
+        block.table.requests[request].deadline = block.ticks();
+        let queue = &mut self.queues[owner];
+        queue.fifo.push_back(&mut block.table.requests, request);
+        self.enqueued(block, owner, request);
+    }
+
+    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+        if self.busy_queues == 0 {
+            return 0;
+        }
+        if force {
+            return self.drain(block);
+        }
+        let (mut moved, mut previous) = (0u32, NIL);
+        loop {
+            let slot = self.select(block);
+            if slot == NIL || slot == previous {
+                return moved;
+            }
+            self.queues[slot].must_dispatch = false;
+            self.queues[slot].wait_request = false;
+            block.timers.cancel(Timer::Idle);
+            let quantum = if self.queues[slot].is_idle_class() { 1 } else { self.tunables.quantum };
+            moved = moved.saturating_add(self.dispatch_from(block, slot, quantum));
+            if self.queues[slot].idle_window && self.active != NIL {
+                return moved;
+            }
+            previous = slot;
+        }
+    }
+
+    fn activate(&mut self, _: &mut Block<H>, _: Slot) {
+        self.in_driver = self.in_driver.saturating_add(1);
+        if self.in_driver > HW_QUEUE_DEPTH {
+            self.hw_queue = true;
+        }
+    }
+
+    fn deactivate(&mut self, _: &mut Block<H>, _: Slot) {
+        self.in_driver = self.in_driver.saturating_sub(1);
+    }
+
+    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
+        let (owner, op) = (block.table.requests[request].owner, block.table.requests[request].op);
+        let now = block.ticks();
+        self.in_driver = self.in_driver.saturating_sub(1);
+        let queue = &mut self.queues[owner];
+        let kind = kind_of(op);
+        queue.on_dispatch[kind] = queue.on_dispatch[kind].saturating_sub(1);
+        if !queue.is_idle_class() {
+            self.last_end = now;
+        }
+        if queue.dispatched() == 0 && queue.filed.is_some() {
+            queue.service_last = now;
+            self.filing.refile(&mut self.queues, owner, false);
+        }
+        if kind == SYNC {
+            block.context_of(request).history.last_end = now;
+        }
+        if self.active != owner || owner == NIL {
+            return;
+        }
+        if now > self.queues[owner].slice_end {
+            self.expire(block, false);
+        } else if kind == SYNC && self.queues[owner].tree.is_empty() && !self.arm_idle(block) {
+            self.kick(block);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.busy_queues == 0
+    }
+
+    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
+        let queues = core::mem::replace(&mut block.table.contexts[context].history.queues, [NIL; 2]);
+        if self.active_context == context {
+            self.active_context = NIL;
+        }
+        for queue in queues {
+            if queue != NIL {
+                if self.active == queue {
+                    self.expire(block, false);
+                }
+                self.unreference(block, queue);
+            }
+        }
+    }
+
+    fn priority_changed(&mut self, block: &mut Block<H>, context: Slot) {
+        let [old, sync] = block.table.contexts[context].history.queues;
+        if old != NIL {
+            let new = self.get_queue(block, context, Op::Write);
+            block.table.contexts[context].history.queues[ASYNC] = new;
+            self.unreference(block, old);
+        }
+        if sync != NIL {
+            self.queues[sync].priority_changed = true;
+        }
+    }
+
+    fn timer(&mut self, block: &mut Block<H>, timer: Timer) {
+        match timer {
+            Timer::Grace => self.grace_over(block),
+            _ => self.idle_over(block),
+        }
+    }
+}
+
+impl<H: Home> CfqV3<H> {
+    /// Sorts a request into its queue and files the queue if it was empty.
+    fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
+        let sector = block.table.requests[request].sector;
+        // A queue has room for one request a sector: the older one goes to the dispatch list at once.
+        let alias = self.queues[owner].tree.find(&block.table.nodes, sector);
+        if alias != NIL {
+            self.move_to_dispatch(block, alias);
+        }
+        self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
+        if self.queues[owner].filed.is_none() {
+            self.busy_queues = self.busy_queues.saturating_add(1);
+            self.filing.refile(&mut self.queues, owner, false);
+        }
+        let next = self.queues[owner].next;
+        self.queues[owner].next = self.chooser().best(block, next, request, self.last_sector);
+    }
+
+    /// Takes a request out of its queue, and the queue off its list if that was the last.
+    fn remove(&mut self, block: &mut Block<H>, request: Slot) {
+        let owner = block.table.requests[request].owner;
+        let queue = &mut self.queues[owner];
+        queue.tree.remove(&mut block.table.nodes, request);
+        queue.fifo.remove(&mut block.table.requests, request);
+        if queue.tree.is_empty() && queue.filed.is_some() {
+            self.filing.unfile(&mut self.queues, owner);
+            self.busy_queues = self.busy_queues.saturating_sub(1);
+        }
+    }
+
+    fn move_to_dispatch(&mut self, block: &mut Block<H>, request: Slot) {
+        let (owner, op) = (block.table.requests[request].owner, block.table.requests[request].op);
+        self.queues[owner].next = self.neighbour(block, request);
+        self.remove(block, request);
+        let on_dispatch = &mut self.queues[owner].on_dispatch[kind_of(op)];
+        *on_dispatch = on_dispatch.saturating_add(1);
+        block.dispatch_sort(request);
+        let tail = block.dispatch.tail();
+        self.last_sector = block.table.requests[tail].end();
+    }
+
+    /// Moves up to `quantum` requests of the queue that has the disk.
+    fn dispatch_from(&mut self, block: &mut Block<H>, slot: Slot, quantum: u32) -> u32 {
+        let mut moved = 0u32;
+        while moved < quantum && !self.queues[slot].tree.is_empty() {
+            let overdue = self.take_overdue(block, slot);
+            let request = if overdue != NIL { overdue } else { self.queues[slot].next };
+            if request == NIL {
+                break;
+            }
+            let context = block.table.requests[request].context;
+            self.move_to_dispatch(block, request);
+            self.dispatch_slice = self.dispatch_slice.saturating_add(1);
+            moved = moved.saturating_add(1);
+            if self.active_context == NIL {
+                self.active_context = context;
+            }
+        }
+        self.after_round(block, slot);
+        moved
+    }
+
+    /// The oldest request of a queue if it is overdue; once a slice.
+    fn take_overdue(&mut self, block: &mut Block<H>, slot: Slot) -> Slot {
+        let queue = &mut self.queues[slot];
+        let oldest = queue.fifo.head();
+        if queue.fifo_used || oldest == NIL {
+            return NIL;
+        }
+        let expire = self.tunables.fifo_expire[usize::from(queue.is_for_sync())];
+        if block.ticks() <= block.table.requests[oldest].deadline.saturating_add(expire) {
+            return NIL;
+        }
+        queue.fifo_used = true;
+        block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+        oldest
+    }
+
+    /// Of the requests around one that leaves its queue, the nearer to the head; above the highest the lowest comes.
+    fn neighbour(&self, block: &Block<H>, request: Slot) -> Slot {
+        let node = &block.table.nodes[request];
+        let lowest = self.queues[block.table.requests[request].owner].tree.first();
+        let after = match node.next() {
+            NIL if lowest != request => lowest,
+            next => next,
+        };
+        self.chooser().best(block, after, node.prev(), self.last_sector)
+    }
+
+    fn chooser(&self) -> Chooser {
+        Chooser { back_max: self.tunables.back_max_sectors, back_penalty: self.tunables.back_penalty }
+    }
+
+    fn drain(&mut self, block: &mut Block<H>) -> u32 {
+        let mut moved = 0u32;
+        loop {
+            let slot = self.filing.first_of_all();
+            let request = self.queues[slot].next;
+            if slot == NIL || request == NIL {
+                break;
+            }
+            self.move_to_dispatch(block, request);
+            moved = moved.saturating_add(1);
+        }
+        self.expire(block, false);
+        moved
+    }
+
+    /// The queue that a look-up by process and priority finds, the newest first, or [`NIL`]. Without a priority of its own a
+    /// process is given any queue of its key.
+    fn find_queue(&self, block: &Block<H>, context: Slot, op: Op) -> Slot {
+        let context = &block.table.contexts[context];
+        let pid = (op == Op::Read).then_some(context.pid);
+        let mut at = self.by_pid.first(key_of(pid));
+        while at != NIL {
+            let queue = &self.queues[at];
+            if queue.pid == pid && (!context.priority.is_set() || queue.original == context.priority) {
+                return at;
+            }
+            at = queue.by_pid.next;
+        }
+        NIL
+    }
+
+    /// The queue for a context's requests, made if there is none; it counts one reference more. [`NIL`]: no room.
+    fn get_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> Slot {
+        let found = self.find_queue(block, context, op);
+        if found != NIL {
+            self.reference(found);
+            return found;
+        }
+        let slot = self.free_queues.pop_front(&mut self.queues);
+        if slot == NIL {
+            return NIL;
+        }
+        let pid = (op == Op::Read).then_some(block.table.contexts[context].pid);
+        self.queues[slot] = ProcessQueue {
+            pid,
+            idle_window: true,
+            slice_left: self.tunables.slice_idle.saturating_mul(2),
+            priority_changed: true,
+            references: 1,
+            ..ProcessQueue::default()
+        };
+        self.by_pid.insert::<ByPid, _, _>(&mut self.queues, key_of(pid), slot);
+        self.read_priority(block, slot, context);
+        slot
+    }
+
+    /// Reads a queue's priority from its owner, if it has changed.
+    fn read_priority(&mut self, block: &mut Block<H>, slot: Slot, context: Slot) {
+        let queue = &mut self.queues[slot];
+        if !queue.priority_changed {
+            return;
+        }
+        queue.priority_changed = false;
+        let priority: Priority = block.table.contexts[context].effective_priority();
+        if priority.class() == Class::Idle {
+            queue.idle_window = false;
+        }
+        queue.priority = priority;
+        queue.original = priority;
+        if queue.filed.is_some() {
+            self.filing.refile(&mut self.queues, slot, false);
+        }
+    }
+
+    fn reference(&mut self, slot: Slot) {
+        if slot != NIL {
+            self.queues[slot].references = self.queues[slot].references.saturating_add(1);
+        }
+    }
+
+    fn unreference(&mut self, block: &mut Block<H>, slot: Slot) {
+        if slot == NIL {
+            return;
+        }
+        let queue = &mut self.queues[slot];
+        queue.references = queue.references.saturating_sub(1);
+        if queue.references > 0 {
+            return;
+        }
+        if self.active == slot {
+            self.expire(block, false);
+        }
+        let key = key_of(self.queues[slot].pid);
+        self.by_pid.remove::<ByPid, _, _>(&mut self.queues, key, slot);
+        self.free_queues.push_front(&mut self.queues, slot);
+    }
+}
+
+/// Every write is async here, whoever waits for it: the flag does not reach CFQ in 2.6.18.
+#[inline]
+fn kind_of(op: Op) -> usize {
+    if op == Op::Read { SYNC } else { ASYNC }
+}
+

@@ -1,0 +1,255 @@
+//! Who has the disk, for how long, and when it is kept idle.
+
+use super::{CfqV3, SEEKY_SECTORS};
+use crate::clock::Timer;
+use crate::event::Note;
+use crate::parts::{NIL, Slot};
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// How long the disk has to be free of others before the idle class is served.
+const IDLE_GRACE_MS: u64 = 100;
+/// How long a seeky process is waited for at most.
+const SEEKY_IDLE_MS: u64 = 2;
+
+impl<H: Home> CfqV3<H> {
+    /// The queue to dispatch from now, or [`NIL`] to wait.
+    pub(super) fn select(&mut self, block: &mut Block<H>) -> Slot {
+        if self.active == NIL {
+            return self.activate_next(block);
+        }
+        let queue = &self.queues[self.active];
+        if !queue.must_dispatch && block.ticks() > queue.slice_end {
+            self.expire(block, false);
+            return self.activate_next(block);
+        }
+        if !queue.tree.is_empty() {
+            return self.active;
+        }
+        if queue.dispatched() > 0 {
+            return NIL;
+        }
+        if queue.is_for_sync() && self.arm_idle(block) {
+            return NIL;
+        }
+        self.expire(block, false);
+        self.activate_next(block)
+    }
+
+    /// Gives the disk to the queue whose turn it is.
+    fn activate_next(&mut self, block: &mut Block<H>) -> Slot {
+        let mut slot = self.filing.first_current();
+        if slot == NIL && self.filing.take_next_level() {
+            slot = self.filing.first_current();
+        }
+        if slot == NIL {
+            slot = self.filing.first_busy();
+        }
+        if slot == NIL && self.filing.first_idle() != NIL {
+            let grace_ends = self.last_end.saturating_add(block.clock.ticks_of_ms(IDLE_GRACE_MS));
+            if block.ticks() >= grace_ends {
+                slot = self.filing.first_idle();
+            } else {
+                block.arm_at_tick(Timer::Grace, grace_ends);
+            }
+        }
+        self.set_active(block, slot);
+        slot
+    }
+
+    fn set_active(&mut self, block: &mut Block<H>, slot: Slot) {
+        self.active = slot;
+        if slot == NIL {
+            return;
+        }
+        block.timers.cancel(Timer::Grace);
+        let queue = &mut self.queues[slot];
+        queue.slice_start = block.ticks();
+        queue.slice_end = 0;
+        queue.slice_left = 0;
+        queue.must_alloc_slice = false;
+        queue.fifo_used = false;
+        let (name, level) = (queue.name(), queue.level());
+        block.note(|_| Note::Activate { queue: name, level });
+    }
+
+    /// Takes the disk from the active queue, if one has it.
+    pub(super) fn expire(&mut self, block: &mut Block<H>, preempted: bool) {
+        let slot = self.active;
+        if slot == NIL {
+            return;
+        }
+        let now = block.ticks();
+        let queue = &mut self.queues[slot];
+        if queue.wait_request {
+            block.timers.cancel(Timer::Idle);
+        }
+        let served = !preempted && queue.dispatched() == 0;
+        if served {
+            queue.service_last = now;
+        }
+        queue.must_dispatch = false;
+        queue.wait_request = false;
+        queue.slice_left = queue.slice_end.saturating_sub(now);
+        let (name, left_ticks, filed) = (queue.name(), queue.slice_left, queue.filed.is_some());
+        block.note(|_| Note::SliceExpired { queue: name, left_ticks, preempted });
+        if served {
+            self.kick(block);
+        }
+        if filed {
+            self.filing.refile(&mut self.queues, slot, preempted);
+        }
+        self.active = NIL;
+        self.active_context = NIL;
+        self.dispatch_slice = 0;
+    }
+
+    /// A round of requests was moved: set the slice's end if it has none, and end it if its queue may have no more.
+    pub(super) fn after_round(&mut self, block: &mut Block<H>, slot: Slot) {
+        let queue = &mut self.queues[slot];
+        let (sync, level) = (queue.is_sync(), queue.level());
+        if queue.slice_end == 0 {
+            queue.slice_end = block.ticks().saturating_add(self.tunables.slice_of(sync, level));
+            let (name, end_tick) = (queue.name(), queue.slice_end);
+            block.note(|_| Note::SliceSet { queue: name, end_tick });
+        }
+        let enough = !sync && self.dispatch_slice >= self.tunables.max_async_requests(level);
+        if enough || self.queues[slot].is_idle_class() || !self.queues[slot].idle_window {
+            self.expire(block, false);
+        }
+    }
+
+    /// Begins to keep the disk idle for the active queue; answers whether it does.
+    pub(super) fn arm_idle(&mut self, block: &mut Block<H>) -> bool {
+        let context = &block.table.contexts[self.active_context];
+        let queue = &mut self.queues[self.active];
+        if self.tunables.slice_idle == 0 || !queue.idle_window || self.active_context == NIL || !context.is_running() {
+            return false;
+        }
+        let seek = context.history.seek;
+        let mut wait = self.tunables.slice_idle;
+        if seek.is_valid() && seek.mean > SEEKY_SECTORS {
+            wait = wait.min(block.clock.ticks_of_ms(SEEKY_IDLE_MS));
+        }
+        queue.must_dispatch = true;
+        queue.wait_request = true;
+        let (name, until) = (queue.name(), block.ticks().saturating_add(wait));
+        block.arm_at_tick(Timer::Idle, until);
+        block.note(|block| Note::IdleArmed { queue: name, until_ns: block.clock.time_of_tick(until) });
+        true
+    }
+
+    /// A request has come: learn from it, and give its queue the disk if it was waited for or may take it.
+    pub(super) fn enqueued(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
+        let context = block.table.requests[request].context;
+        if !block.reads(request) {
+            if context == self.active_context && block.timers.cancel(Timer::Idle) {
+                self.expire(block, false);
+                block.run_now();
+            }
+            return;
+        }
+        self.update_history(block, slot, request);
+        if slot == self.active {
+            if self.queues[slot].wait_request {
+                self.queues[slot].must_dispatch = true;
+                block.timers.cancel(Timer::Idle);
+                let name = self.queues[slot].name();
+                block.note(|_| Note::IdleHit { queue: name });
+                block.run_now();
+            }
+        } else if self.should_preempt(slot) {
+            self.preempt(block, slot);
+            self.queues[slot].must_dispatch = true;
+            block.run_now();
+        }
+    }
+
+    fn update_history(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
+        let (now, idle) = (block.ticks(), self.tunables.slice_idle);
+        let (sector, end) = (block.table.requests[request].sector, block.table.requests[request].end());
+        let context = block.context_of(request);
+        let running = context.is_running();
+        let history = &mut context.history;
+        history.think.add_think(now.saturating_sub(history.last_end).min(idle.saturating_mul(2)));
+        history.seek.add_seek_clipped(sector.abs_diff(history.last_position));
+        history.last_position = end;
+        let seeky = self.hw_queue && history.seek.mean > SEEKY_SECTORS;
+        let queue = &mut self.queues[slot];
+        if !running || idle == 0 || seeky {
+            queue.idle_window = false;
+        } else if history.think.is_valid() {
+            queue.idle_window = history.think.mean <= idle;
+        }
+    }
+
+    fn should_preempt(&self, slot: Slot) -> bool {
+        let (new, active) = (&self.queues[slot], &self.queues[self.active]);
+        if new.is_idle_class() || self.active == NIL {
+            return false;
+        }
+        if active.is_idle_class() {
+            return true;
+        }
+        // Only an active queue ever waits for a request, so that as shipped nothing passes this.
+        if !new.wait_request && !self.tunables.preempt_fixed {
+            return false;
+        }
+        new.slice_left >= self.tunables.slice_idle && !active.is_sync()
+    }
+
+    fn preempt(&mut self, block: &mut Block<H>, slot: Slot) {
+        let (queue, victim) = (self.queues[slot].name(), self.queues[self.active].name());
+        block.note(|_| Note::Preempt { queue, victim });
+        let mut at = self.filing.first_current();
+        while at != NIL {
+            let next = self.filing.next(at);
+            self.filing.refile(&mut self.queues, at, true);
+            at = next;
+        }
+        let new = &mut self.queues[slot];
+        if new.slice_left == 0 {
+            new.slice_left = self.tunables.slice_of(new.is_sync(), new.level()) / 2;
+        }
+        self.expire(block, true);
+        self.set_active(block, slot);
+    }
+
+    /// The wait for the active queue's next request is over.
+    pub(super) fn idle_over(&mut self, block: &mut Block<H>) {
+        if self.active != NIL {
+            let queue = &mut self.queues[self.active];
+            let name = queue.name();
+            block.note(|_| Note::IdleTimeout { queue: name });
+            if block.ticks() <= queue.slice_end {
+                if self.busy_queues == 0 {
+                    // Nobody else wants the disk: it stays where it is, and the next stranger waits once more.
+                    return;
+                }
+                if !queue.tree.is_empty() {
+                    queue.must_dispatch = true;
+                    return self.kick(block);
+                }
+            }
+            self.expire(block, false);
+        }
+        self.kick(block);
+    }
+
+    /// The grace period of the idle class may be over.
+    pub(super) fn grace_over(&mut self, block: &mut Block<H>) {
+        let ends = self.last_end.saturating_add(block.clock.ticks_of_ms(IDLE_GRACE_MS));
+        if block.ticks() < ends {
+            block.arm_at_tick(Timer::Grace, ends);
+        } else {
+            self.kick(block);
+        }
+    }
+
+    /// Asks for a run of the queue, if any queue has requests.
+    pub(super) fn kick(&self, block: &mut Block<H>) {
+        if self.busy_queues > 0 {
+            block.kick();
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! deadline: sector-ordered batches, a time by which each request should be started, bounded starvation of writes.
+//!
+//! The idea: serve requests in ascending order of sectors, in batches of one direction; but look at the oldest request of a
+//! direction whenever a batch begins, and start with it if it has waited too long. Reads go first, writes at the latest after
+//! a few rounds of reads. No idling, no timers; priorities do not count.
+
+use super::sorted_fifo::SortedFifo;
+use super::{Elevator, Merge};
+use crate::bio::{Bio, Op};
+use crate::event::Note;
+use crate::parts::{NIL, Slot};
+use crate::queue::block::Block;
+use crate::registry::Info;
+use crate::storage::{ElevatorStorage, Home};
+use crate::tunable::{Tunable, Unit};
+
+/// What the registry tells of it.
+pub(crate) const INFO: Info = Info {
+    name: "deadline",
+    aliases: &[],
+    kernel: "2.6.18 (form 0), 2.6.24 (form 1), 2.6.28 to 4.20 (form 2)",
+    idea: "Ascending sectors in batches of one direction; the oldest request goes first once its deadline has passed; \
+           writes are starved only so often.",
+    suits: "Databases and devices with many requests outstanding. Several sequential readers at once make it seek for each.",
+    has_queues: false,
+    hashes_back_merges: true,
+    tunables: &[
+        Tunable {
+            name: "read_expire",
+            unit: Unit::Milliseconds,
+            default: 500,
+            min: 0,
+            max: i32::MAX as i64,
+            meaning: "The time after which a read should have been started.",
+            trade_off: "Shorter bounds the latency of reads and costs seeks.",
+        },
+        Tunable {
+            name: "write_expire",
+            unit: Unit::Milliseconds,
+            default: 5000,
+            min: 0,
+            max: i32::MAX as i64,
+            meaning: "The same for a write; it is looked at only when a batch of writes begins.",
+            trade_off: "Shorter writes back sooner and costs seeks.",
+        },
+        Tunable {
+            name: "writes_starved",
+            unit: Unit::Times,
+            default: 2,
+            min: i32::MIN as i64,
+            max: i32::MAX as i64,
+            meaning: "How often reads are preferred to waiting writes.",
+            trade_off: "Higher favours reads, lower keeps writes flowing.",
+        },
+        Tunable {
+            name: "front_merges",
+            unit: Unit::Switch,
+            default: 1,
+            min: 0,
+            max: 1,
+            meaning: "Whether a queued request that begins where a bio ends is looked for.",
+            trade_off: "Off saves a search a bio where such merges never happen.",
+        },
+        Tunable {
+            name: "fifo_batch",
+            unit: Unit::Requests,
+            default: 16,
+            min: 0,
+            max: i32::MAX as i64,
+            meaning: "The length of a batch.",
+            trade_off: "Longer batches seek less; deadlines are kept less well.",
+        },
+        Tunable {
+            name: "form",
+            unit: Unit::Form,
+            default: 0,
+            min: 0,
+            max: 2,
+            meaning: "0 is 2.6.18: any step that is not contiguous ends the batch, a new batch goes on from the last sector or starts at \
+                      the lowest. 1 is 2.6.24: a new batch starts with the oldest request. 2 is 2.6.28 and later: as 1, and only \
+                      the number of requests ends a batch. Not a tunable of the kernel's.",
+            trade_off: "The later forms seek less among random requests and look at deadlines less often.",
+        },
+    ],
+};
+
+/// Which kernel's rules: see the tunable `form`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    Contiguous,
+    OldestFirst,
+    Counted,
+}
+
+/// The state.
+#[derive(Debug)]
+pub(crate) struct Deadline {
+    /// Reads and writes.
+    sides: [SortedFifo; 2],
+    /// The request after the last dispatched one; at most one direction has one.
+    next: [Slot; 2],
+    /// Requests of the present batch so far.
+    batching: u32,
+    /// The end of the last dispatched request.
+    last_sector: u64,
+    /// How often reads have been chosen over waiting writes.
+    starved: i64,
+    expire_ms: [i64; 2],
+    /// The same in ticks.
+    expire: [u64; 2],
+    writes_starved: i64,
+    front_merges: bool,
+    fifo_batch: u32,
+    form: Form,
+}
+
+const READ: usize = Op::Read.direction();
+const WRITE: usize = Op::Write.direction();
+
+impl<H: Home> Elevator<H> for Deadline {
+    fn new(block: &mut Block<H>, _: ElevatorStorage<H>) -> Self {
+        let mut new = Deadline {
+            sides: [SortedFifo::default(); 2],
+            next: [NIL; 2],
+            batching: 0,
+            last_sector: 0,
+            starved: 0,
+            expire_ms: [0; 2],
+            expire: [0; 2],
+            writes_starved: 0,
+            front_merges: true,
+            fifo_batch: 0,
+            form: Form::Contiguous,
+        };
+        for (index, tunable) in INFO.tunables.iter().enumerate() {
+            new.set_tunable(block, index, tunable.default);
+        }
+        new
+    }
+
+    fn tunable(&self, index: usize) -> i64 {
+        match index {
+            0 => self.expire_ms[READ],
+            1 => self.expire_ms[WRITE],
+            2 => self.writes_starved,
+            3 => i64::from(self.front_merges),
+            4 => i64::from(self.fifo_batch),
+            _ => self.form as i64,
+        }
+    }
+
+    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+        match index {
+            0 | 1 => {
+                let side = if index == 0 { READ } else { WRITE };
+                self.expire_ms[side] = value;
+                self.expire[side] = block.clock.ticks_of_ms(value.unsigned_abs());
+            }
+            2 => self.writes_starved = value,
+            3 => self.front_merges = value != 0,
+            4 => self.fifo_batch = value.unsigned_abs() as u32,
+            _ => {
+                self.form = match value {
+                    0 => Form::Contiguous,
+                    1 => Form::OldestFirst,
+                    _ => Form::Counted,
+                }
+            }
+        }
+    }
+
+    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+        if self.front_merges { self.side(bio.op).at_sector(block, bio.end()) } else { NIL }
+    }
+
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].prev()
+    }
+
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].next()
+    }
+
+    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+        if merge == Merge::Back {
+            return;
+        }
+        let op = block.table.requests[request].op;
+        if self.form != Form::Contiguous {
+            return self.side_mut(op).resort(block, request);
+        }
+        self.leave_next(block, request);
+        self.side_mut(op).unsort(block, request);
+        self.dispatch_alias(block, request);
+        self.side_mut(op).sort(block, request);
+    }
+
+    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+        let op = block.table.requests[request].op;
+        self.side_mut(op).inherit(block, request, absorbed);
+        self.leave_next(block, absorbed);
+        self.side_mut(op).remove(block, absorbed);
+    }
+
+    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+        let op = block.table.requests[request].op;
+        if self.form == Form::Contiguous {
+            self.dispatch_alias(block, request);
+        }
+        let [reads, writes] = self.expire;
+        let deadline = block.ticks().saturating_add(if op == Op::Read { reads } else { writes });
+        self.side_mut(op).insert(block, request, deadline);
+    }
+
+    fn dispatch(&mut self, block: &mut Block<H>, _force: bool) -> u32 {
+        let request = self.select(block);
+        if request == NIL {
+            return 0;
+        }
+        self.batching = self.batching.saturating_add(1);
+        self.move_to_dispatch(block, request);
+        1
+    }
+
+    fn is_empty(&self) -> bool {
+        self.sides[READ].is_empty() && self.sides[WRITE].is_empty()
+    }
+}
+
+impl Deadline {
+    /// The request to dispatch: the next of the batch, or the first of a new one.
+    fn select<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
+        let next = if self.next[WRITE] != NIL { self.next[WRITE] } else { self.next[READ] };
+        if next != NIL {
+            if self.form != Form::Counted && self.last_sector != block.table.requests[next].sector {
+                self.batching = self.batching.saturating_add(self.fifo_batch);
+            }
+            if self.batching < self.fifo_batch {
+                return next;
+            }
+        }
+        let Some(side) = self.choose_direction() else { return NIL };
+        block.note(|_| Note::Batch { op: if side == READ { Op::Read } else { Op::Write } });
+        self.begin_batch(block, side)
+    }
+
+    /// Reads, unless there are none or they have been preferred to waiting writes often enough.
+    fn choose_direction(&mut self) -> Option<usize> {
+        let (reads, writes) = (!self.sides[READ].is_empty(), !self.sides[WRITE].is_empty());
+        if reads && !writes {
+            return Some(READ);
+        }
+        if reads {
+            let enough = self.starved >= self.writes_starved;
+            self.starved = self.starved.saturating_add(1);
+            if !enough {
+                return Some(READ);
+            }
+        }
+        if !writes {
+            return None;
+        }
+        self.starved = 0;
+        Some(WRITE)
+    }
+
+    fn begin_batch<H: Home>(&mut self, block: &mut Block<H>, side: usize) -> Slot {
+        let (sorted, next) = if side == READ { (&self.sides[READ], self.next[READ]) } else { (&self.sides[WRITE], self.next[WRITE]) };
+        let (oldest, lowest) = (sorted.oldest(), sorted.lowest());
+        // Form 2 counts a request as overdue on the very tick of its deadline, the others on the next.
+        let now = block.ticks().saturating_add(u64::from(self.form == Form::Counted));
+        if sorted.is_overdue(block, now) {
+            self.batching = 0;
+            block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+            return oldest;
+        }
+        if self.form == Form::Contiguous {
+            if next != NIL {
+                // The batch's count goes on: every further step in this direction looks at the deadlines again.
+                return next;
+            }
+            self.batching = 0;
+            return lowest;
+        }
+        self.batching = 0;
+        if next != NIL { next } else { oldest }
+    }
+
+    fn move_to_dispatch<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
+        let entry = &block.table.requests[request];
+        let op = entry.op;
+        self.last_sector = entry.end();
+        self.next = [NIL; 2];
+        let after = block.table.nodes[request].next();
+        if op == Op::Read {
+            self.next[READ] = after;
+        } else {
+            self.next[WRITE] = after;
+        }
+        self.side_mut(op).remove(block, request);
+        block.dispatch_append(request);
+    }
+
+    /// A queued request of the same direction and first sector goes to the dispatch list at once: up to 2.6.2x the tree had room for
+    /// one a sector.
+    fn dispatch_alias<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
+        let entry = &block.table.requests[request];
+        let alias = self.side(entry.op).at_sector(block, entry.sector);
+        if alias != NIL {
+            self.move_to_dispatch(block, alias);
+        }
+    }
+
+    /// A request that leaves its place hands the rest of the batch to its successor.
+    fn leave_next<H: Home>(&mut self, block: &Block<H>, request: Slot) {
+        for next in &mut self.next {
+            if *next == request {
+                *next = block.table.nodes[request].next();
+            }
+        }
+    }
+
+    fn side(&self, op: Op) -> &SortedFifo {
+        if op == Op::Read { &self.sides[READ] } else { &self.sides[WRITE] }
+    }
+
+    fn side_mut(&mut self, op: Op) -> &mut SortedFifo {
+        if op == Op::Read { &mut self.sides[READ] } else { &mut self.sides[WRITE] }
+    }
+}

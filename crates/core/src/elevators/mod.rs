@@ -1,0 +1,116 @@
+//! The elevators, one file (or folder) each, and the contract between them and the queue.
+
+pub mod anticipatory;
+pub mod cfq_v3;
+pub mod chooser;
+pub mod deadline;
+pub mod noop;
+mod sorted_fifo;
+
+use crate::bio::{Bio, Op};
+use crate::clock::Timer;
+use crate::parts::Slot;
+use crate::queue::block::Block;
+use crate::storage::{ElevatorStorage, Home};
+
+/// What an elevator answers when a process is about to allocate a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayQueue {
+    /// The pool's rules apply.
+    May,
+    /// Allocate even from a full pool.
+    Must,
+}
+
+/// How a bio was merged into a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// At its end.
+    Back,
+    /// At its front: its first sector has changed.
+    Front,
+}
+
+/// An elevator: it holds requests and decides which goes to the dispatch list next.
+///
+/// The queue calls it in this order for each request: `allocate`, `insert`, perhaps `merged` and `join`, then `dispatch` until it
+/// is moved, `activate` when the driver takes it, `complete`, `free`. `block` is the rest of the queue.
+pub(crate) trait Elevator<H: Home>: Sized {
+    /// A fresh elevator.
+    fn new(block: &mut Block<H>, storage: ElevatorStorage<H>) -> Self;
+
+    /// Gives its storage back, if it kept it.
+    fn into_storage(self) -> Option<ElevatorStorage<H>> {
+        None
+    }
+
+    /// It is about to be replaced: let go of contexts that it holds.
+    fn retire(&mut self, _block: &mut Block<H>) {}
+
+    /// The value of the tunable at place `index` of its declaration's list.
+    fn tunable(&self, _index: usize) -> i64 {
+        0
+    }
+
+    /// Stores the tunable at place `index`; the value is within its range.
+    fn set_tunable(&mut self, _block: &mut Block<H>, _index: usize, _value: i64) {}
+
+    /// A queued request that begins where the bio ends, if the elevator looks for one, or [`crate::parts::NIL`].
+    fn find_front_merge(&mut self, _block: &mut Block<H>, _bio: &Bio) -> Slot {
+        crate::parts::NIL
+    }
+
+    /// The queued request that comes before this one by sector and could join it.
+    fn former(&self, _block: &Block<H>, _request: Slot) -> Slot {
+        crate::parts::NIL
+    }
+
+    /// The queued request that comes after.
+    fn latter(&self, _block: &Block<H>, _request: Slot) -> Slot {
+        crate::parts::NIL
+    }
+
+    /// A bio was merged into a queued request and nothing joined; after a front merge it must be re-filed.
+    fn merged(&mut self, _block: &mut Block<H>, _request: Slot, _merge: Merge) {}
+
+    /// `absorbed` has become part of `request`, its lower neighbour: forget it.
+    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot);
+
+    /// Whether a process may allocate a request in this direction.
+    fn may_queue(&mut self, _block: &mut Block<H>, _context: Slot, _op: Op) -> MayQueue {
+        MayQueue::May
+    }
+
+    /// A request was allocated.
+    fn allocate(&mut self, _block: &mut Block<H>, _request: Slot) {}
+
+    /// A request is freed: completed, or absorbed.
+    fn free(&mut self, _block: &mut Block<H>, _request: Slot) {}
+
+    /// A new request.
+    fn insert(&mut self, block: &mut Block<H>, request: Slot);
+
+    /// Moves requests to the dispatch list and answers how many; 0 is none for now. Forced, it moves all it has.
+    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32;
+
+    /// The driver takes a request.
+    fn activate(&mut self, _block: &mut Block<H>, _request: Slot) {}
+
+    /// The driver gives it back, to be sent again.
+    fn deactivate(&mut self, _block: &mut Block<H>, _request: Slot) {}
+
+    /// A request is done.
+    fn complete(&mut self, _block: &mut Block<H>, _request: Slot) {}
+
+    /// Whether no request is inside.
+    fn is_empty(&self) -> bool;
+
+    /// The process of a context exits.
+    fn exit(&mut self, _block: &mut Block<H>, _context: Slot) {}
+
+    /// A context's priority was changed.
+    fn priority_changed(&mut self, _block: &mut Block<H>, _context: Slot) {}
+
+    /// A timer that the elevator armed has fired.
+    fn timer(&mut self, _block: &mut Block<H>, _timer: Timer) {}
+}

@@ -1,0 +1,103 @@
+//! Requests of one kind in two orders at once: by sector, and by arrival with a deadline each.
+
+use crate::parts::{List, NIL, Slot, Tree};
+use crate::queue::block::Block;
+use crate::request::Fifo;
+use crate::storage::Home;
+
+/// A set of requests, sorted by sector and queued by arrival.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SortedFifo {
+    tree: Tree,
+    fifo: List<Fifo>,
+}
+
+impl SortedFifo {
+    /// Whether it holds none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.tree.is_empty()
+    }
+
+    /// Takes a request in. Of several that begin at one sector, the new one comes last.
+    #[inline]
+    pub fn insert<H: Home>(&mut self, block: &mut Block<H>, request: Slot, deadline: u64) {
+        let sector = block.table.requests[request].sector;
+        self.tree.insert(&mut block.table.nodes, request, sector);
+        block.table.requests[request].deadline = deadline;
+        self.fifo.push_back(&mut block.table.requests, request);
+    }
+
+    /// Takes a request out.
+    #[inline]
+    pub fn remove<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
+        self.tree.remove(&mut block.table.nodes, request);
+        self.fifo.remove(&mut block.table.requests, request);
+    }
+
+    /// Sorts a request anew, whose first sector has changed; its place in order of arrival stays.
+    pub fn resort<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
+        self.unsort(block, request);
+        self.sort(block, request);
+    }
+
+    /// Takes a request out of the order by sector only.
+    pub fn unsort<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
+        self.tree.remove(&mut block.table.nodes, request);
+    }
+
+    /// Puts it back, by the sector that it has now.
+    pub fn sort<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
+        let sector = block.table.requests[request].sector;
+        self.tree.insert(&mut block.table.nodes, request, sector);
+    }
+
+    /// Gives `request` the deadline and the place of `absorbed`, if those are the earlier; answers whether they were.
+    pub fn inherit<H: Home>(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) -> bool {
+        let deadline = block.table.requests[absorbed].deadline;
+        if deadline >= block.table.requests[request].deadline {
+            return false;
+        }
+        block.table.requests[request].deadline = deadline;
+        self.fifo.remove(&mut block.table.requests, request);
+        self.fifo.insert_after(&mut block.table.requests, absorbed, request);
+        true
+    }
+
+    /// The request that begins at `sector` (the first of them to arrive), or [`NIL`].
+    #[inline]
+    pub fn at_sector<H: Home>(&self, block: &Block<H>, sector: u64) -> Slot {
+        self.tree.find(&block.table.nodes, sector)
+    }
+
+    /// The request of the lowest sector, or [`NIL`].
+    #[inline]
+    pub fn lowest(&self) -> Slot {
+        self.tree.first()
+    }
+
+    /// The oldest request, or [`NIL`].
+    #[inline]
+    pub fn oldest(&self) -> Slot {
+        self.fifo.head()
+    }
+
+    /// The request after this one by sector, or [`NIL`].
+    #[inline]
+    pub fn after<H: Home>(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].next()
+    }
+
+    /// The request before this one by sector, or [`NIL`].
+    #[inline]
+    pub fn before<H: Home>(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].prev()
+    }
+
+    /// Whether the oldest request should have been started before `now`.
+    #[inline]
+    pub fn is_overdue<H: Home>(&self, block: &Block<H>, now: u64) -> bool {
+        let oldest = self.oldest();
+        oldest != NIL && now > block.table.requests[oldest].deadline
+    }
+}

@@ -1,0 +1,46 @@
+//! Linux's I/O schedulers, and the request queue that they work in.
+//!
+//! Everything here is told the time and given events; it reads no clock, does no I/O, draws no random numbers and uses no floating
+//! point. It cannot panic, does not allocate once it is made, and gives the same answers to the same calls on every machine.
+//!
+//! Start at [`RequestQueue`]. [`Kind`] is the registry of elevators.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod bio;
+mod clock;
+mod context;
+mod elevators;
+mod event;
+mod layer;
+mod parts;
+mod priority;
+mod queue;
+mod registry;
+mod request;
+mod storage;
+mod tunable;
+
+pub use bio::{Bio, Flags, Op};
+pub use clock::ClockConfig;
+pub use context::{Context, ContextId};
+pub use elevators::Merge;
+pub use elevators::cfq_v3::ProcessQueue;
+pub use event::{Event, Io, NoSink, Note, Sink};
+pub use layer::BlockLayer;
+pub use parts::Node;
+pub use parts::tree::Least;
+pub use priority::{Class, LEVELS, NORMAL_LEVEL, Priority};
+pub use queue::{Full, Kick, Next, OrderedMode, QueueConfig, RequestQueue, Stale, SubmitError, Submitted};
+pub use registry::{Info, Kind};
+pub use request::{MergedBio, Request, RequestId};
+#[cfg(feature = "alloc")]
+pub use storage::Owned;
+pub use storage::{Borrowed, Capacity, ElevatorStorage, Home, RESERVED_REQUESTS, Storage, Work};
+pub use tunable::{Tunable, TunableError, Unit};

@@ -1,0 +1,79 @@
+//! A fixed table of entries whose look-ups cannot fail.
+
+use core::ops::{DerefMut, Index, IndexMut};
+
+/// The index of an entry in its [`Arena`].
+pub type Slot = u32;
+
+/// The index of no entry.
+pub const NIL: Slot = Slot::MAX;
+
+/// A fixed table of entries, indexed by [`Slot`]; `S` is what holds them (`&mut [T]` or `Box<[T]>`).
+///
+/// Reading out of range gives a default entry; what is written there is lost. Both are mistakes of the caller, which
+/// debug builds assert against where they matter; neither is a panic.
+#[derive(Debug)]
+pub struct Arena<T, S> {
+    slots: S,
+    nil: T,
+}
+
+impl<T: Copy + Default, S: DerefMut<Target = [T]>> Arena<T, S> {
+    /// Takes the storage and clears every entry.
+    pub fn new(mut slots: S) -> Self {
+        slots.fill(T::default());
+        Arena { slots, nil: T::default() }
+    }
+
+    /// The number of entries, at most `u32::MAX - 1`.
+    pub fn capacity(&self) -> u32 {
+        let len = self.slots.len();
+        if len >= NIL as usize { NIL - 1 } else { len as u32 }
+    }
+
+    /// Gives the storage back.
+    pub fn into_slots(self) -> S {
+        self.slots
+    }
+}
+
+impl<T: Copy + Default, S: DerefMut<Target = [T]>> Index<Slot> for Arena<T, S> {
+    type Output = T;
+
+    #[inline(always)]
+    fn index(&self, slot: Slot) -> &T {
+        match self.slots.get(slot as usize) {
+            Some(entry) => entry,
+            None => &self.nil,
+        }
+    }
+}
+
+impl<T: Copy + Default, S: DerefMut<Target = [T]>> IndexMut<Slot> for Arena<T, S> {
+    #[inline(always)]
+    fn index_mut(&mut self, slot: Slot) -> &mut T {
+        match self.slots.get_mut(slot as usize) {
+            Some(entry) => entry,
+            None => {
+                self.nil = T::default();
+                &mut self.nil
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_up_out_of_range_reads_a_default_and_forgets_writes() {
+        let mut storage = [7u64; 2];
+        let mut arena = Arena::new(&mut storage[..]);
+        arena[1] = 9;
+        arena[5] = 11;
+        assert_eq!((arena[0], arena[1], arena[NIL]), (0, 9, 11), "the last write is all that nil remembers");
+        arena[NIL] += 1;
+        assert_eq!(arena[NIL], 1, "and each mutable look-up clears it first");
+    }
+}

@@ -1,0 +1,473 @@
+//! Red-black trees through the nodes of an arena, threaded in order.
+//!
+//! A tree is a *sequence*: a node is put at a place (by key, or right after another node) and keeps it. Keys are only
+//! what the ordered look-ups compare. Nodes know their neighbours, so stepping is one read. With an [`Augment`] each
+//! node also holds a summary of its subtree, by which a look-up can skip whole subtrees.
+//!
+//! Insertion, deletion and rebalancing are the textbook ones (Cormen, Leiserson, Rivest and Stein, chapter 13): O(log N).
+
+use core::ops::{Index, IndexMut};
+
+use super::{NIL, Slot};
+
+/// What a node remembers of its whole subtree.
+pub trait Augment: Copy + Default {
+    /// Whether there is anything to remember; `false` compiles the upkeep away.
+    const KEPT: bool;
+    /// The summary of a node with this key over those of its two subtrees.
+    fn summary(key: u64, left: Option<Self>, right: Option<Self>) -> Self;
+}
+
+impl Augment for () {
+    const KEPT: bool = false;
+    #[inline(always)]
+    fn summary(_: u64, _: Option<()>, _: Option<()>) {}
+}
+
+/// The least key of a subtree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Least(pub u64);
+
+impl Augment for Least {
+    const KEPT: bool = true;
+    #[inline]
+    fn summary(key: u64, left: Option<Least>, right: Option<Least>) -> Least {
+        let least = key.min(left.map_or(u64::MAX, |l| l.0)).min(right.map_or(u64::MAX, |r| r.0));
+        Least(least)
+    }
+}
+
+/// The links of one entry in one tree.
+#[derive(Clone, Copy, Debug)]
+pub struct Node<G = ()> {
+    key: u64,
+    parent: Slot,
+    left: Slot,
+    right: Slot,
+    prev: Slot,
+    next: Slot,
+    red: bool,
+    summary: G,
+}
+
+impl<G: Default> Default for Node<G> {
+    fn default() -> Self {
+        Node { key: 0, parent: NIL, left: NIL, right: NIL, prev: NIL, next: NIL, red: false, summary: G::default() }
+    }
+}
+
+impl<G> Node<G> {
+    /// The key it was filed under.
+    #[inline]
+    pub fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// The node after it in its tree, or [`NIL`].
+    #[inline]
+    pub fn next(&self) -> Slot {
+        self.next
+    }
+
+    /// The node before it in its tree, or [`NIL`].
+    #[inline]
+    pub fn prev(&self) -> Slot {
+        self.prev
+    }
+}
+
+/// A red-black tree; its nodes lie in an arena that is passed to every call.
+#[derive(Clone, Copy, Debug)]
+pub struct Tree {
+    root: Slot,
+    first: Slot,
+    last: Slot,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Tree { root: NIL, first: NIL, last: NIL }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+}
+
+impl Tree {
+    /// Whether it has no nodes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.root == NIL
+    }
+
+    /// The first node, or [`NIL`].
+    #[inline]
+    pub fn first(&self) -> Slot {
+        self.first
+    }
+
+    /// The last node, or [`NIL`].
+    #[inline]
+    pub fn last(&self) -> Slot {
+        self.last
+    }
+
+    /// Files `slot` under `key`, after all nodes of the same key.
+    #[inline]
+    pub fn insert<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, key: u64)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        self.insert_from(nodes, slot, key, 0);
+    }
+
+    /// Files `slot` under `key`, keys being compared by how far above `base` they lie (wrapping round at 2^64):
+    /// a tree that was filled so reads `base`, base + 1 ... u64::MAX, 0 ... base - 1.
+    pub fn insert_from<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, key: u64, base: u64)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        let rank = key.wrapping_sub(base);
+        let (mut parent, mut side, mut at) = (NIL, Side::Left, self.root);
+        while at != NIL {
+            let node = &nodes[at];
+            parent = at;
+            if rank < node.key.wrapping_sub(base) {
+                (side, at) = (Side::Left, node.left);
+            } else {
+                (side, at) = (Side::Right, node.right);
+            }
+        }
+        self.attach(nodes, slot, key, parent, side);
+    }
+
+    /// Puts `slot` right after `before`, whatever the keys; with `before` [`NIL`], first.
+    pub fn insert_after<G: Augment, A>(&mut self, nodes: &mut A, before: Slot, slot: Slot, key: u64)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        let (parent, side) = if before == NIL {
+            (self.first, Side::Left)
+        } else if nodes[before].right == NIL {
+            (before, Side::Right)
+        } else {
+            // The node after `before` is the leftmost one of its right subtree: it has no left child.
+            (nodes[before].next, Side::Left)
+        };
+        self.attach(nodes, slot, key, parent, side);
+    }
+
+    /// A node of this key, the first of them, or [`NIL`]. For trees that were filled by [`Tree::insert`].
+    pub fn find<G: Augment, A>(&self, nodes: &A, key: u64) -> Slot
+    where
+        A: Index<Slot, Output = Node<G>>,
+    {
+        let at = self.first_not_below(nodes, key);
+        if at != NIL && nodes[at].key == key { at } else { NIL }
+    }
+
+    /// The first node whose key is not below `key`, or [`NIL`]. For trees that were filled by [`Tree::insert`].
+    pub fn first_not_below<G: Augment, A>(&self, nodes: &A, key: u64) -> Slot
+    where
+        A: Index<Slot, Output = Node<G>>,
+    {
+        let (mut found, mut at) = (NIL, self.root);
+        while at != NIL {
+            let node = &nodes[at];
+            if node.key < key {
+                at = node.right;
+            } else {
+                (found, at) = (at, node.left);
+            }
+        }
+        found
+    }
+
+    /// The last node whose key is below `bound`, wherever it stands in the sequence, or [`NIL`].
+    pub fn last_below<A>(&self, nodes: &A, bound: u64) -> Slot
+    where
+        A: Index<Slot, Output = Node<Least>>,
+    {
+        let holds_one = |at: Slot| at != NIL && nodes[at].summary.0 < bound;
+        let mut at = self.root;
+        if !holds_one(at) {
+            return NIL;
+        }
+        loop {
+            let node = &nodes[at];
+            if holds_one(node.right) {
+                at = node.right;
+            } else if node.key < bound || !holds_one(node.left) {
+                return at;
+            } else {
+                at = node.left;
+            }
+        }
+    }
+
+    /// Takes `slot`, which must be in this tree, out of it.
+    pub fn remove<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        let node = nodes[slot];
+        self.unthread(nodes, &node);
+        // `hole` is what takes the place of the node that is spliced out, `above` its parent: the upkeep starts there.
+        let (hole, above, removed_red);
+        if node.left == NIL || node.right == NIL {
+            hole = if node.left == NIL { node.right } else { node.left };
+            (above, removed_red) = (node.parent, node.red);
+            self.replace_child(nodes, node.parent, slot, hole);
+        } else {
+            // The node after it has no left child: it is spliced out and takes this node's place and colour.
+            let heir = node.next;
+            removed_red = nodes[heir].red;
+            hole = nodes[heir].right;
+            if nodes[heir].parent == slot {
+                above = heir;
+            } else {
+                above = nodes[heir].parent;
+                self.replace_child(nodes, above, heir, hole);
+                nodes[heir].right = node.right;
+                nodes[node.right].parent = heir;
+            }
+            nodes[heir].left = node.left;
+            nodes[node.left].parent = heir;
+            nodes[heir].red = node.red;
+            self.replace_child(nodes, node.parent, slot, heir);
+        }
+        nodes[slot] = Node::default();
+        if G::KEPT {
+            self.summarise_up(nodes, above);
+        }
+        if !removed_red {
+            self.rebalance_after_removal(nodes, hole, above);
+        }
+    }
+
+    fn attach<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, key: u64, parent: Slot, side: Side)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        let (prev, next) = match (parent, side) {
+            (NIL, _) => (NIL, NIL),
+            (parent, Side::Left) => (nodes[parent].prev, parent),
+            (parent, Side::Right) => (parent, nodes[parent].next),
+        };
+        let summary = G::summary(key, None, None);
+        nodes[slot] = Node { key, parent, left: NIL, right: NIL, prev, next, red: true, summary };
+        match prev {
+            NIL => self.first = slot,
+            prev => nodes[prev].next = slot,
+        }
+        match next {
+            NIL => self.last = slot,
+            next => nodes[next].prev = slot,
+        }
+        if parent == NIL {
+            self.root = slot;
+            nodes[slot].red = false;
+            return;
+        }
+        match side {
+            Side::Left => nodes[parent].left = slot,
+            Side::Right => nodes[parent].right = slot,
+        }
+        if G::KEPT {
+            self.summarise_up(nodes, parent);
+        }
+        self.rebalance_after_insertion(nodes, slot);
+    }
+
+    fn unthread<G: Augment, A>(&mut self, nodes: &mut A, node: &Node<G>)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        match node.prev {
+            NIL => self.first = node.next,
+            prev => nodes[prev].next = node.next,
+        }
+        match node.next {
+            NIL => self.last = node.prev,
+            next => nodes[next].prev = node.prev,
+        }
+    }
+
+    fn replace_child<G: Augment, A>(&mut self, nodes: &mut A, parent: Slot, child: Slot, with: Slot)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        if parent == NIL {
+            self.root = with;
+        } else if nodes[parent].left == child {
+            nodes[parent].left = with;
+        } else {
+            nodes[parent].right = with;
+        }
+        if with != NIL {
+            nodes[with].parent = parent;
+        }
+    }
+
+    /// Turns the edge between `slot` and its child on the other side, so that `slot` goes down to `side`.
+    fn rotate<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, side: Side)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        let parent = nodes[slot].parent;
+        let riser = child(nodes, slot, side.other());
+        let inner = child(nodes, riser, side);
+        set_child(nodes, slot, side.other(), inner);
+        if inner != NIL {
+            nodes[inner].parent = slot;
+        }
+        self.replace_child(nodes, parent, slot, riser);
+        set_child(nodes, riser, side, slot);
+        nodes[slot].parent = riser;
+        if G::KEPT {
+            summarise(nodes, slot);
+            summarise(nodes, riser);
+        }
+    }
+
+    fn rebalance_after_insertion<G: Augment, A>(&mut self, nodes: &mut A, mut slot: Slot)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        loop {
+            let parent = nodes[slot].parent;
+            if parent == NIL || !nodes[parent].red {
+                break;
+            }
+            let grand = nodes[parent].parent;
+            if grand == NIL {
+                break;
+            }
+            let side = side_of(nodes, grand, parent);
+            let uncle = child(nodes, grand, side.other());
+            if uncle != NIL && nodes[uncle].red {
+                nodes[parent].red = false;
+                nodes[uncle].red = false;
+                nodes[grand].red = true;
+                slot = grand;
+                continue;
+            }
+            let mut top = parent;
+            if side_of(nodes, parent, slot) != side {
+                self.rotate(nodes, parent, side);
+                top = slot;
+            }
+            nodes[top].red = false;
+            nodes[grand].red = true;
+            self.rotate(nodes, grand, side.other());
+            break;
+        }
+        let root = self.root;
+        nodes[root].red = false;
+    }
+
+    /// `hole` (perhaps [`NIL`]) under `above` is one black short.
+    fn rebalance_after_removal<G: Augment, A>(&mut self, nodes: &mut A, mut hole: Slot, mut above: Slot)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        while above != NIL && (hole == NIL || !nodes[hole].red) {
+            let side = if nodes[above].left == hole { Side::Left } else { Side::Right };
+            let mut sibling = child(nodes, above, side.other());
+            if sibling == NIL {
+                debug_assert!(false, "a node that is one black short has a sibling");
+                return;
+            }
+            if nodes[sibling].red {
+                nodes[sibling].red = false;
+                nodes[above].red = true;
+                self.rotate(nodes, above, side);
+                sibling = child(nodes, above, side.other());
+            }
+            let (near, far) = (child(nodes, sibling, side), child(nodes, sibling, side.other()));
+            let is_red = |nodes: &A, slot: Slot| slot != NIL && nodes[slot].red;
+            if !is_red(nodes, near) && !is_red(nodes, far) {
+                nodes[sibling].red = true;
+                hole = above;
+                above = nodes[above].parent;
+                continue;
+            }
+            if !is_red(nodes, far) {
+                nodes[near].red = false;
+                nodes[sibling].red = true;
+                self.rotate(nodes, sibling, side.other());
+                sibling = near;
+            }
+            nodes[sibling].red = nodes[above].red;
+            nodes[above].red = false;
+            let far = child(nodes, sibling, side.other());
+            if far != NIL {
+                nodes[far].red = false;
+            }
+            self.rotate(nodes, above, side);
+            return;
+        }
+        if hole != NIL {
+            nodes[hole].red = false;
+        }
+    }
+
+    fn summarise_up<G: Augment, A>(&self, nodes: &mut A, mut slot: Slot)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        while slot != NIL {
+            summarise(nodes, slot);
+            slot = nodes[slot].parent;
+        }
+    }
+}
+
+impl Side {
+    fn other(self) -> Side {
+        match self {
+            Side::Left => Side::Right,
+            Side::Right => Side::Left,
+        }
+    }
+}
+
+#[inline]
+fn child<G: Augment, A: Index<Slot, Output = Node<G>>>(nodes: &A, slot: Slot, side: Side) -> Slot {
+    match side {
+        Side::Left => nodes[slot].left,
+        Side::Right => nodes[slot].right,
+    }
+}
+
+#[inline]
+fn set_child<G: Augment, A>(nodes: &mut A, slot: Slot, side: Side, child: Slot)
+where
+    A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+{
+    match side {
+        Side::Left => nodes[slot].left = child,
+        Side::Right => nodes[slot].right = child,
+    }
+}
+
+#[inline]
+fn side_of<G: Augment, A: Index<Slot, Output = Node<G>>>(nodes: &A, parent: Slot, slot: Slot) -> Side {
+    if nodes[parent].left == slot { Side::Left } else { Side::Right }
+}
+
+fn summarise<G: Augment, A>(nodes: &mut A, slot: Slot)
+where
+    A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+{
+    let node = nodes[slot];
+    let of = |slot: Slot| if slot == NIL { None } else { Some(nodes[slot].summary) };
+    let summary = G::summary(node.key, of(node.left), of(node.right));
+    nodes[slot].summary = summary;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The tree against a plain vector.
+
+use std::vec::Vec;
+
+use super::super::Arena;
+use super::*;
+
+/// A few thousand pseudo-random numbers without a dependency (xorshift, Marsaglia 2003).
+fn numbers(mut state: u64) -> impl FnMut(u64) -> u64 {
+    move |below| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % below
+    }
+}
+
+fn check<G: Augment>(tree: &Tree, nodes: &Arena<Node<G>, &mut [Node<G>]>, expected: &[(Slot, u64)]) {
+    let mut seen = 0;
+    let (mut at, mut before) = (tree.first(), NIL);
+    while at != NIL {
+        assert_eq!((at, nodes[at].key()), expected[seen]);
+        assert_eq!(nodes[at].prev(), before);
+        (before, at, seen) = (at, nodes[at].next(), seen + 1);
+    }
+    assert_eq!((seen, before), (expected.len(), tree.last()));
+    black_height(nodes, tree.root, NIL);
+}
+
+fn black_height<G: Augment>(nodes: &Arena<Node<G>, &mut [Node<G>]>, slot: Slot, parent: Slot) -> u32 {
+    if slot == NIL {
+        return 1;
+    }
+    let node = &nodes[slot];
+    assert_eq!(node.parent, parent);
+    for child in [node.left, node.right] {
+        assert!(child == NIL || !(node.red && nodes[child].red), "no red node has a red child");
+    }
+    let (left, right) = (black_height(nodes, node.left, slot), black_height(nodes, node.right, slot));
+    assert_eq!(left, right, "every path has as many black nodes");
+    left + u32::from(!node.red)
+}
+
+#[test]
+fn a_tree_by_key_is_a_stable_sort() {
+    let mut storage = [Node::<()>::default(); 200];
+    let mut nodes = Arena::new(&mut storage[..]);
+    let (mut tree, mut expected, mut random) = (Tree::default(), Vec::new(), numbers(7));
+    for _ in 0..20_000 {
+        let slot = random(200) as Slot;
+        if let Some(at) = expected.iter().position(|&(s, _)| s == slot) {
+            expected.remove(at);
+            tree.remove(&mut nodes, slot);
+        } else {
+            let key = random(60);
+            expected.insert(expected.iter().take_while(|&&(_, k)| k <= key).count(), (slot, key));
+            tree.insert(&mut nodes, slot, key);
+        }
+        check(&tree, &nodes, &expected);
+        let key = random(60);
+        let not_below = expected.iter().find(|&&(_, k)| k >= key);
+        assert_eq!(tree.first_not_below(&nodes, key), not_below.map_or(NIL, |e| e.0));
+        assert_eq!(tree.find(&nodes, key), not_below.filter(|e| e.1 == key).map_or(NIL, |e| e.0));
+    }
+}
+
+#[test]
+fn a_tree_by_place_keeps_the_places_and_finds_the_last_key_below_a_bound() {
+    let mut storage = [Node::<Least>::default(); 100];
+    let mut nodes = Arena::new(&mut storage[..]);
+    let (mut tree, mut expected, mut random) = (Tree::default(), Vec::<(Slot, u64)>::new(), numbers(11));
+    for _ in 0..20_000 {
+        let slot = random(100) as Slot;
+        if let Some(at) = expected.iter().position(|&(s, _)| s == slot) {
+            expected.remove(at);
+            tree.remove(&mut nodes, slot);
+        } else {
+            let (place, key) = (random(expected.len() as u64 + 1) as usize, random(50));
+            let before = if place == 0 { NIL } else { expected[place - 1].0 };
+            expected.insert(place, (slot, key));
+            tree.insert_after(&mut nodes, before, slot, key);
+        }
+        check(&tree, &nodes, &expected);
+        let bound = random(52);
+        let last = expected.iter().rev().find(|&&(_, k)| k < bound);
+        assert_eq!(tree.last_below(&nodes, bound), last.map_or(NIL, |e| e.0));
+    }
+}
+
+#[test]
+fn keys_above_a_base_come_first_when_filed_from_it() {
+    let mut storage = [Node::<()>::default(); 6];
+    let mut nodes = Arena::new(&mut storage[..]);
+    let mut tree = Tree::default();
+    for (slot, key) in [1500, 200, 1200, 900, 3000, 100].into_iter().enumerate() {
+        tree.insert_from(&mut nodes, slot as Slot, key, 1000);
+    }
+    check(&tree, &nodes, &[(2, 1200), (0, 1500), (4, 3000), (5, 100), (1, 200), (3, 900)]);
+}

@@ -1,0 +1,123 @@
+//! I/O priorities: class and level, as `ionice` sets them.
+
+/// The class of an I/O priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Class {
+    /// Nothing set: best effort, at a level that follows the process's nice value.
+    #[default]
+    None = 0,
+    /// Real time.
+    RealTime = 1,
+    /// Best effort.
+    BestEffort = 2,
+    /// Served only when the disk has been free of others for a while.
+    Idle = 3,
+}
+
+/// An I/O priority: a class and, within it, a level from 0 (best) to 7.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Priority {
+    class: Class,
+    level: u8,
+}
+
+/// The level of a best-effort process of nice 0.
+pub const NORMAL_LEVEL: u8 = 4;
+/// The number of levels.
+pub const LEVELS: u8 = 8;
+
+impl Priority {
+    /// No priority: it follows nice.
+    pub const UNSET: Priority = Priority { class: Class::None, level: 0 };
+
+    /// A priority, or `None` when `level` is above 7. The level of [`Class::None`] is dropped; the one of
+    /// [`Class::Idle`] is 7 whatever is given.
+    pub const fn new(class: Class, level: u8) -> Option<Priority> {
+        if level >= LEVELS {
+            return None;
+        }
+        let level = match class {
+            Class::None => 0,
+            Class::Idle => LEVELS - 1,
+            _ => level,
+        };
+        Some(Priority { class, level })
+    }
+
+    /// The class.
+    pub const fn class(self) -> Class {
+        self.class
+    }
+
+    /// The level, 0 (best) to 7.
+    pub const fn level(self) -> u8 {
+        self.level
+    }
+
+    /// The kernel's encoding: class * 2^13 + level.
+    pub const fn encoded(self) -> u16 {
+        ((self.class as u16) << 13) | self.level as u16
+    }
+
+    /// Whether a class was set.
+    pub const fn is_set(self) -> bool {
+        !matches!(self.class, Class::None)
+    }
+
+    /// The priority that counts: an unset one is best effort at level (nice + 20) / 5, with nice clamped to -20..=19.
+    pub const fn effective(self, nice: i8) -> Priority {
+        match self.class {
+            Class::None => Priority { class: Class::BestEffort, level: nice_level(nice) },
+            _ => self,
+        }
+    }
+
+    /// The better of two, as for a request that two processes' bios were merged into: an unset one loses, then the
+    /// lower class wins, then the lower level.
+    pub fn best(self, other: Priority) -> Priority {
+        match (self.is_set(), other.is_set()) {
+            (false, _) => other,
+            (_, false) => self,
+            _ if (other.class, other.level) < (self.class, self.level) => other,
+            _ => self,
+        }
+    }
+}
+
+const fn nice_level(nice: i8) -> u8 {
+    let nice = if nice < -20 {
+        -20
+    } else if nice > 19 {
+        19
+    } else {
+        nice
+    };
+    (nice.wrapping_add(20) as u8) / 5
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unset_priority_follows_nice() {
+        let levels = [(-20, 0), (-16, 0), (-15, 1), (0, 4), (4, 4), (15, 7), (19, 7), (i8::MIN, 0), (i8::MAX, 7)];
+        for (nice, level) in levels {
+            assert_eq!(Priority::UNSET.effective(nice), Priority::new(Class::BestEffort, level).unwrap(), "nice {nice}");
+        }
+    }
+
+    #[test]
+    fn the_better_of_two_priorities_has_the_lower_class_then_the_lower_level() {
+        let of = |class, level| Priority::new(class, level).unwrap();
+        let (rt7, be0, be4) = (of(Class::RealTime, 7), of(Class::BestEffort, 0), of(Class::BestEffort, 4));
+        assert_eq!(Priority::UNSET.best(be4), be4);
+        assert_eq!(be4.best(Priority::UNSET), be4);
+        assert_eq!(be0.best(rt7), rt7);
+        assert_eq!(be4.best(be0), be0);
+        assert_eq!(Priority::new(Class::BestEffort, 8), None);
+        assert_eq!(of(Class::Idle, 0).level(), 7);
+        assert_eq!(be4.encoded(), (2 << 13) + 4);
+    }
+}

@@ -1,0 +1,178 @@
+//! The block layer's side of a queue, as elevators see it: the tables, the dispatch list, the clock, timers, notes.
+
+use super::dispatch_list::DispatchList;
+use crate::bio::Op;
+use crate::clock::{Clock, Timer, Timers};
+use crate::context::{Context, State as ContextState, Waiting};
+use crate::event::{Event, Io, Note, Sink};
+use crate::parts::{Arena, HashChains, List, NIL, Node, Ring, Slot};
+use crate::request::{Hashed, Marks, MergedBio, Request, State};
+use crate::storage::{Home, Work};
+
+/// A table whose storage the home provides.
+pub(crate) type Of<H, T> = Arena<T, <H as Home>::Slots<T>>;
+
+/// The tables that requests and contexts lie in.
+pub(crate) struct Table<H: Home> {
+    pub requests: Of<H, Request>,
+    pub nodes: Of<H, Node>,
+    pub merged: Of<H, MergedBio>,
+    pub contexts: Of<H, Context>,
+}
+
+/// Everything that an elevator may touch beside its own state.
+pub(crate) struct Block<H: Home> {
+    pub table: Table<H>,
+    pub dispatch: DispatchList,
+    pub clock: Clock,
+    pub timers: Timers,
+    /// Queued requests by their ends, for back merges.
+    pub hash: HashChains<H::Slots<u32>>,
+    /// The request that the next bio is tried with first, or [`NIL`].
+    pub last_merge: Slot,
+    /// Requests inside the elevator.
+    pub sorted: u32,
+    /// Requests that the driver has.
+    pub in_flight: u32,
+    pub free_contexts: List<Waiting>,
+    pub work: Ring<Work, H::Slots<Work>>,
+    /// A run of the queue waits in `work` already.
+    pub run_pending: bool,
+    /// The elevator wants the queue run before the call returns.
+    pub run_now: bool,
+    pub sink: H::Sink,
+}
+
+impl<H: Home> Block<H> {
+    /// Ticks since boot.
+    #[inline]
+    pub fn ticks(&self) -> u64 {
+        self.clock.ticks()
+    }
+
+    /// Moves a request of the elevator's to the dispatch list, sorted. The elevator has taken it out of its own lists.
+    #[inline]
+    pub fn dispatch_sort(&mut self, slot: Slot) {
+        self.leave_elevator(slot);
+        self.dispatch.sort(&mut self.table, slot);
+    }
+
+    /// Moves a request of the elevator's to the end of the dispatch list.
+    #[inline]
+    pub fn dispatch_append(&mut self, slot: Slot) {
+        self.leave_elevator(slot);
+        self.dispatch.append(&mut self.table, slot);
+    }
+
+    #[inline]
+    fn leave_elevator(&mut self, slot: Slot) {
+        debug_assert_eq!(self.table.requests[slot].state, State::Sorted);
+        if self.last_merge == slot {
+            self.last_merge = NIL;
+        }
+        self.sorted = self.sorted.saturating_sub(1);
+        self.unhash(slot);
+        self.table.requests[slot].state = State::Dispatched;
+    }
+
+    /// Takes a request out of the merge hash, if it is in it.
+    #[inline]
+    pub fn unhash(&mut self, slot: Slot) {
+        let request = &mut self.table.requests[slot];
+        if request.marks.has(Marks::HASHED) {
+            request.marks.clear(Marks::HASHED);
+            let end = request.end();
+            self.hash.remove::<Hashed, _, _>(&mut self.table.requests, end, slot);
+        }
+    }
+
+    /// Asks for a run of the queue once the present event is over. Asking twice is asking once.
+    pub fn kick(&mut self) {
+        if !self.run_pending {
+            self.run_pending = self.work.push(Work::Run);
+        }
+    }
+
+    /// Asks for a run of the queue right at the end of the present call.
+    pub fn run_now(&mut self) {
+        self.run_now = true;
+    }
+
+    /// Arms a timer of the tick clock: it fires on tick `expires`, but not before the next one.
+    pub fn arm_at_tick(&mut self, timer: Timer, expires: u64) {
+        let tick = expires.max(self.ticks().saturating_add(1));
+        let at_ns = self.clock.time_of_tick(tick);
+        self.timers.arm(timer, at_ns);
+    }
+
+    /// The request's context.
+    #[inline]
+    pub fn context_of(&mut self, slot: Slot) -> &mut Context {
+        let context = self.table.requests[slot].context;
+        &mut self.table.contexts[context]
+    }
+
+    /// Keeps the entry of a context that has exited.
+    #[inline]
+    pub fn hold_context(&mut self, context: Slot) {
+        if context != NIL {
+            let holds = &mut self.table.contexts[context].requests;
+            *holds = holds.saturating_add(1);
+        }
+    }
+
+    /// Lets go of a context that was held. If its process has exited and nothing else keeps it, its entry is free.
+    pub fn unhold_context(&mut self, context: Slot) {
+        if context == NIL {
+            return;
+        }
+        let entry = &mut self.table.contexts[context];
+        entry.requests = entry.requests.saturating_sub(1);
+        self.free_context_if_unused(context);
+    }
+
+    /// Frees the entry of a context that has exited and is not held.
+    pub fn free_context_if_unused(&mut self, context: Slot) {
+        let entry = &mut self.table.contexts[context];
+        if entry.state == ContextState::Exited && entry.requests == 0 {
+            entry.state = ContextState::Free;
+            self.free_contexts.push_back(&mut self.table.contexts, context);
+        }
+    }
+
+    /// Notes something, if anybody listens.
+    #[inline(always)]
+    pub fn note(&mut self, note: impl FnOnce(&Self) -> Note) {
+        if H::Sink::ENABLED {
+            let note = note(self);
+            self.sink.record(self.clock.now_ns(), Event::Note(note));
+        }
+    }
+
+    /// Tells of an event, if anybody listens.
+    #[inline(always)]
+    pub fn tell(&mut self, event: impl FnOnce(&Self) -> Event) {
+        if H::Sink::ENABLED {
+            let event = event(self);
+            self.sink.record(self.clock.now_ns(), event);
+        }
+    }
+
+    /// A request as events show it.
+    pub fn io(&self, slot: Slot) -> Io {
+        let request = &self.table.requests[slot];
+        Io {
+            token: request.token,
+            pid: self.table.contexts[request.context].pid,
+            op: request.op,
+            sector: request.sector,
+            sectors: request.sectors,
+        }
+    }
+
+    /// Whether the request reads.
+    #[inline]
+    pub fn reads(&self, slot: Slot) -> bool {
+        self.table.requests[slot].op == Op::Read
+    }
+}

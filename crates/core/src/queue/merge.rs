@@ -1,0 +1,184 @@
+//! Merging: bios into queued requests, and requests that have closed up into one.
+
+use super::RequestQueue;
+use crate::bio::{Bio, Flags};
+use crate::elevators::{Elevator, Merge};
+use crate::event::Event;
+use crate::parts::{NIL, Slot};
+use crate::request::{Hashed, Marks, MergedBio, RequestId, State};
+use crate::storage::Home;
+
+impl<H: Home> RequestQueue<H> {
+    /// Tries to make the bio part of a queued request. The first candidate decides: if it is too large, none is tried after it.
+    pub(super) fn try_merge(&mut self, bio: &Bio) -> Option<RequestId> {
+        if !self.config.merging || bio.flags.has(Flags::BARRIER) || self.is_empty() || self.free_merged == NIL {
+            return None;
+        }
+        let (slot, merge) = self.find_merge(bio)?;
+        let request = &self.block.table.requests[slot];
+        if request.sectors.saturating_add(bio.sectors) > self.config.max_sectors {
+            self.refuse(slot);
+            return None;
+        }
+        let id = match merge {
+            Merge::Back => self.merge_back(slot, bio),
+            Merge::Front => self.merge_front(slot, bio),
+        };
+        self.block.last_merge = id;
+        Some(RequestId { slot: id, generation: self.block.table.requests[id].generation })
+    }
+
+    /// Files a request under its end, for back merges.
+    pub(super) fn hash_insert(&mut self, slot: Slot) {
+        let end = self.block.table.requests[slot].end();
+        self.block.table.requests[slot].marks.set(Marks::HASHED);
+        self.block.hash.insert::<Hashed, _, _>(&mut self.block.table.requests, end, slot);
+    }
+
+    fn find_merge(&mut self, bio: &Bio) -> Option<(Slot, Merge)> {
+        let last = self.block.last_merge;
+        if last != NIL && self.takes(last, bio) {
+            let request = &self.block.table.requests[last];
+            if request.end() == bio.sector {
+                return Some((last, Merge::Back));
+            }
+            if bio.end() == request.sector {
+                return Some((last, Merge::Front));
+            }
+        }
+        if self.hashing {
+            let found = self.find_by_end(bio.sector);
+            if found != NIL && self.takes(found, bio) {
+                return Some((found, Merge::Back));
+            }
+        }
+        let found = self.elevator.find_front_merge(&mut self.block, bio);
+        (found != NIL && self.takes(found, bio)).then_some((found, Merge::Front))
+    }
+
+    /// The newest mergeable request that ends at `sector`; those that became unmergeable are dropped on the way.
+    fn find_by_end(&mut self, sector: u64) -> Slot {
+        let mut at = self.block.hash.first(sector);
+        while at != NIL {
+            let request = &self.block.table.requests[at];
+            let next = request.hash.next;
+            if !self.is_mergeable(at) {
+                self.block.unhash(at);
+            } else if request.end() == sector {
+                return at;
+            }
+            at = next;
+        }
+        NIL
+    }
+
+    fn is_mergeable(&self, slot: Slot) -> bool {
+        let request = &self.block.table.requests[slot];
+        let barred = [Marks::NO_MERGE, Marks::SOFT_BARRIER, Marks::HARD_BARRIER].iter().any(|&m| request.marks.has(m));
+        request.state == State::Sorted && !barred
+    }
+
+    fn takes(&self, slot: Slot, bio: &Bio) -> bool {
+        self.is_mergeable(slot) && self.block.table.requests[slot].op == bio.op
+    }
+
+    fn refuse(&mut self, slot: Slot) {
+        if self.config.refusal_ends_merging {
+            self.block.table.requests[slot].marks.set(Marks::NO_MERGE);
+            if self.block.last_merge == slot {
+                self.block.last_merge = NIL;
+            }
+        }
+    }
+
+    fn merge_back(&mut self, slot: Slot, bio: &Bio) -> Slot {
+        let into = self.block.table.requests[slot].token;
+        self.block.tell(|block| Event::BackMerge { bio: super::io_of(block, bio), into });
+        self.add_bio(slot, bio.token);
+        let request = &mut self.block.table.requests[slot];
+        let end = request.end();
+        request.sectors = request.sectors.saturating_add(bio.sectors);
+        self.rehash(slot, end);
+        let latter = self.elevator.latter(&self.block, slot);
+        if self.can_join(slot, latter) {
+            return self.join(slot, latter);
+        }
+        self.elevator.merged(&mut self.block, slot, Merge::Back);
+        slot
+    }
+
+    fn merge_front(&mut self, slot: Slot, bio: &Bio) -> Slot {
+        let into = self.block.table.requests[slot].token;
+        self.block.tell(|block| Event::FrontMerge { bio: super::io_of(block, bio), into });
+        self.add_bio(slot, bio.token);
+        // The neighbour is looked for by the place that the request has had so far.
+        let former = self.elevator.former(&self.block, slot);
+        let request = &mut self.block.table.requests[slot];
+        request.sector = bio.sector;
+        request.sectors = request.sectors.saturating_add(bio.sectors);
+        if self.can_join(former, slot) {
+            return self.join(former, slot);
+        }
+        self.elevator.merged(&mut self.block, slot, Merge::Front);
+        slot
+    }
+
+    fn can_join(&self, lower: Slot, upper: Slot) -> bool {
+        if lower == NIL || upper == NIL || !self.is_mergeable(lower) || !self.is_mergeable(upper) {
+            return false;
+        }
+        let (a, b) = (&self.block.table.requests[lower], &self.block.table.requests[upper]);
+        a.op == b.op && a.end() == b.sector && a.sectors.saturating_add(b.sectors) <= self.config.max_sectors
+    }
+
+    /// Makes `absorbed` part of `request`, its lower neighbour.
+    fn join(&mut self, request: Slot, absorbed: Slot) -> Slot {
+        let into = self.block.table.requests[request].token;
+        self.block.tell(|block| Event::Join { request: block.io(absorbed), into });
+        let gone = self.block.table.requests[absorbed];
+        // The absorbed request's own token takes an entry; there is one, or its bio would have had no room to come.
+        self.add_bio(request, gone.token);
+        self.append_chain(request, gone.merged);
+        let survivor = &mut self.block.table.requests[request];
+        let end = survivor.end();
+        survivor.sectors = survivor.sectors.saturating_add(gone.sectors);
+        survivor.submitted_ns = survivor.submitted_ns.min(gone.submitted_ns);
+        self.block.unhash(absorbed);
+        self.rehash(request, end);
+        self.elevator.join(&mut self.block, request, absorbed);
+        self.block.sorted = self.block.sorted.saturating_sub(1);
+        self.free_request(absorbed);
+        request
+    }
+
+    fn rehash(&mut self, slot: Slot, old_end: u64) {
+        if self.block.table.requests[slot].marks.has(Marks::HASHED) {
+            self.block.hash.remove::<Hashed, _, _>(&mut self.block.table.requests, old_end, slot);
+            self.hash_insert(slot);
+        }
+    }
+
+    fn add_bio(&mut self, slot: Slot, token: u64) {
+        let entry = self.free_merged;
+        if entry == NIL {
+            debug_assert!(false, "a bio is merged only while there is an entry for it");
+            return;
+        }
+        self.free_merged = self.block.table.merged[entry].next;
+        self.block.table.merged[entry] = MergedBio { token, next: NIL };
+        self.append_chain(slot, [entry, entry]);
+    }
+
+    fn append_chain(&mut self, slot: Slot, chain: [Slot; 2]) {
+        let [first, last] = chain;
+        if first == NIL {
+            return;
+        }
+        let request = &mut self.block.table.requests[slot];
+        let [head, tail] = request.merged;
+        request.merged = [if head == NIL { first } else { head }, last];
+        if tail != NIL {
+            self.block.table.merged[tail].next = first;
+        }
+    }
+}

@@ -1,0 +1,620 @@
+//! The request queue: submission, merging, the pool of requests, plugging, the dispatch list, barriers, completion, and
+//! switching elevators.
+//!
+//! It follows the block layer of Linux 2.6.18 (and, by [`BlockLayer`], what later ones changed). It is told
+//! the time, owns no thread, lock or timer, and is driven by calls; see [`RequestQueue`].
+
+mod barrier;
+pub(crate) mod block;
+mod dispatch_list;
+mod merge;
+mod plug;
+mod pool;
+mod switch;
+
+use crate::bio::{Bio, Flags, Op};
+use crate::clock::{Clock, ClockConfig, Timer, Timers};
+use crate::context::{Context, ContextId, State as ContextState};
+use crate::elevators::Elevator;
+use crate::event::{Event, Io};
+use crate::layer::{BlockLayer, Rules};
+use crate::parts::{Arena, HashChains, List, NIL, Ring, Slot};
+use crate::priority::Priority;
+use crate::registry::{AnyElevator, Kind};
+use crate::request::{Marks, Plain, Request, RequestId, State};
+use crate::storage::{ElevatorStorage, Home, Storage, Work};
+use crate::tunable::{Tunable, TunableError};
+
+pub use barrier::OrderedMode;
+use block::{Block, Table};
+use dispatch_list::DispatchList;
+use pool::Pool;
+
+/// How a queue behaves, beside its elevator.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueConfig {
+    /// Which kernel's block layer.
+    pub layer: BlockLayer,
+    /// The clock that the elevator sees.
+    pub clock: ClockConfig,
+    /// Hold requests back for up to 3 ms or until 4 are waiting, so that bios can be merged (2.6.18's plugging).
+    pub plugging: bool,
+    /// Whether bios are merged into queued requests.
+    pub merging: bool,
+    /// The size of the pool of requests a direction (4 or more; 128 in Linux), or `None` for as many as there is room for.
+    pub nr_requests: Option<u32>,
+    /// The largest request that merging makes, in sectors.
+    pub max_sectors: u32,
+    /// A request that a bio was refused for size takes no more bios, as in a real kernel.
+    pub refusal_ends_merging: bool,
+    /// How barriers are kept.
+    pub ordered: OrderedMode,
+}
+
+impl Default for QueueConfig {
+    /// A 2.6.18 queue with plugging, merging up to 512 KiB and a pool of 128 requests a direction.
+    fn default() -> Self {
+        QueueConfig {
+            layer: BlockLayer::V2_6_18,
+            clock: ClockConfig::default(),
+            plugging: true,
+            merging: true,
+            nr_requests: Some(128),
+            max_sectors: 1024,
+            refusal_ends_merging: true,
+            ordered: OrderedMode::Drain { flush: true, fua: false },
+        }
+    }
+}
+
+/// Whether the host has to run the queue: to call [`RequestQueue::next`] until its device is full or nothing comes.
+#[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kick {
+    /// Nothing to do.
+    Quiet,
+    /// Run the queue now.
+    Run,
+}
+
+/// What became of a bio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Submitted {
+    /// It is part of a request that was there.
+    Merged(RequestId),
+    /// It became a request.
+    Queued(RequestId),
+    /// The pool is empty: its process sleeps. When [`Work::Wake`] names the context, call [`RequestQueue::resubmit`]
+    /// with the same bio; the process submits nothing else before that.
+    Asleep,
+}
+
+/// Why a bio was not taken. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmitError {
+    /// The storage holds no more: submit it again after a completion.
+    Full,
+    /// The context is not one of this queue's, or has exited.
+    NoContext,
+    /// It has no sectors and is no barrier, or ends beyond sector 2^64.
+    BadExtent,
+    /// It is a barrier and the device cannot order ([`OrderedMode::None`]).
+    NotSupported,
+}
+
+/// What [`RequestQueue::next`] has for the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// This request: start it.
+    Request(RequestId),
+    /// Nothing now, but requests are queued: the elevator waits for a timer, an arrival or a completion.
+    Wait,
+    /// Nothing is queued.
+    Empty,
+}
+
+/// A handle is stale, or was made by another queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stale;
+
+/// No room for another context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// A request queue with its elevator.
+///
+/// The host calls [`submit`](Self::submit) for each bio and, when told to [`Kick::Run`], gives its device what
+/// [`next`](Self::next) answers; it calls [`complete`](Self::complete) as the device finishes, and [`timer`](Self::timer) when the time of
+/// [`next_timer`](Self::next_timer) has come. After each of these calls (and after the run that it asked for) it does
+/// what [`next_work`](Self::next_work) lists.
+#[allow(missing_debug_implementations)]
+pub struct RequestQueue<H: Home> {
+    config: QueueConfig,
+    rules: Rules,
+    block: Block<H>,
+    elevator: AnyElevator<H>,
+    /// Whether back merges are looked for in the hash.
+    hashing: bool,
+    free_requests: List<Plain>,
+    free_request_count: u32,
+    free_merged: Slot,
+    pool: Pool,
+    plugged: bool,
+    ordered: barrier::Sequence,
+    switching: switch::Switching<H>,
+}
+
+impl<H: Home> RequestQueue<H> {
+    /// A queue with an elevator of this kind. `elevator_storage` is what the kind needs.
+    pub fn new(
+        config: QueueConfig,
+        kind: Kind,
+        storage: Storage<H>,
+        elevator_storage: ElevatorStorage<H>,
+        sink: H::Sink,
+        now_ns: u64,
+    ) -> Self {
+        let rules = config.layer.rules();
+        let mut block = Block {
+            table: Table {
+                requests: Arena::new(storage.requests),
+                nodes: Arena::new(storage.nodes),
+                merged: Arena::new(storage.merged),
+                contexts: Arena::new(storage.contexts),
+            },
+            dispatch: DispatchList::new(rules.sorting_stops_at_direction),
+            clock: Clock::new(config.clock, now_ns),
+            timers: Timers::default(),
+            hash: HashChains::new(storage.buckets),
+            last_merge: NIL,
+            sorted: 0,
+            in_flight: 0,
+            free_contexts: List::default(),
+            work: Ring::new(storage.work),
+            run_pending: false,
+            run_now: false,
+            sink,
+        };
+        let elevator = AnyElevator::of_kind(kind, &mut block, elevator_storage);
+        let mut queue = RequestQueue {
+            config,
+            rules,
+            block,
+            elevator,
+            hashing: config.merging && (rules.hashes_back_merges || kind.info().hashes_back_merges),
+            free_requests: List::default(),
+            free_request_count: 0,
+            free_merged: NIL,
+            pool: Pool::new(config.nr_requests),
+            plugged: false,
+            ordered: barrier::Sequence::default(),
+            switching: switch::Switching::default(),
+        };
+        queue.fill_free_lists();
+        queue
+    }
+
+    /// The queue's configuration.
+    pub fn config(&self) -> &QueueConfig {
+        &self.config
+    }
+
+    /// The kind of elevator that decides now.
+    pub fn kind(&self) -> Kind {
+        self.elevator.kind()
+    }
+
+    /// The sink of the trace events.
+    pub fn sink(&self) -> &H::Sink {
+        &self.block.sink
+    }
+
+    /// The same, to be emptied.
+    pub fn sink_mut(&mut self) -> &mut H::Sink {
+        &mut self.block.sink
+    }
+
+    /// Requests that the driver has.
+    pub fn in_flight(&self) -> u32 {
+        self.block.in_flight
+    }
+
+    /// Whether nothing waits for the driver.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.block.dispatch.is_empty() && self.elevator.is_empty()
+    }
+
+    /// Takes in a process. Its entry is free again when it has exited and its last request is done.
+    pub fn create_context(&mut self, pid: u32, priority: Priority, nice: i8) -> Result<ContextId, Full> {
+        let slot = self.block.free_contexts.pop_front(&mut self.block.table.contexts);
+        if slot == NIL {
+            return Err(Full);
+        }
+        let generation = self.block.table.contexts[slot].generation.wrapping_add(1);
+        self.block.table.contexts[slot] =
+            Context { generation, pid, priority, nice, state: ContextState::Running, ..Context::default() };
+        Ok(ContextId { slot, generation })
+    }
+
+    /// What is known of a context.
+    pub fn context(&self, id: ContextId) -> Option<&Context> {
+        let context = &self.block.table.contexts[id.slot];
+        (context.generation == id.generation && context.state != ContextState::Free).then_some(context)
+    }
+
+    /// The process of a context exits. Its requests are still served.
+    pub fn exit_context(&mut self, id: ContextId, now_ns: u64) -> Result<Kick, Stale> {
+        self.begin(now_ns);
+        let slot = self.running_context(id).ok_or(Stale)?;
+        self.elevator.exit(&mut self.block, slot);
+        self.block.table.contexts[slot].state = ContextState::Exited;
+        self.block.free_context_if_unused(slot);
+        Ok(self.end())
+    }
+
+    /// Sets a context's priority ([`Priority::UNSET`]: it follows nice).
+    pub fn set_priority(&mut self, id: ContextId, priority: Priority, now_ns: u64) -> Result<Kick, Stale> {
+        self.begin(now_ns);
+        let slot = self.running_context(id).ok_or(Stale)?;
+        self.block.table.contexts[slot].priority = priority;
+        self.elevator.priority_changed(&mut self.block, slot);
+        Ok(self.end())
+    }
+
+    /// Sets a context's nice value, which an unset priority follows.
+    pub fn set_nice(&mut self, id: ContextId, nice: i8, now_ns: u64) -> Result<Kick, Stale> {
+        self.begin(now_ns);
+        let slot = self.running_context(id).ok_or(Stale)?;
+        self.block.table.contexts[slot].nice = nice;
+        self.elevator.priority_changed(&mut self.block, slot);
+        Ok(self.end())
+    }
+
+    /// The tunables of the present elevator, with their values.
+    pub fn tunables(&self) -> impl Iterator<Item = (&'static Tunable, i64)> + '_ {
+        self.kind().info().tunables.iter().enumerate().map(|(i, t)| (t, self.elevator.tunable(i)))
+    }
+
+    /// Stores a tunable of the present elevator, by the kernel's name and in the kernel's unit.
+    pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<(), TunableError> {
+        let tunables = self.kind().info().tunables;
+        let index = tunables.iter().position(|t| t.name == name).ok_or(TunableError::Unknown)?;
+        let tunable = tunables.get(index).ok_or(TunableError::Unknown)?;
+        if value < tunable.min || value > tunable.max {
+            return Err(TunableError::OutOfRange { min: tunable.min, max: tunable.max });
+        }
+        self.elevator.set_tunable(&mut self.block, index, value);
+        Ok(())
+    }
+
+    /// A process submits a bio.
+    pub fn submit(&mut self, bio: Bio, now_ns: u64) -> Result<(Submitted, Kick), SubmitError> {
+        self.begin(now_ns);
+        self.check(&bio)?;
+        self.block.tell(|block| Event::Queue(io_of(block, &bio)));
+        let submitted = match self.try_merge(&bio) {
+            Some(request) => Submitted::Merged(request),
+            None => self.make_request(&bio, false),
+        };
+        if bio.flags.has(Flags::UNPLUG) && submitted != Submitted::Asleep {
+            self.unplug();
+        }
+        Ok((submitted, self.end()))
+    }
+
+    /// A process that slept for a request goes on; `bio` is the one that [`submit`](Self::submit) answered [`Submitted::Asleep`] to.
+    pub fn resubmit(&mut self, bio: Bio, now_ns: u64) -> Result<(Submitted, Kick), SubmitError> {
+        self.begin(now_ns);
+        self.check(&bio)?;
+        let submitted = self.make_request(&bio, true);
+        if bio.flags.has(Flags::UNPLUG) && submitted != Submitted::Asleep {
+            self.unplug();
+        }
+        Ok((submitted, self.end()))
+    }
+
+    /// A process waits for data that is on its way: what the queue holds back goes to the driver.
+    pub fn unplug_for_waiter(&mut self, now_ns: u64) -> Kick {
+        self.begin(now_ns);
+        self.unplug();
+        self.end()
+    }
+
+    /// The next request for the driver, which takes it by this call.
+    pub fn next(&mut self, now_ns: u64) -> Next {
+        self.begin(now_ns);
+        let slot = self.next_slot();
+        if slot == NIL {
+            self.end_run();
+            return if self.is_empty() { Next::Empty } else { Next::Wait };
+        }
+        self.block.dispatch.remove(&mut self.block.table, slot);
+        let request = &mut self.block.table.requests[slot];
+        request.state = State::Started;
+        let id = RequestId { slot, generation: request.generation };
+        self.block.in_flight = self.block.in_flight.saturating_add(1);
+        self.block.tell(|block| Event::Issue(block.io(slot)));
+        Next::Request(id)
+    }
+
+    /// A request, while it is queued or in the device.
+    #[inline]
+    pub fn request(&self, id: RequestId) -> Option<&Request> {
+        let request = &self.block.table.requests[id.slot];
+        (request.generation == id.generation && request.state != State::Free).then_some(request)
+    }
+
+    /// The context that a request was made for.
+    pub fn context_of(&self, id: RequestId) -> Option<&Context> {
+        let request = self.request(id)?;
+        (request.context != NIL).then(|| &self.block.table.contexts[request.context])
+    }
+
+    /// The device has finished a request; `done` gets the token of each bio in it, in the order in which they joined.
+    pub fn complete(&mut self, id: RequestId, now_ns: u64, done: impl FnMut(u64)) -> Result<Kick, Stale> {
+        self.begin(now_ns);
+        let slot = self.started(id).ok_or(Stale)?;
+        self.block.in_flight = self.block.in_flight.saturating_sub(1);
+        self.block.tell(|block| Event::Complete(block.io(slot)));
+        self.finish(slot, done);
+        self.drained();
+        self.unplug_after_completion();
+        Ok(self.end())
+    }
+
+    /// The device gives a request back unserved; it will be the next one to be issued.
+    pub fn requeue(&mut self, id: RequestId, now_ns: u64) -> Result<Kick, Stale> {
+        self.begin(now_ns);
+        let slot = self.started(id).ok_or(Stale)?;
+        self.block.in_flight = self.block.in_flight.saturating_sub(1);
+        self.block.tell(|block| Event::Requeue(block.io(slot)));
+        if self.block.table.requests[slot].marks.has(Marks::SORTED) {
+            self.elevator.deactivate(&mut self.block, slot);
+        }
+        self.insert_requeued(slot);
+        Ok(self.end())
+    }
+
+    /// When [`timer`](Self::timer) has to be called next, in ns of the host's time.
+    pub fn next_timer(&self) -> Option<u64> {
+        self.block.timers.next().map(|(_, at_ns)| at_ns)
+    }
+
+    /// Fires the first timer that is due, if any is. Call it again while [`next_timer`](Self::next_timer) is not in the future.
+    pub fn timer(&mut self, now_ns: u64) -> Kick {
+        self.begin(now_ns);
+        if let Some((timer, at_ns)) = self.block.timers.next()
+            && at_ns <= self.block.clock.now_ns()
+        {
+            self.block.timers.cancel(timer);
+            match timer {
+                Timer::Unplug => self.unplug_timer(),
+                timer => self.elevator.timer(&mut self.block, timer),
+            }
+        }
+        self.end()
+    }
+
+    /// Takes the oldest piece of deferred work; the host does it and asks again.
+    pub fn next_work(&mut self) -> Option<Work> {
+        loop {
+            match self.block.work.pop()? {
+                Work::Run => {
+                    self.block.run_pending = false;
+                    self.remove_plug();
+                    return Some(Work::Run);
+                }
+                Work::Unplug if self.remove_plug() => return Some(Work::Run),
+                Work::Unplug => {}
+                wake => return Some(wake),
+            }
+        }
+    }
+
+    fn fill_free_lists(&mut self) {
+        let Block { table, free_contexts, .. } = &mut self.block;
+        for slot in 0..table.requests.capacity() {
+            self.free_requests.push_back(&mut table.requests, slot);
+        }
+        self.free_request_count = table.requests.capacity();
+        for slot in 0..table.contexts.capacity() {
+            free_contexts.push_back(&mut table.contexts, slot);
+        }
+        for slot in (0..table.merged.capacity()).rev() {
+            table.merged[slot].next = self.free_merged;
+            self.free_merged = slot;
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, now_ns: u64) {
+        self.block.clock.set(now_ns);
+        self.block.run_now = false;
+    }
+
+    #[inline]
+    fn end(&mut self) -> Kick {
+        if core::mem::take(&mut self.block.run_now) { Kick::Run } else { Kick::Quiet }
+    }
+
+    /// What an elevator asks for while the queue is being run anyway is not asked twice.
+    fn end_run(&mut self) {
+        self.block.run_now = false;
+    }
+
+    fn check(&self, bio: &Bio) -> Result<(), SubmitError> {
+        self.running_context(bio.context).ok_or(SubmitError::NoContext)?;
+        let barrier = bio.flags.has(Flags::BARRIER);
+        if (bio.sectors == 0 && !barrier) || bio.sector.checked_add(u64::from(bio.sectors)).is_none() {
+            return Err(SubmitError::BadExtent);
+        }
+        if barrier && self.config.ordered == OrderedMode::None {
+            return Err(SubmitError::NotSupported);
+        }
+        if self.free_request_count <= crate::storage::RESERVED_REQUESTS {
+            return Err(SubmitError::Full);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn running_context(&self, id: ContextId) -> Option<Slot> {
+        let context = &self.block.table.contexts[id.slot];
+        (context.generation == id.generation && context.is_running()).then_some(id.slot)
+    }
+
+    #[inline]
+    fn started(&self, id: RequestId) -> Option<Slot> {
+        let request = &self.block.table.requests[id.slot];
+        (request.generation == id.generation && request.state == State::Started).then_some(id.slot)
+    }
+
+    /// Allocates a request for a bio that was not merged and inserts it, or puts the process to sleep.
+    fn make_request(&mut self, bio: &Bio, woken: bool) -> Submitted {
+        let context = bio.context.slot;
+        if !self.allocate_from_pool(context, bio.op, woken) {
+            self.block.tell(|block| Event::Sleep(io_of(block, bio)));
+            self.sleep(context, bio.op);
+            return Submitted::Asleep;
+        }
+        let slot = self.take_free_request();
+        self.fill(slot, bio);
+        self.block.tell(|block| Event::Get(block.io(slot)));
+        if self.config.plugging && self.is_empty() {
+            self.plug();
+        }
+        self.insert(slot);
+        self.unplug_at_threshold();
+        Submitted::Queued(RequestId { slot, generation: self.block.table.requests[slot].generation })
+    }
+
+    fn take_free_request(&mut self) -> Slot {
+        self.free_request_count = self.free_request_count.saturating_sub(1);
+        self.free_requests.pop_front(&mut self.block.table.requests)
+    }
+
+    fn fill(&mut self, slot: Slot, bio: &Bio) {
+        let context = bio.context.slot;
+        let now_ns = self.block.clock.now_ns();
+        let request = &mut self.block.table.requests[slot];
+        request.generation = request.generation.wrapping_add(1);
+        request.sector = bio.sector;
+        request.token = bio.token;
+        request.submitted_ns = now_ns;
+        request.sectors = bio.sectors;
+        request.context = context;
+        request.merged = [NIL; 2];
+        request.op = bio.op;
+        request.flags = bio.flags;
+        request.marks = Marks::default();
+        request.state = State::Sorted;
+        self.block.hold_context(context);
+        if !self.switching.is_under_way() {
+            self.make_private(slot);
+            self.elevator.allocate(&mut self.block, slot);
+        }
+    }
+
+    /// Hands a new request to the elevator; one that it must not see goes to the end of the dispatch list.
+    fn insert(&mut self, slot: Slot) {
+        let request = &mut self.block.table.requests[slot];
+        self.ordered.colour(request);
+        if request.marks.has(Marks::HARD_BARRIER) || !request.marks.has(Marks::PRIVATE) {
+            return self.insert_back(slot);
+        }
+        request.marks.set(Marks::SORTED);
+        self.block.sorted = self.block.sorted.saturating_add(1);
+        if self.config.merging {
+            if self.block.last_merge == NIL {
+                self.block.last_merge = slot;
+            }
+            if self.hashing {
+                self.hash_insert(slot);
+            }
+        }
+        self.block.tell(|block| Event::Insert(block.io(slot)));
+        self.elevator.insert(&mut self.block, slot);
+    }
+
+    /// The head of the dispatch list that may go to the driver now, seen by it for the first time or not; or [`NIL`].
+    #[inline]
+    fn next_slot(&mut self) -> Slot {
+        loop {
+            let head = self.block.dispatch.head();
+            if head == NIL {
+                if self.elevator.dispatch(&mut self.block, false) == 0 {
+                    return NIL;
+                }
+                continue;
+            }
+            let slot = self.pass_ordered(head);
+            if slot == NIL {
+                return NIL;
+            }
+            let marks = &mut self.block.table.requests[slot].marks;
+            let first_time = marks.has(Marks::SORTED) && !marks.has(Marks::ACTIVATED);
+            if first_time {
+                marks.set(Marks::ACTIVATED);
+                self.elevator.activate(&mut self.block, slot);
+            }
+            self.block.dispatch.passed(&mut self.block.table, slot);
+            return slot;
+        }
+    }
+
+    /// Ends a request: its elevator, its bios' owner, the pool and its context let go of it.
+    fn finish(&mut self, slot: Slot, mut done: impl FnMut(u64)) {
+        if self.block.table.requests[slot].marks.has(Marks::SEQUENCE) {
+            return self.finish_sequence_request(slot, done);
+        }
+        let request = self.block.table.requests[slot];
+        done(request.token);
+        let mut merged = request.merged[0];
+        while merged != NIL {
+            let entry = self.block.table.merged[merged];
+            done(entry.token);
+            self.block.table.merged[merged].next = self.free_merged;
+            self.free_merged = merged;
+            merged = entry.next;
+        }
+        if request.marks.has(Marks::SORTED) {
+            self.elevator.complete(&mut self.block, slot);
+        }
+        self.free_request(slot);
+    }
+
+    /// Frees a request that is done or was absorbed.
+    fn free_request(&mut self, slot: Slot) {
+        let request = self.block.table.requests[slot];
+        if request.marks.has(Marks::PRIVATE) {
+            self.elevator.free(&mut self.block, slot);
+        }
+        self.block.table.requests[slot].state = State::Free;
+        self.free_requests.push_front(&mut self.block.table.requests, slot);
+        self.free_request_count = self.free_request_count.saturating_add(1);
+        self.free_to_pool(request.op);
+        self.block.unhold_context(request.context);
+        if request.marks.has(Marks::PRIVATE) {
+            self.switching.private = self.switching.private.saturating_sub(1);
+            self.switch_if_drained();
+        }
+    }
+
+}
+
+/// A bio as events show it.
+fn io_of<H: Home>(block: &Block<H>, bio: &Bio) -> Io {
+    Io {
+        token: bio.token,
+        pid: block.table.contexts[bio.context.slot].pid,
+        op: bio.op,
+        sector: bio.sector,
+        sectors: bio.sectors,
+    }
+}
+
+/// Whether a bio or request writes: the index of the pool that it is allocated from.
+fn direction(op: Op) -> usize {
+    op.direction()
+}

@@ -1,0 +1,285 @@
+//! Options of a section, put into a job one by one.
+
+use crate::{
+    job::{Job, RateProcess, Sequencer},
+    units::{KbBase, TimeUnit},
+    values::{
+        Fault, block_range, block_size, block_split, boolean, count, count_u32, directions, distribution, flag,
+        ioengine, names, one_of, overlay, percent, range, rw, size, time_ns,
+    },
+};
+
+/// Puts one supported option, by its canonical name, into a job.
+pub(crate) fn apply(job: &mut Job, name: &str, value: Option<&str>) -> Result<(), Fault> {
+    if set_flag(job, name, value)? {
+        return Ok(());
+    }
+    if name == "write_bw_log" {
+        // Without a value the log takes the job's name, which is known when all options are.
+        job.write_bw_log = Some(value.unwrap_or_default().into());
+        return Ok(());
+    }
+    let Some(value) = value else {
+        return Err(Fault::with_help("the option needs a value", format!("write {name}=VALUE")));
+    };
+    if value.is_empty() {
+        return Err(Fault::with_help("the value is empty", format!("write {name}=VALUE, or leave the option out")));
+    }
+    let done = set_request(job, name, value)?
+        || set_amount(job, name, value)?
+        || set_timing(job, name, value)?
+        || set_standing(job, name, value)?
+        || set_measuring(job, name, value)?;
+    debug_assert!(done, "{name} is listed as supported, and nothing takes it");
+    Ok(())
+}
+
+/// Flags that may stand bare.
+fn set_flag(job: &mut Job, name: &str, value: Option<&str>) -> Result<bool, Fault> {
+    let field = match name {
+        "time_based" => &mut job.time_based,
+        "stonewall" => &mut job.stonewall,
+        "new_group" => &mut job.new_group,
+        "group_reporting" => &mut job.group_reporting,
+        "norandommap" => &mut job.norandommap,
+        _ => return Ok(false),
+    };
+    *field = flag(value)?;
+    Ok(true)
+}
+
+/// What a request is and where it goes.
+fn set_request(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
+    let base = job.kb_base;
+    match name {
+        "rw" => (job.rw, job.rw_modifier) = rw(value, base)?,
+        "rw_sequencer" => {
+            job.rw_sequencer = match value {
+                "sequential" => Sequencer::Sequential,
+                "identical" => Sequencer::Identical,
+                other => return Err(one_of(other, &["sequential", "identical"])),
+            }
+        }
+        "bs" => overlay(&mut job.bs, directions(value, |part| block_size(part, base))?),
+        "bsrange" => {
+            // The older form has a slash between reads and writes.
+            let value = value.replace('/', ",");
+            overlay(&mut job.bs, directions(&value, |part| block_range(part, base))?);
+        }
+        "bssplit" => overlay(&mut job.bs, directions(value, |part| block_split(part, base))?),
+        "rwmixread" => job.rwmixread = percent(value)?,
+        "rwmixwrite" => job.rwmixread = 100 - percent(value)?,
+        "percentage_random" => overlay(&mut job.percentage_random, directions(value, percent)?),
+        "randseed" => job.randseed = Some(count(value, base, 0..=u64::MAX)?),
+        "random_distribution" => job.random_distribution = distribution(value)?,
+        "ioengine" => job.ioengine = ioengine(value)?,
+        "iodepth" => job.iodepth = count_u32(value, base, 1)?,
+        "direct" => job.direct = boolean(value)?,
+        "buffered" => job.direct = !boolean(value)?,
+        "fsync" => job.fsync = count_u32(value, base, 0)?,
+        "fdatasync" => job.fdatasync = count_u32(value, base, 0)?,
+        "end_fsync" => job.end_fsync = boolean(value)?,
+        "sync" => {
+            job.sync = match value {
+                "none" | "0" => false,
+                "sync" | "1" | "dsync" => true,
+                other => return Err(one_of(other, &["none", "0", "sync", "1", "dsync"])),
+            }
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// How much there is, and in which files.
+fn set_amount(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
+    let base = job.kb_base;
+    match name {
+        "size" => (job.size, job.size_given) = (size(value, base, false)?, true),
+        "io_size" => job.io_size = Some(size(value, base, false)?),
+        "filesize" => job.filesize = Some(range(value, |part| count(part, base, 1..=u64::MAX))?),
+        "offset" => job.offset = size(value, base, true)?,
+        "offset_increment" => job.offset_increment = size(value, base, true)?,
+        "offset_align" => job.offset_align = count(value, base, 0..=u64::MAX)?,
+        "filename" => job.filename = names(value)?,
+        "filename_format" => job.filename_format = value.into(),
+        "directory" => job.directory = names(value)?,
+        "nrfiles" => job.nrfiles = count_u32(value, base, 1)?,
+        "numjobs" => job.numjobs = count_u32(value, base, 1)?,
+        "loops" => job.loops = count_u32(value, base, 1)?,
+        // Zero is fio's default and stands for no limit.
+        "number_ios" => job.number_ios = Some(count(value, base, 0..=u64::MAX)?).filter(|ios| *ios > 0),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// When requests are made.
+fn set_timing(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
+    let base = job.kb_base;
+    let uncapped = |cap: u64| Some(cap).filter(|cap| *cap > 0);
+    match name {
+        // Zero is fio's default and stands for no limit.
+        "runtime" => job.runtime_ns = Some(time_ns(value, TimeUnit::Seconds)?).filter(|ns| *ns > 0),
+        "ramp_time" => job.ramp_time_ns = time_ns(value, TimeUnit::Seconds)?,
+        "startdelay" => job.startdelay_ns = range(value, |part| time_ns(part, TimeUnit::Seconds))?,
+        "thinktime" => job.thinktime_ns = time_ns(value, TimeUnit::Microseconds)?,
+        "thinktime_spin" => job.thinktime_spin_ns = time_ns(value, TimeUnit::Microseconds)?,
+        "thinktime_blocks" => job.thinktime_blocks = count_u32(value, base, 1)?,
+        "rate" => {
+            overlay(&mut job.rate, directions(value, |part| Ok(uncapped(count(part, base, 0..=u64::MAX)?)))?);
+        }
+        "rate_iops" => {
+            overlay(&mut job.rate_iops, directions(value, |part| Ok(uncapped(count(part, base, 0..=u64::MAX)?)))?);
+        }
+        "rate_process" => {
+            job.rate_process = match value {
+                "linear" => RateProcess::Linear,
+                "poisson" => RateProcess::Poisson,
+                other => return Err(one_of(other, &["linear", "poisson"])),
+            }
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Who the job is to the system and to other jobs.
+fn set_standing(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
+    let base = job.kb_base;
+    match name {
+        "name" => job.name = value.into(),
+        "wait_for" => job.wait_for = Some(value.into()),
+        "prio" => job.prio = Some(small(value, base, 0, 7)?),
+        "prioclass" => {
+            job.prioclass = Some(small(value, base, 1, 3).map_err(|fault| Fault {
+                help: Some("1 for real time, 2 for best effort, 3 for idle; leave it out for none".into()),
+                ..fault
+            })?);
+        }
+        "nice" => job.nice = Some(nice(value)?),
+        "cgroup" => job.cgroup = Some(value.into()),
+        "cgroup_weight" => {
+            let weight = count(value, base, 10..=1000)?;
+            job.cgroup_weight = Some(u32::try_from(weight).unwrap_or(u32::MAX));
+        }
+        "kb_base" => job.kb_base = kb_base(value)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// What is written down.
+fn set_measuring(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
+    let base = job.kb_base;
+    match name {
+        "log_avg_msec" => job.log_avg_msec = count(value, base, 0..=u64::MAX)?,
+        "bwavgtime" => job.bwavgtime_ms = count(value, base, 1..=u64::MAX)?,
+        "iopsavgtime" => job.iopsavgtime_ms = count(value, base, 1..=u64::MAX)?,
+        "log_offset" => job.log_offset = boolean(value)?,
+        "log_prio" => job.log_prio = boolean(value)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// The base of prefixes; it is read before all other options, wherever it stands.
+pub(crate) fn kb_base(value: &str) -> Result<KbBase, Fault> {
+    match value {
+        "1024" => Ok(KbBase::Compatible),
+        "1000" => Ok(KbBase::Standard),
+        other => Err(one_of(other, &["1000", "1024"])),
+    }
+}
+
+fn small(value: &str, base: KbBase, least: u8, most: u8) -> Result<u8, Fault> {
+    let number = count(value, base, u64::from(least)..=u64::from(most))?;
+    Ok(u8::try_from(number).unwrap_or(most))
+}
+
+fn nice(value: &str) -> Result<i8, Fault> {
+    match value.parse::<i8>() {
+        Ok(nice) if (-20..=19).contains(&nice) => Ok(nice),
+        _ => Err(Fault::with_help(format!("`{value}` is not a nice value"), "from -20 to 19")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::known::{OPTIONS, Support};
+
+    /// A value for every supported option that is not its default.
+    const VALUES: &[(&str, &str)] = &[
+        ("name", "other"),
+        ("wait_for", "a"),
+        ("filename", "f"),
+        ("directory", "d"),
+        ("filename_format", "f"),
+        ("rw", "write"),
+        ("bs", "8k"),
+        ("bsrange", "1k-2k"),
+        ("bssplit", "1k/50:2k/50"),
+        ("randseed", "1"),
+        ("norandommap", "1"),
+        ("rw_sequencer", "identical"),
+        ("ioengine", "sync"),
+        ("iodepth", "2"),
+        ("size", "1m"),
+        ("io_size", "1m"),
+        ("filesize", "1m"),
+        ("offset", "1m"),
+        ("offset_increment", "1m"),
+        ("offset_align", "4k"),
+        ("number_ios", "1"),
+        ("random_distribution", "zipf:1.2"),
+        ("percentage_random", "50"),
+        ("nrfiles", "2"),
+        ("fsync", "1"),
+        ("fdatasync", "1"),
+        ("end_fsync", "1"),
+        ("direct", "1"),
+        ("buffered", "0"),
+        ("loops", "2"),
+        ("numjobs", "2"),
+        ("startdelay", "1"),
+        ("runtime", "1"),
+        ("time_based", "1"),
+        ("ramp_time", "1"),
+        ("rwmixread", "1"),
+        ("rwmixwrite", "1"),
+        ("nice", "1"),
+        ("prio", "1"),
+        ("prioclass", "1"),
+        ("thinktime", "1"),
+        ("thinktime_spin", "1"),
+        ("thinktime_blocks", "2"),
+        ("rate", "1"),
+        ("rate_process", "poisson"),
+        ("rate_iops", "1"),
+        ("sync", "1"),
+        ("stonewall", "1"),
+        ("new_group", "1"),
+        ("write_bw_log", "f"),
+        ("bwavgtime", "1"),
+        ("iopsavgtime", "1"),
+        ("log_avg_msec", "1"),
+        ("log_offset", "1"),
+        ("log_prio", "1"),
+        ("group_reporting", "1"),
+        ("cgroup", "g"),
+        ("cgroup_weight", "100"),
+        ("kb_base", "1000"),
+    ];
+
+    #[test]
+    fn every_supported_option_changes_a_job() {
+        for known in OPTIONS.iter().filter(|known| known.support == Support::Supported) {
+            let value = VALUES.iter().find(|(name, _)| *name == known.name).map(|(_, value)| *value);
+            let mut job = Job::default();
+            apply(&mut job, known.name, Some(value.unwrap_or_else(|| panic!("{} has no test", known.name))))
+                .unwrap_or_else(|fault| panic!("{}: {}", known.name, fault.message));
+            assert_ne!(job, Job::default(), "{} does nothing", known.name);
+        }
+    }
+}

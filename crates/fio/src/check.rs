@@ -1,0 +1,172 @@
+//! What is wrong with a job as a whole, and between jobs.
+
+use crate::{
+    diagnostic::Diagnostic,
+    job::{BlockSize, Direction, Job, Rw, Size},
+    source::{Entry, Place, Section},
+};
+
+/// Linux makes direct requests in whole sectors.
+const SECTOR_BYTES: u64 = 512;
+
+/// Checks one job; `entries` are all options that went into it, the defaults first.
+pub(crate) fn job(job: &Job, section: &Section, entries: &[&Entry], faults: &mut Vec<Diagnostic>) {
+    let check = Check { job, section, entries };
+    faults.extend([check.size(), check.time_based(), check.thinktime_spin(), check.rates()].into_iter().flatten());
+    for direction in [Direction::Read, Direction::Write] {
+        let used = match direction {
+            Direction::Read => job.rw.reads(),
+            Direction::Write => job.rw.writes(),
+        };
+        if used {
+            faults.extend([check.sectors(direction), check.fits(direction)].into_iter().flatten());
+        }
+    }
+}
+
+/// Checks what jobs say of each other, and gives out the reporting groups.
+///
+/// Groups were observed by running fio 3.33: `stonewall` and `new_group` start one, but not on the first job.
+pub(crate) fn between_jobs(jobs: &mut [Job], sections: &[Section], faults: &mut Vec<Diagnostic>) {
+    let mut group = 0;
+    for (i, job) in jobs.iter_mut().enumerate() {
+        if i > 0 && (job.stonewall || job.new_group) {
+            group += 1;
+        }
+        job.groupid = group;
+    }
+    let mut named: std::collections::HashMap<&str, usize> = std::collections::HashMap::new();
+    // The sections of jobs stand in the order of the jobs.
+    for (job, section) in jobs.iter().zip(sections.iter().filter(|section| !section.is_global())) {
+        if let Some(waitee) = &job.wait_for {
+            let place = last(&section.entries.iter().collect::<Vec<_>>(), &["wait_for"]).unwrap_or(&section.place);
+            let fault = match named.get(waitee.as_str()).copied().unwrap_or(0) {
+                1 => None,
+                0 => Some((format!("no job `{waitee}` stands above"), "wait_for names a job that stands above")),
+                n => Some((
+                    format!("{n} jobs above are called `{waitee}`"),
+                    "give the job that is waited for a name of its own",
+                )),
+            };
+            faults.extend(fault.map(|(message, help)| place.fault(format!("wait_for: {message}"), Some(help.into()))));
+        }
+        *named.entry(&job.name).or_default() += 1;
+    }
+}
+
+struct Check<'a> {
+    job: &'a Job,
+    section: &'a Section,
+    entries: &'a [&'a Entry],
+}
+
+impl Check<'_> {
+    /// The place of the last of these options, or of the section.
+    fn place(&self, names: &[&str]) -> &Place {
+        last(self.entries, names).unwrap_or(&self.section.place)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        last(self.entries, &[name]).is_some()
+    }
+
+    fn size(&self) -> Option<Diagnostic> {
+        let job = self.job;
+        // An option that is wrong has its own fault; it is not missing.
+        if self.has("size") || self.has("filesize") {
+            return None;
+        }
+        let device = !job.filename.is_empty() && job.filename.iter().all(|name| name.starts_with("/dev/"));
+        if device || (self.has("filename") && job.filename.is_empty()) {
+            return None;
+        }
+        let message = format!("job `{}` has no size", self.job.name);
+        let help = "give size= or filesize=, or a filename= under /dev/ to use the whole device";
+        Some(self.section.place.fault(message, Some(help.into())))
+    }
+
+    fn time_based(&self) -> Option<Diagnostic> {
+        let missing = self.job.time_based && self.job.runtime_ns.is_none() && !self.runtime_is_wrong();
+        missing.then(|| {
+            let message = format!("job `{}` is time_based and has no runtime", self.job.name);
+            self.place(&["time_based"]).fault(message, Some("give runtime=, as in runtime=30s".into()))
+        })
+    }
+
+    /// A runtime was given that is not 0 and could not be read: that has its own fault.
+    fn runtime_is_wrong(&self) -> bool {
+        let given = self.entries.iter().rev().find(|entry| canonical(entry) == Some("runtime"));
+        given.is_some_and(|entry| {
+            let value = entry.value.as_deref().unwrap_or_default();
+            crate::units::parse_time_ns(value, crate::units::TimeUnit::Seconds) != Ok(0)
+        })
+    }
+
+    fn thinktime_spin(&self) -> Option<Diagnostic> {
+        let job = self.job;
+        (job.thinktime_spin_ns > job.thinktime_ns && !self.failed_thinktime()).then(|| {
+            let message = format!("job `{}` spins for longer than its thinktime", job.name);
+            self.place(&["thinktime_spin"]).fault(message, Some("thinktime_spin is a part of thinktime".into()))
+        })
+    }
+
+    /// A thinktime was given and could not be read.
+    fn failed_thinktime(&self) -> bool {
+        self.has("thinktime") && self.job.thinktime_ns == 0
+    }
+
+    fn rates(&self) -> Option<Diagnostic> {
+        let job = self.job;
+        let both = [Direction::Read, Direction::Write]
+            .into_iter()
+            .any(|direction| job.rate.get(direction).is_some() && job.rate_iops.get(direction).is_some());
+        both.then(|| {
+            let message = format!("job `{}` has both rate and rate_iops for one direction", job.name);
+            self.place(&["rate", "rate_iops"]).fault(message, Some("keep one of the two".into()))
+        })
+    }
+
+    /// Direct requests are whole sectors.
+    fn sectors(&self, direction: Direction) -> Option<Diagnostic> {
+        let job = self.job;
+        let odd = |bytes: u64| !bytes.is_multiple_of(SECTOR_BYTES);
+        let wrong = match job.bs.get(direction) {
+            BlockSize::Fixed(bytes) => Some(*bytes).filter(|bytes| odd(*bytes)),
+            // Requests of a range are multiples of its smallest.
+            BlockSize::Range { min, .. } => Some(*min).filter(|bytes| odd(*bytes)),
+            BlockSize::Split(entries) => entries.iter().map(|entry| entry.bytes).find(|bytes| odd(*bytes)),
+        };
+        wrong.filter(|_| job.direct).map(|bytes| {
+            let message = format!("job `{}`: direct requests of {bytes} bytes are not whole sectors", job.name);
+            let help = format!("use a multiple of {SECTOR_BYTES}, or buffered requests (direct=0)");
+            self.place(&["bs", "bsrange", "bssplit"]).fault(message, Some(help))
+        })
+    }
+
+    /// A region or a file that holds not one request does nothing.
+    fn fits(&self, direction: Direction) -> Option<Diagnostic> {
+        let job = self.job;
+        let min = job.min_bs(direction);
+        let kind = if matches!(job.rw, Rw::Readwrite | Rw::Randrw) { "smallest request" } else { "request" };
+        let (what, bytes) = match (job.size, &job.filesize) {
+            (Size::Bytes(size), _) if size < min => ("size", size),
+            (_, Some(filesize)) if *filesize.end() < min => ("filesize", *filesize.end()),
+            _ => return None,
+        };
+        let message = format!("job `{}`: its {what} of {bytes} bytes holds not one {kind} of {min}", job.name);
+        Some(self.place(&[what]).fault(message, Some("give a larger size or smaller requests".into())))
+    }
+}
+
+fn canonical(entry: &Entry) -> Option<&'static str> {
+    entry.known.map(|known| known.name)
+}
+
+/// Where the last of these options (canonical names) stands.
+fn last<'a>(entries: &[&'a Entry], names: &[&str]) -> Option<&'a Place> {
+    entries
+        .iter()
+        .rev()
+        .find(|entry| canonical(entry).is_some_and(|name| names.contains(&name)))
+        .map(|e| &e.value_place)
+}

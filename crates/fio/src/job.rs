@@ -1,0 +1,555 @@
+//! What a job file says, in types.
+
+use crate::units::{KbBase, print_size};
+use std::{fmt, ops::RangeInclusive};
+
+/// A job file that was understood: at least one job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobFile {
+    /// The jobs in the order of the file, clones (`numjobs`) not multiplied out.
+    pub jobs: Vec<Job>,
+    /// Options that were accepted and cannot matter to a simulation, each once, in the order of the file.
+    pub ignored: Vec<Ignored>,
+    /// The options of all `[global]` sections, the later value standing, under fio's canonical names; valueless flags
+    /// have an empty value. fio's JSON prints those with a value as `global options`.
+    pub global_options: Vec<(String, String)>,
+}
+
+/// An option that was accepted and has no effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// Its canonical name.
+    pub name: String,
+    /// The file where it first appears.
+    pub file: String,
+    /// The line of `file`, from 1.
+    pub line: u32,
+}
+
+/// One job with its defaults and the `[global]` sections above it worked in.
+///
+/// Fields have fio's names and fio's defaults; units stand last in a name, and a size is in bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// The section's name, or what `name=` says.
+    pub name: String,
+    /// The reporting group, from 0: `stonewall` and `new_group` start a new one.
+    pub groupid: u32,
+    /// What the job does.
+    pub rw: Rw,
+    /// The number after the colon of `rw=randread:8` (requests at one random place before the next) or of
+    /// `rw=write:4k` and `rw=read:-8k` (bytes added to the offset after each sequential request).
+    pub rw_modifier: Option<i64>,
+    /// What the requests at one random place do.
+    pub rw_sequencer: Sequencer,
+    /// The size of requests. Default 4096.
+    pub bs: Directions<BlockSize>,
+    /// The region, and the bytes to move unless `io_size` says otherwise. `Percent(100)` when no `size` was given: all
+    /// that the files or the device hold.
+    pub size: Size,
+    /// Whether the file gave `size`; if not, `filesize` or the device named by `filename` decides.
+    pub size_given: bool,
+    /// The bytes to move, when not `size`. A percentage is of `size`.
+    pub io_size: Option<Size>,
+    /// The size of each file, in bytes.
+    pub filesize: Option<RangeInclusive<u64>>,
+    /// Where the region starts. A percentage is of the file.
+    pub offset: Size,
+    /// What each clone of the job starts later than the one before.
+    pub offset_increment: Size,
+    /// Bytes that a percentage offset is rounded up to; 0 stands for the smallest block size.
+    pub offset_align: u64,
+    /// The files or devices; empty when fio makes up the names ([`Job::files_of_clone`]).
+    pub filename: Vec<String>,
+    /// The pattern of made-up names.
+    pub filename_format: String,
+    /// Where files lie; clones take turns.
+    pub directory: Vec<String>,
+    /// How many files, at least 1; does not count when `filename` is given.
+    pub nrfiles: u32,
+    /// How many clones, at least 1.
+    pub numjobs: u32,
+    /// Requests in flight, at least 1. A synchronous engine has one whatever this says.
+    pub iodepth: u32,
+    /// How requests are handed to the system.
+    pub ioengine: Ioengine,
+    /// Whether the page cache is passed by (`buffered` is the opposite).
+    pub direct: bool,
+    /// The longest run, in nanoseconds.
+    pub runtime_ns: Option<u64>,
+    /// Whether the job starts over until `runtime_ns` is reached.
+    pub time_based: bool,
+    /// Time at the start that is not measured, in nanoseconds.
+    pub ramp_time_ns: u64,
+    /// How long the job waits before it starts, in nanoseconds; each clone draws from the range.
+    pub startdelay_ns: RangeInclusive<u64>,
+    /// The pause after `thinktime_blocks` requests, in nanoseconds.
+    pub thinktime_ns: u64,
+    /// The part of the pause that is spent computing, in nanoseconds.
+    pub thinktime_spin_ns: u64,
+    /// Requests between pauses, at least 1.
+    pub thinktime_blocks: u32,
+    /// The cap on bandwidth, in bytes a second.
+    pub rate: Directions<Option<u64>>,
+    /// The cap on requests a second.
+    pub rate_iops: Directions<Option<u64>>,
+    /// How capped requests are spaced.
+    pub rate_process: RateProcess,
+    /// Percentage of a mixed job that is reads, 0 to 100. Default 50.
+    pub rwmixread: u8,
+    /// Percentage of a random job that is random, 0 to 100; the rest is sequential. Default 100.
+    pub percentage_random: Directions<u8>,
+    /// The seed of the job's random numbers.
+    pub randseed: Option<u64>,
+    /// Whether a block may be touched twice before all have been touched once.
+    pub norandommap: bool,
+    /// How random offsets are spread.
+    pub random_distribution: Distribution,
+    /// An fsync after this many writes; 0 for none.
+    pub fsync: u32,
+    /// An fdatasync after this many writes; 0 for none.
+    pub fdatasync: u32,
+    /// Whether the job ends with an fsync of what it wrote.
+    pub end_fsync: bool,
+    /// Whether writes are synchronous (`sync=sync` or `sync=dsync`; O_SYNC and O_DSYNC).
+    pub sync: bool,
+    /// Whether the job waits for all jobs above it.
+    pub stonewall: bool,
+    /// The job that this one waits for; it stands above, and its name is unique.
+    pub wait_for: Option<String>,
+    /// How often the job runs, at least 1.
+    pub loops: u32,
+    /// The job ends after this many requests.
+    pub number_ios: Option<u64>,
+    /// The I/O priority, 0 (highest) to 7.
+    pub prio: Option<u8>,
+    /// The I/O priority class: 1 real time, 2 best effort, 3 idle.
+    pub prioclass: Option<u8>,
+    /// The nice value, -20 to 19.
+    pub nice: Option<i8>,
+    /// The control group that the job runs in.
+    pub cgroup: Option<String>,
+    /// The weight of that group, 10 to 1000.
+    pub cgroup_weight: Option<u32>,
+    /// Whether the clones of a group are reported as one.
+    pub group_reporting: bool,
+    /// Whether a new reporting group starts here.
+    pub new_group: bool,
+    /// The prefix of the bandwidth log's name: what the option said, or the job's name.
+    pub write_bw_log: Option<String>,
+    /// The window over which log entries are averaged, in milliseconds; 0 logs every request.
+    pub log_avg_msec: u64,
+    /// Whether log lines have the offset.
+    pub log_offset: bool,
+    /// Whether log lines have class and level of the priority.
+    pub log_prio: bool,
+    /// The window of the `bw_min` to `bw_samples` figures, in milliseconds. Default 500.
+    pub bwavgtime_ms: u64,
+    /// The window of the `iops_min` to `iops_samples` figures, in milliseconds. Default 500.
+    pub iopsavgtime_ms: u64,
+    /// What a prefix multiplies by.
+    pub kb_base: KbBase,
+    /// The options of the job's own section under fio's canonical names, the later value standing; valueless flags have
+    /// an empty value. fio's JSON prints those with a value as `job options`.
+    pub options: Vec<(String, String)>,
+    /// The line of the section, from 1.
+    pub line: u32,
+    /// The file of the section.
+    pub file: String,
+}
+
+impl Job {
+    /// The files of one clone of the job, `clone` counting from 0, directory included.
+    ///
+    /// `filename` is shared by all clones and taken as written; made-up names follow `filename_format`, by default
+    /// `$jobname.$jobnum.$filenum`, as the manual of fio describes it.
+    pub fn files_of_clone(&self, clone: u32) -> Vec<String> {
+        if !self.filename.is_empty() {
+            let directory = self.directory.first();
+            return self.filename.iter().map(|name| in_directory(directory, name)).collect();
+        }
+        let directory = self.directory.get(clone as usize % self.directory.len().max(1));
+        let name = |file: u32| {
+            self.filename_format
+                .replace("$jobname", &self.name)
+                .replace("$jobnum", &clone.to_string())
+                .replace("$filenum", &file.to_string())
+        };
+        (0..self.nrfiles).map(|file| in_directory(directory, &name(file))).collect()
+    }
+
+    /// Requests in flight that the engine allows: `iodepth`, or 1 for a synchronous engine.
+    pub fn effective_iodepth(&self) -> u32 {
+        if self.ioengine.is_synchronous() { 1 } else { self.iodepth }
+    }
+
+    /// The smallest request of a direction, in bytes.
+    pub fn min_bs(&self, direction: Direction) -> u64 {
+        self.bs.get(direction).min()
+    }
+}
+
+fn in_directory(directory: Option<&String>, name: &str) -> String {
+    match directory {
+        Some(directory) => format!("{}/{name}", directory.trim_end_matches('/')),
+        None => name.into(),
+    }
+}
+
+/// fio's defaults.
+impl Default for Job {
+    fn default() -> Self {
+        Job {
+            name: String::new(),
+            groupid: 0,
+            rw: Rw::Read,
+            rw_modifier: None,
+            rw_sequencer: Sequencer::Sequential,
+            bs: Directions::both(BlockSize::Fixed(4096)),
+            size: Size::Percent(100),
+            size_given: false,
+            io_size: None,
+            filesize: None,
+            offset: Size::Bytes(0),
+            offset_increment: Size::Bytes(0),
+            offset_align: 0,
+            filename: Vec::new(),
+            filename_format: "$jobname.$jobnum.$filenum".into(),
+            directory: Vec::new(),
+            nrfiles: 1,
+            numjobs: 1,
+            iodepth: 1,
+            ioengine: Ioengine::Psync,
+            direct: false,
+            runtime_ns: None,
+            time_based: false,
+            ramp_time_ns: 0,
+            startdelay_ns: 0..=0,
+            thinktime_ns: 0,
+            thinktime_spin_ns: 0,
+            thinktime_blocks: 1,
+            rate: Directions::both(None),
+            rate_iops: Directions::both(None),
+            rate_process: RateProcess::Linear,
+            rwmixread: 50,
+            percentage_random: Directions::both(100),
+            randseed: None,
+            norandommap: false,
+            random_distribution: Distribution::Random,
+            fsync: 0,
+            fdatasync: 0,
+            end_fsync: false,
+            sync: false,
+            stonewall: false,
+            wait_for: None,
+            loops: 1,
+            number_ios: None,
+            prio: None,
+            prioclass: None,
+            nice: None,
+            cgroup: None,
+            cgroup_weight: None,
+            group_reporting: false,
+            new_group: false,
+            write_bw_log: None,
+            log_avg_msec: 0,
+            log_offset: false,
+            log_prio: false,
+            bwavgtime_ms: 500,
+            iopsavgtime_ms: 500,
+            kb_base: KbBase::Compatible,
+            options: Vec::new(),
+            line: 0,
+            file: String::new(),
+        }
+    }
+}
+
+/// Whether a request reads or writes. Trims are not simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Direction {
+    /// From the disk.
+    Read,
+    /// To the disk.
+    Write,
+}
+
+/// A value for reads and one for writes, as fio's comma lists give them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Directions<T> {
+    /// The value for reads.
+    pub read: T,
+    /// The value for writes.
+    pub write: T,
+}
+
+impl<T> Directions<T> {
+    /// The same value for both directions.
+    pub fn both(value: T) -> Self
+    where
+        T: Clone,
+    {
+        Directions { read: value.clone(), write: value }
+    }
+
+    /// The value of one direction.
+    pub fn get(&self, direction: Direction) -> &T {
+        match direction {
+            Direction::Read => &self.read,
+            Direction::Write => &self.write,
+        }
+    }
+}
+
+/// What a job does: fio's `rw`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rw {
+    /// `read`: sequential reads.
+    Read,
+    /// `write`: sequential writes.
+    Write,
+    /// `randread`: random reads.
+    Randread,
+    /// `randwrite`: random writes.
+    Randwrite,
+    /// `rw` or `readwrite`: sequential, mixed by `rwmixread`.
+    Readwrite,
+    /// `randrw`: random, mixed by `rwmixread`.
+    Randrw,
+}
+
+impl Rw {
+    /// Whether any request reads.
+    pub fn reads(self) -> bool {
+        !matches!(self, Rw::Write | Rw::Randwrite)
+    }
+
+    /// Whether any request writes.
+    pub fn writes(self) -> bool {
+        !matches!(self, Rw::Read | Rw::Randread)
+    }
+
+    /// Whether offsets are random.
+    pub fn is_random(self) -> bool {
+        matches!(self, Rw::Randread | Rw::Randwrite | Rw::Randrw)
+    }
+}
+
+impl fmt::Display for Rw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rw::Read => "read",
+            Rw::Write => "write",
+            Rw::Randread => "randread",
+            Rw::Randwrite => "randwrite",
+            Rw::Readwrite => "rw",
+            Rw::Randrw => "randrw",
+        })
+    }
+}
+
+/// What `rw=randread:8` does with its eight requests: fio's `rw_sequencer`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sequencer {
+    /// Each follows the one before.
+    Sequential,
+    /// All have the same offset.
+    Identical,
+}
+
+/// How capped requests are spaced: fio's `rate_process`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateProcess {
+    /// Evenly.
+    Linear,
+    /// As the arrivals of a Poisson process.
+    Poisson,
+}
+
+/// The size of requests of one direction, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlockSize {
+    /// All the same, at least 1.
+    Fixed(u64),
+    /// A multiple of `min`, up to `max`; `1 <= min <= max`.
+    Range {
+        /// The smallest, and the grain.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// Drawn by percentage; 1 to 64 entries whose percentages add up to 100.
+    Split(Vec<SplitEntry>),
+}
+
+impl BlockSize {
+    /// The smallest request, in bytes.
+    pub fn min(&self) -> u64 {
+        match self {
+            BlockSize::Fixed(bytes) => *bytes,
+            BlockSize::Range { min, .. } => *min,
+            BlockSize::Split(entries) => entries.iter().map(|e| e.bytes).min().unwrap_or(0),
+        }
+    }
+
+    /// The largest request, in bytes.
+    pub fn max(&self) -> u64 {
+        match self {
+            BlockSize::Fixed(bytes) => *bytes,
+            BlockSize::Range { max, .. } => *max,
+            BlockSize::Split(entries) => entries.iter().map(|e| e.bytes).max().unwrap_or(0),
+        }
+    }
+}
+
+/// As a job file has it, without the percentages' place in a comma list.
+impl fmt::Display for BlockSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BlockSize::Fixed(bytes) => f.write_str(&print_size(*bytes)),
+            BlockSize::Range { min, max } => write!(f, "{}-{}", print_size(*min), print_size(*max)),
+            BlockSize::Split(entries) => {
+                for (i, entry) in entries.iter().enumerate() {
+                    let colon = if i > 0 { ":" } else { "" };
+                    write!(f, "{colon}{}/{}", print_size(entry.bytes), entry.percent)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// One size of a `bssplit` and its share of the requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitEntry {
+    /// The size of a request, in bytes, at least 1.
+    pub bytes: u64,
+    /// Its share, 0 to 100. Shares left blank have been given what the others leave.
+    pub percent: u8,
+}
+
+/// A number of bytes, or a percentage of something that the job file does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Bytes.
+    Bytes(u64),
+    /// 1 to 100.
+    Percent(u8),
+}
+
+impl Size {
+    /// The bytes, when the whole has `whole` of them.
+    pub fn of(self, whole: u64) -> u64 {
+        match self {
+            Size::Bytes(bytes) => bytes,
+            // Split so that no product can overflow.
+            Size::Percent(percent) => {
+                let percent = u64::from(percent);
+                whole / 100 * percent + whole % 100 * percent / 100
+            }
+        }
+    }
+}
+
+/// As a job file has it.
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Size::Bytes(bytes) => f.write_str(&print_size(*bytes)),
+            Size::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
+/// How random offsets are spread over the region: fio's `random_distribution`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Distribution {
+    /// Evenly.
+    Random,
+    /// Zipf's law with this theta: above 0, not 1.
+    Zipf(f64),
+    /// Pareto's with this power: between 0 and 1, neither included.
+    Pareto(f64),
+    /// Normal around the middle with this deviation: 0 to below 100, in percent.
+    Normal(f64),
+    /// Consecutive zones of the region, each with its share of the requests; 1 to 256 zones, both columns adding up to
+    /// 100.
+    Zoned(Vec<Zone>),
+}
+
+/// One zone of a zoned distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Its share of the requests, in percent.
+    pub access_percent: u8,
+    /// Its share of the region, in percent.
+    pub span_percent: u8,
+}
+
+/// How requests are handed to the system: fio's `ioengine`, as far as a simulated host has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ioengine {
+    /// `sync`: lseek and read or write. Synchronous.
+    Sync,
+    /// `psync`: pread or pwrite. Synchronous; fio's default.
+    Psync,
+    /// `vsync`: readv or writev, adjacent requests coalesced into one submission. Synchronous.
+    Vsync,
+    /// `pvsync`: preadv or pwritev. Synchronous.
+    Pvsync,
+    /// `pvsync2`: preadv2 or pwritev2. Synchronous.
+    Pvsync2,
+    /// `mmap`: a mapped file and memcpy. Synchronous.
+    Mmap,
+    /// `libaio`: Linux asynchronous I/O. Asynchronous with `direct=1`; Linux makes buffered requests wait.
+    Libaio,
+    /// `io_uring`. Asynchronous, buffered or direct.
+    IoUring,
+    /// `posixaio`: aio_read and aio_write, by threads of the C library. Asynchronous.
+    PosixAio,
+    /// `null`: no request is made at all. Synchronous.
+    Null,
+}
+
+impl Ioengine {
+    /// Whether a request returns only when it is done, so that one is in flight whatever `iodepth` says.
+    pub fn is_synchronous(self) -> bool {
+        !matches!(self, Ioengine::Libaio | Ioengine::IoUring | Ioengine::PosixAio)
+    }
+
+    /// fio's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ioengine::Sync => "sync",
+            Ioengine::Psync => "psync",
+            Ioengine::Vsync => "vsync",
+            Ioengine::Pvsync => "pvsync",
+            Ioengine::Pvsync2 => "pvsync2",
+            Ioengine::Mmap => "mmap",
+            Ioengine::Libaio => "libaio",
+            Ioengine::IoUring => "io_uring",
+            Ioengine::PosixAio => "posixaio",
+            Ioengine::Null => "null",
+        }
+    }
+
+    /// Every engine that is supported.
+    pub const ALL: [Ioengine; 10] = [
+        Ioengine::Sync,
+        Ioengine::Psync,
+        Ioengine::Vsync,
+        Ioengine::Pvsync,
+        Ioengine::Pvsync2,
+        Ioengine::Mmap,
+        Ioengine::Libaio,
+        Ioengine::IoUring,
+        Ioengine::PosixAio,
+        Ioengine::Null,
+    ];
+}
+
+impl fmt::Display for Ioengine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

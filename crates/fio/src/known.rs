@@ -1,0 +1,376 @@
+//! Every option that fio 3.33 knows, and what becomes of it here.
+//!
+//! Names and aliases are those of `fio --cmdhelp=all`, of `fio --enghelp` for each engine, and of the manual.
+
+/// What becomes of an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// It is worked into the job.
+    Supported,
+    /// It cannot matter to a simulation: accepted, and listed once.
+    Ignored,
+    /// It matters and is not supported; these values are accepted, since they only say what is so anyway.
+    Refused(&'static [&'static str]),
+}
+
+/// One option of fio.
+#[derive(Debug)]
+pub struct KnownOption {
+    /// The canonical name: the one that fio's JSON prints.
+    pub name: &'static str,
+    /// Other names.
+    pub aliases: &'static [&'static str],
+    /// What becomes of it.
+    pub support: Support,
+}
+
+/// The option of this name or alias.
+pub(crate) fn find(name: &str) -> Option<&'static KnownOption> {
+    OPTIONS.iter().find(|known| known.name == name || known.aliases.contains(&name))
+}
+
+/// The known name nearest to an unknown one, when there is one near enough to be meant.
+pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+    // A name that is not even half right is no help; long unknown names would cost a table of their length squared.
+    if name.len() > 64 {
+        return None;
+    }
+    let lower = name.to_ascii_lowercase();
+    OPTIONS
+        .iter()
+        .flat_map(|known| std::iter::once(known.name).chain(known.aliases.iter().copied()))
+        .map(|candidate| (strsim::damerau_levenshtein(&lower, candidate), candidate))
+        .filter(|(distance, candidate)| distance * 2 < candidate.len().max(name.chars().count()))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+const fn yes(name: &'static str, aliases: &'static [&'static str]) -> KnownOption {
+    KnownOption { name, aliases, support: Support::Supported }
+}
+
+const fn idle(name: &'static str, aliases: &'static [&'static str]) -> KnownOption {
+    KnownOption { name, aliases, support: Support::Ignored }
+}
+
+const fn not(name: &'static str, aliases: &'static [&'static str], harmless: &'static [&'static str]) -> KnownOption {
+    KnownOption { name, aliases, support: Support::Refused(harmless) }
+}
+
+/// Every option: first those that are supported, then those that are ignored, then those that are refused.
+#[rustfmt::skip]
+pub static OPTIONS: &[KnownOption] = &[
+    yes("name", &[]),
+    yes("wait_for", &[]),
+    yes("filename", &[]),
+    yes("directory", &[]),
+    yes("filename_format", &[]),
+    yes("rw", &["readwrite"]),
+    yes("bs", &["blocksize"]),
+    yes("bsrange", &["blocksize_range"]),
+    yes("bssplit", &[]),
+    yes("randseed", &[]),
+    yes("norandommap", &[]),
+    yes("rw_sequencer", &[]),
+    yes("ioengine", &[]),
+    yes("iodepth", &[]),
+    yes("size", &[]),
+    yes("io_size", &["io_limit"]),
+    yes("filesize", &[]),
+    yes("offset", &["fileoffset"]),
+    yes("offset_increment", &[]),
+    yes("offset_align", &[]),
+    yes("number_ios", &[]),
+    yes("random_distribution", &[]),
+    yes("percentage_random", &[]),
+    yes("nrfiles", &["nr_files"]),
+    yes("fsync", &[]),
+    yes("fdatasync", &[]),
+    yes("end_fsync", &[]),
+    yes("direct", &[]),
+    yes("buffered", &[]),
+    yes("loops", &[]),
+    yes("numjobs", &[]),
+    yes("startdelay", &["start_delay"]),
+    yes("runtime", &["timeout"]),
+    yes("time_based", &[]),
+    yes("ramp_time", &[]),
+    yes("rwmixread", &[]),
+    yes("rwmixwrite", &[]),
+    yes("nice", &[]),
+    yes("prio", &[]),
+    yes("prioclass", &[]),
+    yes("thinktime", &[]),
+    yes("thinktime_spin", &[]),
+    yes("thinktime_blocks", &[]),
+    yes("rate", &[]),
+    yes("rate_process", &[]),
+    yes("rate_iops", &[]),
+    yes("sync", &[]),
+    yes("stonewall", &["wait_for_previous"]),
+    yes("new_group", &[]),
+    yes("write_bw_log", &[]),
+    yes("bwavgtime", &[]),
+    yes("iopsavgtime", &[]),
+    yes("log_avg_msec", &[]),
+    yes("log_offset", &[]),
+    yes("log_prio", &[]),
+    yes("group_reporting", &[]),
+    yes("cgroup", &[]),
+    yes("cgroup_weight", &[]),
+    yes("kb_base", &[]),
+    idle("description", &[]),
+    idle("unique_filename", &[]),
+    idle("randrepeat", &[]),
+    idle("allrandrepeat", &[]),
+    idle("ignore_error", &[]),
+    idle("random_generator", &[]),
+    idle("openfiles", &[]),
+    idle("fallocate", &[]),
+    idle("overwrite", &[]),
+    idle("clocksource", &[]),
+    idle("mem", &["iomem"]),
+    idle("softrandommap", &[]),
+    idle("verify", &[]),
+    idle("do_verify", &[]),
+    idle("verify_interval", &[]),
+    idle("verify_offset", &[]),
+    idle("verify_pattern", &[]),
+    idle("verify_pattern_interval", &[]),
+    idle("verify_fatal", &[]),
+    idle("verify_dump", &[]),
+    idle("verify_async", &[]),
+    idle("verify_async_cpus", &[]),
+    idle("verify_backlog", &[]),
+    idle("verify_backlog_batch", &[]),
+    idle("experimental_verify", &[]),
+    idle("verify_state_load", &[]),
+    idle("verify_state_save", &[]),
+    idle("write_iolog", &[]),
+    idle("exec_prerun", &[]),
+    idle("exec_postrun", &[]),
+    idle("ioscheduler", &[]),
+    idle("lockmem", &[]),
+    idle("rate_cycle", &["ratecycle"]),
+    idle("invalidate", &[]),
+    idle("write_hint", &[]),
+    idle("create_serialize", &[]),
+    idle("create_fsync", &[]),
+    idle("create_on_open", &[]),
+    idle("allow_file_create", &[]),
+    idle("allow_mounted_write", &[]),
+    idle("cpumask", &[]),
+    idle("cpus_allowed", &[]),
+    idle("cpus_allowed_policy", &[]),
+    idle("numa_cpu_nodes", &[]),
+    idle("numa_mem_policy", &[]),
+    idle("unlink", &[]),
+    idle("unlink_each_loop", &[]),
+    idle("thread", &[]),
+    idle("per_job_logs", &[]),
+    idle("write_lat_log", &[]),
+    idle("write_iops_log", &[]),
+    idle("log_entries", &[]),
+    idle("log_hist_msec", &[]),
+    idle("log_hist_coarseness", &[]),
+    idle("write_hist_log", &[]),
+    idle("log_max_value", &[]),
+    idle("log_compression", &[]),
+    idle("log_compression_cpus", &[]),
+    idle("log_store_compressed", &[]),
+    idle("log_unix_epoch", &[]),
+    idle("log_alternate_epoch", &[]),
+    idle("log_alternate_epoch_clock_id", &[]),
+    idle("block_error_percentiles", &[]),
+    idle("stats", &[]),
+    idle("zero_buffers", &[]),
+    idle("refill_buffers", &[]),
+    idle("scramble_buffers", &[]),
+    idle("buffer_pattern", &[]),
+    idle("buffer_compress_percentage", &[]),
+    idle("buffer_compress_chunk", &[]),
+    idle("dedupe_percentage", &[]),
+    idle("dedupe_mode", &[]),
+    idle("dedupe_working_set_percentage", &[]),
+    idle("dedupe_global", &[]),
+    idle("clat_percentiles", &[]),
+    idle("lat_percentiles", &[]),
+    idle("slat_percentiles", &[]),
+    idle("percentile_list", &[]),
+    idle("significant_figures", &[]),
+    idle("disk_util", &[]),
+    idle("gtod_reduce", &[]),
+    idle("disable_lat", &[]),
+    idle("disable_clat", &[]),
+    idle("disable_slat", &[]),
+    idle("disable_bw_measurement", &["disable_bw"]),
+    idle("gtod_cpu", &[]),
+    idle("continue_on_error", &[]),
+    idle("error_dump", &[]),
+    idle("cgroup_nodelete", &[]),
+    idle("uid", &[]),
+    idle("gid", &[]),
+    idle("unit_base", &[]),
+    idle("hugepage-size", &[]),
+    idle("mem_align", &["iomem_align"]),
+    idle("exitall_on_error", &[]),
+    idle("hipri", &[]),
+    idle("hipri_percentage", &[]),
+    idle("userspace_reap", &[]),
+    idle("fixedbufs", &[]),
+    idle("registerfiles", &[]),
+    idle("sqthread_poll", &[]),
+    idle("sqthread_poll_cpu", &[]),
+    idle("nonvectored", &[]),
+    idle("force_async", &[]),
+    idle("thp", &[]),
+    not("lockfile", &[], &["none"]),
+    not("opendir", &[], &[]),
+    not("ba", &["blockalign"], &[]),
+    not("bs_unaligned", &["blocksize_unaligned"], &["0"]),
+    not("bs_is_seq_rand", &[], &["0"]),
+    not("iodepth_batch", &["iodepth_batch_submit"], &["1"]),
+    not("iodepth_batch_complete_min", &["iodepth_batch_complete"], &["1"]),
+    not("iodepth_batch_complete_max", &[], &["1"]),
+    not("iodepth_low", &[], &[]),
+    not("serialize_overlap", &[], &["0"]),
+    not("io_submit_mode", &[], &["inline"]),
+    not("fill_device", &["fill_fs"], &["0"]),
+    not("file_append", &[], &["0"]),
+    not("file_service_type", &[], &["roundrobin"]),
+    not("fadvise_hint", &[], &["1"]),
+    not("write_barrier", &[], &["0"]),
+    not("sync_file_range", &[], &[]),
+    not("atomic", &[], &["0"]),
+    not("verify_only", &[], &["0"]),
+    not("trim_percentage", &[], &["0"]),
+    not("trim_verify_zero", &[], &["0"]),
+    not("trim_backlog", &[], &["0"]),
+    not("trim_backlog_batch", &[], &["0"]),
+    not("read_iolog", &[], &[]),
+    not("read_iolog_chunked", &[], &["0"]),
+    not("replay_no_stall", &[], &["0"]),
+    not("replay_redirect", &[], &[]),
+    not("replay_scale", &[], &["1"]),
+    not("replay_align", &[], &["0"]),
+    not("replay_time_scale", &[], &["100"]),
+    not("replay_skip", &[], &[]),
+    not("merge_blktrace_file", &[], &[]),
+    not("merge_blktrace_scalars", &[], &[]),
+    not("merge_blktrace_iters", &[], &[]),
+    not("zonemode", &[], &["none"]),
+    not("zonesize", &[], &["0"]),
+    not("zonecapacity", &[], &["0"]),
+    not("zonerange", &[], &["0"]),
+    not("zoneskip", &[], &["0"]),
+    not("read_beyond_wp", &[], &["0"]),
+    not("max_open_zones", &[], &["0"]),
+    not("job_max_open_zones", &[], &["0"]),
+    not("ignore_zone_limits", &[], &["0"]),
+    not("zone_reset_threshold", &[], &["0"]),
+    not("zone_reset_frequency", &[], &["0"]),
+    not("thinktime_blocks_type", &[], &["complete"]),
+    not("thinktime_iotime", &[], &["0"]),
+    not("rate_min", &["ratemin"], &["0"]),
+    not("rate_iops_min", &[], &["0"]),
+    not("rate_ignore_thinktime", &[], &["0"]),
+    not("max_latency", &[], &["0"]),
+    not("latency_target", &[], &["0"]),
+    not("latency_window", &[], &["0"]),
+    not("latency_percentile", &[], &["100", "100.0"]),
+    not("latency_run", &[], &["0"]),
+    not("create_only", &[], &["0"]),
+    not("pre_read", &[], &["0"]),
+    not("fsync_on_close", &[], &["0"]),
+    not("exitall", &[], &["0"]),
+    not("exit_what", &[], &[]),
+    not("unified_rw_reporting", &[], &["none", "0"]),
+    not("profile", &[], &[]),
+    not("flow_id", &[], &[]),
+    not("flow", &[], &["0"]),
+    not("flow_sleep", &[], &["0"]),
+    not("flow_watermark", &[], &[]),
+    not("steadystate", &["ss"], &[]),
+    not("steadystate_duration", &["ss_dur"], &["0"]),
+    not("steadystate_ramp_time", &["ss_ramp"], &["0"]),
+    not("cmdprio_percentage", &[], &["0"]),
+    not("cmdprio_class", &[], &[]),
+    not("cmdprio", &[], &[]),
+    not("cmdprio_bssplit", &[], &[]),
+    not("uncached", &[], &["0"]),
+    not("nowait", &[], &["0"]),
+    not("cmd_type", &[], &[]),
+    not("cpuload", &[], &[]),
+    not("cpuchunks", &[], &[]),
+    not("cpumode", &[], &[]),
+    not("exit_on_io_done", &[], &[]),
+    not("hostname", &[], &[]),
+    not("port", &[], &[]),
+    not("protocol", &[], &[]),
+    not("nodelay", &[], &[]),
+    not("listen", &[], &[]),
+    not("pingpong", &[], &[]),
+    not("interface", &[], &[]),
+    not("ttl", &[], &[]),
+    not("window_size", &[], &[]),
+    not("mss", &[], &[]),
+    not("program", &[], &[]),
+    not("arguments", &[], &[]),
+    not("grace_time", &[], &[]),
+    not("std_redirect", &[], &[]),
+    not("readfua", &[], &["0"]),
+    not("writefua", &[], &["0"]),
+    not("sg_write_mode", &[], &[]),
+    not("stream_id", &[], &[]),
+    not("uri", &[], &[]),
+    not("stat_type", &[], &[]),
+    not("clustername", &[], &[]),
+    not("rbdname", &[], &[]),
+    not("pool", &[], &[]),
+    not("clientname", &[], &[]),
+    not("busy_poll", &[], &[]),
+    not("donorname", &[], &[]),
+    not("inplace", &[], &[]),
+    not("verb", &[], &[]),
+    not("bindname", &[], &[]),
+    not("namenode", &[], &[]),
+    not("chunk_size", &[], &[]),
+    not("skip_bad", &[], &[]),
+    not("volume", &[], &[]),
+    not("brick", &[], &[]),
+    not("hdfsdirectory", &[], &[]),
+    not("http_host", &[], &[]),
+    not("http_mode", &[], &[]),
+    not("https", &[], &[]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_name_and_alias_stands_once() {
+        let mut seen = HashSet::new();
+        for known in OPTIONS {
+            for name in std::iter::once(known.name).chain(known.aliases.iter().copied()) {
+                assert!(seen.insert(name), "{name} stands twice");
+            }
+        }
+    }
+
+    #[test]
+    fn every_option_that_fio_lists_is_known_by_its_canonical_name() {
+        for name in include_str!("../testdata/fio-3.33/options.txt").lines() {
+            assert_eq!(find(name).map(|known| known.name), Some(name));
+        }
+    }
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        assert_eq!(nearest("iodetph"), Some("iodepth"));
+        assert_eq!(nearest("block_size"), Some("blocksize"));
+        assert_eq!(nearest("qqqqqqqq"), None);
+        assert_eq!(nearest(&"iodepth".repeat(1000)), None);
+    }
+}

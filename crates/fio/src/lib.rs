@@ -1,0 +1,41 @@
+//! fio job files, units and result names, as fio has them: parsing and printing only.
+//!
+//! Facts about fio are from its documentation (the manual page and HOWTO of fio 3.33, J. Axboe and others) and from
+//! running fio 3.33 itself on its null engine. Where the two differ, the place that decides says so:
+//!
+//! | matter | manual | fio 3.33, run | here |
+//! |---|---|---|---|
+//! | `1ki` with `kb_base=1024` | 1000 bytes | 1024 bytes (`1kib` is 1000) | 1000 bytes, as the manual has it |
+//! | `size=4k ; text` | only whole-line comments | the rest of the line is dropped | dropped, as fio does |
+//! | `include=FILE` | only `include FILE` | both | both |
+//! | blanks around `=` | silent | the value keeps its leading blank and is misread | trimmed |
+//! | `1.5s`, `4x`, `-4k`, `10z` | not a number | read up to the first odd character | refused, with the reason |
+//!
+//! ```
+//! let text = "[global]\nbs=4k\nrw=read\nsize=128m\n\n[files]\nnumjobs=8\n";
+//! let nothing_to_include = |path: &str, _: &str| Err(std::io::Error::other(path.to_owned()));
+//! let file = hoistway_fio::parse(text, "readers.fio", &|_| None, &nothing_to_include).unwrap();
+//! assert_eq!(file.jobs[0].numjobs, 8);
+//! assert_eq!(file.jobs[0].size, hoistway_fio::Size::Bytes(128 << 20));
+//! ```
+#![forbid(unsafe_code)]
+
+mod apply;
+mod check;
+mod diagnostic;
+mod job;
+mod known;
+pub mod logs;
+mod parse;
+pub mod results;
+mod source;
+pub mod units;
+mod values;
+
+pub use diagnostic::{Diagnostic, Diagnostics, LoadError};
+pub use job::{
+    BlockSize, Direction, Directions, Distribution, Ignored, Ioengine, Job, JobFile, RateProcess, Rw, Sequencer, Size,
+    SplitEntry, Zone,
+};
+pub use known::{KnownOption, OPTIONS, Support};
+pub use parse::{load, parse};

@@ -1,0 +1,226 @@
+//! From sections to jobs.
+
+use crate::{
+    apply, check,
+    diagnostic::{Diagnostic, Diagnostics, LoadError},
+    job::{Ignored, Job, JobFile},
+    known::{self, Support},
+    source::{self, Entry, Env, Loader, Section, unset_help},
+    values::NOT_SUPPORTED,
+};
+use std::{cmp::Ordering, path::Path};
+
+/// Understands the text of a job file.
+///
+/// `file_name` stands in diagnostics, and included files are resolved beside it. `env` answers for `${NAME}`. `loader`
+/// is given the path of an included file as it is written and the name of the including file (for an include in an
+/// included file, that file's name joined to the directory of the one that includes it), and answers its text.
+///
+/// # Errors
+/// Every fault that was found, in the order of the text; see [`Diagnostic`].
+pub fn parse(
+    text: &str,
+    file_name: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+    loader: &dyn Fn(&str, &str) -> Result<String, std::io::Error>,
+) -> Result<JobFile, Diagnostics> {
+    let (env, loader): (Env, Loader) = (env, loader);
+    let (sections, faults) = source::read(text, file_name, env, loader);
+    let mut builder = Builder { faults, ..Builder::default() };
+    builder.sections(&sections);
+    if sections.iter().all(Section::is_global) && builder.faults.is_empty() {
+        let message = if sections.is_empty() { "the file has no job" } else { "the file has only [global], no job" };
+        let help = Some("add a section with the job's name, as in [reader]".into());
+        let file = file_name.into();
+        builder.faults.push(Diagnostic { file, line: 0, column: 0, message: message.into(), help });
+    }
+    check::between_jobs(&mut builder.jobs, &sections, &mut builder.faults);
+    if builder.faults.is_empty() {
+        let Builder { jobs, ignored, global_options, .. } = builder;
+        return Ok(JobFile { jobs, ignored, global_options });
+    }
+    Err(Diagnostics(in_order(builder.faults, file_name)))
+}
+
+/// Reads and understands a job file: included files lie beside the file that includes them, and variables come from the
+/// environment of the process.
+///
+/// # Errors
+/// [`LoadError::Read`] when the file cannot be read, [`LoadError::Invalid`] when it is wrong.
+pub fn load(path: impl AsRef<Path>) -> Result<JobFile, LoadError> {
+    let path = path.as_ref();
+    let text = std::fs::read_to_string(path).map_err(|source| LoadError::Read { path: path.into(), source })?;
+    let env = |name: &str| std::env::var(valid_variable(name)?).ok();
+    let loader = |path: &str, including: &str| std::fs::read_to_string(source::resolve(path, including));
+    Ok(parse(&text, &path.to_string_lossy(), &env, &loader)?)
+}
+
+/// Names that no variable can have; some systems panic on them.
+fn valid_variable(name: &str) -> Option<&str> {
+    (!name.is_empty() && !name.contains(['=', '\0'])).then_some(name)
+}
+
+/// Faults by place, each once: a `[global]` option is read again for every job below it.
+fn in_order(mut faults: Vec<Diagnostic>, file_name: &str) -> Vec<Diagnostic> {
+    // The job file stands before what it includes; a stable sort keeps the rest in the order of finding.
+    let other = |fault: &Diagnostic| fault.file != file_name;
+    faults.sort_by(|a, b| match (other(a), other(b)) {
+        (false, false) => (a.line, a.column).cmp(&(b.line, b.column)),
+        (a_other, b_other) if a_other != b_other => a_other.cmp(&b_other),
+        _ if a.file == b.file => (a.line, a.column).cmp(&(b.line, b.column)),
+        _ => Ordering::Equal,
+    });
+    let mut once: Vec<Diagnostic> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for fault in faults {
+        if seen.insert((fault.file.clone(), fault.line, fault.column, fault.message.clone())) {
+            once.push(fault);
+        }
+    }
+    once
+}
+
+#[derive(Default)]
+struct Builder {
+    jobs: Vec<Job>,
+    ignored: Vec<Ignored>,
+    global_options: Vec<(String, String)>,
+    faults: Vec<Diagnostic>,
+}
+
+impl Builder {
+    fn sections(&mut self, sections: &[Section]) {
+        let mut defaults: Vec<&Entry> = Vec::new();
+        for section in sections {
+            for entry in &section.entries {
+                self.note(entry, section.is_global());
+            }
+            if section.is_global() {
+                defaults.extend(&section.entries);
+            } else {
+                self.job(section, &defaults);
+            }
+        }
+        // Without a job below it a global section would go unread, faults and all.
+        if self.jobs.is_empty() {
+            let mut scratch = Job::default();
+            self.apply_all(&mut scratch, &defaults);
+        }
+    }
+
+    /// Writes down what fio's JSON repeats, and what is ignored.
+    fn note(&mut self, entry: &Entry, global: bool) {
+        let Some(known) = entry.known else { return };
+        if known.support == Support::Ignored && self.ignored.iter().all(|ignored| ignored.name != known.name) {
+            let (file, line) = (entry.place.file.to_string(), entry.place.line);
+            self.ignored.push(Ignored { name: known.name.into(), file, line });
+        }
+        if global {
+            put(&mut self.global_options, known.name, entry.value.as_deref());
+        }
+    }
+
+    fn job(&mut self, section: &Section, defaults: &[&Entry]) {
+        let own: Vec<&Entry> = section.entries.iter().collect();
+        let all: Vec<&Entry> = defaults.iter().copied().chain(own.iter().copied()).collect();
+        let (file, line) = (section.place.file.to_string(), section.place.line);
+        let mut job = Job { name: section.name.clone(), file, line, ..Job::default() };
+        self.apply_all(&mut job, &all);
+        for entry in own {
+            if let Some(known) = entry.known {
+                put(&mut job.options, known.name, entry.value.as_deref());
+            }
+        }
+        if job.write_bw_log.as_deref() == Some("") {
+            job.write_bw_log = Some(job.name.clone());
+        }
+        check::job(&job, section, &all, &mut self.faults);
+        self.jobs.push(job);
+    }
+
+    fn apply_all(&mut self, job: &mut Job, entries: &[&Entry]) {
+        // The base of prefixes holds for every value, also for those above it.
+        if let Some(value) = entries.iter().rev().find(|e| e.name == "kb_base").and_then(|e| e.value.as_deref()) {
+            job.kb_base = apply::kb_base(value).unwrap_or_default();
+        }
+        let base = job.kb_base;
+        for entry in entries {
+            if let Err(fault) = apply_entry(job, entry) {
+                self.faults.push(fault);
+            }
+            job.kb_base = base;
+        }
+    }
+}
+
+fn apply_entry(job: &mut Job, entry: &Entry) -> Result<(), Diagnostic> {
+    let Some(known) = entry.known else {
+        let help = known::nearest(&entry.name).map(|name| format!("did you mean `{name}`?"));
+        return Err(entry.place.fault(format!("unknown option `{}`", entry.name), help));
+    };
+    match known.support {
+        Support::Ignored => Ok(()),
+        Support::Refused(harmless) => match &entry.value {
+            Some(value) if harmless.contains(&value.as_str()) => Ok(()),
+            _ => {
+                let help = harmless.first().map(|value| format!("only {}={value} is accepted", entry.name));
+                Err(entry.place.fault(format!("option `{}` is {NOT_SUPPORTED}", entry.name), help))
+            }
+        },
+        Support::Supported => apply::apply(job, known.name, entry.value.as_deref()).map_err(|fault| {
+            let help = if entry.unset.is_empty() { fault.help } else { Some(unset_help(&entry.unset)) };
+            entry.value_place.fault(format!("{}: {}", entry.name, fault.message), help)
+        }),
+    }
+}
+
+/// Sets an option in a list, in the place where it first stood.
+fn put(options: &mut Vec<(String, String)>, name: &str, value: Option<&str>) {
+    let value = value.unwrap_or_default().to_owned();
+    match options.iter_mut().find(|(known, _)| known == name) {
+        Some((_, old)) => *old = value,
+        None => options.push((name.into(), value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::known::OPTIONS;
+
+    fn with(option: &str) -> Result<JobFile, Diagnostics> {
+        let none = |path: &str, _: &str| Err(std::io::Error::other(format!("no {path} here")));
+        parse(&format!("[j]\nsize=1m\n{option}\n"), "job.fio", &|_| None, &none)
+    }
+
+    #[test]
+    fn every_ignored_option_is_accepted_with_and_without_a_value_and_listed() {
+        for known in OPTIONS.iter().filter(|known| known.support == Support::Ignored) {
+            for name in std::iter::once(known.name).chain(known.aliases.iter().copied()) {
+                for option in [format!("{name}=1"), name.to_owned()] {
+                    let file = with(&option).unwrap_or_else(|faults| panic!("{faults}"));
+                    assert_eq!(file.ignored, [Ignored { name: known.name.into(), file: "job.fio".into(), line: 3 }]);
+                    let plain = Job { options: Vec::new(), ..file.jobs[0].clone() };
+                    let without = with("").expect("nothing is wrong").jobs.remove(0);
+                    assert_eq!(plain, Job { options: Vec::new(), ..without }, "{option} is not ignored");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_refused_option_says_so_and_takes_what_is_so_anyway() {
+        for known in OPTIONS {
+            let Support::Refused(harmless) = known.support else { continue };
+            for name in std::iter::once(known.name).chain(known.aliases.iter().copied()) {
+                let faults = with(&format!("{name}=77")).expect_err(name).0;
+                let expected = format!("option `{name}` is known to fio, not supported by hoistway");
+                assert_eq!(faults.iter().map(|fault| fault.message.as_str()).collect::<Vec<_>>(), [expected]);
+                assert!(with(name).is_err(), "{name} as a flag");
+                for value in harmless {
+                    with(&format!("{name}={value}")).unwrap_or_else(|faults| panic!("{faults}"));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! Values of options: numbers with units, comma lists, ranges, splits, distributions.
+
+use crate::{
+    job::{BlockSize, Directions, Distribution, Ioengine, Rw, Size, SplitEntry, Zone},
+    units::{KbBase, TimeUnit, UnitError, parse_size, parse_time_ns},
+};
+use std::ops::RangeInclusive;
+
+/// What is wrong with a value.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub message: String,
+    pub help: Option<String>,
+}
+
+impl Fault {
+    pub fn new(message: impl Into<String>) -> Self {
+        Fault { message: message.into(), help: None }
+    }
+
+    pub fn with_help(message: impl Into<String>, help: impl Into<String>) -> Self {
+        Fault { message: message.into(), help: Some(help.into()) }
+    }
+}
+
+impl From<UnitError> for Fault {
+    fn from(error: UnitError) -> Self {
+        Fault { message: error.to_string(), help: error.help() }
+    }
+}
+
+/// What is said of the options and values that fio has and hoistway does not.
+pub(crate) const NOT_SUPPORTED: &str = "known to fio, not supported by hoistway";
+
+const BSSPLIT_MAX: usize = 64;
+const ZONES_MAX: usize = 256;
+
+/// A flag: bare, 0 or 1.
+pub(crate) fn flag(value: Option<&str>) -> Result<bool, Fault> {
+    value.map_or(Ok(true), boolean)
+}
+
+/// 0 or 1.
+pub(crate) fn boolean(value: &str) -> Result<bool, Fault> {
+    match value {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        other => Err(Fault::with_help(format!("`{other}` is neither 0 nor 1"), "write 1 for yes, 0 for no")),
+    }
+}
+
+/// A count within a range.
+pub(crate) fn count(value: &str, base: KbBase, range: RangeInclusive<u64>) -> Result<u64, Fault> {
+    let number = parse_size(value, base)?;
+    if range.contains(&number) {
+        return Ok(number);
+    }
+    let (least, most) = (range.start(), range.end());
+    let help = if *most >= u64::from(u32::MAX) {
+        format!("at least {least}, at most {most}")
+    } else {
+        format!("from {least} to {most}")
+    };
+    Err(Fault::with_help(format!("{number} is out of range"), help))
+}
+
+/// A count of 32 bits, `least` or more.
+pub(crate) fn count_u32(value: &str, base: KbBase, least: u32) -> Result<u32, Fault> {
+    let number = count(value, base, u64::from(least)..=u64::from(u32::MAX))?;
+    Ok(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+/// A percentage from 0 to 100, its sign optional.
+pub(crate) fn percent(value: &str) -> Result<u8, Fault> {
+    let digits = value.strip_suffix('%').unwrap_or(value).trim();
+    let number = parse_size(digits, KbBase::Compatible)?;
+    match u8::try_from(number) {
+        Ok(percent) if percent <= 100 => Ok(percent),
+        _ => Err(Fault::with_help(format!("{number} is more than 100 percent"), "from 0 to 100")),
+    }
+}
+
+/// Bytes or a percentage; nothing of either is an error unless `zero` allows it.
+pub(crate) fn size(value: &str, base: KbBase, zero: bool) -> Result<Size, Fault> {
+    let size = match value.strip_suffix('%') {
+        Some(_) => Size::Percent(percent(value)?),
+        None => Size::Bytes(parse_size(value, base)?),
+    };
+    match size {
+        Size::Percent(0) | Size::Bytes(0) if !zero => {
+            Err(Fault::with_help(format!("`{value}` is nothing"), "give a number of bytes, or from 1% to 100%"))
+        }
+        Size::Percent(0) => Ok(Size::Bytes(0)),
+        size => Ok(size),
+    }
+}
+
+/// A duration in nanoseconds.
+pub(crate) fn time_ns(value: &str, unit: TimeUnit) -> Result<u64, Fault> {
+    Ok(parse_time_ns(value, unit)?)
+}
+
+/// `a-b` or `a:b` or one value; swapped ends are put right, as the manual promises.
+pub(crate) fn range<F>(value: &str, parse: F) -> Result<RangeInclusive<u64>, Fault>
+where
+    F: Fn(&str) -> Result<u64, Fault>,
+{
+    match value.split_once(['-', ':']) {
+        // A leading minus is a sign: let the number say so.
+        Some((low, high)) if !low.trim().is_empty() => {
+            let (low, high) = (parse(low)?, parse(high)?);
+            Ok(low.min(high)..=low.max(high))
+        }
+        _ => parse(value).map(|one| one..=one),
+    }
+}
+
+/// A comma list for reads, writes and trims: a value applies to the types after it unless a comma closes it, and a
+/// blank leaves the default. Trims are read, so that they are right, and dropped.
+pub(crate) fn directions<T, F>(value: &str, parse: F) -> Result<Directions<Option<T>>, Fault>
+where
+    F: Fn(&str) -> Result<T, Fault>,
+    T: Clone,
+{
+    let parts: Vec<&str> = value.split(',').map(str::trim).collect();
+    if parts.len() > 3 {
+        let message = format!("`{value}` has {} values", parts.len());
+        return Err(Fault::with_help(message, "at most three, for reads, writes and trims, with commas between them"));
+    }
+    if parts.iter().all(|part| part.is_empty()) {
+        return Err(Fault::new("the value is empty"));
+    }
+    let mut parsed = Vec::new();
+    for part in parts {
+        parsed.push(if part.is_empty() { None } else { Some(parse(part)?) });
+    }
+    let read = parsed.first().cloned().flatten();
+    let write = if parsed.len() > 1 { parsed[1].clone() } else { read.clone() };
+    Ok(Directions { read, write })
+}
+
+/// Puts what a comma list gave over what was there.
+pub(crate) fn overlay<T>(onto: &mut Directions<T>, given: Directions<Option<T>>) {
+    if let Some(read) = given.read {
+        onto.read = read;
+    }
+    if let Some(write) = given.write {
+        onto.write = write;
+    }
+}
+
+/// A block size: a number, or a range where `bsrange` allows one.
+pub(crate) fn block_size(value: &str, base: KbBase) -> Result<BlockSize, Fault> {
+    if value.contains('-') && !value.starts_with('-') {
+        return Err(Fault::with_help(format!("`{value}` is a range"), format!("write bsrange={value}")));
+    }
+    if value.contains(['/', ':']) {
+        let message = format!("`{value}` is not one size");
+        return Err(Fault::with_help(
+            message,
+            "commas stand between reads, writes and trims; a mix of sizes is bssplit=",
+        ));
+    }
+    count(value, base, 1..=u64::MAX).map(BlockSize::Fixed)
+}
+
+/// A range of block sizes.
+pub(crate) fn block_range(value: &str, base: KbBase) -> Result<BlockSize, Fault> {
+    if !value.contains(['-', ':']) {
+        return Err(Fault::with_help(format!("`{value}` is not a range"), format!("write bs={value}, or 1k-4k")));
+    }
+    let range = range(value, |part| count(part, base, 1..=u64::MAX))?;
+    Ok(BlockSize::Range { min: *range.start(), max: *range.end() })
+}
+
+/// A mix of block sizes, `4k/50:8k/30:64k/`: blank percentages share what is left, the earlier ones getting one more
+/// where it does not divide.
+pub(crate) fn block_split(value: &str, base: KbBase) -> Result<BlockSize, Fault> {
+    let mut entries: Vec<(u64, Option<u8>)> = Vec::new();
+    for part in value.split(':') {
+        let (bytes, share) = part.split_once('/').unwrap_or((part, ""));
+        let share = if share.trim().is_empty() { None } else { Some(percent(share)?) };
+        entries.push((count(bytes, base, 1..=u64::MAX)?, share));
+    }
+    if entries.len() > BSSPLIT_MAX {
+        return Err(Fault::with_help(format!("{} block sizes", entries.len()), format!("at most {BSSPLIT_MAX}")));
+    }
+    let given: u64 = entries.iter().filter_map(|(_, share)| *share).map(u64::from).sum();
+    let blanks = entries.iter().filter(|(_, share)| share.is_none()).count() as u64;
+    if given > 100 || (given < 100 && blanks == 0) {
+        let message = format!("the percentages add up to {given}");
+        return Err(Fault::with_help(message, "they must add up to 100; a blank one, as in 64k/, takes what is left"));
+    }
+    let mut left = 100 - given;
+    let mut blanks_left = blanks;
+    let mut split = Vec::new();
+    for (bytes, share) in entries {
+        let percent = share.unwrap_or_else(|| {
+            // At least this very blank is left, so the divisor is not 0; and a share is at most 100.
+            let share = left.div_ceil(blanks_left.max(1));
+            left -= share.min(left);
+            blanks_left = blanks_left.saturating_sub(1);
+            u8::try_from(share).unwrap_or(100)
+        });
+        split.push(SplitEntry { bytes, percent });
+    }
+    Ok(BlockSize::Split(split))
+}
+
+/// What `rw=` says, with the number after its colon.
+pub(crate) fn rw(value: &str, base: KbBase) -> Result<(Rw, Option<i64>), Fault> {
+    let (kind, modifier) = match value.split_once(':') {
+        Some((kind, modifier)) => (kind.trim(), Some(modifier.trim())),
+        None => (value, None),
+    };
+    let rw = match kind {
+        "read" => Rw::Read,
+        "write" => Rw::Write,
+        "randread" => Rw::Randread,
+        "randwrite" => Rw::Randwrite,
+        "rw" | "readwrite" => Rw::Readwrite,
+        "randrw" => Rw::Randrw,
+        "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
+            return Err(Fault::with_help(format!("`{kind}` is {NOT_SUPPORTED}"), "there are no trims: read or write"));
+        }
+        other => return Err(one_of(other, &["read", "write", "randread", "randwrite", "rw", "readwrite", "randrw"])),
+    };
+    let Some(modifier) = modifier else { return Ok((rw, None)) };
+    let (sign, digits) = match modifier.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, modifier),
+    };
+    let number = parse_size(digits, base)?;
+    let number = i64::try_from(number).map_err(|_| UnitError::TooLarge(modifier.into()))? * sign;
+    if rw.is_random() && number < 1 {
+        return Err(Fault::with_help(format!("{number} requests at each offset"), "at least 1"));
+    }
+    Ok((rw, Some(number)))
+}
+
+/// An engine by name.
+pub(crate) fn ioengine(value: &str) -> Result<Ioengine, Fault> {
+    if let Some(engine) = Ioengine::ALL.into_iter().find(|engine| engine.name() == value) {
+        return Ok(engine);
+    }
+    const OTHERS: [&str; 38] = [
+        "solarisaio",
+        "windowsaio",
+        "splice",
+        "sg",
+        "io_uring_cmd",
+        "net",
+        "netsplice",
+        "cpuio",
+        "rdma",
+        "falloc",
+        "ftruncate",
+        "e4defrag",
+        "rados",
+        "rbd",
+        "http",
+        "gfapi",
+        "gfapi_async",
+        "libhdfs",
+        "mtd",
+        "filecreate",
+        "filestat",
+        "filedelete",
+        "dev-dax",
+        "external",
+        "libpmem",
+        "pmemblk",
+        "ime_psync",
+        "ime_psyncv",
+        "ime_aio",
+        "copy_file_range",
+        "libiscsi",
+        "nbd",
+        "libcufile",
+        "dfs",
+        "nfs",
+        "exec",
+        "xnvme",
+        "libblkio",
+    ];
+    let name = value.split(':').next().unwrap_or(value);
+    let names: Vec<&str> = Ioengine::ALL.into_iter().map(Ioengine::name).collect();
+    if OTHERS.contains(&name) {
+        let help = format!("the engines are {}", names.join(", "));
+        return Err(Fault::with_help(format!("engine `{name}` is {NOT_SUPPORTED}"), help));
+    }
+    Err(one_of(value, &names))
+}
+
+/// A distribution with its parameter.
+pub(crate) fn distribution(value: &str) -> Result<Distribution, Fault> {
+    if value.contains(',') {
+        let message = format!("a distribution for each direction is {NOT_SUPPORTED}");
+        return Err(Fault::with_help(message, "give one for all"));
+    }
+    let (kind, parameter) = value.split_once(':').map_or((value, None), |(kind, rest)| (kind, Some(rest)));
+    match kind {
+        "random" if parameter.is_none() => Ok(Distribution::Random),
+        "random" => Err(Fault::with_help(format!("`{value}` has a parameter"), "random takes none")),
+        "zipf" => parameter_of(
+            parameter,
+            "zipf:1.2",
+            |theta| (theta > 0.0 && theta != 1.0).then_some(theta),
+            "above 0 and not 1",
+        )
+        .map(Distribution::Zipf),
+        "pareto" => parameter_of(
+            parameter,
+            "pareto:0.9",
+            |h| (h > 0.0 && h < 1.0).then_some(h),
+            "between 0 and 1, neither included",
+        )
+        .map(Distribution::Pareto),
+        "normal" => {
+            parameter_of(parameter, "normal:20", |d| (0.0..100.0).contains(&d).then_some(d), "from 0 to below 100")
+                .map(Distribution::Normal)
+        }
+        "zoned" => zones(parameter.unwrap_or_default()),
+        "zoned_abs" => {
+            let message = format!("`zoned_abs` is {NOT_SUPPORTED}");
+            Err(Fault::with_help(message, "give the zones as percentages: zoned:60/10:40/90"))
+        }
+        other => Err(one_of(other, &["random", "zipf", "pareto", "normal", "zoned"])),
+    }
+}
+
+fn parameter_of<F>(parameter: Option<&str>, example: &str, check: F, range: &str) -> Result<f64, Fault>
+where
+    F: Fn(f64) -> Option<f64>,
+{
+    let Some(text) = parameter else {
+        return Err(Fault::with_help("the distribution has no parameter", format!("write it as in {example}")));
+    };
+    if text.contains(':') {
+        let message = format!("a centre for the distribution (`{text}`) is {NOT_SUPPORTED}");
+        return Err(Fault::with_help(message, format!("give one parameter, as in {example}")));
+    }
+    let number: f64 = text
+        .trim()
+        .parse()
+        .map_err(|_| Fault::with_help(format!("`{text}` is not a number"), format!("write it as in {example}")))?;
+    // Infinities are no parameter, and no number is outside of every range.
+    match check(number) {
+        Some(number) if number.is_finite() => Ok(number),
+        _ => Err(Fault::with_help(format!("{number} is out of range"), range)),
+    }
+}
+
+fn zones(text: &str) -> Result<Distribution, Fault> {
+    let mut zones = Vec::new();
+    for part in text.split(':') {
+        let Some((access, span)) = part.split_once('/') else {
+            let message = format!("`{part}` is not a zone");
+            return Err(Fault::with_help(message, "write accesses/span in percent, as in zoned:60/10:40/90"));
+        };
+        zones.push(Zone { access_percent: percent(access)?, span_percent: percent(span)? });
+    }
+    if zones.len() > ZONES_MAX {
+        return Err(Fault::with_help(format!("{} zones", zones.len()), format!("at most {ZONES_MAX}")));
+    }
+    let access: u32 = zones.iter().map(|zone| u32::from(zone.access_percent)).sum();
+    let span: u32 = zones.iter().map(|zone| u32::from(zone.span_percent)).sum();
+    if (access, span) != (100, 100) {
+        let message = format!("the accesses add up to {access} and the spans to {span} percent");
+        return Err(Fault::with_help(message, "both must add up to 100"));
+    }
+    Ok(Distribution::Zoned(zones))
+}
+
+/// Names with colons between them; a colon of the name itself has a backslash before it.
+pub(crate) fn names(value: &str) -> Result<Vec<String>, Fault> {
+    let mut names = vec![String::new()];
+    let mut chars = value.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' if chars.peek() == Some(&':') => {
+                chars.next();
+                push(&mut names, ':');
+            }
+            ':' => names.push(String::new()),
+            c => push(&mut names, c),
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    match names.iter().any(|name| name == "-") {
+        true => {
+            Err(Fault::with_help(format!("the name `-` (standard input) is {NOT_SUPPORTED}"), "name a file or device"))
+        }
+        false if names.is_empty() => Err(Fault::new("the value is empty")),
+        false => Ok(names),
+    }
+}
+
+fn push(names: &mut [String], c: char) {
+    if let Some(last) = names.last_mut() {
+        last.push(c);
+    }
+}
+
+/// A word that is none of those that there are.
+pub(crate) fn one_of(value: &str, words: &[&str]) -> Fault {
+    Fault::with_help(format!("`{value}` is not known"), format!("one of {}", words.join(", ")))
+}

@@ -1,0 +1,116 @@
+//! No text is too strange: a job file, or diagnostics that have a place in the text.
+
+use hoistway_fio::{Diagnostics, JobFile, parse};
+use proptest::prelude::*;
+
+fn take(text: &str) -> Result<JobFile, Diagnostics> {
+    let env = |name: &str| (name.len() % 2 == 1).then(|| "4k".to_owned());
+    let loader = |path: &str, _: &str| match path {
+        "a" => Ok("iodepth=2\n".to_owned()),
+        "b" => Ok("include b\nbs=0\n".to_owned()),
+        _ => Err(std::io::Error::other("absent")),
+    };
+    parse(text, "job.fio", &env, &loader)
+}
+
+/// Either there are jobs, or faults that can be found.
+fn check(text: &str) -> Result<(), TestCaseError> {
+    match take(text) {
+        Ok(file) => {
+            prop_assert!(!file.jobs.is_empty());
+            for job in file.jobs {
+                prop_assert!(job.numjobs > 0 && job.iodepth > 0 && job.loops > 0 && job.nrfiles > 0);
+                prop_assert!(job.bs.read.min() > 0 && job.bs.write.min() > 0);
+                prop_assert!(job.rwmixread <= 100);
+            }
+        }
+        Err(faults) => {
+            prop_assert!(!faults.0.is_empty());
+            let lines = text.lines().count();
+            for fault in faults.0.iter().filter(|fault| fault.file == "job.fio" && fault.line > 0) {
+                prop_assert!(fault.line as usize <= lines, "{fault}");
+                prop_assert!(fault.column >= 1, "{fault}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lines that are nearly right.
+fn line() -> impl Strategy<Value = String> {
+    let name = prop_oneof![
+        Just("rw"),
+        Just("bs"),
+        Just("bsrange"),
+        Just("bssplit"),
+        Just("size"),
+        Just("filesize"),
+        Just("io_size"),
+        Just("offset"),
+        Just("filename"),
+        Just("numjobs"),
+        Just("iodepth"),
+        Just("ioengine"),
+        Just("direct"),
+        Just("runtime"),
+        Just("time_based"),
+        Just("startdelay"),
+        Just("thinktime"),
+        Just("thinktime_spin"),
+        Just("rate"),
+        Just("rate_iops"),
+        Just("rwmixread"),
+        Just("random_distribution"),
+        Just("prio"),
+        Just("prioclass"),
+        Just("nice"),
+        Just("wait_for"),
+        Just("stonewall"),
+        Just("kb_base"),
+        Just("name"),
+        Just("percentage_random"),
+        Just("zonemode"),
+        Just("include"),
+        Just("thread"),
+        Just("qqq"),
+    ];
+    let value = prop_oneof![
+        "[0-9]{1,20}[kmgtpz]?i?b?",
+        "[0-9kx%,:/. -]{0,12}",
+        "(read|randrw|write)(:-?[0-9k]{0,4})?",
+        "\\PC{0,8}",
+        "\\$\\{[A-Z]{0,3}\\}?",
+        "(zipf|pareto|normal|zoned):[0-9./:e-]{0,9}",
+        Just("a".to_owned()),
+        Just("b".to_owned()),
+    ];
+    prop_oneof![
+        8 => (name, "=|= | ", value).prop_map(|(name, equals, value)| format!("{name}{equals}{value}")),
+        2 => prop_oneof![Just("[global]"), Just("[a]"), Just("[b]"), Just("[b"), Just("[]"), Just("; x")]
+            .prop_map(str::to_owned),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn arbitrary_text_is_taken_or_refused(text in "\\PC*") {
+        check(&text)?;
+    }
+
+    #[test]
+    fn arbitrary_lines_are_taken_or_refused(text in "([\\[\\];#=a-z0-9${} \\\\:,./%-]{0,20}[\n\r\t]){0,12}") {
+        check(&text)?;
+    }
+
+    #[test]
+    fn nearly_right_lines_are_taken_or_refused(lines in proptest::collection::vec(line(), 0..12)) {
+        check(&format!("[global]\nsize=1m\n{}\n[j]\n", lines.join("\n")))?;
+    }
+
+    #[test]
+    fn one_line_more_is_taken_or_refused(line in line()) {
+        check(&format!("[j]\nsize=1m\n{line}\n"))?;
+    }
+}
