@@ -12,6 +12,7 @@ pub struct ContextId {
 
 /// An I/O context: a process, as far as the queue knows it.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
 pub struct Context {
     pub(crate) generation: u32,
     pub(crate) pid: u32,

@@ -39,7 +39,7 @@ pub use parts::tree::Least;
 pub use priority::{Class, LEVELS, NORMAL_LEVEL, Priority};
 pub use queue::{Full, Kick, Next, OrderedMode, QueueConfig, RequestQueue, Stale, SubmitError, Submitted};
 pub use registry::{Info, Kind};
-pub use request::{MergedBio, Request, RequestId};
+pub use request::{Arrival, MergedBio, Request, RequestId};
 #[cfg(feature = "alloc")]
 pub use storage::Owned;
 pub use storage::{Borrowed, Capacity, ElevatorStorage, Home, RESERVED_REQUESTS, Storage, Work};

@@ -12,25 +12,20 @@ pub struct RequestId {
 
 /// A request: one extent of the disk, made of one or more bios that lie side by side.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub struct Request {
     pub(crate) sector: u64,
     /// The token of the bio that it was made for.
     pub(crate) token: u64,
     /// When it was submitted, in ns.
     pub(crate) submitted_ns: u64,
-    /// Until when the elevator means to start it, or since when it has it: in the elevator's unit of time.
-    pub(crate) deadline: u64,
     pub(crate) sectors: u32,
     pub(crate) context: Slot,
     pub(crate) generation: u32,
     /// The elevator's queue that it belongs to, in elevators that have queues.
     pub(crate) owner: Slot,
-    /// Its place in order of arrival.
-    pub(crate) fifo: Link,
-    /// Its place on the dispatch list's unsorted part, among free entries, or in an elevator's plain list.
+    /// Its place in its merge hash chain while the elevator has it; on the dispatch list's plain part; among free entries.
     pub(crate) list: Link,
-    /// Its place in its merge hash chain.
-    pub(crate) hash: Link,
     /// The first and last of the bios that were merged into it.
     pub(crate) merged: [Slot; 2],
     pub(crate) op: Op,
@@ -98,14 +93,11 @@ impl Default for Request {
             sector: 0,
             token: 0,
             submitted_ns: 0,
-            deadline: 0,
             sectors: 0,
             context: NIL,
             generation: 0,
             owner: NIL,
-            fifo: Link::default(),
             list: Link::default(),
-            hash: Link::default(),
             merged: [NIL; 2],
             op: Op::Read,
             flags: Flags::NONE,
@@ -160,6 +152,30 @@ impl Request {
     }
 }
 
+/// A request's place in order of arrival, apart from the rest of it: neighbours there are strangers otherwise, and this much of
+/// all of them stays in the processor's cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrival {
+    /// Until when the elevator means to start it, or since when it has it: in the elevator's unit of time.
+    pub(crate) deadline: u64,
+    pub(crate) link: Link,
+}
+
+/// Lists of requests in order of arrival.
+#[derive(Debug)]
+pub(crate) struct Arrivals;
+
+impl LinkOf<Arrival> for Arrivals {
+    #[inline]
+    fn link(arrival: &Arrival) -> &Link {
+        &arrival.link
+    }
+    #[inline]
+    fn link_mut(arrival: &mut Arrival) -> &mut Link {
+        &mut arrival.link
+    }
+}
+
 /// A bio that was merged into a request: the links of its request's chain.
 #[derive(Clone, Copy, Debug)]
 pub struct MergedBio {
@@ -173,37 +189,21 @@ impl Default for MergedBio {
     }
 }
 
-macro_rules! request_link {
-    ($(#[$doc:meta])* $name:ident, $field:ident) => {
-        $(#[$doc])*
-        #[derive(Debug)]
-        pub(crate) struct $name;
+/// Lists through the requests themselves: merge hash chains, the dispatch list's plain part, free entries. A request is on one of
+/// them at a time.
+#[derive(Debug)]
+pub(crate) struct Plain;
 
-        impl LinkOf<Request> for $name {
-            #[inline]
-            fn link(request: &Request) -> &Link {
-                &request.$field
-            }
-            #[inline]
-            fn link_mut(request: &mut Request) -> &mut Link {
-                &mut request.$field
-            }
-        }
-    };
+impl LinkOf<Request> for Plain {
+    #[inline]
+    fn link(request: &Request) -> &Link {
+        &request.list
+    }
+    #[inline]
+    fn link_mut(request: &mut Request) -> &mut Link {
+        &mut request.list
+    }
 }
 
-request_link!(
-    /// Lists in order of arrival.
-    Fifo,
-    fifo
-);
-request_link!(
-    /// The dispatch list's unsorted part, free entries, plain lists of elevators.
-    Plain,
-    list
-);
-request_link!(
-    /// Merge hash chains.
-    Hashed,
-    hash
-);
+/// A request is one cache line: where many are outstanding, what is read of each is what costs.
+const _: () = assert!(size_of::<Request>() == 64);

@@ -8,7 +8,7 @@ use crate::elevators::cfq_v3::ProcessQueue;
 use crate::event::Sink;
 use crate::parts::tree::Least;
 use crate::parts::{Node, Slot};
-use crate::request::{MergedBio, Request};
+use crate::request::{Arrival, MergedBio, Request};
 
 /// Where a queue's tables lie (borrowed slices or owned boxes) and where its trace events go.
 pub trait Home {
@@ -78,6 +78,8 @@ pub struct Storage<H: Home> {
     pub requests: H::Slots<Request>,
     /// As many tree nodes.
     pub nodes: H::Slots<Node>,
+    /// As many places in order of arrival.
+    pub arrivals: H::Slots<Arrival>,
     /// Merged bios.
     pub merged: H::Slots<MergedBio>,
     /// Contexts.
@@ -138,6 +140,7 @@ mod owned {
             Storage {
                 requests: table(capacity.request_slots()),
                 nodes: table(capacity.request_slots()),
+                arrivals: table(capacity.request_slots()),
                 merged: table(capacity.merged_bios),
                 contexts: table(capacity.contexts),
                 buckets: buckets(capacity.requests),

@@ -4,7 +4,7 @@
 //! direction whenever a batch begins, and start with it if it has waited too long. Reads go first, writes at the latest after
 //! a few rounds of reads. No idling, no timers; priorities do not count.
 
-use super::sorted_fifo::SortedFifo;
+use super::sorted_fifo::{self, SortedFifo};
 use super::{Elevator, Merge};
 use crate::bio::{Bio, Op};
 use crate::event::Note;
@@ -190,9 +190,8 @@ impl<H: Home> Elevator<H> for Deadline {
             return self.side_mut(op).resort(block, request);
         }
         self.leave_next(block, request);
-        self.side_mut(op).unsort(block, request);
+        self.side_mut(op).resort(block, request);
         self.dispatch_alias(block, request);
-        self.side_mut(op).sort(block, request);
     }
 
     fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
@@ -204,12 +203,12 @@ impl<H: Home> Elevator<H> for Deadline {
 
     fn insert(&mut self, block: &mut Block<H>, request: Slot) {
         let op = block.table.requests[request].op;
-        if self.form == Form::Contiguous {
-            self.dispatch_alias(block, request);
-        }
         let [reads, writes] = self.expire;
         let deadline = block.ticks().saturating_add(if op == Op::Read { reads } else { writes });
         self.side_mut(op).insert(block, request, deadline);
+        if self.form == Form::Contiguous {
+            self.dispatch_alias(block, request);
+        }
     }
 
     fn dispatch(&mut self, block: &mut Block<H>, _force: bool) -> u32 {
@@ -301,13 +300,16 @@ impl Deadline {
         block.dispatch_append(request);
     }
 
-    /// A queued request of the same direction and first sector goes to the dispatch list at once: up to 2.6.2x the tree had room for
-    /// one a sector.
+    /// A queued request of the same direction and first sector goes to the dispatch list: up to 2.6.2x the tree had room for one a
+    /// sector. It goes before the new one is sorted in, which therefore does not count as its successor.
+    #[inline]
     fn dispatch_alias<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
-        let entry = &block.table.requests[request];
-        let alias = self.side(entry.op).at_sector(block, entry.sector);
+        let alias = sorted_fifo::alias(block, request);
         if alias != NIL {
+            let op = block.table.requests[request].op;
+            self.side_mut(op).unsort(block, request);
             self.move_to_dispatch(block, alias);
+            self.side_mut(op).sort(block, request);
         }
     }
 

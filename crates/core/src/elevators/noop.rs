@@ -7,7 +7,7 @@ use super::Elevator;
 use crate::parts::{List, Slot};
 use crate::queue::block::Block;
 use crate::registry::Info;
-use crate::request::Fifo;
+use crate::request::Arrivals;
 use crate::storage::{ElevatorStorage, Home};
 
 /// What the registry tells of it.
@@ -25,7 +25,7 @@ pub(crate) const INFO: Info = Info {
 /// The state: one list.
 #[derive(Debug, Default)]
 pub(crate) struct Noop {
-    queue: List<Fifo>,
+    queue: List<Arrivals>,
 }
 
 impl<H: Home> Elevator<H> for Noop {
@@ -34,26 +34,26 @@ impl<H: Home> Elevator<H> for Noop {
     }
 
     fn former(&self, block: &Block<H>, request: Slot) -> Slot {
-        self.queue.prev(&block.table.requests, request)
+        self.queue.prev(&block.table.arrivals, request)
     }
 
     fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
-        self.queue.next(&block.table.requests, request)
+        self.queue.next(&block.table.arrivals, request)
     }
 
     fn join(&mut self, block: &mut Block<H>, _: Slot, absorbed: Slot) {
-        self.queue.remove(&mut block.table.requests, absorbed);
+        self.queue.remove(&mut block.table.arrivals, absorbed);
     }
 
     fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        self.queue.push_back(&mut block.table.requests, request);
+        self.queue.push_back(&mut block.table.arrivals, request);
     }
 
     fn dispatch(&mut self, block: &mut Block<H>, _force: bool) -> u32 {
         if self.queue.is_empty() {
             return 0;
         }
-        let head = self.queue.pop_front(&mut block.table.requests);
+        let head = self.queue.pop_front(&mut block.table.arrivals);
         block.dispatch_sort(head);
         1
     }

@@ -2,14 +2,22 @@
 
 use crate::parts::{List, NIL, Slot, Tree};
 use crate::queue::block::Block;
-use crate::request::Fifo;
+use crate::request::Arrivals;
 use crate::storage::Home;
 
 /// A set of requests, sorted by sector and queued by arrival.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SortedFifo {
     tree: Tree,
-    fifo: List<Fifo>,
+    fifo: List<Arrivals>,
+}
+
+/// The request before a sorted one, if it begins at the same sector, or [`NIL`].
+#[inline]
+pub(crate) fn alias<H: Home>(block: &Block<H>, request: Slot) -> Slot {
+    let node = &block.table.nodes[request];
+    let before = node.prev();
+    if before != NIL && block.table.nodes[before].key() == node.key() { before } else { NIL }
 }
 
 impl SortedFifo {
@@ -24,15 +32,15 @@ impl SortedFifo {
     pub fn insert<H: Home>(&mut self, block: &mut Block<H>, request: Slot, deadline: u64) {
         let sector = block.table.requests[request].sector;
         self.tree.insert(&mut block.table.nodes, request, sector);
-        block.table.requests[request].deadline = deadline;
-        self.fifo.push_back(&mut block.table.requests, request);
+        block.table.arrivals[request].deadline = deadline;
+        self.fifo.push_back(&mut block.table.arrivals, request);
     }
 
     /// Takes a request out.
     #[inline]
     pub fn remove<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
         self.tree.remove(&mut block.table.nodes, request);
-        self.fifo.remove(&mut block.table.requests, request);
+        self.fifo.remove(&mut block.table.arrivals, request);
     }
 
     /// Sorts a request anew, whose first sector has changed; its place in order of arrival stays.
@@ -54,13 +62,13 @@ impl SortedFifo {
 
     /// Gives `request` the deadline and the place of `absorbed`, if those are the earlier; answers whether they were.
     pub fn inherit<H: Home>(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) -> bool {
-        let deadline = block.table.requests[absorbed].deadline;
-        if deadline >= block.table.requests[request].deadline {
+        let deadline = block.table.arrivals[absorbed].deadline;
+        if deadline >= block.table.arrivals[request].deadline {
             return false;
         }
-        block.table.requests[request].deadline = deadline;
-        self.fifo.remove(&mut block.table.requests, request);
-        self.fifo.insert_after(&mut block.table.requests, absorbed, request);
+        block.table.arrivals[request].deadline = deadline;
+        self.fifo.remove(&mut block.table.arrivals, request);
+        self.fifo.insert_after(&mut block.table.arrivals, absorbed, request);
         true
     }
 
@@ -98,6 +106,6 @@ impl SortedFifo {
     #[inline]
     pub fn is_overdue<H: Home>(&self, block: &Block<H>, now: u64) -> bool {
         let oldest = self.oldest();
-        oldest != NIL && now > block.table.requests[oldest].deadline
+        oldest != NIL && now > block.table.arrivals[oldest].deadline
     }
 }

@@ -6,12 +6,13 @@
 //!
 //! Insertion, deletion and rebalancing are the textbook ones (Cormen, Leiserson, Rivest and Stein, chapter 13): O(log N).
 
+use core::hint::select_unpredictable;
 use core::ops::{Index, IndexMut};
 
 use super::{NIL, Slot};
 
 /// What a node remembers of its whole subtree.
-pub trait Augment: Copy + Default {
+pub trait Augment: Copy + Default + PartialEq {
     /// Whether there is anything to remember; `false` compiles the upkeep away.
     const KEPT: bool;
     /// The summary of a node with this key over those of its two subtrees.
@@ -135,11 +136,10 @@ impl Tree {
         while at != NIL {
             let node = &nodes[at];
             parent = at;
-            if rank < node.key.wrapping_sub(base) {
-                (side, at) = (Side::Left, node.left);
-            } else {
-                (side, at) = (Side::Right, node.right);
-            }
+            // Which way it goes is a coin toss to the processor: it had better not guess.
+            let left = rank < node.key.wrapping_sub(base);
+            side = if left { Side::Left } else { Side::Right };
+            at = select_unpredictable(left, node.left, node.right);
         }
         self.attach(nodes, slot, key, parent, side);
     }
@@ -177,11 +177,9 @@ impl Tree {
         let (mut found, mut at) = (NIL, self.root);
         while at != NIL {
             let node = &nodes[at];
-            if node.key < key {
-                at = node.right;
-            } else {
-                (found, at) = (at, node.left);
-            }
+            let below = node.key < key;
+            found = select_unpredictable(below, found, at);
+            at = select_unpredictable(below, node.right, node.left);
         }
         found
     }
@@ -217,6 +215,8 @@ impl Tree {
         self.unthread(nodes, &node);
         // `hole` is what takes the place of the node that is spliced out, `above` its parent: the upkeep starts there.
         let (hole, above, removed_red);
+        // The summaries up to `replaced` are out of date whatever they read.
+        let mut replaced = node.parent;
         if node.left == NIL || node.right == NIL {
             hole = if node.left == NIL { node.right } else { node.left };
             (above, removed_red) = (node.parent, node.red);
@@ -238,10 +238,11 @@ impl Tree {
             nodes[node.left].parent = heir;
             nodes[heir].red = node.red;
             self.replace_child(nodes, node.parent, slot, heir);
+            replaced = heir;
         }
         nodes[slot] = Node::default();
         if G::KEPT {
-            self.summarise_up(nodes, above);
+            self.summarise_up(nodes, above, replaced);
         }
         if !removed_red {
             self.rebalance_after_removal(nodes, hole, above);
@@ -277,7 +278,7 @@ impl Tree {
             Side::Right => nodes[parent].right = slot,
         }
         if G::KEPT {
-            self.summarise_up(nodes, parent);
+            self.summarise_up(nodes, parent, parent);
         }
         self.rebalance_after_insertion(nodes, slot);
     }
@@ -415,12 +416,19 @@ impl Tree {
         }
     }
 
-    fn summarise_up<G: Augment, A>(&self, nodes: &mut A, mut slot: Slot)
+    /// Brings the summaries up to date from `slot` upwards: at least up to `must_reach`, then as long as they change.
+    fn summarise_up<G: Augment, A>(&self, nodes: &mut A, mut slot: Slot, must_reach: Slot)
     where
         A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
     {
+        let mut reached = false;
         while slot != NIL {
+            let before = nodes[slot].summary;
             summarise(nodes, slot);
+            reached |= slot == must_reach;
+            if reached && nodes[slot].summary == before {
+                return;
+            }
             slot = nodes[slot].parent;
         }
     }

@@ -6,7 +6,7 @@ use crate::clock::{Clock, Timer, Timers};
 use crate::context::{Context, State as ContextState, Waiting};
 use crate::event::{Event, Io, Note, Sink};
 use crate::parts::{Arena, HashChains, List, NIL, Node, Ring, Slot};
-use crate::request::{Hashed, Marks, MergedBio, Request, State};
+use crate::request::{Arrival, Marks, MergedBio, Plain, Request, State};
 use crate::storage::{Home, Work};
 
 /// A table whose storage the home provides.
@@ -16,6 +16,7 @@ pub(crate) type Of<H, T> = Arena<T, <H as Home>::Slots<T>>;
 pub(crate) struct Table<H: Home> {
     pub requests: Of<H, Request>,
     pub nodes: Of<H, Node>,
+    pub arrivals: Of<H, Arrival>,
     pub merged: Of<H, MergedBio>,
     pub contexts: Of<H, Context>,
 }
@@ -82,7 +83,7 @@ impl<H: Home> Block<H> {
         if request.marks.has(Marks::HASHED) {
             request.marks.clear(Marks::HASHED);
             let end = request.end();
-            self.hash.remove::<Hashed, _, _>(&mut self.table.requests, end, slot);
+            self.hash.remove::<Plain, _, _>(&mut self.table.requests, end, slot);
         }
     }
 

@@ -18,6 +18,8 @@ use crate::storage::Home;
 /// The dispatch list. The requests and nodes lie in the queue's tables.
 #[derive(Debug)]
 pub(crate) struct DispatchList {
+    /// The only request, kept out of both parts for as long as it is alone; or [`NIL`].
+    lone: Slot,
     /// What stands before the sweep, in order.
     plain: List<Plain>,
     /// The sweep, threaded in order.
@@ -33,6 +35,7 @@ pub(crate) struct DispatchList {
 impl DispatchList {
     pub fn new(stops_at_direction: bool) -> Self {
         DispatchList {
+            lone: NIL,
             plain: List::default(),
             sweep: Tree::default(),
             end_sector: 0,
@@ -43,18 +46,26 @@ impl DispatchList {
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.plain.is_empty() && self.sweep.is_empty()
+        self.lone == NIL && self.plain.is_empty() && self.sweep.is_empty()
     }
 
     /// The request that the driver gets next, or [`NIL`].
     #[inline]
     pub fn head(&self) -> Slot {
-        if self.plain.is_empty() { self.sweep.first() } else { self.plain.head() }
+        if self.lone != NIL {
+            self.lone
+        } else if self.plain.is_empty() {
+            self.sweep.first()
+        } else {
+            self.plain.head()
+        }
     }
 
     /// The request that comes after `slot`, or [`NIL`].
     pub fn next<H: Home>(&self, table: &Table<H>, slot: Slot) -> Slot {
-        if table.requests[slot].in_plain_part {
+        if self.lone == slot {
+            NIL
+        } else if table.requests[slot].in_plain_part {
             let next = self.plain.next(&table.requests, slot);
             if next == NIL { self.sweep.first() } else { next }
         } else {
@@ -64,11 +75,27 @@ impl DispatchList {
 
     /// The last request, or [`NIL`].
     pub fn tail(&self) -> Slot {
-        if self.sweep.is_empty() { self.plain.tail() } else { self.sweep.last() }
+        if self.lone != NIL {
+            self.lone
+        } else if self.sweep.is_empty() {
+            self.plain.tail()
+        } else {
+            self.sweep.last()
+        }
     }
 
     /// Sorts a request in: behind the last one that it may not pass, else at the head.
+    #[inline]
     pub fn sort<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
+        if self.is_empty() {
+            self.lone = slot;
+        } else {
+            self.sort_among(table, slot);
+        }
+    }
+
+    fn sort_among<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
+        self.settle(table);
         let sector = table.requests[slot].sector;
         if self.stops_at_direction {
             let before = self.walk(table, slot);
@@ -90,13 +117,21 @@ impl DispatchList {
     }
 
     /// Appends a request: the sweep begins anew behind it.
+    #[inline]
     pub fn append<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
-        self.set_boundary(table, slot);
-        self.push_back(table, slot);
+        if self.is_empty() {
+            self.boundary = slot;
+            self.end_sector = table.requests[slot].end();
+            self.lone = slot;
+        } else {
+            self.set_boundary(table, slot);
+            self.push_back(table, slot);
+        }
     }
 
     /// Appends a request without moving the boundary.
     pub fn push_back<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
+        self.settle(table);
         while !self.sweep.is_empty() {
             self.first_to_plain(table);
         }
@@ -106,6 +141,7 @@ impl DispatchList {
 
     /// Makes `slot` the request behind which the sweep begins.
     pub fn set_boundary<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
+        self.settle(table);
         self.boundary = slot;
         let end = table.requests[slot].end();
         self.move_boundary(table, end);
@@ -113,11 +149,13 @@ impl DispatchList {
 
     /// Puts a request before all others.
     pub fn push_front<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
+        self.settle(table);
         self.insert_plain(table, NIL, slot);
     }
 
     /// Puts a request right before `after`, or last.
     pub fn insert_before<H: Home>(&mut self, table: &mut Table<H>, after: Slot, slot: Slot) {
+        self.settle(table);
         while !self.sweep.is_empty() && (after == NIL || !table.requests[after].in_plain_part) {
             self.first_to_plain(table);
         }
@@ -128,7 +166,9 @@ impl DispatchList {
     /// Takes a request off the list.
     #[inline]
     pub fn remove<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
-        if table.requests[slot].in_plain_part {
+        if self.lone == slot {
+            self.lone = NIL;
+        } else if table.requests[slot].in_plain_part {
             self.plain.remove(&mut table.requests, slot);
         } else {
             self.sweep.remove(&mut table.nodes, slot);
@@ -142,6 +182,21 @@ impl DispatchList {
             self.boundary = NIL;
             let end = table.requests[slot].end();
             self.move_boundary(table, end);
+        }
+    }
+
+    /// A request that is no longer alone joins the part where a later one finds it: a list of one is a clean sweep.
+    fn settle<H: Home>(&mut self, table: &mut Table<H>) {
+        let lone = core::mem::replace(&mut self.lone, NIL);
+        if lone == NIL {
+            return;
+        }
+        if self.stops_at_direction {
+            self.insert_plain(table, NIL, lone);
+        } else {
+            let sector = table.requests[lone].sector;
+            table.requests[lone].in_plain_part = false;
+            self.sweep.insert_from(&mut table.nodes, lone, sector, self.end_sector);
         }
     }
 
@@ -185,6 +240,9 @@ impl DispatchList {
     #[inline]
     fn move_boundary<H: Home>(&mut self, table: &mut Table<H>, end_sector: u64) {
         self.end_sector = end_sector;
+        if self.sweep.is_empty() {
+            return;
+        }
         let above = |table: &Table<H>, slot: Slot| table.nodes[slot].key().wrapping_sub(end_sector);
         while !self.sweep.is_empty() && above(table, self.sweep.first()) > above(table, self.sweep.last()) {
             self.first_to_plain(table);

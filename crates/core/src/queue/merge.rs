@@ -5,7 +5,7 @@ use crate::bio::{Bio, Flags};
 use crate::elevators::{Elevator, Merge};
 use crate::event::Event;
 use crate::parts::{NIL, Slot};
-use crate::request::{Hashed, Marks, MergedBio, RequestId, State};
+use crate::request::{Marks, MergedBio, Plain, RequestId, State};
 use crate::storage::Home;
 
 impl<H: Home> RequestQueue<H> {
@@ -32,7 +32,7 @@ impl<H: Home> RequestQueue<H> {
     pub(super) fn hash_insert(&mut self, slot: Slot) {
         let end = self.block.table.requests[slot].end();
         self.block.table.requests[slot].marks.set(Marks::HASHED);
-        self.block.hash.insert::<Hashed, _, _>(&mut self.block.table.requests, end, slot);
+        self.block.hash.insert::<Plain, _, _>(&mut self.block.table.requests, end, slot);
     }
 
     fn find_merge(&mut self, bio: &Bio) -> Option<(Slot, Merge)> {
@@ -61,7 +61,7 @@ impl<H: Home> RequestQueue<H> {
         let mut at = self.block.hash.first(sector);
         while at != NIL {
             let request = &self.block.table.requests[at];
-            let next = request.hash.next;
+            let next = request.list.next;
             if !self.is_mergeable(at) {
                 self.block.unhash(at);
             } else if request.end() == sector {
@@ -153,7 +153,7 @@ impl<H: Home> RequestQueue<H> {
 
     fn rehash(&mut self, slot: Slot, old_end: u64) {
         if self.block.table.requests[slot].marks.has(Marks::HASHED) {
-            self.block.hash.remove::<Hashed, _, _>(&mut self.block.table.requests, old_end, slot);
+            self.block.hash.remove::<Plain, _, _>(&mut self.block.table.requests, old_end, slot);
             self.hash_insert(slot);
         }
     }

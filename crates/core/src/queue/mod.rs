@@ -159,6 +159,7 @@ impl<H: Home> RequestQueue<H> {
             table: Table {
                 requests: Arena::new(storage.requests),
                 nodes: Arena::new(storage.nodes),
+                arrivals: Arena::new(storage.arrivals),
                 merged: Arena::new(storage.merged),
                 contexts: Arena::new(storage.contexts),
             },
@@ -568,9 +569,9 @@ impl<H: Home> RequestQueue<H> {
         if self.block.table.requests[slot].marks.has(Marks::SEQUENCE) {
             return self.finish_sequence_request(slot, done);
         }
-        let request = self.block.table.requests[slot];
+        let request = &self.block.table.requests[slot];
+        let (mut merged, sorted) = (request.merged[0], request.marks.has(Marks::SORTED));
         done(request.token);
-        let mut merged = request.merged[0];
         while merged != NIL {
             let entry = self.block.table.merged[merged];
             done(entry.token);
@@ -578,7 +579,7 @@ impl<H: Home> RequestQueue<H> {
             self.free_merged = merged;
             merged = entry.next;
         }
-        if request.marks.has(Marks::SORTED) {
+        if sorted {
             self.elevator.complete(&mut self.block, slot);
         }
         self.free_request(slot);
@@ -586,16 +587,17 @@ impl<H: Home> RequestQueue<H> {
 
     /// Frees a request that is done or was absorbed.
     fn free_request(&mut self, slot: Slot) {
-        let request = self.block.table.requests[slot];
-        if request.marks.has(Marks::PRIVATE) {
+        let request = &self.block.table.requests[slot];
+        let (op, context, private) = (request.op, request.context, request.marks.has(Marks::PRIVATE));
+        if private {
             self.elevator.free(&mut self.block, slot);
         }
         self.block.table.requests[slot].state = State::Free;
         self.free_requests.push_front(&mut self.block.table.requests, slot);
         self.free_request_count = self.free_request_count.saturating_add(1);
-        self.free_to_pool(request.op);
-        self.block.unhold_context(request.context);
-        if request.marks.has(Marks::PRIVATE) {
+        self.free_to_pool(op);
+        self.block.unhold_context(context);
+        if private {
             self.switching.private = self.switching.private.saturating_sub(1);
             self.switch_if_drained();
         }

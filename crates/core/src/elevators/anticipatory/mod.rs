@@ -9,7 +9,7 @@ mod estimate;
 mod tunables;
 
 use super::chooser::Chooser;
-use super::sorted_fifo::SortedFifo;
+use super::sorted_fifo::{self, SortedFifo};
 use super::{Elevator, MayQueue, Merge};
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
@@ -131,9 +131,8 @@ impl<H: Home> Elevator<H> for Anticipatory {
     fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
             let side = side_of(&block.table.requests[request]);
-            self.sides[side].unsort(block, request);
+            self.sides[side].resort(block, request);
             self.dispatch_alias(block, request, side);
-            self.sides[side].sort(block, request);
         }
     }
 
@@ -166,9 +165,9 @@ impl<H: Home> Elevator<H> for Anticipatory {
         }
         let history = &mut block.context_of(request).history;
         history.queued = history.queued.saturating_add(1);
-        self.dispatch_alias(block, request, side);
         let deadline = block.ticks().saturating_add(self.tunables.expire[side]);
         self.sides[side].insert(block, request, deadline);
+        self.dispatch_alias(block, request, side);
         self.next[side] = CHOOSER.best(block, request, self.next[side], self.last_sector[side]);
         if self.is_waiting() && self.breaks(block, request) {
             let pid = block.table.contexts[self.awaited].pid;
@@ -373,10 +372,14 @@ impl Anticipatory {
         CHOOSER.best(block, after, before, self.last_sector[side & 1])
     }
 
+    /// A queued request of the same kind and first sector goes to the dispatch list, before the new one is sorted in.
+    #[inline]
     fn dispatch_alias<H: Home>(&mut self, block: &mut Block<H>, request: Slot, side: usize) {
-        let alias = self.sides[side & 1].at_sector(block, block.table.requests[request].sector);
+        let alias = sorted_fifo::alias(block, request);
         if alias != NIL {
+            self.sides[side & 1].unsort(block, request);
             self.move_to_dispatch(block, alias);
+            self.sides[side & 1].sort(block, request);
         }
     }
 

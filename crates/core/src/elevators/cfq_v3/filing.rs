@@ -4,22 +4,26 @@
 //! kernel files a queue by a walk from the list's tail, past all that were served no earlier than it: a tree of the
 //! list's places, each subtree with its least time of service, gives the same place in O(log N).
 
-use super::process_queue::ProcessQueue;
+use super::process_queue::{Busy, ProcessQueue};
 use crate::parts::tree::Least;
-use crate::parts::{NIL, Node, Slot, Tree};
+use crate::parts::{List, NIL, Node, Slot, Tree};
 use crate::priority::{Class, LEVELS};
 use crate::queue::block::Of;
 use crate::storage::Home;
 
 const LEVEL_COUNT: usize = LEVELS as usize;
-const LISTS: usize = LEVEL_COUNT + 3;
-const BUSY: u8 = LEVELS + 1;
-const IDLE: u8 = LEVELS + 2;
+/// The numbers of the lists: one a level and the current one in changing roles, the idle class, those with requests under way.
+const LISTS: usize = LEVEL_COUNT + 2;
+const IDLE: u8 = LEVELS + 1;
+const BUSY: u8 = LEVELS + 2;
 
 /// The lists. A list moves as a whole by giving its number to another role.
 pub(super) struct Filing<H: Home> {
     nodes: Of<H, Node<Least>>,
     lists: [Tree; LISTS],
+    busy: List<Busy>,
+    /// Which levels' lists have queues, a bit each.
+    waiting_levels: u8,
     /// The number of each level's list.
     level_lists: [u8; LEVEL_COUNT],
     /// The number of the current list.
@@ -34,6 +38,8 @@ impl<H: Home> Filing<H> {
         Filing {
             nodes,
             lists: [Tree::default(); LISTS],
+            busy: List::default(),
+            waiting_levels: 0,
             level_lists: [0, 1, 2, 3, 4, 5, 6, 7],
             current: LEVELS,
             level: 0,
@@ -52,7 +58,7 @@ impl<H: Home> Filing<H> {
 
     /// The first of those that have requests under way, or [`NIL`].
     pub fn first_busy(&self) -> Slot {
-        self.list(BUSY).first()
+        self.busy.head()
     }
 
     /// The first of the idle class, or [`NIL`].
@@ -67,44 +73,55 @@ impl<H: Home> Filing<H> {
 
     /// The first queue of all lists, levels first, then busy, current, idle: the order of a forced drain.
     pub fn first_of_all(&self) -> Slot {
-        let levels = self.level_lists.iter().copied();
-        let order = levels.chain([BUSY, self.current, IDLE]);
-        order.map(|list| self.list(list).first()).find(|&first| first != NIL).unwrap_or(NIL)
+        let levels = self.level_lists.iter().map(|&list| self.list(list).first());
+        let rest = [self.busy.head(), self.first_current(), self.first_idle()];
+        levels.chain(rest).find(|&first| first != NIL).unwrap_or(NIL)
     }
 
     /// Files a queue (anew) where its class, level and last service say; a preempted one goes near the end instead.
     pub fn refile(&mut self, queues: &mut Of<H, ProcessQueue>, slot: Slot, preempted: bool) {
         self.unfile(queues, slot);
         let queue = &mut queues[slot];
+        let (service_last, level) = (queue.service_last, queue.level());
         let number = match queue.priority.class() {
             Class::RealTime => self.current,
             Class::Idle => IDLE,
             _ if queue.dispatched() > 0 => BUSY,
-            _ => self.level_lists.get(usize::from(queue.level())).copied().unwrap_or(BUSY),
+            _ => self.level_lists.get(usize::from(level)).copied().unwrap_or(IDLE),
         };
         queue.filed = Some(number);
-        let service_last = queue.service_last;
-        let list = self.list(number);
+        if number == BUSY {
+            // A preempted queue goes before the last of any list: the kernel means the front.
+            let after = if preempted { self.busy.tail() } else { NIL };
+            return self.busy.insert_before(queues, after, slot);
+        }
+        if number != IDLE && number != self.current {
+            self.waiting_levels |= level_bit(level);
+        }
+        let Some(list) = self.lists.get_mut(usize::from(number)) else { return };
         let before = if preempted {
-            // The kernel means the front, but inserts right before the last.
             if list.last() == NIL { NIL } else { self.nodes[list.last()].prev() }
-        } else if number == BUSY {
-            list.last()
         } else {
             // Behind the last one that was never served or was served earlier; a new one only behind new ones.
             list.last_below(&self.nodes, service_last.max(1))
         };
-        if let Some(list) = self.lists.get_mut(usize::from(number)) {
-            list.insert_after(&mut self.nodes, before, slot, service_last);
-        }
+        list.insert_after(&mut self.nodes, before, slot, service_last);
     }
 
     /// Takes a queue off its list.
     pub fn unfile(&mut self, queues: &mut Of<H, ProcessQueue>, slot: Slot) {
-        if let Some(number) = queues[slot].filed.take()
-            && let Some(list) = self.lists.get_mut(usize::from(number))
-        {
-            list.remove(&mut self.nodes, slot);
+        let Some(number) = queues[slot].filed.take() else { return };
+        if number == BUSY {
+            return self.busy.remove(queues, slot);
+        }
+        let Some(list) = self.lists.get_mut(usize::from(number)) else { return };
+        list.remove(&mut self.nodes, slot);
+        if list.is_empty() && number != IDLE && number != self.current {
+            for level in 0..LEVELS {
+                if self.level_lists.get(usize::from(level)) == Some(&number) {
+                    self.waiting_levels &= !level_bit(level);
+                }
+            }
         }
     }
 
@@ -114,6 +131,7 @@ impl<H: Home> Filing<H> {
         let Some(level) = self.find_level() else { return false };
         if let Some(number) = self.level_lists.get_mut(usize::from(level)) {
             core::mem::swap(number, &mut self.current);
+            self.waiting_levels &= !level_bit(level);
         }
         self.level = level.saturating_add(1);
         if self.level > self.last_level {
@@ -128,22 +146,22 @@ impl<H: Home> Filing<H> {
     }
 
     fn find_level(&mut self) -> Option<u8> {
-        let mut wrapped = false;
+        if self.waiting_levels == 0 {
+            // The rotation runs through twice in vain.
+            (self.level, self.last_level) = (0, 0);
+            return None;
+        }
         loop {
-            for level in self.level..=self.last_level {
-                let number = self.level_lists.get(usize::from(level)).copied().unwrap_or(BUSY);
-                if !self.list(number).is_empty() {
-                    return Some(level);
-                }
+            let up_to_last = level_bit(self.last_level) | level_bit(self.last_level).saturating_sub(1);
+            let from_next = !level_bit(self.level).saturating_sub(1);
+            let candidates = self.waiting_levels & up_to_last & from_next;
+            if candidates != 0 {
+                return Some(candidates.trailing_zeros() as u8);
             }
             self.level = 0;
             self.last_level = self.last_level.saturating_add(1);
             if self.last_level >= LEVELS {
                 self.last_level = 0;
-                if wrapped {
-                    return None;
-                }
-                wrapped = true;
             }
         }
     }
@@ -151,4 +169,8 @@ impl<H: Home> Filing<H> {
     fn list(&self, number: u8) -> Tree {
         self.lists.get(usize::from(number)).copied().unwrap_or_default()
     }
+}
+
+fn level_bit(level: u8) -> u8 {
+    1u8.checked_shl(u32::from(level)).unwrap_or(0)
 }

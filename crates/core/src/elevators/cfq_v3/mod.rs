@@ -13,6 +13,7 @@ mod slice;
 mod tunables;
 
 use super::chooser::Chooser;
+use super::sorted_fifo;
 use super::{Elevator, MayQueue, Merge};
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
@@ -125,8 +126,8 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
     }
 
     fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        let older = block.table.requests[absorbed].deadline.min(block.table.requests[request].deadline);
-        block.table.requests[request].deadline = older;
+        let older = block.table.arrivals[absorbed].deadline.min(block.table.arrivals[request].deadline);
+        block.table.arrivals[request].deadline = older;
         let owner = block.table.requests[absorbed].owner;
         if self.queues[owner].next == absorbed {
             self.queues[owner].next = self.neighbour(block, absorbed);
@@ -175,9 +176,9 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
         }
         self.read_priority(block, owner, context);
         self.sort(block, owner, request);
-        block.table.requests[request].deadline = block.ticks();
+        block.table.arrivals[request].deadline = block.ticks();
         let queue = &mut self.queues[owner];
-        queue.fifo.push_back(&mut block.table.requests, request);
+        queue.fifo.push_back(&mut block.table.arrivals, request);
         self.enqueued(block, owner, request);
     }
 
@@ -287,12 +288,14 @@ impl<H: Home> CfqV3<H> {
     /// Sorts a request into its queue and files the queue if it was empty.
     fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
         let sector = block.table.requests[request].sector;
-        // A queue has room for one request a sector: the older one goes to the dispatch list at once.
-        let alias = self.queues[owner].tree.find(&block.table.nodes, sector);
-        if alias != NIL {
-            self.move_to_dispatch(block, alias);
-        }
         self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
+        // A queue has room for one request a sector: the older one goes to the dispatch list, before the new one is sorted in.
+        let alias = sorted_fifo::alias(block, request);
+        if alias != NIL {
+            self.queues[owner].tree.remove(&mut block.table.nodes, request);
+            self.move_to_dispatch(block, alias);
+            self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
+        }
         if self.queues[owner].filed.is_none() {
             self.busy_queues = self.busy_queues.saturating_add(1);
             self.filing.refile(&mut self.queues, owner, false);
@@ -306,7 +309,7 @@ impl<H: Home> CfqV3<H> {
         let owner = block.table.requests[request].owner;
         let queue = &mut self.queues[owner];
         queue.tree.remove(&mut block.table.nodes, request);
-        queue.fifo.remove(&mut block.table.requests, request);
+        queue.fifo.remove(&mut block.table.arrivals, request);
         if queue.tree.is_empty() && queue.filed.is_some() {
             self.filing.unfile(&mut self.queues, owner);
             self.busy_queues = self.busy_queues.saturating_sub(1);
@@ -353,7 +356,7 @@ impl<H: Home> CfqV3<H> {
             return NIL;
         }
         let expire = self.tunables.fifo_expire[usize::from(queue.is_for_sync())];
-        if block.ticks() <= block.table.requests[oldest].deadline.saturating_add(expire) {
+        if block.ticks() <= block.table.arrivals[oldest].deadline.saturating_add(expire) {
             return NIL;
         }
         queue.fifo_used = true;

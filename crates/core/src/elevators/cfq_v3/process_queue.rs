@@ -2,7 +2,7 @@
 
 use crate::parts::{Link, LinkOf, List, NIL, Slot, Tree};
 use crate::priority::{Class, Priority};
-use crate::request::Fifo;
+use crate::request::Arrivals;
 
 /// A queue of CFQ's (opaque outside of the elevator).
 #[derive(Clone, Copy, Debug)]
@@ -15,7 +15,7 @@ pub struct ProcessQueue {
     pub(super) tree: Tree,
     /// The request to serve next, if none is overdue.
     pub(super) next: Slot,
-    pub(super) fifo: List<Fifo>,
+    pub(super) fifo: List<Arrivals>,
     /// The list that it is filed on, if it has requests.
     pub(super) filed: Option<u8>,
     pub(super) slice_start: u64,
@@ -29,6 +29,8 @@ pub struct ProcessQueue {
     /// Contexts and requests that point here.
     pub(super) references: u32,
     pub(super) by_pid: Link,
+    /// Its place among those that have requests under way.
+    pub(super) busy: Link,
     pub(super) must_dispatch: bool,
     pub(super) wait_request: bool,
     pub(super) must_alloc_slice: bool,
@@ -55,6 +57,7 @@ impl Default for ProcessQueue {
             on_dispatch: [0; 2],
             references: 0,
             by_pid: Link::default(),
+            busy: Link::default(),
             must_dispatch: false,
             wait_request: false,
             must_alloc_slice: false,
@@ -106,6 +109,19 @@ impl LinkOf<ProcessQueue> for ByPid {
     }
     fn link_mut(queue: &mut ProcessQueue) -> &mut Link {
         &mut queue.by_pid
+    }
+}
+
+/// The list of queues that have requests under way.
+#[derive(Debug)]
+pub(super) struct Busy;
+
+impl LinkOf<ProcessQueue> for Busy {
+    fn link(queue: &ProcessQueue) -> &Link {
+        &queue.busy
+    }
+    fn link_mut(queue: &mut ProcessQueue) -> &mut Link {
+        &mut queue.busy
     }
 }
 

@@ -1,0 +1,621 @@
+//! The charts, as the plotting library takes them. Colours of the light theme are in them; the page's script swaps them.
+
+use plotly::common::{Anchor, DashType, Line, Marker, Mode, Orientation, TextAnchor, TextPosition, Title};
+use plotly::configuration::{DoubleClick, ModeBarButtonName};
+use plotly::layout::{
+    Annotation, Axis, AxisRange, AxisType, BarMode, DragMode, HoverMode, Margin, UniformText, UniformTextMode,
+};
+use plotly::{Bar, Configuration, Layout, Scatter, Traces};
+use serde::Serialize;
+
+use crate::data::{ComparePage, DriveTime, ElevatorResult};
+use crate::format::{count, duration, figure, rate};
+use crate::palette::{Pair, dash, drive_time, palette};
+use crate::reduce::Reduction;
+use crate::table::latencies_in_us;
+
+/// Past so many processes a hover box with a line for each would hide the chart.
+const UNIFIED_HOVER_MAX: usize = 6;
+
+/// One chart: its place in the page and what is drawn in it.
+#[derive(Serialize)]
+pub struct Chart {
+    /// The element's id.
+    pub id: String,
+    /// The heading over it; empty where the section's is enough.
+    pub caption: String,
+    /// What it shows, in a sentence, for who cannot see it.
+    pub label: String,
+    /// Something said beside the caption; may be empty.
+    pub note: String,
+    /// Its height, CSS pixels; none where there is nothing to draw, which `note` then says.
+    pub height: Option<usize>,
+    /// What goes to the plotting library.
+    #[serde(skip)]
+    pub figure: Figure,
+}
+
+/// What goes to the plotting library, and what the page's script needs to know of it.
+#[derive(Default, Serialize)]
+pub struct Figure {
+    /// The id of the element that it is drawn in.
+    pub id: String,
+    /// Which legend, and so which palette, its traces belong to.
+    pub legend: &'static str,
+    /// For each trace its place in that legend.
+    pub keys: Vec<usize>,
+    /// Whether its x axes are the time of the run, which zoom together.
+    pub time: bool,
+    /// Whether its traces are spans - start, end, a gap - which the page's script labels with their lengths.
+    pub spans: bool,
+    /// The traces.
+    pub data: Traces,
+    /// The layout without the theme's colours.
+    pub layout: Layout,
+}
+
+/// A legend: names and colours of what several charts show.
+#[derive(Serialize)]
+pub struct Legend {
+    /// "process", "elevator" or "drive".
+    pub id: &'static str,
+    /// What is listed, as "Processes".
+    pub title: &'static str,
+    /// Its entries; a place in it is what `Figure::keys` holds.
+    pub entries: Vec<Entry>,
+}
+
+/// One entry of a legend.
+#[derive(Serialize)]
+pub struct Entry {
+    /// As given.
+    pub name: String,
+    /// Its colours.
+    pub colour: Pair,
+    /// Whether anything on the page has it.
+    pub used: bool,
+}
+
+/// All charts of one kind.
+#[derive(Serialize)]
+pub struct Section {
+    /// The section's id, which the page's contents point to.
+    pub id: &'static str,
+    /// Its heading.
+    pub title: &'static str,
+    /// How to read the charts.
+    pub intro: String,
+    /// Which legend stands over them.
+    pub legend: &'static str,
+    /// Whether the charts stand side by side where there is room.
+    pub grid: bool,
+    /// The charts.
+    pub charts: Vec<Chart>,
+}
+
+/// The three legends of a page.
+pub fn legends(page: &ComparePage) -> Vec<Legend> {
+    let entries = |names: Vec<(String, bool)>| -> Vec<Entry> {
+        let colours = palette(names.len());
+        names.into_iter().zip(colours).map(|((name, used), colour)| Entry { name, colour, used }).collect()
+    };
+    let processes = page.processes.iter().cloned().zip(page.processes_used()).collect();
+    let elevators = page.elevators.iter().map(|e| (e.name.clone(), !e.percentiles.is_empty())).collect();
+    let parts = DRIVE_PARTS.iter().zip(drive_time());
+    let parts = parts.map(|(p, colour)| Entry { name: p.0.to_owned(), colour, used: true }).collect();
+    vec![
+        Legend { id: "process", title: "Processes", entries: entries(processes) },
+        Legend { id: "elevator", title: "Elevators", entries: entries(elevators) },
+        Legend { id: "drive", title: "Drive time", entries: parts },
+    ]
+}
+
+/// All charts of a page that [`crate::reduce::reduce`] has made small enough to draw.
+pub fn sections(page: &ComparePage, reductions: &[Reduction], legends: &[Legend]) -> Vec<Section> {
+    let palettes = Palettes { legends };
+    let window = duration(page.window_ns);
+    vec![
+        Section {
+            id: "bandwidth",
+            title: "Bandwidth over time",
+            intro: format!(
+                "What each process got in every window of {window}, megabytes (10⁶ bytes) a second. All charts have the \
+                 same axes; zooming in time on one zooms all charts of time."
+            ),
+            legend: "process",
+            grid: true,
+            charts: page.elevators.iter().enumerate().map(|(i, e)| bandwidth(page, i, e, &palettes)).collect(),
+        },
+        Section {
+            id: "latency",
+            title: "Latency percentiles",
+            intro:
+                "How long requests took: the 99th percentile is what 99 of 100 requests stayed within. Both axes are \
+                    logarithmic, so that the slowest requests have as much room as all others."
+                    .to_owned(),
+            legend: "elevator",
+            grid: false,
+            charts: vec![latency(page, &palettes)],
+        },
+        Section {
+            id: "drive",
+            title: "What the drive did",
+            intro: "Where the run's time went: only the transfer moves data.".to_owned(),
+            legend: "drive",
+            grid: false,
+            charts: vec![drive(page, &palettes)],
+        },
+        Section {
+            id: "head",
+            title: "Head position",
+            intro: head_intro(reductions),
+            legend: "process",
+            grid: false,
+            charts: head(page, reductions, &palettes),
+        },
+        Section {
+            id: "slices",
+            title: "Slices",
+            intro: "Whose turn it was: a lane a process, a bar from the start of each slice to its end.".to_owned(),
+            legend: "process",
+            grid: false,
+            charts: all_slices(page, reductions, &palettes),
+        },
+    ]
+}
+
+/// How every chart behaves.
+pub fn configuration() -> Configuration {
+    Configuration::new()
+        .responsive(true)
+        .display_logo(false)
+        .double_click(DoubleClick::Reset)
+        .mode_bar_buttons_to_remove(vec![
+            ModeBarButtonName::Select2d,
+            ModeBarButtonName::Lasso2d,
+            ModeBarButtonName::AutoScale2d,
+        ])
+}
+
+/// Text that the plotting library shows as it is: it would take `<b>` for markup and `%{x}` for a variable.
+pub fn plain(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace("%{", "&#37;{")
+}
+
+struct Palettes<'a> {
+    legends: &'a [Legend],
+}
+
+impl Palettes<'_> {
+    /// The light colour of an entry.
+    fn colour(&self, legend: &str, key: usize) -> String {
+        let entry = self.legends.iter().find(|l| l.id == legend).and_then(|l| l.entries.get(key));
+        entry.map_or_else(|| "#000000".to_owned(), |e| e.colour.light.clone())
+    }
+}
+
+fn line_dash(place: usize, count: usize) -> DashType {
+    [DashType::Solid, DashType::Dash, DashType::Dot][dash(place, count)].clone()
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// The latest moment on any chart of time, seconds, a little over so that nothing lies on the frame.
+fn time_end(page: &ComparePage) -> f64 {
+    let of = |e: &ElevatorResult| {
+        let windows = e.bandwidth.iter().map(|b| b.bytes_per_s.len() as u64).max().unwrap_or(0);
+        let head = e.head.iter().filter_map(|t| t.time_ns.last().copied()).max().unwrap_or(0);
+        let slices = e.slices.iter().flatten().map(|s| s.end_ns).max().unwrap_or(0);
+        // The last window reaches past the run's end, and its point lies in its middle.
+        let windows = windows.saturating_mul(page.window_ns).saturating_sub(page.window_ns / 2);
+        e.runtime_ns.max(head).max(slices).max(windows)
+    };
+    let end = page.elevators.iter().map(of).max().unwrap_or(0);
+    if end == 0 { 1.0 } else { seconds(end) * 1.005 }
+}
+
+fn frame() -> Layout {
+    Layout::new().auto_size(true).show_legend(false).hover_mode(HoverMode::Closest).drag_mode(DragMode::Zoom)
+}
+
+fn margin(left: usize, top: usize, bottom: usize) -> Margin {
+    Margin::new().left(left).right(12).top(top).bottom(bottom).auto_expand(true)
+}
+
+fn axis(title: &str) -> Axis {
+    Axis::new().title(Title::with_text(title)).auto_margin(true).zero_line(false)
+}
+
+fn range(from: f64, to: f64) -> AxisRange {
+    AxisRange::new(from, to)
+}
+
+fn nothing(id: &str, caption: &str, note: &str) -> Chart {
+    Chart {
+        id: id.to_owned(),
+        caption: caption.to_owned(),
+        label: String::new(),
+        note: note.to_owned(),
+        height: None,
+        figure: Figure::default(),
+    }
+}
+
+fn bandwidth(page: &ComparePage, index: usize, elevator: &ElevatorResult, palettes: &Palettes) -> Chart {
+    let id = format!("bandwidth-{index}");
+    if elevator.bandwidth.iter().all(|b| b.bytes_per_s.is_empty()) {
+        return nothing(&id, &elevator.name, "No bandwidth over time was recorded.");
+    }
+    let rates = page.elevators.iter().flat_map(|e| &e.bandwidth).flat_map(|b| &b.bytes_per_s);
+    let most = rates.copied().fold(0.0, f64::max) / 1e6;
+    let mut drawing = Figure { id: id.clone(), legend: "process", time: true, ..Figure::default() };
+    for series in &elevator.bandwidth {
+        let key = series.process as usize;
+        let x = (0..series.bytes_per_s.len()).map(|w| (w as f64 + 0.5) * seconds(page.window_ns)).collect();
+        let y = series.bytes_per_s.iter().map(|v| v / 1e6).collect();
+        let line = Line::new().width(1.6).color(palettes.colour("process", key));
+        let trace = Scatter::<f64, f64>::new(x, y)
+            .name(plain(&page.processes[key]))
+            .mode(if series.bytes_per_s.len() == 1 { Mode::Markers } else { Mode::Lines })
+            .line(line.dash(line_dash(key, page.processes.len())))
+            .marker(Marker::new().size(5).color(palettes.colour("process", key)))
+            .hover_template("%{y:.3~r} MB/s at %{x:.2f} s");
+        drawing.data.push(trace);
+        drawing.keys.push(key);
+    }
+    let top = if most > 0.0 { most * 1.06 } else { 1.0 };
+    let unified = elevator.bandwidth.len() <= UNIFIED_HOVER_MAX;
+    drawing.layout = frame()
+        .hover_mode(if unified { HoverMode::XUnified } else { HoverMode::Closest })
+        .margin(margin(48, 8, 40))
+        .x_axis(axis("time, s").range(range(0.0, time_end(page))).hover_format(".2f").tick_suffix(""))
+        .y_axis(axis("MB/s").range(range(0.0, top)).n_ticks(5));
+    let label = format!(
+        "Bandwidth over time of {} processes under {}: from {} for the slowest to {} for the fastest.",
+        elevator.bandwidth.len(),
+        elevator.name,
+        rate(elevator.process_min_bytes_per_s),
+        rate(elevator.process_max_bytes_per_s)
+    );
+    let caption = elevator.name.clone();
+    Chart { id, caption, label, note: String::new(), height: Some(230), figure: drawing }
+}
+
+/// Where a percentile lies on the axis: 50 at 2, 90 at 10, 99 at 100, so that a logarithmic axis gives each nine as much room.
+/// `top` is where 100 lies, which would be infinitely far.
+fn percentile_place(percentile: f64, top: f64) -> f64 {
+    (100.0 / (100.0 - percentile)).min(top)
+}
+
+/// Ten times past the highest percentile below 100 on the page.
+fn percentile_top(page: &ComparePage) -> f64 {
+    let finite = page.elevators.iter().flat_map(|e| &e.percentiles).map(|p| p.percentile).filter(|p| *p < 100.0);
+    finite.map(|p| percentile_place(p, f64::MAX)).fold(10.0, f64::max) * 10.0
+}
+
+fn latency(page: &ComparePage, palettes: &Palettes) -> Chart {
+    let id = "latency-all".to_owned();
+    if page.elevators.iter().all(|e| e.percentiles.is_empty()) {
+        return nothing(&id, "", "No latency percentiles were recorded.");
+    }
+    let (unit, scale) = if latencies_in_us(page) { ("µs", 1e-3) } else { ("ms", 1e-6) };
+    let top = percentile_top(page);
+    let mut drawing = Figure { id: id.clone(), legend: "elevator", ..Figure::default() };
+    for (key, elevator) in page.elevators.iter().enumerate().filter(|(_, e)| !e.percentiles.is_empty()) {
+        let x = elevator.percentiles.iter().map(|p| percentile_place(p.percentile, top)).collect();
+        let y = elevator.percentiles.iter().map(|p| p.latency_ns as f64 * scale).collect();
+        let text = elevator.percentiles.iter().map(|p| match p.percentile {
+            100.0 => "longest".to_owned(),
+            p => format!("p{p}"),
+        });
+        let line = Line::new().width(2.0).color(palettes.colour("elevator", key));
+        let trace = Scatter::<f64, f64>::new(x, y)
+            .name(plain(&elevator.name))
+            .mode(Mode::LinesMarkers)
+            .line(line.dash(line_dash(key, page.elevators.len())))
+            .marker(Marker::new().size(5).color(palettes.colour("elevator", key)))
+            .text_array(text.collect::<Vec<_>>())
+            .hover_template(format!("%{{text}}: %{{y:.4~r}} {unit}"));
+        drawing.data.push(trace);
+        drawing.keys.push(key);
+    }
+    let (places, names) = percentile_ticks(page, top);
+    let x = axis("percentile of requests").type_(AxisType::Log).tick_values(places).tick_text(names);
+    let y = axis(&format!("latency, {unit}")).type_(AxisType::Log).dtick(1.0);
+    drawing.layout = frame()
+        .margin(margin(56, 8, 44))
+        .x_axis(x.range(range(0.0, top.log10() + 0.05)))
+        .y_axis(y.tick_format(",~r").exponent_format(plotly::common::ExponentFormat::None));
+    let of = |e: &ElevatorResult| {
+        format!("{} {} at p99, {} at most", e.name, duration(e.latency.p99_ns), duration(e.latency.max_ns))
+    };
+    let worst: Vec<String> = page.elevators.iter().map(of).collect();
+    let label = format!("Latency percentiles of each elevator: {}.", worst.join("; "));
+    Chart { id, caption: String::new(), label, note: String::new(), height: Some(420), figure: drawing }
+}
+
+fn percentile_ticks(page: &ComparePage, top: f64) -> (Vec<f64>, Vec<String>) {
+    let mut places = Vec::new();
+    let mut names = Vec::new();
+    for percentile in [50.0, 90.0, 99.0, 99.9, 99.99, 99.999] {
+        if percentile_place(percentile, f64::MAX) < top * 0.2 {
+            places.push(percentile_place(percentile, top));
+            names.push(percentile.to_string());
+        }
+    }
+    if page.elevators.iter().flat_map(|e| &e.percentiles).any(|p| p.percentile == 100.0) {
+        places.push(top);
+        names.push("max".to_owned());
+    }
+    (places, names)
+}
+
+type DrivePart = (&'static str, fn(&DriveTime) -> u64);
+
+/// What a drive spends its time on, in the order of the palette.
+const DRIVE_PARTS: [DrivePart; 5] = [
+    ("Seek", |d| d.seek_ns),
+    ("Rotation", |d| d.rotation_ns),
+    ("Transfer", |d| d.transfer_ns),
+    ("Overhead", |d| d.overhead_ns),
+    ("Idle", |d| d.idle_ns),
+];
+
+fn drive(page: &ComparePage, palettes: &Palettes) -> Chart {
+    let id = "drive-all".to_owned();
+    let total = |d: &DriveTime| DRIVE_PARTS.iter().map(|p| seconds((p.1)(d))).sum::<f64>();
+    let most = page.elevators.iter().map(|e| total(&e.drive)).fold(0.0, f64::max);
+    if most == 0.0 {
+        return nothing(&id, "", "No drive time was recorded.");
+    }
+    let rows = page.elevators.len();
+    let places: Vec<f64> = (0..rows).map(|i| i as f64).collect();
+    let mut drawing = Figure { id: id.clone(), legend: "drive", ..Figure::default() };
+    for (key, (name, part)) in DRIVE_PARTS.iter().enumerate() {
+        let x: Vec<f64> = page.elevators.iter().map(|e| seconds(part(&e.drive))).collect();
+        let share = |e: &ElevatorResult| 100.0 * seconds(part(&e.drive)) / total(&e.drive).max(f64::MIN_POSITIVE);
+        let text: Vec<String> = page.elevators.iter().map(|e| format!("{:.0} %", share(e))).collect();
+        let hover = page
+            .elevators
+            .iter()
+            .map(|e| format!("{}: {} {}, {} %", plain(&e.name), name, duration(part(&e.drive)), figure(share(e))));
+        let trace = Bar::new(x, places.clone())
+            .name(*name)
+            .orientation(Orientation::Horizontal)
+            .marker(Marker::new().color(palettes.colour("drive", key)))
+            .text_array(text)
+            .text_position(TextPosition::Inside)
+            .inside_text_anchor(TextAnchor::Middle)
+            .text_angle(0.0)
+            .hover_text_array(hover.collect::<Vec<_>>())
+            .hover_template("%{hovertext}<extra></extra>");
+        drawing.data.push(trace);
+        drawing.keys.push(key);
+    }
+    let names = page.elevators.iter().map(|e| plain(&shorten(&e.name, 20))).collect();
+    drawing.layout = frame()
+        .bar_mode(BarMode::Stack)
+        .bar_gap(0.35)
+        .uniform_text(UniformText::new().mode(UniformTextMode::Hide).min_size(10))
+        .margin(margin(16, 8, 44))
+        .x_axis(axis("time, s").range(range(0.0, most * 1.005)))
+        .y_axis(axis("").tick_values(places).tick_text(names).range(range(rows as f64 - 0.5, -0.5)).show_grid(false));
+    let of = |e: &ElevatorResult| {
+        let percent = |ns: u64| 100.0 * seconds(ns) / total(&e.drive).max(f64::MIN_POSITIVE);
+        format!("{} {:.0} % transfer, {:.0} % seek", e.name, percent(e.drive.transfer_ns), percent(e.drive.seek_ns))
+    };
+    let shares: Vec<String> = page.elevators.iter().map(of).collect();
+    let label = format!("Drive time of each elevator: {}.", shares.join("; "));
+    Chart { id, caption: String::new(), label, note: String::new(), height: Some(70 + 34 * rows), figure: drawing }
+}
+
+/// At most `max` characters, the last of them an ellipsis where something was cut.
+fn shorten(text: &str, max: usize) -> String {
+    if text.chars().count() <= max {
+        return text.to_owned();
+    }
+    let mut cut: String = text.chars().take(max.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+/// How many elevators' rows one figure of head positions holds: four fit a sheet of paper. A browser allows some sixteen WebGL
+/// contexts a page and a figure takes two, however many rows it has, so that many elevators need longer figures; more than
+/// eight pairs of axes the plotting library's Rust interface does not have.
+fn rows_of_a_figure(elevators: usize) -> usize {
+    if elevators <= 24 { 4 } else { 8 }
+}
+
+fn head_intro(reductions: &[Reduction]) -> String {
+    let thinned = reductions.iter().any(|r| (r.head_shown as u64) < r.requests);
+    let rule = if thinned {
+        " Where not all requests are shown, the dots are a sample of each process in equal steps, with its first and last \
+         request and the lowest and highest of every stretch, so that no excursion of the arm is left out."
+    } else {
+        ""
+    };
+    format!("Where on the disk each request lay and when the drive began it, a dot a request.{rule}")
+}
+
+/// Several elevators a figure, one under the other with the same axes.
+fn head(page: &ComparePage, reductions: &[Reduction], palettes: &Palettes) -> Vec<Chart> {
+    let all: Vec<usize> = (0..page.elevators.len()).collect();
+    if reductions.iter().all(|r| r.head_shown == 0) {
+        return vec![nothing("head-0", "", "No head positions were recorded.")];
+    }
+    let figures = all.chunks(rows_of_a_figure(all.len())).enumerate();
+    figures.map(|(n, rows)| head_figure(page, reductions, palettes, n, rows)).collect()
+}
+
+fn head_figure(
+    page: &ComparePage,
+    reductions: &[Reduction],
+    palettes: &Palettes,
+    number: usize,
+    rows: &[usize],
+) -> Chart {
+    /// A row with the name over it and the time under it, CSS pixels.
+    const ROW: f64 = 190.0;
+    const OVER: f64 = 26.0;
+    const UNDER: f64 = 24.0;
+    const MARGIN_BOTTOM: usize = 24;
+    let id = format!("head-{number}");
+    let mut drawing = Figure { id: id.clone(), legend: "process", time: true, ..Figure::default() };
+    let inner = ROW * rows.len() as f64;
+    let mut annotations = Vec::with_capacity(rows.len());
+    let mut layout = frame();
+    for (row, &index) in rows.iter().enumerate() {
+        let suffix = if row == 0 { String::new() } else { (row + 1).to_string() };
+        head_row(page, index, &suffix, palettes, &mut drawing);
+        let top = 1.0 - row as f64 * ROW / inner;
+        let domain = [(top - (ROW - UNDER) / inner).max(0.0), top - OVER / inner];
+        let last = row + 1 == rows.len();
+        let mut x =
+            axis(if last { "time, s" } else { "" }).range(range(0.0, time_end(page))).anchor(format!("y{suffix}"));
+        if row > 0 {
+            x = x.matches("x");
+        }
+        let y = axis("sector").domain(&domain).anchor(format!("x{suffix}")).tick_format("~s").n_ticks(5);
+        layout = with_axes(layout, row, x, y.range(sector_range(page)));
+        annotations.push(row_name(&page.elevators[index].name, &reductions[index], top));
+    }
+    let height = inner as usize + MARGIN_BOTTOM + 8;
+    drawing.layout = layout.margin(margin(60, 8, MARGIN_BOTTOM)).annotations(annotations);
+    let names: Vec<&str> = rows.iter().map(|&i| page.elevators[i].name.as_str()).collect();
+    let label = format!("Sector over time of every request, one row an elevator: {}.", names.join(", "));
+    Chart { id, caption: String::new(), label, note: String::new(), height: Some(height), figure: drawing }
+}
+
+fn head_row(page: &ComparePage, index: usize, suffix: &str, palettes: &Palettes, drawing: &mut Figure) {
+    let elevator = &page.elevators[index];
+    let points: usize = elevator.head.iter().map(|t| t.time_ns.len()).sum();
+    let size = if points > 4000 { 2 } else { 3 };
+    for track in &elevator.head {
+        let key = track.process as usize;
+        let x = track.time_ns.iter().map(|&t| seconds(t)).collect();
+        let trace = Scatter::<f64, u64>::new(x, track.sector.clone())
+            .web_gl_mode(true)
+            .name(plain(&page.processes[key]))
+            .mode(Mode::Markers)
+            .marker(Marker::new().size(size).color(palettes.colour("process", key)))
+            .x_axis(format!("x{suffix}"))
+            .y_axis(format!("y{suffix}"))
+            .hover_template("sector %{y:,d} at %{x:.4f} s");
+        drawing.data.push(trace);
+        drawing.keys.push(key);
+    }
+}
+
+/// The sectors of all elevators, so that their charts have the same axis, with some room at both ends.
+fn sector_range(page: &ComparePage) -> AxisRange {
+    let sectors = || page.elevators.iter().flat_map(|e| &e.head).flat_map(|t| t.sector.iter().copied());
+    let (low, high) = (sectors().min().unwrap_or(0) as f64, sectors().max().unwrap_or(1) as f64);
+    let room = ((high - low) * 0.04).max(8.0);
+    range(low - room, high + room)
+}
+
+fn row_name(name: &str, reduction: &Reduction, top: f64) -> Annotation {
+    let shown = match reduction.head_shown as u64 {
+        0 => "no requests recorded".to_owned(),
+        shown if shown < reduction.requests => {
+            format!("{} of {} requests", count(shown), count(reduction.requests))
+        }
+        shown => format!("{} requests", count(shown)),
+    };
+    Annotation::new()
+        .text(format!("<b>{}</b>  {shown}", plain(&shorten(name, 28))))
+        .x_ref("paper")
+        .y_ref("paper")
+        .x(0.0)
+        .y(top)
+        .x_anchor(Anchor::Left)
+        .y_anchor(Anchor::Top)
+        .show_arrow(false)
+}
+
+fn with_axes(layout: Layout, row: usize, x: Axis, y: Axis) -> Layout {
+    match row {
+        0 => layout.x_axis(x).y_axis(y),
+        1 => layout.x_axis2(x).y_axis2(y),
+        2 => layout.x_axis3(x).y_axis3(y),
+        3 => layout.x_axis4(x).y_axis4(y),
+        4 => layout.x_axis5(x).y_axis5(y),
+        5 => layout.x_axis6(x).y_axis6(y),
+        6 => layout.x_axis7(x).y_axis7(y),
+        _ => layout.x_axis8(x).y_axis8(y),
+    }
+}
+
+/// A chart for each elevator that has slices, and one line for those that have none.
+fn all_slices(page: &ComparePage, reductions: &[Reduction], palettes: &Palettes) -> Vec<Chart> {
+    let with = page.elevators.iter().enumerate().filter(|(_, e)| e.slices.is_some());
+    let mut charts: Vec<Chart> = with.map(|(i, _)| slices(page, i, &reductions[i], palettes)).collect();
+    let without = page.elevators.iter().filter(|e| e.slices.is_none()).map(|e| e.name.as_str()).collect::<Vec<_>>();
+    match without.as_slice() {
+        [] => {}
+        [one] => charts.push(nothing("slices-none", "", &format!("{one} has no slices."))),
+        [some @ .., last] => {
+            let note = format!("{} and {last} have no slices.", some.join(", "));
+            charts.push(nothing("slices-none", "", &note));
+        }
+    }
+    charts
+}
+
+fn slices(page: &ComparePage, index: usize, reduction: &Reduction, palettes: &Palettes) -> Chart {
+    /// The most lanes that are named one by one.
+    const NAMED_MAX: usize = 32;
+    let id = format!("slices-{index}");
+    let elevator = &page.elevators[index];
+    let slices = elevator.slices.as_deref().unwrap_or_default();
+    if slices.is_empty() {
+        return nothing(&id, &elevator.name, "No slice began.");
+    }
+    let lanes = page.processes.len();
+    let lane_height = if lanes <= NAMED_MAX { 20 } else { (640 / lanes).max(4) };
+    let mut drawing = Figure { id: id.clone(), legend: "process", time: true, spans: true, ..Figure::default() };
+    for key in 0..lanes {
+        let Some((x, y)) = lane(slices, key) else { continue };
+        let trace = Scatter::new(x, y)
+            .name(plain(&page.processes[key]))
+            .mode(Mode::Lines)
+            .connect_gaps(false)
+            .line(Line::new().width(lane_height as f64 * 0.6).color(palettes.colour("process", key)).simplify(false))
+            .hover_template("%{text}");
+        drawing.data.push(trace);
+        drawing.keys.push(key);
+    }
+    let mut y = axis("").range(range(lanes as f64 - 0.4, -0.6)).show_grid(false);
+    if lanes <= NAMED_MAX {
+        let names = page.processes.iter().map(|p| plain(&shorten(p, 20))).collect();
+        y = y.tick_values((0..lanes).map(|l| l as f64).collect()).tick_text(names);
+    } else {
+        y = y.title(Title::with_text("process"));
+    }
+    let x = axis("time, s").range(range(0.0, time_end(page)));
+    drawing.layout = frame().margin(margin(16, 8, 40).pad(2)).x_axis(x).y_axis(y);
+    let note = if reduction.slices_shown < reduction.slices {
+        let (shown, all) = (count(reduction.slices_shown as u64), count(reduction.slices as u64));
+        let gap = duration(reduction.slice_gap_ns);
+        format!("{all} slices, drawn as {shown} bars: gaps of up to {gap} within a lane are closed")
+    } else {
+        format!("{} slices", count(slices.len() as u64))
+    };
+    let label = format!("Slices of {lanes} processes under {}: {}", elevator.name, note);
+    let height = Some(56 + lanes * lane_height);
+    Chart { id, caption: elevator.name.clone(), label, note, height, figure: drawing }
+}
+
+type Lane = (Vec<Option<f64>>, Vec<Option<f64>>);
+
+/// One process's slices as one broken line: start, end, a gap; none where it has no slice.
+fn lane(slices: &[crate::data::Slice], key: usize) -> Option<Lane> {
+    let (mut x, mut y) = (Vec::new(), Vec::new());
+    for slice in slices.iter().filter(|s| s.process as usize == key) {
+        x.extend([Some(seconds(slice.start_ns)), Some(seconds(slice.end_ns)), None]);
+        y.extend([Some(key as f64), Some(key as f64), None]);
+    }
+    (!x.is_empty()).then_some((x, y))
+}

@@ -1,0 +1,198 @@
+//! The page: template, style, script and data in one file.
+
+use minijinja::value::{Serde, Value};
+use minijinja::{AutoEscape, Environment, context};
+use plotly::Plot;
+use serde::Serialize;
+
+use crate::ReportError;
+use crate::charts::{Figure, Legend, configuration, legends, sections};
+use crate::data::ComparePage;
+use crate::format::rate;
+use crate::reduce::{Reduction, reduce};
+use crate::table::table;
+
+const TEMPLATE: &str = include_str!("../templates/compare.html");
+const STYLE: &str = include_str!("../templates/compare.css");
+const SCRIPT: &str = include_str!("../templates/compare.js");
+
+/// One self-contained HTML page that compares what several elevators did with the same workload on the same drive.
+///
+/// The page needs no network and, by its content security policy, can reach none. It holds the charts, the plotting library
+/// (plotly.js, MIT) and, in the element `hoistway-data`, the figures that are drawn, as JSON. Where there are more points than a
+/// page can draw they are thinned as the page says: see [`HEAD_POINTS_MAX`](crate::HEAD_POINTS_MAX),
+/// [`WINDOWS_MAX`](crate::WINDOWS_MAX) and [`SLICES_MAX`](crate::SLICES_MAX). Names and notes may hold any text.
+///
+/// # Errors
+/// What [`ComparePage::check`] finds wrong.
+pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
+    data.check()?;
+    let (drawn, reductions) = reduce(data);
+    let legends = legends(&drawn);
+    let sections = sections(&drawn, &reductions, &legends);
+    let payload = Payload {
+        config: serde_json::to_value(configuration())?,
+        legends: &legends,
+        figures: sections.iter().flat_map(|s| &s.charts).filter(|c| c.height.is_some()).map(|c| &c.figure).collect(),
+    };
+    let embedded = Embedded { page: &drawn, reductions: &reductions };
+    let single_stream = (drawn.single_stream_bytes_per_s > 0.0).then(|| rate(drawn.single_stream_bytes_per_s));
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_template("compare.html", TEMPLATE)?;
+    let page = environment.get_template("compare.html")?.render(context! {
+        page => context! {
+            title => &drawn.title,
+            subtitle => &drawn.subtitle,
+            verdict => &drawn.verdict,
+            notes => &drawn.notes,
+            facts => serialised(&drawn.facts),
+        },
+        single_stream,
+        table => serialised(&table(&drawn)),
+        sections => serialised(&sections),
+        legends => serialised(&legends),
+        style => Value::from_safe_string(STYLE.to_owned()),
+        script => Value::from_safe_string(SCRIPT.to_owned()),
+        data => Value::from_safe_string(script_json(&embedded)?),
+        charts => Value::from_safe_string(script_json(&payload)?),
+        library => Value::from_safe_string(library()),
+    })?;
+    Ok(page)
+}
+
+/// What the page's script draws.
+#[derive(Serialize)]
+struct Payload<'a> {
+    config: serde_json::Value,
+    legends: &'a [Legend],
+    figures: Vec<&'a Figure>,
+}
+
+/// What a reader of the page finds as JSON: the data as drawn, and what was left out.
+#[derive(Serialize)]
+struct Embedded<'a> {
+    #[serde(flatten)]
+    page: &'a ComparePage,
+    reductions: &'a [Reduction],
+}
+
+fn serialised<T: Serialize>(value: &T) -> Value {
+    Value::from(Serde(value))
+}
+
+/// JSON that may stand in a script element: within strings `<` is written as an escape, so that neither `</script>` nor
+/// `<!--` can occur, and outside of strings JSON has none.
+fn script_json<T: Serialize>(value: &T) -> Result<String, ReportError> {
+    Ok(serde_json::to_string(value)?.replace('<', "\\u003c"))
+}
+
+/// The plotting library alone, as a script element: the crate hands it over together with a formula renderer of two megabytes
+/// that no chart here uses and that would give dollar signs in names a meaning.
+fn library() -> String {
+    const END: &str = "</script>";
+    let sources = Plot::offline_js_sources();
+    match sources.find(END) {
+        Some(at) => sources[..at + END.len()].to_owned(),
+        None => sources,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{ElevatorResult, HeadTrack, ProcessBandwidth, Slice};
+
+    fn page(processes: u32) -> ComparePage {
+        let elevator = ElevatorResult {
+            name: "cfq".into(),
+            bytes_per_s: 1e7,
+            runtime_ns: 5_000_000_000,
+            bandwidth: (0..processes)
+                .map(|process| ProcessBandwidth { process, bytes_per_s: vec![1e6, 2e6] })
+                .collect(),
+            head: (0..processes)
+                .map(|process| HeadTrack { process, time_ns: vec![1, 2], sector: vec![8, 16] })
+                .collect(),
+            slices: Some((0..processes).map(|process| Slice { process, start_ns: 5, end_ns: 9 }).collect()),
+            ..ElevatorResult::default()
+        };
+        ComparePage {
+            title: "Readers".into(),
+            window_ns: 500_000_000,
+            processes: (0..processes).map(|p| format!("reader {p}")).collect(),
+            elevators: vec![elevator],
+            ..ComparePage::default()
+        }
+    }
+
+    /// The text of the script element of this id.
+    fn embedded<'a>(html: &'a str, id: &str) -> &'a str {
+        let from = html.find(&format!("id=\"{id}\">")).expect("the element") + id.len() + 6;
+        &html[from..from + html[from..].find("</script>").expect("its end")]
+    }
+
+    #[test]
+    fn the_embedded_json_is_the_page_that_was_given() {
+        for processes in [0, 1, 128] {
+            let page = page(processes);
+            let html = compare_page(&page).unwrap();
+            let read: ComparePage = serde_json::from_str(embedded(&html, "hoistway-data")).unwrap();
+            assert_eq!(read, page);
+        }
+    }
+
+    #[test]
+    fn what_was_left_out_stands_beside_the_data() {
+        let mut page = page(1);
+        page.elevators[0].requests = 1_000_000;
+        let html = compare_page(&page).unwrap();
+        let read: serde_json::Value = serde_json::from_str(embedded(&html, "hoistway-data")).unwrap();
+        assert_eq!(read["reductions"][0]["requests"], 1_000_000);
+        assert_eq!(read["reductions"][0]["head_shown"], 2);
+        assert!(html.contains("2 of 1,000,000 requests"));
+    }
+
+    #[test]
+    fn names_cannot_end_a_script_or_open_a_tag() {
+        const NAME: &str = "</script><img src=x onerror=alert(1)><!--";
+        let mut page = page(1);
+        for text in [&mut page.title, &mut page.subtitle, &mut page.verdict] {
+            *text = NAME.into();
+        }
+        page.processes[0] = NAME.into();
+        page.elevators[0].name = NAME.into();
+        page.notes.push(NAME.into());
+        let html = compare_page(&page).unwrap();
+        assert!(!html.contains("<img"));
+        let read: ComparePage = serde_json::from_str(embedded(&html, "hoistway-data")).unwrap();
+        assert_eq!(read.processes[0], NAME);
+        // Two blocks of JSON, the library and two scripts of the page itself.
+        assert_eq!(html.matches("</script>").count(), 5);
+    }
+
+    #[test]
+    fn the_library_is_in_the_page_once_and_nothing_is_outside_of_it() {
+        let html = compare_page(&page(3)).unwrap();
+        assert_eq!(html.matches("* plotly.js v").count(), 1);
+        assert!(!html.contains("MathJax=") && !html.contains("tex-svg"));
+        let own = html.replace(&library(), "");
+        for outside in ["http:", "https:", " src=", "@import", "url("] {
+            assert!(!own.contains(outside), "{outside}");
+        }
+        assert!(html.contains("default-src 'none'"));
+    }
+
+    #[test]
+    fn the_same_data_give_the_same_page() {
+        assert_eq!(compare_page(&page(5)).unwrap(), compare_page(&page(5)).unwrap());
+    }
+
+    #[test]
+    fn elevators_without_slices_are_named_as_such() {
+        let mut page = page(1);
+        page.elevators.push(ElevatorResult { name: "noop".into(), ..ElevatorResult::default() });
+        page.elevators.push(ElevatorResult { name: "deadline".into(), ..ElevatorResult::default() });
+        assert!(compare_page(&page).unwrap().contains("noop and deadline have no slices."));
+    }
+}

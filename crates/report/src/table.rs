@@ -1,0 +1,206 @@
+//! The table: one row an elevator, one figure a cell, the best of each column marked where a column has a best.
+
+use serde::Serialize;
+
+use crate::data::{ComparePage, ElevatorResult};
+use crate::format::figure;
+
+/// Which end of a column is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Better {
+    More,
+    Less,
+    Neither,
+}
+
+/// A heading over neighbouring columns.
+#[derive(Clone, Debug, Serialize)]
+pub struct Group {
+    /// The heading.
+    pub name: &'static str,
+    /// How many columns it stands over.
+    pub span: usize,
+}
+
+/// One column of figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Column {
+    /// The heading.
+    pub name: &'static str,
+    /// The unit of its figures, or nothing.
+    pub unit: &'static str,
+    /// What it says, in a sentence.
+    pub help: &'static str,
+    /// Whether it opens a group.
+    pub first: bool,
+    #[serde(skip)]
+    better: Better,
+    #[serde(skip)]
+    value: fn(&ElevatorResult) -> Option<f64>,
+    #[serde(skip)]
+    scale: f64,
+}
+
+/// One figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cell {
+    /// As shown.
+    pub text: String,
+    /// For sorting; none sorts last.
+    pub value: Option<f64>,
+    /// Whether it is the best of its column.
+    pub best: bool,
+    /// Whether its column opens a group.
+    pub first: bool,
+}
+
+/// One elevator's row.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The elevator's name.
+    pub name: String,
+    /// One a column.
+    pub cells: Vec<Cell>,
+}
+
+/// The table as the template takes it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Table {
+    /// Headings over columns.
+    pub groups: Vec<Group>,
+    /// The columns after the name.
+    pub columns: Vec<Column>,
+    /// One an elevator, in the page's order.
+    pub rows: Vec<Row>,
+}
+
+/// The table of a page.
+pub fn table(page: &ComparePage) -> Table {
+    let columns: Vec<Column> = columns(page);
+    let bests: Vec<Option<String>> = columns.iter().map(|c| best(c, &page.elevators)).collect();
+    let cell = |(column, best): (&Column, &Option<String>), elevator: &ElevatorResult| {
+        let value = (column.value)(elevator);
+        let text = value.map_or_else(|| "-".to_owned(), |v| figure(v * column.scale));
+        Cell { value, best: best.as_ref() == Some(&text), first: column.first, text }
+    };
+    let row = |elevator: &ElevatorResult| Row {
+        name: elevator.name.clone(),
+        cells: columns.iter().zip(&bests).map(|c| cell(c, elevator)).collect(),
+    };
+    let rows = page.elevators.iter().map(row).collect();
+    let groups = [("Throughput", 3), ("Each process", 3), ("Latency", 5), ("Drive time", 5)];
+    Table { groups: groups.map(|(name, span)| Group { name, span }).into(), columns, rows }
+}
+
+/// Whether the page's latencies are better told in microseconds: none reaches 10 ms.
+pub fn latencies_in_us(page: &ComparePage) -> bool {
+    page.elevators.iter().all(|e| e.latency.max_ns < 10_000_000)
+}
+
+/// The best of a column as it is shown, or none where there is nothing to choose between. Figures that look equal are equal: a
+/// difference past the third digit decides nothing.
+fn best(column: &Column, elevators: &[ElevatorResult]) -> Option<String> {
+    let values = || elevators.iter().filter_map(column.value);
+    let shown = |value: f64| figure(value * column.scale);
+    let (least, most) = (shown(values().reduce(f64::min)?), shown(values().reduce(f64::max)?));
+    match column.better {
+        _ if least == most => None,
+        Better::More => Some(most),
+        Better::Less => Some(least),
+        Better::Neither => None,
+    }
+}
+
+fn columns(page: &ComparePage) -> Vec<Column> {
+    use Better::{Less, More, Neither};
+    let (latency_unit, latency_scale) = if latencies_in_us(page) { ("µs", 1e-3) } else { ("ms", 1e-6) };
+    let short = page.elevators.iter().all(|e| e.runtime_ns < 1_000_000_000);
+    let (time_unit, time_scale) = if short { ("ms", 1e-6) } else { ("s", 1e-9) };
+    let column = |name, unit, help, better, scale, value| Column {
+        name,
+        unit,
+        help,
+        first: matches!(name, "All" | "Least" | "Mean" | "Seek"),
+        better,
+        value,
+        scale,
+    };
+    let rate = |name, help, better, value| column(name, "MB/s", help, better, 1e-6, value);
+    let late = |name, help, value| column(name, latency_unit, help, Less, latency_scale, value);
+    let time = |name, help, better, value| column(name, time_unit, help, better, time_scale, value);
+    vec![
+        rate("All", "What all processes together got.", More, |e| Some(e.bytes_per_s)),
+        column("Of one stream", "%", "As a share of what one sequential reader alone gets.", More, 100.0, |e| {
+            e.of_single_stream
+        }),
+        time("Runtime", "From the first request to the last completion.", Less, |e| Some(e.runtime_ns as f64)),
+        rate("Least", "What the process that got least got.", More, |e| Some(e.process_min_bytes_per_s)),
+        rate("Most", "What the process that got most got.", Neither, |e| Some(e.process_max_bytes_per_s)),
+        column("Jain", "", "Jain's fairness index: 1 when all processes got the same.", More, 1.0, |e| Some(e.jain)),
+        late("Mean", "The mean latency of a request.", |e| Some(e.latency.mean_ns)),
+        late("Std dev", "The standard deviation of the latency.", |e| Some(e.latency.stddev_ns)),
+        late("p50", "Half of the requests took no longer.", |e| Some(e.latency.p50_ns as f64)),
+        late("p99", "99 of 100 requests took no longer.", |e| Some(e.latency.p99_ns as f64)),
+        late("Max", "The longest latency.", |e| Some(e.latency.max_ns as f64)),
+        time("Seek", "The drive moved its arm.", Less, |e| Some(e.drive.seek_ns as f64)),
+        time("Rotation", "The drive waited for the sector to come round.", Less, |e| Some(e.drive.rotation_ns as f64)),
+        time("Transfer", "The drive moved bytes.", Neither, |e| Some(e.drive.transfer_ns as f64)),
+        time("Overhead", "The controller's own time.", Neither, |e| Some(e.drive.overhead_ns as f64)),
+        time("Idle", "The drive had nothing to do, or was made to wait.", Less, |e| Some(e.drive.idle_ns as f64)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(rates: &[f64]) -> ComparePage {
+        let elevator = |(i, &bytes_per_s): (usize, &f64)| ElevatorResult {
+            name: format!("e{i}"),
+            bytes_per_s,
+            of_single_stream: (i > 0).then_some(bytes_per_s / 1e8),
+            runtime_ns: 10_000_000_000,
+            ..ElevatorResult::default()
+        };
+        ComparePage { elevators: rates.iter().enumerate().map(elevator).collect(), ..ComparePage::default() }
+    }
+
+    #[test]
+    fn the_best_of_a_column_is_marked_and_equals_share_the_mark() {
+        let table = table(&page(&[1e6, 3e6, 3e6]));
+        let marked: Vec<bool> = table.rows.iter().map(|r| r.cells[0].best).collect();
+        assert_eq!(marked, [false, true, true]);
+        assert_eq!(table.rows[1].cells[0].text, "3.00");
+    }
+
+    #[test]
+    fn figures_that_look_equal_share_the_mark() {
+        let table = table(&page(&[1e6, 3.0001e6, 3.0002e6]));
+        assert!(table.rows[1].cells[0].best && table.rows[2].cells[0].best);
+    }
+
+    #[test]
+    fn a_column_of_equals_has_no_best() {
+        let table = table(&page(&[1e6, 1e6]));
+        assert!(table.rows.iter().all(|r| r.cells.iter().all(|c| !c.best)));
+    }
+
+    #[test]
+    fn one_elevator_alone_is_not_the_best_of_anything() {
+        assert!(table(&page(&[5.0])).rows[0].cells.iter().all(|c| !c.best));
+    }
+
+    #[test]
+    fn a_share_that_was_not_measured_is_a_dash() {
+        let table = table(&page(&[1e6, 2e6]));
+        assert_eq!(table.rows[0].cells[1].text, "-");
+        assert_eq!(table.rows[1].cells[1].text, "2.00");
+    }
+
+    #[test]
+    fn headings_stand_over_all_columns() {
+        let table = table(&page(&[1.0]));
+        assert_eq!(table.groups.iter().map(|g| g.span).sum::<usize>(), table.columns.len());
+        assert_eq!(table.columns.iter().filter(|c| c.first).count(), table.groups.len());
+    }
+}

@@ -1,0 +1,186 @@
+//! The page in a real browser: it opens without an error, its charts hold its data, its controls work.
+//!
+//! Skipped aloud where there is no Chromium, unless `HOISTWAY_REQUIRE_BROWSER=1`, which makes its absence a failure.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use hoistway_report::{
+    ComparePage, DriveTime, ElevatorResult, Fact, HeadTrack, LatencySummary, PercentileLatency, ProcessBandwidth,
+    Slice, compare_page,
+};
+
+const CHECK: &str = include_str!("browser_check.js");
+
+/// Dots are drawn by WebGL, which without a graphics card is done in software.
+const WEBGL: &str = "--enable-unsafe-swiftshader";
+const WIDE: &[&str] = &["--window-size=1280,1000", WEBGL];
+
+/// Text that would end a script element, open a tag, fill in a template of either engine, or be taken for markup by the charts.
+const HOSTILE: &str =
+    "</script><script>document.title='hit'</script><!-- <b>x</b> & \"q\" 'a' {{ 7*7 }} {% raw %} %{x} $y$ \u{2028} é";
+
+#[test]
+fn charts_hold_the_pages_data() {
+    let mut page = page(7, 5);
+    page.elevators[3].slices = None;
+    check(&page, WIDE);
+}
+
+#[test]
+fn hostile_names_are_text() {
+    let mut page = page(2, 3);
+    page.title = HOSTILE.into();
+    page.subtitle = HOSTILE.into();
+    page.verdict = HOSTILE.into();
+    page.notes = vec![HOSTILE.into()];
+    page.facts = vec![Fact { label: HOSTILE.into(), value: HOSTILE.into() }];
+    page.processes[1] = HOSTILE.into();
+    page.elevators[1].name = HOSTILE.into();
+    let Some(dom) = check(&page, WIDE) else { return };
+    assert!(!dom.contains("<title>hit"), "a script within a name ran");
+    assert!(!dom.contains(">49<"), "a template within a name was filled in");
+}
+
+#[test]
+fn ten_elevators_need_three_figures_of_head_positions() {
+    check(&page(10, 2), WIDE);
+}
+
+#[test]
+fn one_process_under_one_elevator_is_a_page() {
+    check(&page(1, 1), WIDE);
+}
+
+#[test]
+fn an_elevator_that_did_nothing_is_a_page() {
+    let elevator = ElevatorResult { name: "noop".into(), ..ElevatorResult::default() };
+    let page = ComparePage { window_ns: 500_000_000, elevators: vec![elevator], ..ComparePage::default() };
+    check(&page, WIDE);
+}
+
+#[test]
+fn one_hundred_and_twenty_eight_processes_are_a_page() {
+    check(&page(2, 128), WIDE);
+}
+
+#[test]
+fn a_narrow_window_shows_the_page_without_scrolling_sideways() {
+    check(&page(3, 4), &["--window-size=500,900", WEBGL]);
+}
+
+#[test]
+fn sixteen_elevators_fit_the_browsers_webgl_contexts() {
+    check(&page(16, 2), WIDE);
+}
+
+#[test]
+fn without_webgl_every_dot_is_drawn_otherwise_and_the_page_says_so() {
+    let flags = ["--window-size=1280,1000", "--disable-3d-apis"];
+    let Some(dom) = check(&page(2, 3), &flags) else { return };
+    assert!(dom.contains("This browser offers no WebGL: head positions are drawn without it."));
+}
+
+/// Opens the page with the check appended and answers the document, or nothing where there is no browser.
+fn check(page: &ComparePage, flags: &[&str]) -> Option<String> {
+    let browser = browser()?;
+    let html = compare_page(page).expect("a page");
+    let at = html.rfind("</body>").expect("a body");
+    let html = format!("{}<script>\n{CHECK}\n</script>{}", &html[..at], &html[at..]);
+    let folder = tempfile::tempdir().expect("a folder for the page");
+    let file = folder.path().join("page.html");
+    std::fs::write(&file, html).expect("the page is written");
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .args(["--enable-logging=stderr", "--virtual-time-budget=200000"])
+        .args(flags)
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .expect("the browser starts");
+    let dom = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr);
+    // What the browser's own software renderer says of its speed is no fault of the page.
+    let console: Vec<&str> =
+        said.lines().filter(|l| l.contains("CONSOLE") && !l.contains("GL Driver Message")).collect();
+    let verdict = dom.split_once("<pre id=\"browser-check\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let verdict = verdict.map_or("nothing: the check did not end", |(verdict, _)| verdict);
+    assert!(verdict.starts_with("PASSED"), "the page's check says {verdict}\n{}", console.join("\n"));
+    assert!(console.is_empty(), "the console is not empty:\n{}", console.join("\n"));
+    println!("{verdict}");
+    Some(dom)
+}
+
+fn browser() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let found = std::env::split_paths(&path).flat_map(|folder| names.map(|n| folder.join(n))).find(|p| p.is_file());
+    if found.is_none() {
+        let required = std::env::var_os("HOISTWAY_REQUIRE_BROWSER").is_some_and(|v| v == "1");
+        assert!(!required, "HOISTWAY_REQUIRE_BROWSER is set, but none of {names:?} is in PATH");
+        println!("SKIPPED: none of {names:?} is in PATH, the page was not opened in a browser");
+    }
+    found
+}
+
+/// A page whose every figure differs from every other, so that none can stand in another's place unnoticed.
+fn page(elevators: u32, processes: u32) -> ComparePage {
+    ComparePage {
+        title: "Page under test".into(),
+        window_ns: 500_000_000,
+        single_stream_bytes_per_s: 6e7,
+        processes: (0..processes).map(|p| format!("reader {p}")).collect(),
+        elevators: (0..elevators).map(|e| elevator(e, processes)).collect(),
+        notes: vec!["A note.".into()],
+        ..ComparePage::default()
+    }
+}
+
+fn elevator(e: u32, processes: u32) -> ElevatorResult {
+    let (of, ms) = (u64::from(e), 1_000_000);
+    let rate = |p: u32, w: u32| 1e5 * f64::from(1 + p + 7 * w + 31 * e);
+    let head = |p: u32| HeadTrack {
+        process: p,
+        time_ns: (0..40).map(|i| (i * 250 + u64::from(p) + of) * ms).collect(),
+        sector: (0..40).map(|i| 1_000_000 * (u64::from(p) + 1) + 2048 * i + of).collect(),
+    };
+    let slice = |i: u32| Slice {
+        process: i % processes,
+        start_ns: u64::from(i) * 100 * ms + of,
+        end_ns: u64::from(i) * 100 * ms + (40 + u64::from(i) % 50) * ms,
+    };
+    let point =
+        |(i, percentile): (usize, f64)| PercentileLatency { percentile, latency_ns: (i as u64 * 3 + of + 1) * ms };
+    ElevatorResult {
+        name: format!("elevator {e}"),
+        bytes_per_s: 3e7 + 1e6 * f64::from(e * 7 % 5),
+        of_single_stream: e.is_multiple_of(2).then_some(0.5 + 0.01 * f64::from(e)),
+        process_min_bytes_per_s: 1e6 + f64::from(e),
+        process_max_bytes_per_s: 9e6 + f64::from(e),
+        jain: 1.0 - 0.01 * f64::from(e),
+        latency: LatencySummary {
+            mean_ns: 5e6,
+            stddev_ns: 2e6,
+            p50_ns: 4 * ms,
+            p99_ns: 30 * ms,
+            max_ns: (90 + of) * ms,
+        },
+        runtime_ns: 10_000 * ms,
+        drive: DriveTime {
+            seek_ns: 2_000 * ms + of,
+            rotation_ns: 1_500 * ms + of,
+            transfer_ns: 5_000 * ms + of,
+            overhead_ns: 500 * ms + of,
+            idle_ns: 1_000 * ms + of,
+        },
+        percentiles: [0.0, 50.0, 90.0, 99.0, 99.9, 100.0].into_iter().enumerate().map(point).collect(),
+        bandwidth: (0..processes)
+            .map(|p| ProcessBandwidth { process: p, bytes_per_s: (0..20).map(|w| rate(p, w)).collect() })
+            .collect(),
+        head: (0..processes).map(head).collect(),
+        requests: 0,
+        slices: Some((0..98).map(slice).collect()),
+    }
+}

@@ -1,0 +1,208 @@
+// Appended to a page by the browser test: waits until all charts are drawn, compares them with the page's data, works its
+// controls, and writes what it finds into the document, where --dump-dom shows it.
+(async function () {
+  const failures = [];
+  let checks = 0;
+  const check = (holds, says) => {
+    checks += 1;
+    if (!holds) failures.push(says);
+  };
+  const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+  const same = (a, b) => a.length === b.length && a.every((v, i) => {
+    const w = b[i];
+    return v === w || (v == null && w == null) || Math.abs(v - w) <= 1e-9 * Math.max(1, Math.abs(v), Math.abs(w));
+  });
+  const byId = (id) => document.getElementById(id);
+  const plain = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/%\{/g, "&#37;{");
+  const traces = (id) => (byId(id) && byId(id).data) || [];
+  const list = (series) => Array.from(series);
+
+  function bandwidth(page) {
+    page.elevators.forEach((elevator, n) => {
+      const drawn = traces(`bandwidth-${n}`);
+      const given = elevator.bandwidth.some((b) => b.bytes_per_s.length) ? elevator.bandwidth : [];
+      check(drawn.length === given.length, `bandwidth-${n}: ${drawn.length} lines for ${given.length} processes`);
+      given.forEach((b, i) => {
+        check(drawn[i].name === plain(page.processes[b.process]), `bandwidth-${n}: name of line ${i}`);
+        check(same(list(drawn[i].y), b.bytes_per_s.map((v) => v / 1e6)), `bandwidth-${n}: rates of line ${i}`);
+        check(same(list(drawn[i].x), b.bytes_per_s.map((_, w) => ((w + 0.5) * page.window_ns) / 1e9)), `bandwidth-${n}: times of ${i}`);
+      });
+    });
+  }
+
+  function latency(page) {
+    const microseconds = page.elevators.every((e) => e.latency.max_ns < 1e7);
+    const given = page.elevators.filter((e) => e.percentiles.length);
+    const drawn = traces("latency-all");
+    check(drawn.length === given.length, `latency: ${drawn.length} lines for ${given.length} elevators`);
+    given.forEach((e, i) => {
+      const y = e.percentiles.map((p) => p.latency_ns / (microseconds ? 1e3 : 1e6));
+      check(drawn[i].name === plain(e.name) && same(list(drawn[i].y), y), `latency of ${e.name}`);
+      e.percentiles.forEach((p, k) => {
+        if (p.percentile < 100) check(Math.abs(drawn[i].x[k] * (1 - p.percentile / 100) - 1) < 1e-6, `place of p${p.percentile}`);
+      });
+    });
+  }
+
+  function drive(page) {
+    const parts = ["seek_ns", "rotation_ns", "transfer_ns", "overhead_ns", "idle_ns"];
+    const any = page.elevators.some((e) => parts.some((p) => e.drive[p] > 0));
+    const drawn = traces("drive-all");
+    check(drawn.length === (any ? parts.length : 0), `drive: ${drawn.length} parts`);
+    drawn.forEach((trace, i) => {
+      check(same(list(trace.x), page.elevators.map((e) => e.drive[parts[i]] / 1e9)), `drive: ${parts[i]}`);
+    });
+  }
+
+  function head(page) {
+    const rows = page.elevators.length <= 24 ? 4 : 8;
+    const drawn = [0, 1, 2, 3, 4, 5, 6, 7].flatMap((n) => traces(`head-${n}`));
+    const given = page.elevators.flatMap((e, row) => e.head.map((track) => ({ track, row })));
+    check(drawn.length === given.length, `head: ${drawn.length} traces for ${given.length} tracks`);
+    given.forEach(({ track, row }, i) => {
+      const axis = "y" + (row % rows ? (row % rows) + 1 : "");
+      check((drawn[i].yaxis || "y") === axis, `head: track ${i} lies on ${drawn[i].yaxis}, its elevator on ${axis}`);
+      check(same(list(drawn[i].x), track.time_ns.map((t) => t / 1e9)), `head: times of track ${i}`);
+      check(same(list(drawn[i].y), track.sector), `head: sectors of track ${i}`);
+    });
+  }
+
+  function slices(page) {
+    page.elevators.forEach((elevator, n) => {
+      const found = [];
+      for (const trace of traces(`slices-${n}`)) {
+        for (let i = 0; i < trace.x.length; i += 3) found.push([trace.y[i], trace.x[i], trace.x[i + 1]]);
+      }
+      const given = (elevator.slices || []).map((s) => [s.process, s.start_ns / 1e9, s.end_ns / 1e9]);
+      const order = (a, b) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
+      check(same(found.sort(order).flat(), given.sort(order).flat()), `slices of ${elevator.name}`);
+    });
+  }
+
+  function colours() {
+    const seen = {};
+    for (const node of document.querySelectorAll(".plot")) {
+      const legend = node.closest("section").querySelector("[data-legend]").dataset.legend;
+      for (const trace of node.data) {
+        const key = `${legend}: ${trace.name}`;
+        const colour = (trace.line && trace.line.color) || trace.marker.color;
+        check(!seen[key] || seen[key] === colour, `${key} is ${colour} in ${node.id} and ${seen[key]} elsewhere`);
+        seen[key] = colour;
+      }
+    }
+    return seen;
+  }
+
+  async function theme() {
+    const before = colours();
+    const ink = (node) => node._fullLayout.font.color;
+    const nodes = Array.from(document.querySelectorAll(".plot"));
+    const inks = nodes.map(ink);
+    byId("theme").click();
+    await pause(3000);
+    const after = colours();
+    check(Object.keys(before).length === 0 || Object.keys(before).some((k) => before[k] !== after[k]), "the theme changes no colour");
+    check(nodes.every((n, i) => ink(n) !== inks[i]), "the theme changes no text in some chart");
+    check(byId("theme").getAttribute("aria-pressed") === String(document.documentElement.dataset.theme === "dark"), "aria-pressed of theme");
+    byId("theme").click();
+    await pause(3000);
+    check(JSON.stringify(colours()) === JSON.stringify(before), "the theme does not come back");
+  }
+
+  async function legend() {
+    const button = document.querySelector('[data-legend="process"] button[data-key]');
+    if (!button) return;
+    const ids = ["bandwidth-0", "head-0", "slices-0"].filter(byId);
+    const shown = () => ids.map((id) => byId(id).data.filter((t) => t.visible !== false).length);
+    const before = shown();
+    button.click();
+    await pause(1500);
+    const hidden = shown();
+    check(ids.every((_, i) => hidden[i] < before[i]), `hiding a process leaves ${hidden} of ${before}`);
+    const pressed = Array.from(document.querySelectorAll(`[data-legend="process"] [data-key="${button.dataset.key}"]`));
+    check(pressed.every((b) => b.getAttribute("aria-pressed") === "false"), "a legend does not follow the others");
+    document.querySelector('[data-legend="process"] [data-all]').click();
+    await pause(1500);
+    check(String(shown()) === String(before), "'all' does not bring processes back");
+  }
+
+  function table(page) {
+    const rows = () => Array.from(document.querySelectorAll("tbody tr"));
+    check(rows().length === page.elevators.length, "rows of the table");
+    rows().forEach((row, i) => {
+      check(row.cells[0].textContent === page.elevators[i].name, `name of row ${i}`);
+      check(Number(row.cells[1].dataset.value) === page.elevators[i].bytes_per_s, `bandwidth of row ${i}`);
+    });
+    const button = document.querySelector('thead button[data-column="1"]');
+    const values = () => rows().map((row) => Number(row.cells[1].dataset.value));
+    button.click();
+    check(values().every((v, i, a) => i === 0 || a[i - 1] >= v), "sorting does not begin with the greatest");
+    check(button.closest("th").getAttribute("aria-sort") === "descending", "aria-sort, descending");
+    button.click();
+    check(values().every((v, i, a) => i === 0 || a[i - 1] <= v), "sorting again does not turn around");
+    check(button.closest("th").getAttribute("aria-sort") === "ascending", "aria-sort, ascending");
+  }
+
+  async function keys() {
+    const nodes = Array.from(document.querySelectorAll(".plot")).filter((n) => /^(bandwidth|head|slices)-/.test(n.id));
+    if (!nodes.length) return;
+    const width = (n) => n._fullLayout.xaxis.range[1] - n._fullLayout.xaxis.range[0];
+    const before = nodes.map(width);
+    nodes[0].dispatchEvent(new KeyboardEvent("keydown", { key: "+", bubbles: true }));
+    await pause(4000);
+    const zoomed = nodes.map(width);
+    check(zoomed.every((w, i) => Math.abs(w / before[i] - 0.6) < 1e-6), `zooming one chart of time: ${before} became ${zoomed}`);
+    nodes[0].dispatchEvent(new KeyboardEvent("keydown", { key: "0", bubbles: true }));
+    await pause(4000);
+    check(same(nodes.map(width), before), "0 does not show everything again");
+  }
+
+  async function paper() {
+    const nodes = Array.from(document.querySelectorAll(".plot"));
+    const sizes = () => nodes.map((n) => n._fullLayout.width);
+    const before = sizes();
+    dispatchEvent(new Event("beforeprint"));
+    await pause(2000);
+    check(document.documentElement.dataset.theme === "light", "paper is not light");
+    check(nodes.every((n) => n._fullLayout.width <= 680), `on paper charts are ${sizes()} wide`);
+    check(nodes.every((n) => n._fullLayout.width > 200), `on paper charts are ${sizes()} wide`);
+    dispatchEvent(new Event("afterprint"));
+    await pause(3000);
+    check(same(sizes(), before), `after printing charts are ${sizes()} wide, not ${before}`);
+  }
+
+  function names() {
+    for (const node of document.querySelectorAll(".plot")) {
+      check((node.getAttribute("aria-label") || "").length > 10, `${node.id} has no label`);
+      check(node.tabIndex === 0, `${node.id} cannot be reached by keyboard`);
+      const marks = node.querySelectorAll(".scatterlayer .trace path.js-line, .scatterlayer .trace .point, .bars .point").length;
+      const gl = node.querySelectorAll("canvas").length;
+      check(node.data.length === 0 || marks >= node.data.length || gl > 0, `${node.id} has ${marks} marks, ${gl} canvases`);
+    }
+    for (const button of document.querySelectorAll("main button")) {
+      check(button.textContent.trim().length > 0, "a button without a name");
+    }
+    check(new Set(Array.from(document.querySelectorAll("[id]"), (n) => n.id)).size > 10, "ids");
+    check(performance.getEntriesByType("resource").every((r) => /^(data|blob):/.test(r.name)), "the page asked for something outside of it");
+    check(document.documentElement.scrollWidth <= innerWidth, `the page is wider than the window: ${document.documentElement.scrollWidth}`);
+  }
+
+  let done = 0;
+  try {
+    for (; document.documentElement.dataset.ready !== "true" && done < 600; done += 1) await pause(100);
+    check(document.documentElement.dataset.ready === "true", "the charts were not ready after 60 s");
+    const page = JSON.parse(byId("hoistway-data").textContent);
+    [bandwidth, latency, drive, head, slices, table].forEach((compare) => compare(page));
+    names();
+    await theme();
+    await legend();
+    await keys();
+    await paper();
+  } catch (error) {
+    failures.push(String(error && error.stack));
+  }
+  const result = document.createElement("pre");
+  result.id = "browser-check";
+  result.textContent = failures.length ? `FAILED ${failures.slice(0, 20).join(" | ")}` : `PASSED ${checks} checks`;
+  document.body.append(result);
+})();
