@@ -34,7 +34,7 @@ pub use elevators::Merge;
 pub use elevators::cfq_v3::ProcessQueue;
 pub use event::{Event, Io, NoSink, Note, Sink};
 pub use layer::BlockLayer;
-pub use parts::Node;
+pub use parts::{HeapEntry, Node};
 pub use parts::tree::Least;
 pub use priority::{Class, LEVELS, NORMAL_LEVEL, Priority};
 pub use queue::{Full, Kick, Next, OrderedMode, QueueConfig, RequestQueue, Stale, SubmitError, Submitted};

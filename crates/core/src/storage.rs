@@ -7,7 +7,7 @@ use crate::context::{Context, ContextId};
 use crate::elevators::cfq_v3::ProcessQueue;
 use crate::event::Sink;
 use crate::parts::tree::Least;
-use crate::parts::{Node, Slot};
+use crate::parts::{HeapEntry, Node, Slot};
 use crate::request::{Arrival, MergedBio, Request};
 
 /// Where a queue's tables lie (borrowed slices or owned boxes) and where its trace events go.
@@ -80,6 +80,8 @@ pub struct Storage<H: Home> {
     pub nodes: H::Slots<Node>,
     /// As many places in order of arrival.
     pub arrivals: H::Slots<Arrival>,
+    /// As many entries for the dispatch list.
+    pub sweep: H::Slots<HeapEntry>,
     /// Merged bios.
     pub merged: H::Slots<MergedBio>,
     /// Contexts.
@@ -141,6 +143,7 @@ mod owned {
                 requests: table(capacity.request_slots()),
                 nodes: table(capacity.request_slots()),
                 arrivals: table(capacity.request_slots()),
+                sweep: table(capacity.request_slots()),
                 merged: table(capacity.merged_bios),
                 contexts: table(capacity.contexts),
                 buckets: buckets(capacity.requests),

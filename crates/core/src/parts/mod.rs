@@ -5,6 +5,7 @@
 
 pub mod arena;
 pub mod hash;
+pub mod heap;
 pub mod list;
 pub mod mean;
 pub mod ring;
@@ -12,6 +13,7 @@ pub mod tree;
 
 pub use arena::{Arena, NIL, Slot};
 pub use hash::HashChains;
+pub use heap::{Heap, HeapEntry};
 pub use list::{Link, LinkOf, List};
 pub use mean::Mean;
 pub use ring::Ring;

@@ -122,22 +122,12 @@ impl Tree {
     where
         A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
     {
-        self.insert_from(nodes, slot, key, 0);
-    }
-
-    /// Files `slot` under `key`, keys being compared by how far above `base` they lie (wrapping round at 2^64):
-    /// a tree that was filled so reads `base`, base + 1 ... u64::MAX, 0 ... base - 1.
-    pub fn insert_from<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, key: u64, base: u64)
-    where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
-    {
-        let rank = key.wrapping_sub(base);
         let (mut parent, mut side, mut at) = (NIL, Side::Left, self.root);
         while at != NIL {
             let node = &nodes[at];
             parent = at;
             // Which way it goes is a coin toss to the processor: it had better not guess.
-            let left = rank < node.key.wrapping_sub(base);
+            let left = key < node.key;
             side = if left { Side::Left } else { Side::Right };
             at = select_unpredictable(left, node.left, node.right);
         }
@@ -237,6 +227,7 @@ impl Tree {
             nodes[heir].left = node.left;
             nodes[node.left].parent = heir;
             nodes[heir].red = node.red;
+            nodes[heir].summary = node.summary;
             self.replace_child(nodes, node.parent, slot, heir);
             replaced = heir;
         }

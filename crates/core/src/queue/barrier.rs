@@ -131,6 +131,7 @@ impl<H: Home> RequestQueue<H> {
             return self.block.dispatch.push_front(&mut self.block.table, slot);
         }
         let stage = self.stage_of(slot);
+        self.block.dispatch.make_plain(&mut self.block.table);
         let mut at = self.block.dispatch.head();
         while at != NIL && self.stage_of(at) < stage {
             at = self.block.dispatch.next(&self.block.table, at);

@@ -24,7 +24,7 @@ pub(crate) struct Table<H: Home> {
 /// Everything that an elevator may touch beside its own state.
 pub(crate) struct Block<H: Home> {
     pub table: Table<H>,
-    pub dispatch: DispatchList,
+    pub dispatch: DispatchList<H>,
     pub clock: Clock,
     pub timers: Timers,
     /// Queued requests by their ends, for back merges.

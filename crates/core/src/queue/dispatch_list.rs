@@ -2,28 +2,27 @@
 //!
 //! Sorting into it is defined by a walk from the tail: a one-way sweep of the head of the disk, from the *boundary* up and
 //! then from the bottom to the boundary, behind everything that may not be passed (classic elevator core, 2.6.14 to
-//! 2.6.38). The walk is linear. Here the part of the list that is one clean sweep is a tree, in which the place
-//! is found in O(log N); what does not fit a clean sweep stands before it, in a plain list that is walked as ever.
+//! 2.6.38). The walk is linear. Here the part of the list that is one clean sweep is a heap, which costs O(log N); what does not fit
+//! a clean sweep stands before it, in a plain list that is walked as ever.
 //!
 //! A clean sweep is a sequence whose distances above the boundary ascend (wrapping round at 2^64). The walk stops
-//! in it at the last entry that is not farther above the boundary than the new one: at exactly the place where a tree
-//! ordered by that distance puts it. Only if there is none does the walk go on into the plain part. When the boundary
+//! in it at the last entry that is not farther above the boundary than the new one: exactly where a stable order
+//! by that distance puts it. Only if there is none does the walk go on into the plain part. When the boundary
 //! moves, entries that it passes over are moved to the plain part, each at most once.
 
 use super::Table;
-use crate::parts::{List, NIL, Slot, Tree};
+use crate::parts::{Heap, HeapEntry, List, NIL, Slot};
 use crate::request::{Marks, Plain, Request};
 use crate::storage::Home;
 
-/// The dispatch list. The requests and nodes lie in the queue's tables.
-#[derive(Debug)]
-pub(crate) struct DispatchList {
+/// The dispatch list. The requests lie in the queue's table.
+pub(crate) struct DispatchList<H: Home> {
     /// The only request, kept out of both parts for as long as it is alone; or [`NIL`].
     lone: Slot,
     /// What stands before the sweep, in order.
     plain: List<Plain>,
-    /// The sweep, threaded in order.
-    sweep: Tree,
+    /// The sweep.
+    sweep: Heap<H::Slots<HeapEntry>>,
     /// Where the sweep begins: the end of what the driver took last, or of what was appended last.
     pub end_sector: u64,
     /// The request that set the boundary and is still on the list.
@@ -32,12 +31,12 @@ pub(crate) struct DispatchList {
     stops_at_direction: bool,
 }
 
-impl DispatchList {
-    pub fn new(stops_at_direction: bool) -> Self {
+impl<H: Home> DispatchList<H> {
+    pub fn new(stops_at_direction: bool, heap: H::Slots<HeapEntry>) -> Self {
         DispatchList {
             lone: NIL,
             plain: List::default(),
-            sweep: Tree::default(),
+            sweep: Heap::new(heap),
             end_sector: 0,
             boundary: NIL,
             stops_at_direction,
@@ -61,16 +60,17 @@ impl DispatchList {
         }
     }
 
-    /// The request that comes after `slot`, or [`NIL`].
-    pub fn next<H: Home>(&self, table: &Table<H>, slot: Slot) -> Slot {
-        if self.lone == slot {
-            NIL
-        } else if table.requests[slot].in_plain_part {
-            let next = self.plain.next(&table.requests, slot);
-            if next == NIL { self.sweep.first() } else { next }
-        } else {
-            table.nodes[slot].next()
+    /// Makes the whole list one that can be walked from [`head`](Self::head) by [`next`](Self::next).
+    pub fn make_plain(&mut self, table: &mut Table<H>) {
+        self.settle(table);
+        while !self.sweep.is_empty() {
+            self.first_to_plain(table);
         }
+    }
+
+    /// The request that comes after `slot` in a list that was made plain, or [`NIL`].
+    pub fn next(&self, table: &Table<H>, slot: Slot) -> Slot {
+        self.plain.next(&table.requests, slot)
     }
 
     /// The last request, or [`NIL`].
@@ -86,7 +86,7 @@ impl DispatchList {
 
     /// Sorts a request in: behind the last one that it may not pass, else at the head.
     #[inline]
-    pub fn sort<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
+    pub fn sort(&mut self, table: &mut Table<H>, slot: Slot) {
         if self.is_empty() {
             self.lone = slot;
         } else {
@@ -94,7 +94,7 @@ impl DispatchList {
         }
     }
 
-    fn sort_among<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
+    fn sort_among(&mut self, table: &mut Table<H>, slot: Slot) {
         self.settle(table);
         let sector = table.requests[slot].sector;
         if self.stops_at_direction {
@@ -103,8 +103,7 @@ impl DispatchList {
             return;
         }
         let above = |at: u64| at.wrapping_sub(self.end_sector);
-        let first = self.sweep.first();
-        let leads = first == NIL || above(sector) < above(table.nodes[first].key());
+        let leads = self.sweep.is_empty() || above(sector) < above(self.sweep.key_range().0);
         if leads && !self.plain.is_empty() {
             let before = self.walk(table, slot);
             if before != self.plain.tail() {
@@ -113,12 +112,12 @@ impl DispatchList {
             }
         }
         table.requests[slot].in_plain_part = false;
-        self.sweep.insert_from(&mut table.nodes, slot, sector, self.end_sector);
+        self.sweep.push(sector, slot, self.end_sector);
     }
 
     /// Appends a request: the sweep begins anew behind it.
     #[inline]
-    pub fn append<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
+    pub fn append(&mut self, table: &mut Table<H>, slot: Slot) {
         if self.is_empty() {
             self.boundary = slot;
             self.end_sector = table.requests[slot].end();
@@ -130,17 +129,14 @@ impl DispatchList {
     }
 
     /// Appends a request without moving the boundary.
-    pub fn push_back<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
-        self.settle(table);
-        while !self.sweep.is_empty() {
-            self.first_to_plain(table);
-        }
+    pub fn push_back(&mut self, table: &mut Table<H>, slot: Slot) {
+        self.make_plain(table);
         let tail = self.plain.tail();
         self.insert_plain(table, tail, slot);
     }
 
     /// Makes `slot` the request behind which the sweep begins.
-    pub fn set_boundary<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
+    pub fn set_boundary(&mut self, table: &mut Table<H>, slot: Slot) {
         self.settle(table);
         self.boundary = slot;
         let end = table.requests[slot].end();
@@ -148,36 +144,34 @@ impl DispatchList {
     }
 
     /// Puts a request before all others.
-    pub fn push_front<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
+    pub fn push_front(&mut self, table: &mut Table<H>, slot: Slot) {
         self.settle(table);
         self.insert_plain(table, NIL, slot);
     }
 
     /// Puts a request right before `after`, or last.
-    pub fn insert_before<H: Home>(&mut self, table: &mut Table<H>, after: Slot, slot: Slot) {
-        self.settle(table);
-        while !self.sweep.is_empty() && (after == NIL || !table.requests[after].in_plain_part) {
-            self.first_to_plain(table);
-        }
+    pub fn insert_before(&mut self, table: &mut Table<H>, after: Slot, slot: Slot) {
+        self.make_plain(table);
         table.requests[slot].in_plain_part = true;
         self.plain.insert_before(&mut table.requests, after, slot);
     }
 
-    /// Takes a request off the list.
+    /// Takes the head off the list.
     #[inline]
-    pub fn remove<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
+    pub fn remove(&mut self, table: &mut Table<H>, slot: Slot) {
         if self.lone == slot {
             self.lone = NIL;
         } else if table.requests[slot].in_plain_part {
             self.plain.remove(&mut table.requests, slot);
         } else {
-            self.sweep.remove(&mut table.nodes, slot);
+            let first = self.sweep.pop(self.end_sector);
+            debug_assert_eq!(first, slot, "only the head is ever taken off");
         }
     }
 
     /// The driver has seen the head: unless an appended request still holds the boundary, the sweep goes on from here.
     #[inline]
-    pub fn passed<H: Home>(&mut self, table: &mut Table<H>, slot: Slot) {
+    pub fn passed(&mut self, table: &mut Table<H>, slot: Slot) {
         if self.boundary == NIL || self.boundary == slot {
             self.boundary = NIL;
             let end = table.requests[slot].end();
@@ -186,7 +180,7 @@ impl DispatchList {
     }
 
     /// A request that is no longer alone joins the part where a later one finds it: a list of one is a clean sweep.
-    fn settle<H: Home>(&mut self, table: &mut Table<H>) {
+    fn settle(&mut self, table: &mut Table<H>) {
         let lone = core::mem::replace(&mut self.lone, NIL);
         if lone == NIL {
             return;
@@ -196,12 +190,12 @@ impl DispatchList {
         } else {
             let sector = table.requests[lone].sector;
             table.requests[lone].in_plain_part = false;
-            self.sweep.insert_from(&mut table.nodes, lone, sector, self.end_sector);
+            self.sweep.push(sector, lone, self.end_sector);
         }
     }
 
     /// The walk of the definition, over the plain part: the entry to go behind, or [`NIL`] for the head.
-    fn walk<H: Home>(&self, table: &Table<H>, slot: Slot) -> Slot {
+    fn walk(&self, table: &Table<H>, slot: Slot) -> Slot {
         let request = &table.requests[slot];
         let mut at = self.plain.tail();
         while at != NIL && !self.stops(request, &table.requests[at]) {
@@ -225,27 +219,27 @@ impl DispatchList {
     }
 
     #[inline]
-    fn insert_plain<H: Home>(&mut self, table: &mut Table<H>, before: Slot, slot: Slot) {
+    fn insert_plain(&mut self, table: &mut Table<H>, before: Slot, slot: Slot) {
         table.requests[slot].in_plain_part = true;
         self.plain.insert_after(&mut table.requests, before, slot);
     }
 
-    fn first_to_plain<H: Home>(&mut self, table: &mut Table<H>) {
-        let first = self.sweep.first();
-        self.sweep.remove(&mut table.nodes, first);
+    fn first_to_plain(&mut self, table: &mut Table<H>) {
+        let first = self.sweep.pop(self.end_sector);
         let tail = self.plain.tail();
         self.insert_plain(table, tail, first);
     }
 
     #[inline]
-    fn move_boundary<H: Home>(&mut self, table: &mut Table<H>, end_sector: u64) {
-        self.end_sector = end_sector;
-        if self.sweep.is_empty() {
-            return;
-        }
-        let above = |table: &Table<H>, slot: Slot| table.nodes[slot].key().wrapping_sub(end_sector);
-        while !self.sweep.is_empty() && above(table, self.sweep.first()) > above(table, self.sweep.last()) {
+    fn move_boundary(&mut self, table: &mut Table<H>, end_sector: u64) {
+        loop {
+            let (first, last) = self.sweep.key_range();
+            let in_order = first.wrapping_sub(end_sector) <= last.wrapping_sub(end_sector);
+            if self.sweep.is_empty() || in_order {
+                break;
+            }
             self.first_to_plain(table);
         }
+        self.end_sector = end_sector;
     }
 }

@@ -163,7 +163,7 @@ impl<H: Home> RequestQueue<H> {
                 merged: Arena::new(storage.merged),
                 contexts: Arena::new(storage.contexts),
             },
-            dispatch: DispatchList::new(rules.sorting_stops_at_direction),
+            dispatch: DispatchList::new(rules.sorting_stops_at_direction, storage.sweep),
             clock: Clock::new(config.clock, now_ns),
             timers: Timers::default(),
             hash: HashChains::new(storage.buckets),

@@ -86,14 +86,3 @@ fn a_tree_by_place_keeps_the_places_and_finds_the_last_key_below_a_bound() {
         assert_eq!(tree.last_below(&nodes, bound), last.map_or(NIL, |e| e.0));
     }
 }
-
-#[test]
-fn keys_above_a_base_come_first_when_filed_from_it() {
-    let mut storage = [Node::<()>::default(); 6];
-    let mut nodes = Arena::new(&mut storage[..]);
-    let mut tree = Tree::default();
-    for (slot, key) in [1500, 200, 1200, 900, 3000, 100].into_iter().enumerate() {
-        tree.insert_from(&mut nodes, slot as Slot, key, 1000);
-    }
-    check(&tree, &nodes, &[(2, 1200), (0, 1500), (4, 3000), (5, 100), (1, 200), (3, 900)]);
-}

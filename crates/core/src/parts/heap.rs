@@ -1,0 +1,170 @@
+//! A heap of entries by a key that is compared from a moving base, first come first out among equals.
+//!
+//! Four children a node (Johnson 1975; LaMarca and Ladner 1996 on caches): a node's children share a cache line. Putting
+//! in costs O(1) on average for keys in random order and O(log N) at worst, taking the first out O(log N).
+
+use core::hint::select_unpredictable;
+use core::ops::DerefMut;
+
+use super::{NIL, Slot};
+
+/// An entry of a [`Heap`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeapEntry {
+    key: u64,
+    /// Counts insertions, so that equals come out in the order in which they went in.
+    order: u32,
+    slot: Slot,
+}
+
+/// A heap; keys are compared by how far above a base they lie (wrapping round at 2^64). The base may move, as long as the order of
+/// what is inside stays what it was.
+#[derive(Debug)]
+pub struct Heap<S> {
+    entries: S,
+    len: u32,
+    order: u32,
+    last: HeapEntry,
+}
+
+const CHILDREN: usize = 4;
+
+impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
+    /// Takes the storage.
+    pub fn new(entries: S) -> Self {
+        Heap { entries, len: 0, order: 0, last: HeapEntry::default() }
+    }
+
+    /// Whether it is empty.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The entry that comes out first, or [`NIL`].
+    #[inline]
+    pub fn first(&self) -> Slot {
+        if self.len == 0 { NIL } else { self.at(0).slot }
+    }
+
+    /// The entry that comes out last, or [`NIL`].
+    #[inline]
+    pub fn last(&self) -> Slot {
+        if self.len == 0 { NIL } else { self.last.slot }
+    }
+
+    /// The keys of the first and the last; of an empty heap, nothing that means anything.
+    #[inline]
+    pub fn key_range(&self) -> (u64, u64) {
+        (self.at(0).key, self.last.key)
+    }
+
+    /// Puts `slot` in; answers whether there was room.
+    pub fn push(&mut self, key: u64, slot: Slot, base: u64) -> bool {
+        if self.len as usize >= self.entries.len() {
+            debug_assert!(false, "the heap has room for all requests");
+            return false;
+        }
+        self.order = self.order.wrapping_add(1);
+        let entry = HeapEntry { key, order: self.order, slot };
+        if self.len == 0 || key.wrapping_sub(base) >= self.last.key.wrapping_sub(base) {
+            self.last = entry;
+        }
+        let hole = self.len as usize;
+        self.len = self.len.saturating_add(1);
+        self.rise(hole, entry, base);
+        true
+    }
+
+    /// Takes the first out, or [`NIL`].
+    pub fn pop(&mut self, base: u64) -> Slot {
+        if self.len == 0 {
+            return NIL;
+        }
+        let first = self.at(0).slot;
+        self.len = self.len.saturating_sub(1);
+        let (len, moved) = (self.len as usize, self.at(self.len as usize));
+        // The hole sinks to the bottom, where the entry that fills it nearly always belongs (Wegener 1993).
+        let mut hole = 0usize;
+        while let Some((child, entry)) = self.least_child(hole, len, base) {
+            self.set(hole, entry);
+            hole = child;
+        }
+        self.rise(hole, moved, base);
+        first
+    }
+
+    /// Puts `entry` into the hole, after moving down what it precedes on the way up.
+    #[inline]
+    fn rise(&mut self, mut hole: usize, entry: HeapEntry, base: u64) {
+        while hole > 0 {
+            let parent = hole.saturating_sub(1) / CHILDREN;
+            let above = self.at(parent);
+            if !precedes(&entry, &above, base) {
+                break;
+            }
+            self.set(hole, above);
+            hole = parent;
+        }
+        self.set(hole, entry);
+    }
+
+    #[inline]
+    fn least_child(&self, parent: usize, len: usize, base: u64) -> Option<(usize, HeapEntry)> {
+        let from = parent.saturating_mul(CHILDREN).saturating_add(1);
+        let children = self.entries.get(from..from.saturating_add(CHILDREN).min(len))?;
+        let mut least = (from, *children.first()?);
+        for (i, child) in children.iter().enumerate().skip(1) {
+            // Which child is the least is a coin toss: no branch.
+            least = select_unpredictable(precedes(child, &least.1, base), (from.saturating_add(i), *child), least);
+        }
+        Some(least)
+    }
+
+    #[inline]
+    fn at(&self, index: usize) -> HeapEntry {
+        self.entries.get(index).copied().unwrap_or_default()
+    }
+
+    #[inline]
+    fn set(&mut self, index: usize, entry: HeapEntry) {
+        if let Some(place) = self.entries.get_mut(index) {
+            *place = entry;
+        }
+    }
+}
+
+#[inline]
+fn precedes(a: &HeapEntry, b: &HeapEntry, base: u64) -> bool {
+    let (x, y) = (a.key.wrapping_sub(base), b.key.wrapping_sub(base));
+    (x < y) | ((x == y) & (a.order.wrapping_sub(b.order) > u32::MAX / 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    #[test]
+    fn a_heap_gives_back_a_stable_sort_from_its_base() {
+        let (mut state, base) = (9u64, 700);
+        let mut storage = [HeapEntry::default(); 300];
+        let mut heap = Heap::new(&mut storage[..]);
+        let mut expected: Vec<(u64, Slot)> = Vec::new();
+        for step in 0..20_000u32 {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            if expected.len() < 300 && state % 5 < 3 {
+                let rank = (state >> 8) % 1000;
+                let place = expected.iter().take_while(|e| e.0 <= rank).count();
+                expected.insert(place, (rank, step));
+                assert!(heap.push(rank.wrapping_add(base), step, base));
+            } else if !expected.is_empty() {
+                assert_eq!(heap.pop(base), expected.remove(0).1);
+            }
+            assert_eq!(heap.first(), expected.first().map_or(NIL, |e| e.1));
+            assert_eq!(heap.last(), expected.last().map_or(NIL, |e| e.1));
+        }
+    }
+}
