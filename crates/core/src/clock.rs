@@ -121,12 +121,6 @@ impl Timers {
         self.slots.get_mut(timer as usize).is_some_and(|slot| slot.take().is_some())
     }
 
-    /// Whether it is armed.
-    #[inline]
-    pub fn is_armed(&self, timer: Timer) -> bool {
-        self.slots.get(timer as usize).is_some_and(|slot| slot.is_some())
-    }
-
     /// The timer that fires next, and when.
     pub fn next(&self) -> Option<(Timer, u64)> {
         let mut first: Option<(Timer, Armed)> = None;

@@ -45,17 +45,35 @@ pub enum Event {
     /// S: its process sleeps until a request is free.
     Sleep(Io),
     /// M: a bio was merged to the end of a request, which goes by the token `into`.
-    BackMerge { bio: Io, into: u64 },
+    BackMerge {
+        /// The bio.
+        bio: Io,
+        /// The token of the request that it joined.
+        into: u64,
+    },
     /// F: a bio was merged to the front of a request.
-    FrontMerge { bio: Io, into: u64 },
+    FrontMerge {
+        /// The bio.
+        bio: Io,
+        /// The token of the request that it joined.
+        into: u64,
+    },
     /// A queued request closed up with its lower neighbour `into` and is part of it now.
-    Join { request: Io, into: u64 },
+    Join {
+        /// The request that was absorbed.
+        request: Io,
+        /// The token of the request that it joined.
+        into: u64,
+    },
     /// I: a request went to the elevator.
     Insert(Io),
     /// P: the queue was plugged.
     Plug,
     /// U: the queue was unplugged; so many requests were waiting.
-    Unplug { waiting: u32 },
+    Unplug {
+        /// Requests allocated and not in the device.
+        waiting: u32,
+    },
     /// UT: the unplug timer fired.
     UnplugTimer,
     /// D: the driver took a request.
@@ -72,29 +90,82 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
     /// A queue got the disk.
-    Activate { queue: u32, level: u8 },
+    Activate {
+        /// The queue.
+        queue: u32,
+        /// Its level, 0 to 7.
+        level: u8,
+    },
     /// Its slice was set to end at this tick.
-    SliceSet { queue: u32, end_tick: u64 },
+    SliceSet {
+        /// The queue.
+        queue: u32,
+        /// The last tick of the slice.
+        end_tick: u64,
+    },
     /// It lost the disk with so many ticks of its slice left.
-    SliceExpired { queue: u32, left_ticks: u64, preempted: bool },
+    SliceExpired {
+        /// The queue.
+        queue: u32,
+        /// Ticks that were left of it.
+        left_ticks: u64,
+        /// Whether another queue took the disk from it.
+        preempted: bool,
+    },
     /// The disk is kept idle for it until this time (ns) at the latest.
-    IdleArmed { queue: u32, until_ns: u64 },
+    IdleArmed {
+        /// The queue.
+        queue: u32,
+        /// The end of the wait, in ns of the host's time.
+        until_ns: u64,
+    },
     /// The wait ended because its next request came.
-    IdleHit { queue: u32 },
+    IdleHit {
+        /// The queue.
+        queue: u32,
+    },
     /// The wait ended because the time was over.
-    IdleTimeout { queue: u32 },
+    IdleTimeout {
+        /// The queue.
+        queue: u32,
+    },
     /// A queue took the disk from another before its time.
-    Preempt { queue: u32, victim: u32 },
+    Preempt {
+        /// The queue.
+        queue: u32,
+        /// The queue that lost the disk.
+        victim: u32,
+    },
     /// A batch of one direction began (deadline, anticipatory).
-    Batch { op: Op },
+    Batch {
+        /// The direction of the batch.
+        op: Op,
+    },
     /// A request was taken out of order because its deadline had passed.
-    Overdue { token: u64 },
+    Overdue {
+        /// The request.
+        token: u64,
+    },
     /// The anticipatory elevator waits for this process.
-    Anticipate { pid: u32, until_ns: u64 },
+    Anticipate {
+        /// The process.
+        pid: u32,
+        /// The end of the wait, in ns of the host's time.
+        until_ns: u64,
+    },
     /// It stopped waiting: something better came, or no hope is left.
-    AnticipationBroken { pid: u32 },
+    AnticipationBroken {
+        /// The process.
+        pid: u32,
+    },
     /// It waited for the whole time in vain.
-    AnticipationTimeout { pid: u32 },
+    AnticipationTimeout {
+        /// The process.
+        pid: u32,
+    },
     /// The elevator was switched; it goes by its place in the registry.
-    Switched { elevator: u8 },
+    Switched {
+        /// Its place in the registry.
+        elevator: u8,
+    },
 }

@@ -104,7 +104,11 @@ mod tests {
     fn an_unset_priority_follows_nice() {
         let levels = [(-20, 0), (-16, 0), (-15, 1), (0, 4), (4, 4), (15, 7), (19, 7), (i8::MIN, 0), (i8::MAX, 7)];
         for (nice, level) in levels {
-            assert_eq!(Priority::UNSET.effective(nice), Priority::new(Class::BestEffort, level).unwrap(), "nice {nice}");
+            assert_eq!(
+                Priority::UNSET.effective(nice),
+                Priority::new(Class::BestEffort, level).unwrap(),
+                "nice {nice}"
+            );
         }
     }
 

@@ -50,7 +50,9 @@ macro_rules! elevators {
             }
         }
 
-        /// One of the elevators. A call goes through one `match`, never through a pointer.
+        /// One of the elevators. A call goes through one `match`, never through a pointer; and there is no heap to put the larger
+        /// ones on.
+        #[allow(clippy::large_enum_variant)]
         pub(crate) enum AnyElevator<H: Home> {
             $($kind($type),)*
         }

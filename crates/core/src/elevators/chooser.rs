@@ -30,9 +30,27 @@ impl Chooser {
         match (self.cost(a, head), self.cost(b, head)) {
             (Some(_), None) => first,
             (None, Some(_)) => second,
-            (None, None) => if a <= b { first } else { second },
-            (Some(x), Some(y)) if x != y => if x < y { first } else { second },
-            _ => if a >= b { first } else { second },
+            (None, None) => {
+                if a <= b {
+                    first
+                } else {
+                    second
+                }
+            }
+            (Some(x), Some(y)) if x != y => {
+                if x < y {
+                    first
+                } else {
+                    second
+                }
+            }
+            _ => {
+                if a >= b {
+                    first
+                } else {
+                    second
+                }
+            }
         }
     }
 

@@ -264,7 +264,8 @@ impl Deadline {
     }
 
     fn begin_batch<H: Home>(&mut self, block: &mut Block<H>, side: usize) -> Slot {
-        let (sorted, next) = if side == READ { (&self.sides[READ], self.next[READ]) } else { (&self.sides[WRITE], self.next[WRITE]) };
+        let (sorted, next) =
+            if side == READ { (&self.sides[READ], self.next[READ]) } else { (&self.sides[WRITE], self.next[WRITE]) };
         let (oldest, lowest) = (sorted.oldest(), sorted.lowest());
         // Form 2 counts a request as overdue on the very tick of its deadline, the others on the next.
         let now = block.ticks().saturating_add(u64::from(self.form == Form::Counted));

@@ -17,23 +17,14 @@ impl<T: Copy + Default, S: DerefMut<Target = [T]>> Ring<T, S> {
         Ring { slots, head: 0, len: 0, nil: core::marker::PhantomData }
     }
 
-    /// The number of entries that wait.
-    pub fn len(&self) -> u32 {
-        self.len
-    }
-
-    /// Whether nothing waits.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Appends `value`; answers whether there was room.
     pub fn push(&mut self, value: T) -> bool {
+        if self.len as usize >= self.slots.len() {
+            return false;
+        }
         let at = self.wrap(self.head.saturating_add(self.len));
-        match self.slots.get_mut(at as usize) {
-            Some(slot) if self.len < Self::limit(self.head, at, self.len) => *slot = value,
-            _ => return false,
+        if let Some(slot) = self.slots.get_mut(at as usize) {
+            *slot = value;
         }
         self.len = self.len.saturating_add(1);
         true
@@ -51,19 +42,9 @@ impl<T: Copy + Default, S: DerefMut<Target = [T]>> Ring<T, S> {
         value
     }
 
-    /// Gives the storage back.
-    pub fn into_slots(self) -> S {
-        self.slots
-    }
-
     fn wrap(&self, at: u32) -> u32 {
         let len = self.slots.len() as u32;
         if at >= len { at.saturating_sub(len) } else { at }
-    }
-
-    /// A full ring's next place is its head: only an empty one may write there.
-    fn limit(head: u32, at: u32, len: u32) -> u32 {
-        if at == head && len > 0 { 0 } else { u32::MAX }
     }
 }
 
@@ -76,6 +57,9 @@ mod tests {
         let mut storage = [0u8; 2];
         let mut ring = Ring::new(&mut storage[..]);
         assert!(ring.push(1) && ring.push(2) && !ring.push(3));
-        assert_eq!((ring.pop(), ring.push(3), ring.pop(), ring.pop(), ring.pop()), (Some(1), true, Some(2), Some(3), None));
+        assert_eq!(
+            (ring.pop(), ring.push(3), ring.pop(), ring.pop(), ring.pop()),
+            (Some(1), true, Some(2), Some(3), None)
+        );
     }
 }

@@ -602,7 +602,6 @@ impl<H: Home> RequestQueue<H> {
             self.switch_if_drained();
         }
     }
-
 }
 
 /// A bio as events show it.

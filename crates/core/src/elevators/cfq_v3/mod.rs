@@ -482,4 +482,3 @@ impl<H: Home> CfqV3<H> {
 fn kind_of(op: Op) -> usize {
     if op == Op::Read { SYNC } else { ASYNC }
 }
-

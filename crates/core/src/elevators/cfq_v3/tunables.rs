@@ -186,4 +186,3 @@ impl Tunables {
         base.saturating_add(base.saturating_mul(u32::from(7u8.saturating_sub(level)))).saturating_mul(2)
     }
 }
-

@@ -1,0 +1,111 @@
+//! What holds for every elevator whatever is done with it: each bio is served once, nothing is lost, no wait is for ever.
+//!
+//! Cases are random bytes from a fixed seed (see `machine`). `HOISTWAY_CASES` makes more of them, `HOISTWAY_SEED` others. A failing
+//! case is made smaller by leaving out calls, as long as it still fails, and printed.
+
+#![cfg(feature = "alloc")]
+
+mod machine;
+
+use std::panic::{self, AssertUnwindSafe};
+
+use hoistway_core::Kind;
+use machine::{Case, HEADER_BYTES, RECORD_BYTES};
+
+/// Cases an elevator, unless more are asked for.
+const CASES: u64 = 1500;
+
+#[test]
+fn everything_is_served_once_and_nothing_waits_for_ever() {
+    for (index, kind) in Kind::ALL.iter().enumerate() {
+        for number in 0..from_environment("HOISTWAY_CASES", CASES) {
+            let seed = from_environment("HOISTWAY_SEED", 1).wrapping_mul(1 << 40) + number;
+            let mut random = Random(seed ^ ((index as u64) << 32));
+            let mut bytes = random.bytes();
+            bytes[0] = index as u8;
+            if let Err(what) = outcome(&bytes) {
+                let (smallest, what) = shrink(bytes, what);
+                let case = Case::read(&smallest);
+                panic!("{}, seed {seed}, case {number}: {what}\n{case:#?}\nbytes {smallest:?}", kind.info().name);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_calls_give_the_same_answers() {
+    for number in 0..200u64 {
+        let mut bytes = Random(number + (1 << 50)).bytes();
+        bytes[0] = number as u8;
+        assert_eq!(outcome(&bytes), outcome(&bytes), "case {number}");
+    }
+}
+
+/// The machine's own test: a host that breaks the contract is noticed.
+#[test]
+fn a_bio_that_is_forgotten_is_noticed() {
+    let case = Case::read(&[0; HEADER_BYTES + RECORD_BYTES]);
+    let mut host = machine::Host::new(&case);
+    host.call(case.calls[0]).expect("a read of sector 0");
+    let left = host.leave_nothing_behind();
+    assert!(left.is_err(), "a queue with a bio in it was taken for an empty one");
+}
+
+/// Plays a case; a failed assertion inside the queue counts as a failure too.
+fn outcome(bytes: &[u8]) -> Result<Vec<u64>, String> {
+    panic::catch_unwind(AssertUnwindSafe(|| machine::play(bytes))).unwrap_or_else(|cause| {
+        let text = cause.downcast_ref::<String>().cloned();
+        Err(format!("panic: {}", text.or(cause.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default()))
+    })
+}
+
+/// Leaves out runs of calls, long ones first, while the case still fails.
+fn shrink(mut bytes: Vec<u8>, mut what: String) -> (Vec<u8>, String) {
+    let silent = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let mut run = bytes.len() / RECORD_BYTES / 2;
+    while run > 0 {
+        let (mut at, mut shorter) = (HEADER_BYTES, false);
+        while at < bytes.len() {
+            let mut fewer = bytes.clone();
+            fewer.drain(at..(at + run * RECORD_BYTES).min(bytes.len()));
+            match outcome(&fewer) {
+                Err(still) => (bytes, what, shorter) = (fewer, still, true),
+                Ok(_) => at += run * RECORD_BYTES,
+            }
+        }
+        if !shorter || run > 1 {
+            run /= 2;
+        }
+    }
+    panic::set_hook(silent);
+    (bytes, what)
+}
+
+fn from_environment(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .map_or(otherwise, |value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A header and up to 300 calls. A third of the cases has the configuration that everybody uses.
+    fn bytes(&mut self) -> Vec<u8> {
+        let calls = (self.next() % 300) as usize;
+        let mut bytes: Vec<u8> = (0..HEADER_BYTES + calls * RECORD_BYTES).map(|_| self.next() as u8).collect();
+        if self.next() % 3 == 0 {
+            bytes[..HEADER_BYTES].fill(0);
+        }
+        bytes
+    }
+}

@@ -1,0 +1,445 @@
+//! The host: a few processes, a device, a clock. It keeps the contract of the queue and otherwise does as it is told.
+
+use hoistway_core::{
+    Bio, Capacity, ContextId, ElevatorStorage, Flags, Kick, Kind, Next, NoSink, OrderedMode, Owned, Priority, Request,
+    RequestId, RequestQueue, Storage, SubmitError, Submitted, Work,
+};
+
+use super::bytes::{Call, Case};
+use super::ledger::Ledger;
+
+/// The time that the device takes when it is run dry.
+const SERVICE_NS: u64 = 1_000_000;
+/// No elevator keeps a disk idle for so long before each request, with the tunables that it comes with.
+const WAIT_NS_MAX: u64 = 1_000_000_000;
+
+pub struct Host {
+    queue: RequestQueue<Owned<NoSink>>,
+    capacity: Capacity,
+    plugging: bool,
+    drains: bool,
+    depth: usize,
+    now_ns: u64,
+    processes: Vec<Process>,
+    /// What the device has.
+    device: Vec<(RequestId, Request)>,
+    ledger: Ledger,
+    next_token: u64,
+    served: Vec<u64>,
+    /// A tunable was set: waits can be as long as it says.
+    tuned: bool,
+    /// A request was given back, which the host itself has to send again.
+    gave_back: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Process {
+    context: ContextId,
+    /// What it sleeps with, and whether it has been woken in vain: then it tries again after a completion.
+    asleep: Option<(Bio, bool)>,
+}
+
+type Outcome = Result<(), String>;
+
+impl Host {
+    pub fn new(case: &Case) -> Host {
+        let (storage, elevator) = (Storage::owned(case.capacity), ElevatorStorage::owned(case.kind, case.capacity));
+        let mut host = Host {
+            queue: RequestQueue::new(case.config, case.kind, storage, elevator, NoSink, 0),
+            capacity: case.capacity,
+            plugging: case.config.plugging,
+            drains: matches!(case.config.ordered, OrderedMode::Drain { .. }),
+            depth: case.depth,
+            now_ns: 0,
+            processes: Vec::new(),
+            device: Vec::new(),
+            ledger: Ledger::default(),
+            next_token: 1,
+            served: Vec::new(),
+            tuned: false,
+            gave_back: false,
+        };
+        for pid in 0..case.capacity.contexts.min(3) {
+            host.create(pid, Priority::UNSET, 0).expect("an empty table has room");
+        }
+        host
+    }
+
+    /// Carries out a call and everything that the queue asks for after it.
+    pub fn call(&mut self, call: Call) -> Outcome {
+        match call {
+            Call::Submit { process, op, sector, sectors, flags } => self.submit(process, op, sector, sectors, flags)?,
+            Call::Next => {
+                if self.device.len() < self.depth {
+                    self.take_one()?;
+                }
+            }
+            Call::Complete { which } => self.complete(which.into())?,
+            Call::Requeue { which } => self.requeue(which.into())?,
+            Call::Pass { ns } => self.now_ns = self.now_ns.saturating_add(ns),
+            Call::Timer => self.timer()?,
+            Call::Create { pid, priority, nice } => self.create(pid, priority, nice)?,
+            Call::Exit { process } => self.exit(process.into())?,
+            Call::SetPriority { process, priority } => {
+                if let Some(process) = self.process(process.into()) {
+                    let kick = self.queue.set_priority(process.context, priority, self.now_ns);
+                    self.obey(kick.map_err(|_| "a running process's context is stale")?)?;
+                }
+            }
+            Call::SetNice { process, nice } => {
+                if let Some(process) = self.process(process.into()) {
+                    let kick = self.queue.set_nice(process.context, nice, self.now_ns);
+                    self.obey(kick.map_err(|_| "a running process's context is stale")?)?;
+                }
+            }
+            Call::SetTunable { index, value } => self.set_tunable(index.into(), value)?,
+            Call::Switch { kind } => self.switch(kind)?,
+            Call::Unplug => {
+                let kick = self.queue.unplug_for_waiter(self.now_ns);
+                self.obey(kick)?;
+            }
+        }
+        self.check()
+    }
+
+    /// Lets everything that was submitted come to an end, doing only what the queue asks for.
+    pub fn run_dry(&mut self) -> Outcome {
+        let asleep = self.processes.iter().filter(|process| process.asleep.is_some()).count();
+        let bios = self.ledger.len() + asleep;
+        let begin_ns = self.now_ns;
+        // Each bio costs a completion, a barrier four, and each request may wait for a timer or two.
+        for _ in 0..bios * 10 + 50 {
+            if !self.device.is_empty() {
+                self.now_ns = self.now_ns.saturating_add(SERVICE_NS);
+                self.complete(0)?;
+            } else if self.queue.next_timer().is_some() {
+                self.timer()?;
+            } else if self.gave_back {
+                self.gave_back = false;
+                self.run()?;
+                self.work()?;
+            } else {
+                break;
+            }
+            self.check()?;
+        }
+        if self.ledger.len() > 0 || self.processes.iter().any(|process| process.asleep.is_some()) {
+            return Err(format!(
+                "{} bios are stuck ({} in the device, timer {:?}): nothing that is due ends the wait",
+                self.ledger.len(),
+                self.device.len(),
+                self.queue.next_timer()
+            ));
+        }
+        let allowed_ns = (bios as u64 * 4 + 2) * (WAIT_NS_MAX + SERVICE_NS);
+        if !self.tuned && self.now_ns - begin_ns > allowed_ns {
+            return Err(format!("{bios} bios took {} ns to run dry", self.now_ns - begin_ns));
+        }
+        if self.queue.is_switching() { Err("a switch never ended".to_owned()) } else { Ok(()) }
+    }
+
+    /// With all requests done and all processes gone, the tables must be as empty as at the beginning.
+    pub fn leave_nothing_behind(&mut self) -> Outcome {
+        if self.queue.next(self.now_ns) != Next::Empty || !self.queue.is_empty() {
+            return Err("a queue that has run dry is not empty".to_owned());
+        }
+        while !self.processes.is_empty() {
+            self.exit(0)?;
+        }
+        // An elevator that still holds a context lets go of it when its timers are over or another one comes.
+        for _ in 0..8 {
+            if self.queue.next_timer().is_some() {
+                self.timer()?;
+            }
+        }
+        let noop = Kind::ALL[0];
+        self.switch(noop)?;
+        for number in 0..self.capacity.contexts {
+            self.create(number, Priority::UNSET, 0)?;
+            if self.processes.len() as u32 != number + 1 {
+                return Err(format!(
+                    "only {number} of {} entries for contexts are free in the end",
+                    self.capacity.contexts
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub fn into_served(self) -> Vec<u64> {
+        self.served
+    }
+
+    fn process(&self, number: usize) -> Option<Process> {
+        (!self.processes.is_empty()).then(|| self.processes[number % self.processes.len()])
+    }
+
+    fn create(&mut self, pid: u32, priority: Priority, nice: i8) -> Outcome {
+        if let Ok(context) = self.queue.create_context(pid, priority, nice) {
+            self.processes.push(Process { context, asleep: None });
+            return Ok(());
+        }
+        if (self.processes.len() as u32) < self.capacity.contexts
+            && self.ledger.len() == 0
+            && self.queue.kind() == Kind::ALL[0]
+        {
+            return Err("the table of contexts is full of nobody".to_owned());
+        }
+        Ok(())
+    }
+
+    fn exit(&mut self, number: usize) -> Outcome {
+        if self.processes.is_empty() {
+            return Ok(());
+        }
+        let number = number % self.processes.len();
+        if self.processes[number].asleep.is_some() {
+            return Ok(());
+        }
+        let context = self.processes.remove(number).context;
+        let kick = self.queue.exit_context(context, self.now_ns).map_err(|_| "a running process's context is stale")?;
+        self.obey(kick)?;
+        let late = Bio::new(0, context, hoistway_core::Op::Read, 0, 8);
+        if self.queue.submit(late, self.now_ns) != Err(SubmitError::NoContext)
+            || self.queue.exit_context(context, self.now_ns).is_ok()
+        {
+            return Err("a process that has exited can still do something".to_owned());
+        }
+        Ok(())
+    }
+
+    fn submit(&mut self, process: u8, op: hoistway_core::Op, sector: u64, sectors: u32, flags: Flags) -> Outcome {
+        let Some(Process { context, asleep: None }) = self.process(process.into()) else { return Ok(()) };
+        let bio = Bio { token: self.next_token, context, op, sector, sectors, flags };
+        let before = self.ledger.len();
+        match self.queue.submit(bio, self.now_ns) {
+            Ok((submitted, kick)) => {
+                self.next_token += 1;
+                self.taken(bio, submitted)?;
+                self.obey(kick)?;
+                if !self.plugging {
+                    self.run()?;
+                    self.work()?;
+                }
+                Ok(())
+            }
+            // A barrier's steps use up to three entries.
+            Err(SubmitError::Full) if before + 3 < self.capacity.requests as usize => {
+                Err(format!("full with {before} bios, of {}", self.capacity.requests))
+            }
+            Err(SubmitError::BadExtent) if sectors > 0 && sector.checked_add(sectors.into()).is_some() => {
+                Err("a good extent is refused".to_owned())
+            }
+            Err(SubmitError::NoContext) => Err("a running process's context is refused".to_owned()),
+            Err(SubmitError::Full | SubmitError::BadExtent | SubmitError::NotSupported) => Ok(()),
+        }
+    }
+
+    fn taken(&mut self, bio: Bio, submitted: Submitted) -> Outcome {
+        let id = match submitted {
+            Submitted::Asleep => {
+                let sleeper = self.processes.iter_mut().find(|process| process.context == bio.context);
+                sleeper.ok_or("nobody sleeps")?.asleep = Some((bio, false));
+                return Ok(());
+            }
+            Submitted::Queued(id) | Submitted::Merged(id) => id,
+        };
+        self.ledger.take(bio);
+        let request = self.queue.request(id).ok_or("the request of a bio that was just taken is stale")?;
+        let barrier = bio.flags.has(Flags::BARRIER);
+        let covers = request.sector() <= bio.sector && bio.end() <= request.end() && request.op() == bio.op;
+        if !covers || (barrier && submitted != Submitted::Queued(id)) {
+            return Err(format!("{submitted:?} is {request:?}, which is not what was asked for"));
+        }
+        Ok(())
+    }
+
+    /// Does what a call asks for: a run of the queue, and then the deferred work.
+    fn obey(&mut self, kick: Kick) -> Outcome {
+        if kick == Kick::Run {
+            self.run()?;
+        }
+        self.work()
+    }
+
+    fn run(&mut self) -> Outcome {
+        while self.device.len() < self.depth && self.take_one()? {}
+        Ok(())
+    }
+
+    fn work(&mut self) -> Outcome {
+        for _ in 0..1000 {
+            match self.queue.next_work() {
+                None => return Ok(()),
+                Some(Work::Run) => self.run()?,
+                Some(Work::Wake(context)) => self.wake(context)?,
+                Some(Work::Unplug) => return Err("a piece of work that the queue does itself is handed out".to_owned()),
+            }
+        }
+        Err("deferred work does not end".to_owned())
+    }
+
+    fn wake(&mut self, context: ContextId) -> Outcome {
+        let at = self.processes.iter().position(|process| process.context == context);
+        let at = at.ok_or("somebody is woken who is not there")?;
+        let Some((bio, false)) = self.processes[at].asleep else {
+            return Err("somebody is woken who does not sleep".to_owned());
+        };
+        self.try_again(at, bio)
+    }
+
+    fn try_again(&mut self, at: usize, bio: Bio) -> Outcome {
+        match self.queue.resubmit(bio, self.now_ns) {
+            Ok((submitted, kick)) => {
+                self.processes[at].asleep = None;
+                self.taken(bio, submitted)?;
+                if kick == Kick::Run || !self.plugging {
+                    self.run()?;
+                }
+                Ok(())
+            }
+            Err(SubmitError::Full) => {
+                self.processes[at].asleep = Some((bio, true));
+                Ok(())
+            }
+            Err(error) => Err(format!("a sleeper's bio is refused: {error:?}")),
+        }
+    }
+
+    /// Takes the next request, if there is one, and watches what is answered.
+    fn take_one(&mut self) -> Result<bool, String> {
+        let id = match self.queue.next(self.now_ns) {
+            Next::Request(id) => id,
+            Next::Empty => return self.nothing_is_queued().map(|()| false),
+            Next::Wait => return self.something_is_due().map(|()| false),
+        };
+        let request = *self.queue.request(id).ok_or("a request is issued and stale")?;
+        if self.device.iter().any(|(other, _)| *other == id) {
+            return Err(format!("{request:?} is dispatched twice"));
+        }
+        let barrier =
+            self.ledger.is_barrier(request.token()).ok_or("a request is issued whose bio is done or not known")?;
+        if !barrier && request.sectors() == 0 {
+            return Err(format!("{request:?} has no sectors"));
+        }
+        let is_first_step = barrier && !self.device.iter().any(|(_, other)| other.token() == request.token());
+        if self.drains && (!barrier || is_first_step) {
+            self.ledger.check_order(request.token())?;
+        }
+        self.device.push((id, request));
+        self.served.push(request.sector().rotate_left(1) ^ request.token());
+        Ok(true)
+    }
+
+    /// All that is not done is in the device: bios by their sectors, barriers by one of their steps.
+    fn nothing_is_queued(&self) -> Outcome {
+        let barrier = |request: &Request| self.ledger.is_barrier(request.token()) == Some(true);
+        let in_device: u128 = self
+            .device
+            .iter()
+            .filter(|(_, request)| !barrier(request))
+            .map(|(_, request)| u128::from(request.sectors()))
+            .sum();
+        if in_device != self.ledger.plain_sectors() {
+            return Err(format!(
+                "{} sectors are asked for, {in_device} in the device, and the queue is empty",
+                self.ledger.plain_sectors()
+            ));
+        }
+        let lost =
+            self.ledger.barriers().find(|token| !self.device.iter().any(|(_, request)| request.token() == *token));
+        lost.map_or(Ok(()), |token| Err(format!("the queue is empty, and no step of barrier {token} is in the device")))
+    }
+
+    fn something_is_due(&self) -> Outcome {
+        if self.ledger.len() == 0 {
+            return Err("the queue waits with nothing in it".to_owned());
+        }
+        // Deferred work counts too; it is done before anything else, and a wait that nothing ends then shows as stuck bios.
+        Ok(())
+    }
+
+    fn complete(&mut self, which: usize) -> Outcome {
+        if self.device.is_empty() {
+            return Ok(());
+        }
+        let (id, issued) = self.device.remove(which % self.device.len());
+        let request = *self.queue.request(id).ok_or("a request in the device is stale")?;
+        if (request.sector(), request.end(), request.op()) != (issued.sector(), issued.end(), issued.op()) {
+            return Err(format!("{issued:?} has changed in the device to {request:?}"));
+        }
+        let mut tokens = Vec::new();
+        let kick = self.queue.complete(id, self.now_ns, |token| tokens.push(token));
+        let kick = kick.map_err(|_| "a request in the device cannot be completed")?;
+        match self.ledger.is_barrier(request.token()) {
+            Some(true) => self.ledger.complete_step(request.token(), &tokens)?,
+            Some(false) if Ledger::is_flush(&request) => return Err("a flush for no barrier".to_owned()),
+            _ => self.ledger.complete(&request, &tokens)?,
+        }
+        self.expect_stale(id)?;
+        self.obey(kick)?;
+        for at in 0..self.processes.len() {
+            if let Some((bio, true)) = self.processes[at].asleep {
+                self.try_again(at, bio)?;
+                self.work()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn expect_stale(&mut self, id: RequestId) -> Outcome {
+        let known = self.queue.request(id).is_some() || self.queue.context_of(id).is_some();
+        let twice = self.queue.complete(id, self.now_ns, |_| {}).is_ok() || self.queue.requeue(id, self.now_ns).is_ok();
+        if known || twice { Err("the handle of a completed request is not stale".to_owned()) } else { Ok(()) }
+    }
+
+    fn requeue(&mut self, which: usize) -> Outcome {
+        if self.device.is_empty() {
+            return Ok(());
+        }
+        let (id, _) = self.device.remove(which % self.device.len());
+        let kick = self.queue.requeue(id, self.now_ns).map_err(|_| "a request in the device cannot be given back")?;
+        self.gave_back = true;
+        self.obey(kick)
+    }
+
+    fn timer(&mut self) -> Outcome {
+        let Some(at_ns) = self.queue.next_timer() else { return Ok(()) };
+        self.now_ns = self.now_ns.max(at_ns);
+        let kick = self.queue.timer(self.now_ns);
+        self.obey(kick)
+    }
+
+    fn set_tunable(&mut self, index: usize, value: i64) -> Outcome {
+        let tunables = self.queue.kind().info().tunables;
+        if tunables.is_empty() {
+            return Ok(());
+        }
+        let row = &tunables[index % tunables.len()];
+        let stored = self.queue.set_tunable(row.name, value).is_ok();
+        self.tuned |= stored;
+        let now = self.queue.tunables().find(|(tunable, _)| tunable.name == row.name).map(|(_, value)| value);
+        if stored != (row.min..=row.max).contains(&value) || (stored && now != Some(value)) {
+            return Err(format!(
+                "{} is {now:?} after {value} was stored ({stored}); range {}..={}",
+                row.name, row.min, row.max
+            ));
+        }
+        Ok(())
+    }
+
+    fn switch(&mut self, kind: Kind) -> Outcome {
+        let kick = self.queue.switch(kind, ElevatorStorage::owned(kind, self.capacity), self.now_ns);
+        self.obey(kick)?;
+        drop(self.queue.take_retired_storage());
+        Ok(())
+    }
+
+    /// What holds between calls.
+    fn check(&self) -> Outcome {
+        if self.queue.in_flight() as usize != self.device.len() {
+            return Err(format!("{} in flight, {} in the device", self.queue.in_flight(), self.device.len()));
+        }
+        if self.queue.is_empty() { self.nothing_is_queued() } else { Ok(()) }
+    }
+}

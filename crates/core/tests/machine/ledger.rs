@@ -1,0 +1,112 @@
+//! What the host knows of the bios that it has submitted.
+
+use std::collections::BTreeMap;
+
+use hoistway_core::{Bio, Flags, Op, Request};
+
+/// All bios that the queue has taken and not completed.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    bios: BTreeMap<u64, Entry>,
+    taken: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    bio: Bio,
+    /// Its place in the order in which bios were taken.
+    order: u64,
+}
+
+impl Ledger {
+    /// The queue has taken a bio.
+    pub fn take(&mut self, bio: Bio) {
+        self.bios.insert(bio.token, Entry { bio, order: self.taken });
+        self.taken += 1;
+    }
+
+    /// How many bios are not completed.
+    pub fn len(&self) -> usize {
+        self.bios.len()
+    }
+
+    /// Whether the bio of this token is a barrier; `None` if there is no such bio.
+    pub fn is_barrier(&self, token: u64) -> Option<bool> {
+        self.bios.get(&token).map(|entry| entry.bio.flags.has(Flags::BARRIER))
+    }
+
+    /// The sectors of all bios that are no barriers.
+    pub fn plain_sectors(&self) -> u128 {
+        let plain = self.bios.values().filter(|entry| !entry.bio.flags.has(Flags::BARRIER));
+        plain.map(|entry| u128::from(entry.bio.sectors)).sum()
+    }
+
+    /// The tokens of all barriers.
+    pub fn barriers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.bios.values().filter(|entry| entry.bio.flags.has(Flags::BARRIER)).map(|entry| entry.bio.token)
+    }
+
+    /// What orders a request that is issued for this token in a device that is drained around barriers: a barrier comes
+    /// after all bios before it, and no bio comes before a barrier that came before it.
+    pub fn check_order(&self, token: u64) -> Result<(), String> {
+        let Some(entry) = self.bios.get(&token) else { return Err(format!("token {token} is issued and not known")) };
+        let barrier = entry.bio.flags.has(Flags::BARRIER);
+        let early = self
+            .bios
+            .values()
+            .find(|other| other.order < entry.order && (barrier || other.bio.flags.has(Flags::BARRIER)));
+        match early {
+            Some(other) => Err(format!(
+                "token {token} (barrier: {barrier}) is issued before token {} is done, which a barrier forbids",
+                other.bio.token
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A request that is no part of a barrier is done: its bios are those of `tokens`, and they tile it.
+    pub fn complete(&mut self, request: &Request, tokens: &[u64]) -> Result<(), String> {
+        let mut parts = Vec::new();
+        for token in tokens {
+            let Some(entry) = self.bios.remove(token) else {
+                return Err(format!("token {token} is done twice or was never taken"));
+            };
+            parts.push(entry.bio);
+        }
+        if tokens.first() != Some(&request.token()) {
+            return Err(format!("tokens {tokens:?} do not begin with the request's own, {}", request.token()));
+        }
+        parts.sort_by_key(|bio| bio.sector);
+        let mut at = request.sector();
+        for bio in &parts {
+            if bio.sector != at || bio.op != request.op() {
+                return Err(format!(
+                    "{:?} {at}: the next bio of the request is {:?} {}",
+                    request.op(),
+                    bio.op,
+                    bio.sector
+                ));
+            }
+            at = bio.end();
+        }
+        if at == request.end() {
+            Ok(())
+        } else {
+            Err(format!("the bios end at {at} and the request at {}", request.end()))
+        }
+    }
+
+    /// A step of a barrier is done: the barrier itself is with the last one, and nothing else is.
+    pub fn complete_step(&mut self, barrier: u64, tokens: &[u64]) -> Result<(), String> {
+        match tokens {
+            [] => Ok(()),
+            [token] if *token == barrier && self.bios.remove(token).is_some() => Ok(()),
+            _ => Err(format!("a step of barrier {barrier} completes {tokens:?}")),
+        }
+    }
+
+    /// Whether a request is a flush without sectors, as barriers make them.
+    pub fn is_flush(request: &Request) -> bool {
+        request.op() == Op::Flush && request.sectors() == 0
+    }
+}
