@@ -95,12 +95,12 @@ impl Sequence {
     }
 
     /// Colours a request that is inserted.
-    pub fn colour(&mut self, request: &mut Request) {
+    pub fn colour(&mut self, flags: Flags, marks: &mut Marks) {
         if self.colour {
-            request.marks.set(Marks::ORDERED_COLOUR);
+            marks.set(Marks::ORDERED_COLOUR);
         }
-        if request.flags.has(Flags::BARRIER) {
-            request.marks.set(Marks::HARD_BARRIER);
+        if flags.has(Flags::BARRIER) {
+            marks.set(Marks::HARD_BARRIER);
             self.colour = !self.colour;
         }
     }

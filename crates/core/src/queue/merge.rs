@@ -124,7 +124,9 @@ impl<H: Home> RequestQueue<H> {
     }
 
     fn can_join(&self, lower: Slot, upper: Slot) -> bool {
-        if lower == NIL || upper == NIL || !self.is_mergeable(lower) || !self.is_mergeable(upper) {
+        // The absorbed request's own token needs an entry among the merged bios.
+        let room = self.free_merged != NIL;
+        if lower == NIL || upper == NIL || !room || !self.is_mergeable(lower) || !self.is_mergeable(upper) {
             return false;
         }
         let (a, b) = (&self.block.table.requests[lower], &self.block.table.requests[upper]);
@@ -136,7 +138,6 @@ impl<H: Home> RequestQueue<H> {
         let into = self.block.table.requests[request].token;
         self.block.tell(|block| Event::Join { request: block.io(absorbed), into });
         let gone = self.block.table.requests[absorbed];
-        // The absorbed request's own token takes an entry; there is one, or its bio would have had no room to come.
         self.add_bio(request, gone.token);
         self.append_chain(request, gone.merged);
         let survivor = &mut self.block.table.requests[request];

@@ -508,11 +508,13 @@ impl<H: Home> RequestQueue<H> {
         request.merged = [NIL; 2];
         request.op = bio.op;
         request.flags = bio.flags;
-        request.marks = Marks::default();
         request.state = State::Sorted;
+        // Marks are always written whole: the processor forwards a store only to a load that it covers.
+        let private = !self.switching.is_under_way();
+        request.marks = if private { Marks::PRIVATE } else { Marks::default() };
         self.block.hold_context(context);
-        if !self.switching.is_under_way() {
-            self.make_private(slot);
+        if private {
+            self.switching.private = self.switching.private.saturating_add(1);
             self.elevator.allocate(&mut self.block, slot);
         }
     }
@@ -520,11 +522,16 @@ impl<H: Home> RequestQueue<H> {
     /// Hands a new request to the elevator; one that it must not see goes to the end of the dispatch list.
     fn insert(&mut self, slot: Slot) {
         let request = &mut self.block.table.requests[slot];
-        self.ordered.colour(request);
-        if request.marks.has(Marks::HARD_BARRIER) || !request.marks.has(Marks::PRIVATE) {
+        let mut marks = request.marks;
+        self.ordered.colour(request.flags, &mut marks);
+        let goes_back = marks.has(Marks::HARD_BARRIER) || !marks.has(Marks::PRIVATE);
+        if !goes_back {
+            marks.set(Marks::SORTED);
+        }
+        request.marks = marks;
+        if goes_back {
             return self.insert_back(slot);
         }
-        request.marks.set(Marks::SORTED);
         self.block.sorted = self.block.sorted.saturating_add(1);
         if self.config.merging {
             if self.block.last_merge == NIL {

@@ -5,7 +5,6 @@ use crate::context::History;
 use crate::elevators::Elevator;
 use crate::event::{Event, Note};
 use crate::registry::{AnyElevator, Kind};
-use crate::request::Marks;
 use crate::storage::{ElevatorStorage, Home};
 
 /// A switch under way, and the storage of the elevator that it retired.
@@ -88,11 +87,5 @@ impl<H: Home> RequestQueue<H> {
         self.hashing = self.config.merging && (self.rules.hashes_back_merges || kind.info().hashes_back_merges);
         self.block.last_merge = crate::parts::NIL;
         self.block.tell(|_| Event::Note(Note::Switched { elevator: kind.index() }));
-    }
-
-    /// Marks a request as one that the present elevator knows.
-    pub(super) fn make_private(&mut self, slot: u32) {
-        self.block.table.requests[slot].marks.set(Marks::PRIVATE);
-        self.switching.private = self.switching.private.saturating_add(1);
     }
 }
