@@ -1,0 +1,85 @@
+//! The segments of a read-ahead buffer: which sectors each holds, and which was used longest ago.
+
+/// One segment: the sectors from `start` up to but not including `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Segment {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    used: u64,
+}
+
+/// All segments. An empty one has `start == end`.
+#[derive(Debug, Clone)]
+pub(crate) struct Segments {
+    segments: Vec<Segment>,
+    segment_sectors: u64,
+    clock: u64,
+}
+
+impl Segments {
+    /// `count` empty segments (0: no buffer) of `segment_sectors` each.
+    pub(crate) fn new(count: u32, segment_sectors: u32) -> Segments {
+        let segments = vec![Segment::default(); count as usize];
+        Segments { segments, segment_sectors: u64::from(segment_sectors), clock: 0 }
+    }
+
+    /// How many sectors a segment holds.
+    pub(crate) fn segment_sectors(&self) -> u64 {
+        self.segment_sectors
+    }
+
+    /// The segment that holds `sector`, or that ends right before it. The former is preferred.
+    pub(crate) fn find(&self, sector: u64) -> Option<usize> {
+        let mut adjoining = None;
+        for (index, segment) in self.segments.iter().enumerate() {
+            if segment.start <= sector && sector < segment.end {
+                return Some(index);
+            }
+            if segment.end == sector && segment.start < segment.end {
+                adjoining = Some(index);
+            }
+        }
+        adjoining
+    }
+
+    /// The sectors of segment `index`.
+    pub(crate) fn get(&self, index: usize) -> Segment {
+        self.segments.get(index).copied().unwrap_or_default()
+    }
+
+    /// Marks segment `index` as used now.
+    pub(crate) fn touch(&mut self, index: usize) {
+        self.clock += 1;
+        if let Some(segment) = self.segments.get_mut(index) {
+            segment.used = self.clock;
+        }
+    }
+
+    /// Empties the segment that was used longest ago, to be filled from `start` on.
+    pub(crate) fn replace(&mut self, start: u64) -> Option<usize> {
+        let index = self.segments.iter().enumerate().min_by_key(|(_, segment)| segment.used)?.0;
+        if let Some(segment) = self.segments.get_mut(index) {
+            (segment.start, segment.end) = (start, start);
+        }
+        self.touch(index);
+        Some(index)
+    }
+
+    /// Lets segment `index` reach to `end`; the oldest sectors are overwritten when it is full.
+    pub(crate) fn fill(&mut self, index: usize, end: u64) {
+        let size = self.segment_sectors;
+        if let Some(segment) = self.segments.get_mut(index) {
+            segment.end = segment.end.max(end);
+            segment.start = segment.start.max(segment.end.saturating_sub(size));
+        }
+    }
+
+    /// Forgets every segment that holds a sector of `start..end`: they are being written.
+    pub(crate) fn invalidate(&mut self, start: u64, end: u64) {
+        for segment in &mut self.segments {
+            if segment.start < end && start < segment.end {
+                *segment = Segment::default();
+            }
+        }
+    }
+}

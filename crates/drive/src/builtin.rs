@@ -1,0 +1,41 @@
+//! The profiles that come with the crate, embedded in it.
+
+macro_rules! profiles {
+    ($($name:literal),* $(,)?) => {
+        /// Name, file name and text of every built-in profile.
+        const PROFILES: &[(&str, &str, &str)] =
+            &[$(($name, concat!($name, ".toml"), include_str!(concat!("../profiles/", $name, ".toml")))),*];
+    };
+}
+
+profiles!(
+    "slide-5400",
+    "slide-7200",
+    "slide-15000",
+    "sata-7200-2006",
+    "scsi-15k-73",
+    "cheetah15k5_146",
+    "wd_4tb_7200",
+    "maxtor_atlas10kV_300",
+    "cheetah9LP",
+    "cheetah4LP",
+    "atlas10k",
+    "atlas_III",
+    "ibm18es",
+    "barracuda_st32171w",
+    "hp_c3323a",
+    "hp_c2490a",
+    "dec_rz26",
+    "st41601n",
+    "null",
+);
+
+/// File name and text of the profile `name`.
+pub(crate) fn text(name: &str) -> Option<(&'static str, &'static str)> {
+    PROFILES.iter().find(|profile| profile.0 == name).map(|profile| (profile.1, profile.2))
+}
+
+/// All names.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    PROFILES.iter().map(|profile| profile.0)
+}

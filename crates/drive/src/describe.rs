@@ -1,0 +1,364 @@
+//! What a profile means, in figures that can be checked by hand.
+
+use crate::geometry::Geometry;
+use crate::profile::{BufferProfile, DiskProfile, Kind, Mapping, NullProfile, Profile, ReadAheadUntil, ZoneProfile};
+use crate::seek::SeekCurve;
+use crate::{Op, SECTOR_BYTES};
+
+/// A drive explained. Rates in MB/s are 10^6 bytes a second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Description {
+    /// The profile's name.
+    pub name: String,
+    /// What drive it is.
+    pub what: String,
+    /// Where its figures come from.
+    pub source: String,
+    /// The terms under which the figures were published, if any.
+    pub licence: Option<String>,
+    /// Figures that were put in rather than found, each with its origin.
+    pub inputs: Vec<String>,
+    /// Sectors of 512 bytes.
+    pub capacity_sectors: u64,
+    /// Commands that it takes at once.
+    pub depth: u32,
+    /// Revolutions a minute; `None` for a device without a platter.
+    pub rpm: Option<f64>,
+    /// One revolution in ms; 0 without a platter.
+    pub revolution_ms: f64,
+    /// Surfaces, and heads.
+    pub surfaces: u32,
+    /// Cylinders, those of no zone included.
+    pub cylinders: u32,
+    /// How tracks follow each other, in words.
+    pub mapping: String,
+    /// Mean seek in ms over pairs of uniform cylinders.
+    pub mean_seek_cylinders_ms: f64,
+    /// Mean seek in ms over pairs of uniform sectors: smaller, for outer tracks hold more.
+    pub mean_seek_sectors_ms: f64,
+    /// One cylinder, in ms.
+    pub single_seek_ms: f64,
+    /// From the first to the last cylinder, in ms.
+    pub full_seek_ms: f64,
+    /// Switching heads, in ms.
+    pub head_switch_ms: f64,
+    /// What a write's positioning takes beyond a read's, in ms.
+    pub write_settle_ms: f64,
+    /// The zones from the outside in.
+    pub zones: Vec<ZoneDescription>,
+    /// The read-ahead buffer.
+    pub buffer: Option<BufferDescription>,
+    /// The interface's rate in MB/s; `None` when it takes no time.
+    pub interface_mb_s: Option<f64>,
+    /// Mean time of a random 4 KiB read in ms, overhead included.
+    pub random_read_4k_ms: f64,
+    /// Random 4 KiB reads a second, one at a time.
+    pub random_read_4k_iops: f64,
+    /// Sequential rate of the outermost tracks in MB/s.
+    pub sequential_outer_mb_s: f64,
+    /// Sequential rate of the innermost tracks in MB/s.
+    pub sequential_inner_mb_s: f64,
+    /// What a reader of the figures should know.
+    pub warnings: Vec<String>,
+}
+
+/// One zone explained.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ZoneDescription {
+    /// First cylinder.
+    pub first_cylinder: u32,
+    /// Last cylinder.
+    pub last_cylinder: u32,
+    /// First sector.
+    pub first_sector: u64,
+    /// Sectors with an address.
+    pub sectors: u64,
+    /// Sectors on a track.
+    pub sectors_per_track: u32,
+    /// Under the head, in MB/s: sectors a track x 512 / revolution.
+    pub media_mb_s: f64,
+    /// From track to track to track in MB/s: the skews take their time.
+    pub sustained_mb_s: f64,
+}
+
+/// The read-ahead buffer explained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BufferDescription {
+    /// Whether it is on.
+    pub enabled: bool,
+    /// Segments.
+    pub segments: u32,
+    /// Sectors in each.
+    pub segment_sectors: u32,
+    /// Most sectors read beyond a command.
+    pub read_ahead_sectors: u32,
+    /// Where read-ahead stops, in words.
+    pub read_ahead_until: String,
+    /// Whether reading may begin in the middle of a command.
+    pub immediate_read: bool,
+    /// Whether the drive has its write cache on. The model writes to the media all the same.
+    pub write_cache: bool,
+}
+
+/// Explains a profile.
+pub fn describe(profile: &Profile) -> Description {
+    let mut description = match profile.kind() {
+        Kind::Null(null) => describe_null(null),
+        Kind::Disk(disk) => describe_disk(disk),
+    };
+    description.name = profile.name.clone();
+    description.what = profile.what.clone();
+    description.source = profile.source.trim().to_string();
+    description.licence = profile.licence.clone();
+    description.inputs = profile.inputs.clone();
+    description
+}
+
+fn describe_null(null: &NullProfile) -> Description {
+    let service_ms = null.service_ns as f64 / 1e6;
+    let iops = if null.service_ns == 0 { f64::INFINITY } else { 1000.0 / service_ms };
+    let mut description = blank(null.capacity_sectors, null.depth);
+    (description.random_read_4k_ms, description.random_read_4k_iops) = (service_ms, iops);
+    description.mapping = "none".to_string();
+    description
+}
+
+fn describe_disk(disk: &DiskProfile) -> Description {
+    let seek_sectors_ms = mean_seek_ms(disk, |zone| f64::from(zone.sectors_per_track));
+    let revolution_ms = disk.revolution_ns / 1e6;
+    let zones = zones(disk);
+    let interface_ns = f64::from(disk.interface_sector_ns);
+    let interface_mb_s = (disk.interface_sector_ns > 0).then(|| SECTOR_BYTES as f64 * 1000.0 / interface_ns);
+    let sequential = |zone: Option<&ZoneDescription>| {
+        let media = zone.map_or(0.0, |zone| zone.sustained_mb_s);
+        interface_mb_s.map_or(media, |interface| interface.min(media))
+    };
+    let random_ms = seek_sectors_ms + revolution_ms / 2.0 + transfer_ms(disk, 8.0) + overhead_ms(disk);
+    Description {
+        rpm: Some(6e10 / disk.revolution_ns),
+        revolution_ms,
+        surfaces: disk.surfaces,
+        cylinders: disk.cylinders,
+        mapping: match disk.mapping {
+            Mapping::Cylinder => "all surfaces of a cylinder, then the next cylinder".to_string(),
+            Mapping::Serpentine { run_cylinders } => {
+                format!("serpentine: {run_cylinders} cylinders on one surface, then back on the next")
+            }
+        },
+        mean_seek_cylinders_ms: mean_seek_ms(disk, |_| 1.0),
+        mean_seek_sectors_ms: seek_sectors_ms,
+        single_seek_ms: disk.seek.time_ms(1, disk.cylinders),
+        full_seek_ms: disk.seek.time_ms(disk.cylinders - 1, disk.cylinders),
+        head_switch_ms: disk.head_switch_ms,
+        write_settle_ms: disk.write_settle_ms,
+        sequential_outer_mb_s: sequential(zones.first()),
+        sequential_inner_mb_s: sequential(zones.last()),
+        zones,
+        buffer: (disk.buffer.segments > 0).then(|| buffer(&disk.buffer)),
+        interface_mb_s,
+        random_read_4k_ms: random_ms,
+        random_read_4k_iops: 1000.0 / random_ms,
+        warnings: warnings(disk),
+        ..blank(disk.capacity_sectors, 1)
+    }
+}
+
+fn blank(capacity_sectors: u64, depth: u32) -> Description {
+    Description {
+        name: String::new(),
+        what: String::new(),
+        source: String::new(),
+        licence: None,
+        inputs: Vec::new(),
+        capacity_sectors,
+        depth,
+        rpm: None,
+        revolution_ms: 0.0,
+        surfaces: 0,
+        cylinders: 0,
+        mapping: String::new(),
+        mean_seek_cylinders_ms: 0.0,
+        mean_seek_sectors_ms: 0.0,
+        single_seek_ms: 0.0,
+        full_seek_ms: 0.0,
+        head_switch_ms: 0.0,
+        write_settle_ms: 0.0,
+        zones: Vec::new(),
+        buffer: None,
+        interface_mb_s: None,
+        random_read_4k_ms: 0.0,
+        random_read_4k_iops: 0.0,
+        sequential_outer_mb_s: 0.0,
+        sequential_inner_mb_s: 0.0,
+        warnings: Vec::new(),
+    }
+}
+
+fn zones(disk: &DiskProfile) -> Vec<ZoneDescription> {
+    let bounds = Geometry::new(disk).bounds();
+    let describe = |(zone, (first_sector, end)): (&ZoneProfile, (u64, u64))| {
+        let per_revolution = f64::from(zone.sectors_per_track) * SECTOR_BYTES as f64;
+        ZoneDescription {
+            first_cylinder: zone.first_cylinder,
+            last_cylinder: zone.last_cylinder,
+            first_sector,
+            sectors: end - first_sector,
+            sectors_per_track: zone.sectors_per_track,
+            media_mb_s: per_revolution * 1000.0 / disk.revolution_ns,
+            sustained_mb_s: sustained_mb_s(disk, zone),
+        }
+    };
+    disk.zones.iter().zip(bounds).map(describe).collect()
+}
+
+/// The rate over a whole cylinder, or over a group of runs: its sectors, over its revolutions and all its skews. A skew
+/// that is shorter than the switch costs whole revolutions more.
+fn sustained_mb_s(disk: &DiskProfile, zone: &ZoneProfile) -> f64 {
+    let (per_run, runs) = match disk.mapping {
+        Mapping::Cylinder => (f64::from(disk.surfaces), 1.0),
+        Mapping::Serpentine { run_cylinders } => (f64::from(run_cylinders), f64::from(disk.surfaces)),
+    };
+    let revolutions = |ms: f64| ms * 1e6 / disk.revolution_ns;
+    let seek = |distance: u32| revolutions(disk.seek.time_ms(distance, disk.cylinders));
+    let head_switch = revolutions(disk.head_switch_ms);
+    let (track, change, group) = match disk.mapping {
+        Mapping::Cylinder => (head_switch, seek(1).max(head_switch), 0.0),
+        Mapping::Serpentine { run_cylinders } => (seek(1), head_switch, seek(run_cylinders)),
+    };
+    let wait = |skew: f64, needed: f64| if needed <= skew + 1e-9 { skew } else { skew + (needed - skew).ceil() };
+    let spare = f64::from(zone.spare_sectors_per_run) / f64::from(zone.sectors_per_track);
+    let changes = match disk.mapping {
+        Mapping::Cylinder => wait(zone.change_skew_revolutions + spare, change) - spare,
+        Mapping::Serpentine { .. } => {
+            (runs - 1.0) * (wait(zone.change_skew_revolutions + spare, change) - spare)
+                + wait(zone.group_skew_revolutions + spare, group)
+                - spare
+        }
+    };
+    let total = runs * per_run + runs * (per_run - 1.0) * wait(zone.track_skew_revolutions, track) + changes;
+    let sectors = runs * (per_run * f64::from(zone.sectors_per_track) - f64::from(zone.spare_sectors_per_run));
+    sectors * SECTOR_BYTES as f64 * 1000.0 / (total * disk.revolution_ns)
+}
+
+/// The mean seek over pairs of cylinders, each taken with the density `weight`.
+///
+/// The weight of a distance is the autocorrelation of the density over the cylinders. The density is constant within a zone,
+/// so its second difference has impulses at the differences of zone borders alone, and two running sums give every weight.
+fn mean_seek_ms(disk: &DiskProfile, weight: impl Fn(&ZoneProfile) -> f64) -> f64 {
+    let mut jumps: Vec<(u32, f64)> = Vec::new();
+    for zone in &disk.zones {
+        jumps.push((zone.first_cylinder, weight(zone)));
+        jumps.push((zone.last_cylinder + 1, -weight(zone)));
+    }
+    let mut impulses = vec![0.0; disk.cylinders as usize + 1];
+    for (from, low) in &jumps {
+        for (to, high) in jumps.iter().filter(|(to, _)| to >= from) {
+            if let Some(impulse) = impulses.get_mut((to - from) as usize) {
+                *impulse -= low * high;
+            }
+        }
+    }
+    // From the longest distance, where the weight is 0, down to 0; other distances than 0 occur in both directions.
+    let (mut slope, mut weight_here, mut sum, mut total) = (0.0, 0.0, 0.0, 0.0);
+    for distance in (0..disk.cylinders).rev() {
+        slope += impulses.get(distance as usize + 1).copied().unwrap_or(0.0);
+        weight_here += slope;
+        let pairs = if distance == 0 { weight_here } else { 2.0 * weight_here };
+        sum += pairs * disk.seek.time_ms(distance, disk.cylinders).max(0.0);
+        total += pairs;
+    }
+    if total > 0.0 { sum / total } else { 0.0 }
+}
+
+/// The mean time for `sectors` to pass under the head, over uniform sectors, the skew of the tracks crossed included.
+fn transfer_ms(disk: &DiskProfile, sectors: f64) -> f64 {
+    let (mut sum, mut total) = (0.0, 0.0);
+    for zone in &disk.zones {
+        let mapped = zone.mapped_sectors(disk.surfaces, disk.mapping).unwrap_or(0) as f64;
+        let crossing = (sectors - 1.0) * zone.track_skew_revolutions;
+        sum += mapped * (sectors + crossing) / f64::from(zone.sectors_per_track) * disk.revolution_ns / 1e6;
+        total += mapped;
+    }
+    if total > 0.0 { sum / total } else { 0.0 }
+}
+
+/// What a read that misses costs beside the mechanics: its command, and the last sector's way to the host.
+fn overhead_ms(disk: &DiskProfile) -> f64 {
+    let passing_ns = transfer_ms(disk, 1.0) * 1e6;
+    let interface_ns = f64::from(disk.interface_sector_ns);
+    // A slow interface is the pipe's narrow part for 7 of 8 sectors.
+    let behind_ns = interface_ns + 7.0 * (interface_ns - passing_ns).max(0.0);
+    (disk.overheads.miss(Op::Read, Op::Read) as f64 + behind_ns) / 1e6
+}
+
+fn buffer(buffer: &BufferProfile) -> BufferDescription {
+    let until = match buffer.read_ahead_until {
+        ReadAheadUntil::Segment => "the segment is full",
+        ReadAheadUntil::Track => "the end of the track",
+        ReadAheadUntil::NextTrack => "the end of the next track",
+        ReadAheadUntil::Cylinder => "the end of the cylinder",
+    };
+    BufferDescription {
+        enabled: buffer.enabled,
+        segments: buffer.segments,
+        segment_sectors: buffer.segment_sectors,
+        read_ahead_sectors: buffer.read_ahead_sectors,
+        read_ahead_until: until.to_string(),
+        immediate_read: buffer.immediate_read,
+        write_cache: buffer.write_cache,
+    }
+}
+
+fn warnings(disk: &DiskProfile) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(distance) = disk.seek.first_fall(disk.cylinders) {
+        warnings.push(format!("the seek table falls at distance {distance}, as measured"));
+    }
+    if let SeekCurve::Table(points) = &disk.seek {
+        match points.last() {
+            Some(last) if last.0 + 1 < disk.cylinders => {
+                warnings.push(format!("the seek table ends at distance {}; longer seeks follow its last line", last.0));
+            }
+            Some(last) if last.0 >= disk.cylinders => {
+                warnings.push(format!("the seek table goes on to distance {}, which the disk does not have", last.0));
+            }
+            _ => {}
+        }
+    }
+    if disk.buffer.write_cache {
+        warnings.push("the drive has a write cache; the model writes to the media before it answers".to_string());
+    }
+    let interface_ns = f64::from(disk.interface_sector_ns);
+    let fastest = disk.zones.iter().map(|zone| disk.revolution_ns / f64::from(zone.sectors_per_track));
+    if fastest.fold(f64::INFINITY, f64::min) < interface_ns {
+        let rate = SECTOR_BYTES as f64 * 1000.0 / interface_ns;
+        warnings.push(format!("the interface, {rate:.1} MB/s, is slower than the media and sets the sequential rate"));
+    }
+    lost_revolutions(disk, &mut warnings);
+    warnings
+}
+
+/// A skew below the time that its switch takes loses a revolution at every crossing.
+fn lost_revolutions(disk: &DiskProfile, warnings: &mut Vec<String>) {
+    let cylinder_ms = disk.seek.time_ms(1, disk.cylinders).max(disk.head_switch_ms);
+    let (track_ms, change_ms) = match disk.mapping {
+        Mapping::Cylinder => (disk.head_switch_ms, cylinder_ms),
+        Mapping::Serpentine { .. } => (disk.seek.time_ms(1, disk.cylinders), disk.head_switch_ms),
+    };
+    let revolution_ms = disk.revolution_ns / 1e6;
+    let mut losing = Vec::new();
+    for (index, zone) in disk.zones.iter().enumerate() {
+        let skew_ms = zone.track_skew_revolutions * revolution_ms;
+        let spare = f64::from(zone.spare_sectors_per_run) / f64::from(zone.sectors_per_track);
+        let change_skew_ms = (zone.change_skew_revolutions + spare) * revolution_ms;
+        if skew_ms + 1e-6 < track_ms || change_skew_ms + 1e-6 < change_ms {
+            losing.push(index);
+        }
+    }
+    if let (Some(first), Some(last)) = (losing.first(), losing.last()) {
+        warnings.push(format!(
+            "a skew is shorter than its switch in {} zones ({first} to {last}): each crossing loses a revolution",
+            losing.len()
+        ));
+    }
+}

@@ -1,0 +1,218 @@
+//! Fitting a model to a recording: the exact time of a revolution and the platter's phase.
+//!
+//! Two steps. The time of a revolution is the one at which the recorded completions, seen as angles, agree best with where
+//! the requests' last sectors lie: no seek and no overhead enters, for a completion tells the angle whatever went before.
+//! The phase is then the one with which the model's service times are nearest to the recorded ones.
+//!
+//! Request by request is the strict measure. A distribution of service times (the demerit of Ruemmler & Wilkes 1994) comes
+//! out nearly as well from a rotation that is guessed.
+
+use std::f64::consts::TAU;
+
+use crate::disk::Disk;
+use crate::profile::{DiskProfile, Kind, Profile};
+use crate::recording::Record;
+use crate::{AccessError, check};
+
+/// How far the fitted revolution may be from the profile's, as a part of it: 0.035 %.
+pub const REVOLUTION_RANGE: f64 = 3.5e-4;
+
+/// What a fit found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// The time of a revolution in ns.
+    pub revolution_ns: f64,
+    /// The angle under the head at the first request's issue, in revolutions.
+    pub phase_revolutions: f64,
+    /// How well recorded completions agree with the sectors' angles: 1 for always the same, about 0 for by chance.
+    pub coherence: f64,
+    /// Root mean square error of the service times, in ms.
+    pub rms_ms: f64,
+    /// The fitted profile, its buffer off.
+    pub profile: Profile,
+}
+
+/// One request of a replay.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prediction {
+    /// The zone of its first sector.
+    pub zone: u32,
+    /// What the model says, in ns.
+    pub predicted_ns: u64,
+    /// What was recorded, in ns.
+    pub recorded_ns: u64,
+    /// How long the drive had been idle, in ns.
+    pub idle_ns: u64,
+}
+
+impl Prediction {
+    /// Predicted less recorded, in ms.
+    pub fn error_ms(&self) -> f64 {
+        (self.predicted_ns as f64 - self.recorded_ns as f64) / 1e6
+    }
+}
+
+/// Why a fit was not possible.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FitError {
+    /// The profile has no platter.
+    #[error("profile `{name}` is of a device without a platter: a disk's is needed")]
+    NoPlatter {
+        /// The profile's name.
+        name: String,
+    },
+    /// A request does not fit the disk.
+    #[error("request {index} of the recording: {source}")]
+    Access {
+        /// Its number, from 0.
+        index: usize,
+        /// What is wrong with it.
+        source: AccessError,
+    },
+    /// Too little to fit.
+    #[error("the recording has {found} requests: at least 100 are needed")]
+    TooShort {
+        /// Requests that it has.
+        found: usize,
+    },
+}
+
+/// Fits revolution and phase of `profile` to a recording that was made with the drive's buffer off.
+///
+/// # Errors
+/// [`FitError`] when the profile is no disk's, a request does not fit the disk, or there are fewer than 100.
+pub fn fit(profile: &Profile, recording: &[Record]) -> Result<Fit, FitError> {
+    let disk = disk_of(profile)?;
+    if recording.len() < 100 {
+        return Err(FitError::TooShort { found: recording.len() });
+    }
+    checked(disk, recording)?;
+    let marks = marks(disk, recording);
+    let (revolution_ns, resultant) = best_revolution(&marks, disk.revolution_ns);
+    let fitted = |phase: f64| profile.clone().without_buffer().with_rotation(revolution_ns, phase);
+    let mut best: Option<(f64, f64)> = None;
+    // What is sent after the last sector has passed comes before or after the mean of the marks: look 0.04 turns around.
+    for step in -20..=20 {
+        let phase = resultant.phase() + f64::from(step) * 0.002;
+        let rms = rms_ms(&replay(&fitted(phase), recording)?);
+        if best.is_none_or(|(_, least)| rms < least) {
+            best = Some((phase, rms));
+        }
+    }
+    let (phase, rms_ms) = best.unwrap_or((resultant.phase(), 0.0));
+    Ok(Fit {
+        revolution_ns,
+        phase_revolutions: phase - phase.floor(),
+        coherence: resultant.coherence(),
+        rms_ms,
+        profile: fitted(phase),
+    })
+}
+
+/// Asks the model for every recorded request at its recorded time. Each starts where the arm was left by the one before.
+///
+/// # Errors
+/// [`FitError`] when the profile is no disk's or a request does not fit the disk.
+pub fn replay(profile: &Profile, recording: &[Record]) -> Result<Vec<Prediction>, FitError> {
+    let disk = disk_of(profile)?;
+    checked(disk, recording)?;
+    let mut model = Disk::new(disk);
+    let mut free_ns = 0;
+    let predict = |record: &Record| {
+        model.resume_at(free_ns);
+        let idle_ns = record.issue_ns.saturating_sub(free_ns);
+        free_ns = record.issue_ns.saturating_add(record.service_ns);
+        let service = model.start(record.issue_ns, &record.access);
+        let zone = model.locate(record.access.sector).zone;
+        Prediction { zone, predicted_ns: service.phases.total_ns(), recorded_ns: record.service_ns, idle_ns }
+    };
+    Ok(recording.iter().map(predict).collect())
+}
+
+/// The root mean square error in ms; 0 for no predictions.
+pub fn rms_ms<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0u32);
+    for prediction in predictions {
+        sum += prediction.error_ms().powi(2);
+        count += 1;
+    }
+    if count == 0 { 0.0 } else { (sum / f64::from(count)).sqrt() }
+}
+
+fn disk_of(profile: &Profile) -> Result<&DiskProfile, FitError> {
+    match profile.kind() {
+        Kind::Disk(disk) => Ok(disk),
+        Kind::Null(_) => Err(FitError::NoPlatter { name: profile.name().to_string() }),
+    }
+}
+
+fn checked(disk: &DiskProfile, recording: &[Record]) -> Result<(), FitError> {
+    for (index, record) in recording.iter().enumerate() {
+        check(&record.access, disk.capacity_sectors).map_err(|source| FitError::Access { index, source })?;
+    }
+    Ok(())
+}
+
+/// Completion (ns) and the angle at which the request's last sector ends (revolutions) of every request.
+fn marks(disk: &DiskProfile, recording: &[Record]) -> Vec<(f64, f64)> {
+    let model = Disk::new(disk);
+    let mark = |record: &Record| {
+        let last = model.locate(record.access.sector + u64::from(record.access.sectors) - 1);
+        let end = (u64::from(last.angle) + last.span(1)) as f64 / 4_294_967_296.0;
+        (record.issue_ns.saturating_add(record.service_ns) as f64, end)
+    };
+    recording.iter().map(mark).collect()
+}
+
+/// The sum of unit vectors at the marks' angles.
+#[derive(Debug, Clone, Copy)]
+struct Resultant {
+    x: f64,
+    y: f64,
+    count: f64,
+}
+
+impl Resultant {
+    fn coherence(self) -> f64 {
+        self.x.hypot(self.y) / self.count
+    }
+
+    /// The platter's angle at time 0 in revolutions, 0 up to 1.
+    fn phase(self) -> f64 {
+        let turns = self.y.atan2(self.x) / TAU;
+        turns - turns.floor()
+    }
+}
+
+fn resultant(marks: &[(f64, f64)], revolution_ns: f64) -> Resultant {
+    let mut sum = Resultant { x: 0.0, y: 0.0, count: marks.len() as f64 };
+    for (completion_ns, end) in marks {
+        let turns = end - completion_ns / revolution_ns;
+        let (sin, cos) = ((turns - turns.floor()) * TAU).sin_cos();
+        (sum.x, sum.y) = (sum.x + cos, sum.y + sin);
+    }
+    sum
+}
+
+/// The revolution with the best agreement: a grid fine enough that the last mark turns by a quarter from step to step,
+/// then ever finer ones around the best.
+fn best_revolution(marks: &[(f64, f64)], stated_ns: f64) -> (f64, Resultant) {
+    let turns = marks.iter().map(|mark| mark.0).fold(0.0, f64::max) / stated_ns;
+    let mut step = 0.25 / turns.max(1.0);
+    let mut centre = 0.0;
+    let mut range = REVOLUTION_RANGE;
+    let mut best = (stated_ns, resultant(marks, stated_ns));
+    for _ in 0..4 {
+        let steps = (range / step).ceil() as i64;
+        for index in -steps..=steps {
+            let part: f64 = centre + index as f64 * step;
+            let revolution_ns = stated_ns * (1.0 + part.clamp(-REVOLUTION_RANGE, REVOLUTION_RANGE));
+            let found = resultant(marks, revolution_ns);
+            if found.coherence() > best.1.coherence() {
+                best = (revolution_ns, found);
+            }
+        }
+        (centre, range, step) = (best.0 / stated_ns - 1.0, step, step / 8.0);
+    }
+    best
+}

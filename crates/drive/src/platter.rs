@@ -1,0 +1,91 @@
+//! The platter's angle, in 2^32 steps a revolution, derived from the clock and never accumulated.
+
+/// A turning platter. Every method is integer arithmetic on the clock's value, so errors do not add up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Platter {
+    /// The time of one revolution in units of 2^-32 ns.
+    period_fp: u64,
+    /// Revolutions a nanosecond, in units of 2^-96.
+    turns_per_ns: u128,
+    /// The angle at time 0.
+    phase: u32,
+    /// How far past its mark a sector may be and still be caught: two nanoseconds, for the clock's grain.
+    tolerance: u32,
+}
+
+impl Platter {
+    /// A platter that takes `revolution_ns` (1 to 2^31 ns) a revolution and stands at `phase` revolutions at time 0.
+    pub(crate) fn new(revolution_ns: f64, phase: f64) -> Platter {
+        let period_fp = ((revolution_ns * 4_294_967_296.0).round() as u64).max(1 << 32);
+        // 2^128 / period in two steps of what fits: the quotient by 2^127, doubled.
+        let turns_per_ns = ((1u128 << 127) / u128::from(period_fp)) << 1;
+        let tolerance = (turns_per_ns >> 63).min(1 << 30) as u32;
+        Platter { period_fp, turns_per_ns, phase: angle_of(phase).1, tolerance }
+    }
+
+    /// The angle under the head at `now_ns`. The product wraps in whole revolutions, which do not matter.
+    pub(crate) fn angle_at(&self, now_ns: u64) -> u32 {
+        let turns = u128::from(now_ns).wrapping_mul(self.turns_per_ns);
+        ((turns >> 64) as u32).wrapping_add(self.phase)
+    }
+
+    /// How long after `now_ns` the angle `target` comes under the head, rounded down: a head waits, it is never late.
+    pub(crate) fn wait_ns(&self, now_ns: u64, target: u32) -> u64 {
+        let ahead = target.wrapping_sub(self.angle_at(now_ns));
+        if ahead > u32::MAX - self.tolerance { 0 } else { self.turn_ns(u64::from(ahead)) }
+    }
+
+    /// How long the platter takes for `angle` (2^32 a revolution; several revolutions are fine), rounded down.
+    pub(crate) fn turn_ns(&self, angle: u64) -> u64 {
+        ((u128::from(angle) * u128::from(self.period_fp)) >> 64) as u64
+    }
+
+    /// The time of one revolution, rounded down.
+    pub(crate) fn revolution_ns(&self) -> u64 {
+        self.period_fp >> 32
+    }
+
+    /// The angle through which the platter turns in `span_ns`, whole revolutions included.
+    pub(crate) fn angle_in(&self, span_ns: u64) -> u64 {
+        (u128::from(span_ns).wrapping_mul(self.turns_per_ns) >> 64) as u64
+    }
+}
+
+/// The fraction of a revolution as an angle of 2^64 steps a revolution, and of 2^32. Whole revolutions are dropped.
+pub(crate) fn angle_of(revolutions: f64) -> (u64, u32) {
+    let fraction = revolutions - revolutions.floor();
+    let fine = (fraction * 18_446_744_073_709_551_616.0) as u64;
+    (fine, (fine >> 32) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_of_the_time_is_a_quarter_of_the_angle() {
+        let platter = Platter::new(8_000_000.0, 0.5);
+        assert_eq!(platter.angle_at(0), 1 << 31);
+        assert!(platter.angle_at(2_000_000).abs_diff(3 << 30) <= 1);
+        assert_eq!(platter.turn_ns(1 << 30), 2_000_000);
+        assert_eq!(platter.turn_ns(3 << 32), 24_000_000);
+        assert_eq!(platter.revolution_ns(), 8_000_000);
+    }
+
+    #[test]
+    fn a_head_that_is_just_past_its_mark_still_reads_it() {
+        let platter = Platter::new(8_000_000.0, 0.0);
+        assert_eq!(platter.wait_ns(1_000_000, 1 << 29), 0);
+        assert_eq!(platter.wait_ns(1_000_002, 1 << 29), 0);
+        assert!(platter.wait_ns(1_000_004, 1 << 29) > 7_999_990);
+        assert!(platter.wait_ns(999_000, 1 << 29).abs_diff(1000) <= 1);
+    }
+
+    #[test]
+    fn parts_of_a_millionth_of_the_period_are_kept() {
+        // After 10^6 revolutions of 3995344.8725 ns the angle is back to within a thousandth.
+        let platter = Platter::new(3_995_344.872_5, 0.0);
+        let angle = platter.angle_at(3_995_344_872_500) as i32;
+        assert!(angle.unsigned_abs() < 1 << 22, "{angle}");
+    }
+}

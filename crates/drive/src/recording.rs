@@ -1,0 +1,93 @@
+//! Recordings of real drives: what was asked, and how long the drive took.
+//!
+//! The format is that of the validation traces of DiskSim (J. S. Bucy et al., "The DiskSim simulation environment version
+//! 4.0 reference manual", CMU-PDL-08-101): a line a request, `R|W Hit|Miss sector sectors service_us gap_us`. The next
+//! request was issued when this one had completed and the gap had passed.
+
+use crate::{Access, Op};
+
+/// One recorded request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// When it was issued, counted from the first request.
+    pub issue_ns: u64,
+    /// What was asked.
+    pub access: Access,
+    /// How long the drive took.
+    pub service_ns: u64,
+}
+
+/// Why a recording could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: field {field} is `{value}`: {expected}")]
+pub struct RecordingError {
+    /// The file's name, as given.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Field, from 1.
+    pub field: usize,
+    /// What was found; empty when the line ended before.
+    pub value: String,
+    /// What would be right.
+    pub expected: &'static str,
+}
+
+/// Reads a recording; `file_name` is what errors call it. Empty lines are skipped.
+///
+/// # Errors
+/// [`RecordingError`] for the first field that is missing, one too many, or not what it should be.
+pub fn parse(text: &str, file_name: &str) -> Result<Vec<Record>, RecordingError> {
+    let mut records = Vec::new();
+    let mut issue_ns = 0u64;
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let line = Line { file: file_name, number: index + 1, fields: &fields };
+        let op = match line.field(1) {
+            "R" => Op::Read,
+            "W" => Op::Write,
+            _ => return Err(line.error(1, "R or W")),
+        };
+        if !matches!(line.field(2), "Hit" | "Miss") {
+            return Err(line.error(2, "Hit or Miss"));
+        }
+        let sector = line.field(3).parse().map_err(|_| line.error(3, "a sector number"))?;
+        let sectors = match line.field(4).parse() {
+            Ok(sectors) if sectors > 0 => sectors,
+            _ => return Err(line.error(4, "a number of sectors, at least 1")),
+        };
+        let service_ns = line.time_ns(5)?;
+        let gap_ns = line.time_ns(6)?;
+        if fields.len() > 6 {
+            return Err(line.error(7, "the end of the line after six fields"));
+        }
+        records.push(Record { issue_ns, access: Access { op, sector, sectors }, service_ns });
+        issue_ns = issue_ns.saturating_add(service_ns).saturating_add(gap_ns);
+    }
+    Ok(records)
+}
+
+struct Line<'a> {
+    file: &'a str,
+    number: usize,
+    fields: &'a [&'a str],
+}
+
+impl<'a> Line<'a> {
+    fn field(&self, number: usize) -> &'a str {
+        self.fields.get(number - 1).copied().unwrap_or("")
+    }
+
+    /// A time in microseconds, up to a day, as nanoseconds.
+    fn time_ns(&self, number: usize) -> Result<u64, RecordingError> {
+        match self.field(number).parse::<f64>() {
+            Ok(us) if (0.0..=86_400e6).contains(&us) => Ok((us * 1000.0).round() as u64),
+            _ => Err(self.error(number, "a time in microseconds, 0 to 86400000000")),
+        }
+    }
+
+    fn error(&self, field: usize, expected: &'static str) -> RecordingError {
+        let value = self.field(field).to_string();
+        RecordingError { file: self.file.to_string(), line: self.number, field, value, expected }
+    }
+}

@@ -1,0 +1,307 @@
+//! How a disk behaves, on a small one whose every sum is short: 100 tracks a second, 100 sectors a track, 2 surfaces.
+
+use hoistway_drive::{Access, AccessError, Drive, Op, Phases, Profile, Service, Source, describe};
+
+/// 6000 rpm: a revolution is 10 ms and a sector 0.1 ms. Skews and switches are parameters; overhead 0.2 ms a miss and
+/// 0.1 ms a hit; the interface takes 10 us a sector.
+fn text(head_switch_ms: f64, track_skew: f64, more: &str) -> String {
+    format!(
+        r#"name = "small"
+what = "a disk for sums by hand"
+source = "none"
+[disk]
+rpm = 6000
+surfaces = 2
+cylinders = 100
+capacity_sectors = 20000
+mapping = "cylinder"
+head_switch_ms = {head_switch_ms:?}
+write_settle_ms = 0.3
+[overhead]
+read_hit_after_read_ms = 0.1
+read_hit_after_write_ms = 0.1
+read_miss_after_read_ms = 0.2
+read_miss_after_write_ms = 0.25
+write_miss_after_read_ms = 0.4
+write_miss_after_write_ms = 0.45
+[interface]
+sector_ns = 10000
+[seek]
+form = "table"
+points_ms = [[1, 1.0], [51, 6.0], [99, 9.5]]
+[[zone]]
+first_cylinder = 0
+last_cylinder = 99
+sectors_per_track = 100
+track_skew_sectors = {track_skew:?}
+change_skew_sectors = 14.0
+{more}"#
+    )
+}
+
+const BUFFER: &str = "[buffer]\nsegments = 2\nsegment_sectors = 64\nread_ahead_until = \"segment\"\n";
+
+fn profile(more: &str) -> Profile {
+    Profile::from_toml(&text(0.5, 6.0, more), "small.toml").unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn serve(drive: &mut Drive, now_ns: u64, op: Op, sector: u64, sectors: u32) -> Service {
+    drive.start(now_ns, &Access { op, sector, sectors }).expect("within the disk")
+}
+
+fn read(drive: &mut Drive, now_ns: u64, sector: u64, sectors: u32) -> Service {
+    serve(drive, now_ns, Op::Read, sector, sectors)
+}
+
+const US: u64 = 1000;
+const MS: u64 = 1_000_000;
+
+#[track_caller]
+fn assert_ns(found: u64, expected: u64) {
+    assert!(found.abs_diff(expected) <= 4, "{found} ns, not {expected}");
+}
+
+#[test]
+fn first_read_waits_for_its_sector() {
+    // 0.2 ms overhead; sector 10 begins at 1 ms, 4 sectors pass in 0.4 ms, the last takes 10 us to the host.
+    let service = read(&mut Drive::new(&profile("")), 0, 10, 4);
+    assert_ns(service.finish_ns, 1410 * US);
+    let Phases { overhead_ns, seek_ns, rotation_ns, transfer_ns } = service.phases;
+    assert_ns(overhead_ns, 210 * US);
+    assert_eq!(seek_ns, 0);
+    assert_ns(rotation_ns, 800 * US);
+    assert_ns(transfer_ns, 400 * US);
+    assert_eq!(service.source, Source::Media);
+}
+
+#[test]
+fn seek_between_two_points_of_the_table_is_on_the_line() {
+    // From 0 to cylinder 26: half way between 1 ms at 1 and 6 ms at 51; back from 99 to 0: the last point.
+    let mut drive = Drive::new(&profile(""));
+    assert_eq!(read(&mut drive, 0, 26 * 200, 1).phases.seek_ns, 3_500_000);
+    let full = read(&mut drive, 100 * MS, 99 * 200, 1);
+    // 73 cylinders: 6 ms and 22 of 48 parts of the 3.5 ms to the last point.
+    assert_eq!((full.cylinder, full.phases.seek_ns), (99, 7_604_167));
+    assert_eq!(read(&mut drive, 200 * MS, 0, 1).phases.seek_ns, 9_500_000);
+}
+
+#[test]
+fn seek_of_one_cylinder_comes_from_the_table() {
+    let mut drive = Drive::new(&profile(""));
+    assert_eq!(read(&mut drive, 0, 200, 1).phases.seek_ns, 1_000_000);
+}
+
+#[test]
+fn write_settles_after_a_seek_but_not_on_the_same_track() {
+    let mut drive = Drive::new(&profile(""));
+    assert_eq!(serve(&mut drive, 0, Op::Write, 0, 1).phases.seek_ns, 0);
+    assert_eq!(serve(&mut drive, 100 * MS, Op::Write, 200, 1).phases.seek_ns, 1_300_000);
+    assert_eq!(read(&mut drive, 200 * MS, 0, 1).phases.seek_ns, 1_000_000);
+}
+
+#[test]
+fn each_of_the_overheads_is_taken() {
+    let mut drive = Drive::new(&profile(BUFFER));
+    let mut overhead = |now_ms: u64, op, sector| serve(&mut drive, now_ms * MS, op, sector, 1).phases.overhead_ns;
+    // A read's last sector takes 10 us to the host; a write's data arrive before the arm does.
+    assert_ns(overhead(0, Op::Read, 50), 210 * US);
+    assert_ns(overhead(100, Op::Read, 51), 110 * US);
+    // The data of a write without a seek hold it up for their 10 us.
+    assert_ns(overhead(200, Op::Write, 4050), 400 * US);
+    assert_ns(overhead(300, Op::Write, 8050), 450 * US);
+    assert_ns(overhead(400, Op::Read, 90), 110 * US);
+    assert_ns(overhead(500, Op::Write, 4050), 400 * US);
+    assert_ns(overhead(600, Op::Read, 12_050), 260 * US);
+}
+
+#[test]
+fn skew_below_the_head_switch_loses_a_revolution() {
+    // The head switch takes 0.5 ms: a skew of 5 sectors, 0.5 ms, is just enough and one of 4.9 is not.
+    let crossing = |skew: f64| {
+        let profile = Profile::from_toml(&text(0.5, skew, ""), "skew.toml").expect("a profile");
+        let alone = read(&mut Drive::new(&profile), 0, 99, 1).finish_ns;
+        read(&mut Drive::new(&profile), 0, 99, 2).finish_ns - alone
+    };
+    assert_ns(crossing(5.0), 600 * US);
+    assert_ns(crossing(4.9), 10 * MS + 590 * US);
+    assert_ns(crossing(6.0), 700 * US);
+}
+
+#[test]
+fn writes_need_a_skew_for_the_settling_too() {
+    // Head switch and settling take 0.8 ms: 8 sectors of skew are enough and 7.9 are not, but for reads they are.
+    let crossing = |op: Op, skew: f64| {
+        let profile = Profile::from_toml(&text(0.5, skew, ""), "skew.toml").expect("a profile");
+        let alone = serve(&mut Drive::new(&profile), 0, op, 99, 1).finish_ns;
+        serve(&mut Drive::new(&profile), 0, op, 99, 2).finish_ns - alone
+    };
+    assert_ns(crossing(Op::Write, 8.0), 900 * US);
+    assert_ns(crossing(Op::Write, 7.9), 10 * MS + 890 * US);
+    assert_ns(crossing(Op::Read, 7.9), 890 * US);
+}
+
+#[test]
+fn what_was_read_ahead_costs_overhead_and_interface() {
+    let mut drive = Drive::new(&profile(BUFFER));
+    let first = read(&mut drive, 0, 10, 4);
+    // 10 ms later the segment is full: sectors 10 to 73.
+    let hit = read(&mut drive, first.finish_ns + 10 * MS, 14, 60);
+    assert_eq!(hit.source, Source::Buffer);
+    assert_ns(hit.phases.total_ns(), 100 * US + 600 * US);
+    assert_ns(hit.phases.overhead_ns, 700 * US);
+}
+
+#[test]
+fn partial_hit_waits_for_the_media() {
+    let mut drive = Drive::new(&profile(BUFFER));
+    // Sector 14 begins at 1.4 ms. A command at 2.0 ms finds 14 to 19 and wants up to 29: they have passed at 3.0 ms.
+    read(&mut drive, 0, 10, 4);
+    let partial = read(&mut drive, 2 * MS, 14, 16);
+    assert_eq!(partial.source, Source::Both);
+    assert_ns(partial.finish_ns, 3010 * US);
+    assert_ns(partial.phases.transfer_ns + partial.phases.rotation_ns, 900 * US);
+    // What follows is read on meanwhile: the next command finds the head at work.
+    let next = read(&mut drive, partial.finish_ns, 30, 10);
+    assert_ns(next.finish_ns, 4010 * US);
+}
+
+#[test]
+fn rest_of_a_partial_hit_is_fetched_when_the_head_has_gone() {
+    let mut drive = Drive::new(&profile(BUFFER));
+    read(&mut drive, 0, 10, 4);
+    // At 2.05 ms sectors 10 to 19 are there; the arm is sent away.
+    read(&mut drive, 2050 * US, 10_000, 4);
+    let rest = read(&mut drive, 100 * MS, 16, 8);
+    assert_eq!(rest.source, Source::Both);
+    // 50 cylinders: 1 ms for the first and 0.1 ms for each of 49 more.
+    assert_eq!(rest.phases.seek_ns, 5_900_000);
+    // 4 sectors from the media, 20 to 23: 16 to 19 are in the buffer.
+    assert_ns(rest.phases.transfer_ns, 400 * US);
+}
+
+#[test]
+fn new_command_stops_read_ahead() {
+    let mut drive = Drive::new(&profile(BUFFER));
+    let first = read(&mut drive, 0, 10, 4);
+    // The arm leaves at once: nothing but 10 to 13, and what passed in the microseconds between, was read.
+    read(&mut drive, first.finish_ns, 10_000, 4);
+    let again = read(&mut drive, 100 * MS, 14, 4);
+    assert_eq!(again.source, Source::Media);
+    assert!(again.phases.seek_ns > 0);
+}
+
+#[test]
+fn segment_used_longest_ago_is_replaced() {
+    let mut drive = Drive::new(&profile(BUFFER));
+    for (step, sector) in [(0, 0), (1, 4000), (2, 0), (3, 8000)] {
+        read(&mut drive, step * 100 * MS, sector, 4);
+    }
+    // Two segments: 0 was used again, so 4000 gave way to 8000.
+    assert_eq!(read(&mut drive, 400 * MS, 0, 4).source, Source::Buffer);
+    assert_eq!(read(&mut drive, 500 * MS, 8000, 4).source, Source::Buffer);
+    assert_eq!(read(&mut drive, 600 * MS, 4000, 4).source, Source::Media);
+}
+
+#[test]
+fn written_sectors_leave_the_buffer() {
+    let mut drive = Drive::new(&profile(BUFFER));
+    read(&mut drive, 0, 0, 4);
+    serve(&mut drive, 100 * MS, Op::Write, 2, 1);
+    assert_eq!(read(&mut drive, 200 * MS, 0, 4).source, Source::Media);
+}
+
+#[test]
+fn read_ahead_keeps_to_its_policy() {
+    let held = |until: &str, sector: u64| {
+        let more = format!("[buffer]\nsegments = 2\nsegment_sectors = 1000\nread_ahead_until = \"{until}\"\n");
+        let mut drive = Drive::new(&profile(&more));
+        read(&mut drive, 0, 10, 4);
+        read(&mut drive, 1000 * MS, sector, 1).source == Source::Buffer
+    };
+    // From sector 10: the track ends at 99, the next track and with it the cylinder at 199, the segment at 1009.
+    for (until, last) in [("track", 99), ("next-track", 199), ("cylinder", 199), ("segment", 1009)] {
+        assert!(held(until, last), "{until}: {last} is read");
+        assert!(!held(until, last + 1), "{until}: {} is not", last + 1);
+    }
+}
+
+#[test]
+fn read_ahead_goes_no_further_than_its_limit() {
+    let more = "[buffer]\nsegments = 1\nsegment_sectors = 64\nread_ahead_sectors = 5\nread_ahead_until = \"segment\"\n";
+    let mut drive = Drive::new(&profile(more));
+    read(&mut drive, 0, 10, 4);
+    assert_eq!(read(&mut drive, 100 * MS, 18, 1).source, Source::Buffer);
+    let mut drive = Drive::new(&profile(more));
+    read(&mut drive, 0, 10, 4);
+    assert_eq!(read(&mut drive, 100 * MS, 19, 1).source, Source::Media);
+}
+
+#[test]
+fn immediate_read_begins_in_the_middle_of_the_request() {
+    // 50 sectors from 0; the overhead of 0.2 ms puts the head on sector 2, within them.
+    let more = |immediate: bool| format!("{BUFFER}read_ahead_sectors = 0\nimmediate_read = {immediate}\n");
+    let whole = |immediate| read(&mut Drive::new(&profile(&more(immediate))), 0, 0, 50).finish_ns;
+    // Waiting for sector 0 takes 9.8 ms and 5 ms follow; reading at once takes one revolution.
+    assert_ns(whole(false), 15_010 * US);
+    assert_ns(whole(true), 10_210 * US);
+}
+
+#[test]
+fn serpentine_runs_go_out_on_one_surface_and_back_on_the_next() {
+    let text = text(0.5, 12.0, "").replace("mapping = \"cylinder\"", "mapping = \"serpentine\"\nrun_cylinders = 10");
+    let mut drive = Drive::new(&Profile::from_toml(&text, "serpentine.toml").expect("a profile"));
+    let mut cylinder = |track: u64| read(&mut drive, track * 100 * MS, track * 100, 1).cylinder;
+    let tracks = [0, 1, 9, 10, 11, 19, 20, 29, 30, 39];
+    assert_eq!(tracks.map(&mut cylinder), [0, 1, 9, 9, 8, 0, 10, 19, 19, 10]);
+}
+
+#[test]
+fn slipped_sectors_pass_like_a_gap() {
+    // 4 sectors are skipped from sector 50 on: the two around the gap are 0.4 ms further apart.
+    let with = text(0.5, 6.0, "spare_sectors = 6\n")
+        .replace("capacity_sectors = 20000", "capacity_sectors = 19990\nslips = [[50, 4]]");
+    let profile = Profile::from_toml(&with, "slips.toml").expect("a profile");
+    let finish = |sectors| read(&mut Drive::new(&profile), 0, 49, sectors).finish_ns;
+    assert_ns(finish(2) - finish(1), 500 * US);
+    let last = describe(&profile).zones[0].clone();
+    assert_eq!((last.first_sector, last.sectors), (0, 19_990));
+}
+
+#[test]
+fn idle_drive_goes_back_to_what_it_wrote() {
+    let with = text(0.5, 6.0, "").replace("write_settle_ms = 0.3", "write_settle_ms = 0.0\nidle_verify_ms = 2.0");
+    let mut drive = Drive::new(&Profile::from_toml(&with, "verify.toml").expect("a profile"));
+    let written = serve(&mut drive, 0, Op::Write, 0, 1).finish_ns;
+    // At once: the arm comes from cylinder 0.
+    let away = read(&mut drive, written, 10_200, 1);
+    assert_eq!(away.phases.seek_ns, 6_000_000);
+    // After a long pause it has been back there; the way to cylinder 1 is short.
+    assert_eq!(read(&mut drive, away.finish_ns + 100 * MS, 200, 1).phases.seek_ns, 1_000_000);
+}
+
+#[test]
+fn command_beyond_the_end_or_of_no_length_is_refused() {
+    let mut drive = Drive::new(&profile(""));
+    let mut start = |sector, sectors| drive.start(0, &Access { op: Op::Read, sector, sectors });
+    let beyond = AccessError::BeyondEnd { sector: 19_999, sectors: 2, capacity_sectors: 20_000 };
+    assert_eq!(start(19_999, 2), Err(beyond));
+    assert_eq!(beyond.to_string(), "sectors 19999 to 19999+2 reach beyond the end: the drive has sectors 0 to 19999");
+    assert!(start(u64::MAX, 1).is_err());
+    assert_eq!(start(5, 0), Err(AccessError::ZeroLength { sector: 5 }));
+    assert_eq!(start(5, 0).unwrap_err().to_string(), "a command of 0 sectors at sector 5: at least 1 is needed");
+    assert!(start(19_999, 1).is_ok());
+}
+
+#[test]
+fn null_drive_takes_the_same_time_for_everything() {
+    let text =
+        "name = \"n\"\nwhat = \"\"\nsource = \"\"\n[null]\nservice_ns = 1234\ndepth = 7\ncapacity_sectors = 100\n";
+    let profile = Profile::from_toml(text, "n.toml").expect("a profile");
+    let mut drive = Drive::new(&profile);
+    assert_eq!((drive.depth(), drive.capacity_sectors()), (7, 100));
+    for sector in [0, 99, 50] {
+        assert_eq!(serve(&mut drive, 10, Op::Write, sector, 1).finish_ns, 1244);
+    }
+    assert!(drive.start(0, &Access { op: Op::Read, sector: 99, sectors: 2 }).is_err());
+    assert_eq!(Drive::new(&self::profile("")).depth(), 1);
+}

@@ -1,0 +1,113 @@
+//! Every built-in profile loads and is what it says.
+
+use hoistway_drive::{Description, Drive, Profile, describe};
+
+fn described(name: &str) -> Description {
+    describe(&Profile::builtin(name).unwrap_or_else(|| panic!("{name} is built in")))
+}
+
+#[test]
+fn every_builtin_profile_loads() {
+    let mut count = 0;
+    for name in Profile::names() {
+        let path = format!("{}/profiles/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        let profile = Profile::load(path).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(profile.name(), name);
+        assert_eq!(Profile::builtin(name), Some(profile.clone()));
+        let description = describe(&profile);
+        assert_eq!(Drive::new(&profile).capacity_sectors(), description.capacity_sectors);
+        assert_eq!(Drive::new(&profile).depth(), description.depth);
+        assert!(!description.what.is_empty() && !description.source.is_empty(), "{name} says what it is");
+        count += 1;
+    }
+    assert_eq!(
+        count,
+        std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/profiles"))
+            .expect("a folder")
+            .flatten()
+            .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "toml"))
+            .count()
+    );
+}
+
+#[test]
+fn mean_seeks_are_those_of_the_published_tables() {
+    // Over pairs of uniform cylinders and of uniform sectors, in ms.
+    for (name, cylinders_ms, sectors_ms) in [
+        ("hp_c3323a", 9.52, 9.38),
+        ("dec_rz26", 10.49, 10.49),
+        ("st41601n", 11.14, 11.06),
+        ("hp_c2490a", 9.19, 9.13),
+        ("barracuda_st32171w", 9.33, 9.20),
+        ("atlas_III", 8.31, 8.23),
+        ("ibm18es", 7.20, 7.17),
+        ("cheetah4LP", 7.96, 7.89),
+        ("cheetah9LP", 5.47, 5.43),
+        ("atlas10k", 5.60, 5.55),
+        ("maxtor_atlas10kV_300", 4.84, 4.78),
+        ("cheetah15k5_146", 3.80, 3.76),
+        ("wd_4tb_7200", 7.44, 7.32),
+        ("slide-5400", 14.0, 14.0),
+        ("slide-7200", 9.0, 9.0),
+        ("slide-15000", 4.0, 4.0),
+    ] {
+        let description = described(name);
+        let (cylinders, sectors) = (description.mean_seek_cylinders_ms, description.mean_seek_sectors_ms);
+        assert!((cylinders - cylinders_ms).abs() < 0.01, "{name}: {cylinders} over cylinders");
+        assert!((sectors - sectors_ms).abs() < 0.01, "{name}: {sectors} over sectors");
+    }
+}
+
+#[test]
+fn desktop_drive_of_2006_is_described_by_its_inputs() {
+    let description = described("sata-7200-2006");
+    assert!((description.sequential_outer_mb_s - 63.5).abs() < 0.01, "{}", description.sequential_outer_mb_s);
+    let ratio = description.sequential_inner_mb_s / description.sequential_outer_mb_s;
+    assert!((ratio - 0.55).abs() < 0.001, "{ratio}");
+    assert_eq!(description.zones.len(), 16);
+    assert_eq!((description.rpm, description.surfaces, description.depth), (Some(7200.0), 4, 1));
+    assert_eq!(description.capacity_sectors, 390_721_968);
+    assert!(description.inputs.iter().any(|input| input.starts_with("63.5 MB/s")), "inputs are marked");
+    let buffer = description.buffer.expect("a buffer");
+    assert_eq!(buffer.segments * buffer.segment_sectors * 512, 8 << 20);
+    assert!(buffer.enabled && !buffer.write_cache);
+    assert!(description.warnings.is_empty(), "{:?}", description.warnings);
+}
+
+#[test]
+fn server_drive_has_its_published_rates() {
+    let description = described("scsi-15k-73");
+    assert!((description.sequential_outer_mb_s - 75.0).abs() < 0.1, "{}", description.sequential_outer_mb_s);
+    assert!((description.sequential_inner_mb_s - 49.4).abs() < 0.1, "{}", description.sequential_inner_mb_s);
+}
+
+#[test]
+fn descriptions_warn_of_what_is_odd() {
+    let warned = |name: &str, words: &str| described(name).warnings.iter().any(|warning| warning.contains(words));
+    assert!(warned("atlas10k", "the seek table falls at distance 2, as measured"));
+    assert!(warned("atlas10k", "the seek table ends at distance 10021"));
+    assert!(warned("wd_4tb_7200", "the seek table goes on to distance 353181"));
+    assert!(warned("cheetah9LP", "the interface, 4.9 MB/s, is slower than the media"));
+    assert!(warned("cheetah9LP", "the drive has a write cache"));
+    assert!(!warned("st41601n", "the seek table falls"));
+}
+
+#[test]
+fn skew_shorter_than_its_switch_is_warned_of() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/scsi-15k-73.toml")).expect("read");
+    assert!(described("scsi-15k-73").warnings.is_empty());
+    // 0.3 ms of 4 are 0.075 revolutions.
+    let text = text.replace("track_skew_revolutions = 0.1264", "track_skew_revolutions = 0.07");
+    let warnings = describe(&Profile::from_toml(&text, "short.toml").expect("a profile")).warnings;
+    let expected = "a skew is shorter than its switch in 14 zones (0 to 13): each crossing loses a revolution";
+    assert_eq!(warnings, [expected]);
+}
+
+#[test]
+fn null_device_is_described_too() {
+    let description = described("null");
+    assert_eq!((description.rpm, description.depth, description.buffer), (None, 64, None));
+    assert!((description.random_read_4k_ms - 0.01).abs() < 1e-12);
+    assert!((description.random_read_4k_iops - 100_000.0).abs() < 1e-6);
+}

@@ -1,0 +1,148 @@
+//! The simulated host: how large, how fast, and how its kernel behaves.
+
+use hoistway_core::{ClockConfig, QueueConfig};
+
+use crate::error::SimError;
+
+/// Bytes in a page of the page cache.
+pub const PAGE_BYTES: u64 = 4096;
+/// Sectors in a page.
+pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
+
+/// The host. The default is the machine of J. Axboe's slides on CFQ (2006): a 3 GHz Pentium D (two cores) with 2 GB of
+/// memory under Linux 2.6.18.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// Processors, at least 1.
+    pub cpus: u32,
+    /// The page cache, in MiB, 1 to 2^24. The default leaves 10 % of 2 GB to kernel and programs.
+    pub page_cache_mib: u64,
+    /// The longest read-ahead window, in KiB, 0 (no read-ahead) to 65536. Default 128, Linux's own.
+    pub read_ahead_kib: u64,
+    /// What the kernel's work costs.
+    pub costs: CpuCosts,
+    /// The flusher begins to write when this share of the page cache is dirty, in percent (`dirty_background_ratio`).
+    pub dirty_background_percent: u8,
+    /// A writer has to wait while more than this share is dirty or being written, in percent (`dirty_ratio`).
+    pub dirty_percent: u8,
+    /// How often the flusher looks for old pages, in ms, at least 1 (`dirty_writeback_centisecs`).
+    pub flush_interval_ms: u64,
+    /// How long a page is dirty before it is old, in ms (`dirty_expire_centisecs`).
+    pub dirty_expire_ms: u64,
+    /// How many pages of one file the flusher writes before it turns to the next, at least 1.
+    pub flush_chunk_pages: u32,
+    /// Allocation groups of the file system, 1 to 65536.
+    pub groups: u32,
+    /// What else lies between two files (inodes, directories, small files): up to so many KiB, drawn for each gap; 0 to
+    /// 1048576. Default 0: on a fresh file system files lie side by side. Files of equal size then begin at angles of the
+    /// platter that have a fixed relation, and turns from one to the other cost whatever that happens to be.
+    pub file_gap_kib: u64,
+    /// Files lie in pieces of 64 KiB to 1 MiB, mixed among each other, as on a file system that has been in use.
+    pub aged: bool,
+    /// The request queue. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured otherwise: that the
+    /// anticipatory elevator's wait is then a single tick of 4 ms, and ends early when the tick falls into a short think time, is
+    /// part of what was measured at the time.
+    pub queue: QueueConfig,
+    /// How far the drive's spindle may be off its nominal speed, in parts per million, 0 to 10000; how far it is, and where
+    /// the platter stands at time 0, is drawn. Default 2000, the 0.2 % that data sheets of desktop drives of 2006 allow. At 0
+    /// the drive is exactly what its profile says: 12 revolutions of a 7200 rpm drive then last exactly 100 ms, and
+    /// schedulers that count in such times meet the same angle again and again.
+    pub spindle_tolerance_ppm: u32,
+}
+
+/// CPU time of the kernel's work, in ns.
+///
+/// The defaults are of the order that lmbench (McVoy & Staelin, USENIX 1996) reported for 3 GHz Pentium 4 class machines:
+/// half a microsecond for a read or write of nothing, 2 GB/s for copies in memory. A request's 5 us (two and a half to
+/// submit it, as much for its interrupt and the wake-up) are an estimate for kernels and controllers of the time.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuCosts {
+    /// A system call.
+    pub system_call_ns: u64,
+    /// Copying a page of 4 KiB between kernel and process.
+    pub copy_page_ns: u64,
+    /// Submitting a bio.
+    pub bio_ns: u64,
+    /// The interrupt at the end of a request, and waking whoever waits for it.
+    pub completion_ns: u64,
+}
+
+impl Default for CpuCosts {
+    fn default() -> Self {
+        CpuCosts { system_call_ns: 500, copy_page_ns: 2000, bio_ns: 2500, completion_ns: 2500 }
+    }
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        HostConfig {
+            cpus: 2,
+            page_cache_mib: 1843,
+            read_ahead_kib: 128,
+            costs: CpuCosts::default(),
+            dirty_background_percent: 10,
+            dirty_percent: 40,
+            flush_interval_ms: 5000,
+            dirty_expire_ms: 30_000,
+            flush_chunk_pages: 1024,
+            groups: 16,
+            file_gap_kib: 0,
+            aged: false,
+            queue: QueueConfig { clock: ClockConfig { hz: 250, ..ClockConfig::default() }, ..QueueConfig::default() },
+            spindle_tolerance_ppm: 2000,
+        }
+    }
+}
+
+impl HostConfig {
+    /// Checks the ranges that the fields' descriptions name.
+    ///
+    /// # Errors
+    /// [`SimError::Host`] for the first setting that is out of range.
+    pub fn check(&self) -> Result<(), SimError> {
+        let checks = [
+            ("cpus", u64::from(self.cpus), 1..=4096, "1 to 4096"),
+            ("page_cache_mib", self.page_cache_mib, 1..=1 << 24, "1 to 16777216 MiB"),
+            ("read_ahead_kib", self.read_ahead_kib, 0..=65536, "0 to 65536 KiB"),
+            ("dirty_background_percent", u64::from(self.dirty_background_percent), 0..=100, "0 to 100"),
+            ("dirty_percent", u64::from(self.dirty_percent), 1..=100, "1 to 100"),
+            ("flush_interval_ms", self.flush_interval_ms, 1..=86_400_000, "1 ms to a day"),
+            ("dirty_expire_ms", self.dirty_expire_ms, 0..=86_400_000, "0 ms to a day"),
+            ("flush_chunk_pages", u64::from(self.flush_chunk_pages), 1..=1 << 20, "1 to 1048576"),
+            ("groups", u64::from(self.groups), 1..=65536, "1 to 65536"),
+            ("file_gap_kib", self.file_gap_kib, 0..=1 << 20, "0 to 1048576 KiB"),
+            ("spindle_tolerance_ppm", u64::from(self.spindle_tolerance_ppm), 0..=10_000, "0 to 10000 ppm"),
+            ("max_sectors", u64::from(self.queue.max_sectors), 8..=65536, "8 to 65536 sectors"),
+            ("system_call_ns", self.costs.system_call_ns, 0..=1_000_000_000, "0 to a second"),
+            ("copy_page_ns", self.costs.copy_page_ns, 0..=1_000_000_000, "0 to a second"),
+            ("bio_ns", self.costs.bio_ns, 0..=1_000_000_000, "0 to a second"),
+            ("completion_ns", self.costs.completion_ns, 0..=1_000_000_000, "0 to a second"),
+        ];
+        for (name, value, valid, range) in checks {
+            if !valid.contains(&value) {
+                return Err(SimError::Host { name, value, range });
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn cache_pages(&self) -> u64 {
+        self.page_cache_mib * ((1 << 20) / PAGE_BYTES)
+    }
+
+    pub(crate) fn read_ahead_pages(&self) -> u64 {
+        self.read_ahead_kib * 1024 / PAGE_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_out_of_range_is_named_with_its_range() {
+        let host = HostConfig { cpus: 0, ..HostConfig::default() };
+        assert_eq!(host.check().unwrap_err().to_string(), "host setting cpus is 0: it takes 1 to 4096");
+        assert!(HostConfig::default().check().is_ok());
+    }
+}

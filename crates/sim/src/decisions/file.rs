@@ -1,0 +1,144 @@
+//! Whole decision files, compressed or not.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+use serde::Serialize;
+
+use super::compare::{Difference, compare};
+use super::error::{DecisionError, ScenarioError};
+use super::replay::replay_scenario;
+use super::scenario::{List, Scenario};
+
+/// The longest line that is read, in bytes; the longest recorded has less than 1 MB.
+const LINE_LIMIT: u64 = 64 << 20;
+const BUFFER: usize = 64 << 10;
+
+/// How a decision file fared.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileReport {
+    /// The file's name as it was given.
+    pub file: String,
+    /// How many scenarios it has.
+    pub total: u32,
+    /// How many of them came out identical in every list.
+    pub identical: u32,
+    /// How many recorded decisions they hold.
+    pub decisions: u64,
+    /// Those that did not come out identical.
+    pub scenarios: Vec<ScenarioReport>,
+}
+
+/// A scenario that came out different.
+#[derive(Clone, Debug, Serialize)]
+pub struct ScenarioReport {
+    /// Its name.
+    pub name: String,
+    /// Its line in the file, from 1.
+    pub line: usize,
+    /// Where it first differs.
+    pub difference: Difference,
+    /// The last events before that, in words.
+    pub last_events: Vec<String>,
+}
+
+/// Replays each scenario of a file (`.jsonl`, or `.jsonl.gz`: what it begins with decides). `progress` is called after
+/// each with how many are done.
+///
+/// # Errors
+/// When the file cannot be read, is damaged, cut off or empty, or has a line that is no scenario or needs an elevator that
+/// is not built yet.
+pub fn replay_file(path: &Path, mut progress: impl FnMut(u32)) -> Result<FileReport, DecisionError> {
+    let file = path.display().to_string();
+    let mut report = FileReport { file, total: 0, identical: 0, decisions: 0, scenarios: Vec::new() };
+    let mut lines = Lines::open(path)?;
+    while let Some((line, text)) = lines.next()? {
+        let scenario = Scenario::from_json(text).map_err(|error| bad_scenario(path, line, text, error))?;
+        let recorded = List::ALL.into_iter().filter_map(|list| scenario.expected(list)).map(<[_]>::len);
+        report.decisions = report.decisions.saturating_add(recorded.sum::<usize>() as u64);
+        report.total = report.total.saturating_add(1);
+        match compare(&scenario, &replay_scenario(&scenario)) {
+            None => report.identical = report.identical.saturating_add(1),
+            Some((difference, last_events)) => {
+                let name = scenario.name().to_owned();
+                report.scenarios.push(ScenarioReport { name, line, difference, last_events });
+            }
+        }
+        progress(report.total);
+    }
+    if report.total == 0 {
+        return Err(DecisionError::Empty { file: path.to_owned() });
+    }
+    Ok(report)
+}
+
+fn bad_scenario(path: &Path, line: usize, text: &[u8], error: ScenarioError) -> DecisionError {
+    let file = path.to_owned();
+    match error {
+        ScenarioError::Json { ends_early: true, .. } if !text.ends_with(b"\n") => DecisionError::CutOff { file, line },
+        error => DecisionError::Scenario { file, line, error },
+    }
+}
+
+/// The lines of a file, one at a time.
+struct Lines<'a> {
+    path: &'a Path,
+    reader: Box<dyn BufRead>,
+    compressed: bool,
+    line: usize,
+    text: Vec<u8>,
+}
+
+impl<'a> Lines<'a> {
+    fn open(path: &'a Path) -> Result<Self, DecisionError> {
+        let failed = |error| DecisionError::Io { file: path.to_owned(), error };
+        let mut plain = BufReader::with_capacity(BUFFER, File::open(path).map_err(failed)?);
+        let beginning = plain.fill_buf().map_err(failed)?;
+        if beginning.is_empty() {
+            return Err(DecisionError::Empty { file: path.to_owned() });
+        }
+        let compressed = beginning.starts_with(&[0x1f, 0x8b]);
+        if !compressed && path.extension().is_some_and(|extension| extension == "gz") {
+            return Err(DecisionError::NotGzip { file: path.to_owned() });
+        }
+        let reader: Box<dyn BufRead> = if compressed {
+            Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(plain)))
+        } else {
+            Box::new(plain)
+        };
+        Ok(Lines { path, reader, compressed, line: 0, text: Vec::new() })
+    }
+
+    /// The next line that is not blank, and its number from 1.
+    fn next(&mut self) -> Result<Option<(usize, &[u8])>, DecisionError> {
+        loop {
+            self.text.clear();
+            self.line = self.line.saturating_add(1);
+            let mut limited = (&mut self.reader).take(LINE_LIMIT);
+            let read = limited.read_until(b'\n', &mut self.text).map_err(|error| self.failed(error))?;
+            if read == 0 {
+                return Ok(None);
+            }
+            if read as u64 == LINE_LIMIT && !self.text.ends_with(b"\n") {
+                let file = self.path.to_owned();
+                return Err(DecisionError::LongLine { file, line: self.line, limit: LINE_LIMIT });
+            }
+            if !self.text.iter().all(u8::is_ascii_whitespace) {
+                return Ok(Some((self.line, &self.text)));
+            }
+        }
+    }
+
+    fn failed(&self, error: io::Error) -> DecisionError {
+        let (file, line) = (self.path.to_owned(), self.line);
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof if self.compressed => DecisionError::CutOff { file, line },
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData if self.compressed => {
+                DecisionError::Damaged { file, line, error }
+            }
+            _ => DecisionError::Io { file, error },
+        }
+    }
+}

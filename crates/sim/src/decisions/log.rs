@@ -1,0 +1,195 @@
+//! What happened in a replay: every event of the queue and of the world around it, kept as it is and put into words only
+//! when somebody asks.
+
+use std::fmt::Write;
+
+use hoistway_core::{Class, Event, Io, Note, Op, Priority, Sink};
+
+use super::scenario::{Decision, How, List, Plugging};
+
+/// Takes the queue's events; keeps those that are decisions in their lists.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    log: Vec<(u64, Happened)>,
+    lists: [Vec<Made>; List::ALL.len()],
+}
+
+/// A decision that was taken, and how much had happened before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// What was decided.
+    pub decision: Decision,
+    /// How many entries the log had before it.
+    pub(super) log: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Happened {
+    /// In the queue.
+    Queue(Event),
+    /// A process exited.
+    Exit { pid: u32 },
+    /// It changed its priority.
+    Priority { pid: u32, priority: Priority },
+    /// A timer was due.
+    Timer,
+    /// A process that slept goes on.
+    Woken { pid: u32 },
+}
+
+impl Sink for Recorder {
+    fn record(&mut self, now_ns: u64, event: Event) {
+        let at_ns = now_ns;
+        match event {
+            Event::BackMerge { bio, into } => self.merge(bio, into, How::Back, at_ns),
+            Event::FrontMerge { bio, into } => self.merge(bio, into, How::Front, at_ns),
+            Event::Join { request, into } => self.merge(request, into, How::Rq, at_ns),
+            Event::Plug => self.decide(List::Plug, Decision::Plug { what: Plugging::Plug, at_ns }),
+            Event::UnplugTimer => self.decide(List::Plug, Decision::Plug { what: Plugging::Timer, at_ns }),
+            Event::Unplug { .. } => self.decide(List::Plug, Decision::Plug { what: Plugging::Unplug, at_ns }),
+            Event::Sleep(bio) => self.decide(List::Sleeps, Decision::Sleep { id: bio.token as u32, at_ns }),
+            _ => {}
+        }
+        self.log.push((now_ns, Happened::Queue(event)));
+    }
+}
+
+impl Recorder {
+    /// Notes something that the queue does not tell.
+    pub fn happened(&mut self, now_ns: u64, what: Happened) {
+        self.log.push((now_ns, what));
+    }
+
+    /// Enters a decision.
+    pub fn decide(&mut self, list: List, decision: Decision) {
+        self.lists[list as usize].push(Made { decision, log: self.log.len() });
+    }
+
+    /// Enters that the driver took request `id`: what the queue told last.
+    pub fn dispatched(&mut self, id: u32, at_ns: u64) {
+        let made = Made { decision: Decision::Dispatch { id, at_ns }, log: self.log.len().saturating_sub(1) };
+        self.lists[List::Dispatch as usize].push(made);
+    }
+
+    /// The lists and the log.
+    pub fn into_parts(self) -> ([Vec<Made>; List::ALL.len()], Log) {
+        (self.lists, Log(self.log))
+    }
+
+    fn merge(&mut self, io: Io, into: u64, how: How, at_ns: u64) {
+        let decision = Decision::Merge { id: io.token as u32, into: into as u32, how, at_ns };
+        self.decide(List::Merge, decision);
+    }
+}
+
+/// All that happened, in order.
+#[derive(Debug, Default)]
+pub(super) struct Log(Vec<(u64, Happened)>);
+
+impl Log {
+    /// The last `count` entries of the first `end`, in words.
+    pub fn before(&self, end: usize, count: usize) -> Vec<String> {
+        let end = end.min(self.0.len());
+        self.0[end.saturating_sub(count)..end].iter().map(|(at_ns, what)| in_words(*at_ns, *what)).collect()
+    }
+
+    /// How many entries there were up to and at this time.
+    pub fn until(&self, at_ns: u64) -> usize {
+        self.0.partition_point(|entry| entry.0 <= at_ns)
+    }
+}
+
+fn in_words(at_ns: u64, what: Happened) -> String {
+    let mut line = format!("{:>7}.{:06} ms  ", at_ns / 1_000_000, at_ns % 1_000_000);
+    match what {
+        Happened::Queue(event) => event_in_words(&mut line, event),
+        Happened::Exit { pid } => push(&mut line, format_args!("--  process {pid} exits")),
+        Happened::Priority { pid, priority } => {
+            let class = match priority.class() {
+                Class::None => "none",
+                Class::RealTime => "rt",
+                Class::BestEffort => "be",
+                Class::Idle => "idle",
+            };
+            let level = priority.level();
+            push(&mut line, format_args!("--  process {pid} changes its priority to {class} {level}"));
+        }
+        Happened::Timer => push(&mut line, format_args!("--  a timer is due")),
+        Happened::Woken { pid } => push(&mut line, format_args!("--  process {pid} is awake")),
+    }
+    line
+}
+
+fn event_in_words(line: &mut String, event: Event) {
+    match event {
+        Event::Queue(bio) => io_in_words(line, "Q  asked for", bio),
+        Event::Get(io) => io_in_words(line, "G  request made for", io),
+        Event::Sleep(bio) => io_in_words(line, "S  asleep with", bio),
+        Event::BackMerge { bio, into } => {
+            io_in_words(line, "M  to the back of a request:", bio);
+            push(line, format_args!(" into {into}"));
+        }
+        Event::FrontMerge { bio, into } => {
+            io_in_words(line, "F  to the front of a request:", bio);
+            push(line, format_args!(" into {into}"));
+        }
+        Event::Join { request, into } => {
+            io_in_words(line, "J  closed up:", request);
+            push(line, format_args!(" into {into}"));
+        }
+        Event::Insert(io) => io_in_words(line, "I  to the elevator:", io),
+        Event::Plug => line.push_str("P  plugged"),
+        Event::Unplug { waiting } => push(line, format_args!("U  unplugged, {waiting} waiting")),
+        Event::UnplugTimer => line.push_str("UT the plug's timer fired"),
+        Event::Issue(io) => io_in_words(line, "D  to the driver:", io),
+        Event::Requeue(io) => io_in_words(line, "R  back from the driver:", io),
+        Event::Complete(io) => io_in_words(line, "C  done:", io),
+        Event::Note(note) => note_in_words(line, note),
+    }
+}
+
+fn note_in_words(line: &mut String, note: Note) {
+    line.push_str("m  ");
+    match note {
+        Note::Activate { queue, level } => push(line, format_args!("queue {queue} (level {level}) has the disk")),
+        Note::SliceSet { queue, end_tick } => {
+            push(line, format_args!("slice of queue {queue} ends at tick {end_tick}"))
+        }
+        Note::SliceExpired { queue, left_ticks, preempted } => {
+            let why = if preempted { ", preempted" } else { "" };
+            push(line, format_args!("slice of queue {queue} is over, {left_ticks} ticks left{why}"));
+        }
+        Note::IdleArmed { queue, until_ns } => {
+            push(line, format_args!("disk kept idle for queue {queue} until {until_ns} ns"));
+        }
+        Note::IdleHit { queue } => push(line, format_args!("queue {queue} asked in time")),
+        Note::IdleTimeout { queue } => push(line, format_args!("waited for queue {queue} in vain")),
+        Note::Preempt { queue, victim } => push(line, format_args!("queue {queue} preempts queue {victim}")),
+        Note::Batch { op } => push(line, format_args!("a batch of {}s begins", op_name(op))),
+        Note::Overdue { token } => push(line, format_args!("request {token} is overdue")),
+        Note::Anticipate { pid, until_ns } => {
+            push(line, format_args!("waits for process {pid} until {until_ns} ns"));
+        }
+        Note::AnticipationBroken { pid } => push(line, format_args!("waits for process {pid} no longer")),
+        Note::AnticipationTimeout { pid } => push(line, format_args!("waited for process {pid} in vain")),
+        Note::Switched { elevator } => push(line, format_args!("switched to elevator {elevator}")),
+    }
+}
+
+fn io_in_words(line: &mut String, what: &str, io: Io) {
+    let Io { token, pid, op, sector, sectors } = io;
+    push(line, format_args!("{what} {token} ({} {sector}+{sectors}, process {pid})", op_name(op)));
+}
+
+fn op_name(op: Op) -> &'static str {
+    match op {
+        Op::Read => "read",
+        Op::Write => "write",
+        Op::Flush => "flush",
+    }
+}
+
+fn push(line: &mut String, words: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = line.write_fmt(words);
+}

@@ -1,0 +1,22 @@
+//! Recorded decisions of the kernels' own schedulers, replayed: the same bios and completions at the same times must
+//! lead to the same requests at the driver, in the same order and at the same nanosecond.
+//!
+//! A decision file has one scenario a line (JSON): what was asked of a disk, how long the disk took over each request,
+//! and what a kernel's scheduler, compiled from its own source and run in virtual time, decided. [`replay_file`] feeds
+//! the first two to hoistway's elevator of that kernel and compares the third.
+
+mod compare;
+mod error;
+mod file;
+mod format;
+mod log;
+mod replay;
+mod scenario;
+mod targets;
+
+pub use compare::{Difference, compare};
+pub use error::{DecisionError, ScenarioError};
+pub use file::{FileReport, ScenarioReport, replay_file};
+pub use replay::{Made, Replay, replay_scenario};
+pub use scenario::{Decision, How, List, Plugging, Scenario};
+pub use targets::{Target, targets};

@@ -1,0 +1,361 @@
+//! The event loop that feeds a scenario to a request queue, in virtual time.
+//!
+//! Events are handled in the order of their time, then of their kind (completion, arrival, exit, priority change, timer),
+//! then of their number; timers of one time in the order in which they were armed. After each event the queue's deferred
+//! work is done, at the same virtual time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use hoistway_core::{
+    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, Kick, Next, Owned, QueueConfig, RequestId, RequestQueue,
+    Storage, Submitted, Work,
+};
+
+pub use super::log::Made;
+use super::log::{Happened, Log, Recorder};
+use super::scenario::{Decision, List, Scenario, Start};
+
+/// How long a machine of the recordings had been up at time 0, in ns.
+const UPTIME_NS: u64 = 10_000_000_000;
+/// The largest request that merging makes, in sectors, with plugging and without.
+const MAX_SECTORS_PLUGGING: u32 = 1024;
+const MAX_SECTORS: u32 = 2560;
+/// So many timers in a row, or pieces of work after one event, lead nowhere: the elevator goes round in a circle.
+const CIRCLING: u32 = 100_000;
+
+/// What hoistway's elevator decided.
+#[derive(Debug)]
+pub struct Replay {
+    lists: [Vec<Made>; List::ALL.len()],
+    log: Log,
+    stopped: Option<String>,
+}
+
+impl Replay {
+    /// The decisions of one list, in the order in which they were taken.
+    pub fn list(&self, list: List) -> &[Made] {
+        &self.lists[list as usize]
+    }
+
+    /// Why the replay ended early, if it did: it decided something that the recording has no answer to, as a request
+    /// served that the kernel merged away (how long it takes is not known then).
+    pub fn stopped(&self) -> Option<&str> {
+        self.stopped.as_deref()
+    }
+
+    /// The last `count` events before a decision, in words.
+    pub fn events_before(&self, made: &Made, count: usize) -> Vec<String> {
+        self.log.before(made.log, count)
+    }
+
+    /// The last `count` events at or before a time in ns, in words.
+    pub fn events_until(&self, at_ns: u64, count: usize) -> Vec<String> {
+        self.log.before(self.log.until(at_ns), count)
+    }
+}
+
+/// Replays a scenario.
+pub fn replay_scenario(scenario: &Scenario) -> Replay {
+    let mut world = World::new(scenario);
+    world.start();
+    let stopped = world.run().err();
+    let recorder = std::mem::take(world.queue.sink_mut());
+    let (lists, log) = recorder.into_parts();
+    Replay { lists, log, stopped }
+}
+
+/// Why a replay cannot go on.
+type Stop = String;
+
+/// An event: its time, its kind, its number.
+type Due = (u64, Kind, u32);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Completion,
+    Arrival,
+    Exit,
+    Priority,
+}
+
+/// What waits for a completion.
+#[derive(Clone, Copy)]
+struct Dependent {
+    kind: Kind,
+    number: u32,
+    think_ns: u64,
+}
+
+#[derive(Default)]
+struct Process {
+    /// The bio that it sleeps with.
+    asleep: Option<u32>,
+    /// Its bios whose time has come while it slept.
+    held: VecDeque<u32>,
+}
+
+struct World<'a> {
+    scenario: &'a Scenario,
+    queue: RequestQueue<Owned<Recorder>>,
+    contexts: Vec<ContextId>,
+    processes: Vec<Process>,
+    events: BinaryHeap<Reverse<Due>>,
+    dependents: Vec<Vec<Dependent>>,
+    /// Requests in the device, by their ids.
+    device: Vec<Option<RequestId>>,
+    /// When each bio should have been submitted, and when its submission began.
+    arrived_ns: Vec<u64>,
+    began_ns: Vec<u64>,
+    done: Vec<u64>,
+    now_ns: u64,
+    plugging: bool,
+}
+
+impl<'a> World<'a> {
+    fn new(scenario: &'a Scenario) -> Self {
+        let count = |len: usize| u32::try_from(len).unwrap_or(u32::MAX).max(1);
+        let capacity = Capacity {
+            requests: count(scenario.requests.len()),
+            contexts: count(scenario.processes.len()),
+            merged_bios: count(scenario.requests.len()),
+        };
+        let mut queue = RequestQueue::new(
+            config(scenario),
+            scenario.kind,
+            Storage::owned(capacity),
+            ElevatorStorage::owned(scenario.kind, capacity),
+            Recorder::default(),
+            0,
+        );
+        for (name, value) in &scenario.tunables {
+            let stored = queue.set_tunable(name, *value);
+            debug_assert!(stored.is_ok(), "tunables were checked when the scenario was read");
+        }
+        let processes = scenario.processes.iter();
+        let contexts = processes.map_while(|p| queue.create_context(p.pid, p.priority, 0).ok()).collect();
+        let requests = scenario.requests.len();
+        World {
+            scenario,
+            queue,
+            contexts,
+            processes: scenario.processes.iter().map(|_| Process::default()).collect(),
+            events: BinaryHeap::with_capacity(requests),
+            dependents: vec![Vec::new(); requests],
+            device: vec![None; requests],
+            arrived_ns: vec![0; requests],
+            began_ns: vec![0; requests],
+            done: Vec::new(),
+            now_ns: 0,
+            plugging: scenario.pool.is_some(),
+        }
+    }
+
+    /// Enters all that does not wait for a completion, and lists what does.
+    fn start(&mut self) {
+        let scenario = self.scenario;
+        for (number, request) in (0u32..).zip(&scenario.requests) {
+            match request.start {
+                Start::At { ns } => self.events.push(Reverse((ns, Kind::Arrival, number))),
+                Start::After { request, think_ns } => {
+                    self.dependents[request].push(Dependent { kind: Kind::Arrival, number, think_ns });
+                }
+            }
+        }
+        for (number, exit) in (0u32..).zip(&scenario.exits) {
+            self.dependents[exit.after].push(Dependent { kind: Kind::Exit, number, think_ns: exit.think_ns });
+        }
+        for (number, change) in (0u32..).zip(&scenario.priority_changes) {
+            self.events.push(Reverse((change.at_ns, Kind::Priority, number)));
+        }
+    }
+
+    fn run(&mut self) -> Result<(), Stop> {
+        let mut timers = 0;
+        loop {
+            let event = self.events.peek().map(|event| event.0);
+            let timer_ns = self.queue.next_timer();
+            match (event, timer_ns) {
+                (Some((at_ns, kind, number)), timer_ns) if timer_ns.is_none_or(|timer_ns| at_ns <= timer_ns) => {
+                    timers = 0;
+                    self.events.pop();
+                    self.now_ns = at_ns;
+                    self.handle(kind, number as usize)?;
+                }
+                (_, Some(timer_ns)) => {
+                    timers += 1;
+                    if timers > CIRCLING {
+                        return Err(format!("{CIRCLING} timers fired with nothing between them"));
+                    }
+                    self.now_ns = self.now_ns.max(timer_ns);
+                    self.note(Happened::Timer);
+                    let kick = self.queue.timer(self.now_ns);
+                    self.run_if(kick)?;
+                }
+                _ => return Ok(()),
+            }
+            self.work()?;
+        }
+    }
+
+    fn handle(&mut self, kind: Kind, number: usize) -> Result<(), Stop> {
+        match kind {
+            Kind::Completion => self.complete(number),
+            Kind::Arrival => self.arrive(number),
+            Kind::Exit => {
+                let process = self.scenario.exits[number].process;
+                self.note(Happened::Exit { pid: self.scenario.processes[process].pid });
+                let kick = self.queue.exit_context(self.contexts[process], self.now_ns);
+                self.run_if(kick.unwrap_or(Kick::Quiet))
+            }
+            Kind::Priority => {
+                let change = &self.scenario.priority_changes[number];
+                let pid = self.scenario.processes[change.process].pid;
+                self.note(Happened::Priority { pid, priority: change.priority });
+                let kick = self.queue.set_priority(self.contexts[change.process], change.priority, self.now_ns);
+                self.run_if(kick.unwrap_or(Kick::Quiet))
+            }
+        }
+    }
+
+    fn complete(&mut self, number: usize) -> Result<(), Stop> {
+        let Some(id) = self.device[number].take() else {
+            return Err(format!("request {number} is not in the device"));
+        };
+        let mut done = std::mem::take(&mut self.done);
+        let kick = self.queue.complete(id, self.now_ns, |token| done.push(token));
+        let kick = kick.map_err(|_| format!("the queue does not know request {number} when it completes"))?;
+        // In which order the bios of one request are done is no decision: the first is its own, the others go by id.
+        if let Some((_, merged)) = done.split_first_mut() {
+            merged.sort_unstable();
+        }
+        for token in done.drain(..) {
+            let decision = Decision::Complete { id: token as u32, at_ns: self.now_ns };
+            self.queue.sink_mut().decide(List::Complete, decision);
+            for dependent in &self.dependents[token as usize] {
+                let at_ns = self.now_ns.saturating_add(dependent.think_ns);
+                self.events.push(Reverse((at_ns, dependent.kind, dependent.number)));
+            }
+        }
+        self.done = done;
+        // Without plugging there is an attempt after each completion, whatever the queue says.
+        if self.plugging { self.run_if(kick) } else { self.attempt() }
+    }
+
+    fn arrive(&mut self, number: usize) -> Result<(), Stop> {
+        self.arrived_ns[number] = self.now_ns;
+        let process = self.scenario.requests[number].process;
+        if self.processes[process].asleep.is_some() {
+            self.processes[process].held.push_back(number as u32);
+            return Ok(());
+        }
+        self.submit(number)
+    }
+
+    /// Submits a bio for the first time.
+    fn submit(&mut self, number: usize) -> Result<(), Stop> {
+        self.began_ns[number] = self.now_ns;
+        let answer = self.queue.submit(self.bio(number), self.now_ns);
+        let (submitted, kick) = answer.map_err(|error| format!("bio {number} was not taken: {error:?}"))?;
+        self.submitted(number, submitted);
+        self.run_if(kick)?;
+        match submitted {
+            Submitted::Queued(_) if !self.plugging => self.attempt(),
+            _ => Ok(()),
+        }
+    }
+
+    fn submitted(&mut self, number: usize, submitted: Submitted) {
+        let process = &mut self.processes[self.scenario.requests[number].process];
+        if submitted == Submitted::Asleep {
+            process.asleep = Some(number as u32);
+            return;
+        }
+        process.asleep = None;
+        let (began_ns, done_ns) = (self.began_ns[number], self.now_ns);
+        if done_ns != self.arrived_ns[number] {
+            let late = Decision::Late { id: number as u32, began_ns, done_ns };
+            self.queue.sink_mut().decide(List::Late, late);
+        }
+    }
+
+    /// A process that slept for a request goes on, until it sleeps again or has caught up.
+    fn wake(&mut self, context: ContextId) -> Result<(), Stop> {
+        let process = self.contexts.iter().position(|known| *known == context);
+        let Some(process) = process else { return Err("an unknown process is woken".to_owned()) };
+        let Some(number) = self.processes[process].asleep else { return Ok(()) };
+        self.note(Happened::Woken { pid: self.scenario.processes[process].pid });
+        let number = number as usize;
+        let answer = self.queue.resubmit(self.bio(number), self.now_ns);
+        let (submitted, kick) = answer.map_err(|error| format!("bio {number} was not taken: {error:?}"))?;
+        self.submitted(number, submitted);
+        self.run_if(kick)?;
+        while self.processes[process].asleep.is_none() {
+            let Some(held) = self.processes[process].held.pop_front() else { break };
+            self.submit(held as usize)?;
+        }
+        Ok(())
+    }
+
+    /// Does what the queue has put off.
+    fn work(&mut self) -> Result<(), Stop> {
+        for _ in 0..CIRCLING {
+            match self.queue.next_work() {
+                None => return Ok(()),
+                Some(Work::Wake(context)) => self.wake(context)?,
+                Some(_) => self.attempt()?,
+            }
+        }
+        Err(format!("{CIRCLING} pieces of work came from one event"))
+    }
+
+    fn run_if(&mut self, kick: Kick) -> Result<(), Stop> {
+        if kick == Kick::Run { self.attempt() } else { Ok(()) }
+    }
+
+    /// Gives the device what it takes.
+    fn attempt(&mut self) -> Result<(), Stop> {
+        while self.queue.in_flight() < self.scenario.depth {
+            let Next::Request(id) = self.queue.next(self.now_ns) else { return Ok(()) };
+            let Some(request) = self.queue.request(id) else {
+                return Err("the queue does not know the request that it gave".to_owned());
+            };
+            let token = request.token();
+            let number = token as usize;
+            self.queue.sink_mut().dispatched(token as u32, self.now_ns);
+            self.device[number] = Some(id);
+            let Some(service_ns) = self.scenario.requests[number].service_ns else {
+                return Err(format!("request {number} went to the driver, which it did not in the recording"));
+            };
+            let at_ns = self.now_ns.saturating_add(service_ns);
+            self.events.push(Reverse((at_ns, Kind::Completion, token as u32)));
+        }
+        Ok(())
+    }
+
+    fn bio(&self, number: usize) -> Bio {
+        let asked = &self.scenario.requests[number];
+        let context = self.contexts[asked.process];
+        let bio = Bio::new(number as u64, context, asked.op, asked.sector, asked.sectors);
+        Bio { flags: asked.flags, ..bio }
+    }
+
+    fn note(&mut self, what: Happened) {
+        let now_ns = self.now_ns;
+        self.queue.sink_mut().happened(now_ns, what);
+    }
+}
+
+fn config(scenario: &Scenario) -> QueueConfig {
+    let plugging = scenario.pool.is_some();
+    QueueConfig {
+        layer: scenario.target.layer,
+        clock: ClockConfig { hz: scenario.hz, uptime_ns: UPTIME_NS },
+        plugging,
+        merging: scenario.merging,
+        nr_requests: scenario.pool,
+        max_sectors: if plugging { MAX_SECTORS_PLUGGING } else { MAX_SECTORS },
+        refusal_ends_merging: plugging,
+        ..QueueConfig::default()
+    }
+}

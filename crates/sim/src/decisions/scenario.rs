@@ -1,0 +1,488 @@
+//! A scenario: what was asked, and what the kernel's scheduler decided. Everything in it has been checked, so that a
+//! replay cannot go astray.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use hoistway_core::{Class, Flags, Kind, Op, Priority};
+use serde::{Deserialize, Serialize};
+
+use super::error::ScenarioError;
+use super::format::{RawClass, RawOp, RawRequest, RawScenario};
+use super::targets::Target;
+
+/// The size of the request pool where a scenario with plugging does not say (Linux's default).
+const NR_REQUESTS: u32 = 128;
+
+/// A scenario of a decision file.
+#[derive(Debug)]
+pub struct Scenario {
+    pub(super) name: String,
+    pub(super) target: &'static Target,
+    pub(super) kind: Kind,
+    pub(super) hz: u32,
+    pub(super) depth: u32,
+    pub(super) merging: bool,
+    /// The size of the request pool, in scenarios with plugging; the others have neither.
+    pub(super) pool: Option<u32>,
+    pub(super) tunables: Tunables,
+    pub(super) processes: Vec<Process>,
+    pub(super) requests: Vec<Asked>,
+    pub(super) exits: Vec<Exit>,
+    pub(super) priority_changes: Vec<PriorityChange>,
+    expected: [Option<Vec<Decision>>; List::ALL.len()],
+}
+
+#[derive(Debug)]
+pub(super) struct Process {
+    pub pid: u32,
+    pub priority: Priority,
+}
+
+/// A bio that a process submits.
+#[derive(Debug)]
+pub(super) struct Asked {
+    /// Its process, as an index.
+    pub process: usize,
+    pub op: Op,
+    pub flags: Flags,
+    pub sector: u64,
+    pub sectors: u32,
+    pub start: Start,
+    /// How long the device takes over the request made for it; `None` if it was merged.
+    pub service_ns: Option<u64>,
+}
+
+/// When something happens.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Start {
+    At { ns: u64 },
+    After { request: usize, think_ns: u64 },
+}
+
+#[derive(Debug)]
+pub(super) struct Exit {
+    pub process: usize,
+    pub after: usize,
+    pub think_ns: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct PriorityChange {
+    pub process: usize,
+    pub priority: Priority,
+    pub at_ns: u64,
+}
+
+/// The lists of decisions in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum List {
+    /// Bios that joined a queued request, and queued requests that closed up.
+    Merge,
+    /// Plug, plug timer, unplug.
+    Plug,
+    /// Processes that went to sleep for want of a request.
+    Sleeps,
+    /// Bios whose submission was held up.
+    Late,
+    /// Requests that the driver took.
+    Dispatch,
+    /// Bios that were done.
+    Complete,
+}
+
+impl List {
+    /// All of them; of two differences at one time, the one in the earlier list is the cause.
+    pub const ALL: [List; 6] = [List::Merge, List::Plug, List::Sleeps, List::Late, List::Dispatch, List::Complete];
+
+    /// The field's name in a file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            List::Merge => "merge",
+            List::Plug => "plug",
+            List::Sleeps => "sleeps",
+            List::Late => "late",
+            List::Dispatch => "dispatch",
+            List::Complete => "complete",
+        }
+    }
+}
+
+/// How something became part of a queued request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum How {
+    /// A bio, at the request's end.
+    Back,
+    /// A bio, at its beginning.
+    Front,
+    /// A queued request, at its lower neighbour's end.
+    Rq,
+}
+
+/// What became of the plug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Plugging {
+    /// The queue became plugged.
+    Plug,
+    /// The plug's timer fired.
+    Timer,
+    /// The plug was removed, for whatever reason.
+    Unplug,
+}
+
+/// One decision: an entry of one of the lists. Times are in ns from the scenario's beginning; a request goes by the id of
+/// the bio that it was made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// The driver took a request.
+    Dispatch {
+        /// The request.
+        id: u32,
+        /// When.
+        at_ns: u64,
+    },
+    /// A bio was done.
+    Complete {
+        /// The bio.
+        id: u32,
+        /// When.
+        at_ns: u64,
+    },
+    /// A bio, or a queued request, became part of a queued request.
+    Merge {
+        /// What did.
+        id: u32,
+        /// The request that it is part of now.
+        into: u32,
+        /// How.
+        how: How,
+        /// When.
+        at_ns: u64,
+    },
+    /// The plug changed.
+    Plug {
+        /// What became of it.
+        what: Plugging,
+        /// When.
+        at_ns: u64,
+    },
+    /// A process went to sleep, as there was no free request.
+    Sleep {
+        /// The bio that it was submitting.
+        id: u32,
+        /// When.
+        at_ns: u64,
+    },
+    /// A bio was neither merged nor made a request at the time it came.
+    Late {
+        /// The bio.
+        id: u32,
+        /// When its process began to submit it.
+        began_ns: u64,
+        /// When it was merged or made a request.
+        done_ns: u64,
+    },
+}
+
+impl Decision {
+    /// When it was taken, in ns.
+    pub fn at_ns(self) -> u64 {
+        match self {
+            Decision::Dispatch { at_ns, .. }
+            | Decision::Complete { at_ns, .. }
+            | Decision::Merge { at_ns, .. }
+            | Decision::Plug { at_ns, .. }
+            | Decision::Sleep { at_ns, .. } => at_ns,
+            Decision::Late { done_ns, .. } => done_ns,
+        }
+    }
+}
+
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Decision::Dispatch { id, at_ns } => write!(f, "request {id} at {at_ns} ns"),
+            Decision::Complete { id, at_ns } => write!(f, "{id} done at {at_ns} ns"),
+            Decision::Merge { id, into, how, at_ns } => {
+                let how = match how {
+                    How::Back => "back merge of",
+                    How::Front => "front merge of",
+                    How::Rq => "join of request",
+                };
+                write!(f, "{how} {id} into {into} at {at_ns} ns")
+            }
+            Decision::Plug { what, at_ns } => {
+                let what = match what {
+                    Plugging::Plug => "plugged",
+                    Plugging::Timer => "timer",
+                    Plugging::Unplug => "unplugged",
+                };
+                write!(f, "{what} at {at_ns} ns")
+            }
+            Decision::Sleep { id, at_ns } => write!(f, "submitter of {id} asleep at {at_ns} ns"),
+            Decision::Late { id, began_ns, done_ns } => {
+                write!(f, "submission of {id} from {began_ns} to {done_ns} ns")
+            }
+        }
+    }
+}
+
+impl Scenario {
+    /// Reads a scenario from its line of JSON.
+    ///
+    /// # Errors
+    /// When it is no JSON, lacks a field or has one too many, names a source that is unknown or whose elevator is not
+    /// built yet, or contradicts itself.
+    pub fn from_json(line: &[u8]) -> Result<Scenario, ScenarioError> {
+        let raw: RawScenario = serde_json::from_slice(line).map_err(json_error)?;
+        let (target, kind) = Target::of_source(&raw.source)?;
+        check_sizes(&raw)?;
+        let pids = pids(&raw)?;
+        let (pool, tunables) = tunables(&raw, target, kind)?;
+        let process = |field: String, pid: u32| {
+            pids.get(&pid).copied().ok_or_else(|| ScenarioError::value(field, pid, "no process has this pid"))
+        };
+        let mut requests = Vec::with_capacity(raw.requests.len());
+        for (index, request) in raw.requests.iter().enumerate() {
+            let process = process(format!("requests[{index}].pid"), request.pid)?;
+            requests.push(asked(index, request, process, raw.requests.len())?);
+        }
+        let mut exits = Vec::with_capacity(raw.exits.len());
+        for (index, exit) in raw.exits.iter().enumerate() {
+            let process = process(format!("exits[{index}].pid"), exit.pid)?;
+            let after = request_index(|| format!("exits[{index}].after"), exit.after, requests.len())?;
+            exits.push(Exit { process, after, think_ns: exit.think_ns });
+        }
+        let mut priority_changes = Vec::with_capacity(raw.ioprio_changes.len());
+        for (index, change) in raw.ioprio_changes.iter().enumerate() {
+            let process = process(format!("ioprio_changes[{index}].pid"), change.pid)?;
+            let field = || format!("ioprio_changes[{index}].level");
+            let priority = priority(field, change.class, change.level)?;
+            priority_changes.push(PriorityChange { process, priority, at_ns: change.at_ns });
+        }
+        let mut processes = Vec::with_capacity(raw.processes.len());
+        for (index, process) in raw.processes.iter().enumerate() {
+            let field = || format!("processes[{index}].level");
+            processes.push(Process { pid: process.pid, priority: priority(field, process.class, process.level)? });
+        }
+        Ok(Scenario {
+            target,
+            kind,
+            hz: raw.hz,
+            depth: raw.depth,
+            merging: !raw.nomerge,
+            pool,
+            tunables,
+            processes,
+            exits,
+            priority_changes,
+            expected: expected(&raw, &requests)?,
+            requests,
+            name: raw.name,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The kernel and scheduler whose decisions it holds, and who has to take them here.
+    pub fn target(&self) -> &'static Target {
+        self.target
+    }
+
+    /// What the kernel's scheduler decided, if the file has this list.
+    pub fn expected(&self, list: List) -> Option<&[Decision]> {
+        self.expected[list as usize].as_deref()
+    }
+}
+
+fn json_error(error: serde_json::Error) -> ScenarioError {
+    let whole = error.to_string();
+    // The parser counts lines within the one line that it is given; only the column is of use.
+    let message = whole.split(" at line ").next().unwrap_or(&whole).to_owned();
+    ScenarioError::Json { message, column: error.column(), ends_early: error.is_eof() }
+}
+
+fn check_sizes(raw: &RawScenario) -> Result<(), ScenarioError> {
+    if raw.depth == 0 {
+        return Err(ScenarioError::value("depth", 0, "a device takes 1 request or more"));
+    }
+    if !(1..=1000).contains(&raw.hz) {
+        return Err(ScenarioError::value("hz", raw.hz, "1 to 1000 would be right"));
+    }
+    let grouped = raw.processes.iter().any(|process| process.group != 0);
+    if grouped || !raw.groups.is_empty() {
+        return Err(ScenarioError::NotBuilt { name: raw.source.clone(), elevator: "cgroups".to_owned() });
+    }
+    Ok(())
+}
+
+/// The index of each process by its pid.
+fn pids(raw: &RawScenario) -> Result<HashMap<u32, usize>, ScenarioError> {
+    let mut pids = HashMap::with_capacity(raw.processes.len());
+    for (index, process) in raw.processes.iter().enumerate() {
+        if pids.insert(process.pid, index).is_some() {
+            let field = format!("processes[{index}].pid");
+            return Err(ScenarioError::value(field, process.pid, "an earlier process has this pid"));
+        }
+    }
+    Ok(pids)
+}
+
+/// Names and values, in the order in which they are stored.
+type Tunables = Vec<(String, i64)>;
+
+/// The size of the pool, and the tunables that are the elevator's, checked.
+fn tunables(raw: &RawScenario, target: &Target, kind: Kind) -> Result<(Option<u32>, Tunables), ScenarioError> {
+    let mut pool = raw.plug.is_some().then_some(NR_REQUESTS);
+    let mut tunables: Tunables = target.tunables.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+    for (name, value) in &raw.tunables.0 {
+        let field = || format!("tunables.{name}");
+        if name == "nr_requests" && pool.is_some() {
+            let size = u32::try_from(*value).ok().filter(|size| *size >= 4);
+            pool = Some(size.ok_or_else(|| ScenarioError::value(field(), value, "4 or more would be right"))?);
+            continue;
+        }
+        let Some(tunable) = kind.info().tunables.iter().find(|tunable| tunable.name == name) else {
+            return Err(ScenarioError::value(
+                field(),
+                value,
+                format!("{} has no tunable of this name", target.elevator),
+            ));
+        };
+        if !(tunable.min..=tunable.max).contains(value) {
+            let right = format!("{} to {} would be right", tunable.min, tunable.max);
+            return Err(ScenarioError::value(field(), value, right));
+        }
+        tunables.push((name.clone(), *value));
+    }
+    Ok((pool, tunables))
+}
+
+fn priority(field: impl Fn() -> String, class: RawClass, level: u8) -> Result<Priority, ScenarioError> {
+    let class = match class {
+        RawClass::Rt => Class::RealTime,
+        RawClass::Be => Class::BestEffort,
+        RawClass::Idle => Class::Idle,
+    };
+    Priority::new(class, level).ok_or_else(|| ScenarioError::value(field(), level, "0 to 7 would be right"))
+}
+
+fn asked(index: usize, raw: &RawRequest, process: usize, requests: usize) -> Result<Asked, ScenarioError> {
+    let field = |name: &str| format!("requests[{index}].{name}");
+    if raw.id as usize != index {
+        return Err(ScenarioError::value(field("id"), raw.id, format!("its position, {index}, would be right")));
+    }
+    if raw.sectors == 0 {
+        return Err(ScenarioError::value(field("sectors"), 0, "1 or more would be right"));
+    }
+    if raw.sector.checked_add(u64::from(raw.sectors)).is_none() {
+        return Err(ScenarioError::value(field("sector"), raw.sector, "the request would end beyond sector 2^64"));
+    }
+    let start = match (raw.at_ns, raw.after, raw.think_ns) {
+        (Some(ns), None, None) => Start::At { ns },
+        (None, Some(after), Some(think_ns)) => {
+            let request = request_index(|| field("after"), after, requests)?;
+            if request == index {
+                return Err(ScenarioError::value(field("after"), after, "a request cannot follow itself"));
+            }
+            Start::After { request, think_ns }
+        }
+        _ => {
+            let right = "either at_ns, or after and think_ns, would be right";
+            return Err(ScenarioError::value(format!("requests[{index}]"), "without a time", right));
+        }
+    };
+    let marks = [
+        (raw.sync && matches!(raw.op, RawOp::Write), Flags::SYNC),
+        (raw.idle, Flags::IDLE),
+        (raw.prio, Flags::META),
+        (raw.unplug, Flags::UNPLUG),
+    ];
+    Ok(Asked {
+        process,
+        op: match raw.op {
+            RawOp::Read => Op::Read,
+            RawOp::Write => Op::Write,
+        },
+        flags: marks.iter().filter(|mark| mark.0).fold(Flags::NONE, |flags, mark| flags.and(mark.1)),
+        sector: raw.sector,
+        sectors: raw.sectors,
+        start,
+        service_ns: raw.service_ns,
+    })
+}
+
+fn request_index(field: impl Fn() -> String, id: u32, requests: usize) -> Result<usize, ScenarioError> {
+    let index = id as usize;
+    if index < requests {
+        return Ok(index);
+    }
+    Err(ScenarioError::value(field(), id, format!("there are {requests} requests, and their ids count from 0")))
+}
+
+type Expected = [Option<Vec<Decision>>; List::ALL.len()];
+
+/// The recorded lists, every id in them checked.
+fn expected(raw: &RawScenario, requests: &[Asked]) -> Result<Expected, ScenarioError> {
+    let check =
+        |list: List, index: usize, id: u32| request_index(|| format!("{}[{index}]", list.name()), id, requests.len());
+    for (index, &(id, _)) in raw.dispatch.iter().enumerate() {
+        let request = check(List::Dispatch, index, id)?;
+        if requests[request].service_ns.is_none() {
+            let right = "it is in the list dispatch, so it needs a service_ns";
+            return Err(ScenarioError::value(format!("requests[{id}].service_ns"), "missing", right));
+        }
+    }
+    for (index, &(id, into, ..)) in raw.merge.iter().flatten().enumerate() {
+        check(List::Merge, index, id)?;
+        check(List::Merge, index, into)?;
+    }
+    for (list, entries) in [(List::Sleeps, &raw.sleeps), (List::Complete, &raw.complete)] {
+        for (index, &(id, _)) in entries.iter().flatten().enumerate() {
+            check(list, index, id)?;
+        }
+    }
+    for (index, &(id, ..)) in raw.late.iter().flatten().enumerate() {
+        check(List::Late, index, id)?;
+    }
+    Ok(List::ALL.map(|list| recorded(raw, list)))
+}
+
+fn recorded(raw: &RawScenario, list: List) -> Option<Vec<Decision>> {
+    Some(match list {
+        List::Merge => {
+            raw.merge.as_ref()?.iter().map(|&(id, into, how, at_ns)| Decision::Merge { id, into, how, at_ns }).collect()
+        }
+        List::Plug => raw.plug.as_ref()?.iter().map(|&(what, at_ns)| Decision::Plug { what, at_ns }).collect(),
+        List::Sleeps => raw.sleeps.as_ref()?.iter().map(|&(id, at_ns)| Decision::Sleep { id, at_ns }).collect(),
+        List::Late => {
+            raw.late.as_ref()?.iter().map(|&(id, began_ns, done_ns)| Decision::Late { id, began_ns, done_ns }).collect()
+        }
+        List::Dispatch => raw.dispatch.iter().map(|&(id, at_ns)| Decision::Dispatch { id, at_ns }).collect(),
+        List::Complete if raw.complete.is_none() => return None,
+        List::Complete => by_request(raw).into_iter().map(|(id, at_ns)| Decision::Complete { id, at_ns }).collect(),
+    })
+}
+
+/// The completions, those of the bios merged into one request in the order of their ids. The recordings have them in
+/// different orders, none of which is a decision.
+fn by_request(raw: &RawScenario) -> Vec<(u32, u64)> {
+    let mut complete = raw.complete.clone().unwrap_or_default();
+    let mut merged = vec![false; raw.requests.len()];
+    for &(id, ..) in raw.merge.iter().flatten() {
+        merged[id as usize] = true;
+    }
+    complete.chunk_by_mut(|_, next| merged[next.0 as usize]).for_each(|request| {
+        if let Some((_, rest)) = request.split_first_mut() {
+            rest.sort_unstable();
+        }
+    });
+    complete
+}

@@ -1,0 +1,104 @@
+//! What is to happen, in the order of time.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use hoistway_core::RequestId;
+
+/// Something that happens at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The drive has finished a request.
+    Completion(RequestId),
+    /// A processor has done what a task asked of it.
+    CpuDone(u32),
+    /// A task's pause is over.
+    Wake(u32),
+    /// The flusher looks for old pages.
+    FlushTick,
+}
+
+impl What {
+    /// At one instant completions come first, everything else in the order in which it was arranged.
+    fn class(self) -> u64 {
+        match self {
+            What::Completion(_) => 0,
+            _ => 1,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at_ns: u64,
+    /// Class and, below it, the sequence number: no two are equal.
+    order: u64,
+    what: What,
+}
+
+/// The events to come. Their order is total: time, class, and the order in which they were arranged.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    heap: BinaryHeap<Entry>,
+    arranged: u64,
+}
+
+const CLASS_SHIFT: u32 = 60;
+
+impl Events {
+    pub fn arrange(&mut self, at_ns: u64, what: What) {
+        self.arranged += 1;
+        let order = (what.class() << CLASS_SHIFT) | self.arranged;
+        self.heap.push(Entry { at_ns, order, what });
+    }
+
+    /// When the next event happens.
+    #[inline]
+    pub fn next_ns(&self) -> Option<u64> {
+        self.heap.peek().map(|entry| entry.at_ns)
+    }
+
+    #[inline]
+    pub fn pop(&mut self) -> Option<(u64, What)> {
+        self.heap.pop().map(|entry| (entry.at_ns, entry.what))
+    }
+}
+
+impl Ord for Entry {
+    /// Reversed: the heap yields its greatest.
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at_ns, other.order).cmp(&(self.at_ns, self.order))
+    }
+}
+
+impl PartialOrd for Entry {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Entry {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_one_instant_come_in_the_order_of_arrangement() {
+        let mut events = Events::default();
+        for (at_ns, task) in [(7, 1), (5, 2), (7, 3), (5, 4)] {
+            events.arrange(at_ns, What::Wake(task));
+        }
+        let order: Vec<_> = std::iter::from_fn(|| events.pop()).collect();
+        let wanted = [(5, 2), (5, 4), (7, 1), (7, 3)].map(|(at_ns, task)| (at_ns, What::Wake(task)));
+        assert_eq!(order, wanted);
+    }
+}

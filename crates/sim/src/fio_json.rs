@@ -1,0 +1,161 @@
+//! A comparison in fio's own JSON, for the tools that read it.
+
+use hoistway_fio::results::build::{self, JobStats, LatencySummary, Samples};
+use hoistway_fio::results::{PERCENTILES, Report};
+use serde_json::json;
+
+use crate::compare::{Comparison, ProcessRun, Run};
+use crate::measure::{Latencies, Windows};
+use crate::world::{DirectionStats, Stats};
+
+impl Comparison {
+    /// The comparison as `fio --output-format=json` would print it: a job for each elevator and process (or reporting group,
+    /// where `group_reporting` is set), called `elevator/job`. What fio has no name for lies under the key `hoistway`.
+    ///
+    /// `version` says who made it; `timestamp_ms` is when, in milliseconds since 1970, UTC.
+    pub fn fio_report(&self, version: &str, timestamp_ms: u64, global_options: &[(String, String)]) -> Report {
+        let jobs = self.runs.iter().flat_map(fio_jobs);
+        let mut report = build::report(version, timestamp_ms, global_options, jobs);
+        let runs: Vec<_> = self.runs.iter().map(summary).collect();
+        report.hoistway = Some(json!({
+            "drive": self.drive,
+            "seed": self.seed,
+            "single_stream_bytes_per_s": self.single_stream_bytes_per_s,
+            "decided_by": self.decided_by,
+            "notes": self.notes,
+            "runs": runs,
+        }));
+        report
+    }
+}
+
+fn summary(run: &Run) -> serde_json::Value {
+    json!({
+        "elevator": run.elevator,
+        "bytes_per_s": run.bytes_per_s,
+        "of_single_stream": run.of_single_stream,
+        "process_bytes_per_s": run.process_bytes_per_s,
+        "jain": run.jain,
+        "latency_ns": run.latency_ns,
+        "runtime_ns": run.runtime_ns,
+        "drive_ns": run.drive_ns,
+        "drive_requests": run.drive_requests,
+        "turns": run.turns,
+    })
+}
+
+/// The jobs of one run: each process on its own, or its whole reporting group.
+fn fio_jobs(run: &Run) -> Vec<JobStats> {
+    let mut groups: Vec<Vec<&ProcessRun>> = Vec::new();
+    for process in &run.processes {
+        let joins = |group: &&mut Vec<&ProcessRun>| {
+            let first = group[0];
+            first.measured.job.group_reporting && process.measured.job.group_reporting && first.groupid == process.groupid
+        };
+        match groups.iter_mut().find(joins) {
+            Some(group) => group.push(process),
+            None => groups.push(vec![process]),
+        }
+    }
+    groups.iter().map(|group| job_stats(run, group)).collect()
+}
+
+fn job_stats(run: &Run, group: &[&ProcessRun]) -> JobStats {
+    let first = group[0];
+    let job = &first.measured.job;
+    let runtime_ns = group.iter().map(|process| process.runtime_ns).max().unwrap_or(0);
+    let cpu_ns: u64 = group.iter().map(|process| process.cpu_ns).sum();
+    let ran_ns: u64 = group.iter().map(|process| process.runtime_ns).sum();
+    let mut stats = JobStats {
+        jobname: format!("{}/{}", run.elevator, first.name),
+        groupid: first.groupid,
+        elapsed_ns: group.iter().map(|process| process.start_ns + process.runtime_ns).max().unwrap_or(0),
+        options: job.options.clone(),
+        read: direction(run, group, runtime_ns, |stats| &stats.read),
+        write: direction(run, group, runtime_ns, |stats| &stats.write),
+        sync: latency(group.iter().map(|process| &process.measured.stats.sync)),
+        runtime_ns,
+        // All simulated CPU time is the kernel's, but for thinktime_spin.
+        sys_cpu_percent: if ran_ns == 0 { 0.0 } else { cpu_ns as f64 * 100.0 / ran_ns as f64 },
+        context_switches: group.iter().map(|process| process.sleeps).sum(),
+        iodepth: job.iodepth,
+        ..JobStats::default()
+    };
+    let pids: Vec<u32> = group.iter().map(|process| process.pid).collect();
+    stats.hoistway = Some(json!({ "elevator": run.elevator, "pids": pids, "prioclass": first.prioclass, "prio": first.prio }));
+    for process in group {
+        stats.buckets.merge(&process.measured.stats.buckets);
+        stats.level.merge(&process.measured.stats.level);
+        stats.submit.merge(&process.measured.stats.submit);
+        stats.complete.merge(&process.measured.stats.complete);
+    }
+    stats
+}
+
+fn direction(
+    run: &Run,
+    group: &[&ProcessRun],
+    runtime_ns: u64,
+    of: impl Fn(&Stats) -> &DirectionStats + Copy,
+) -> build::DirectionStats {
+    let all = || group.iter().map(|process| of(&process.measured.stats));
+    let io_bytes: u64 = all().map(|stats| stats.bytes).sum();
+    let total_ios: u64 = all().map(|stats| stats.ios).sum();
+    let of_group = |process: &&ProcessRun| process.groupid == group[0].groupid;
+    let group_bytes: u64 = run.processes.iter().filter(of_group).map(|p| of(&p.measured.stats).bytes).sum();
+    let lat = latency(all().map(|stats| if stats.lat.count() > 0 { &stats.lat } else { &stats.clat }));
+    let samples = |rates: fn(&DirectionStats, u64) -> Vec<u64>| {
+        if total_ios == 0 {
+            return Samples::default();
+        }
+        Samples::of(&added(group.iter().map(|process| rates(of(&process.measured.stats), process.runtime_ns))))
+    };
+    build::DirectionStats {
+        io_bytes,
+        total_ios,
+        runtime_ns: if total_ios == 0 { 0 } else { runtime_ns },
+        slat: latency(all().map(|stats| &stats.slat)),
+        clat: latency(all().map(|stats| &stats.clat)),
+        lat,
+        bw_kib_s: samples(|stats, ns| stats.windows.bytes_per_s(ns).iter().map(|bytes| bytes / 1024).collect()),
+        iops: samples(|stats, ns| iops_windows(stats).ios_per_s(ns)),
+        bw_agg_percent: if group_bytes == 0 { 0.0 } else { io_bytes as f64 * 100.0 / group_bytes as f64 },
+    }
+}
+
+fn iops_windows(stats: &DirectionStats) -> &Windows {
+    stats.iops.as_ref().unwrap_or(&stats.windows)
+}
+
+/// Window by window, the sum over processes.
+fn added(all: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
+    let mut sums: Vec<u64> = Vec::new();
+    for rates in all {
+        if rates.len() > sums.len() {
+            sums.resize(rates.len(), 0);
+        }
+        for (sum, rate) in sums.iter_mut().zip(rates) {
+            *sum += rate;
+        }
+    }
+    sums
+}
+
+fn latency<'a>(all: impl Iterator<Item = &'a Latencies>) -> LatencySummary {
+    let mut latencies = Latencies::default();
+    for more in all {
+        latencies.merge(more);
+    }
+    if latencies.count() == 0 {
+        return LatencySummary::default();
+    }
+    LatencySummary {
+        min_ns: latencies.min_ns(),
+        max_ns: latencies.max_ns(),
+        mean_ns: latencies.mean_ns(),
+        stddev_ns: latencies.stddev_ns(),
+        n: latencies.count(),
+        percentiles_ns: PERCENTILES.iter().map(|percent| (*percent, latencies.percentile_ns(*percent))).collect(),
+        bins: Vec::new(),
+    }
+}

@@ -1,0 +1,6 @@
+//! The host: processors, page cache, read-ahead, write-back, and where files lie.
+
+pub(crate) mod cpu;
+pub(crate) mod files;
+pub(crate) mod page_cache;
+pub(crate) mod readahead;

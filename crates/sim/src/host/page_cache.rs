@@ -1,0 +1,464 @@
+//! The page cache: which pages of which files are in memory, on their way, or dirty.
+//!
+//! Pages are kept in chunks of 64, a bit for each in every state. Chunks are reclaimed in the order in which they were
+//! used last; pages that are dirty or on their way stay.
+
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+
+const CHUNK_PAGES: u64 = 64;
+const NONE: u32 = u32::MAX;
+/// How many chunks a look for reclaimable pages passes at most.
+const RECLAIM_STEPS: u32 = 64;
+
+/// The state of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageState {
+    Missing,
+    /// Being read.
+    Coming,
+    /// Its contents are there.
+    Ready,
+}
+
+/// The page cache of the host.
+#[derive(Debug)]
+pub(crate) struct PageCache {
+    limit: u64,
+    resident: u64,
+    dirty: u64,
+    writeback: u64,
+    chunks: Vec<Chunk>,
+    free: Vec<u32>,
+    index: HashMap<(u32, u32), u32, BuildHasherDefault<KeyHasher>>,
+    /// The chunk that was looked up last.
+    latest: (u32, u32, u32),
+    /// Ends of the list by use: most and least recent.
+    newest: u32,
+    oldest: u32,
+    files: Vec<FileState>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct FileState {
+    resident: u64,
+    writeback: u64,
+    dirty_chunks: BTreeSet<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    file: u32,
+    number: u32,
+    coming: u64,
+    ready: u64,
+    dirty: u64,
+    writeback: u64,
+    /// When its oldest dirty page became so.
+    dirtied_ns: u64,
+    newer: u32,
+    older: u32,
+}
+
+impl PageCache {
+    pub fn new(limit_pages: u64, files: usize) -> PageCache {
+        PageCache {
+            limit: limit_pages.max(1),
+            resident: 0,
+            dirty: 0,
+            writeback: 0,
+            chunks: Vec::new(),
+            free: Vec::new(),
+            index: HashMap::default(),
+            latest: (NONE, NONE, NONE),
+            newest: NONE,
+            oldest: NONE,
+            files: vec![FileState::default(); files],
+        }
+    }
+
+    /// The state of a page.
+    #[inline]
+    pub fn state(&mut self, file: u32, page: u64) -> PageState {
+        let (number, bit) = split(page);
+        let Some(slot) = self.find(file, number) else { return PageState::Missing };
+        let chunk = &self.chunks[slot as usize];
+        if chunk.ready & bit != 0 {
+            PageState::Ready
+        } else if chunk.coming & bit != 0 {
+            PageState::Coming
+        } else {
+            PageState::Missing
+        }
+    }
+
+    /// A page is used: its chunk moves to the front.
+    #[inline]
+    pub fn touch(&mut self, file: u32, page: u64) {
+        if let Some(slot) = self.find(file, split(page).0) {
+            self.to_front(slot);
+        }
+    }
+
+    /// A page that was missing is being read.
+    pub fn begin_read(&mut self, file: u32, page: u64) {
+        let (number, bit) = split(page);
+        let slot = self.find_or_make(file, number);
+        let chunk = &mut self.chunks[slot as usize];
+        debug_assert!((chunk.coming | chunk.ready) & bit == 0, "page {page} is not missing");
+        chunk.coming |= bit;
+        self.count_resident(file, 1);
+        self.reclaim();
+    }
+
+    /// Pages have been read.
+    pub fn end_read(&mut self, file: u32, first: u64, pages: u64) {
+        self.each_chunk(file, first, pages, |chunk, bits| {
+            chunk.ready |= chunk.coming & bits;
+            chunk.coming &= !bits;
+        });
+    }
+
+    /// A process has written to a page, whose contents are all there now.
+    pub fn make_dirty(&mut self, file: u32, page: u64, now_ns: u64) {
+        let (number, bit) = split(page);
+        let slot = self.find_or_make(file, number);
+        let chunk = &mut self.chunks[slot as usize];
+        let new = (chunk.coming | chunk.ready) & bit == 0;
+        chunk.ready |= bit;
+        chunk.coming &= !bit;
+        if chunk.dirty & bit == 0 {
+            if chunk.dirty == 0 {
+                chunk.dirtied_ns = now_ns;
+                self.files[file as usize].dirty_chunks.insert(number);
+            }
+            chunk.dirty |= bit;
+            self.dirty += 1;
+        }
+        if new {
+            self.count_resident(file, 1);
+        }
+        self.to_front(slot);
+        if new {
+            self.reclaim();
+        }
+    }
+
+    /// Takes up to `max` dirty pages of a file for writing, in the order of the file and from chunk `from` on; only chunks
+    /// that became dirty at or before `until_ns`. Runs of pages that lie side by side are added to `runs`. Answers the
+    /// chunk to go on from, or `None` when the end of the file was reached.
+    pub fn take_dirty(&mut self, file: u32, from: u32, max: u64, until_ns: u64, runs: &mut Vec<(u64, u64)>) -> Option<u32> {
+        let mut taken = 0;
+        let mut from = from;
+        loop {
+            let number = *self.files[file as usize].dirty_chunks.range(from..).next()?;
+            if taken >= max {
+                return Some(number);
+            }
+            from = number.checked_add(1)?;
+            let Some(slot) = self.find(file, number) else { continue };
+            let chunk = &mut self.chunks[slot as usize];
+            if chunk.dirtied_ns > until_ns {
+                continue;
+            }
+            let bits = chunk.dirty & !chunk.writeback;
+            chunk.dirty &= !bits;
+            chunk.writeback |= bits;
+            if chunk.dirty == 0 {
+                self.files[file as usize].dirty_chunks.remove(&number);
+            }
+            let count = u64::from(bits.count_ones());
+            self.dirty -= count;
+            self.writeback += count;
+            self.files[file as usize].writeback += count;
+            taken += count;
+            add_runs(u64::from(number) * CHUNK_PAGES, bits, runs);
+        }
+    }
+
+    /// Pages have been written.
+    pub fn end_write(&mut self, file: u32, first: u64, pages: u64) {
+        let mut ended = 0;
+        self.each_chunk(file, first, pages, |chunk, bits| {
+            ended += u64::from((chunk.writeback & bits).count_ones());
+            chunk.writeback &= !bits;
+        });
+        self.writeback -= ended;
+        self.files[file as usize].writeback -= ended;
+    }
+
+    /// Drops what is clean of a file.
+    pub fn invalidate(&mut self, file: u32) {
+        if self.files[file as usize].resident == 0 {
+            return;
+        }
+        for slot in 0..self.chunks.len() as u32 {
+            if self.chunks[slot as usize].file == file {
+                self.drop_clean(slot);
+            }
+        }
+    }
+
+    /// Pages in memory, those on their way included.
+    pub fn resident(&self) -> u64 {
+        self.resident
+    }
+
+    /// Dirty pages that are not being written.
+    pub fn dirty(&self) -> u64 {
+        self.dirty
+    }
+
+    /// Pages being written.
+    pub fn writeback(&self) -> u64 {
+        self.writeback
+    }
+
+    /// Pages of a file being written.
+    pub fn writeback_of(&self, file: u32) -> u64 {
+        self.files[file as usize].writeback
+    }
+
+    /// Whether a file has dirty pages that wait to be written.
+    pub fn is_dirty(&self, file: u32) -> bool {
+        !self.files[file as usize].dirty_chunks.is_empty()
+    }
+
+    fn find(&mut self, file: u32, number: u32) -> Option<u32> {
+        if (self.latest.0, self.latest.1) == (file, number) {
+            return Some(self.latest.2);
+        }
+        let slot = *self.index.get(&(file, number))?;
+        self.latest = (file, number, slot);
+        Some(slot)
+    }
+
+    fn find_or_make(&mut self, file: u32, number: u32) -> u32 {
+        if let Some(slot) = self.find(file, number) {
+            return slot;
+        }
+        let chunk = Chunk {
+            file,
+            number,
+            coming: 0,
+            ready: 0,
+            dirty: 0,
+            writeback: 0,
+            dirtied_ns: 0,
+            newer: NONE,
+            older: NONE,
+        };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.chunks[slot as usize] = chunk;
+                slot
+            }
+            None => {
+                self.chunks.push(chunk);
+                self.chunks.len() as u32 - 1
+            }
+        };
+        self.index.insert((file, number), slot);
+        self.latest = (file, number, slot);
+        self.link_front(slot);
+        slot
+    }
+
+    fn each_chunk(&mut self, file: u32, first: u64, pages: u64, mut change: impl FnMut(&mut Chunk, u64)) {
+        let mut page = first;
+        let end = first + pages;
+        while page < end {
+            let (number, _) = split(page);
+            let offset = page % CHUNK_PAGES;
+            let count = (CHUNK_PAGES - offset).min(end - page);
+            if let Some(slot) = self.find(file, number) {
+                change(&mut self.chunks[slot as usize], mask(offset, count));
+            }
+            page += count;
+        }
+    }
+
+    fn count_resident(&mut self, file: u32, pages: u64) {
+        self.resident += pages;
+        self.files[file as usize].resident += pages;
+    }
+
+    /// Makes room, if there is too much: the least recently used chunks lose their clean pages.
+    fn reclaim(&mut self) {
+        let mut steps = 0;
+        while self.resident > self.limit && steps < RECLAIM_STEPS && self.oldest != NONE {
+            let slot = self.oldest;
+            self.drop_clean(slot);
+            if self.oldest == slot {
+                self.to_front(slot);
+            }
+            steps += 1;
+        }
+    }
+
+    /// Drops a chunk's clean pages, and the chunk when nothing is left of it.
+    fn drop_clean(&mut self, slot: u32) {
+        let chunk = &mut self.chunks[slot as usize];
+        let clean = chunk.ready & !chunk.dirty & !chunk.writeback;
+        chunk.ready &= !clean;
+        let (file, number) = (chunk.file, chunk.number);
+        let empty = chunk.ready | chunk.coming == 0;
+        let count = u64::from(clean.count_ones());
+        self.resident -= count;
+        if let Some(state) = self.files.get_mut(file as usize) {
+            state.resident -= count;
+        }
+        if empty && file != NONE {
+            self.unlink(slot);
+            self.index.remove(&(file, number));
+            self.chunks[slot as usize].file = NONE;
+            self.free.push(slot);
+            self.latest = (NONE, NONE, NONE);
+        }
+    }
+
+    fn to_front(&mut self, slot: u32) {
+        if self.newest != slot {
+            self.unlink(slot);
+            self.link_front(slot);
+        }
+    }
+
+    fn link_front(&mut self, slot: u32) {
+        let older = self.newest;
+        self.chunks[slot as usize].newer = NONE;
+        self.chunks[slot as usize].older = older;
+        match older {
+            NONE => self.oldest = slot,
+            older => self.chunks[older as usize].newer = slot,
+        }
+        self.newest = slot;
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let Chunk { newer, older, .. } = self.chunks[slot as usize];
+        match newer {
+            NONE => self.newest = older,
+            newer => self.chunks[newer as usize].older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            older => self.chunks[older as usize].newer = newer,
+        }
+    }
+}
+
+/// A page's chunk, and its bit there.
+#[inline]
+fn split(page: u64) -> (u32, u64) {
+    ((page / CHUNK_PAGES) as u32, 1 << (page % CHUNK_PAGES))
+}
+
+fn mask(offset: u64, count: u64) -> u64 {
+    if count >= CHUNK_PAGES { u64::MAX } else { ((1 << count) - 1) << offset }
+}
+
+/// Adds the runs of set bits to a list of runs, the last of which may grow.
+fn add_runs(first: u64, mut bits: u64, runs: &mut Vec<(u64, u64)>) {
+    while bits != 0 {
+        let start = u64::from(bits.trailing_zeros());
+        let count = u64::from((!(bits >> start)).trailing_zeros()).min(CHUNK_PAGES - start);
+        match runs.last_mut() {
+            Some((page, pages)) if *page + *pages == first + start => *pages += count,
+            _ => runs.push((first + start, count)),
+        }
+        bits &= !mask(start, count);
+    }
+}
+
+/// Multiplies and folds: the keys are small numbers that nobody chooses with malice.
+#[derive(Clone, Copy, Debug, Default)]
+struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+    fn write_u32(&mut self, value: u32) {
+        self.0 = (self.0.rotate_left(29) ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_goes_from_missing_over_coming_to_ready() {
+        let mut cache = PageCache::new(1000, 1);
+        assert_eq!(cache.state(0, 70), PageState::Missing);
+        for page in 60..70 {
+            cache.begin_read(0, page);
+        }
+        assert_eq!(cache.state(0, 63), PageState::Coming);
+        cache.end_read(0, 60, 8);
+        assert_eq!((cache.state(0, 63), cache.state(0, 67), cache.state(0, 68)), (PageState::Ready, PageState::Ready, PageState::Coming));
+        assert_eq!(cache.resident(), 10);
+    }
+
+    #[test]
+    fn the_least_recently_used_clean_pages_make_room() {
+        let mut cache = PageCache::new(3 * 64, 1);
+        for page in 0..3 * 64 {
+            cache.begin_read(0, page);
+        }
+        cache.end_read(0, 0, 3 * 64);
+        cache.touch(0, 0);
+        cache.make_dirty(0, 64, 0);
+        cache.begin_read(0, 1000);
+        // The third chunk was used least recently; the dirty page would have stayed anyway.
+        assert_eq!(cache.state(0, 128), PageState::Missing);
+        assert_eq!((cache.state(0, 0), cache.state(0, 64)), (PageState::Ready, PageState::Ready));
+        assert_eq!(cache.resident(), 2 * 64 + 1);
+    }
+
+    #[test]
+    fn dirty_pages_are_taken_in_runs_and_in_the_order_of_the_file() {
+        let mut cache = PageCache::new(10_000, 2);
+        for page in (60..70).chain(200..203).rev() {
+            cache.make_dirty(1, page, 5);
+        }
+        let mut runs = Vec::new();
+        assert_eq!(cache.take_dirty(1, 0, 1000, 4, &mut runs), None);
+        assert_eq!(runs, []);
+        assert_eq!(cache.take_dirty(1, 0, 1000, 5, &mut runs), None);
+        assert_eq!(runs, [(60, 10), (200, 3)]);
+        assert_eq!((cache.dirty(), cache.writeback(), cache.writeback_of(1)), (0, 13, 13));
+        cache.end_write(1, 60, 10);
+        assert_eq!((cache.writeback(), cache.is_dirty(1)), (3, false));
+    }
+
+    #[test]
+    fn taking_stops_at_a_chunk_s_end_and_goes_on_from_there() {
+        let mut cache = PageCache::new(10_000, 1);
+        for page in 0..256 {
+            cache.make_dirty(0, page, 0);
+        }
+        let mut runs = Vec::new();
+        assert_eq!(cache.take_dirty(0, 0, 100, 0, &mut runs), Some(2));
+        assert_eq!(runs, [(0, 128)]);
+    }
+
+    #[test]
+    fn invalidation_keeps_dirty_pages_only() {
+        let mut cache = PageCache::new(10_000, 1);
+        cache.make_dirty(0, 1, 0);
+        cache.begin_read(0, 2);
+        cache.end_read(0, 2, 1);
+        cache.begin_read(0, 200);
+        cache.end_read(0, 200, 1);
+        cache.invalidate(0);
+        assert_eq!((cache.state(0, 1), cache.state(0, 2), cache.state(0, 200)), (PageState::Ready, PageState::Missing, PageState::Missing));
+        assert_eq!(cache.resident(), 1);
+    }
+}

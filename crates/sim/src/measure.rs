@@ -1,0 +1,236 @@
+//! Measuring: latencies and bandwidth over time.
+
+use hdrhistogram::Histogram;
+
+/// Two significant digits: percentiles are known to within 1 %, as in fio. Mean, deviation, least and most are exact.
+const SIGNIFICANT_DIGITS: u8 = 2;
+
+/// Latencies, in ns.
+#[derive(Clone, Debug, Default)]
+pub struct Latencies {
+    /// Made with the first latency: most processes go in one direction only.
+    histogram: Option<Histogram<u64>>,
+    count: u64,
+    sum: u128,
+    sum_of_squares: u128,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Latencies {
+    /// Counts one.
+    pub fn record(&mut self, latency_ns: u64) {
+        self.min_ns = if self.count == 0 { latency_ns } else { self.min_ns.min(latency_ns) };
+        self.max_ns = self.max_ns.max(latency_ns);
+        self.count += 1;
+        self.sum += u128::from(latency_ns);
+        self.sum_of_squares += u128::from(latency_ns) * u128::from(latency_ns);
+        if self.histogram.is_none() {
+            self.histogram = Histogram::new(SIGNIFICANT_DIGITS).ok();
+        }
+        if let Some(histogram) = &mut self.histogram {
+            // A resizable histogram takes every value; the answer has nothing to tell.
+            let _ = histogram.record(latency_ns);
+        }
+    }
+
+    /// Counts all that another one counted.
+    pub fn merge(&mut self, other: &Latencies) {
+        let Some(theirs) = &other.histogram else { return };
+        self.min_ns = if self.count == 0 { other.min_ns } else { self.min_ns.min(other.min_ns) };
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.count += other.count;
+        self.sum += other.sum;
+        self.sum_of_squares += other.sum_of_squares;
+        match &mut self.histogram {
+            Some(mine) => {
+                let _ = mine.add(theirs);
+            }
+            None => self.histogram = Some(theirs.clone()),
+        }
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The mean; 0 when there are none.
+    pub fn mean_ns(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// The standard deviation of the sample; 0 below two latencies.
+    pub fn stddev_ns(&self) -> f64 {
+        if self.count < 2 {
+            return 0.0;
+        }
+        let (count, mean) = (self.count as f64, self.mean_ns());
+        let squares = (self.sum_of_squares as f64 - count * mean * mean).max(0.0);
+        (squares / (count - 1.0)).sqrt()
+    }
+
+    /// The least; 0 when there are none.
+    pub fn min_ns(&self) -> u64 {
+        self.min_ns
+    }
+
+    /// The greatest; 0 when there are none.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
+    /// What `percent` percent of them do not exceed, to within 1 %; 0 when there are none.
+    pub fn percentile_ns(&self, percent: f64) -> u64 {
+        let value = self.histogram.as_ref().map_or(0, |histogram| histogram.value_at_percentile(percent));
+        value.clamp(self.min_ns, self.max_ns)
+    }
+
+    /// Values and how many latencies each stands for, in ascending order.
+    pub fn bins(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let recorded = self.histogram.iter().flat_map(|histogram| histogram.iter_recorded());
+        recorded.map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
+    }
+
+    /// The figures.
+    pub fn summary(&self) -> Latency {
+        Latency {
+            n: self.count,
+            mean: self.mean_ns(),
+            stddev: self.stddev_ns(),
+            min: self.min_ns,
+            p50: self.percentile_ns(50.0),
+            p90: self.percentile_ns(90.0),
+            p99: self.percentile_ns(99.0),
+            p999: self.percentile_ns(99.9),
+            max: self.max_ns,
+        }
+    }
+}
+
+/// Latencies in figures. All but `n` are in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Latency {
+    /// How many.
+    pub n: u64,
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation of the sample.
+    pub stddev: f64,
+    /// The least.
+    pub min: u64,
+    /// The median.
+    pub p50: u64,
+    /// The 90th percentile.
+    pub p90: u64,
+    /// The 99th percentile.
+    pub p99: u64,
+    /// The 99.9th percentile.
+    pub p999: u64,
+    /// The greatest.
+    pub max: u64,
+}
+
+/// Bytes and requests completed in each of consecutive windows of time.
+#[derive(Clone, Debug)]
+pub struct Windows {
+    window_ns: u64,
+    windows: Vec<Window>,
+}
+
+/// One window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Window {
+    /// Bytes moved in it.
+    pub bytes: u64,
+    /// Requests completed in it.
+    pub ios: u64,
+}
+
+impl Windows {
+    /// Windows of this length, at least 1 ns.
+    pub fn new(window_ns: u64) -> Windows {
+        Windows { window_ns: window_ns.max(1), windows: Vec::new() }
+    }
+
+    /// Counts a request that completed `at_ns` after the start.
+    pub fn record(&mut self, at_ns: u64, bytes: u64) {
+        let index = (at_ns / self.window_ns) as usize;
+        if index >= self.windows.len() {
+            self.windows.resize(index + 1, Window::default());
+        }
+        self.windows[index].bytes += bytes;
+        self.windows[index].ios += 1;
+    }
+
+    /// The length of a window.
+    pub fn window_ns(&self) -> u64 {
+        self.window_ns
+    }
+
+    /// The windows, from the first to the last in which anything completed.
+    pub fn all(&self) -> &[Window] {
+        &self.windows
+    }
+
+    /// Bytes a second of each window that ended by `runtime_ns`: one that was cut short says nothing.
+    pub fn bytes_per_s(&self, runtime_ns: u64) -> Vec<u64> {
+        self.rates(runtime_ns, |window| window.bytes)
+    }
+
+    /// Requests a second, likewise.
+    pub fn ios_per_s(&self, runtime_ns: u64) -> Vec<u64> {
+        self.rates(runtime_ns, |window| window.ios)
+    }
+
+    fn rates(&self, runtime_ns: u64, of: impl Fn(&Window) -> u64) -> Vec<u64> {
+        let whole = (runtime_ns / self.window_ns) as usize;
+        let rate = |value: u64| (u128::from(value) * 1_000_000_000 / u128::from(self.window_ns)) as u64;
+        let seen = self.windows.iter().map(|window| rate(of(window)));
+        seen.chain(std::iter::repeat(0)).take(whole).collect()
+    }
+}
+
+/// Jain's index of fairness (Jain, Chiu & Hawe, DEC-TR-301, 1984): 1 when all shares are equal, 1/n when one has all.
+pub fn jain(shares: &[f64]) -> f64 {
+    let sum: f64 = shares.iter().sum();
+    let squares: f64 = shares.iter().map(|share| share * share).sum();
+    if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_and_deviation_are_exact_and_percentiles_within_a_percent() {
+        let mut latencies = Latencies::default();
+        let mut half = Latencies::default();
+        for value in 1..=1000u64 {
+            if value % 2 == 0 { &mut half } else { &mut latencies }.record(value * 1000);
+        }
+        latencies.merge(&half);
+        let summary = latencies.summary();
+        assert_eq!((summary.n, summary.min, summary.max), (1000, 1000, 1_000_000));
+        assert!((summary.mean - 500_500.0).abs() < 1e-6);
+        // The variance of 1..=n is n(n+1)/12 for the sample: 1000 * 1001 / 12.
+        assert!((summary.stddev - 1000.0 * (1000.0f64 * 1001.0 / 12.0).sqrt()).abs() < 1e-3);
+        assert!((summary.p99 as f64 / 990_000.0 - 1.0).abs() < 0.01, "{}", summary.p99);
+    }
+
+    #[test]
+    fn windows_that_ended_have_a_rate_and_silent_ones_have_zero() {
+        let mut windows = Windows::new(500_000_000);
+        windows.record(0, 1000);
+        windows.record(499_999_999, 1000);
+        windows.record(1_000_000_000, 500);
+        assert_eq!(windows.bytes_per_s(1_700_000_000), [4000, 0, 1000]);
+        assert_eq!(windows.ios_per_s(1_000_000_000), [4, 0]);
+    }
+
+    #[test]
+    fn jain_s_index_is_one_for_equal_shares_and_the_reciprocal_of_n_for_one_winner() {
+        assert!((jain(&[3.0; 8]) - 1.0).abs() < 1e-12);
+        assert!((jain(&[5.0, 0.0, 0.0, 0.0]) - 0.25).abs() < 1e-12);
+    }
+}

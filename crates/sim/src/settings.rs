@@ -1,0 +1,137 @@
+//! Tunables as people write them: `cfq-v3.slice_idle=8ms`.
+
+use hoistway_core::{Home, Kind, RequestQueue, Tunable, TunableError, Unit};
+
+use crate::error::SimError;
+
+/// A value for a tunable of one elevator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The elevator.
+    pub elevator: Kind,
+    /// The tunable's name.
+    pub tunable: &'static str,
+    /// The value, in the tunable's own unit.
+    pub value: i64,
+    text: String,
+}
+
+impl Setting {
+    /// Reads `elevator.tunable=value`. A value may carry a unit (`8ms`, `0.1s`, `16MiB`) where the tunable has one; without,
+    /// it is in the tunable's own.
+    ///
+    /// # Errors
+    /// [`SimError`] that names the elevators, the elevator's tunables, or the tunable's range.
+    pub fn parse(text: &str) -> Result<Setting, SimError> {
+        let form = || SimError::SettingForm { text: text.into() };
+        let (name, value) = text.split_once('=').ok_or_else(form)?;
+        let (elevator, tunable) = name.trim().split_once('.').ok_or_else(form)?;
+        let elevator = elevator_of_name(elevator)?;
+        let tunables = elevator.info().tunables;
+        let found = tunables.iter().find(|known| known.name == tunable).ok_or_else(|| SimError::UnknownTunable {
+            text: text.into(),
+            elevator: elevator.info().name.into(),
+            tunable: tunable.into(),
+            known: names(tunables),
+        })?;
+        let value = value_in_unit(value.trim(), found)
+            .map_err(|problem| SimError::TunableValue { text: text.into(), problem })?;
+        Ok(Setting { elevator, tunable: found.name, value, text: text.into() })
+    }
+
+    pub(crate) fn apply<H: Home>(&self, queue: &mut RequestQueue<H>) -> Result<(), SimError> {
+        if queue.kind() != self.elevator {
+            return Ok(());
+        }
+        queue.set_tunable(self.tunable, self.value).map_err(|error| match error {
+            TunableError::Unknown => SimError::SettingForm { text: self.text.clone() },
+            TunableError::OutOfRange { min, max } => SimError::TunableValue {
+                text: self.text.clone(),
+                problem: format!("{} is out of range: {} takes {min} to {max}", self.value, self.tunable),
+            },
+        })
+    }
+
+    /// The setting as it was given.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// The elevator that goes by this name or alias.
+///
+/// # Errors
+/// [`SimError::UnknownElevator`], with the names that there are.
+pub fn elevator_of_name(name: &str) -> Result<Kind, SimError> {
+    Kind::from_name(name).ok_or_else(|| SimError::UnknownElevator { name: name.into(), known: elevator_names() })
+}
+
+/// The names of all elevators, with commas between them.
+pub(crate) fn elevator_names() -> String {
+    let names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.info().name).collect();
+    names.join(", ")
+}
+
+fn names(tunables: &[Tunable]) -> String {
+    if tunables.is_empty() {
+        return "it has none".into();
+    }
+    let names: Vec<&str> = tunables.iter().map(|tunable| tunable.name).collect();
+    format!("it has {}", names.join(", "))
+}
+
+/// A number in the tunable's unit, within its range.
+fn value_in_unit(value: &str, tunable: &Tunable) -> Result<i64, String> {
+    let split = value.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(value.len());
+    let (number, suffix) = value.split_at(split);
+    let (number, suffix) = (number.trim(), suffix.trim().to_ascii_lowercase());
+    let label = tunable.unit.label();
+    let number: f64 = number.parse().map_err(|_| format!("`{value}` is not a number in {label}"))?;
+    let factor = match (tunable.unit, suffix.as_str()) {
+        (_, "") => 1.0,
+        (Unit::Milliseconds, "ms") => 1.0,
+        (Unit::Milliseconds, "us") => 1e-3,
+        (Unit::Milliseconds, "s") => 1e3,
+        (Unit::Kibibytes, "k" | "kib") => 1.0,
+        (Unit::Kibibytes, "m" | "mib") => 1024.0,
+        (Unit::Kibibytes, "g" | "gib") => 1024.0 * 1024.0,
+        (_, other) => return Err(format!("`{other}` is no unit of {}, which is in {label}", tunable.name)),
+    };
+    let scaled = number * factor;
+    let whole = scaled.round();
+    if (scaled - whole).abs() > 1e-9 {
+        return Err(format!("{value} is not a whole number in {label}"));
+    }
+    if !(tunable.min as f64..=tunable.max as f64).contains(&whole) {
+        let range = format!("{} takes {} to {} ({label})", tunable.name, tunable.min, tunable.max);
+        return Err(format!("{value} is out of range: {range}"));
+    }
+    Ok(whole as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_in_the_tunable_s_unit() {
+        assert_eq!(Setting::parse("deadline.read_expire=250ms").unwrap().value, 250);
+        assert_eq!(Setting::parse("deadline.read_expire=0.1s").unwrap().value, 100);
+        assert_eq!(Setting::parse("deadline.fifo_batch=8").unwrap().value, 8);
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_is_answered_with_what_there_is() {
+        let elevator = Setting::parse("dedline.fifo_batch=8").unwrap_err().to_string();
+        assert!(elevator.contains("no elevator `dedline`") && elevator.contains("noop, deadline"), "{elevator}");
+        let tunable = Setting::parse("deadline.fifo_bach=8").unwrap_err().to_string();
+        assert!(tunable.contains("deadline has no tunable `fifo_bach`") && tunable.contains("fifo_batch"), "{tunable}");
+        let none = Setting::parse("noop.x=8").unwrap_err().to_string();
+        assert!(none.contains("it has none"), "{none}");
+        let unit = Setting::parse("deadline.fifo_batch=8ms").unwrap_err().to_string();
+        assert!(unit.contains("`ms` is no unit of fifo_batch"), "{unit}");
+        let range = Setting::parse("deadline.writes_starved=-1000000000000").unwrap_err().to_string();
+        assert!(range.contains("takes"), "{range}");
+        assert!(Setting::parse("fifo_batch").is_err());
+    }
+}

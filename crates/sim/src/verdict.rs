@@ -1,0 +1,102 @@
+//! What decided a comparison, in a sentence made of its figures.
+
+use crate::compare::Run;
+use crate::world::DriveTime;
+
+/// Differences in bandwidth below this part of the better one decide nothing.
+const SAME: f64 = 0.03;
+
+/// The sentence: for the fastest and the slowest elevator, how far the arm was moved apart and what that cost; or, where
+/// bandwidths are alike, what else differs. `single_arm` is the arm's share in the single stream.
+pub(crate) fn decided_by(runs: &[Run], single_arm: f64) -> String {
+    let by_rate = |a: &&Run, b: &&Run| a.bytes_per_s.total_cmp(&b.bytes_per_s);
+    let (Some(best), Some(worst)) = (runs.iter().max_by(by_rate), runs.iter().min_by(by_rate)) else {
+        return String::new();
+    };
+    if runs.len() == 1 {
+        return format!("{} (single stream: {}).", costs(best), percent(single_arm));
+    }
+    if best.bytes_per_s <= 0.0 || (best.bytes_per_s - worst.bytes_per_s) / best.bytes_per_s >= SAME {
+        let (idle_best, idle_worst) = (part(best, best.drive_ns.idle), part(worst, worst.drive_ns.idle));
+        let (arm_best, arm_worst) = (arm_share(&best.drive_ns, best.runtime_ns), arm_share(&worst.drive_ns, worst.runtime_ns));
+        if idle_worst - idle_best > arm_worst - arm_best {
+            return format!(
+                "{} leaves the drive idle {} of the time, {} {}: that is more than the arm makes up for.",
+                worst.elevator,
+                percent(idle_worst),
+                best.elevator,
+                percent(idle_best)
+            );
+        }
+        return format!("{}; {} (single stream: {}).", costs(best), costs(worst), percent(single_arm));
+    }
+    alike(runs, best, worst)
+}
+
+/// How an elevator moved the arm, and what share of the time it cost.
+fn costs(run: &Run) -> String {
+    let requests = run.drive_requests.max(1);
+    let bytes: u64 = run.processes.iter().map(|process| process.bytes).sum();
+    let share = percent(arm_share(&run.drive_ns, run.runtime_ns));
+    match run.turns {
+        // One process alone has no turns; the first request of each is one.
+        turns if turns as usize > run.processes.len() && run.processes.len() > 1 => {
+            let each_ns = run.runtime_ns / turns;
+            let kib = bytes / turns / 1024;
+            let every = if kib >= 1024 { format!("{:.1} MiB", kib as f64 / 1024.0) } else { format!("{kib} KiB") };
+            let ms = each_ns as f64 / 1e6;
+            format!(
+                "{} turns from one process to another every {every} ({ms:.0} ms): {share} of the time is seek and rotation",
+                run.elevator
+            )
+        }
+        _ => format!(
+            "{} serves requests of {} KiB on average: {share} of the time is seek and rotation",
+            run.elevator,
+            bytes / requests / 1024
+        ),
+    }
+}
+
+/// Bandwidths are alike: fairness or latency may not be.
+fn alike(runs: &[Run], best: &Run, worst: &Run) -> String {
+    let apart = percent((best.bytes_per_s - worst.bytes_per_s) / best.bytes_per_s);
+    let p99 = |run: &Run| run.latency_ns.p99;
+    let (Some(quick), Some(slow)) = (runs.iter().min_by_key(|run| p99(run)), runs.iter().max_by_key(|run| p99(run))) else {
+        return String::new();
+    };
+    if p99(slow) as f64 > 1.2 * p99(quick) as f64 {
+        return format!(
+            "bandwidths lie within {apart} of each other; the 99th percentile of latency decides: {} under {}, {} under {}.",
+            ms(p99(quick)),
+            quick.elevator,
+            ms(p99(slow)),
+            slow.elevator
+        );
+    }
+    let by_jain = |a: &&Run, b: &&Run| a.jain.total_cmp(&b.jain);
+    match (runs.iter().max_by(by_jain), runs.iter().min_by(by_jain)) {
+        (Some(fair), Some(unfair)) if fair.jain - unfair.jain > 0.02 => format!(
+            "bandwidths lie within {apart} of each other; fairness decides: Jain's index is {:.3} under {}, {:.3} under {}.",
+            fair.jain, fair.elevator, unfair.jain, unfair.elevator
+        ),
+        _ => format!("nothing: bandwidths lie within {apart} of each other, latencies and shares are alike."),
+    }
+}
+
+/// The part of the time that went into seek and rotation.
+pub(crate) fn arm_share(drive: &DriveTime, runtime_ns: u64) -> f64 {
+    if runtime_ns == 0 { 0.0 } else { (drive.seek + drive.rotation) as f64 / runtime_ns as f64 }
+}
+
+fn part(run: &Run, ns: u64) -> f64 {
+    if run.runtime_ns == 0 { 0.0 } else { ns as f64 / run.runtime_ns as f64 }
+}
+
+fn percent(share: f64) -> String {
+    if share < 0.1 { format!("{:.1} %", share * 100.0) } else { format!("{:.0} %", share * 100.0) }
+}
+
+fn ms(ns: u64) -> String {
+    if ns < 1_000_000 { format!("{:.0} us", ns as f64 / 1e3) } else { format!("{:.0} ms", ns as f64 / 1e6) }
+}

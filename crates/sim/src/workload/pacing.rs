@@ -1,0 +1,95 @@
+//! When a process may make its next request: caps on bandwidth and requests a second.
+
+use hoistway_fio::{Direction, Directions, Job, RateProcess};
+use rand_pcg::Pcg64;
+
+use super::distribution::unit;
+
+/// The caps of one process. A process that fell behind catches up, as fio does.
+#[derive(Clone, Debug)]
+pub(crate) struct Pacing {
+    poisson: bool,
+    lanes: Directions<Option<Lane>>,
+}
+
+/// The cap of one direction.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    /// The cap is so many of these units a second: bytes, or requests.
+    rate: u64,
+    by_bytes: bool,
+    /// Units made since the start; with Poisson arrivals, the time of the next one instead.
+    made: u64,
+    next_ns: u64,
+}
+
+impl Pacing {
+    pub fn new(job: &Job) -> Pacing {
+        let lane = |direction| {
+            let bytes = job.rate.get(direction).map(|rate| (rate, true));
+            let ios = job.rate_iops.get(direction).map(|rate| (rate, false));
+            bytes.or(ios).map(|(rate, by_bytes)| Lane { rate: rate.max(1), by_bytes, made: 0, next_ns: 0 })
+        };
+        let lanes = Directions { read: lane(Direction::Read), write: lane(Direction::Write) };
+        Pacing { poisson: job.rate_process == RateProcess::Poisson, lanes }
+    }
+
+    /// When the next request of this direction may be made, in ns since the process's start.
+    pub fn due_ns(&self, direction: Direction) -> u64 {
+        self.lanes.get(direction).map_or(0, |lane| lane.next_ns)
+    }
+
+    /// A request of `bytes` bytes was made.
+    pub fn made(&mut self, direction: Direction, bytes: u64, rng: &mut Pcg64) {
+        let poisson = self.poisson;
+        let lane = match direction {
+            Direction::Read => &mut self.lanes.read,
+            Direction::Write => &mut self.lanes.write,
+        };
+        let Some(lane) = lane else { return };
+        let units = if lane.by_bytes { bytes } else { 1 };
+        if poisson {
+            // The gaps of a Poisson process are exponential: -ln(u) times their mean, with u above 0.
+            let mean_ns = units as f64 * 1e9 / lane.rate as f64;
+            lane.next_ns = lane.next_ns.saturating_add((-(1.0 - unit(rng)).ln() * mean_ns) as u64);
+        } else {
+            lane.made = lane.made.saturating_add(units);
+            let due = u128::from(lane.made) * 1_000_000_000 / u128::from(lane.rate);
+            lane.next_ns = u64::try_from(due).unwrap_or(u64::MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_of_a_megabyte_a_second_spaces_4_kib_by_4_ms() {
+        let mut job = Job::default();
+        job.rate.read = Some(1 << 20);
+        let (mut pacing, mut rng) = (Pacing::new(&job), Pcg64::new(1, 1));
+        for request in 0..100 {
+            assert_eq!(pacing.due_ns(Direction::Read), request * 3_906_250);
+            pacing.made(Direction::Read, 4096, &mut rng);
+        }
+        assert_eq!(pacing.due_ns(Direction::Write), 0);
+    }
+
+    #[test]
+    fn poisson_gaps_have_the_mean_of_the_rate_and_are_not_even() {
+        let mut job = Job { rate_process: RateProcess::Poisson, ..Job::default() };
+        job.rate_iops.write = Some(1000);
+        let (mut pacing, mut rng) = (Pacing::new(&job), Pcg64::new(1, 1));
+        let mut gaps = Vec::new();
+        for _ in 0..10_000 {
+            let before = pacing.due_ns(Direction::Write);
+            pacing.made(Direction::Write, 4096, &mut rng);
+            gaps.push((pacing.due_ns(Direction::Write) - before) as f64 / 1e6);
+        }
+        let mean = gaps.iter().sum::<f64>() / 10_000.0;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / 10_000.0;
+        // An exponential distribution's deviation is its mean.
+        assert!((mean - 1.0).abs() < 0.03 && (variance - 1.0).abs() < 0.1, "{mean} {variance}");
+    }
+}

@@ -1,0 +1,316 @@
+//! From the jobs of a job file to the processes and files of a world.
+
+use std::collections::HashMap;
+
+use hoistway_core::{Class, Priority};
+use hoistway_fio::{Direction, Job, JobFile, Size};
+use rand::RngExt;
+
+use super::offsets::Region;
+use super::stream;
+use crate::error::SimError;
+use crate::host::files::{Wanted, is_device};
+
+/// More processes than this are a slip of the pen.
+const PROCESSES_MAX: u64 = 1 << 16;
+/// The first process's id.
+const FIRST_PID: u32 = 1001;
+
+/// Who runs, and on which files.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub processes: Vec<ProcessPlan>,
+    pub files: Vec<Wanted>,
+}
+
+/// One process: a clone of a job.
+#[derive(Clone, Debug)]
+pub(crate) struct ProcessPlan {
+    /// Its job's place in the job file.
+    pub job: usize,
+    pub pid: u32,
+    pub priority: Priority,
+    pub nice: i8,
+    /// The files, by their place in [`Plan::files`], and what of each it works on.
+    pub files: Vec<(u32, Region)>,
+    /// The bytes of one pass.
+    pub io_bytes: u64,
+    pub delay_ns: u64,
+    /// The seed of its random numbers, and its number among those that share it.
+    pub seed: u64,
+    pub number: u64,
+    pub gate: Gate,
+}
+
+/// What has to be over before a process starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Gate {
+    /// All jobs before this one (`stonewall`, here or further up).
+    pub jobs_before: usize,
+    /// This job (`wait_for`).
+    pub job: Option<usize>,
+}
+
+impl Plan {
+    /// The processes and files of these jobs on a drive of `capacity_bytes`.
+    pub fn new(file: &JobFile, capacity_bytes: u64, seed: u64) -> Result<Plan, SimError> {
+        if file.jobs.is_empty() {
+            return Err(SimError::NoJobs);
+        }
+        let count: u64 = file.jobs.iter().map(|job| u64::from(job.numjobs)).sum();
+        if count > PROCESSES_MAX {
+            let job = file.jobs.iter().max_by_key(|job| job.numjobs).unwrap_or(&file.jobs[0]);
+            return Err(fault(job, format!("the job file makes {count} processes"), format!("at most {PROCESSES_MAX}")));
+        }
+        let mut planner = Planner { files: Vec::new(), by_name: HashMap::new(), capacity_bytes, seed };
+        // Files whose size is told come first: others may refer to them.
+        for job in file.jobs.iter().filter(|job| job.size_given || job.filesize.is_some()) {
+            if matches!(job.size, Size::Bytes(_)) || job.filesize.is_some() {
+                planner.files_of(job)?;
+            }
+        }
+        let mut processes = Vec::new();
+        let mut wall = 0;
+        for (index, job) in file.jobs.iter().enumerate() {
+            check(job)?;
+            if job.stonewall {
+                wall = index;
+            }
+            let waited = job.wait_for.as_ref().and_then(|name| file.jobs.iter().position(|other| other.name == *name));
+            let gate = Gate { jobs_before: wall, job: waited };
+            for (clone, files) in (0u32..).zip(planner.files_of(job)?) {
+                processes.push(planner.process(index, job, clone, files, gate, processes.len()));
+            }
+        }
+        Ok(Plan { processes, files: planner.files })
+    }
+}
+
+struct Planner {
+    files: Vec<Wanted>,
+    by_name: HashMap<String, u32>,
+    capacity_bytes: u64,
+    seed: u64,
+}
+
+impl Planner {
+    /// The files and regions of each clone of a job. Files that are not known yet come into being.
+    fn files_of(&mut self, job: &Job) -> Result<Vec<Vec<(u32, Region)>>, SimError> {
+        let mut clones = Vec::new();
+        for clone in 0..job.numjobs {
+            let names = job.files_of_clone(clone);
+            let count = names.len() as u64;
+            let mut files = Vec::new();
+            for name in names {
+                let region = self.region(job, clone, &name, count)?;
+                files.push((self.file(name, region.start.saturating_add(region.len)), region));
+            }
+            clones.push(files);
+        }
+        Ok(clones)
+    }
+
+    /// A file of at least this size; it grows when it is there and smaller.
+    fn file(&mut self, name: String, bytes: u64) -> u32 {
+        if let Some(index) = self.by_name.get(&name).copied() {
+            let file = &mut self.files[index as usize];
+            file.bytes = file.bytes.max(bytes);
+            return index;
+        }
+        let index = self.files.len() as u32;
+        let bytes = if is_device(&name) { self.capacity_bytes } else { bytes };
+        self.by_name.insert(name.clone(), index);
+        self.files.push(Wanted { name, bytes });
+        index
+    }
+
+    fn region(&self, job: &Job, clone: u32, name: &str, files: u64) -> Result<Region, SimError> {
+        let known = match is_device(name) {
+            true => Some(self.capacity_bytes),
+            false => self.by_name.get(name).map(|index| self.files[*index as usize].bytes),
+        };
+        let told = match (&job.filesize, job.size) {
+            (Some(range), _) => Some(self.file_size(range, name)),
+            (None, Size::Bytes(bytes)) if job.size_given => Some(bytes / files.max(1)),
+            (None, percent) => known.map(|bytes| percent.of(bytes)),
+        };
+        let Some(told) = told else {
+            let problem = format!("nothing says how large the file `{name}` is");
+            return Err(fault(job, problem, "give size=, or filesize=, or name a device as in filename=/dev/sda".into()));
+        };
+        let mut offset = job.offset.of(known.unwrap_or(told));
+        if matches!(job.offset, Size::Percent(_)) {
+            let align = if job.offset_align > 0 { job.offset_align } else { smallest(job) };
+            offset = offset.next_multiple_of(align.max(1));
+        }
+        let increment = job.offset_increment.of(known.unwrap_or(told)).saturating_mul(u64::from(clone));
+        let start = offset.saturating_add(increment);
+        let rest = |whole: u64| whole.saturating_sub(start);
+        // Without a size of its own, a job works on all that lies beyond its offset.
+        let len = if job.size_given || job.filesize.is_some() { told } else { rest(told) };
+        if is_device(name) && rest(self.capacity_bytes) < len {
+            let problem = format!("{len} bytes from offset {start} reach beyond the end of {name}");
+            return Err(fault(job, problem, format!("the drive has {} bytes", self.capacity_bytes)));
+        }
+        if len < smallest(job) {
+            let problem = format!("the {len} bytes of `{name}` are less than one block of {} bytes", smallest(job));
+            return Err(fault(job, problem, "make size larger or bs smaller".into()));
+        }
+        Ok(Region { start, len })
+    }
+
+    /// A size from the range, always the same for the same file.
+    fn file_size(&self, range: &std::ops::RangeInclusive<u64>, name: &str) -> u64 {
+        let key = name.bytes().fold(0u64, |key, byte| super::mix(key ^ u64::from(byte)));
+        let (low, high) = (*range.start(), *range.end());
+        stream(self.seed, key, 4).random_range(low..=high.max(low))
+    }
+
+    fn process(
+        &self,
+        index: usize,
+        job: &Job,
+        clone: u32,
+        files: Vec<(u32, Region)>,
+        gate: Gate,
+        before: usize,
+    ) -> ProcessPlan {
+        let regions = files.iter().map(|(_, region)| region.len).fold(0u64, u64::saturating_add);
+        // With filesize, size says how much is moved, not how large the files are.
+        let size = match job.size {
+            Size::Bytes(bytes) if job.size_given => bytes.min(regions),
+            _ => regions,
+        };
+        let io_bytes = job.io_size.map_or(size, |io_size| io_size.of(size));
+        let (seed, number) = match job.randseed {
+            Some(randseed) => (randseed, u64::from(clone)),
+            None => (self.seed, before as u64),
+        };
+        let (low, high) = (*job.startdelay_ns.start(), *job.startdelay_ns.end());
+        let delay_ns = stream(seed, number, 5).random_range(low..=high.max(low));
+        ProcessPlan {
+            job: index,
+            pid: FIRST_PID + before as u32,
+            priority: priority(job),
+            nice: job.nice.unwrap_or(0),
+            files,
+            io_bytes,
+            delay_ns,
+            seed,
+            number,
+            gate,
+        }
+    }
+}
+
+/// fio's `prio` alone is of the best-effort class; `prioclass` alone is of level 0.
+fn priority(job: &Job) -> Priority {
+    let class = match (job.prioclass, job.prio) {
+        (None, None) => return Priority::UNSET,
+        (Some(1), _) => Class::RealTime,
+        (Some(3), _) => Class::Idle,
+        _ => Class::BestEffort,
+    };
+    Priority::new(class, job.prio.unwrap_or(0)).unwrap_or(Priority::UNSET)
+}
+
+/// The smallest block of the directions that the job uses, in bytes.
+fn smallest(job: &Job) -> u64 {
+    let read = job.rw.reads().then(|| job.min_bs(Direction::Read));
+    let write = job.rw.writes().then(|| job.min_bs(Direction::Write));
+    read.into_iter().chain(write).min().unwrap_or(1).max(1)
+}
+
+/// Direct I/O is in whole sectors.
+fn check(job: &Job) -> Result<(), SimError> {
+    if !job.direct {
+        return Ok(());
+    }
+    let aligned = |bytes: u64| bytes.is_multiple_of(512);
+    let offset_is_aligned = match job.offset {
+        Size::Bytes(bytes) => aligned(bytes),
+        Size::Percent(_) => job.offset_align == 0 || aligned(job.offset_align),
+    };
+    let smallest = smallest(job);
+    let sizes = [&job.bs.read, &job.bs.write].into_iter().flat_map(|size| match size {
+        hoistway_fio::BlockSize::Split(entries) => entries.iter().map(|entry| entry.bytes).collect(),
+        size => vec![size.min(), size.max()],
+    });
+    let odd = sizes.chain([smallest]).find(|bytes| !aligned(*bytes));
+    match (odd, offset_is_aligned) {
+        (Some(bytes), _) => {
+            let problem = format!("direct=1 with a block of {bytes} bytes");
+            Err(fault(job, problem, "direct I/O takes multiples of 512 bytes".into()))
+        }
+        (None, false) => {
+            let problem = format!("direct=1 with an offset of {}", job.offset);
+            Err(fault(job, problem, "direct I/O takes multiples of 512 bytes".into()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn fault(job: &Job, problem: String, remedy: String) -> SimError {
+    SimError::Job { file: job.file.clone(), line: job.line, job: job.name.clone(), problem, remedy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(text: &str) -> Result<Plan, SimError> {
+        let file = hoistway_fio::parse(text, "test.fio", &|_| None, &|_, _| unreachable!()).expect("a valid job file");
+        Plan::new(&file, 1 << 30, 1)
+    }
+
+    #[test]
+    fn every_clone_has_a_file_of_its_own_and_the_size_is_divided_among_files() {
+        let plan = plan("[a]\nsize=64m\nnumjobs=2\nnrfiles=4\n").unwrap();
+        let names: Vec<&str> = plan.files.iter().map(|file| file.name.as_str()).collect();
+        assert_eq!(names.len(), 8);
+        assert_eq!(names[4], "a.1.0");
+        assert!(plan.files.iter().all(|file| file.bytes == 16 << 20));
+        assert_eq!((plan.processes[1].pid, plan.processes[1].io_bytes), (1002, 64 << 20));
+    }
+
+    #[test]
+    fn offsets_move_the_region_and_lengthen_the_file() {
+        let text = "[a]\nfilename=x\nsize=1m\noffset=1m\noffset_increment=2m\nnumjobs=2\n";
+        let plan = plan(text).unwrap();
+        assert_eq!(plan.processes[1].files, [(0, Region { start: 3 << 20, len: 1 << 20 })]);
+        assert_eq!(plan.files[0].bytes, 4 << 20);
+    }
+
+    #[test]
+    fn a_device_needs_no_size() {
+        let device = plan("[a]\nfilename=/dev/sda\noffset=50%\n").unwrap();
+        assert_eq!(device.processes[0].files[0].1, Region { start: 1 << 29, len: 1 << 29 });
+    }
+
+    #[test]
+    fn what_cannot_be_is_an_error_with_the_value() {
+        let beyond = plan("[a]\nfilename=/dev/sda\nsize=2g\n").unwrap_err().to_string();
+        assert!(beyond.contains("2147483648 bytes from offset 0") && beyond.contains("1073741824"), "{beyond}");
+        let small = plan("[a]\nsize=8k\nnrfiles=4\nbs=4k\n").unwrap_err().to_string();
+        assert!(small.contains("the 2048 bytes of `a.0.0` are less than one block of 4096"), "{small}");
+        let many = plan("[a]\nsize=8k\nnumjobs=100000\n").unwrap_err().to_string();
+        assert!(many.contains("100000 processes; at most 65536"), "{many}");
+    }
+
+    #[test]
+    fn jobs_below_a_stonewall_wait_for_all_above_it() {
+        let plan = plan("[global]\nsize=1m\n[a]\n[b]\nstonewall\n[c]\n[d]\nwait_for=a\n").unwrap();
+        let gates: Vec<Gate> = plan.processes.iter().map(|process| process.gate).collect();
+        assert_eq!(gates[0], Gate::default());
+        assert_eq!(gates[2], Gate { jobs_before: 1, job: None });
+        assert_eq!(gates[3], Gate { jobs_before: 1, job: Some(0) });
+    }
+
+    #[test]
+    fn priorities_are_fio_s() {
+        let plan = plan("[global]\nsize=1m\n[a]\nprio=2\n[b]\nprioclass=1\nprio=3\n[c]\n[d]\nnice=-7\n").unwrap();
+        let of = |index: usize| (plan.processes[index].priority.class(), plan.processes[index].priority.level());
+        assert_eq!((of(0), of(1)), ((Class::BestEffort, 2), (Class::RealTime, 3)));
+        assert_eq!((plan.processes[2].priority, plan.processes[3].nice), (Priority::UNSET, -7));
+    }
+}

@@ -1,0 +1,224 @@
+//! What a process does from one request to the next.
+
+use hoistway_fio::{Direction, Ioengine};
+
+use super::World;
+use super::process::{Current, Stage};
+use crate::config::PAGE_BYTES;
+use crate::events::What;
+use crate::record::Observer;
+use crate::workload::offsets::Unit;
+
+/// Whether a step led to another one, or to a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    On,
+    Block,
+}
+
+impl<S: Observer> World<S> {
+    /// A process runs until it waits for something or has to pay for what it did.
+    pub(super) fn run_process(&mut self, task: u32) {
+        loop {
+            if self.pay(task) {
+                return;
+            }
+            self.steps_at_once += 1;
+            let flow = match self.processes[task as usize].stage {
+                Stage::NotStarted => self.begin_job(task),
+                Stage::Choose => self.choose(task),
+                Stage::Think => self.think(task),
+                Stage::Read => self.read_page(task),
+                Stage::Write => self.write_page(task),
+                Stage::WriteThrough => self.begin_sync(task, Stage::Finish),
+                Stage::Direct => self.wait_direct(task),
+                Stage::Finish => self.finish(task),
+                Stage::Sync => self.wait_sync(task),
+                Stage::Synced => self.synced(task),
+                Stage::Leave => self.leave(task),
+                Stage::Done => Flow::Block,
+            };
+            let process = &mut self.processes[task as usize];
+            if flow == Flow::Block {
+                process.blocked = true;
+                process.stats.sleeps += 1;
+                return;
+            }
+            if self.steps_at_once > super::STEPS_AT_ONCE_MAX {
+                process.blocked = true;
+                return;
+            }
+        }
+    }
+
+    fn begin_job(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        if self.now_ns < process.wake_ns && process.plan.delay_ns > 0 {
+            return Flow::Block;
+        }
+        process.start(self.now_ns);
+        self.forget_files(task);
+        Flow::On
+    }
+
+    /// fio drops what is cached of a file when it opens it.
+    fn forget_files(&mut self, task: u32) {
+        let process = &self.processes[task as usize];
+        if !process.job.direct {
+            for open in &process.files {
+                self.cache.invalidate(open.file);
+            }
+        }
+    }
+
+    fn choose(&mut self, task: u32) -> Flow {
+        self.reap(task);
+        let process = &mut self.processes[task as usize];
+        if process.debt_ns > 0 {
+            return Flow::On;
+        }
+        if self.device.is_held_back(task) {
+            return Flow::Block;
+        }
+        if self.now_ns >= process.deadline_ns {
+            process.stage = Stage::Leave;
+            return Flow::On;
+        }
+        let has_sync_due = process.syncs_after == 0 && super::process::sync_every(&process.job) > 0;
+        let has_thinking_due = process.job.thinktime_ns > 0 && process.think_after == 0;
+        if has_sync_due || has_thinking_due {
+            if process.in_flight > 0 {
+                return Flow::Block;
+            }
+            if has_sync_due {
+                process.syncs_after = super::process::sync_every(&process.job);
+                return self.begin_sync(task, Stage::Choose);
+            }
+            return self.begin_thinking(task);
+        }
+        if process.in_flight >= process.depth {
+            return Flow::Block;
+        }
+        let Some(unit) = process.chosen.or_else(|| process.generator.next()) else {
+            return self.next_pass(task);
+        };
+        process.chosen = Some(unit);
+        let due_ns = process.start_ns.saturating_add(process.pacing.due_ns(unit.direction));
+        if due_ns > self.now_ns {
+            let until_ns = due_ns.min(process.deadline_ns);
+            return self.sleep_until(task, until_ns);
+        }
+        self.begin(task, unit)
+    }
+
+    fn next_pass(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        if process.in_flight > 0 {
+            return Flow::Block;
+        }
+        match process.generator.next_pass() {
+            Some(_) => self.forget_files(task),
+            None => process.stage = Stage::Leave,
+        }
+        Flow::On
+    }
+
+    /// Nothing is to be done before `at_ns`; completions may wake the process earlier.
+    fn sleep_until(&mut self, task: u32, at_ns: u64) -> Flow {
+        let process = &mut self.processes[task as usize];
+        if process.wake_ns != at_ns {
+            process.wake_ns = at_ns;
+            self.events.arrange(at_ns, What::Wake(task));
+        }
+        Flow::Block
+    }
+
+    fn begin_thinking(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        process.think_after = process.job.thinktime_blocks;
+        process.stage = Stage::Think;
+        let job = &process.job;
+        process.debt_ns += job.thinktime_spin_ns.min(job.thinktime_ns);
+        let end_ns = self.now_ns.saturating_add(job.thinktime_ns).min(process.deadline_ns);
+        process.wake_ns = end_ns;
+        self.events.arrange(end_ns, What::Wake(task));
+        Flow::On
+    }
+
+    fn think(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        if self.now_ns < process.wake_ns {
+            return Flow::Block;
+        }
+        process.stage = Stage::Choose;
+        Flow::On
+    }
+
+    /// Makes a request.
+    fn begin(&mut self, task: u32, unit: Unit) -> Flow {
+        let process = &mut self.processes[task as usize];
+        process.chosen = None;
+        process.pacing.made(unit.direction, unit.bytes, &mut process.rate_rng);
+        process.think_after = process.think_after.saturating_sub(1);
+        if unit.direction == Direction::Write {
+            process.syncs_after = process.syncs_after.saturating_sub(1);
+        }
+        process.stats.level.record_level(process.in_flight + 1);
+        process.stats.submit.record_batch(1);
+        if process.job.direct && process.job.ioengine != Ioengine::Null {
+            return self.begin_direct(task, unit);
+        }
+        let page = unit.offset / PAGE_BYTES;
+        process.current = Current {
+            unit,
+            start_ns: self.now_ns,
+            page,
+            last_page: (unit.offset + unit.bytes - 1) / PAGE_BYTES,
+            planned: page,
+            waited: false,
+        };
+        process.stage = match (process.job.ioengine, unit.direction) {
+            (Ioengine::Null, _) => Stage::Finish,
+            (_, Direction::Read) => Stage::Read,
+            (_, Direction::Write) => Stage::Write,
+        };
+        if process.stage == Stage::Finish {
+            process.debt_ns += self.host.costs.system_call_ns;
+        }
+        Flow::On
+    }
+
+    /// The request's work is done and paid for.
+    fn finish(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        let Current { unit, start_ns, .. } = process.current;
+        process.record(&unit, start_ns, start_ns, self.now_ns);
+        process.stats.complete.record_batch(1);
+        process.stage = Stage::Choose;
+        Flow::On
+    }
+
+    fn leave(&mut self, task: u32) -> Flow {
+        self.reap(task);
+        let process = &mut self.processes[task as usize];
+        if process.debt_ns > 0 {
+            return Flow::On;
+        }
+        if process.in_flight > 0 || self.device.is_held_back(task) {
+            return Flow::Block;
+        }
+        if std::mem::take(&mut process.syncs_end) {
+            return self.begin_sync(task, Stage::Leave);
+        }
+        process.stage = Stage::Done;
+        process.end_ns = self.now_ns;
+        let job = process.plan.job;
+        self.device.exit(task, self.now_ns, &mut self.events);
+        self.unfinished -= 1;
+        self.unfinished_by_job[job] -= 1;
+        if self.unfinished_by_job[job] == 0 {
+            self.open_gates();
+        }
+        Flow::Block
+    }
+}

@@ -1,0 +1,338 @@
+//! The disk with its request queue: bios in, completions out.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, DefaultHasher};
+
+use hoistway_core::{
+    Bio, ContextId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue, Submitted, SubmitError, Work,
+};
+use hoistway_drive::{Access, Drive, Phases};
+
+use crate::events::{Events, What};
+use crate::record::{HeadSample, Observer};
+
+/// Where the time of the drive went, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct DriveTime {
+    /// Command processing and the interface.
+    pub overhead: u64,
+    /// The arm.
+    pub seek: u64,
+    /// Waiting for sectors to come round.
+    pub rotation: u64,
+    /// Data under the head.
+    pub transfer: u64,
+    /// Nothing to do, or kept waiting by the elevator.
+    pub idle: u64,
+}
+
+/// The queue, the drive, and who submits to them.
+pub(crate) struct Device<S: Observer> {
+    queue: RequestQueue<Owned<S>>,
+    drive: Drive,
+    in_flight: Vec<Started>,
+    submitters: Vec<Submitter>,
+    by_context: HashMap<ContextId, u32, BuildHasherDefault<DefaultHasher>>,
+    /// Submitters that the queue's storage had no room for.
+    refused: VecDeque<u32>,
+    /// Submitters whose last held-back bio was taken.
+    pub resumed: Vec<u32>,
+    phases: Phases,
+    busy_ns: u64,
+    busy_since_ns: u64,
+    pub requests: u64,
+    /// How often the drive went from one process's request to another's.
+    pub turns: u64,
+    last_pid: u32,
+    head: Vec<HeadSample>,
+    /// What went wrong and cannot.
+    pub defect: Option<String>,
+}
+
+/// A request in the drive.
+#[derive(Clone, Copy, Debug)]
+struct Started {
+    id: RequestId,
+    at_ns: u64,
+    phases: Phases,
+}
+
+/// A task as the queue knows it, and the bios that it could not submit yet.
+#[derive(Debug)]
+struct Submitter {
+    context: ContextId,
+    backlog: VecDeque<Bio>,
+}
+
+impl<S: Observer> Device<S> {
+    pub fn new(queue: RequestQueue<Owned<S>>, drive: Drive) -> Self {
+        Device {
+            queue,
+            drive,
+            in_flight: Vec::new(),
+            submitters: Vec::new(),
+            by_context: HashMap::default(),
+            refused: VecDeque::new(),
+            resumed: Vec::new(),
+            phases: Phases::default(),
+            busy_ns: 0,
+            busy_since_ns: 0,
+            requests: 0,
+            turns: 0,
+            last_pid: 0,
+            head: Vec::new(),
+            defect: None,
+        }
+    }
+
+    /// Makes the next task known; tasks are numbered in the order of these calls. Answers whether there was room.
+    pub fn add_submitter(&mut self, pid: u32, priority: Priority, nice: i8) -> bool {
+        let Ok(context) = self.queue.create_context(pid, priority, nice) else { return false };
+        self.by_context.insert(context, self.submitters.len() as u32);
+        self.submitters.push(Submitter { context, backlog: VecDeque::new() });
+        true
+    }
+
+    /// The context that a task's bios carry.
+    pub fn context(&self, task: u32) -> ContextId {
+        self.submitters[task as usize].context
+    }
+
+    /// Whether bios of a task are held back: it sleeps until there is room.
+    #[inline]
+    pub fn is_held_back(&self, task: u32) -> bool {
+        !self.submitters[task as usize].backlog.is_empty()
+    }
+
+    /// A task submits a bio; when there is no room for it, it and those after it are submitted later.
+    pub fn submit(&mut self, task: u32, bio: Bio, now_ns: u64, events: &mut Events) {
+        if self.is_held_back(task) {
+            self.submitters[task as usize].backlog.push_back(bio);
+            return;
+        }
+        let answer = self.queue.submit(bio, now_ns);
+        self.submitted(task, bio, answer, now_ns, events);
+        self.work(now_ns, events);
+    }
+
+    /// A task is going to wait for what it submitted: whatever the queue holds back goes to the drive.
+    pub fn unplug(&mut self, now_ns: u64, events: &mut Events) {
+        let kick = self.queue.unplug_for_waiter(now_ns);
+        self.settle(kick, now_ns, events);
+    }
+
+    /// The drive has finished a request; the tokens of its bios are added to `tokens`.
+    pub fn complete(&mut self, id: RequestId, now_ns: u64, events: &mut Events, tokens: &mut Vec<u64>) {
+        if let Some(at) = self.in_flight.iter().position(|started| started.id == id) {
+            let started = self.in_flight.swap_remove(at);
+            add(&mut self.phases, &started.phases);
+            self.requests += 1;
+            if self.in_flight.is_empty() {
+                self.busy_ns += now_ns - self.busy_since_ns;
+            }
+        }
+        match self.queue.complete(id, now_ns, |token| tokens.push(token)) {
+            Ok(kick) => self.settle(kick, now_ns, events),
+            Err(stale) => self.broken(format!("a completion was refused: {stale:?}")),
+        }
+        while let Some(task) = self.refused.pop_front() {
+            if !self.retry(task, false, now_ns, events) {
+                break;
+            }
+        }
+        self.work(now_ns, events);
+    }
+
+    /// When [`Self::timer`] has to be called.
+    #[inline]
+    pub fn next_timer(&self) -> Option<u64> {
+        self.queue.next_timer()
+    }
+
+    pub fn timer(&mut self, now_ns: u64, events: &mut Events) {
+        let kick = self.queue.timer(now_ns);
+        self.settle(kick, now_ns, events);
+    }
+
+    /// A task has ended.
+    pub fn exit(&mut self, task: u32, now_ns: u64, events: &mut Events) {
+        match self.queue.exit_context(self.context(task), now_ns) {
+            Ok(kick) => self.settle(kick, now_ns, events),
+            Err(stale) => self.broken(format!("the exit of task {task} was refused: {stale:?}")),
+        }
+    }
+
+    /// Where the time from `from_ns` to `now_ns` went. Requests are not begun before `from_ns`.
+    pub fn time(&self, from_ns: u64, now_ns: u64) -> DriveTime {
+        let mut phases = self.phases;
+        for started in &self.in_flight {
+            add(&mut phases, &begun(&started.phases, now_ns.saturating_sub(started.at_ns)));
+        }
+        let under_way = if self.in_flight.is_empty() { 0 } else { now_ns - self.busy_since_ns };
+        let busy_ns = self.busy_ns + under_way;
+        let total_ns = phases.total_ns().max(1);
+        // A drive that serves several requests at once spends their times side by side.
+        let share = |phase_ns: u64| match total_ns > busy_ns {
+            true => (u128::from(phase_ns) * u128::from(busy_ns) / u128::from(total_ns)) as u64,
+            false => phase_ns,
+        };
+        let time = DriveTime {
+            overhead: share(phases.overhead_ns),
+            seek: share(phases.seek_ns),
+            rotation: share(phases.rotation_ns),
+            transfer: share(phases.transfer_ns),
+            idle: 0,
+        };
+        let accounted = time.overhead + time.seek + time.rotation + time.transfer;
+        DriveTime { idle: now_ns.saturating_sub(from_ns).saturating_sub(accounted), ..time }
+    }
+
+    /// Takes the recording out.
+    pub fn recording(&mut self, now_ns: u64) -> crate::record::Recording {
+        let slices = self.queue.sink_mut().slices(now_ns);
+        crate::record::Recording { head: std::mem::take(&mut self.head), slices }
+    }
+
+    fn submitted(
+        &mut self,
+        task: u32,
+        bio: Bio,
+        answer: Result<(Submitted, Kick), SubmitError>,
+        now_ns: u64,
+        events: &mut Events,
+    ) -> bool {
+        let taken = match answer {
+            Ok((Submitted::Asleep, kick)) => {
+                self.kicked(kick, now_ns, events);
+                false
+            }
+            Ok((_, kick)) => {
+                self.kicked(kick, now_ns, events);
+                true
+            }
+            Err(SubmitError::Full) => {
+                self.refused.push_back(task);
+                false
+            }
+            Err(error) => {
+                self.broken(format!("a bio of {} sectors at sector {} was refused: {error:?}", bio.sectors, bio.sector));
+                true
+            }
+        };
+        if !taken {
+            self.submitters[task as usize].backlog.push_front(bio);
+        }
+        taken
+    }
+
+    /// Submits what is held back of a task, as far as there is room. Answers whether all of it was taken.
+    fn retry(&mut self, task: u32, mut woken: bool, now_ns: u64, events: &mut Events) -> bool {
+        while let Some(bio) = self.submitters[task as usize].backlog.pop_front() {
+            let answer =
+                if woken { self.queue.resubmit(bio, now_ns) } else { self.queue.submit(bio, now_ns) };
+            woken = false;
+            if !self.submitted(task, bio, answer, now_ns, events) {
+                return false;
+            }
+        }
+        self.resumed.push(task);
+        true
+    }
+
+    fn settle(&mut self, kick: Kick, now_ns: u64, events: &mut Events) {
+        self.kicked(kick, now_ns, events);
+        self.work(now_ns, events);
+    }
+
+    /// Does what the queue has put off.
+    fn work(&mut self, now_ns: u64, events: &mut Events) {
+        while let Some(work) = self.queue.next_work() {
+            match work {
+                Work::Run => self.run(now_ns, events),
+                Work::Unplug => {}
+                Work::Wake(context) => {
+                    if let Some(task) = self.by_context.get(&context).copied() {
+                        self.retry(task, true, now_ns, events);
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn kicked(&mut self, kick: Kick, now_ns: u64, events: &mut Events) {
+        if kick == Kick::Run {
+            self.run(now_ns, events);
+        }
+    }
+
+    /// Gives the drive requests until it is full or none comes.
+    fn run(&mut self, now_ns: u64, events: &mut Events) {
+        while (self.in_flight.len() as u64) < u64::from(self.drive.depth()) && self.defect.is_none() {
+            let Next::Request(id) = self.queue.next(now_ns) else { return };
+            self.start(id, now_ns, events);
+        }
+    }
+
+    fn start(&mut self, id: RequestId, now_ns: u64, events: &mut Events) {
+        let Some(request) = self.queue.request(id) else {
+            return self.broken(format!("request {id:?} is not there"));
+        };
+        let (sector, sectors) = (request.sector(), request.sectors());
+        let op = match request.op() {
+            Op::Read => hoistway_drive::Op::Read,
+            Op::Write => hoistway_drive::Op::Write,
+            // The drives have no write cache: there is nothing to flush.
+            Op::Flush => return self.started(id, now_ns, now_ns, Phases::default(), events),
+        };
+        match self.drive.start(now_ns, &Access { op, sector, sectors }) {
+            Ok(service) => self.started(id, now_ns, service.finish_ns, service.phases, events),
+            Err(error) => return self.broken(format!("the drive refused a request: {error}")),
+        }
+        let pid = self.queue.context_of(id).map_or(0, |context| context.pid());
+        if pid != self.last_pid {
+            self.last_pid = pid;
+            self.turns += 1;
+        }
+        if S::ENABLED {
+            self.head.push(HeadSample { at_ns: now_ns, sector, pid });
+        }
+    }
+
+    fn started(&mut self, id: RequestId, now_ns: u64, finish_ns: u64, phases: Phases, events: &mut Events) {
+        if self.in_flight.is_empty() {
+            self.busy_since_ns = now_ns;
+        }
+        self.in_flight.push(Started { id, at_ns: now_ns, phases });
+        events.arrange(finish_ns, What::Completion(id));
+    }
+
+    fn broken(&mut self, problem: String) {
+        if self.defect.is_none() {
+            self.defect = Some(problem);
+        }
+    }
+}
+
+fn add(sum: &mut Phases, more: &Phases) {
+    sum.overhead_ns += more.overhead_ns;
+    sum.seek_ns += more.seek_ns;
+    sum.rotation_ns += more.rotation_ns;
+    sum.transfer_ns += more.transfer_ns;
+}
+
+/// What of a request's phases lies in its first `elapsed_ns`, taking them one after the other.
+fn begun(phases: &Phases, elapsed_ns: u64) -> Phases {
+    let mut left = elapsed_ns;
+    let mut part = |phase_ns: u64| {
+        let taken = phase_ns.min(left);
+        left -= taken;
+        taken
+    };
+    Phases {
+        overhead_ns: part(phases.overhead_ns),
+        seek_ns: part(phases.seek_ns),
+        rotation_ns: part(phases.rotation_ns),
+        transfer_ns: part(phases.transfer_ns),
+    }
+}

@@ -1,0 +1,88 @@
+//! I/O past the page cache.
+
+use hoistway_core::{Bio, Flags, Op};
+use hoistway_fio::Direction;
+
+use super::choose::Flow;
+use super::process::{DirectIo, Stage};
+use super::{Token, World};
+use crate::record::Observer;
+use crate::workload::offsets::Unit;
+
+impl<S: Observer> World<S> {
+    /// Submits a request's bios: one an extent, none larger than a request may be.
+    pub(super) fn begin_direct(&mut self, task: u32, unit: Unit) -> Flow {
+        let process = &mut self.processes[task as usize];
+        let file = process.files[unit.file].file;
+        let io = DirectIo { process: task, unit, start_ns: self.now_ns, issued_ns: self.now_ns, pending: 1 };
+        let slot = self.direct.insert(io);
+        process.in_flight += 1;
+        if !process.is_async() {
+            process.stage = Stage::Direct;
+        }
+        let (op, flags) = match unit.direction {
+            Direction::Read => (Op::Read, Flags::NONE),
+            Direction::Write => (Op::Write, Flags::SYNC),
+        };
+        let context = self.device.context(task);
+        let (mut sector, end) = (unit.offset / 512, (unit.offset + unit.bytes) / 512);
+        let mut bios = 0;
+        while sector < end {
+            let Some((disk, room)) = self.files[file as usize].locate(sector) else { break };
+            let sectors = room.min(end - sector).min(u64::from(self.host.queue.max_sectors));
+            sector += sectors;
+            bios += 1;
+            let flags = if sector == end { flags.and(Flags::UNPLUG) } else { flags };
+            let bio = Bio { token: Token::Direct(slot).encode(), context, op, sector: disk, sectors: sectors as u32, flags };
+            self.direct.get_mut(slot).pending += 1;
+            self.device.submit(task, bio, self.now_ns, &mut self.events);
+        }
+        let costs = self.host.costs;
+        let process = &mut self.processes[task as usize];
+        process.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;
+        self.direct.get_mut(slot).issued_ns = self.now_ns + process.debt_ns;
+        // The request counted as a piece of its own until all bios were submitted.
+        self.direct_bio_over(slot);
+        Flow::On
+    }
+
+    pub(super) fn direct_bio_over(&mut self, slot: u32) {
+        let io = self.direct.get_mut(slot);
+        io.pending -= 1;
+        if io.pending == 0 {
+            let task = io.process;
+            self.processes[task as usize].completed.push(slot);
+            self.wake(task);
+        }
+    }
+
+    /// Takes in the requests that are over.
+    pub(super) fn reap(&mut self, task: u32) {
+        let process = &mut self.processes[task as usize];
+        if process.completed.is_empty() {
+            return;
+        }
+        let call_ns = process.call_ns(self.host.costs.system_call_ns);
+        process.stats.complete.record_batch(process.completed.len() as u32);
+        while let Some(slot) = process.completed.pop() {
+            let io = self.direct.remove(slot);
+            process.in_flight -= 1;
+            process.debt_ns += self.host.costs.completion_ns;
+            process.record(&io.unit, io.start_ns, io.issued_ns, self.now_ns);
+        }
+        process.debt_ns += call_ns;
+    }
+
+    /// A process with one request at a time sleeps until it is over.
+    pub(super) fn wait_direct(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        let Some(slot) = process.completed.pop() else { return Flow::Block };
+        let io = self.direct.remove(slot);
+        process.in_flight -= 1;
+        process.debt_ns += self.host.costs.completion_ns;
+        process.current.unit = io.unit;
+        process.current.start_ns = io.start_ns;
+        process.stage = Stage::Finish;
+        Flow::On
+    }
+}

@@ -1,0 +1,118 @@
+//! The flusher: a kernel thread that writes dirty pages behind the writers' backs.
+//!
+//! As `pdflush` of Linux 2.6, it writes when more pages are dirty than the background ratio, and every few seconds those that
+//! have been dirty for long. It writes a chunk of one file and turns to the next; its writes are asynchronous, and it sleeps when
+//! the queue has no request for it.
+
+use hoistway_core::{Flags, Op};
+
+use super::World;
+use crate::events::What;
+use crate::record::Observer;
+
+/// The flusher's process id.
+pub(super) const PID: u32 = 100;
+
+/// Where the flusher is.
+#[derive(Debug)]
+pub(super) struct Flusher {
+    /// It waits and is in no queue of the host.
+    pub blocked: bool,
+    pub debt_ns: u64,
+    /// The file it is at, and the chunk of the cache that comes next there.
+    file: u32,
+    chunk: u32,
+    /// Pages that became dirty at or before this time are old.
+    old_until_ns: Option<u64>,
+    ticking: bool,
+}
+
+impl Default for Flusher {
+    fn default() -> Self {
+        Flusher { blocked: true, debt_ns: 0, file: 0, chunk: 0, old_until_ns: None, ticking: false }
+    }
+}
+
+impl<S: Observer> World<S> {
+    /// Whether writers have to wait.
+    pub(super) fn has_too_much_dirty(&self) -> bool {
+        let limit = self.host.cache_pages() * u64::from(self.host.dirty_percent) / 100;
+        self.cache.dirty() + self.cache.writeback() > limit
+    }
+
+    /// A page has become dirty.
+    pub(super) fn dirtied(&mut self) {
+        if !self.flusher.ticking {
+            self.flusher.ticking = true;
+            self.events.arrange(self.now_ns + self.flush_interval_ns(), What::FlushTick);
+        }
+        if self.has_background_work() {
+            self.wake_flusher();
+        }
+    }
+
+    pub(super) fn wake_flusher(&mut self) {
+        self.wake(self.processes.len() as u32);
+    }
+
+    /// Every few seconds, while anything is dirty: old pages are to be written.
+    pub(super) fn flush_tick(&mut self) {
+        self.flusher.ticking = self.cache.dirty() > 0;
+        if self.flusher.ticking {
+            self.events.arrange(self.now_ns + self.flush_interval_ns(), What::FlushTick);
+            self.flusher.old_until_ns = self.now_ns.checked_sub(self.host.dirty_expire_ms * 1_000_000);
+            self.wake_flusher();
+        }
+    }
+
+    /// The flusher runs until it has nothing to write, or the queue has no room.
+    pub(super) fn run_flusher(&mut self) {
+        let task = self.processes.len() as u32;
+        loop {
+            if self.pay(task) {
+                return;
+            }
+            if self.device.is_held_back(task) || !self.flush_chunk(task) {
+                self.flusher.blocked = true;
+                return;
+            }
+        }
+    }
+
+    /// Writes a chunk of the next file that has something to write. Answers whether there was one.
+    fn flush_chunk(&mut self, task: u32) -> bool {
+        let until_ns = if self.has_background_work() { Some(u64::MAX) } else { self.flusher.old_until_ns };
+        let Some(until_ns) = until_ns else { return false };
+        let mut runs = std::mem::take(&mut self.runs);
+        // Once around, and the first file again from its beginning.
+        for _ in 0..=self.files.len() {
+            let file = self.flusher.file;
+            let most = u64::from(self.host.flush_chunk_pages);
+            let next = self.cache.take_dirty(file, self.flusher.chunk, most, until_ns, &mut runs);
+            self.flusher.chunk = next.unwrap_or(0);
+            if next.is_none() || !runs.is_empty() {
+                self.flusher.file = (file + 1) % self.files.len() as u32;
+                self.flusher.chunk = 0;
+            }
+            if !runs.is_empty() {
+                for (first, pages) in runs.drain(..) {
+                    self.submit_pages(task, file, first, pages, Op::Write, Flags::NONE);
+                }
+                self.runs = runs;
+                return true;
+            }
+        }
+        self.runs = runs;
+        self.flusher.old_until_ns = None;
+        false
+    }
+
+    fn has_background_work(&self) -> bool {
+        let threshold = self.host.cache_pages() * u64::from(self.host.dirty_background_percent) / 100;
+        self.cache.dirty() > threshold || (!self.throttled.is_empty() && self.cache.dirty() > 0)
+    }
+
+    fn flush_interval_ns(&self) -> u64 {
+        self.host.flush_interval_ms * 1_000_000
+    }
+}

@@ -1,0 +1,456 @@
+//! The world: processes, host and disk in virtual time.
+//!
+//! Events happen in a total order - by time, completions before everything else at one instant, the queue's timers after
+//! everything else, and otherwise in the order in which they were arranged - so that a seed replays a run.
+
+mod buffered;
+mod choose;
+mod device;
+mod direct;
+mod flusher;
+mod process;
+mod slab;
+mod sync;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hoistway_core::{Capacity, ElevatorStorage, Kind, NoSink, Owned, Priority, RequestQueue, Storage};
+use hoistway_drive::{Drive, Profile};
+use hoistway_fio::{Job, JobFile};
+
+use crate::config::HostConfig;
+use crate::error::SimError;
+use crate::events::{Events, What};
+use crate::host::cpu::Cpus;
+use crate::host::files::{File, Layout, lay_out};
+use crate::host::page_cache::PageCache;
+use crate::record::{Observer, Recording, SliceRecorder};
+use crate::settings::Setting;
+use crate::workload::distribution::unit;
+use crate::workload::plan::Plan;
+use crate::workload::stream;
+pub use device::DriveTime;
+use device::Device;
+use flusher::Flusher;
+pub(crate) use process::{DirectionStats, Process, Stats};
+use process::{DirectIo, Stage};
+use slab::Slab;
+
+/// What a world is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorldRequest<'a> {
+    pub jobs: &'a JobFile,
+    pub profile: &'a Profile,
+    pub host: &'a HostConfig,
+    pub elevator: Kind,
+    pub settings: &'a [Setting],
+    pub seed: u64,
+    pub record: bool,
+}
+
+/// What is left of a world.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub processes: Vec<Process>,
+    /// From the first start to the last end, without ramp times.
+    pub start_ns: u64,
+    pub end_ns: u64,
+    pub drive: DriveTime,
+    pub requests: u64,
+    pub turns: u64,
+    pub recording: Recording,
+}
+
+/// How far a world has come: virtual time, bytes moved, and bytes to move when that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Headway {
+    pub now_ns: u64,
+    pub bytes: u64,
+    pub bytes_total: u64,
+}
+
+/// Runs a world to its end, or until `stop` says so.
+pub(crate) fn run(
+    request: &WorldRequest,
+    stop: &dyn Fn() -> bool,
+    headway: &mut dyn FnMut(Headway),
+) -> Result<Outcome, SimError> {
+    match request.record {
+        true => World::<SliceRecorder>::new(request)?.run(stop, headway),
+        false => World::<NoSink>::new(request)?.run(stop, headway),
+    }
+}
+
+/// So many events without anything done by anybody, or so many steps at one instant, are a defect.
+const IDLE_EVENTS_MAX: u32 = 100_000;
+const STEPS_AT_ONCE_MAX: u32 = 50_000_000;
+/// How many events pass between looks at whether to stop.
+const EVENTS_BETWEEN_LOOKS: u32 = 4096;
+
+pub(crate) struct World<S: Observer> {
+    host: HostConfig,
+    elevator: Kind,
+    seed: u64,
+    now_ns: u64,
+    events: Events,
+    cpus: Cpus,
+    device: Device<S>,
+    cache: PageCache,
+    files: Vec<File>,
+    /// Tasks that wait for a page, by file.
+    page_waiters: Vec<Vec<(u32, u64)>>,
+    /// Tasks that wait until nothing of any file is being written any more.
+    sync_waiters: Vec<u32>,
+    /// Writers that wait until fewer pages are dirty.
+    throttled: Vec<u32>,
+    processes: Vec<Process>,
+    flusher: Flusher,
+    /// Tasks that go on at this instant.
+    ready: VecDeque<u32>,
+    direct: Slab<DirectIo>,
+    page_ios: Slab<PageIo>,
+    tokens: Vec<u64>,
+    runs: Vec<(u64, u64)>,
+    /// Processes of each job that have not ended.
+    unfinished_by_job: Vec<u32>,
+    unfinished: usize,
+    idle_events: u32,
+    steps_at_once: u32,
+}
+
+/// A bio between disk and page cache.
+#[derive(Clone, Copy, Debug)]
+struct PageIo {
+    file: u32,
+    first: u64,
+    pages: u64,
+}
+
+/// What a bio's token says: what kind of I/O it belongs to, and its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Token {
+    Direct(u32),
+    PageRead(u32),
+    PageWrite(u32),
+}
+
+impl Token {
+    fn encode(self) -> u64 {
+        let (kind, slot) = match self {
+            Token::Direct(slot) => (0, slot),
+            Token::PageRead(slot) => (1, slot),
+            Token::PageWrite(slot) => (2, slot),
+        };
+        kind << 32 | u64::from(slot)
+    }
+
+    fn decode(token: u64) -> Token {
+        let slot = token as u32;
+        match token >> 32 {
+            0 => Token::Direct(slot),
+            1 => Token::PageRead(slot),
+            _ => Token::PageWrite(slot),
+        }
+    }
+}
+
+impl<S: Observer> World<S> {
+    fn new(request: &WorldRequest) -> Result<Self, SimError> {
+        let host = request.host.clone();
+        host.check()?;
+        let drive = specimen(request);
+        let plan = Plan::new(request.jobs, drive.capacity_sectors() * 512, request.seed)?;
+        let layout = Layout { groups: host.groups, gap_pages: host.file_gap_kib / 4, aged: host.aged };
+        let mut rng = stream(request.seed, 0, 7);
+        let files = lay_out(&plan.files, drive.capacity_sectors(), layout, &mut rng)?;
+        let queue = make_queue::<S>(request, plan.processes.len())?;
+        let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
+        let mut unfinished_by_job = vec![0; jobs.len()];
+        let mut processes = Vec::new();
+        for process in plan.processes {
+            unfinished_by_job[process.job] += 1;
+            let job = jobs[process.job].clone();
+            processes.push(Process::new(process, job, host.read_ahead_pages()));
+        }
+        let mut world = World {
+            elevator: request.elevator,
+            seed: request.seed,
+            now_ns: 0,
+            events: Events::default(),
+            cpus: Cpus::new(host.cpus),
+            device: Device::new(queue, drive),
+            cache: PageCache::new(host.cache_pages(), files.len()),
+            page_waiters: vec![Vec::new(); files.len()],
+            files,
+            sync_waiters: Vec::new(),
+            throttled: Vec::new(),
+            flusher: Flusher::default(),
+            ready: VecDeque::new(),
+            direct: Slab::new(),
+            page_ios: Slab::new(),
+            tokens: Vec::new(),
+            runs: Vec::new(),
+            unfinished: processes.len(),
+            unfinished_by_job,
+            processes,
+            idle_events: 0,
+            steps_at_once: 0,
+            host,
+        };
+        world.add_submitters()?;
+        Ok(world)
+    }
+
+    fn add_submitters(&mut self) -> Result<(), SimError> {
+        for process in &self.processes {
+            let plan = &process.plan;
+            if !self.device.add_submitter(plan.pid, plan.priority, plan.nice) {
+                return Err(self.defect("no room for a process's context".into()));
+            }
+        }
+        if !self.device.add_submitter(flusher::PID, Priority::UNSET, 0) {
+            return Err(self.defect("no room for the flusher's context".into()));
+        }
+        Ok(())
+    }
+
+    fn run(mut self, stop: &dyn Fn() -> bool, headway: &mut dyn FnMut(Headway)) -> Result<Outcome, SimError> {
+        self.open_gates();
+        self.run_ready();
+        let mut until_look = 0u32;
+        while self.unfinished > 0 {
+            if until_look == 0 {
+                if stop() {
+                    return Err(SimError::Cancelled);
+                }
+                headway(self.headway());
+                until_look = EVENTS_BETWEEN_LOOKS;
+            }
+            until_look -= 1;
+            self.step()?;
+            if let Some(problem) = self.device.defect.take() {
+                return Err(self.defect(problem));
+            }
+        }
+        headway(self.headway());
+        Ok(self.outcome())
+    }
+
+    /// The next event or timer, and what follows at the same instant.
+    fn step(&mut self) -> Result<(), SimError> {
+        let event_ns = self.events.next_ns();
+        let timer_ns = self.device.next_timer();
+        let timer_first = match (event_ns, timer_ns) {
+            (Some(event_ns), Some(timer_ns)) => timer_ns < event_ns,
+            (None, Some(_)) => true,
+            (Some(_), None) => false,
+            (None, None) => return Err(self.stuck()),
+        };
+        self.idle_events += 1;
+        if timer_first {
+            self.pass_to(timer_ns.unwrap_or(self.now_ns));
+            self.device.timer(self.now_ns, &mut self.events);
+        } else if let Some((at_ns, what)) = self.events.pop() {
+            self.pass_to(at_ns);
+            self.happen(what);
+        }
+        self.wake_resumed();
+        self.run_ready();
+        if self.idle_events > IDLE_EVENTS_MAX || self.steps_at_once > STEPS_AT_ONCE_MAX {
+            return Err(self.stuck());
+        }
+        Ok(())
+    }
+
+    fn pass_to(&mut self, at_ns: u64) {
+        if at_ns > self.now_ns {
+            self.now_ns = at_ns;
+            self.steps_at_once = 0;
+        }
+    }
+
+    fn happen(&mut self, what: What) {
+        match what {
+            What::Completion(id) => {
+                self.idle_events = 0;
+                let mut tokens = std::mem::take(&mut self.tokens);
+                self.device.complete(id, self.now_ns, &mut self.events, &mut tokens);
+                for token in tokens.drain(..) {
+                    self.bio_over(Token::decode(token));
+                }
+                self.tokens = tokens;
+            }
+            What::CpuDone(task) => {
+                self.idle_events = 0;
+                if let Some((next, burst_ns)) = self.cpus.leave() {
+                    self.events.arrange(self.now_ns + burst_ns, What::CpuDone(next));
+                }
+                self.go_on(task);
+            }
+            What::Wake(task) => {
+                self.idle_events = 0;
+                self.wake(task);
+            }
+            What::FlushTick => self.flush_tick(),
+        }
+    }
+
+    fn bio_over(&mut self, token: Token) {
+        match token {
+            Token::Direct(slot) => self.direct_bio_over(slot),
+            Token::PageRead(slot) => {
+                let PageIo { file, first, pages } = self.page_ios.remove(slot);
+                self.cache.end_read(file, first, pages);
+                let mut waiters = std::mem::take(&mut self.page_waiters[file as usize]);
+                waiters.retain(|(task, page)| {
+                    let there = (first..first + pages).contains(page);
+                    if there {
+                        self.wake(*task);
+                    }
+                    !there
+                });
+                self.page_waiters[file as usize] = waiters;
+            }
+            Token::PageWrite(slot) => {
+                let PageIo { file, first, pages } = self.page_ios.remove(slot);
+                self.cache.end_write(file, first, pages);
+                self.written(file);
+            }
+        }
+    }
+
+    /// A task that waits goes on at this instant, after what is under way. It looks for itself whether its wait is over.
+    fn wake(&mut self, task: u32) {
+        let blocked = match self.processes.get_mut(task as usize) {
+            Some(process) => &mut process.blocked,
+            None => &mut self.flusher.blocked,
+        };
+        if std::mem::take(blocked) {
+            self.ready.push_back(task);
+        }
+    }
+
+    fn wake_resumed(&mut self) {
+        while let Some(task) = self.device.resumed.pop() {
+            self.wake(task);
+        }
+    }
+
+    fn run_ready(&mut self) {
+        while let Some(task) = self.ready.pop_front() {
+            self.go_on(task);
+            self.wake_resumed();
+        }
+    }
+
+    fn go_on(&mut self, task: u32) {
+        if (task as usize) < self.processes.len() {
+            self.run_process(task);
+        } else {
+            self.run_flusher();
+        }
+    }
+
+    /// Takes a processor for the work that a task has done, and goes on when it is paid for. Answers whether there was any.
+    fn pay(&mut self, task: u32) -> bool {
+        let debt_ns = match self.processes.get_mut(task as usize) {
+            Some(process) => {
+                process.stats.cpu_ns += process.debt_ns;
+                &mut process.debt_ns
+            }
+            None => &mut self.flusher.debt_ns,
+        };
+        let burst_ns = std::mem::take(debt_ns);
+        if burst_ns == 0 {
+            return false;
+        }
+        if self.cpus.take(task, burst_ns) {
+            self.events.arrange(self.now_ns + burst_ns, What::CpuDone(task));
+        }
+        true
+    }
+
+    /// Starts the processes whose gates are open.
+    fn open_gates(&mut self) {
+        for task in 0..self.processes.len() {
+            let process = &self.processes[task];
+            if process.stage != Stage::NotStarted || process.wake_ns > 0 {
+                continue;
+            }
+            let gate = process.plan.gate;
+            let walled = self.unfinished_by_job[..gate.jobs_before].iter().any(|unfinished| *unfinished > 0);
+            if walled || gate.job.is_some_and(|job| self.unfinished_by_job[job] > 0) {
+                continue;
+            }
+            let start_ns = self.now_ns.saturating_add(process.plan.delay_ns);
+            self.processes[task].wake_ns = start_ns.max(1);
+            self.events.arrange(start_ns, What::Wake(task as u32));
+        }
+    }
+
+    fn headway(&self) -> Headway {
+        let bytes = self.processes.iter().map(|process| process.stats.read.bytes + process.stats.write.bytes).sum();
+        let total = |process: &Process| process.plan.io_bytes.saturating_mul(u64::from(process.job.loops));
+        let bytes_total = self.processes.iter().map(total).fold(0, u64::saturating_add);
+        Headway { now_ns: self.now_ns, bytes, bytes_total }
+    }
+
+    fn outcome(mut self) -> Outcome {
+        let start_ns = self.processes.iter().map(|process| process.measured_from_ns).min().unwrap_or(0);
+        let end_ns = self.processes.iter().map(|process| process.end_ns).max().unwrap_or(start_ns).max(start_ns);
+        let drive = self.device.time(start_ns, end_ns);
+        let (requests, turns) = (self.device.requests, self.device.turns);
+        let recording = self.device.recording(end_ns);
+        Outcome { processes: self.processes, start_ns, end_ns, drive, requests, turns, recording }
+    }
+
+    fn defect(&self, problem: String) -> SimError {
+        SimError::Defect { seed: self.seed, now_ns: self.now_ns, problem }
+    }
+
+    fn stuck(&self) -> SimError {
+        let waiting = self.processes.iter().find(|process| process.stage != Stage::Done);
+        SimError::Stuck {
+            elevator: self.elevator.info().name.into(),
+            seed: self.seed,
+            now_ns: self.now_ns,
+            unfinished: self.unfinished,
+            state: waiting.map_or(String::new(), |process| format!("process {} in {:?}", process.plan.pid, process.stage)),
+        }
+    }
+}
+
+/// One drive of the profile's kind: no two spindles turn at quite the same speed.
+fn specimen(request: &WorldRequest) -> Drive {
+    let drive = Drive::new(request.profile);
+    let tolerance = f64::from(request.host.spindle_tolerance_ppm) / 1e6;
+    let Drive::Disk(disk) = &drive else { return drive };
+    if tolerance == 0.0 {
+        return drive;
+    }
+    let mut rng = stream(request.seed, 0, 8);
+    let factor = 1.0 + tolerance * (2.0 * unit(&mut rng) - 1.0);
+    let profile = request.profile.clone().with_rotation(disk.revolution_ns() as f64 * factor, unit(&mut rng));
+    Drive::new(&profile)
+}
+
+/// A queue with room for these processes, its elevator tuned as told.
+fn make_queue<S: Observer>(request: &WorldRequest, processes: usize) -> Result<RequestQueue<Owned<S>>, SimError> {
+    let config = request.host.queue;
+    let usual = Capacity::default();
+    // Batchers may take half as much again as the pool of each direction has.
+    let requests = config.nr_requests.map_or(1024, |pool| pool.saturating_mul(3));
+    let capacity = Capacity {
+        requests: usual.requests.max(requests).saturating_add(processes as u32),
+        contexts: processes as u32 + 1,
+        ..usual
+    };
+    let storage = Storage::owned(capacity);
+    let elevator = ElevatorStorage::owned(request.elevator, capacity);
+    let mut queue = RequestQueue::new(config, request.elevator, storage, elevator, S::default(), 0);
+    for setting in request.settings {
+        setting.apply(&mut queue)?;
+    }
+    Ok(queue)
+}

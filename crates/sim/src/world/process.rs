@@ -1,0 +1,267 @@
+//! A simulated process: a clone of a fio job.
+
+use std::sync::Arc;
+
+use hoistway_fio::results::build::{DepthCounts, LatencyBuckets};
+use hoistway_fio::{Direction, Ioengine, Job};
+use rand_pcg::Pcg64;
+
+use crate::host::readahead::ReadAhead;
+use crate::measure::{Latencies, Windows};
+use crate::workload::offsets::{Generator, Region, Unit};
+use crate::workload::pacing::Pacing;
+use crate::workload::plan::ProcessPlan;
+use crate::workload::stream;
+
+/// What a process does next when it runs. The time that a step's work takes has passed before the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Jobs that it waits for are not over, or its delay.
+    NotStarted,
+    /// It looks for something to do.
+    Choose,
+    /// It pauses until the time in `wake_ns`, and then chooses.
+    Think,
+    /// A buffered request, page by page.
+    Read,
+    Write,
+    /// The write is to be on the disk before it is done.
+    WriteThrough,
+    /// A direct request is in the queue.
+    Direct,
+    /// All of the request's work is done.
+    Finish,
+    /// A sync of a file is under way.
+    Sync,
+    /// The sync's work is done.
+    Synced,
+    /// No more requests: those in flight are waited for, and what is dirty is synced if the job says so.
+    Leave,
+    Done,
+}
+
+/// The request that a process that does one thing at a time is at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Current {
+    pub unit: Unit,
+    pub start_ns: u64,
+    /// The page that comes next, and the last one.
+    pub page: u64,
+    pub last_page: u64,
+    /// Read-ahead has dealt with the pages before this one.
+    pub planned: u64,
+    /// It slept for the page that it is at.
+    pub waited: bool,
+}
+
+/// A file that a process has open.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenFile {
+    pub file: u32,
+    pub reader: ReadAhead,
+}
+
+/// One process, with all that it has measured.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub plan: ProcessPlan,
+    pub job: Arc<Job>,
+    pub stage: Stage,
+    /// It waits for something and is in no queue of the host.
+    pub blocked: bool,
+    /// CPU time of work that is done already: it passes before the next step.
+    pub debt_ns: u64,
+    pub generator: Generator,
+    pub pacing: Pacing,
+    pub rate_rng: Pcg64,
+    pub files: Vec<OpenFile>,
+    pub current: Current,
+    /// A request that was chosen and whose time has not come.
+    pub chosen: Option<Unit>,
+    pub in_flight: u32,
+    /// Direct requests that are over and not reaped.
+    pub completed: Vec<u32>,
+    pub depth: u32,
+    pub think_after: u32,
+    pub syncs_after: u32,
+    pub syncs_end: bool,
+    /// When its next pause ends; a wake-up for another time is stale.
+    pub wake_ns: u64,
+    pub sync_start_ns: u64,
+    pub sync_then: Stage,
+    pub start_ns: u64,
+    pub measured_from_ns: u64,
+    pub deadline_ns: u64,
+    pub end_ns: u64,
+    pub stats: Stats,
+}
+
+/// What a process has measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Stats {
+    pub read: DirectionStats,
+    pub write: DirectionStats,
+    pub sync: Latencies,
+    pub cpu_ns: u64,
+    pub sleeps: u64,
+    pub buckets: LatencyBuckets,
+    /// Requests in flight at each submission; requests submitted, and reaped, together.
+    pub level: DepthCounts,
+    pub submit: DepthCounts,
+    pub complete: DepthCounts,
+}
+
+/// What was measured in one direction.
+#[derive(Clone, Debug)]
+pub(crate) struct DirectionStats {
+    pub bytes: u64,
+    pub ios: u64,
+    pub slat: Latencies,
+    pub clat: Latencies,
+    /// Only kept for asynchronous engines: for others it is the completion latency.
+    pub lat: Latencies,
+    pub windows: Windows,
+    pub log: Option<Windows>,
+    pub iops: Option<Windows>,
+}
+
+impl Process {
+    pub fn new(plan: ProcessPlan, job: Arc<Job>, read_ahead_pages: u64) -> Process {
+        let regions: Vec<Region> = plan.files.iter().map(|(_, region)| *region).collect();
+        let open = |(file, _): &(u32, Region)| OpenFile { file: *file, reader: ReadAhead::new(read_ahead_pages) };
+        let unit = Unit { direction: Direction::Read, file: 0, offset: 0, bytes: 0 };
+        Process {
+            stage: Stage::NotStarted,
+            blocked: true,
+            debt_ns: 0,
+            generator: Generator::new(&job, &regions, plan.io_bytes, plan.seed, plan.number),
+            pacing: Pacing::new(&job),
+            rate_rng: stream(plan.seed, plan.number, 6),
+            files: plan.files.iter().map(open).collect(),
+            current: Current { unit, start_ns: 0, page: 0, last_page: 0, planned: 0, waited: false },
+            chosen: None,
+            in_flight: 0,
+            completed: Vec::new(),
+            depth: if job.direct { job.effective_iodepth() } else { 1 },
+            think_after: job.thinktime_blocks,
+            syncs_after: sync_every(&job),
+            syncs_end: job.end_fsync && job.rw.writes(),
+            wake_ns: 0,
+            sync_start_ns: 0,
+            sync_then: Stage::Choose,
+            start_ns: 0,
+            measured_from_ns: 0,
+            deadline_ns: u64::MAX,
+            end_ns: 0,
+            stats: Stats::new(&job),
+            plan,
+            job,
+        }
+    }
+
+    /// The jobs that it waited for are over, and its delay: it starts.
+    pub fn start(&mut self, now_ns: u64) {
+        self.start_ns = now_ns;
+        self.measured_from_ns = now_ns.saturating_add(self.job.ramp_time_ns);
+        self.deadline_ns = match self.job.runtime_ns {
+            Some(runtime_ns) => self.measured_from_ns.saturating_add(runtime_ns),
+            None => u64::MAX,
+        };
+        self.stage = Stage::Choose;
+    }
+
+    /// Whether several requests are in flight at once, and are submitted before they are waited for.
+    pub fn is_async(&self) -> bool {
+        self.job.direct && !self.job.ioengine.is_synchronous()
+    }
+
+    /// The CPU time of entering the kernel: a mapped file is read without a call.
+    pub fn call_ns(&self, system_call_ns: u64) -> u64 {
+        if self.job.ioengine == Ioengine::Mmap { 0 } else { system_call_ns }
+    }
+
+    /// Counts a request that ended now.
+    pub fn record(&mut self, unit: &Unit, start_ns: u64, issued_ns: u64, now_ns: u64) {
+        if now_ns < self.measured_from_ns {
+            return;
+        }
+        let is_async = self.is_async();
+        let since_start_ns = now_ns - self.measured_from_ns;
+        let stats = self.stats.of(unit.direction);
+        stats.bytes += unit.bytes;
+        stats.ios += 1;
+        let clat_ns = if is_async {
+            stats.slat.record(issued_ns.saturating_sub(start_ns));
+            stats.lat.record(now_ns - start_ns);
+            now_ns.saturating_sub(issued_ns)
+        } else {
+            now_ns - start_ns
+        };
+        stats.clat.record(clat_ns);
+        stats.windows.record(since_start_ns, unit.bytes);
+        for windows in [&mut stats.log, &mut stats.iops].into_iter().flatten() {
+            windows.record(since_start_ns, unit.bytes);
+        }
+        self.stats.buckets.record(clat_ns);
+    }
+}
+
+impl Stats {
+    fn new(job: &Job) -> Stats {
+        let direction = DirectionStats::new(job);
+        Stats {
+            read: direction.clone(),
+            write: direction,
+            sync: Latencies::default(),
+            cpu_ns: 0,
+            sleeps: 0,
+            buckets: LatencyBuckets::default(),
+            level: DepthCounts::default(),
+            submit: DepthCounts::default(),
+            complete: DepthCounts::default(),
+        }
+    }
+
+    pub fn of(&mut self, direction: Direction) -> &mut DirectionStats {
+        match direction {
+            Direction::Read => &mut self.read,
+            Direction::Write => &mut self.write,
+        }
+    }
+}
+
+impl DirectionStats {
+    fn new(job: &Job) -> DirectionStats {
+        let of_ms = |ms: u64| Windows::new(ms.saturating_mul(1_000_000));
+        let other = |ms: u64| (ms > 0 && ms != job.bwavgtime_ms).then(|| of_ms(ms));
+        DirectionStats {
+            bytes: 0,
+            ios: 0,
+            slat: Latencies::default(),
+            clat: Latencies::default(),
+            lat: Latencies::default(),
+            windows: of_ms(job.bwavgtime_ms),
+            log: other(job.log_avg_msec),
+            iops: other(job.iopsavgtime_ms),
+        }
+    }
+}
+
+/// `fsync` or `fdatasync`, whichever comes more often: without metadata they do the same.
+pub(crate) fn sync_every(job: &Job) -> u32 {
+    match (job.fsync, job.fdatasync) {
+        (0, every) | (every, 0) => every,
+        (fsync, fdatasync) => fsync.min(fdatasync),
+    }
+}
+
+/// A request in flight past the page cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DirectIo {
+    pub process: u32,
+    pub unit: Unit,
+    pub start_ns: u64,
+    pub issued_ns: u64,
+    /// Bios that are not over.
+    pub pending: u32,
+}

@@ -1,0 +1,37 @@
+//! A table whose entries are used again.
+
+/// Entries by number; a freed number is given out again.
+#[derive(Clone, Debug)]
+pub(crate) struct Slab<T> {
+    entries: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T: Copy> Slab<T> {
+    pub fn new() -> Self {
+        Slab { entries: Vec::new(), free: Vec::new() }
+    }
+
+    pub fn insert(&mut self, entry: T) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.entries[slot as usize] = entry;
+                slot
+            }
+            None => {
+                self.entries.push(entry);
+                self.entries.len() as u32 - 1
+            }
+        }
+    }
+
+    pub fn get_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.entries[slot as usize]
+    }
+
+    /// Takes an entry out.
+    pub fn remove(&mut self, slot: u32) -> T {
+        self.free.push(slot);
+        self.entries[slot as usize]
+    }
+}

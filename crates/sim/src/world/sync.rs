@@ -1,0 +1,75 @@
+//! Writing a file's dirty pages and waiting for them: `fsync`, and writes that are to be on the disk.
+
+use hoistway_core::{Flags, Op};
+
+use super::World;
+use super::choose::Flow;
+use super::process::Stage;
+use crate::record::Observer;
+
+impl<S: Observer> World<S> {
+    /// Writes what is dirty of a process's files (of a write that is to be on the disk: of its file), in its own name.
+    pub(super) fn begin_sync(&mut self, task: u32, then: Stage) -> Flow {
+        let process = &mut self.processes[task as usize];
+        process.stage = Stage::Sync;
+        process.sync_then = then;
+        process.sync_start_ns = self.now_ns;
+        let mut runs = std::mem::take(&mut self.runs);
+        for open in self.synced_files(task) {
+            let file = self.processes[task as usize].files[open].file;
+            self.cache.take_dirty(file, 0, u64::MAX, u64::MAX, &mut runs);
+            for (first, pages) in runs.drain(..) {
+                self.submit_pages(task, file, first, pages, Op::Write, Flags::SYNC);
+            }
+        }
+        self.runs = runs;
+        Flow::On
+    }
+
+    /// Sleeps until none of the pages are being written any more.
+    pub(super) fn wait_sync(&mut self, task: u32) -> Flow {
+        let under_way = self.synced_files(task).any(|open| {
+            let file = self.processes[task as usize].files[open].file;
+            self.cache.writeback_of(file) > 0
+        });
+        if under_way || self.device.is_held_back(task) {
+            self.sync_waiters.push(task);
+            self.device.unplug(self.now_ns, &mut self.events);
+            return Flow::Block;
+        }
+        let costs = self.host.costs;
+        let process = &mut self.processes[task as usize];
+        process.debt_ns += process.call_ns(costs.system_call_ns) + costs.completion_ns;
+        process.stage = Stage::Synced;
+        Flow::On
+    }
+
+    pub(super) fn synced(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        process.stage = process.sync_then;
+        if process.sync_then != Stage::Finish && self.now_ns >= process.measured_from_ns {
+            process.stats.sync.record(self.now_ns - process.sync_start_ns);
+        }
+        Flow::On
+    }
+
+    /// Pages of a file have been written: those who wait for that go on.
+    pub(super) fn written(&mut self, file: u32) {
+        if self.cache.writeback_of(file) == 0 {
+            while let Some(task) = self.sync_waiters.pop() {
+                self.wake(task);
+            }
+        }
+        if !self.throttled.is_empty() && !self.has_too_much_dirty() {
+            while let Some(task) = self.throttled.pop() {
+                self.wake(task);
+            }
+        }
+    }
+
+    fn synced_files(&self, task: u32) -> std::ops::Range<usize> {
+        let process = &self.processes[task as usize];
+        let file = process.current.unit.file;
+        if process.sync_then == Stage::Finish { file..file + 1 } else { 0..process.files.len() }
+    }
+}
