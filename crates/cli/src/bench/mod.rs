@@ -1,0 +1,4 @@
+//! What `hoistway bench` measures.
+
+pub mod elevators;
+pub mod sim;

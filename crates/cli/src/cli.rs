@@ -1,0 +1,245 @@
+//! The command line, declared once: help, completions and manual pages are made from it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use hoistway_core::Kind;
+use hoistway_sim::Setting;
+
+use crate::drive_choice;
+use crate::names;
+use crate::setting;
+
+/// What stands under the help of the whole program.
+const EXAMPLES: &str = "\
+Examples:
+  hoistway                                  run the example job and write hoistway-report.html
+  hoistway compare mine.fio                 the same for a job of your own
+  hoistway elevators cfq-v3                 what an elevator does, and its tunables
+  hoistway drives sata-7200-2006            what a drive is made of
+
+Without a command, hoistway does what `hoistway compare --report hoistway-report.html` does.
+
+Exit codes: 0 all is well, 1 something failed, 2 the command line is wrong, 3 `conform` found a difference, 130 interrupted.";
+
+/// Which I/O scheduler for my workload, and why.
+///
+/// hoistway runs a workload (a fio job file) under Linux's I/O schedulers - which Linux calls elevators - on the model of a
+/// disk whose arm moves and whose platter turns, and says which did best and what decided it. Nothing is written to a real disk.
+#[derive(Debug, Parser)]
+#[command(name = "hoistway", version, after_help = EXAMPLES, max_term_width = 100, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do; without it, the example job is compared and a page is written.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a workload under several elevators and say which did best, and why
+    Compare(CompareArgs),
+    /// Replay recorded decisions of the kernels' own schedulers and count which come out identical
+    Conform(ConformArgs),
+    /// List the elevators, or explain one with its tunables
+    Elevators(ElevatorsArgs),
+    /// List the drives, or explain one
+    Drives(DrivesArgs),
+    /// Measure hoistway itself: what its elevators and its simulator cost
+    Bench(BenchArgs),
+    /// Print completions for a shell
+    #[command(
+        after_help = "Example:\n  hoistway completions bash > ~/.local/share/bash-completion/completions/hoistway"
+    )]
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write the pages of all commands into a folder
+    #[command(after_help = "Examples:\n  hoistway man | man -l -\n  hoistway man ~/.local/share/man/man1")]
+    Man(ManArgs),
+}
+
+/// `hoistway compare`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Examples:
+  hoistway compare                                    the example: eight readers of eight files
+  hoistway compare mine.fio --report mine.html        a job of your own, with a page to look at
+  hoistway compare mine.fio --drive scsi-15k-73       the same on a faster disk
+  hoistway compare mine.fio --elevators deadline,cfq-v3 --set cfq-v3.slice_idle=0
+  hoistway compare mine.fio --json | jq '.elevators[] | {name, bytes_per_s}'
+
+The same job, drive and seed give the same figures on every machine.")]
+pub struct CompareArgs {
+    /// The workload: a fio job file; without it, the example examples/competing-readers.fio
+    #[arg(value_name = "JOB.fio")]
+    pub job: Option<PathBuf>,
+    /// The drive: a name that `hoistway drives` lists, or a profile of your own
+    #[arg(long, value_name = "NAME|FILE.toml", default_value = drive_choice::DEFAULT)]
+    pub drive: String,
+    /// The elevators to compare, with commas between them [default: all]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = names::kind)]
+    pub elevators: Vec<Kind>,
+    /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times
+    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
+    pub settings: Vec<Setting>,
+    /// Where all random numbers begin
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Write a page with charts, one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// Print JSON instead of the table, with fio's own names under `jobs`
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `hoistway conform`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hoistway conform testdata/decisions/*.jsonl.gz
+  hoistway conform -v recorded.jsonl.gz               and where the others first differ
+
+Exit codes: 0 all identical, 1 a file could not be replayed, 3 something differs.")]
+pub struct ConformArgs {
+    /// Decision files: .jsonl or .jsonl.gz, one scenario a line
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Also print each difference, with the last ten events before it
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Print JSON instead
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `hoistway elevators`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  hoistway elevators\n  hoistway elevators deadline\n  hoistway elevators cfq-v3 --json"
+)]
+pub struct ElevatorsArgs {
+    /// The elevator to explain
+    #[arg(value_name = "NAME", value_parser = names::kind)]
+    pub name: Option<Kind>,
+    /// Print JSON instead
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `hoistway drives`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  hoistway drives\n  hoistway drives sata-7200-2006\n  hoistway drives mine.toml --json"
+)]
+pub struct DrivesArgs {
+    /// The drive to explain: a name of the list, or a profile of your own
+    #[arg(value_name = "NAME|FILE.toml")]
+    pub drive: Option<String>,
+    /// Print JSON instead
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `hoistway bench`.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// What to measure.
+    #[command(subcommand)]
+    pub what: BenchCommand,
+}
+
+/// What `hoistway bench` measures.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// CPU time a request of each elevator, through insert, dispatch and complete
+    Elevators(BenchElevatorsArgs),
+    /// Simulated requests a second on one core, and peak memory
+    Sim(BenchSimArgs),
+}
+
+/// `hoistway bench elevators`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Each process keeps 4 random 4 KiB reads outstanding; the device takes 32 requests at once and serves each in 200 us of
+virtual time; merging, plugging and idling are off. A cell is the median of the runs, in ns of CPU time a request.")]
+pub struct BenchElevatorsArgs {
+    /// Numbers of processes, with commas between them
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_values_t = [1, 8, 128, 1024, 8192],
+          value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub processes: Vec<u32>,
+    /// The elevators to measure, with commas between them [default: all]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = names::kind)]
+    pub elevators: Vec<Kind>,
+    /// Requests a run
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    pub requests: u64,
+    /// Runs a cell
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub runs: u16,
+    /// Print JSON instead
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `hoistway bench sim`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The workload: random 4 KiB direct reads, 32 outstanding, on the drive sata-7200-2006 under noop, in one thread.")]
+pub struct BenchSimArgs {
+    /// How many requests to simulate
+    #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub requests: u64,
+    /// Print JSON instead
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `hoistway completions`.
+#[derive(Args, Debug)]
+pub struct CompletionsArgs {
+    /// The shell
+    pub shell: Shell,
+}
+
+/// `hoistway man`.
+#[derive(Args, Debug)]
+pub struct ManArgs {
+    /// Where to write the pages; made if need be
+    #[arg(value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+}
+
+impl Default for CompareArgs {
+    /// What clap makes of no arguments at all.
+    fn default() -> Self {
+        CompareArgs {
+            job: None,
+            drive: drive_choice::DEFAULT.to_owned(),
+            elevators: Vec::new(),
+            settings: Vec::new(),
+            seed: 1,
+            report: None,
+            json: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_declaration_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_arguments_mean_what_compare_without_arguments_means() {
+        let Some(Command::Compare(parsed)) = Cli::parse_from(["hoistway", "compare"]).command else {
+            panic!("compare was asked for");
+        };
+        assert_eq!(format!("{parsed:?}"), format!("{:?}", CompareArgs::default()));
+    }
+}

@@ -1,0 +1,115 @@
+//! `hoistway compare`: one workload under several elevators.
+
+mod json;
+mod page;
+mod report_file;
+mod run;
+mod table;
+
+use std::io;
+use std::path::Path;
+
+use anyhow::Result;
+use hoistway_core::Kind;
+use hoistway_fio::JobFile;
+use hoistway_report::compare_page;
+use hoistway_sim::{CompareRequest, Comparison, HostConfig};
+
+use crate::cli::CompareArgs;
+use crate::drive_choice;
+use crate::failure::{Exit, UsageError, tell};
+use crate::output::Out;
+use report_file::ReportFile;
+
+/// The job that is run when none is named, and what it is called.
+const EXAMPLE: &str = include_str!("../../../../../examples/competing-readers.fio");
+const EXAMPLE_NAME: &str = "examples/competing-readers.fio";
+/// Where the page goes when hoistway is started without any arguments.
+const EXAMPLE_PAGE: &str = "hoistway-report.html";
+
+/// What hoistway does when it is started without any arguments: the example, with a page.
+pub fn run_example(out: &mut Out) -> Result<Exit> {
+    out.line(format_args!("No command was given: this is `hoistway compare --report {EXAMPLE_PAGE}`."))?;
+    out.line("See `hoistway --help` for what else there is.")?;
+    out.line("")?;
+    out.flush()?;
+    run(&CompareArgs { report: Some(EXAMPLE_PAGE.into()), ..CompareArgs::default() }, out)
+}
+
+/// Runs the workload, writes the page if one is wanted, and prints the table or the JSON.
+pub fn run(args: &CompareArgs, out: &mut Out) -> Result<Exit> {
+    let request = request(args)?;
+    let report = args.report.as_deref().map(ReportFile::new).transpose()?;
+    let workload = Workload { job: job_name(args), global_options: request.jobs.global_options.clone() };
+    let description = hoistway_drive::describe(&request.profile);
+    let settings: Vec<String> = request.settings.iter().map(|setting| setting.text().to_owned()).collect();
+    let (comparison, cancelled) = run::run(&request)?;
+    if let Some(report) = &report {
+        let page = page::page(&comparison, &workload.job, &description.what, &settings);
+        report.write(&compare_page(&page)?, &cancelled)?;
+    }
+    if args.json {
+        out.json(&json::Document::new(&comparison, &workload))?;
+        return Ok(Exit::Success);
+    }
+    out.line(format_args!("{} on {}, seed {}", workload.job, comparison.drive, comparison.seed))?;
+    for setting in &settings {
+        out.line(format_args!("with {setting}"))?;
+    }
+    out.line("")?;
+    print(&comparison, out)?;
+    if let Some(path) = &args.report {
+        out.line("")?;
+        out.line(format_args!("The page is in {}.", path.display()))?;
+    }
+    Ok(Exit::Success)
+}
+
+/// The workload as it is told.
+struct Workload {
+    /// The job file as it was named.
+    job: String,
+    /// The options of its global sections.
+    global_options: Vec<(String, String)>,
+}
+
+fn job_name(args: &CompareArgs) -> String {
+    args.job.as_deref().map_or_else(|| EXAMPLE_NAME.to_owned(), |path| path.display().to_string())
+}
+
+fn request(args: &CompareArgs) -> Result<CompareRequest> {
+    let elevators = if args.elevators.is_empty() { Kind::ALL.to_vec() } else { args.elevators.clone() };
+    for (place, kind) in elevators.iter().enumerate() {
+        if elevators[..place].contains(kind) {
+            let text = format!("--elevators names `{}` twice: name each once", kind.info().name);
+            return Err(UsageError(text).into());
+        }
+    }
+    Ok(CompareRequest {
+        jobs: jobs(args.job.as_deref())?,
+        profile: drive_choice::load(&args.drive)?,
+        host: HostConfig::default(),
+        elevators,
+        settings: args.settings.clone(),
+        seed: args.seed,
+        // A page shows where the arm was; a table does not.
+        record: args.report.is_some(),
+    })
+}
+
+fn jobs(path: Option<&Path>) -> Result<JobFile> {
+    if let Some(path) = path {
+        return Ok(hoistway_fio::load(path)?);
+    }
+    let includes = |path: &str, _: &str| Err(io::Error::new(io::ErrorKind::NotFound, path.to_owned()));
+    Ok(hoistway_fio::parse(EXAMPLE, EXAMPLE_NAME, &|_| None, &includes)?)
+}
+
+fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
+    table::print(comparison, out)?;
+    out.line("")?;
+    out.paragraph(0, &format!("What decided it: {}", comparison.decided_by))?;
+    // Standard error, so that a script that reads the table does not stumble over them.
+    comparison.notes.iter().for_each(|note| tell(&format!("note: {note}")));
+    Ok(())
+}

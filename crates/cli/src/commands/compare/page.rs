@@ -1,0 +1,188 @@
+//! The page's tables, from what came out.
+
+use std::collections::HashMap;
+
+use hoistway_report::{
+    ComparePage, DriveTime, ElevatorResult, Fact, HeadTrack, LatencySummary, PROCESSES_MAX, PercentileLatency,
+    ProcessBandwidth, Slice,
+};
+use hoistway_sim::{Comparison, Latency, ProcessRun, Run, SliceKind};
+
+/// What the kernel's own requests are called: write-back, which belongs to no process of the job file.
+const KERNEL: &str = "write-back";
+
+/// The page of a comparison; `drive` says what drive it is, `settings` which tunables differ from their defaults.
+pub fn page(comparison: &Comparison, job: &str, drive: &str, settings: &[String]) -> ComparePage {
+    let processes = Processes::of(&comparison.runs);
+    let mut notes = comparison.notes.clone();
+    if processes.left_out > 0 {
+        notes
+            .push(format!("{} processes beyond the first {PROCESSES_MAX} are in the table alone.", processes.left_out));
+    }
+    let window_ns = window_ns(&comparison.runs);
+    ComparePage {
+        title: format!("{job} on {}", comparison.drive),
+        subtitle: format!("{} elevators, the same workload, the same seed", comparison.runs.len()),
+        facts: facts(comparison, job, drive, settings),
+        verdict: comparison.decided_by.clone(),
+        notes,
+        single_stream_bytes_per_s: comparison.single_stream_bytes_per_s,
+        window_ns,
+        elevators: comparison.runs.iter().map(|run| elevator(run, &processes, window_ns)).collect(),
+        processes: processes.names,
+    }
+}
+
+fn facts(comparison: &Comparison, job: &str, drive: &str, settings: &[String]) -> Vec<Fact> {
+    let fact = |label: &str, value: String| Fact { label: label.to_owned(), value };
+    let mut facts = vec![
+        fact("job file", job.to_owned()),
+        fact("drive", format!("{}: {drive}", comparison.drive)),
+        fact("seed", comparison.seed.to_string()),
+        fact("made by", concat!("hoistway ", env!("CARGO_PKG_VERSION")).to_owned()),
+    ];
+    if !settings.is_empty() {
+        facts.push(fact("set", settings.join(", ")));
+    }
+    facts
+}
+
+/// The processes as the page numbers them.
+struct Processes {
+    names: Vec<String>,
+    /// Their numbers by their process ids, as far as the page shows them.
+    of_pid: HashMap<u32, u32>,
+    /// The number of what is no process's.
+    kernel: Option<u32>,
+    left_out: usize,
+}
+
+impl Processes {
+    /// Every run has the same processes: those of the first are named.
+    fn of(runs: &[Run]) -> Processes {
+        let processes = runs.first().map_or(&[][..], |run| &run.processes);
+        let shown = &processes[..processes.len().min(PROCESSES_MAX - 1)];
+        let levels_differ =
+            processes.windows(2).any(|two| (two[0].prioclass, two[0].prio) != (two[1].prioclass, two[1].prio));
+        let mut clones: HashMap<usize, u32> = HashMap::new();
+        let mut names: Vec<String> = Vec::new();
+        for process in shown {
+            let clone = clones.entry(process.job).or_default();
+            let level = if levels_differ { format!(" (priority {})", process.prio) } else { String::new() };
+            names.push(format!("{}.{clone}{level}", process.name));
+            *clone += 1;
+        }
+        let of_pid: HashMap<u32, u32> = shown.iter().map(|process| process.pid).zip(0..).collect();
+        let left_out = processes.len() - shown.len();
+        let foreign =
+            left_out == 0 && runs.iter().flat_map(|run| &run.head).any(|sample| !of_pid.contains_key(&sample.pid));
+        let kernel = foreign.then(|| {
+            names.push(KERNEL.to_owned());
+            shown.len() as u32
+        });
+        Processes { names, of_pid, kernel, left_out }
+    }
+
+    fn number(&self, pid: u32) -> Option<u32> {
+        self.of_pid.get(&pid).copied().or(self.kernel)
+    }
+}
+
+fn elevator(run: &Run, processes: &Processes, window_ns: u64) -> ElevatorResult {
+    let Latency { mean, stddev, p50, p99, max, .. } = run.latency_ns;
+    let drive = &run.drive_ns;
+    ElevatorResult {
+        name: run.elevator.clone(),
+        bytes_per_s: run.bytes_per_s,
+        of_single_stream: Some(run.of_single_stream),
+        process_min_bytes_per_s: run.process_bytes_per_s.min,
+        process_max_bytes_per_s: run.process_bytes_per_s.max,
+        jain: run.jain,
+        latency: LatencySummary { mean_ns: mean, stddev_ns: stddev, p50_ns: p50, p99_ns: p99, max_ns: max },
+        runtime_ns: run.runtime_ns,
+        drive: DriveTime {
+            seek_ns: drive.seek,
+            rotation_ns: drive.rotation,
+            transfer_ns: drive.transfer,
+            overhead_ns: drive.overhead,
+            idle_ns: drive.idle,
+        },
+        percentiles: percentiles(&run.latency_ns),
+        bandwidth: bandwidth(run, processes, window_ns),
+        head: head(run, processes),
+        requests: run.head.len() as u64,
+        slices: slices(run, processes),
+    }
+}
+
+fn percentiles(of: &Latency) -> Vec<PercentileLatency> {
+    let points = [(0.0, of.min), (50.0, of.p50), (90.0, of.p90), (99.0, of.p99), (99.9, of.p999), (100.0, of.max)];
+    points.map(|(percentile, latency_ns)| PercentileLatency { percentile, latency_ns }).into()
+}
+
+/// Windows of one page are of one length, the longest of the jobs'.
+fn window_ns(runs: &[Run]) -> u64 {
+    runs.iter().flat_map(|run| &run.processes).map(|process| process.window_ns).max().unwrap_or(1).max(1)
+}
+
+fn bandwidth(run: &Run, processes: &Processes, window_ns: u64) -> Vec<ProcessBandwidth> {
+    let series = run.processes.iter().filter_map(|process| {
+        let number = processes.of_pid.get(&process.pid).copied()?;
+        Some(ProcessBandwidth { process: number, bytes_per_s: rates(process, window_ns) })
+    });
+    series.collect()
+}
+
+/// A process's rate in the page's windows, which begin with the world: its own begin when it does.
+fn rates(process: &ProcessRun, window_ns: u64) -> Vec<f64> {
+    let end_ns = process.start_ns.saturating_add(process.runtime_ns);
+    let mut bytes = vec![0u64; usize::try_from(end_ns.div_ceil(window_ns)).unwrap_or(0)];
+    let mut at_ns = process.start_ns;
+    for window in &process.windows {
+        let index = usize::try_from(at_ns / window_ns).unwrap_or(usize::MAX);
+        // What completes just at the end belongs to the last window that there is.
+        let last = bytes.len().saturating_sub(1);
+        if let Some(sum) = bytes.get_mut(index.min(last)) {
+            *sum += window.bytes;
+        }
+        at_ns = at_ns.saturating_add(process.window_ns);
+    }
+    let count = bytes.len();
+    let mut rates: Vec<f64> = bytes.iter().map(|bytes| *bytes as f64 * 1e9 / window_ns as f64).collect();
+    // The last window is cut short by the end: a quarter of one says nothing, more is scaled up to a whole one.
+    let last_ns = end_ns % window_ns;
+    if count > 1 && last_ns > 0 {
+        match rates.last_mut() {
+            Some(rate) if last_ns >= window_ns / 4 => *rate *= window_ns as f64 / last_ns as f64,
+            _ => rates.truncate(count - 1),
+        }
+    }
+    rates
+}
+
+fn head(run: &Run, processes: &Processes) -> Vec<HeadTrack> {
+    let mut tracks: Vec<HeadTrack> =
+        (0..processes.names.len() as u32).map(|process| HeadTrack { process, ..HeadTrack::default() }).collect();
+    for sample in &run.head {
+        let Some(track) = processes.number(sample.pid).and_then(|number| tracks.get_mut(number as usize)) else {
+            continue;
+        };
+        track.time_ns.push(sample.at_ns);
+        track.sector.push(sample.sector);
+    }
+    tracks.retain(|track| !track.time_ns.is_empty());
+    tracks
+}
+
+/// Turns of queues, or none where the elevator has none; the idling within them is not drawn apart.
+fn slices(run: &Run, processes: &Processes) -> Option<Vec<Slice>> {
+    let turns = run.slices.iter().filter(|slice| slice.kind == SliceKind::Service);
+    let mut slices: Vec<Slice> = turns
+        .filter_map(|slice| {
+            let process = processes.number(slice.pid)?;
+            Some(Slice { process, start_ns: slice.start_ns, end_ns: slice.end_ns })
+        })
+        .collect();
+    slices.sort_by_key(|slice| slice.start_ns);
+    (!slices.is_empty()).then_some(slices)
+}

@@ -1,0 +1,123 @@
+//! The page's file: written beside its place and renamed, so that under its name it is whole or not there.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, anyhow, bail};
+use tempfile::{Builder, NamedTempFile};
+
+use crate::failure::Interrupted;
+
+/// Where a page is to go, looked at beforehand: a run of minutes must not end with a page that has no place.
+#[derive(Debug)]
+pub struct ReportFile {
+    path: PathBuf,
+    folder: PathBuf,
+}
+
+impl ReportFile {
+    /// Looks whether a page can be written there.
+    ///
+    /// # Errors
+    /// When the path is a folder or a device, or when no file can be made in its folder.
+    pub fn new(path: &Path) -> Result<ReportFile> {
+        let shown = path.display();
+        if path.as_os_str().is_empty() {
+            bail!("--report is empty: it takes the name of a file, as in report.html");
+        }
+        let path = match fs::metadata(path) {
+            Ok(is) if is.is_dir() => {
+                bail!("{shown}: the page cannot be written there: it is a folder; name a file in it")
+            }
+            // Renaming a page onto a device would put it in the device's place.
+            Ok(is) if !is.is_file() => bail!("{shown}: the page cannot be written there: it is no ordinary file"),
+            // Behind a link is the file that is meant.
+            Ok(_) => fs::canonicalize(path).with_context(|| format!("{shown}: the page cannot be written there"))?,
+            Err(_) => path.to_owned(),
+        };
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        let file = ReportFile { path, folder };
+        // The proof is to do it; the trial is gone at once.
+        file.temporary()?;
+        Ok(file)
+    }
+
+    /// Writes the page, unless `cancelled` has become true by the time that it would appear.
+    ///
+    /// # Errors
+    /// What the system says, or [`Interrupted`]; the file under the final name is then as it was.
+    pub fn write(&self, html: &str, cancelled: &AtomicBool) -> Result<()> {
+        let failed = || format!("{}: the page cannot be written", self.path.display());
+        let mut temporary = self.temporary()?;
+        temporary.write_all(html.as_bytes()).with_context(failed)?;
+        temporary.as_file().sync_all().with_context(failed)?;
+        if cancelled.load(Ordering::Relaxed) {
+            return Err(Interrupted.into());
+        }
+        temporary.persist(&self.path).map_err(|error| error.error).with_context(failed)?;
+        Ok(())
+    }
+
+    fn temporary(&self) -> Result<NamedTempFile> {
+        let mut builder = Builder::new();
+        builder.prefix(".hoistway-").suffix(".html");
+        #[cfg(unix)]
+        {
+            // As any program makes its files: what the umask leaves of this.
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(fs::Permissions::from_mode(0o666));
+        }
+        builder.tempfile_in(&self.folder).map_err(|error| {
+            let (path, folder) = (self.path.display(), self.folder.display());
+            // The error itself names the temporary file, which nobody has heard of.
+            match error.kind() {
+                ErrorKind::NotFound => {
+                    anyhow!("{path}: the page cannot be written there: there is no folder {folder}; make it first")
+                }
+                kind => anyhow!("{path}: the page cannot be written there: {kind} (folder {folder})"),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_appears_whole_and_leaves_nothing_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        let file = ReportFile::new(&path).unwrap();
+        assert!(!path.exists());
+        file.write("<html>", &AtomicBool::new(false)).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "<html>");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_interrupted_page_leaves_the_old_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.html");
+        fs::write(&path, "old").unwrap();
+        let error = ReportFile::new(&path).unwrap().write("new", &AtomicBool::new(true)).unwrap_err();
+        assert!(error.is::<Interrupted>());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn folders_devices_and_places_that_are_not_there_are_refused_beforehand() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(ReportFile::new(folder.path()).unwrap_err().to_string().contains("it is a folder"));
+        assert!(ReportFile::new(Path::new("/dev/null")).unwrap_err().to_string().contains("no ordinary file"));
+        let nowhere = folder.path().join("not/there.html");
+        let said = ReportFile::new(&nowhere).unwrap_err().to_string();
+        assert!(said.contains("there.html") && said.contains("there is no folder"), "{said}");
+    }
+}

@@ -1,0 +1,174 @@
+//! The table in the terminal: a line an elevator, the best of each column marked.
+
+use anyhow::Result;
+use comfy_table::{Cell, Table};
+use hoistway_sim::{Comparison, Run};
+
+use crate::figures::{figure, percent};
+use crate::output::{self, Out, best};
+
+/// The mark behind the best of a column, and what stands there otherwise so that digits stay under digits.
+const MARK: &str = "*";
+const NO_MARK: &str = " ";
+
+/// Prints the table, in two parts where the terminal is too narrow for one, and what its columns are.
+pub fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
+    let columns = columns(&comparison.runs);
+    let names: Vec<&str> = comparison.runs.iter().map(|run| run.elevator.as_str()).collect();
+    let whole = table(&names, &columns);
+    if out.takes(width(&whole)) {
+        print_one(whole, out)?;
+    } else {
+        let (first, second) = columns.split_at(SPLIT);
+        print_one(table(&names, first), out)?;
+        out.line("")?;
+        print_one(table(&names, second), out)?;
+    }
+    out.line("")?;
+    let single = comparison.single_stream_bytes_per_s / 1e6;
+    out.paragraph(
+        0,
+        &format!(
+            "{MARK} is the best of a column. One stream alone gets {} MB/s (10^6 bytes a second). slowest-fastest: what \
+             processes get, in MB/s. mean to max: how long a process waits for a request. seek to idle: where the drive's time \
+             went, data being the transfer; what is missing to 100 % is its own overhead.",
+            figure(single)
+        ),
+    )?;
+    Ok(())
+}
+
+/// Which end of a column is its best.
+#[derive(Clone, Copy)]
+enum Best {
+    Most,
+    Least,
+}
+
+/// A column: two lines of header, and for each elevator a text and the value that it is judged by.
+struct Column {
+    header: &'static str,
+    best: Best,
+    cells: Vec<(String, f64)>,
+}
+
+/// The first column of the second part where the table is split: what comes before is throughput and fairness.
+const SPLIT: usize = 5;
+
+fn columns(runs: &[Run]) -> Vec<Column> {
+    use Best::{Least, Most};
+    let column = |header, best, cell: &dyn Fn(&Run) -> (String, f64)| {
+        let cells = runs.iter().map(cell).collect();
+        Column { header, best, cells }
+    };
+    let latency = |ns: f64| (ms(ns), ns);
+    let drive = |run: &Run, ns: u64| {
+        let share = if run.runtime_ns == 0 { 0.0 } else { ns as f64 / run.runtime_ns as f64 };
+        (format!("{:.0}", share * 100.0), share)
+    };
+    vec![
+        column("\nMB/s", Most, &|run| (figure(run.bytes_per_s / 1e6), run.bytes_per_s)),
+        column("% of 1\nstream", Most, &|run| (percent(run.of_single_stream), run.of_single_stream)),
+        column("slowest-\nfastest", Most, &|run| {
+            let (min, max) = (run.process_bytes_per_s.min, run.process_bytes_per_s.max);
+            (format!("{}-{}", figure(min / 1e6), figure(max / 1e6)), min)
+        }),
+        column("Jain's\nindex", Most, &|run| (format!("{:.3}", run.jain), run.jain)),
+        column("time\ns", Least, &|run| (figure(run.runtime_ns as f64 / 1e9), run.runtime_ns as f64)),
+        column("mean\nms", Least, &|run| latency(run.latency_ns.mean)),
+        column("p50\nms", Least, &|run| latency(run.latency_ns.p50 as f64)),
+        column("p99\nms", Least, &|run| latency(run.latency_ns.p99 as f64)),
+        column("max\nms", Least, &|run| latency(run.latency_ns.max as f64)),
+        column("seek\n%", Least, &|run| drive(run, run.drive_ns.seek)),
+        column("rot.\n%", Least, &|run| drive(run, run.drive_ns.rotation)),
+        column("data\n%", Most, &|run| drive(run, run.drive_ns.transfer)),
+        column("idle\n%", Least, &|run| drive(run, run.drive_ns.idle)),
+    ]
+}
+
+/// Milliseconds to three digits, and to a microsecond at most.
+fn ms(ns: f64) -> String {
+    let ms = ns / 1e6;
+    let decimals = match ms {
+        m if m >= 99.95 => 0,
+        m if m >= 9.995 => 1,
+        m if m >= 0.9995 => 2,
+        _ => 3,
+    };
+    format!("{ms:.decimals$}")
+}
+
+impl Column {
+    /// Whether each cell is to be marked: all that read the same as the best, unless all read the same.
+    fn marks(&self) -> Vec<bool> {
+        let better = |a: f64, b: f64| match self.best {
+            Best::Most => a > b,
+            Best::Least => a < b,
+        };
+        let best = self.cells.iter().reduce(|best, cell| if better(cell.1, best.1) { cell } else { best });
+        let marks: Vec<bool> = self.cells.iter().map(|cell| best.is_some_and(|best| best.0 == cell.0)).collect();
+        if marks.iter().all(|mark| *mark) { vec![false; marks.len()] } else { marks }
+    }
+}
+
+fn table(names: &[&str], columns: &[Column]) -> Table {
+    let header: Vec<&str> = std::iter::once("\nelevator").chain(columns.iter().map(|column| column.header)).collect();
+    let mut table = output::table(&header, 1);
+    let marks: Vec<Vec<bool>> = columns.iter().map(Column::marks).collect();
+    for (line, name) in names.iter().enumerate() {
+        let cells = columns.iter().zip(&marks).map(|(column, marks)| match marks[line] {
+            true => best(&format!("{}{MARK}", column.cells[line].0)),
+            false => Cell::new(format!("{}{NO_MARK}", column.cells[line].0)),
+        });
+        table.add_row(std::iter::once(Cell::new(name)).chain(cells));
+    }
+    // The place of the mark already keeps columns apart.
+    let last = columns.len();
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, u16::from(index != last)));
+    }
+    table
+}
+
+fn width(table: &Table) -> usize {
+    // Without the escapes that colours are made of: they take no columns.
+    let mut plain = table.clone();
+    plain.force_no_tty();
+    plain.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0)
+}
+
+fn print_one(mut table: Table, out: &mut Out) -> Result<()> {
+    Ok(out.table(&mut table)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(best: Best, cells: &[(&str, f64)]) -> Vec<bool> {
+        Column { header: "", best, cells: cells.iter().map(|(text, value)| ((*text).to_owned(), *value)).collect() }
+            .marks()
+    }
+
+    #[test]
+    fn the_best_is_the_most_or_the_least() {
+        assert_eq!(marks(Best::Most, &[("1", 1.0), ("3", 3.0), ("2", 2.0)]), [false, true, false]);
+        assert_eq!(marks(Best::Least, &[("1", 1.0), ("3", 3.0), ("2", 2.0)]), [true, false, false]);
+    }
+
+    #[test]
+    fn what_reads_the_same_is_marked_the_same() {
+        assert_eq!(marks(Best::Most, &[("1.0", 1.01), ("1.0", 1.02), ("0.5", 0.5)]), [true, true, false]);
+    }
+
+    #[test]
+    fn where_all_are_alike_none_is_best() {
+        assert_eq!(marks(Best::Most, &[("1.0", 1.0), ("1.0", 1.0)]), [false, false]);
+        assert_eq!(marks(Best::Most, &[("1.0", 1.0)]), [false]);
+    }
+
+    #[test]
+    fn milliseconds_go_down_to_a_microsecond() {
+        assert_eq!([2_500.0, 521_000.0, 9_996_000.0, 746e6].map(ms), ["0.003", "0.521", "10.0", "746"]);
+    }
+}

@@ -1,0 +1,328 @@
+//! `hoistway drives`: the drives, listed or explained.
+
+use anyhow::Result;
+use hoistway_drive::{BufferDescription, Description, Profile, SECTOR_BYTES, ZoneDescription, describe};
+use serde::Serialize;
+
+use crate::cli::DrivesArgs;
+use crate::drive_choice;
+use crate::failure::Exit;
+use crate::figures::{bytes, figure};
+use crate::output::{self, Out};
+
+/// Lists the drives, or explains one.
+pub fn run(args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
+    let drives: Vec<Description> = match &args.drive {
+        Some(choice) => vec![describe(&drive_choice::load(choice)?)],
+        None => Profile::names().filter_map(Profile::builtin).map(|profile| describe(&profile)).collect(),
+    };
+    if args.json {
+        out.json(&Document { schema: 1, drives: drives.into_iter().map(Drive::new).collect() })?;
+    } else if args.drive.is_some() {
+        drives.iter().try_for_each(|drive| explain(drive, out))?;
+    } else {
+        list(&drives, out)?;
+    }
+    Ok(Exit::Success)
+}
+
+/// The JSON document of `hoistway drives --json`.
+#[derive(Serialize)]
+struct Document {
+    /// The version of this form: 1.
+    schema: u32,
+    /// All built-in drives, or the one that was named.
+    drives: Vec<Drive>,
+}
+
+/// One drive. MB are 10^6 bytes.
+#[derive(Serialize)]
+struct Drive {
+    /// Its name.
+    name: String,
+    /// What drive it is.
+    what: String,
+    /// Where its figures come from.
+    source: String,
+    /// The terms under which the figures were published, or null.
+    licence: Option<String>,
+    /// Figures that were put in rather than found, each with its origin.
+    inputs: Vec<String>,
+    /// Its size in bytes.
+    capacity_bytes: u64,
+    /// Commands that it takes at once.
+    depth: u32,
+    /// Revolutions a minute, or null without a platter; so are all other figures of arm and platter then.
+    rpm: Option<f64>,
+    /// One revolution in ms.
+    revolution_ms: Option<f64>,
+    /// Surfaces with data.
+    surfaces: Option<u32>,
+    /// Cylinders.
+    cylinders: Option<u32>,
+    /// How tracks follow each other.
+    mapping: String,
+    /// Mean seek over pairs of uniform cylinders, in ms.
+    mean_seek_cylinders_ms: Option<f64>,
+    /// Mean seek over pairs of uniform sectors, in ms.
+    mean_seek_sectors_ms: Option<f64>,
+    /// A seek of one cylinder, in ms.
+    single_seek_ms: Option<f64>,
+    /// A seek from the first cylinder to the last, in ms.
+    full_seek_ms: Option<f64>,
+    /// A head switch, in ms.
+    head_switch_ms: Option<f64>,
+    /// What a write's positioning takes beyond a read's, in ms.
+    write_settle_ms: Option<f64>,
+    /// The zones from the outside in.
+    zones: Vec<Zone>,
+    /// The read-ahead buffer, or null.
+    buffer: Option<Buffer>,
+    /// The interface in MB/s; null when it takes no time.
+    interface_mb_s: Option<f64>,
+    /// Mean time of a random 4 KiB read, in ms.
+    random_read_4k_ms: f64,
+    /// Random 4 KiB reads a second, one at a time; null when they take no time.
+    random_read_4k_iops: f64,
+    /// Sequential rate of the outermost tracks, in MB/s.
+    sequential_outer_mb_s: Option<f64>,
+    /// Sequential rate of the innermost tracks, in MB/s.
+    sequential_inner_mb_s: Option<f64>,
+    /// What a reader of the figures should know.
+    warnings: Vec<String>,
+}
+
+/// One zone.
+#[derive(Serialize)]
+struct Zone {
+    /// First cylinder.
+    first_cylinder: u32,
+    /// Last cylinder.
+    last_cylinder: u32,
+    /// First sector.
+    first_sector: u64,
+    /// Sectors with an address.
+    sectors: u64,
+    /// Sectors on a track.
+    sectors_per_track: u32,
+    /// Under the head, in MB/s.
+    media_mb_s: f64,
+    /// From track to track, in MB/s.
+    sustained_mb_s: f64,
+}
+
+/// The read-ahead buffer.
+#[derive(Serialize)]
+struct Buffer {
+    /// Whether it is on.
+    enabled: bool,
+    /// Segments.
+    segments: u32,
+    /// The size of each, in bytes.
+    segment_bytes: u64,
+    /// The most that is read beyond a command, in bytes.
+    read_ahead_bytes: u64,
+    /// Where read-ahead stops.
+    read_ahead_until: String,
+    /// Whether reading may begin in the middle of a command.
+    immediate_read: bool,
+    /// Whether the drive has its write cache on; the model writes to the media all the same.
+    write_cache: bool,
+}
+
+impl Drive {
+    fn new(of: Description) -> Drive {
+        let disk = of.rpm.is_some();
+        let figure = |value: f64| disk.then_some(value);
+        Drive {
+            capacity_bytes: of.capacity_sectors.saturating_mul(SECTOR_BYTES),
+            depth: of.depth,
+            rpm: of.rpm,
+            revolution_ms: figure(of.revolution_ms),
+            surfaces: disk.then_some(of.surfaces),
+            cylinders: disk.then_some(of.cylinders),
+            mean_seek_cylinders_ms: figure(of.mean_seek_cylinders_ms),
+            mean_seek_sectors_ms: figure(of.mean_seek_sectors_ms),
+            single_seek_ms: figure(of.single_seek_ms),
+            full_seek_ms: figure(of.full_seek_ms),
+            head_switch_ms: figure(of.head_switch_ms),
+            write_settle_ms: figure(of.write_settle_ms),
+            sequential_outer_mb_s: figure(of.sequential_outer_mb_s),
+            sequential_inner_mb_s: figure(of.sequential_inner_mb_s),
+            interface_mb_s: of.interface_mb_s,
+            random_read_4k_ms: of.random_read_4k_ms,
+            random_read_4k_iops: of.random_read_4k_iops,
+            zones: of.zones.into_iter().map(Zone::new).collect(),
+            buffer: of.buffer.map(Buffer::new),
+            mapping: of.mapping,
+            name: of.name,
+            what: of.what,
+            source: of.source,
+            licence: of.licence,
+            inputs: of.inputs,
+            warnings: of.warnings,
+        }
+    }
+}
+
+impl Zone {
+    fn new(of: ZoneDescription) -> Zone {
+        let ZoneDescription { first_cylinder, last_cylinder, first_sector, sectors, sectors_per_track, .. } = of;
+        let ZoneDescription { media_mb_s, sustained_mb_s, .. } = of;
+        Zone { first_cylinder, last_cylinder, first_sector, sectors, sectors_per_track, media_mb_s, sustained_mb_s }
+    }
+}
+
+impl Buffer {
+    fn new(of: BufferDescription) -> Buffer {
+        let bytes = |sectors: u32| u64::from(sectors) * SECTOR_BYTES;
+        Buffer {
+            enabled: of.enabled,
+            segments: of.segments,
+            segment_bytes: bytes(of.segment_sectors),
+            read_ahead_bytes: bytes(of.read_ahead_sectors),
+            read_ahead_until: of.read_ahead_until,
+            immediate_read: of.immediate_read,
+            write_cache: of.write_cache,
+        }
+    }
+}
+
+fn list(drives: &[Description], out: &mut Out) -> Result<()> {
+    let header = ["drive", "rpm", "size", "mean seek\nms", "random\n4 KiB/s", "MB/s\nouter", "MB/s\ninner"];
+    let mut table = output::table(&header, 1);
+    for drive in drives {
+        let disk = |value: f64| if drive.rpm.is_some() { figure(value) } else { "-".to_owned() };
+        table.add_row([
+            drive.name.clone(),
+            drive.rpm.map_or_else(|| "-".to_owned(), |rpm| format!("{rpm:.0}")),
+            size(drive),
+            disk(drive.mean_seek_cylinders_ms),
+            figure(drive.random_read_4k_iops),
+            disk(drive.sequential_outer_mb_s),
+            disk(drive.sequential_inner_mb_s),
+        ]);
+    }
+    out.table(&mut table)?;
+    out.line("")?;
+    out.paragraph(
+        0,
+        "`hoistway drives NAME` explains one. A file of your own serves as well: `hoistway drives FILE.toml`.",
+    )?;
+    Ok(())
+}
+
+fn size(drive: &Description) -> String {
+    bytes(drive.capacity_sectors.saturating_mul(SECTOR_BYTES))
+}
+
+fn explain(drive: &Description, out: &mut Out) -> Result<()> {
+    out.heading(&drive.name)?;
+    out.paragraph(2, &drive.what)?;
+    out.line("")?;
+    facts(&general(drive), out)?;
+    if drive.rpm.is_some() {
+        section("Arm and platter", out)?;
+        facts(&mechanics(drive), out)?;
+        section("Zones, from the outside in", out)?;
+        zones(&drive.zones, out)?;
+    }
+    if let Some(buffer) = &drive.buffer {
+        section("Read-ahead buffer", out)?;
+        facts(&buffer_facts(buffer), out)?;
+    }
+    section("Where the figures come from", out)?;
+    drive.source.split("\n\n").try_for_each(|paragraph| out.paragraph(2, paragraph))?;
+    if let Some(licence) = &drive.licence {
+        out.paragraph(2, &format!("Terms: {licence}"))?;
+    }
+    for (heading, texts) in [("Put in, not found", &drive.inputs), ("To be known", &drive.warnings)] {
+        if !texts.is_empty() {
+            section(heading, out)?;
+            texts.iter().try_for_each(|text| out.paragraph(2, text))?;
+        }
+    }
+    Ok(())
+}
+
+type Facts = Vec<(&'static str, String)>;
+
+fn general(drive: &Description) -> Facts {
+    let sectors = drive.capacity_sectors;
+    let iops = drive.random_read_4k_iops;
+    let iops = if iops.is_finite() { format!("{} a second", figure(iops)) } else { "no time at all".to_owned() };
+    let mut facts = vec![
+        ("size", format!("{} ({sectors} sectors of 512 bytes)", size(drive))),
+        ("commands at once", drive.depth.to_string()),
+        ("random 4 KiB reads", format!("{iops}, {} ms each", figure(drive.random_read_4k_ms))),
+    ];
+    if drive.rpm.is_some() {
+        let (outer, inner) = (figure(drive.sequential_outer_mb_s), figure(drive.sequential_inner_mb_s));
+        facts.push(("sequential reads", format!("{outer} MB/s outside, {inner} MB/s inside")));
+        let interface =
+            drive.interface_mb_s.map_or("takes no time".to_owned(), |rate| format!("{} MB/s", figure(rate)));
+        facts.push(("interface", interface));
+    }
+    facts
+}
+
+fn mechanics(drive: &Description) -> Facts {
+    let ms = |value: f64| format!("{} ms", figure(value));
+    let (cylinders, sectors) = (drive.mean_seek_cylinders_ms, drive.mean_seek_sectors_ms);
+    vec![
+        ("rotation", format!("{:.0} rpm, {} a revolution", drive.rpm.unwrap_or(0.0), ms(drive.revolution_ms))),
+        ("surfaces", drive.surfaces.to_string()),
+        ("cylinders", drive.cylinders.to_string()),
+        ("order of tracks", drive.mapping.clone()),
+        ("mean seek", format!("{} between cylinders, {} between sectors", ms(cylinders), ms(sectors))),
+        (
+            "shortest, longest",
+            format!("{} for one cylinder, {} across all", ms(drive.single_seek_ms), ms(drive.full_seek_ms)),
+        ),
+        ("head switch", ms(drive.head_switch_ms)),
+        ("writes settle", format!("{} longer than reads", ms(drive.write_settle_ms))),
+    ]
+}
+
+fn buffer_facts(buffer: &BufferDescription) -> Facts {
+    let kib = |sectors: u32| format!("{} KiB", figure(f64::from(sectors) / 2.0));
+    let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+    let write_cache =
+        if buffer.write_cache { "on in the drive; the model writes to the media all the same" } else { "off" };
+    vec![
+        ("on", yes_or_no(buffer.enabled)),
+        ("segments", format!("{} of {}", buffer.segments, kib(buffer.segment_sectors))),
+        ("reads ahead", format!("at most {}, until {}", kib(buffer.read_ahead_sectors), buffer.read_ahead_until)),
+        ("mid-command start", yes_or_no(buffer.immediate_read)),
+        ("write cache", write_cache.to_owned()),
+    ]
+}
+
+fn facts(facts: &Facts, out: &mut Out) -> Result<()> {
+    let width = facts.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
+    for (label, value) in facts {
+        out.line(format_args!("  {label:width$}  {value}"))?;
+    }
+    Ok(())
+}
+
+fn zones(zones: &[ZoneDescription], out: &mut Out) -> Result<()> {
+    let header = ["  cylinders", "first sector", "sectors", "a track", "MB/s under\nthe head", "MB/s\nsustained"];
+    let mut table = output::table(&header, 1);
+    for zone in zones {
+        table.add_row([
+            format!("  {}-{}", zone.first_cylinder, zone.last_cylinder),
+            zone.first_sector.to_string(),
+            zone.sectors.to_string(),
+            zone.sectors_per_track.to_string(),
+            figure(zone.media_mb_s),
+            figure(zone.sustained_mb_s),
+        ]);
+    }
+    Ok(out.table(&mut table)?)
+}
+
+fn section(heading: &str, out: &mut Out) -> Result<()> {
+    out.line("")?;
+    Ok(out.heading(heading)?)
+}

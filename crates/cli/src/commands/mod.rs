@@ -1,0 +1,32 @@
+//! The subcommands, one file (or folder) each.
+
+mod bench;
+mod compare;
+mod completions;
+mod conform;
+mod drives;
+mod elevators;
+mod man;
+
+use anyhow::Result;
+
+use crate::cli::{Cli, Command};
+use crate::failure::Exit;
+use crate::output::Out;
+
+/// Does what the command line asks.
+///
+/// # Errors
+/// Whatever stopped it; `failure::report` tells it.
+pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
+    match cli.command {
+        None => compare::run_example(out),
+        Some(Command::Compare(args)) => compare::run(&args, out),
+        Some(Command::Conform(args)) => conform::run(&args, out),
+        Some(Command::Elevators(args)) => elevators::run(&args, out),
+        Some(Command::Drives(args)) => drives::run(&args, out),
+        Some(Command::Bench(args)) => bench::run(&args.what, out),
+        Some(Command::Completions(args)) => completions::run(&args, out),
+        Some(Command::Man(args)) => man::run(&args, out),
+    }
+}

@@ -1,0 +1,54 @@
+//! Names that people type: elevators, and what is nearest to a name that is none.
+
+use hoistway_core::Kind;
+
+/// The elevator of this name or alias.
+///
+/// # Errors
+/// A sentence that names the nearest and all that there are.
+pub fn kind(name: &str) -> Result<Kind, String> {
+    Kind::from_name(name).ok_or_else(|| {
+        let names = Kind::ALL.iter().map(|kind| kind.info().name);
+        let known = names.clone().collect::<Vec<_>>().join(", ");
+        format!("there is no elevator `{name}`{}; there are {known}", did_you_mean(name, names))
+    })
+}
+
+/// " (did you mean `x`?)", or nothing when no name is near.
+pub fn did_you_mean<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> String {
+    nearest(typed, names).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
+}
+
+/// The name that takes the fewest edits to reach, when they are fewer than half of its letters.
+fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let typed = typed.to_lowercase();
+    names
+        .map(|name| (strsim::damerau_levenshtein(&typed, name), name))
+        .filter(|(edits, name)| edits * 2 <= name.chars().count())
+        .min_by_key(|(edits, _)| *edits)
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typing_error_names_the_nearest_elevator_and_all_of_them() {
+        let said = kind("dedline").unwrap_err();
+        assert!(said.starts_with("there is no elevator `dedline` (did you mean `deadline`?)"), "{said}");
+        for kind in Kind::ALL {
+            assert!(said.contains(kind.info().name), "{said}");
+        }
+    }
+
+    #[test]
+    fn what_resembles_nothing_gets_no_guess() {
+        assert_eq!(did_you_mean("zzzzzzzz", ["noop", "deadline"].into_iter()), "");
+    }
+
+    #[test]
+    fn an_alias_is_a_name() {
+        assert_eq!(kind("as"), Ok(Kind::Anticipatory));
+    }
+}

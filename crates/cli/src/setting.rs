@@ -1,0 +1,78 @@
+//! `--set elevator.tunable=value`, and tunables as they are shown.
+
+use hoistway_core::{Kind, Tunable, Unit};
+use hoistway_sim::{Setting, SimError};
+
+use crate::names::did_you_mean;
+
+/// Reads `cfq-v3.slice_idle=8ms`; the unit may be left out.
+///
+/// # Errors
+/// A sentence that says what would be right: the form, the elevators, the elevator's tunables, the unit, the range.
+pub fn parse(text: &str) -> Result<Setting, String> {
+    Setting::parse(&without_word(text).unwrap_or_else(|| text.to_owned())).map_err(|error| {
+        let nearest = match &error {
+            SimError::UnknownElevator { name, .. } => did_you_mean(name, Kind::ALL.iter().map(|kind| kind.info().name)),
+            SimError::UnknownTunable { elevator, tunable, .. } => {
+                let tunables = Kind::from_name(elevator).map_or(&[][..], |kind| kind.info().tunables);
+                did_you_mean(tunable, tunables.iter().map(|row| row.name))
+            }
+            _ => String::new(),
+        };
+        format!("{error}{nearest}")
+    })
+}
+
+/// The setting without the word behind a count, as in `cfq-v3.quantum=4 requests`, if that is the tunable's own; ms and KiB
+/// are units that settings know.
+fn without_word(text: &str) -> Option<String> {
+    let (path, value) = text.split_once('=')?;
+    let (elevator, tunable) = path.trim().split_once('.')?;
+    let unit = Kind::from_name(elevator)?.info().tunables.iter().find(|row| row.name == tunable)?.unit;
+    match unit {
+        Unit::Requests | Unit::Times | Unit::Factor => {
+            Some(format!("{path}={}", value.trim_end().strip_suffix(unit.label())?.trim_end()))
+        }
+        _ => None,
+    }
+}
+
+/// What a tunable may be, with the unit: "0 to 4294967295 ms".
+pub fn range(tunable: &Tunable) -> String {
+    format!("{} to {}", tunable.min, with_unit(tunable.max, tunable.unit))
+}
+
+/// A value with its unit: "8 ms"; a switch, a factor and a form have none.
+pub fn with_unit(value: i64, unit: Unit) -> String {
+    match unit {
+        Unit::Switch | Unit::Form | Unit::Factor => value.to_string(),
+        unit => format!("{value} {}", unit.label()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typing_error_names_the_nearest() {
+        let tunable = parse("cfq-v3.slice_idel=8").unwrap_err();
+        assert!(tunable.ends_with("(did you mean `slice_idle`?)"), "{tunable}");
+        let elevator = parse("cfq-v33.slice_idle=8").unwrap_err();
+        assert!(elevator.ends_with("(did you mean `cfq-v3`?)"), "{elevator}");
+    }
+
+    #[test]
+    fn a_count_may_have_its_word_and_no_other() {
+        assert_eq!(parse("cfq-v3.quantum=4 requests").map(|setting| setting.value), Ok(4));
+        assert_eq!(parse("cfq-v3.quantum=4requests").map(|setting| setting.value), Ok(4));
+        assert_eq!(parse("cfq-v3.slice_idle=4ms").map(|setting| setting.value), Ok(4));
+        assert!(parse("cfq-v3.slice_idle=4requests").is_err());
+        assert!(parse("cfq-v3.quantum=requests").is_err());
+    }
+
+    #[test]
+    fn only_what_is_counted_or_measured_has_a_unit() {
+        assert_eq!([(8, Unit::Milliseconds), (2, Unit::Factor)].map(|(v, u)| with_unit(v, u)), ["8 ms", "2"]);
+    }
+}

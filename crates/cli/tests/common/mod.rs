@@ -1,0 +1,88 @@
+//! Running the built binary, and what it leaves.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// A job that any disk has done in a moment.
+pub const TINY_JOB: &str = "[global]\nrw=read\nbs=4k\nsize=256k\n\n[tiny]\nnumjobs=2\n";
+
+/// The binary with some arguments.
+pub fn hoistway(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hoistway"));
+    command.args(args).env_remove("NO_COLOR");
+    command
+}
+
+/// What became of a run.
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+/// Runs it to its end.
+pub fn run(args: &[&str]) -> Ran {
+    Ran::of(hoistway(args).output().expect("the binary starts"))
+}
+
+impl Ran {
+    pub fn of(output: Output) -> Ran {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// Fails unless it ended with `code`, printed nothing, and said all of `parts` on standard error.
+    #[track_caller]
+    pub fn refused(&self, code: i32, parts: &[&str]) {
+        assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{}", self.err);
+        for part in parts {
+            assert!(self.err.contains(part), "`{part}` is missing in: {}", self.err);
+        }
+        assert!(!self.err.contains("panicked"), "{}", self.err);
+    }
+
+    /// The JSON document that it printed, having succeeded.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        assert_eq!(self.code, Some(0), "{}", self.err);
+        serde_json::from_str(&self.out).expect("standard output is one JSON document")
+    }
+}
+
+/// A folder of a test's own.
+pub struct Folder(TempDir);
+
+impl Folder {
+    pub fn new() -> Folder {
+        Folder(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Its name as an argument.
+    pub fn name(&self, name: &str) -> String {
+        self.path(name).to_str().expect("UTF-8").to_owned()
+    }
+
+    /// Writes a file and answers its name.
+    pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
+        std::fs::write(self.path(name), contents).expect("the file can be written");
+        self.name(name)
+    }
+
+    /// What lies in it.
+    pub fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).expect("the folder is there");
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect()
+    }
+}
+
+/// A file of the repository's test data.
+pub fn decisions(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/decisions").join(name)
+}
