@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         names => names.iter().map(|name| elevator_of_name(name)).collect::<Result<_, _>>()?,
     };
     let host = HostConfig::default();
-    let request = CompareRequest { jobs, profile, host, elevators, settings: Vec::new(), seed: seed.parse()?, record: false };
+    let request =
+        CompareRequest { jobs, profile, host, elevators, settings: Vec::new(), seed: seed.parse()?, record: false };
     let begun = Instant::now();
     let comparison = compare(&request, &|_| {}, &AtomicBool::new(false))?;
     let wall_s = begun.elapsed().as_secs_f64();

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 use crate::config::HostConfig;
 use crate::error::SimError;
-use crate::measure::{Latencies, Latency, Window, jain};
+use crate::measure::{BandwidthSample, Latencies, Latency, Window, jain};
 use crate::record::{HeadSample, Slice};
 use crate::settings::{Setting, elevator_names};
 use crate::verdict;
@@ -95,6 +95,8 @@ pub struct Run {
     pub drive_ns: DriveTime,
     /// Requests that the drive served, after merging.
     pub drive_requests: u64,
+    /// Bytes that the drive was asked for: what was found in the page cache is not among them.
+    pub drive_bytes: u64,
     /// How often the drive went from one process's requests to another's.
     pub turns: u64,
     /// The processes.
@@ -138,6 +140,9 @@ pub struct ProcessRun {
     pub windows: Vec<Window>,
     /// The length of a window, in ns.
     pub window_ns: u64,
+    /// Bandwidth over time as the process itself can see it: a sample at the first completion after each `window_ns`.
+    /// Where processes take turns that are longer than a window, a sample spans a whole round, and windows do not.
+    pub samples: Vec<BandwidthSample>,
     /// Reads.
     pub read: DirectionRun,
     /// Writes.
@@ -183,7 +188,6 @@ pub fn compare(
 ) -> Result<Comparison, SimError> {
     check(request)?;
     let alone = first_job_alone(&request.jobs);
-    // The reference is the longest run of them only if it is the only one; it goes first all the same.
     let tasks: Vec<Option<Kind>> = std::iter::once(None).chain(request.elevators.iter().copied().map(Some)).collect();
     let failed = AtomicBool::new(false);
     let results: Vec<Result<Outcome, SimError>> = tasks
@@ -287,7 +291,10 @@ fn notes(jobs: &JobFile) -> Vec<String> {
         format!("{}:{}: `{}` is accepted and changes nothing here", option.file, option.line, option.name)
     });
     let groups = jobs.jobs.iter().filter(|job| job.cgroup.is_some() || job.cgroup_weight.is_some()).map(|job| {
-        format!("{}:{}: job `{}`: none of these elevators has control groups: cgroup changes nothing", job.file, job.line, job.name)
+        format!(
+            "{}:{}: job `{}`: none of these elevators has control groups: cgroup changes nothing",
+            job.file, job.line, job.name
+        )
     });
     let waiting = jobs.jobs.iter().filter(|job| !job.direct && job.effective_iodepth() > 1).map(|job| {
         format!(
@@ -321,6 +328,7 @@ impl Run {
             runtime_ns: outcome.end_ns - outcome.start_ns,
             drive_ns: outcome.drive,
             drive_requests: outcome.requests,
+            drive_bytes: outcome.bytes,
             turns: outcome.turns,
             processes,
             head: outcome.recording.head,
@@ -360,6 +368,7 @@ impl ProcessRun {
             latency_ns: latencies.summary(),
             windows: sum(stats.read.windows.all(), stats.write.windows.all()),
             window_ns: stats.read.windows.window_ns(),
+            samples: stats.samples.taken.clone(),
             read: direction(&stats.read),
             write: direction(&stats.write),
             sync: stats.sync.summary(),

@@ -34,27 +34,28 @@ pub struct HostConfig {
     /// Allocation groups of the file system, 1 to 65536.
     pub groups: u32,
     /// What else lies between two files (inodes, directories, small files): up to so many KiB, drawn for each gap; 0 to
-    /// 1048576. Default 0: on a fresh file system files lie side by side. Files of equal size then begin at angles of the
-    /// platter that have a fixed relation, and turns from one to the other cost whatever that happens to be.
+    /// 1048576. Default 0: on a fresh file system files lie side by side. Files of equal size then begin at angles of
+    /// the platter that have a fixed relation, and turns from one to the other cost whatever that happens to be.
     pub file_gap_kib: u64,
     /// Files lie in pieces of 64 KiB to 1 MiB, mixed among each other, as on a file system that has been in use.
     pub aged: bool,
-    /// The request queue. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured otherwise: that the
-    /// anticipatory elevator's wait is then a single tick of 4 ms, and ends early when the tick falls into a short think time, is
-    /// part of what was measured at the time.
+    /// The request queue. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
+    /// otherwise: that the anticipatory elevator's wait is then a single tick of 4 ms, and ends early when the tick
+    /// falls into a short think time, is part of what was measured at the time.
     pub queue: QueueConfig,
-    /// How far the drive's spindle may be off its nominal speed, in parts per million, 0 to 10000; how far it is, and where
-    /// the platter stands at time 0, is drawn. Default 2000, the 0.2 % that data sheets of desktop drives of 2006 allow. At 0
-    /// the drive is exactly what its profile says: 12 revolutions of a 7200 rpm drive then last exactly 100 ms, and
-    /// schedulers that count in such times meet the same angle again and again.
+    /// How far the drive's spindle may be off its nominal speed, in parts per million, 0 to 10000; how far it is, and
+    /// where the platter stands at time 0, is drawn. Default 2000, the 0.2 % that data sheets of desktop drives of 2006
+    /// allow: what hangs on the exact ratio of a scheduler's times to a revolution differs from seed to seed. At 0 the
+    /// drive is exactly what its profile says.
     pub spindle_tolerance_ppm: u32,
 }
 
 /// CPU time of the kernel's work, in ns.
 ///
-/// The defaults are of the order that lmbench (McVoy & Staelin, USENIX 1996) reported for 3 GHz Pentium 4 class machines:
-/// half a microsecond for a read or write of nothing, 2 GB/s for copies in memory. A request's 5 us (two and a half to
-/// submit it, as much for its interrupt and the wake-up) are an estimate for kernels and controllers of the time.
+/// The defaults are of the order that lmbench (McVoy & Staelin, USENIX 1996) reported for 3 GHz Pentium 4 class
+/// machines: half a microsecond for a read or write of nothing, 2 GB/s for copies in memory. A request's 5 us (two and
+/// a half to submit it, as much for its interrupt and the wake-up) are an estimate for kernels and controllers of the
+/// time.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuCosts {
     /// A system call.

@@ -21,7 +21,9 @@ pub enum SimError {
     #[error("the job file has no jobs: write at least one section, as in `[readers]`")]
     NoJobs,
     /// The files of all jobs need more room than the drive has.
-    #[error("the files need {needed_bytes} bytes and the drive has {capacity_bytes}: make `{largest}` smaller or take a larger drive")]
+    #[error(
+        "the files need {needed_bytes} bytes and the drive has {capacity_bytes}: make `{largest}` smaller or take a larger drive"
+    )]
     DriveTooSmall {
         /// What all files need together, in bytes.
         needed_bytes: u64,

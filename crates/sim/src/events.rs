@@ -45,8 +45,12 @@ pub(crate) struct Events {
 
 const CLASS_SHIFT: u32 = 60;
 
+/// The end of time, 146 years after its beginning: what would happen later happens then.
+pub(crate) const HORIZON_NS: u64 = 1 << 62;
+
 impl Events {
     pub fn arrange(&mut self, at_ns: u64, what: What) {
+        let at_ns = at_ns.min(HORIZON_NS);
         self.arranged += 1;
         let order = (what.class() << CLASS_SHIFT) | self.arranged;
         self.heap.push(Entry { at_ns, order, what });

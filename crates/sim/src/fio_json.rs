@@ -9,8 +9,9 @@ use crate::measure::{Latencies, Windows};
 use crate::world::{DirectionStats, Stats};
 
 impl Comparison {
-    /// The comparison as `fio --output-format=json` would print it: a job for each elevator and process (or reporting group,
-    /// where `group_reporting` is set), called `elevator/job`. What fio has no name for lies under the key `hoistway`.
+    /// The comparison as `fio --output-format=json` would print it: a job for each elevator and process (or reporting
+    /// group, where `group_reporting` is set), called `elevator/job`. What fio has no name for lies under the key
+    /// `hoistway`.
     ///
     /// `version` says who made it; `timestamp_ms` is when, in milliseconds since 1970, UTC.
     pub fn fio_report(&self, version: &str, timestamp_ms: u64, global_options: &[(String, String)]) -> Report {
@@ -40,6 +41,7 @@ fn summary(run: &Run) -> serde_json::Value {
         "runtime_ns": run.runtime_ns,
         "drive_ns": run.drive_ns,
         "drive_requests": run.drive_requests,
+        "drive_bytes": run.drive_bytes,
         "turns": run.turns,
     })
 }
@@ -50,7 +52,9 @@ fn fio_jobs(run: &Run) -> Vec<JobStats> {
     for process in &run.processes {
         let joins = |group: &&mut Vec<&ProcessRun>| {
             let first = group[0];
-            first.measured.job.group_reporting && process.measured.job.group_reporting && first.groupid == process.groupid
+            first.measured.job.group_reporting
+                && process.measured.job.group_reporting
+                && first.groupid == process.groupid
         };
         match groups.iter_mut().find(joins) {
             Some(group) => group.push(process),
@@ -82,7 +86,8 @@ fn job_stats(run: &Run, group: &[&ProcessRun]) -> JobStats {
         ..JobStats::default()
     };
     let pids: Vec<u32> = group.iter().map(|process| process.pid).collect();
-    stats.hoistway = Some(json!({ "elevator": run.elevator, "pids": pids, "prioclass": first.prioclass, "prio": first.prio }));
+    stats.hoistway =
+        Some(json!({ "elevator": run.elevator, "pids": pids, "prioclass": first.prioclass, "prio": first.prio }));
     for process in group {
         stats.buckets.merge(&process.measured.stats.buckets);
         stats.level.merge(&process.measured.stats.level);

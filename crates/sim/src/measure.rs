@@ -131,7 +131,11 @@ pub struct Latency {
     pub max: u64,
 }
 
-/// Bytes and requests completed in each of consecutive windows of time.
+/// No more windows than this are kept.
+const WINDOWS_MAX: u64 = 1 << 20;
+
+/// Bytes and requests completed in each of consecutive windows of time. A run of more than a million windows has its
+/// windows doubled in length until it is not.
 #[derive(Clone, Debug)]
 pub struct Windows {
     window_ns: u64,
@@ -155,6 +159,9 @@ impl Windows {
 
     /// Counts a request that completed `at_ns` after the start.
     pub fn record(&mut self, at_ns: u64, bytes: u64) {
+        while at_ns / self.window_ns >= WINDOWS_MAX {
+            self.halve();
+        }
         let index = (at_ns / self.window_ns) as usize;
         if index >= self.windows.len() {
             self.windows.resize(index + 1, Window::default());
@@ -163,7 +170,17 @@ impl Windows {
         self.windows[index].ios += 1;
     }
 
-    /// The length of a window.
+    /// Puts windows together two by two.
+    fn halve(&mut self) {
+        let pair = |pair: &[Window]| Window {
+            bytes: pair.iter().map(|window| window.bytes).sum(),
+            ios: pair.iter().map(|window| window.ios).sum(),
+        };
+        self.windows = self.windows.chunks(2).map(pair).collect();
+        self.window_ns *= 2;
+    }
+
+    /// The length of a window, in ns.
     pub fn window_ns(&self) -> u64 {
         self.window_ns
     }
@@ -189,6 +206,15 @@ impl Windows {
         let seen = self.windows.iter().map(|window| rate(of(window)));
         seen.chain(std::iter::repeat(0)).take(whole).collect()
     }
+}
+
+/// A sample of a process's bandwidth: over the time since the sample before, or since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct BandwidthSample {
+    /// When it was taken, in ns since the process's start.
+    pub at_ns: u64,
+    /// Bytes a second since the one before.
+    pub bytes_per_s: u64,
 }
 
 /// Jain's index of fairness (Jain, Chiu & Hawe, DEC-TR-301, 1984): 1 when all shares are equal, 1/n when one has all.
@@ -226,6 +252,17 @@ mod tests {
         windows.record(1_000_000_000, 500);
         assert_eq!(windows.bytes_per_s(1_700_000_000), [4000, 0, 1000]);
         assert_eq!(windows.ios_per_s(1_000_000_000), [4, 0]);
+    }
+
+    #[test]
+    fn a_very_long_run_has_longer_windows_and_loses_no_byte() {
+        let mut windows = Windows::new(1000);
+        windows.record(1500, 7);
+        windows.record(1000 << 20, 5);
+        windows.record(3000 << 20, 3);
+        assert_eq!(windows.window_ns(), 4000);
+        assert_eq!(windows.all()[0], Window { bytes: 7, ios: 1 });
+        assert_eq!(windows.all().iter().map(|window| window.bytes).sum::<u64>(), 15);
     }
 
     #[test]

@@ -129,7 +129,8 @@ mod tests {
         note(60, Note::Activate { queue: 8, level: 4 });
         let slices = recorder.slices(90);
         let of = |pid, start_ns, end_ns, kind| Slice { pid, start_ns, end_ns, kind };
-        let wanted = [of(7, 30, 40, SliceKind::Idle), of(7, 10, 50, SliceKind::Service), of(8, 60, 90, SliceKind::Service)];
+        let wanted =
+            [of(7, 30, 40, SliceKind::Idle), of(7, 10, 50, SliceKind::Service), of(8, 60, 90, SliceKind::Service)];
         assert_eq!(slices, wanted);
     }
 }

@@ -17,8 +17,8 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Reads `elevator.tunable=value`. A value may carry a unit (`8ms`, `0.1s`, `16MiB`) where the tunable has one; without,
-    /// it is in the tunable's own.
+    /// Reads `elevator.tunable=value`. A value may carry a unit (`8ms`, `0.1s`, `16MiB`) where the tunable has one;
+    /// without, it is in the tunable's own.
     ///
     /// # Errors
     /// [`SimError`] that names the elevators, the elevator's tunables, or the tunable's range.

@@ -6,8 +6,8 @@ use crate::world::DriveTime;
 /// Differences in bandwidth below this part of the better one decide nothing.
 const SAME: f64 = 0.03;
 
-/// The sentence: for the fastest and the slowest elevator, how far the arm was moved apart and what that cost; or, where
-/// bandwidths are alike, what else differs. `single_arm` is the arm's share in the single stream.
+/// The sentence: for the fastest and the slowest elevator, how far the arm was moved apart and what that cost; or,
+/// where bandwidths are alike, what else differs. `single_arm` is the arm's share in the single stream.
 pub(crate) fn decided_by(runs: &[Run], single_arm: f64) -> String {
     let by_rate = |a: &&Run, b: &&Run| a.bytes_per_s.total_cmp(&b.bytes_per_s);
     let (Some(best), Some(worst)) = (runs.iter().max_by(by_rate), runs.iter().min_by(by_rate)) else {
@@ -18,7 +18,8 @@ pub(crate) fn decided_by(runs: &[Run], single_arm: f64) -> String {
     }
     if best.bytes_per_s <= 0.0 || (best.bytes_per_s - worst.bytes_per_s) / best.bytes_per_s >= SAME {
         let (idle_best, idle_worst) = (part(best, best.drive_ns.idle), part(worst, worst.drive_ns.idle));
-        let (arm_best, arm_worst) = (arm_share(&best.drive_ns, best.runtime_ns), arm_share(&worst.drive_ns, worst.runtime_ns));
+        let (arm_best, arm_worst) =
+            (arm_share(&best.drive_ns, best.runtime_ns), arm_share(&worst.drive_ns, worst.runtime_ns));
         if idle_worst - idle_best > arm_worst - arm_best {
             return format!(
                 "{} leaves the drive idle {} of the time, {} {}: that is more than the arm makes up for.",
@@ -36,7 +37,7 @@ pub(crate) fn decided_by(runs: &[Run], single_arm: f64) -> String {
 /// How an elevator moved the arm, and what share of the time it cost.
 fn costs(run: &Run) -> String {
     let requests = run.drive_requests.max(1);
-    let bytes: u64 = run.processes.iter().map(|process| process.bytes).sum();
+    let bytes = run.drive_bytes;
     let share = percent(arm_share(&run.drive_ns, run.runtime_ns));
     match run.turns {
         // One process alone has no turns; the first request of each is one.
@@ -62,7 +63,8 @@ fn costs(run: &Run) -> String {
 fn alike(runs: &[Run], best: &Run, worst: &Run) -> String {
     let apart = percent((best.bytes_per_s - worst.bytes_per_s) / best.bytes_per_s);
     let p99 = |run: &Run| run.latency_ns.p99;
-    let (Some(quick), Some(slow)) = (runs.iter().min_by_key(|run| p99(run)), runs.iter().max_by_key(|run| p99(run))) else {
+    let (Some(quick), Some(slow)) = (runs.iter().min_by_key(|run| p99(run)), runs.iter().max_by_key(|run| p99(run)))
+    else {
         return String::new();
     };
     if p99(slow) as f64 > 1.2 * p99(quick) as f64 {

@@ -20,7 +20,8 @@ fn writes_are_writes_and_mixed_jobs_mix() {
 fn random_direct_reads_cost_a_seek_and_half_a_revolution() {
     let random = noop("[a]\nfilename=/dev/sda\nrw=randread\ndirect=1\nnumber_ios=2000\n");
     let per_request_ms = seconds(&random) * 1e3 / 2000.0;
-    // 8.75 ms of seek (about 8.6 over sectors: outer cylinders hold more), 4.17 of rotation, 0.15 of overhead, 0.07 of data.
+    // 8.75 ms of seek (about 8.6 over sectors: outer cylinders hold more), 4.17 of rotation, 0.15 of overhead, 0.07 of
+    // data.
     assert!((per_request_ms - 13.0).abs() < 0.3, "{per_request_ms}");
     let sequential = noop("[a]\nfilename=/dev/sda\nrw=read\ndirect=1\nnumber_ios=2000\n");
     assert!(seconds(&sequential) * 20.0 < seconds(&random));
@@ -125,7 +126,8 @@ fn rates_cap_bandwidth_and_requests_a_second() {
 fn skewed_distributions_hit_the_page_cache_where_a_map_cannot() {
     let time = |text: &str| seconds(&noop(&format!("[a]\nrw=randread\nsize=8m\n{text}")));
     let mapped = time("");
-    // Without the map, 1 - 1/e of the blocks are read from the disk; with zipf far fewer, with a narrow normal fewer still.
+    // Without the map, 1 - 1/e of the blocks are read from the disk; with zipf far fewer, with a narrow normal fewer
+    // still.
     let drawn = time("norandommap\n");
     assert!((drawn / mapped - 0.632).abs() < 0.06, "{drawn} {mapped}");
     for distribution in ["zipf:1.2", "pareto:0.1", "normal:5", "zoned:95/5:5/95"] {
@@ -268,8 +270,8 @@ fn bandwidth_logs_have_the_windows_asked_for() {
     let process = &run.processes[0];
     assert_eq!(process.bandwidth_log_name(1).as_deref(), Some("x_bw.1.log"));
     let log = process.bandwidth_log();
-    assert_eq!(log.len(), 5.min(log.len()));
-    assert!(log.len() >= 4);
+    // 100 MiB at 20 MiB/s; the request that starts the last second may end the job before that is over.
+    assert!((4..=5).contains(&log.len()), "{}", log.len());
     for (index, entry) in log.iter().enumerate() {
         assert_eq!(entry.time_ms, 1000 * (index as u64 + 1));
         assert!((entry.value as f64 / 20480.0 - 1.0).abs() < 0.05, "{}", entry.value);
@@ -277,4 +279,38 @@ fn bandwidth_logs_have_the_windows_asked_for() {
     assert_eq!(noop("[a]\nsize=1m\n").processes[0].bandwidth_log_name(1), None);
     let half = noop("[a]\nsize=100m\nrate=20m\nbwavgtime=250\n");
     assert_eq!(half.processes[0].window_ns, 250_000_000);
+}
+
+#[test]
+fn fio_s_json_has_the_figures_of_the_run() {
+    let comparison = run(&request("[a]\nrw=randread\nsize=1m\ndirect=1\n", &[Kind::Noop])).expect("a run");
+    let process = &comparison.runs[0].processes[0];
+    let json = comparison.fio_report("hoistway", 0, &[]).to_json();
+    let report = hoistway_fio::results::Report::from_json(&json).expect("what was written can be read");
+    let job = &report.jobs[0];
+    assert_eq!((job.jobname.as_str(), job.read.total_ios, job.read.io_bytes), ("noop/a", 256, 1 << 20));
+    assert_eq!(job.read.runtime, process.runtime_ns.div_ceil(1_000_000));
+    assert!((job.read.clat_ns.mean - process.read.clat_ns.mean).abs() < 1.0);
+    assert_eq!(job.read.clat_ns.n, 256);
+    let extra = report.hoistway.expect("what fio has no name for");
+    assert_eq!(extra["runs"][0]["elevator"], "noop");
+    assert_eq!(extra["decided_by"], comparison.decided_by);
+}
+
+#[test]
+fn a_percentage_offset_is_rounded_up_to_what_offset_align_says() {
+    let seek = |align: &str| {
+        noop(&format!("[a]\nfilename=/dev/sda\noffset=50%\noffset_align={align}\nnumber_ios=1\ndirect=1\n"))
+    };
+    assert_ne!(seek("4k").drive_ns, seek("1g").drive_ns);
+}
+
+#[test]
+fn what_changes_nothing_is_noted() {
+    let text = "[a]\nsize=1m\ncgroup=fast\nioengine=libaio\niodepth=8\ndescription=x\n";
+    let notes = run(&request(text, &[Kind::Noop])).expect("a run").notes;
+    assert_eq!(notes.len(), 3, "{notes:?}");
+    assert!(notes[0].contains("`description` is accepted and changes nothing here"), "{}", notes[0]);
+    assert!(notes[1].contains("job `a`: none of these elevators has control groups"), "{}", notes[1]);
+    assert!(notes[2].contains("one at a time, iodepth=8 or not"), "{}", notes[2]);
 }

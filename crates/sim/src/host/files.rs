@@ -1,8 +1,8 @@
 //! Where files lie on the disk.
 //!
-//! The disk is divided into allocation groups, as XFS and ext have them. The files of one directory lie in one group, one
-//! after the other in the order of their creation; each new directory takes the next group. The first group is at the outer
-//! edge. A file that starts with `/dev/` is the disk itself.
+//! The disk is divided into allocation groups, as XFS and ext have them. The files of one directory lie in one group,
+//! one after the other in the order of their creation; each new directory takes the next group. The first group is at
+//! the outer edge. A file that starts with `/dev/` is the disk itself.
 
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -185,7 +185,8 @@ fn cut_and_shuffle(files: &[(usize, usize, u64)], rng: &mut Pcg64) -> Vec<(usize
 }
 
 fn too_small(wanted: &[Wanted], capacity_sectors: u64) -> SimError {
-    let needed_bytes = wanted.iter().filter(|file| !is_device(&file.name)).map(|file| file.bytes).sum();
+    let files = wanted.iter().filter(|file| !is_device(&file.name));
+    let needed_bytes = files.map(|file| file.bytes).fold(0, u64::saturating_add);
     let largest = wanted.iter().max_by_key(|file| file.bytes).map_or(String::new(), |file| file.name.clone());
     SimError::DriveTooSmall { needed_bytes, capacity_bytes: capacity_sectors * 512, largest }
 }

@@ -96,7 +96,7 @@ impl PageCache {
     #[inline]
     pub fn touch(&mut self, file: u32, page: u64) {
         if let Some(slot) = self.find(file, split(page).0) {
-            self.to_front(slot);
+            self.move_to_front(slot);
         }
     }
 
@@ -138,16 +138,23 @@ impl PageCache {
         if new {
             self.count_resident(file, 1);
         }
-        self.to_front(slot);
+        self.move_to_front(slot);
         if new {
             self.reclaim();
         }
     }
 
-    /// Takes up to `max` dirty pages of a file for writing, in the order of the file and from chunk `from` on; only chunks
-    /// that became dirty at or before `until_ns`. Runs of pages that lie side by side are added to `runs`. Answers the
-    /// chunk to go on from, or `None` when the end of the file was reached.
-    pub fn take_dirty(&mut self, file: u32, from: u32, max: u64, until_ns: u64, runs: &mut Vec<(u64, u64)>) -> Option<u32> {
+    /// Takes up to `max` dirty pages of a file for writing, in the order of the file and from chunk `from` on; only
+    /// chunks that became dirty at or before `until_ns`. Runs of pages that lie side by side are added to `runs`.
+    /// Answers the chunk to go on from, or `None` when the end of the file was reached.
+    pub fn take_dirty(
+        &mut self,
+        file: u32,
+        from: u32,
+        max: u64,
+        until_ns: u64,
+        runs: &mut Vec<(u64, u64)>,
+    ) -> Option<u32> {
         let mut taken = 0;
         let mut from = from;
         loop {
@@ -200,6 +207,7 @@ impl PageCache {
     }
 
     /// Pages in memory, those on their way included.
+    #[cfg(test)]
     pub fn resident(&self) -> u64 {
         self.resident
     }
@@ -220,6 +228,7 @@ impl PageCache {
     }
 
     /// Whether a file has dirty pages that wait to be written.
+    #[cfg(test)]
     pub fn is_dirty(&self, file: u32) -> bool {
         !self.files[file as usize].dirty_chunks.is_empty()
     }
@@ -290,7 +299,7 @@ impl PageCache {
             let slot = self.oldest;
             self.drop_clean(slot);
             if self.oldest == slot {
-                self.to_front(slot);
+                self.move_to_front(slot);
             }
             steps += 1;
         }
@@ -317,7 +326,7 @@ impl PageCache {
         }
     }
 
-    fn to_front(&mut self, slot: u32) {
+    fn move_to_front(&mut self, slot: u32) {
         if self.newest != slot {
             self.unlink(slot);
             self.link_front(slot);
@@ -402,7 +411,10 @@ mod tests {
         }
         assert_eq!(cache.state(0, 63), PageState::Coming);
         cache.end_read(0, 60, 8);
-        assert_eq!((cache.state(0, 63), cache.state(0, 67), cache.state(0, 68)), (PageState::Ready, PageState::Ready, PageState::Coming));
+        assert_eq!(
+            (cache.state(0, 63), cache.state(0, 67), cache.state(0, 68)),
+            (PageState::Ready, PageState::Ready, PageState::Coming)
+        );
         assert_eq!(cache.resident(), 10);
     }
 
@@ -458,7 +470,10 @@ mod tests {
         cache.begin_read(0, 200);
         cache.end_read(0, 200, 1);
         cache.invalidate(0);
-        assert_eq!((cache.state(0, 1), cache.state(0, 2), cache.state(0, 200)), (PageState::Ready, PageState::Missing, PageState::Missing));
+        assert_eq!(
+            (cache.state(0, 1), cache.state(0, 2), cache.state(0, 200)),
+            (PageState::Ready, PageState::Missing, PageState::Missing)
+        );
         assert_eq!(cache.resident(), 1);
     }
 }

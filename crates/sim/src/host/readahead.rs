@@ -1,8 +1,9 @@
 //! Read-ahead with two windows, as Linux 2.6 had it up to 2.6.22.
 //!
-//! A reader that goes forward has a *current* window and, beyond it, an *ahead* window. The ahead window is asked for when
-//! the reader first enters the current one; when the reader comes to the ahead window, that becomes the current one and
-//! the next is asked for, before the reader waits for anything. So two windows are under way when a steady reader waits.
+//! A reader that goes forward has a *current* window and, beyond it, an *ahead* window. The ahead window is asked for
+//! when the reader first enters the current one; when the reader comes to the ahead window, that becomes the current
+//! one and the next is asked for, before the reader waits for anything. So two windows are under way when a steady
+//! reader waits.
 
 /// So many pages found in the cache, one window after another, and read-ahead is not worth its while.
 const CACHED_ENOUGH: u64 = 256;
@@ -51,7 +52,8 @@ impl ReadAhead {
             Some(last) => page == last.wrapping_add(1),
         };
         self.last = Some(page + wanted - 1);
-        let clip = |window: Window| Window { pages: window.pages.min(file_pages.saturating_sub(window.start)), ..window };
+        let clip =
+            |window: Window| Window { pages: window.pages.min(file_pages.saturating_sub(window.start)), ..window };
         let mut windows = [Window::default(); 2];
         if self.max == 0 || self.cached >= CACHED_ENOUGH {
             self.close();

@@ -24,8 +24,8 @@ impl Draw {
         match distribution {
             Distribution::Random => Draw::Uniform { blocks },
             Distribution::Zipf(theta) => Draw::Zipf { law: Zipf::new(blocks, *theta), scatter },
-            // The self-similar law of Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD 1994):
-            // a share h of the blocks gets 1 - h of the accesses, and so on within each share.
+            // The self-similar law of Gray et al., "Quickly generating billion-record synthetic databases" (SIGMOD
+            // 1994): a share h of the blocks gets 1 - h of the accesses, and so on within each share.
             Distribution::Pareto(h) => Draw::Pareto { power: h.ln() / (1.0 - h).ln(), scatter },
             Distribution::Normal(percent) => Draw::Normal { blocks, deviation: percent / 100.0 * blocks as f64 },
             Distribution::Zoned(zones) => Draw::Zoned { blocks, zones: zones.clone() },
@@ -160,7 +160,11 @@ mod tests {
             let sum: f64 = (1..=1000).map(|k| f64::from(k).powf(-theta)).sum();
             for k in [1usize, 2, 5, 10] {
                 let expected = (k as f64).powf(-theta) / sum;
-                assert!((shares[k - 1] / expected - 1.0).abs() < 0.06, "theta {theta}, rank {k}: {} {expected}", shares[k - 1]);
+                assert!(
+                    (shares[k - 1] / expected - 1.0).abs() < 0.06,
+                    "theta {theta}, rank {k}: {} {expected}",
+                    shares[k - 1]
+                );
             }
         }
     }

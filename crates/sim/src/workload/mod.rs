@@ -11,7 +11,10 @@ use rand_pcg::Pcg64;
 /// Makes random streams of one seed: a stream for each process and purpose, none of which depends on another's use.
 pub(crate) fn stream(seed: u64, process: u64, purpose: u64) -> Pcg64 {
     let state = mix(seed ^ mix(process)).wrapping_add(mix(purpose));
-    Pcg64::new(u128::from(mix(state)) << 64 | u128::from(mix(state ^ !seed)), u128::from(process) << 8 | u128::from(purpose))
+    Pcg64::new(
+        u128::from(mix(state)) << 64 | u128::from(mix(state ^ !seed)),
+        u128::from(process) << 8 | u128::from(purpose),
+    )
 }
 
 /// Spreads a number over all 64 bits (the finaliser of SplitMix64: Steele, Lea & Flood, "Fast splittable pseudorandom

@@ -124,11 +124,6 @@ impl Generator {
         Some(self.pass)
     }
 
-    /// Bytes of one pass.
-    pub fn pass_bytes(&self) -> u64 {
-        self.pass_bytes
-    }
-
     fn target(&self, file: u64, region: Region) -> Target {
         let grain = self.grain();
         let blocks = (region.len / grain).max(1);
@@ -339,7 +334,8 @@ mod tests {
 
     #[test]
     fn percentage_random_leaves_the_rest_sequential() {
-        let job = Job { rw: Rw::Randread, percentage_random: Directions::both(25), norandommap: true, ..Job::default() };
+        let job =
+            Job { rw: Rw::Randread, percentage_random: Directions::both(25), norandommap: true, ..Job::default() };
         let seen = offsets(&job);
         let follows = seen.windows(2).filter(|pair| pair[1] == (pair[0] + 4096) % REGION.len).count();
         assert!((170..215).contains(&follows), "{follows} of 255");

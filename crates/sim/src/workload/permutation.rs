@@ -4,9 +4,9 @@ use super::mix;
 
 const ROUNDS: u64 = 4;
 
-/// A permutation of `0..len`: a Feistel network (Luby & Rackoff, 1988) over the power of two above, whose values that are
-/// too large go through it again (Black & Rogaway, "Ciphers with arbitrary finite domains", 2002). At most half of the
-/// values are, so that two passes are enough on average.
+/// A permutation of `0..len`: a Feistel network (Luby & Rackoff, 1988) over the power of two above, whose values that
+/// are too large go through it again (Black & Rogaway, "Ciphers with arbitrary finite domains", 2002). At most half of
+/// the values are, so that two passes are enough on average.
 #[derive(Clone, Debug)]
 pub(crate) struct Permutation {
     len: u64,

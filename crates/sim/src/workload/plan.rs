@@ -60,7 +60,11 @@ impl Plan {
         let count: u64 = file.jobs.iter().map(|job| u64::from(job.numjobs)).sum();
         if count > PROCESSES_MAX {
             let job = file.jobs.iter().max_by_key(|job| job.numjobs).unwrap_or(&file.jobs[0]);
-            return Err(fault(job, format!("the job file makes {count} processes"), format!("at most {PROCESSES_MAX}")));
+            return Err(fault(
+                job,
+                format!("the job file makes {count} processes"),
+                format!("at most {PROCESSES_MAX}"),
+            ));
         }
         let mut planner = Planner { files: Vec::new(), by_name: HashMap::new(), capacity_bytes, seed };
         // Files whose size is told come first: others may refer to them.
@@ -136,7 +140,11 @@ impl Planner {
         };
         let Some(told) = told else {
             let problem = format!("nothing says how large the file `{name}` is");
-            return Err(fault(job, problem, "give size=, or filesize=, or name a device as in filename=/dev/sda".into()));
+            return Err(fault(
+                job,
+                problem,
+                "give size=, or filesize=, or name a device as in filename=/dev/sda".into(),
+            ));
         };
         let mut offset = job.offset.of(known.unwrap_or(told));
         if matches!(job.offset, Size::Percent(_)) {

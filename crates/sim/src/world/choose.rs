@@ -5,7 +5,7 @@ use hoistway_fio::{Direction, Ioengine};
 use super::World;
 use super::process::{Current, Stage};
 use crate::config::PAGE_BYTES;
-use crate::events::What;
+use crate::events::{HORIZON_NS, What};
 use crate::record::Observer;
 use crate::workload::offsets::Unit;
 
@@ -125,6 +125,7 @@ impl<S: Observer> World<S> {
 
     /// Nothing is to be done before `at_ns`; completions may wake the process earlier.
     fn sleep_until(&mut self, task: u32, at_ns: u64) -> Flow {
+        let at_ns = at_ns.min(HORIZON_NS);
         let process = &mut self.processes[task as usize];
         if process.wake_ns != at_ns {
             process.wake_ns = at_ns;
@@ -139,7 +140,7 @@ impl<S: Observer> World<S> {
         process.stage = Stage::Think;
         let job = &process.job;
         process.debt_ns += job.thinktime_spin_ns.min(job.thinktime_ns);
-        let end_ns = self.now_ns.saturating_add(job.thinktime_ns).min(process.deadline_ns);
+        let end_ns = self.now_ns.saturating_add(job.thinktime_ns).min(process.deadline_ns).min(HORIZON_NS);
         process.wake_ns = end_ns;
         self.events.arrange(end_ns, What::Wake(task));
         Flow::On

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use hoistway_core::{
-    Bio, ContextId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue, Submitted, SubmitError, Work,
+    Bio, ContextId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue, SubmitError, Submitted, Work,
 };
 use hoistway_drive::{Access, Drive, Phases};
 
@@ -41,6 +41,8 @@ pub(crate) struct Device<S: Observer> {
     busy_ns: u64,
     busy_since_ns: u64,
     pub requests: u64,
+    /// Bytes that the drive was asked for.
+    pub bytes: u64,
     /// How often the drive went from one process's request to another's.
     pub turns: u64,
     last_pid: u32,
@@ -78,6 +80,7 @@ impl<S: Observer> Device<S> {
             busy_ns: 0,
             busy_since_ns: 0,
             requests: 0,
+            bytes: 0,
             turns: 0,
             last_pid: 0,
             head: Vec::new(),
@@ -208,6 +211,10 @@ impl<S: Observer> Device<S> {
             }
             Ok((_, kick)) => {
                 self.kicked(kick, now_ns, events);
+                if !self.queue.config().plugging {
+                    // Without plugs nothing else would run a queue that was empty.
+                    self.run(now_ns, events);
+                }
                 true
             }
             Err(SubmitError::Full) => {
@@ -215,7 +222,10 @@ impl<S: Observer> Device<S> {
                 false
             }
             Err(error) => {
-                self.broken(format!("a bio of {} sectors at sector {} was refused: {error:?}", bio.sectors, bio.sector));
+                self.broken(format!(
+                    "a bio of {} sectors at sector {} was refused: {error:?}",
+                    bio.sectors, bio.sector
+                ));
                 true
             }
         };
@@ -228,8 +238,7 @@ impl<S: Observer> Device<S> {
     /// Submits what is held back of a task, as far as there is room. Answers whether all of it was taken.
     fn retry(&mut self, task: u32, mut woken: bool, now_ns: u64, events: &mut Events) -> bool {
         while let Some(bio) = self.submitters[task as usize].backlog.pop_front() {
-            let answer =
-                if woken { self.queue.resubmit(bio, now_ns) } else { self.queue.submit(bio, now_ns) };
+            let answer = if woken { self.queue.resubmit(bio, now_ns) } else { self.queue.submit(bio, now_ns) };
             woken = false;
             if !self.submitted(task, bio, answer, now_ns, events) {
                 return false;
@@ -290,6 +299,7 @@ impl<S: Observer> Device<S> {
             Err(error) => return self.broken(format!("the drive refused a request: {error}")),
         }
         let pid = self.queue.context_of(id).map_or(0, |context| context.pid());
+        self.bytes += u64::from(sectors) * 512;
         if pid != self.last_pid {
             self.last_pid = pid;
             self.turns += 1;

@@ -33,7 +33,8 @@ impl<S: Observer> World<S> {
             sector += sectors;
             bios += 1;
             let flags = if sector == end { flags.and(Flags::UNPLUG) } else { flags };
-            let bio = Bio { token: Token::Direct(slot).encode(), context, op, sector: disk, sectors: sectors as u32, flags };
+            let bio =
+                Bio { token: Token::Direct(slot).encode(), context, op, sector: disk, sectors: sectors as u32, flags };
             self.direct.get_mut(slot).pending += 1;
             self.device.submit(task, bio, self.now_ns, &mut self.events);
         }

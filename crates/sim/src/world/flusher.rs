@@ -1,8 +1,8 @@
 //! The flusher: a kernel thread that writes dirty pages behind the writers' backs.
 //!
-//! As `pdflush` of Linux 2.6, it writes when more pages are dirty than the background ratio, and every few seconds those that
-//! have been dirty for long. It writes a chunk of one file and turns to the next; its writes are asynchronous, and it sleeps when
-//! the queue has no request for it.
+//! As `pdflush` of Linux 2.6, it writes when more pages are dirty than the background ratio, and every few seconds
+//! those that have been dirty for long. It writes a chunk of one file and turns to the next; its writes are
+//! asynchronous, and it sleeps when the queue has no request for it.
 
 use hoistway_core::{Flags, Op};
 

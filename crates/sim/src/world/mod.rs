@@ -1,7 +1,7 @@
 //! The world: processes, host and disk in virtual time.
 //!
-//! Events happen in a total order - by time, completions before everything else at one instant, the queue's timers after
-//! everything else, and otherwise in the order in which they were arranged - so that a seed replays a run.
+//! Events happen in a total order - by time, completions before everything else at one instant, the queue's timers
+//! after everything else, and otherwise in the order in which they were arranged - so that a seed replays a run.
 
 mod buffered;
 mod choose;
@@ -19,9 +19,9 @@ use hoistway_core::{Capacity, ElevatorStorage, Kind, NoSink, Owned, Priority, Re
 use hoistway_drive::{Drive, Profile};
 use hoistway_fio::{Job, JobFile};
 
-use crate::config::HostConfig;
+use crate::config::{HostConfig, PAGE_BYTES, PAGE_SECTORS};
 use crate::error::SimError;
-use crate::events::{Events, What};
+use crate::events::{Events, HORIZON_NS, What};
 use crate::host::cpu::Cpus;
 use crate::host::files::{File, Layout, lay_out};
 use crate::host::page_cache::PageCache;
@@ -30,11 +30,11 @@ use crate::settings::Setting;
 use crate::workload::distribution::unit;
 use crate::workload::plan::Plan;
 use crate::workload::stream;
-pub use device::DriveTime;
 use device::Device;
+pub use device::DriveTime;
 use flusher::Flusher;
-pub(crate) use process::{DirectionStats, Process, Stats};
 use process::{DirectIo, Stage};
+pub(crate) use process::{DirectionStats, Process, Stats};
 use slab::Slab;
 
 /// What a world is made of.
@@ -58,6 +58,7 @@ pub(crate) struct Outcome {
     pub end_ns: u64,
     pub drive: DriveTime,
     pub requests: u64,
+    pub bytes: u64,
     pub turns: u64,
     pub recording: Recording,
 }
@@ -84,7 +85,7 @@ pub(crate) fn run(
 
 /// So many events without anything done by anybody, or so many steps at one instant, are a defect.
 const IDLE_EVENTS_MAX: u32 = 100_000;
-const STEPS_AT_ONCE_MAX: u32 = 50_000_000;
+const STEPS_AT_ONCE_MAX: u32 = 4_000_000;
 /// How many events pass between looks at whether to stop.
 const EVENTS_BETWEEN_LOOKS: u32 = 4096;
 
@@ -160,7 +161,9 @@ impl<S: Observer> World<S> {
         let host = request.host.clone();
         host.check()?;
         let drive = specimen(request);
-        let plan = Plan::new(request.jobs, drive.capacity_sectors() * 512, request.seed)?;
+        // Whole pages: what is left of a page at the drive's end belongs to nobody.
+        let capacity_bytes = drive.capacity_sectors() / PAGE_SECTORS * PAGE_BYTES;
+        let plan = Plan::new(request.jobs, capacity_bytes, request.seed)?;
         let layout = Layout { groups: host.groups, gap_pages: host.file_gap_kib / 4, aged: host.aged };
         let mut rng = stream(request.seed, 0, 7);
         let files = lay_out(&plan.files, drive.capacity_sectors(), layout, &mut rng)?;
@@ -284,7 +287,7 @@ impl<S: Observer> World<S> {
             What::CpuDone(task) => {
                 self.idle_events = 0;
                 if let Some((next, burst_ns)) = self.cpus.leave() {
-                    self.events.arrange(self.now_ns + burst_ns, What::CpuDone(next));
+                    self.events.arrange(self.now_ns.saturating_add(burst_ns), What::CpuDone(next));
                 }
                 self.go_on(task);
             }
@@ -320,7 +323,8 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// A task that waits goes on at this instant, after what is under way. It looks for itself whether its wait is over.
+    /// A task that waits goes on at this instant, after what is under way. It looks for itself whether its wait is
+    /// over.
     fn wake(&mut self, task: u32) {
         let blocked = match self.processes.get_mut(task as usize) {
             Some(process) => &mut process.blocked,
@@ -352,7 +356,8 @@ impl<S: Observer> World<S> {
         }
     }
 
-    /// Takes a processor for the work that a task has done, and goes on when it is paid for. Answers whether there was any.
+    /// Takes a processor for the work that a task has done, and goes on when it is paid for. Answers whether there was
+    /// any.
     fn pay(&mut self, task: u32) -> bool {
         let debt_ns = match self.processes.get_mut(task as usize) {
             Some(process) => {
@@ -366,7 +371,7 @@ impl<S: Observer> World<S> {
             return false;
         }
         if self.cpus.take(task, burst_ns) {
-            self.events.arrange(self.now_ns + burst_ns, What::CpuDone(task));
+            self.events.arrange(self.now_ns.saturating_add(burst_ns), What::CpuDone(task));
         }
         true
     }
@@ -383,7 +388,7 @@ impl<S: Observer> World<S> {
             if walled || gate.job.is_some_and(|job| self.unfinished_by_job[job] > 0) {
                 continue;
             }
-            let start_ns = self.now_ns.saturating_add(process.plan.delay_ns);
+            let start_ns = self.now_ns.saturating_add(process.plan.delay_ns).min(HORIZON_NS);
             self.processes[task].wake_ns = start_ns.max(1);
             self.events.arrange(start_ns, What::Wake(task as u32));
         }
@@ -400,9 +405,9 @@ impl<S: Observer> World<S> {
         let start_ns = self.processes.iter().map(|process| process.measured_from_ns).min().unwrap_or(0);
         let end_ns = self.processes.iter().map(|process| process.end_ns).max().unwrap_or(start_ns).max(start_ns);
         let drive = self.device.time(start_ns, end_ns);
-        let (requests, turns) = (self.device.requests, self.device.turns);
+        let (requests, bytes, turns) = (self.device.requests, self.device.bytes, self.device.turns);
         let recording = self.device.recording(end_ns);
-        Outcome { processes: self.processes, start_ns, end_ns, drive, requests, turns, recording }
+        Outcome { processes: self.processes, start_ns, end_ns, drive, requests, bytes, turns, recording }
     }
 
     fn defect(&self, problem: String) -> SimError {
@@ -416,7 +421,8 @@ impl<S: Observer> World<S> {
             seed: self.seed,
             now_ns: self.now_ns,
             unfinished: self.unfinished,
-            state: waiting.map_or(String::new(), |process| format!("process {} in {:?}", process.plan.pid, process.stage)),
+            state: waiting
+                .map_or(String::new(), |process| format!("process {} in {:?}", process.plan.pid, process.stage)),
         }
     }
 }

@@ -7,7 +7,7 @@ use hoistway_fio::{Direction, Ioengine, Job};
 use rand_pcg::Pcg64;
 
 use crate::host::readahead::ReadAhead;
-use crate::measure::{Latencies, Windows};
+use crate::measure::{BandwidthSample, Latencies, Windows};
 use crate::workload::offsets::{Generator, Region, Unit};
 use crate::workload::pacing::Pacing;
 use crate::workload::plan::ProcessPlan;
@@ -109,6 +109,29 @@ pub(crate) struct Stats {
     pub level: DepthCounts,
     pub submit: DepthCounts,
     pub complete: DepthCounts,
+    pub samples: Sampler,
+}
+
+/// Samples of a process's bandwidth in both directions, taken when a request completes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sampler {
+    since_ns: u64,
+    bytes: u64,
+    pub taken: Vec<BandwidthSample>,
+}
+
+impl Sampler {
+    /// A request completed; the times count from the start.
+    fn record(&mut self, at_ns: u64, bytes: u64, window_ns: u64) {
+        self.bytes += bytes;
+        let span_ns = at_ns.saturating_sub(self.since_ns);
+        if span_ns < window_ns.max(1) {
+            return;
+        }
+        let bytes_per_s = u128::from(self.bytes) * 1_000_000_000 / u128::from(span_ns);
+        self.taken.push(BandwidthSample { at_ns, bytes_per_s: bytes_per_s as u64 });
+        (self.since_ns, self.bytes) = (at_ns, 0);
+    }
 }
 
 /// What was measured in one direction.
@@ -203,6 +226,7 @@ impl Process {
             windows.record(since_start_ns, unit.bytes);
         }
         self.stats.buckets.record(clat_ns);
+        self.stats.samples.record(since_start_ns, unit.bytes, self.job.bwavgtime_ms.saturating_mul(1_000_000));
     }
 }
 
@@ -219,6 +243,7 @@ impl Stats {
             level: DepthCounts::default(),
             submit: DepthCounts::default(),
             complete: DepthCounts::default(),
+            samples: Sampler::default(),
         }
     }
 
