@@ -88,6 +88,9 @@ pub struct CompareArgs {
     /// Write a page with charts, one HTML file that needs nothing else
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
+    /// Write the bandwidth logs that jobs ask for with write_bw_log into this folder, as ELEVATOR-NAME_bw.N.log
+    #[arg(long, value_name = "DIR")]
+    pub logs: Option<PathBuf>,
     /// Print JSON instead of the table, with fio's own names under `jobs`
     #[arg(long)]
     pub json: bool,
@@ -220,6 +223,7 @@ impl Default for CompareArgs {
             settings: Vec::new(),
             seed: 1,
             report: None,
+            logs: None,
             json: false,
         }
     }

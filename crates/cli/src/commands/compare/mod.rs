@@ -1,10 +1,11 @@
 //! `hoistway compare`: one workload under several elevators.
 
 mod json;
+mod logs;
 mod page;
-mod report_file;
 mod run;
 mod table;
+mod whole_file;
 
 use std::io;
 use std::path::Path;
@@ -19,7 +20,8 @@ use crate::cli::CompareArgs;
 use crate::drive_choice;
 use crate::failure::{Exit, UsageError, tell};
 use crate::output::Out;
-use report_file::ReportFile;
+use logs::LogFolder;
+use whole_file::WholeFile;
 
 /// The job that is run when none is named, and what it is called.
 const EXAMPLE: &str = include_str!("../../../../../examples/competing-readers.fio");
@@ -39,7 +41,8 @@ pub fn run_example(out: &mut Out) -> Result<Exit> {
 /// Runs the workload, writes the page if one is wanted, and prints the table or the JSON.
 pub fn run(args: &CompareArgs, out: &mut Out) -> Result<Exit> {
     let request = request(args)?;
-    let report = args.report.as_deref().map(ReportFile::new).transpose()?;
+    let report = args.report.as_deref().map(WholeFile::new).transpose()?;
+    let logs = args.logs.as_deref().map(LogFolder::new).transpose()?;
     let workload = Workload { job: job_name(args), global_options: request.jobs.global_options.clone() };
     let description = hoistway_drive::describe(&request.profile);
     let settings: Vec<String> = request.settings.iter().map(|setting| setting.text().to_owned()).collect();
@@ -48,6 +51,7 @@ pub fn run(args: &CompareArgs, out: &mut Out) -> Result<Exit> {
         let page = page::page(&comparison, &workload.job, &description.what, &settings);
         report.write(&compare_page(&page)?, &cancelled)?;
     }
+    let logged = logs.as_ref().map(|logs| logs.write(&comparison, &request.jobs, &cancelled)).transpose()?;
     if args.json {
         out.json(&json::Document::new(&comparison, &workload))?;
         return Ok(Exit::Success);
@@ -61,6 +65,9 @@ pub fn run(args: &CompareArgs, out: &mut Out) -> Result<Exit> {
     if let Some(path) = &args.report {
         out.line("")?;
         out.line(format_args!("The page is in {}.", path.display()))?;
+    }
+    if let (Some(path), Some(count)) = (&args.logs, logged) {
+        out.line(format_args!("{count} bandwidth logs are in {}.", path.display()))?;
     }
     Ok(Exit::Success)
 }

@@ -1,4 +1,4 @@
-//! The page's file: written beside its place and renamed, so that under its name it is whole or not there.
+//! A file that is written beside its place and renamed, so that under its name it is whole or not there: the page, a log.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -10,51 +10,51 @@ use tempfile::{Builder, NamedTempFile};
 
 use crate::failure::Interrupted;
 
-/// Where a page is to go, looked at beforehand: a run of minutes must not end with a page that has no place.
+/// Where a file is to go, looked at beforehand: a run of minutes must not end with a page that has no place.
 #[derive(Debug)]
-pub struct ReportFile {
+pub struct WholeFile {
     path: PathBuf,
     folder: PathBuf,
 }
 
-impl ReportFile {
-    /// Looks whether a page can be written there.
+impl WholeFile {
+    /// Looks whether a file can be written there.
     ///
     /// # Errors
     /// When the path is a folder or a device, or when no file can be made in its folder.
-    pub fn new(path: &Path) -> Result<ReportFile> {
+    pub fn new(path: &Path) -> Result<WholeFile> {
         let shown = path.display();
         if path.as_os_str().is_empty() {
             bail!("--report is empty: it takes the name of a file, as in report.html");
         }
         let path = match fs::metadata(path) {
             Ok(is) if is.is_dir() => {
-                bail!("{shown}: the page cannot be written there: it is a folder; name a file in it")
+                bail!("{shown}: the file cannot be written there: it is a folder; name a file in it")
             }
             // Renaming a page onto a device would put it in the device's place.
-            Ok(is) if !is.is_file() => bail!("{shown}: the page cannot be written there: it is no ordinary file"),
+            Ok(is) if !is.is_file() => bail!("{shown}: the file cannot be written there: it is no ordinary file"),
             // Behind a link is the file that is meant.
-            Ok(_) => fs::canonicalize(path).with_context(|| format!("{shown}: the page cannot be written there"))?,
+            Ok(_) => fs::canonicalize(path).with_context(|| format!("{shown}: the file cannot be written there"))?,
             Err(_) => path.to_owned(),
         };
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
             _ => PathBuf::from("."),
         };
-        let file = ReportFile { path, folder };
+        let file = WholeFile { path, folder };
         // The proof is to do it; the trial is gone at once.
         file.temporary()?;
         Ok(file)
     }
 
-    /// Writes the page, unless `cancelled` has become true by the time that it would appear.
+    /// Writes the file, unless `cancelled` has become true by the time that it would appear.
     ///
     /// # Errors
     /// What the system says, or [`Interrupted`]; the file under the final name is then as it was.
-    pub fn write(&self, html: &str, cancelled: &AtomicBool) -> Result<()> {
-        let failed = || format!("{}: the page cannot be written", self.path.display());
+    pub fn write(&self, text: &str, cancelled: &AtomicBool) -> Result<()> {
+        let failed = || format!("{}: the file cannot be written", self.path.display());
         let mut temporary = self.temporary()?;
-        temporary.write_all(html.as_bytes()).with_context(failed)?;
+        temporary.write_all(text.as_bytes()).with_context(failed)?;
         temporary.as_file().sync_all().with_context(failed)?;
         if cancelled.load(Ordering::Relaxed) {
             return Err(Interrupted.into());
@@ -65,7 +65,7 @@ impl ReportFile {
 
     fn temporary(&self) -> Result<NamedTempFile> {
         let mut builder = Builder::new();
-        builder.prefix(".hoistway-").suffix(".html");
+        builder.prefix(".hoistway-");
         #[cfg(unix)]
         {
             // As any program makes its files: what the umask leaves of this.
@@ -77,9 +77,9 @@ impl ReportFile {
             // The error itself names the temporary file, which nobody has heard of.
             match error.kind() {
                 ErrorKind::NotFound => {
-                    anyhow!("{path}: the page cannot be written there: there is no folder {folder}; make it first")
+                    anyhow!("{path}: the file cannot be written there: there is no folder {folder}; make it first")
                 }
-                kind => anyhow!("{path}: the page cannot be written there: {kind} (folder {folder})"),
+                kind => anyhow!("{path}: the file cannot be written there: {kind} (folder {folder})"),
             }
         })
     }
@@ -93,7 +93,7 @@ mod tests {
     fn a_page_appears_whole_and_leaves_nothing_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("page.html");
-        let file = ReportFile::new(&path).unwrap();
+        let file = WholeFile::new(&path).unwrap();
         assert!(!path.exists());
         file.write("<html>", &AtomicBool::new(false)).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "<html>");
@@ -105,7 +105,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("page.html");
         fs::write(&path, "old").unwrap();
-        let error = ReportFile::new(&path).unwrap().write("new", &AtomicBool::new(true)).unwrap_err();
+        let error = WholeFile::new(&path).unwrap().write("new", &AtomicBool::new(true)).unwrap_err();
         assert!(error.is::<Interrupted>());
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -114,10 +114,10 @@ mod tests {
     #[test]
     fn folders_devices_and_places_that_are_not_there_are_refused_beforehand() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(ReportFile::new(folder.path()).unwrap_err().to_string().contains("it is a folder"));
-        assert!(ReportFile::new(Path::new("/dev/null")).unwrap_err().to_string().contains("no ordinary file"));
+        assert!(WholeFile::new(folder.path()).unwrap_err().to_string().contains("it is a folder"));
+        assert!(WholeFile::new(Path::new("/dev/null")).unwrap_err().to_string().contains("no ordinary file"));
         let nowhere = folder.path().join("not/there.html");
-        let said = ReportFile::new(&nowhere).unwrap_err().to_string();
+        let said = WholeFile::new(&nowhere).unwrap_err().to_string();
         assert!(said.contains("there.html") && said.contains("there is no folder"), "{said}");
     }
 }
