@@ -309,7 +309,10 @@ impl Disk {
     /// `track_end` is the end of the command's last track, if it is known.
     fn read_ahead_limit(&self, access: &Access, track_end: Option<u64>) -> u64 {
         let end = access.sector + u64::from(access.sectors);
-        let full = (access.sector + self.segments.segment_sectors()).max(end);
+        // A request that fills more than half of its segment is overwritten from its beginning, which the host has taken: drives
+        // stream with requests of any size.
+        let segment = self.segments.segment_sectors();
+        let full = (access.sector + segment).max(end + segment / 2);
         let limit = full.min(end + self.read_ahead_sectors).min(self.capacity_sectors());
         let track_end = || track_end.unwrap_or_else(|| end - 1 + u64::from(self.geometry.locate(end - 1).room));
         match self.until {

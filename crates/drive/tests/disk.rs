@@ -237,6 +237,18 @@ fn read_ahead_goes_no_further_than_its_limit() {
 }
 
 #[test]
+fn requests_as_large_as_a_segment_stream_too() {
+    let more = "[buffer]\nsegments = 2\nsegment_sectors = 100\nread_ahead_until = \"segment\"\n";
+    let mut drive = Drive::new(&profile(more));
+    let mut now_ns = read(&mut drive, 0, 0, 100).finish_ns;
+    for place in 1..5 {
+        let next = read(&mut drive, now_ns, place * 100, 100);
+        assert!(next.finish_ns - now_ns < 14 * MS, "100 sectors take 10 ms and a track's skew, not a revolution more");
+        now_ns = next.finish_ns;
+    }
+}
+
+#[test]
 fn immediate_read_begins_in_the_middle_of_the_request() {
     // 50 sectors from 0; the overhead of 0.2 ms puts the head on sector 2, within them.
     let more = |immediate: bool| format!("{BUFFER}read_ahead_sectors = 0\nimmediate_read = {immediate}\n");
