@@ -30,7 +30,9 @@ pub(crate) struct Clock {
 impl Clock {
     pub fn new(config: ClockConfig, now_ns: u64) -> Clock {
         let tick_ns = 1_000_000_000 / u64::from(config.hz.clamp(1, 1000));
-        let mut clock = Clock { now_ns: 0, ticks: 0, next_tick_ns: 0, tick_ns, uptime_ns: config.uptime_ns };
+        // Half of what a u64 holds is 292 years: enough for either side of the sum.
+        let uptime_ns = config.uptime_ns.min(u64::MAX / 2);
+        let mut clock = Clock { now_ns: 0, ticks: 0, next_tick_ns: 0, tick_ns, uptime_ns };
         clock.set(now_ns);
         clock
     }
@@ -64,6 +66,11 @@ impl Clock {
     /// How many ticks `ms` milliseconds are, rounded down.
     pub fn ticks_of_ms(&self, ms: u64) -> u64 {
         ms.saturating_mul(1_000_000) / self.tick_ns.max(1)
+    }
+
+    /// How many ticks `ms` milliseconds are, rounded up, as the kernel stores what is written to a tunable.
+    pub fn ticks_of_stored_ms(&self, ms: u64) -> u64 {
+        ms.saturating_mul(1_000_000).div_ceil(self.tick_ns.max(1))
     }
 
     /// How many whole milliseconds `ticks` ticks are.

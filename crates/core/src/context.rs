@@ -25,6 +25,8 @@ pub struct Context {
     pub(crate) batch_credit: u32,
     /// The tick at which it last became a batcher.
     pub(crate) last_waited: u64,
+    /// Whether its process sleeps for a request.
+    pub(crate) sleep: Sleep,
     /// Its place among those that sleep for a request, or among free entries.
     pub(crate) waiting: Link,
     /// What the elevator keeps about it.
@@ -39,6 +41,17 @@ pub(crate) enum State {
     Running,
     /// Its process is gone; requests of it are not.
     Exited,
+}
+
+/// Whether a process sleeps for a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Sleep {
+    #[default]
+    Awake,
+    /// Among the waiters for a read (0) or a write (1).
+    Asleep(u8),
+    /// Woken, but it has not gone on yet; the wake-up was for a read (0) or a write (1).
+    Woken(u8),
 }
 
 impl Context {

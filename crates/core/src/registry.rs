@@ -24,6 +24,7 @@ pub struct Info {
     /// Its tunables, in the order in which they are numbered.
     pub tunables: &'static [Tunable],
     /// Whether it keeps queues of its own, for which it needs storage.
+    #[cfg_attr(not(feature = "alloc"), allow(dead_code))]
     pub(crate) has_queues: bool,
     /// Whether it looked for back merges by itself in kernels whose block layer did not.
     pub(crate) hashes_back_merges: bool,
@@ -58,9 +59,17 @@ macro_rules! elevators {
         }
 
         impl<H: Home> AnyElevator<H> {
-            pub fn of_kind(kind: Kind, block: &mut Block<H>, storage: ElevatorStorage<H>) -> Self {
+            /// A fresh elevator, and the storage if it has no use for it.
+            pub fn of_kind(
+                kind: Kind,
+                block: &mut Block<H>,
+                storage: ElevatorStorage<H>,
+            ) -> (Self, Option<ElevatorStorage<H>>) {
                 match kind {
-                    $(Kind::$kind => AnyElevator::$kind(<$type as Elevator<H>>::new(block, storage)),)*
+                    $(Kind::$kind => {
+                        let (elevator, unused) = <$type>::new(block, storage);
+                        (AnyElevator::$kind(elevator), unused)
+                    })*
                 }
             }
 
@@ -102,9 +111,6 @@ impl Kind {
 }
 
 impl<H: Home> Elevator<H> for AnyElevator<H> {
-    fn new(block: &mut Block<H>, storage: ElevatorStorage<H>) -> Self {
-        Self::of_kind(Kind::Noop, block, storage)
-    }
     fn into_storage(self) -> Option<ElevatorStorage<H>> {
         each!(self, e => Elevator::<H>::into_storage(e))
     }

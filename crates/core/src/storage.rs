@@ -7,7 +7,7 @@ use crate::context::{Context, ContextId};
 use crate::elevators::cfq_v3::ProcessQueue;
 use crate::event::Sink;
 use crate::parts::tree::Least;
-use crate::parts::{HeapEntry, Node, Slot};
+use crate::parts::{HeapEntry, Node};
 use crate::request::{Arrival, MergedBio, Request};
 
 /// Where a queue's tables lie (borrowed slices or owned boxes) and where its trace events go.
@@ -124,6 +124,7 @@ impl Capacity {
 #[cfg(feature = "alloc")]
 mod owned {
     use super::*;
+    use crate::parts::Slot;
     use crate::registry::Kind;
     use alloc::boxed::Box;
     use alloc::vec;

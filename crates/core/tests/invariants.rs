@@ -1,7 +1,8 @@
 //! What holds for every elevator whatever is done with it: each bio is served once, nothing is lost, no wait is for ever.
 //!
 //! Cases are random bytes from a fixed seed (see `machine`). `HOISTWAY_CASES` makes more of them, `HOISTWAY_SEED` others. A failing
-//! case is made smaller by leaving out calls, as long as it still fails, and printed.
+//! case is made smaller by leaving out calls, as long as it still fails, and printed. `HOISTWAY_CASE` names a file with a case to play
+//! instead, such as the fuzzer finds.
 
 #![cfg(feature = "alloc")]
 
@@ -17,17 +18,17 @@ const CASES: u64 = 1500;
 
 #[test]
 fn everything_is_served_once_and_nothing_waits_for_ever() {
+    if let Some(file) = std::env::var_os("HOISTWAY_CASE") {
+        let bytes = std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        return check("case", bytes);
+    }
     for (index, kind) in Kind::ALL.iter().enumerate() {
         for number in 0..from_environment("HOISTWAY_CASES", CASES) {
             let seed = from_environment("HOISTWAY_SEED", 1).wrapping_mul(1 << 40) + number;
             let mut random = Random(seed ^ ((index as u64) << 32));
             let mut bytes = random.bytes();
             bytes[0] = index as u8;
-            if let Err(what) = outcome(&bytes) {
-                let (smallest, what) = shrink(bytes, what);
-                let case = Case::read(&smallest);
-                panic!("{}, seed {seed}, case {number}: {what}\n{case:#?}\nbytes {smallest:?}", kind.info().name);
-            }
+            check(&format!("{}, seed {seed}", kind.info().name), bytes);
         }
     }
 }
@@ -49,6 +50,17 @@ fn a_bio_that_is_forgotten_is_noticed() {
     host.call(case.calls[0]).expect("a read of sector 0");
     let left = host.leave_nothing_behind();
     assert!(left.is_err(), "a queue with a bio in it was taken for an empty one");
+}
+
+/// Plays a case; if it fails, finds a smaller one that does too.
+fn check(name: &str, bytes: Vec<u8>) {
+    if let Err(what) = outcome(&bytes) {
+        let (smallest, what) = shrink(bytes, what);
+        let Case { kind, config, capacity, depth, calls } = Case::read(&smallest);
+        let calls: Vec<String> = calls.iter().map(|call| format!("  {call:?}")).collect();
+        let calls = calls.join("\n");
+        panic!("{name}: {what}\n{kind:?}, {config:?}, {capacity:?}, device of {depth}\n{calls}\nbytes {smallest:?}");
+    }
 }
 
 /// Plays a case; a failed assertion inside the queue counts as a failure too.
@@ -103,7 +115,7 @@ impl Random {
     fn bytes(&mut self) -> Vec<u8> {
         let calls = (self.next() % 300) as usize;
         let mut bytes: Vec<u8> = (0..HEADER_BYTES + calls * RECORD_BYTES).map(|_| self.next() as u8).collect();
-        if self.next() % 3 == 0 {
+        if self.next().is_multiple_of(3) {
             bytes[..HEADER_BYTES].fill(0);
         }
         bytes

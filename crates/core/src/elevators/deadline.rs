@@ -77,8 +77,9 @@ pub(crate) const INFO: Info = Info {
             min: 0,
             max: 2,
             meaning: "0 is 2.6.18: any step that is not contiguous ends the batch, a new batch goes on from the last sector or starts at \
-                      the lowest. 1 is 2.6.24: a new batch starts with the oldest request. 2 is 2.6.28 and later: as 1, and only \
-                      the number of requests ends a batch. Not a tunable of the kernel's.",
+                      the lowest. 1 is 2.6.24: a new batch starts with the oldest request. 2 is 2.6.28 and later, as recorded from 4.19: only the number of \
+                      requests ends a batch, a request is overdue on the very tick of its deadline, and several requests may begin at one \
+                      sector. Not a tunable of the kernel's.",
             trade_off: "The later forms seek less among random requests and look at deadlines less often.",
         },
     ],
@@ -118,26 +119,6 @@ const READ: usize = Op::Read.direction();
 const WRITE: usize = Op::Write.direction();
 
 impl<H: Home> Elevator<H> for Deadline {
-    fn new(block: &mut Block<H>, _: ElevatorStorage<H>) -> Self {
-        let mut new = Deadline {
-            sides: [SortedFifo::default(); 2],
-            next: [NIL; 2],
-            batching: 0,
-            last_sector: 0,
-            starved: 0,
-            expire_ms: [0; 2],
-            expire: [0; 2],
-            writes_starved: 0,
-            front_merges: true,
-            fifo_batch: 0,
-            form: Form::Contiguous,
-        };
-        for (index, tunable) in INFO.tunables.iter().enumerate() {
-            new.set_tunable(block, index, tunable.default);
-        }
-        new
-    }
-
     fn tunable(&self, index: usize) -> i64 {
         match index {
             0 => self.expire_ms[READ],
@@ -154,7 +135,7 @@ impl<H: Home> Elevator<H> for Deadline {
             0 | 1 => {
                 let side = if index == 0 { READ } else { WRITE };
                 self.expire_ms[side] = value;
-                self.expire[side] = block.clock.ticks_of_ms(value.unsigned_abs());
+                self.expire[side] = block.clock.ticks_of_stored_ms(value.unsigned_abs());
             }
             2 => self.writes_starved = value,
             3 => self.front_merges = value != 0,
@@ -186,10 +167,9 @@ impl<H: Home> Elevator<H> for Deadline {
             return;
         }
         let op = block.table.requests[request].op;
-        if self.form != Form::Contiguous {
-            return self.side_mut(op).resort(block, request);
+        if self.form == Form::Contiguous {
+            self.leave_next(block, request);
         }
-        self.leave_next(block, request);
         self.side_mut(op).resort(block, request);
         self.dispatch_alias(block, request);
     }
@@ -206,9 +186,7 @@ impl<H: Home> Elevator<H> for Deadline {
         let [reads, writes] = self.expire;
         let deadline = block.ticks().saturating_add(if op == Op::Read { reads } else { writes });
         self.side_mut(op).insert(block, request, deadline);
-        if self.form == Form::Contiguous {
-            self.dispatch_alias(block, request);
-        }
+        self.dispatch_alias(block, request);
     }
 
     fn dispatch(&mut self, block: &mut Block<H>, _force: bool) -> u32 {
@@ -227,6 +205,26 @@ impl<H: Home> Elevator<H> for Deadline {
 }
 
 impl Deadline {
+    pub fn new<H: Home>(block: &mut Block<H>, storage: ElevatorStorage<H>) -> (Self, Option<ElevatorStorage<H>>) {
+        let mut new = Deadline {
+            sides: [SortedFifo::default(); 2],
+            next: [NIL; 2],
+            batching: 0,
+            last_sector: 0,
+            starved: 0,
+            expire_ms: [0; 2],
+            expire: [0; 2],
+            writes_starved: 0,
+            front_merges: true,
+            fifo_batch: 0,
+            form: Form::Contiguous,
+        };
+        for (index, tunable) in INFO.tunables.iter().enumerate() {
+            Elevator::<H>::set_tunable(&mut new, block, index, tunable.default);
+        }
+        (new, Some(storage))
+    }
+
     /// The request to dispatch: the next of the batch, or the first of a new one.
     fn select<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
         let next = if self.next[WRITE] != NIL { self.next[WRITE] } else { self.next[READ] };
@@ -301,12 +299,12 @@ impl Deadline {
         block.dispatch_append(request);
     }
 
-    /// A queued request of the same direction and first sector goes to the dispatch list: up to 2.6.2x the tree had room for one a
-    /// sector. It goes before the new one is sorted in, which therefore does not count as its successor.
+    /// A queued request of the same direction and first sector goes to the dispatch list: before 3.x, and so not in the form for later
+    /// kernels, the tree had room for one a sector. It goes before the new one is sorted in, which therefore does not count as its successor.
     #[inline]
     fn dispatch_alias<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
         let alias = sorted_fifo::alias(block, request);
-        if alias != NIL {
+        if alias != NIL && self.form != Form::Counted {
             let op = block.table.requests[request].op;
             self.side_mut(op).unsort(block, request);
             self.move_to_dispatch(block, alias);

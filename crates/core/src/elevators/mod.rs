@@ -33,12 +33,11 @@ pub enum Merge {
 
 /// An elevator: it holds requests and decides which goes to the dispatch list next.
 ///
+/// Each has a `new(block, storage)` beside this, which answers the elevator and the storage if it has no use for it.
+///
 /// The queue calls it in this order for each request: `allocate`, `insert`, perhaps `merged` and `join`, then `dispatch` until it
 /// is moved, `activate` when the driver takes it, `complete`, `free`. `block` is the rest of the queue.
 pub(crate) trait Elevator<H: Home>: Sized {
-    /// A fresh elevator.
-    fn new(block: &mut Block<H>, storage: ElevatorStorage<H>) -> Self;
-
     /// Gives its storage back, if it kept it.
     fn into_storage(self) -> Option<ElevatorStorage<H>> {
         None

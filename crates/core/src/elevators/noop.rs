@@ -28,11 +28,13 @@ pub(crate) struct Noop {
     queue: List<Arrivals>,
 }
 
-impl<H: Home> Elevator<H> for Noop {
-    fn new(_: &mut Block<H>, _: ElevatorStorage<H>) -> Self {
-        Noop::default()
+impl Noop {
+    pub fn new<H: Home>(_: &mut Block<H>, storage: ElevatorStorage<H>) -> (Self, Option<ElevatorStorage<H>>) {
+        (Noop::default(), Some(storage))
     }
+}
 
+impl<H: Home> Elevator<H> for Noop {
     fn former(&self, block: &Block<H>, request: Slot) -> Slot {
         self.queue.prev(&block.table.arrivals, request)
     }

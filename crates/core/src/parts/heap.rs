@@ -8,7 +8,7 @@ use core::ops::DerefMut;
 
 use super::{NIL, Slot};
 
-/// An entry of a [`Heap`].
+/// An entry of a heap.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeapEntry {
     key: u64,
@@ -33,6 +33,11 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
     /// Takes the storage.
     pub fn new(entries: S) -> Self {
         Heap { entries, len: 0, order: 0, last: HeapEntry::default() }
+    }
+
+    /// How many entries it has room for.
+    pub fn capacity(&self) -> u32 {
+        u32::try_from(self.entries.len()).unwrap_or(u32::MAX)
     }
 
     /// Whether it is empty.

@@ -64,13 +64,13 @@ impl<G> Node<G> {
         self.key
     }
 
-    /// The node after it in its tree, or [`NIL`].
+    /// The node after it in its tree, or `u32::MAX`.
     #[inline]
     pub fn next(&self) -> Slot {
         self.next
     }
 
-    /// The node before it in its tree, or [`NIL`].
+    /// The node before it in its tree, or `u32::MAX`.
     #[inline]
     pub fn prev(&self) -> Slot {
         self.prev

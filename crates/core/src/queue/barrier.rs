@@ -76,7 +76,6 @@ pub(super) struct Sequence {
     /// The barrier as it was submitted, or [`NIL`]: no sequence runs.
     original: Slot,
     pre: Slot,
-    proxy: Slot,
     post: Slot,
     done: u8,
     /// The colour of requests that arrive now: it changes with each barrier.
@@ -85,7 +84,7 @@ pub(super) struct Sequence {
 
 impl Default for Sequence {
     fn default() -> Self {
-        Sequence { original: NIL, pre: NIL, proxy: NIL, post: NIL, done: 0, colour: false }
+        Sequence { original: NIL, pre: NIL, post: NIL, done: 0, colour: false }
     }
 }
 
@@ -125,8 +124,10 @@ impl<H: Home> RequestQueue<H> {
 
     /// Puts a request that the driver gave back at the head, or at its place in the running sequence.
     pub(super) fn insert_requeued(&mut self, slot: Slot) {
-        self.block.table.requests[slot].marks.set(Marks::SOFT_BARRIER);
-        self.block.table.requests[slot].state = State::Dispatched;
+        let request = &mut self.block.table.requests[slot];
+        request.marks.set(Marks::SOFT_BARRIER);
+        request.marks.clear(Marks::ACTIVATED);
+        request.state = State::Dispatched;
         if self.ordered.original == NIL {
             return self.block.dispatch.push_front(&mut self.block.table, slot);
         }
@@ -192,12 +193,15 @@ impl<H: Home> RequestQueue<H> {
         let empty = self.block.table.requests[barrier].sectors == 0;
         self.ordered.original = barrier;
         self.ordered.done = 0;
-        for (stage, wanted) in [(Stage::PostFlush, post && !empty), (Stage::Barrier, true), (Stage::PreFlush, pre)] {
+        for (stage, wanted) in
+            [(Stage::PostFlush, post && !empty), (Stage::Barrier, !empty || !pre), (Stage::PreFlush, pre)]
+        {
             let step = if wanted { self.make_step(barrier, stage, fua) } else { NIL };
             match stage {
                 Stage::PreFlush => self.ordered.pre = step,
-                Stage::Barrier => self.ordered.proxy = step,
-                _ => self.ordered.post = step,
+                Stage::PostFlush => self.ordered.post = step,
+                // The stand-in is what passes the driver: it takes the boundary over.
+                _ => self.block.dispatch.hand_boundary_over(barrier, step),
             }
             if step == NIL {
                 self.ordered.done |= stage.bit();
@@ -213,6 +217,7 @@ impl<H: Home> RequestQueue<H> {
     /// A request of the sequence, from those kept in reserve: a flush, or the barrier's stand-in.
     fn make_step(&mut self, barrier: Slot, stage: Stage, fua: bool) -> Slot {
         let original = self.block.table.requests[barrier];
+        let drains = self.config.ordered.drains();
         let slot = self.take_free_request();
         debug_assert!(slot != NIL, "three requests are kept in reserve");
         let request = &mut self.block.table.requests[slot];
@@ -225,9 +230,11 @@ impl<H: Home> RequestQueue<H> {
             request.op = original.op;
             request.sector = original.sector;
             request.sectors = original.sectors;
-            request.flags = if fua { Flags::FUA } else { Flags::NONE };
+            request.flags = original.flags.and(if fua { Flags::FUA } else { Flags::NONE });
         } else {
             request.op = Op::Flush;
+            // A device that orders by tags is told so by this flag; one that is drained needs no telling.
+            request.flags = if drains { Flags::NONE } else { Flags::BARRIER };
         }
         request.marks.set(Marks::SEQUENCE);
         request.marks.set(Marks::SOFT_BARRIER);
@@ -245,11 +252,12 @@ impl<H: Home> RequestQueue<H> {
     }
 
     fn stage_of(&self, slot: Slot) -> Stage {
-        if slot == self.ordered.pre && self.block.table.requests[slot].marks.has(Marks::SEQUENCE) {
-            return Stage::PreFlush;
-        }
         if self.block.table.requests[slot].marks.has(Marks::SEQUENCE) {
-            return if slot == self.ordered.post { Stage::PostFlush } else { Stage::Barrier };
+            return match slot {
+                slot if slot == self.ordered.pre => Stage::PreFlush,
+                slot if slot == self.ordered.post => Stage::PostFlush,
+                _ => Stage::Barrier,
+            };
         }
         let original = self.ordered.original;
         let colour = |slot: Slot| self.block.table.requests[slot].marks.has(Marks::ORDERED_COLOUR);

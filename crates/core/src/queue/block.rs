@@ -31,8 +31,6 @@ pub(crate) struct Block<H: Home> {
     pub hash: HashChains<H::Slots<u32>>,
     /// The request that the next bio is tried with first, or [`NIL`].
     pub last_merge: Slot,
-    /// Requests inside the elevator.
-    pub sorted: u32,
     /// Requests that the driver has.
     pub in_flight: u32,
     pub free_contexts: List<Waiting>,
@@ -71,7 +69,6 @@ impl<H: Home> Block<H> {
         if self.last_merge == slot {
             self.last_merge = NIL;
         }
-        self.sorted = self.sorted.saturating_sub(1);
         self.unhash(slot);
         self.table.requests[slot].state = State::Dispatched;
     }

@@ -27,7 +27,7 @@ pub(crate) struct DispatchList<H: Home> {
     pub end_sector: u64,
     /// The request that set the boundary and is still on the list.
     boundary: Slot,
-    /// Sorting does not pass requests of the other direction, nor use the tree.
+    /// Sorting does not pass requests of the other direction, nor use the sweep.
     stops_at_direction: bool,
 }
 
@@ -41,6 +41,11 @@ impl<H: Home> DispatchList<H> {
             boundary: NIL,
             stops_at_direction,
         }
+    }
+
+    /// How many requests the sweep has room for.
+    pub fn capacity(&self) -> u32 {
+        self.sweep.capacity()
     }
 
     #[inline]
@@ -141,6 +146,13 @@ impl<H: Home> DispatchList<H> {
         self.boundary = slot;
         let end = table.requests[slot].end();
         self.move_boundary(table, end);
+    }
+
+    /// Another request stands in for the one that holds the boundary (with [`NIL`] nobody does).
+    pub fn hand_boundary_over(&mut self, from: Slot, to: Slot) {
+        if self.boundary == from {
+            self.boundary = to;
+        }
     }
 
     /// Puts a request before all others.

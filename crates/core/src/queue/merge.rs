@@ -11,12 +11,14 @@ use crate::storage::Home;
 impl<H: Home> RequestQueue<H> {
     /// Tries to make the bio part of a queued request. The first candidate decides: if it is too large, none is tried after it.
     pub(super) fn try_merge(&mut self, bio: &Bio) -> Option<RequestId> {
-        if !self.config.merging || bio.flags.has(Flags::BARRIER) || self.is_empty() || self.free_merged == NIL {
+        let alone = bio.flags.has(Flags::BARRIER) || bio.flags.has(Flags::FUA);
+        // What is to be written through is not mixed with what is not.
+        if !self.config.merging || alone || self.is_empty() || self.free_merged == NIL {
             return None;
         }
         let (slot, merge) = self.find_merge(bio)?;
         let request = &self.block.table.requests[slot];
-        if request.sectors.saturating_add(bio.sectors) > self.config.max_sectors {
+        if self.is_too_large(request.sectors, bio.sectors) {
             self.refuse(slot);
             return None;
         }
@@ -75,11 +77,15 @@ impl<H: Home> RequestQueue<H> {
     fn is_mergeable(&self, slot: Slot) -> bool {
         let request = &self.block.table.requests[slot];
         let barred = [Marks::NO_MERGE, Marks::SOFT_BARRIER, Marks::HARD_BARRIER].iter().any(|&m| request.marks.has(m));
-        request.state == State::Sorted && !barred
+        request.state == State::Sorted && !barred && !request.flags.has(Flags::FUA)
     }
 
     fn takes(&self, slot: Slot, bio: &Bio) -> bool {
         self.is_mergeable(slot) && self.block.table.requests[slot].op == bio.op
+    }
+
+    fn is_too_large(&self, one: u32, other: u32) -> bool {
+        one.checked_add(other).is_none_or(|sectors| sectors > self.config.max_sectors)
     }
 
     fn refuse(&mut self, slot: Slot) {
@@ -130,7 +136,7 @@ impl<H: Home> RequestQueue<H> {
             return false;
         }
         let (a, b) = (&self.block.table.requests[lower], &self.block.table.requests[upper]);
-        a.op == b.op && a.end() == b.sector && a.sectors.saturating_add(b.sectors) <= self.config.max_sectors
+        a.op == b.op && a.end() == b.sector && !self.is_too_large(a.sectors, b.sectors)
     }
 
     /// Makes `absorbed` part of `request`, its lower neighbour.
@@ -147,7 +153,6 @@ impl<H: Home> RequestQueue<H> {
         self.block.unhash(absorbed);
         self.rehash(request, end);
         self.elevator.join(&mut self.block, request, absorbed);
-        self.block.sorted = self.block.sorted.saturating_sub(1);
         self.free_request(absorbed);
         request
     }

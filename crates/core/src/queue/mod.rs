@@ -14,7 +14,7 @@ mod switch;
 
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::{Clock, ClockConfig, Timer, Timers};
-use crate::context::{Context, ContextId, State as ContextState};
+use crate::context::{Context, ContextId, Sleep, State as ContextState};
 use crate::elevators::Elevator;
 use crate::event::{Event, Io};
 use crate::layer::{BlockLayer, Rules};
@@ -37,7 +37,8 @@ pub struct QueueConfig {
     pub layer: BlockLayer,
     /// The clock that the elevator sees.
     pub clock: ClockConfig,
-    /// Hold requests back for up to 3 ms or until 4 are waiting, so that bios can be merged (2.6.18's plugging).
+    /// Hold requests back for up to 3 ms or until 4 are waiting, so that bios can be merged (2.6.18's plugging). Without it nothing
+    /// starts an idle queue but the host: it runs the queue after every submission.
     pub plugging: bool,
     /// Whether bios are merged into queued requests.
     pub merging: bool,
@@ -92,15 +93,35 @@ pub enum Submitted {
 /// Why a bio was not taken. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitError {
-    /// The storage holds no more: submit it again after a completion.
+    /// The storage holds no more: submit it again (or resubmit it, if that was refused) after a completion.
     Full,
+    /// The context's process sleeps for a request already, with another bio.
+    Asleep,
+    /// The context's process was not woken: there is nothing to resubmit.
+    NotWoken,
     /// The context is not one of this queue's, or has exited.
     NoContext,
     /// It has no sectors and is no barrier, or ends beyond sector 2^64.
     BadExtent,
-    /// It is a barrier and the device cannot order ([`OrderedMode::None`]).
+    /// It is a barrier and the device cannot order ([`OrderedMode::None`]), or a flush, which only the queue makes: an empty
+    /// barrier asks for one.
     NotSupported,
 }
+
+impl core::fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            SubmitError::Full => "the storage holds no more requests",
+            SubmitError::Asleep => "the process sleeps for a request already",
+            SubmitError::NotWoken => "the process was not woken",
+            SubmitError::NoContext => "no such context, or it has exited",
+            SubmitError::BadExtent => "no sectors, or an end beyond sector 2^64",
+            SubmitError::NotSupported => "the device cannot order, or a flush was submitted",
+        })
+    }
+}
+
+impl core::error::Error for SubmitError {}
 
 /// What [`RequestQueue::next`] has for the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +134,7 @@ pub enum Next {
     Empty,
 }
 
-/// A handle is stale, or was made by another queue.
+/// A handle is stale: what it named is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale;
 
@@ -168,7 +189,6 @@ impl<H: Home> RequestQueue<H> {
             timers: Timers::default(),
             hash: HashChains::new(storage.buckets),
             last_merge: NIL,
-            sorted: 0,
             in_flight: 0,
             free_contexts: List::default(),
             work: Ring::new(storage.work),
@@ -176,7 +196,7 @@ impl<H: Home> RequestQueue<H> {
             run_now: false,
             sink,
         };
-        let elevator = AnyElevator::of_kind(kind, &mut block, elevator_storage);
+        let (elevator, unused) = AnyElevator::of_kind(kind, &mut block, elevator_storage);
         let mut queue = RequestQueue {
             config,
             rules,
@@ -189,7 +209,7 @@ impl<H: Home> RequestQueue<H> {
             pool: Pool::new(config.nr_requests),
             plugged: false,
             ordered: barrier::Sequence::default(),
-            switching: switch::Switching::default(),
+            switching: switch::Switching::new(unused),
         };
         queue.fill_free_lists();
         queue
@@ -248,6 +268,7 @@ impl<H: Home> RequestQueue<H> {
     pub fn exit_context(&mut self, id: ContextId, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
+        self.stop_sleeping(slot);
         self.elevator.exit(&mut self.block, slot);
         self.block.table.contexts[slot].state = ContextState::Exited;
         self.block.free_context_if_unused(slot);
@@ -263,12 +284,12 @@ impl<H: Home> RequestQueue<H> {
         Ok(self.end())
     }
 
-    /// Sets a context's nice value, which an unset priority follows.
+    /// Sets a context's nice value, which an unset priority follows. As in the kernel, queues that the elevator keeps for the
+    /// process see it only when they read its priority anew.
     pub fn set_nice(&mut self, id: ContextId, nice: i8, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
         self.block.table.contexts[slot].nice = nice;
-        self.elevator.priority_changed(&mut self.block, slot);
         Ok(self.end())
     }
 
@@ -293,26 +314,26 @@ impl<H: Home> RequestQueue<H> {
     pub fn submit(&mut self, bio: Bio, now_ns: u64) -> Result<(Submitted, Kick), SubmitError> {
         self.begin(now_ns);
         self.check(&bio)?;
+        if self.block.table.contexts[bio.context.slot].sleep != Sleep::Awake {
+            return Err(SubmitError::Asleep);
+        }
         self.block.tell(|block| Event::Queue(io_of(block, &bio)));
         let submitted = match self.try_merge(&bio) {
             Some(request) => Submitted::Merged(request),
-            None => self.make_request(&bio, false),
+            None => self.make_request(&bio, false)?,
         };
-        if bio.flags.has(Flags::UNPLUG) && submitted != Submitted::Asleep {
-            self.unplug();
-        }
-        Ok((submitted, self.end()))
+        Ok((submitted, self.end_submission(&bio, submitted)))
     }
 
     /// A process that slept for a request goes on; `bio` is the one that [`submit`](Self::submit) answered [`Submitted::Asleep`] to.
     pub fn resubmit(&mut self, bio: Bio, now_ns: u64) -> Result<(Submitted, Kick), SubmitError> {
         self.begin(now_ns);
         self.check(&bio)?;
-        let submitted = self.make_request(&bio, true);
-        if bio.flags.has(Flags::UNPLUG) && submitted != Submitted::Asleep {
-            self.unplug();
+        if !matches!(self.block.table.contexts[bio.context.slot].sleep, Sleep::Woken(_)) {
+            return Err(SubmitError::NotWoken);
         }
-        Ok((submitted, self.end()))
+        let submitted = self.make_request(&bio, true)?;
+        Ok((submitted, self.end_submission(&bio, submitted)))
     }
 
     /// A process waits for data that is on its way: what the queue holds back goes to the driver.
@@ -352,7 +373,8 @@ impl<H: Home> RequestQueue<H> {
         (request.context != NIL).then(|| &self.block.table.contexts[request.context])
     }
 
-    /// The device has finished a request; `done` gets the token of each bio in it, in the order in which they joined.
+    /// The device has finished a request; `done` gets the token of each bio in it, in the order in which they joined. A barrier's
+    /// token comes with the last step of its sequence; whether a step failed is for the host to remember.
     pub fn complete(&mut self, id: RequestId, now_ns: u64, done: impl FnMut(u64)) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.started(id).ok_or(Stale)?;
@@ -364,7 +386,8 @@ impl<H: Home> RequestQueue<H> {
         Ok(self.end())
     }
 
-    /// The device gives a request back unserved; it will be the next one to be issued.
+    /// The device gives a request back unserved; it will be the next one to be issued, when the host runs the queue again: that is up to
+    /// the host, which knows when its device is ready.
     pub fn requeue(&mut self, id: RequestId, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.started(id).ok_or(Stale)?;
@@ -414,11 +437,13 @@ impl<H: Home> RequestQueue<H> {
     }
 
     fn fill_free_lists(&mut self) {
-        let Block { table, free_contexts, .. } = &mut self.block;
-        for slot in 0..table.requests.capacity() {
+        let Block { table, free_contexts, dispatch, .. } = &mut self.block;
+        // Tables that were handed over in different lengths hold what the shortest holds.
+        let beside = table.nodes.capacity().min(table.arrivals.capacity()).min(dispatch.capacity());
+        self.free_request_count = table.requests.capacity().min(beside);
+        for slot in 0..self.free_request_count {
             self.free_requests.push_back(&mut table.requests, slot);
         }
-        self.free_request_count = table.requests.capacity();
         for slot in 0..table.contexts.capacity() {
             free_contexts.push_back(&mut table.contexts, slot);
         }
@@ -450,11 +475,8 @@ impl<H: Home> RequestQueue<H> {
         if (bio.sectors == 0 && !barrier) || bio.sector.checked_add(u64::from(bio.sectors)).is_none() {
             return Err(SubmitError::BadExtent);
         }
-        if barrier && self.config.ordered == OrderedMode::None {
+        if bio.op == Op::Flush || (barrier && self.config.ordered == OrderedMode::None) {
             return Err(SubmitError::NotSupported);
-        }
-        if self.free_request_count <= crate::storage::RESERVED_REQUESTS {
-            return Err(SubmitError::Full);
         }
         Ok(())
     }
@@ -472,12 +494,16 @@ impl<H: Home> RequestQueue<H> {
     }
 
     /// Allocates a request for a bio that was not merged and inserts it, or puts the process to sleep.
-    fn make_request(&mut self, bio: &Bio, woken: bool) -> Submitted {
+    fn make_request(&mut self, bio: &Bio, woken: bool) -> Result<Submitted, SubmitError> {
+        if self.free_request_count <= crate::storage::RESERVED_REQUESTS {
+            return Err(SubmitError::Full);
+        }
         let context = bio.context.slot;
+        self.block.table.contexts[context].sleep = Sleep::Awake;
         if !self.allocate_from_pool(context, bio.op, woken) {
             self.block.tell(|block| Event::Sleep(io_of(block, bio)));
             self.sleep(context, bio.op);
-            return Submitted::Asleep;
+            return Ok(Submitted::Asleep);
         }
         let slot = self.take_free_request();
         self.fill(slot, bio);
@@ -487,7 +513,14 @@ impl<H: Home> RequestQueue<H> {
         }
         self.insert(slot);
         self.unplug_at_threshold();
-        Submitted::Queued(RequestId { slot, generation: self.block.table.requests[slot].generation })
+        Ok(Submitted::Queued(RequestId { slot, generation: self.block.table.requests[slot].generation }))
+    }
+
+    fn end_submission(&mut self, bio: &Bio, submitted: Submitted) -> Kick {
+        if bio.flags.has(Flags::UNPLUG) && submitted != Submitted::Asleep {
+            self.unplug();
+        }
+        self.end()
     }
 
     fn take_free_request(&mut self) -> Slot {
@@ -532,7 +565,6 @@ impl<H: Home> RequestQueue<H> {
         if goes_back {
             return self.insert_back(slot);
         }
-        self.block.sorted = self.block.sorted.saturating_add(1);
         if self.config.merging {
             if self.block.last_merge == NIL {
                 self.block.last_merge = slot;
@@ -566,7 +598,9 @@ impl<H: Home> RequestQueue<H> {
                 marks.set(Marks::ACTIVATED);
                 self.elevator.activate(&mut self.block, slot);
             }
-            self.block.dispatch.passed(&mut self.block.table, slot);
+            if self.block.table.requests[slot].op != Op::Flush {
+                self.block.dispatch.passed(&mut self.block.table, slot);
+            }
             return slot;
         }
     }

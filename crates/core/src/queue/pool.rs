@@ -2,7 +2,7 @@
 
 use super::{RequestQueue, direction};
 use crate::bio::Op;
-use crate::context::{Context, ContextId, Waiting};
+use crate::context::{Context, ContextId, Sleep, Waiting};
 use crate::elevators::{Elevator, MayQueue};
 use crate::parts::{List, Slot};
 use crate::storage::{Home, Work};
@@ -26,8 +26,6 @@ struct Side {
     count: u32,
     /// The pool has run out: only batchers get more.
     full: bool,
-    /// It was refused its very first request.
-    starved: bool,
     waiters: List<Waiting>,
 }
 
@@ -42,10 +40,17 @@ impl Pool {
         reads.count.saturating_add(writes.count)
     }
 
+    fn count_one(&mut self, side: usize) {
+        if let Some(side) = self.sides.get_mut(side) {
+            side.count = side.count.saturating_add(1);
+        }
+    }
+
     pub fn add_waiter<A>(&mut self, contexts: &mut A, context: Slot, side: usize)
     where
         A: IndexMut<Slot> + Index<Slot, Output = Context>,
     {
+        contexts[context].sleep = Sleep::Asleep(side as u8);
         if let Some(side) = self.sides.get_mut(side) {
             side.waiters.push_back(contexts, context);
         }
@@ -56,6 +61,7 @@ impl<H: Home> RequestQueue<H> {
     /// Counts a request for this context, if the pool's rules allow it. A woken sleeper becomes a batcher first.
     pub(super) fn allocate_from_pool(&mut self, context: Slot, op: Op, woken: bool) -> bool {
         if self.pool.size.is_none() {
+            self.pool.count_one(direction(op));
             return true;
         }
         if woken {
@@ -83,10 +89,7 @@ impl<H: Home> RequestQueue<H> {
         if count >= size.saturating_mul(3) / 2 {
             return false;
         }
-        if let Some(side) = self.pool.sides.get_mut(direction(op)) {
-            side.count = count.saturating_add(1);
-            side.starved = false;
-        }
+        self.pool.count_one(direction(op));
         if reaches_size && self.is_batcher(context) {
             let credit = &mut self.block.table.contexts[context].batch_credit;
             *credit = credit.saturating_sub(1);
@@ -96,27 +99,37 @@ impl<H: Home> RequestQueue<H> {
 
     /// A request was freed: one sleeper of its direction may go on if the pool is no longer over its size.
     pub(super) fn free_to_pool(&mut self, op: Op) {
-        let Some(size) = self.pool.size else { return };
         let index = direction(op);
         if let Some(side) = self.pool.sides.get_mut(index) {
             side.count = side.count.saturating_sub(1);
         }
-        self.wake_one(index, size);
-        let other = 1usize.saturating_sub(index);
-        if self.pool.sides.get(other).is_some_and(|side| side.starved) {
-            self.wake_one(other, size);
+        self.wake_one(index);
+    }
+
+    /// A process that sleeps, or was woken and has not gone on, will not: another one may go on in its place.
+    pub(super) fn stop_sleeping(&mut self, context: Slot) {
+        match core::mem::take(&mut self.block.table.contexts[context].sleep) {
+            Sleep::Awake => {}
+            Sleep::Asleep(index) => {
+                if let Some(side) = self.pool.sides.get_mut(usize::from(index)) {
+                    side.waiters.remove(&mut self.block.table.contexts, context);
+                }
+            }
+            Sleep::Woken(index) => self.wake_one(usize::from(index)),
         }
     }
 
-    fn wake_one(&mut self, index: usize, size: u32) {
-        let Some(side) = self.pool.sides.get_mut(index) else { return };
+    fn wake_one(&mut self, index: usize) {
+        let (Some(size), Some(side)) = (self.pool.size, self.pool.sides.get_mut(index)) else { return };
         if side.count.saturating_add(1) > size {
             return;
         }
         side.full = false;
         let slot = side.waiters.pop_front(&mut self.block.table.contexts);
         if slot != crate::parts::NIL {
-            let generation = self.block.table.contexts[slot].generation;
+            let context = &mut self.block.table.contexts[slot];
+            context.sleep = Sleep::Woken(index as u8);
+            let generation = context.generation;
             self.block.work.push(Work::Wake(ContextId { slot, generation }));
         }
     }

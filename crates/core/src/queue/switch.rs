@@ -10,21 +10,31 @@ use crate::storage::{ElevatorStorage, Home};
 /// A switch under way, and the storage of the elevator that it retired.
 pub(super) struct Switching<H: Home> {
     next: Option<(Kind, ElevatorStorage<H>)>,
-    retired: Option<ElevatorStorage<H>>,
+    /// What the present elevator was given and has no use for.
+    unused: Option<ElevatorStorage<H>>,
+    retired: [Option<ElevatorStorage<H>>; 2],
     /// Requests that the present elevator knows.
     pub private: u32,
 }
 
-impl<H: Home> Default for Switching<H> {
-    fn default() -> Self {
-        Switching { next: None, retired: None, private: 0 }
-    }
-}
-
 impl<H: Home> Switching<H> {
+    /// No switch; `unused` is what the first elevator has no use for.
+    pub fn new(unused: Option<ElevatorStorage<H>>) -> Self {
+        Switching { next: None, unused, retired: [None, None], private: 0 }
+    }
+
     /// While it is, new requests bypass the elevator.
     pub fn is_under_way(&self) -> bool {
         self.next.is_some()
+    }
+
+    /// Keeps storage for the host to take; of a third the last one kept is dropped.
+    fn retire(&mut self, storage: Option<ElevatorStorage<H>>) {
+        let [first, second] = &mut self.retired;
+        if storage.is_some() {
+            let place = if first.is_none() { first } else { second };
+            *place = storage;
+        }
     }
 }
 
@@ -38,11 +48,11 @@ impl<H: Home> RequestQueue<H> {
     pub fn switch(&mut self, kind: Kind, storage: ElevatorStorage<H>, now_ns: u64) -> Kick {
         self.begin(now_ns);
         if kind == self.kind() && !self.switching.is_under_way() {
-            self.switching.retired = Some(storage);
+            self.switching.retire(Some(storage));
             return self.end();
         }
         if let Some((_, unused)) = self.switching.next.replace((kind, storage)) {
-            self.switching.retired = Some(unused);
+            self.switching.retire(Some(unused));
         }
         self.drain_elevator();
         self.switch_if_drained();
@@ -58,9 +68,11 @@ impl<H: Home> RequestQueue<H> {
         self.switching.is_under_way()
     }
 
-    /// The storage that the last switch left over.
+    /// Storage that a switch left over: its target's, if that was replaced or there already, or the old elevator's. Two are kept for the
+    /// host to take.
     pub fn take_retired_storage(&mut self) -> Option<ElevatorStorage<H>> {
-        self.switching.retired.take()
+        let [first, second] = &mut self.switching.retired;
+        first.take().or_else(|| second.take())
     }
 
     /// Moves everything that the elevator holds to the dispatch list.
@@ -81,9 +93,10 @@ impl<H: Home> RequestQueue<H> {
         for slot in 0..self.block.table.contexts.capacity() {
             self.block.table.contexts[slot].history = History::default();
         }
-        let new = AnyElevator::of_kind(kind, &mut self.block, storage);
+        let (new, unused) = AnyElevator::of_kind(kind, &mut self.block, storage);
         let old = core::mem::replace(&mut self.elevator, new);
-        self.switching.retired = old.into_storage();
+        let given = core::mem::replace(&mut self.switching.unused, unused);
+        self.switching.retire(old.into_storage().or(given));
         self.hashing = self.config.merging && (self.rules.hashes_back_merges || kind.info().hashes_back_merges);
         self.block.last_merge = crate::parts::NIL;
         self.block.tell(|_| Event::Note(Note::Switched { elevator: kind.index() }));

@@ -85,7 +85,7 @@ impl Case {
                 plugging: switches & 1 == 0,
                 merging: switches & 6 != 6,
                 nr_requests: pick(&[None, Some(4), Some(6), Some(128)], pool),
-                max_sectors: pick(&[1024, 16, 64, 8, u32::MAX - 1], sizes >> 4),
+                max_sectors: pick(&[1024, 16, 64, 8, u32::MAX], sizes >> 4),
                 refusal_ends_merging: switches & 8 == 0,
                 ordered: ordered_mode(ordered),
             },

@@ -1,8 +1,8 @@
 //! The host: a few processes, a device, a clock. It keeps the contract of the queue and otherwise does as it is told.
 
 use hoistway_core::{
-    Bio, Capacity, ContextId, ElevatorStorage, Flags, Kick, Kind, Next, NoSink, OrderedMode, Owned, Priority, Request,
-    RequestId, RequestQueue, Storage, SubmitError, Submitted, Work,
+    Bio, Capacity, ContextId, ElevatorStorage, Flags, Kick, Kind, Next, NoSink, Op, OrderedMode, Owned, Priority,
+    Request, RequestId, RequestQueue, Storage, SubmitError, Submitted, Work,
 };
 
 use super::bytes::{Call, Case};
@@ -154,6 +154,7 @@ impl Host {
         }
         let noop = Kind::ALL[0];
         self.switch(noop)?;
+        self.merge_to_the_full()?;
         for number in 0..self.capacity.contexts {
             self.create(number, Priority::UNSET, 0)?;
             if self.processes.len() as u32 != number + 1 {
@@ -164,6 +165,33 @@ impl Host {
             }
         }
         Ok(())
+    }
+
+    /// Every entry for a merged bio is free again: so many are merged, and no more.
+    fn merge_to_the_full(&mut self) -> Outcome {
+        let config = *self.queue.config();
+        let room = self.capacity.merged_bios;
+        if !config.merging || config.max_sectors <= room || self.capacity.requests < 2 {
+            return Ok(());
+        }
+        let context = self.queue.create_context(1, Priority::UNSET, 0).map_err(|_| "no room for one process")?;
+        let mut merged = 0;
+        for token in 0..=room {
+            let bio = Bio::new(token.into(), context, Op::Read, token.into(), 1);
+            match self.queue.submit(bio, self.now_ns) {
+                Ok((Submitted::Merged(_), _)) => merged += 1,
+                Ok((Submitted::Queued(_), _)) if token == 0 => {}
+                other => return Err(format!("bio {token} of {room} that lie side by side: {other:?}")),
+            }
+        }
+        let Next::Request(id) = self.queue.next(self.now_ns) else { return Err("a request does not come".to_owned()) };
+        let mut done = 0;
+        let completed = self.queue.complete(id, self.now_ns, |_| done += 1).is_ok();
+        let exited = self.queue.exit_context(context, self.now_ns).is_ok();
+        if merged == room && done == room + 1 && completed && exited {
+            return Ok(());
+        }
+        Err(format!("{merged} of {room} bios were merged in the end, {done} done"))
     }
 
     pub fn into_served(self) -> Vec<u64> {
@@ -193,13 +221,10 @@ impl Host {
             return Ok(());
         }
         let number = number % self.processes.len();
-        if self.processes[number].asleep.is_some() {
-            return Ok(());
-        }
         let context = self.processes.remove(number).context;
         let kick = self.queue.exit_context(context, self.now_ns).map_err(|_| "a running process's context is stale")?;
         self.obey(kick)?;
-        let late = Bio::new(0, context, hoistway_core::Op::Read, 0, 8);
+        let late = Bio::new(0, context, Op::Read, 0, 8);
         if self.queue.submit(late, self.now_ns) != Err(SubmitError::NoContext)
             || self.queue.exit_context(context, self.now_ns).is_ok()
         {
@@ -208,9 +233,18 @@ impl Host {
         Ok(())
     }
 
-    fn submit(&mut self, process: u8, op: hoistway_core::Op, sector: u64, sectors: u32, flags: Flags) -> Outcome {
-        let Some(Process { context, asleep: None }) = self.process(process.into()) else { return Ok(()) };
+    fn submit(&mut self, process: u8, op: Op, sector: u64, sectors: u32, flags: Flags) -> Outcome {
+        let Some(Process { context, asleep }) = self.process(process.into()) else { return Ok(()) };
         let bio = Bio { token: self.next_token, context, op, sector, sectors, flags };
+        if asleep.is_some() {
+            return match self.queue.submit(bio, self.now_ns) {
+                Err(SubmitError::Asleep | SubmitError::BadExtent | SubmitError::NotSupported) => Ok(()),
+                answer => Err(format!("a process that sleeps submits: {answer:?}")),
+            };
+        }
+        if self.queue.resubmit(bio, self.now_ns).is_ok() {
+            return Err("a process that did not sleep resubmits".to_owned());
+        }
         let before = self.ledger.len();
         match self.queue.submit(bio, self.now_ns) {
             Ok((submitted, kick)) => {
@@ -231,6 +265,7 @@ impl Host {
                 Err("a good extent is refused".to_owned())
             }
             Err(SubmitError::NoContext) => Err("a running process's context is refused".to_owned()),
+            Err(SubmitError::Asleep | SubmitError::NotWoken) => Err("a process that is awake is refused".to_owned()),
             Err(SubmitError::Full | SubmitError::BadExtent | SubmitError::NotSupported) => Ok(()),
         }
     }

@@ -8,7 +8,7 @@ mod bytes;
 mod host;
 mod ledger;
 
-pub use bytes::{Call, Case, HEADER_BYTES, RECORD_BYTES};
+pub use bytes::{Case, HEADER_BYTES, RECORD_BYTES};
 pub use host::Host;
 
 /// Plays a case to its end and lets the queue run dry. Answers the order of service, by which two runs can be compared, or what

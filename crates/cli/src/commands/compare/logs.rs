@@ -43,7 +43,8 @@ impl LogFolder {
                 // fio's prefix may name folders of the machine that the job was written for.
                 let name = Path::new(&name).file_name().unwrap_or_default().to_string_lossy().into_owned();
                 let format = jobs.jobs.get(process.job as usize).map(LogFormat::of).unwrap_or_default();
-                let lines: Vec<String> = process.bandwidth_log().iter().map(|entry| format.line(entry) + "\n").collect();
+                let lines: Vec<String> =
+                    process.bandwidth_log().iter().map(|entry| format.line(entry) + "\n").collect();
                 let path = self.path.join(format!("{}-{name}", run.elevator));
                 WholeFile::new(&path)?.write(&lines.concat(), cancelled)?;
                 count += 1;

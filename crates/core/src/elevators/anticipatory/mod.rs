@@ -78,30 +78,6 @@ pub(crate) struct Anticipatory {
 }
 
 impl<H: Home> Elevator<H> for Anticipatory {
-    fn new(block: &mut Block<H>, _: ElevatorStorage<H>) -> Self {
-        let tunables = Tunables::defaults(&block.clock);
-        Anticipatory {
-            sides: [SortedFifo::default(); 2],
-            next: [NIL; 2],
-            last_sector: [0; 2],
-            last_check: [0; 2],
-            side: ASYNC,
-            batch_expires: block.ticks().saturating_add(tunables.batch_expire[SYNC]),
-            changed: false,
-            new_batch: false,
-            write_batch_count: (tunables.batch_expire[ASYNC] / 10).max(2) as u32,
-            current_write_count: 0,
-            write_batch_idled: false,
-            status: Status::Off,
-            antic_start: 0,
-            awaited: NIL,
-            awaited_finished: false,
-            dispatched: 0,
-            estimate: Estimate::default(),
-            tunables,
-        }
-    }
-
     fn retire(&mut self, block: &mut Block<H>) {
         self.await_context(block, NIL);
     }
@@ -133,6 +109,10 @@ impl<H: Home> Elevator<H> for Anticipatory {
             let side = side_of(&block.table.requests[request]);
             self.sides[side].resort(block, request);
             self.dispatch_alias(block, request, side);
+            if self.next[side] == NIL {
+                // The alias was the last beside this one, which was not sorted in when it left.
+                self.next[side] = request;
+            }
         }
     }
 
@@ -259,6 +239,31 @@ impl<H: Home> Elevator<H> for Anticipatory {
 }
 
 impl Anticipatory {
+    pub fn new<H: Home>(block: &mut Block<H>, storage: ElevatorStorage<H>) -> (Self, Option<ElevatorStorage<H>>) {
+        let tunables = Tunables::defaults(&block.clock);
+        let new = Anticipatory {
+            sides: [SortedFifo::default(); 2],
+            next: [NIL; 2],
+            last_sector: [0; 2],
+            last_check: [0; 2],
+            side: ASYNC,
+            batch_expires: block.ticks().saturating_add(tunables.batch_expire[SYNC]),
+            changed: false,
+            new_batch: false,
+            write_batch_count: (tunables.batch_expire[ASYNC] / 10).max(2) as u32,
+            current_write_count: 0,
+            write_batch_idled: false,
+            status: Status::Off,
+            antic_start: 0,
+            awaited: NIL,
+            awaited_finished: false,
+            dispatched: 0,
+            estimate: Estimate::default(),
+            tunables,
+        };
+        (new, Some(storage))
+    }
+
     /// The request to dispatch now, or [`NIL`]: the next of the batch, unless it is better to wait or to change the kind.
     fn select<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
         let (sync_waits, async_waits) = (!self.sides[SYNC].is_empty(), !self.sides[ASYNC].is_empty());
@@ -401,8 +406,9 @@ impl Anticipatory {
         self.new_batch = false;
         let mut moved = 0u32;
         for side in [SYNC, ASYNC] {
-            while self.next[side] != NIL {
-                self.move_to_dispatch(block, self.next[side]);
+            while !self.sides[side].is_empty() {
+                let next = if self.next[side] == NIL { self.sides[side].lowest() } else { self.next[side] };
+                self.move_to_dispatch(block, next);
                 moved = moved.saturating_add(1);
             }
             self.last_check[side] = block.ticks();

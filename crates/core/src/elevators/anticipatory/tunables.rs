@@ -71,8 +71,8 @@ impl Tunables {
         for (index, tunable) in INFO.tunables.iter().enumerate() {
             new.set(clock, index, tunable.default);
         }
-        // 6 ms are one tick at least: at 250 Hz 4 ms, at 100 Hz 10 ms.
-        new.antic_expire = new.antic_expire.max(1);
+        // The default of 6 ms is rounded down, but one tick at least: at 250 Hz 4 ms, at 100 Hz 10 ms.
+        new.antic_expire = clock.ticks_of_ms(6).max(1);
         new
     }
 
@@ -81,7 +81,7 @@ impl Tunables {
     }
 
     pub fn set(&mut self, clock: &Clock, index: usize, ms: i64) {
-        let ticks = clock.ticks_of_ms(ms.unsigned_abs());
+        let ticks = clock.ticks_of_stored_ms(ms.unsigned_abs());
         if let Some(stored) = self.stored.get_mut(index) {
             *stored = ms;
         }

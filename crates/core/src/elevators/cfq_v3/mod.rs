@@ -1,4 +1,4 @@
-//! CFQ with time slices and priority lists: "cfq-v3", the form of Linux 2.6.13 to 2.6.21.
+//! CFQ with time slices and priority lists: "cfq-v3", as in Linux 2.6.18 (2.6.13 to 2.6.21 had forms of it).
 //!
 //! The idea: give each process the disk to itself for a slice of time, scaled by its I/O priority. Within a slice, serve its
 //! requests in ascending order of sectors; at the end of a burst keep the disk idle for a few milliseconds, so that a process that
@@ -18,7 +18,8 @@ use super::{Elevator, MayQueue, Merge};
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
 use crate::event::Note;
-use crate::parts::{Arena, HashChains, List, NIL, Slot};
+use crate::parts::tree::Least;
+use crate::parts::{Arena, HashChains, List, NIL, Node, Slot};
 use crate::priority::{Class, Priority};
 use crate::queue::block::{Block, Of};
 use crate::storage::{ElevatorStorage, Home};
@@ -64,29 +65,6 @@ pub(crate) struct CfqV3<H: Home> {
 }
 
 impl<H: Home> Elevator<H> for CfqV3<H> {
-    fn new(block: &mut Block<H>, storage: ElevatorStorage<H>) -> Self {
-        let mut queues: Of<H, ProcessQueue> = Arena::new(storage.queues);
-        let mut free_queues = List::<ByPid>::default();
-        for slot in 0..queues.capacity() {
-            free_queues.push_back(&mut queues, slot);
-        }
-        CfqV3 {
-            queues,
-            free_queues,
-            by_pid: HashChains::new(storage.buckets),
-            filing: Filing::new(Arena::new(storage.nodes)),
-            busy_queues: 0,
-            active: NIL,
-            active_context: NIL,
-            dispatch_slice: 0,
-            last_sector: 0,
-            last_end: 0,
-            in_driver: 0,
-            hw_queue: false,
-            tunables: Tunables::defaults(&block.clock),
-        }
-    }
-
     fn into_storage(self) -> Option<ElevatorStorage<H>> {
         let (queues, nodes) = (self.queues.into_slots(), self.filing.into_nodes());
         Some(ElevatorStorage { queues, nodes, buckets: self.by_pid.into_slots() })
@@ -285,6 +263,31 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
 }
 
 impl<H: Home> CfqV3<H> {
+    pub fn new(block: &mut Block<H>, storage: ElevatorStorage<H>) -> (Self, Option<ElevatorStorage<H>>) {
+        let mut queues: Of<H, ProcessQueue> = Arena::new(storage.queues);
+        let mut free_queues = List::<ByPid>::default();
+        let nodes: Of<H, Node<Least>> = Arena::new(storage.nodes);
+        for slot in 0..queues.capacity().min(nodes.capacity()) {
+            free_queues.push_back(&mut queues, slot);
+        }
+        let new = CfqV3 {
+            queues,
+            free_queues,
+            by_pid: HashChains::new(storage.buckets),
+            filing: Filing::new(nodes),
+            busy_queues: 0,
+            active: NIL,
+            active_context: NIL,
+            dispatch_slice: 0,
+            last_sector: 0,
+            last_end: 0,
+            in_driver: 0,
+            hw_queue: false,
+            tunables: Tunables::defaults(&block.clock),
+        };
+        (new, None)
+    }
+
     /// Sorts a request into its queue and files the queue if it was empty.
     fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
         let sector = block.table.requests[request].sector;

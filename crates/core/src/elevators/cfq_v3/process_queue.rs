@@ -18,7 +18,6 @@ pub struct ProcessQueue {
     pub(super) fifo: List<Arrivals>,
     /// The list that it is filed on, if it has requests.
     pub(super) filed: Option<u8>,
-    pub(super) slice_start: u64,
     /// The tick after which its slice is over; 0 until its first request is dispatched.
     pub(super) slice_end: u64,
     pub(super) slice_left: u64,
@@ -50,7 +49,6 @@ impl Default for ProcessQueue {
             next: NIL,
             fifo: List::default(),
             filed: None,
-            slice_start: 0,
             slice_end: 0,
             slice_left: 0,
             service_last: 0,

@@ -4,6 +4,7 @@ use super::{CfqV3, SEEKY_SECTORS};
 use crate::clock::Timer;
 use crate::event::Note;
 use crate::parts::{NIL, Slot};
+use crate::priority::Class;
 use crate::queue::block::Block;
 use crate::storage::Home;
 
@@ -64,7 +65,6 @@ impl<H: Home> CfqV3<H> {
         }
         block.timers.cancel(Timer::Grace);
         let queue = &mut self.queues[slot];
-        queue.slice_start = block.ticks();
         queue.slice_end = 0;
         queue.slice_left = 0;
         queue.must_alloc_slice = false;
@@ -204,7 +204,10 @@ impl<H: Home> CfqV3<H> {
         let mut at = self.filing.first_current();
         while at != NIL {
             let next = self.filing.next(at);
-            self.filing.refile(&mut self.queues, at, true);
+            // A real-time queue would be filed on this very list again: with three of them the walk would never end.
+            if self.queues[at].priority.class() != Class::RealTime {
+                self.filing.refile(&mut self.queues, at, true);
+            }
             at = next;
         }
         let new = &mut self.queues[slot];

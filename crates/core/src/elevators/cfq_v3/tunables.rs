@@ -138,10 +138,10 @@ impl Tunables {
         for (index, tunable) in INFO.tunables.iter().enumerate() {
             new.set(clock, index, tunable.default);
         }
-        // What truncates to no tick at all at a coarse HZ is one tick.
-        let [slice_async, _] = &mut new.slice;
-        *slice_async = (*slice_async).max(1);
-        new.slice_idle = new.slice_idle.max(1);
+        // Defaults are rounded down to ticks, but to one at least; what is stored later is rounded up.
+        new.slice = [40, 100].map(|ms| clock.ticks_of_ms(ms).max(1));
+        new.fifo_expire = [250, 125].map(|ms| clock.ticks_of_ms(ms).max(1));
+        new.slice_idle = clock.ticks_of_ms(8).max(1);
         new
     }
 
@@ -154,7 +154,7 @@ impl Tunables {
             *stored = value;
         }
         let value = value.unsigned_abs();
-        let ticks = clock.ticks_of_ms(value);
+        let ticks = clock.ticks_of_stored_ms(value);
         match index {
             0 => self.quantum = value as u32,
             1 => {}

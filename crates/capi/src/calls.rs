@@ -1,0 +1,373 @@
+//! The calls of a queue's life: contexts, bios, the driver, time.
+//!
+//! `queue` must always be null or point to a queue that `hoistway_queue_init` made and that no other thread uses during the call.
+
+use hoistway_core::{Kick, Kind, Next, Stale, SubmitError, Submitted, Work};
+
+use crate::arguments;
+use crate::events::CEvent;
+use crate::memory::{Shell, shell};
+use crate::types::{CBio, CRequest, CSubmitted, CWork, Status};
+
+/// Answers whether the host has to run the queue, or the error.
+fn kick(result: Result<Kick, Status>) -> i32 {
+    match result {
+        Ok(Kick::Quiet) => Status::Ok as i32,
+        Ok(Kick::Run) => Status::Run as i32,
+        Err(status) => status as i32,
+    }
+}
+
+fn stale(_: Stale) -> Status {
+    Status::Stale
+}
+
+/// Takes in a process; its handle is written to `context`.
+///
+/// # Safety
+/// As told for the module; `context` must point to a writable number, null and badly aligned pointers are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_context_create(
+    queue: *mut Shell,
+    pid: u32,
+    class: u32,
+    level: u32,
+    nice: i8,
+    context: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let made = unsafe { shell(queue) }.and_then(|shell| {
+        arguments::check_out(context)?;
+        let priority = arguments::priority(class, level)?;
+        shell.queue.create_context(pid, priority, nice).map_err(|_| Status::Full)
+    });
+    match made {
+        Ok(id) => {
+            // SAFETY: checked, and the caller's promise.
+            unsafe { context.write(arguments::context_bits(id)) };
+            Status::Ok as i32
+        }
+        Err(status) => status as i32,
+    }
+}
+
+/// The process of a context exits; its requests are still served.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_context_exit(queue: *mut Shell, context: u64, now_ns: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    kick(shell.and_then(|shell| shell.queue.exit_context(arguments::context_id(context), now_ns).map_err(stale)))
+}
+
+/// Sets a context's priority.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_context_set_priority(
+    queue: *mut Shell,
+    context: u64,
+    class: u32,
+    level: u32,
+    now_ns: u64,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    kick(shell.and_then(|shell| {
+        let priority = arguments::priority(class, level)?;
+        shell.queue.set_priority(arguments::context_id(context), priority, now_ns).map_err(stale)
+    }))
+}
+
+/// Sets a context's nice value.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_context_set_nice(queue: *mut Shell, context: u64, nice: i8, now_ns: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    kick(shell.and_then(|shell| shell.queue.set_nice(arguments::context_id(context), nice, now_ns).map_err(stale)))
+}
+
+/// A process submits a bio.
+///
+/// # Safety
+/// As told for the module; `bio` must point to a readable and `submitted` to a writable structure, null and badly aligned pointers
+/// are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_submit(
+    queue: *mut Shell,
+    bio: *const CBio,
+    now_ns: u64,
+    submitted: *mut CSubmitted,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { submit(queue, bio, now_ns, submitted, false) }
+}
+
+/// A process that slept for a request goes on, with the same bio.
+///
+/// # Safety
+/// As for [`hoistway_submit`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_resubmit(
+    queue: *mut Shell,
+    bio: *const CBio,
+    now_ns: u64,
+    submitted: *mut CSubmitted,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { submit(queue, bio, now_ns, submitted, true) }
+}
+
+unsafe fn submit(queue: *mut Shell, bio: *const CBio, now_ns: u64, out: *mut CSubmitted, again: bool) -> i32 {
+    // SAFETY: the caller's promise.
+    let (shell, bio) = unsafe { (shell(queue), arguments::read(bio)) };
+    let submitted = shell.and_then(|shell| {
+        let bio = arguments::bio(&bio?)?;
+        arguments::check_out(out)?;
+        let submitted = if again { shell.queue.resubmit(bio, now_ns) } else { shell.queue.submit(bio, now_ns) };
+        submitted.map_err(|error| match error {
+            SubmitError::Full => Status::Full,
+            SubmitError::Asleep | SubmitError::NotWoken => Status::NotAwake,
+            SubmitError::NoContext => Status::Stale,
+            SubmitError::BadExtent => Status::BadExtent,
+            SubmitError::NotSupported => Status::NotSupported,
+        })
+    });
+    kick(submitted.map(|(what, kick)| {
+        let (what, request) = match what {
+            Submitted::Queued(id) => (0, arguments::request_bits(id)),
+            Submitted::Merged(id) => (1, arguments::request_bits(id)),
+            Submitted::Asleep => (2, 0),
+        };
+        // SAFETY: checked, and the caller's promise.
+        unsafe { out.write(CSubmitted { request, what, reserved: 0 }) };
+        kick
+    }))
+}
+
+/// A process waits for data that is on its way: what is held back goes to the driver.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_unplug(queue: *mut Shell, now_ns: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    kick(unsafe { shell(queue) }.map(|shell| shell.queue.unplug_for_waiter(now_ns)))
+}
+
+/// The next request for the driver (`Ok`), or `Wait`, or `Empty`.
+///
+/// # Safety
+/// As told for the module; `request` must point to a writable structure, null and badly aligned pointers are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_next(queue: *mut Shell, now_ns: u64, request: *mut CRequest) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = match unsafe { shell(queue) }.and_then(|shell| arguments::check_out(request).map(|()| shell)) {
+        Ok(shell) => shell,
+        Err(status) => return status as i32,
+    };
+    let id = match shell.queue.next(now_ns) {
+        Next::Request(id) => id,
+        Next::Wait => return Status::Wait as i32,
+        Next::Empty => return Status::Empty as i32,
+    };
+    let pid = shell.queue.context_of(id).map_or(0, |context| context.pid());
+    let Some(entry) = shell.queue.request(id) else { return Status::Stale as i32 };
+    let taken = CRequest {
+        id: arguments::request_bits(id),
+        token: entry.token(),
+        sector: entry.sector(),
+        submitted_ns: entry.submitted_ns(),
+        sectors: entry.sectors(),
+        pid,
+        op: entry.op() as u16,
+        flags: arguments::flags_bits(entry.flags()),
+        bios_max: arguments::bios_max(entry, shell.merged_bios),
+    };
+    // SAFETY: checked, and the caller's promise.
+    unsafe { request.write(taken) };
+    Status::Ok as i32
+}
+
+/// The device has finished a request. The tokens of its bios are written to `tokens`, in the order in which they joined, and their
+/// number to `count`. An array shorter than the request's `bios_max` is refused, and nothing is done.
+///
+/// # Safety
+/// As told for the module; `tokens` must point to `len` writable numbers and `count` to one, null and badly aligned
+/// pointers are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_complete(
+    queue: *mut Shell,
+    request: u64,
+    now_ns: u64,
+    tokens: *mut u64,
+    len: u32,
+    count: *mut u32,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    kick(shell.and_then(|shell| {
+        arguments::check_out(tokens)?;
+        arguments::check_out(count)?;
+        let id = arguments::request_id(request);
+        let entry = shell.queue.request(id).ok_or(Status::Stale)?;
+        if len < arguments::bios_max(entry, shell.merged_bios) {
+            return Err(Status::TooSmall);
+        }
+        let mut written = 0u32;
+        let completed = shell.queue.complete(id, now_ns, |token| {
+            if written < len {
+                // SAFETY: within the array, by the caller's promise.
+                unsafe { tokens.add(written as usize).write(token) };
+                written = written.saturating_add(1);
+            }
+        });
+        let kick = completed.map_err(stale)?;
+        // SAFETY: checked, and the caller's promise.
+        unsafe { count.write(written) };
+        Ok(kick)
+    }))
+}
+
+/// The device gives a request back unserved.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_requeue(queue: *mut Shell, request: u64, now_ns: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    kick(shell.and_then(|shell| shell.queue.requeue(arguments::request_id(request), now_ns).map_err(stale)))
+}
+
+/// When `hoistway_timer` has to be called next: written to `at_ns` (`Ok`); `Empty` if no timer is armed.
+///
+/// # Safety
+/// As told for the module; `at_ns` must point to a writable number, null and badly aligned pointers are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_next_timer(queue: *mut Shell, at_ns: *mut u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let next = unsafe { shell(queue) }.and_then(|shell| {
+        arguments::check_out(at_ns)?;
+        shell.queue.next_timer().ok_or(Status::Empty)
+    });
+    match next {
+        Ok(time_ns) => {
+            // SAFETY: checked, and the caller's promise.
+            unsafe { at_ns.write(time_ns) };
+            Status::Ok as i32
+        }
+        Err(status) => status as i32,
+    }
+}
+
+/// Fires the first timer that is due, if any is.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_timer(queue: *mut Shell, now_ns: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    kick(unsafe { shell(queue) }.map(|shell| shell.queue.timer(now_ns)))
+}
+
+/// Takes the oldest piece of deferred work (`Ok`); `Empty` if there is none.
+///
+/// # Safety
+/// As told for the module; `work` must point to a writable structure, null and badly aligned pointers are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_next_work(queue: *mut Shell, work: *mut CWork) -> i32 {
+    // SAFETY: the caller's promise.
+    let next = unsafe { shell(queue) }.and_then(|shell| {
+        arguments::check_out(work)?;
+        shell.queue.next_work().ok_or(Status::Empty)
+    });
+    let next = match next {
+        Ok(Work::Wake(context)) => CWork { what: 1, reserved: 0, context: arguments::context_bits(context) },
+        Ok(_) => CWork::default(),
+        Err(status) => return status as i32,
+    };
+    // SAFETY: checked, and the caller's promise.
+    unsafe { work.write(next) };
+    Status::Ok as i32
+}
+
+/// Begins to switch to another elevator.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_switch(queue: *mut Shell, elevator: u32, now_ns: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    kick(shell.and_then(|shell| {
+        let kind = Kind::ALL.get(elevator as usize).copied().ok_or(Status::Unknown)?;
+        if shell.queue.is_switching() {
+            return Err(Status::Busy);
+        }
+        if kind == shell.queue.kind() {
+            return Ok(Kick::Quiet);
+        }
+        let _ = shell.queue.take_retired_storage();
+        // SAFETY: no switch is under way and what the last one retired is dropped.
+        let storage = unsafe { shell.other_elevator_storage() };
+        Ok(shell.queue.switch(kind, storage, now_ns))
+    }))
+}
+
+/// 1 while a switch waits for the old elevator's last request, else 0.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_is_switching(queue: *mut Shell) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { shell(queue) }.map_or_else(|status| status as i32, |shell| i32::from(shell.queue.is_switching()))
+}
+
+/// How many requests the driver has.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_in_flight(queue: *mut Shell) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { shell(queue) }.map_or_else(|status| status as i32, |shell| shell.queue.in_flight() as i32)
+}
+
+/// Takes the oldest trace event (`Ok`); `Empty` if there is none.
+///
+/// # Safety
+/// As told for the module; `event` must point to a writable structure, null and badly aligned pointers are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_next_event(queue: *mut Shell, event: *mut CEvent) -> i32 {
+    // SAFETY: the caller's promise.
+    let next = unsafe { shell(queue) }.and_then(|shell| {
+        arguments::check_out(event)?;
+        shell.queue.sink_mut().pop().ok_or(Status::Empty)
+    });
+    match next {
+        Ok(next) => {
+            // SAFETY: checked, and the caller's promise.
+            unsafe { event.write(next) };
+            Status::Ok as i32
+        }
+        Err(status) => status as i32,
+    }
+}
+
+/// How many trace events there was no room for.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_events_dropped(queue: *mut Shell) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { shell(queue) }.map_or(0, |shell| shell.queue.sink().dropped())
+}

@@ -1,0 +1,195 @@
+//! Trace events in a ring of fixed size, from which C reads them.
+
+use hoistway_core::{Event, Io, Note, Sink};
+
+/// A trace event in C's layout. Which fields count is told with each [`EventKind`]; the others are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct CEvent {
+    /// When it happened, in ns.
+    pub time_ns: u64,
+    /// The bio or request that it is about.
+    pub token: u64,
+    /// Its first sector, in units of 512 bytes.
+    pub sector: u64,
+    /// A second token, a time or a number, by kind.
+    pub value: u64,
+    /// An [`EventKind`].
+    pub kind: u32,
+    /// The process, or the process of the queue, that it is about.
+    pub pid: u32,
+    /// The length in sectors of 512 bytes.
+    pub sectors: u32,
+    /// The operation, or a small number, by kind.
+    pub detail: u32,
+}
+
+/// The kinds of events. A *bio* event has token, sector, sectors, pid and, as detail, the operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum EventKind {
+    /// A bio was submitted.
+    Queue = 1,
+    /// A request was allocated.
+    Get = 2,
+    /// A process sleeps until a request is free.
+    Sleep = 3,
+    /// A bio was merged to the end of the request `value`.
+    BackMerge = 4,
+    /// A bio was merged to the front of the request `value`.
+    FrontMerge = 5,
+    /// A queued request became part of its lower neighbour `value`.
+    Join = 6,
+    /// A request went to the elevator.
+    Insert = 7,
+    /// The queue was plugged: no fields.
+    Plug = 8,
+    /// It was unplugged while `value` requests waited.
+    Unplug = 9,
+    /// The unplug timer fired: no fields.
+    UnplugTimer = 10,
+    /// The driver took a request.
+    Issue = 11,
+    /// The driver gave it back.
+    Requeue = 12,
+    /// A request completed.
+    Complete = 13,
+    /// The queue of `pid` got the disk; detail is its level.
+    Activate = 32,
+    /// Its slice ends at tick `value`.
+    SliceSet = 33,
+    /// It lost the disk with `value` ticks left; detail is 1 if it was preempted.
+    SliceExpired = 34,
+    /// The disk is kept idle for it until `value` ns.
+    IdleArmed = 35,
+    /// The wait ended with its next request.
+    IdleHit = 36,
+    /// The wait ended with time.
+    IdleTimeout = 37,
+    /// It took the disk from the queue of process `value`.
+    Preempt = 38,
+    /// A batch began; detail is its operation.
+    Batch = 39,
+    /// The request `token` goes out of order: its deadline had passed.
+    Overdue = 40,
+    /// The elevator waits for process `pid` until `value` ns.
+    Anticipate = 41,
+    /// It stopped waiting.
+    AnticipationBroken = 42,
+    /// It waited in vain.
+    AnticipationTimeout = 43,
+    /// The elevator was switched to the one whose index is detail.
+    Switched = 44,
+}
+
+/// The last events, oldest first.
+#[derive(Debug)]
+pub struct EventRing {
+    slots: &'static mut [CEvent],
+    head: u32,
+    len: u32,
+    dropped: u64,
+}
+
+impl EventRing {
+    pub(crate) fn new(slots: &'static mut [CEvent]) -> Self {
+        EventRing { slots, head: 0, len: 0, dropped: 0 }
+    }
+
+    /// Takes the oldest event.
+    pub fn pop(&mut self) -> Option<CEvent> {
+        if self.len == 0 {
+            return None;
+        }
+        let event = self.slots.get(self.head as usize).copied();
+        self.head = self.after(self.head, 1);
+        self.len = self.len.saturating_sub(1);
+        event
+    }
+
+    /// How many events there was no room for.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    fn push(&mut self, event: CEvent) {
+        if self.len as usize >= self.slots.len() {
+            self.dropped = self.dropped.saturating_add(1);
+            if self.pop().is_none() {
+                return;
+            }
+        }
+        let at = self.after(self.head, self.len);
+        if let Some(slot) = self.slots.get_mut(at as usize) {
+            *slot = event;
+            self.len = self.len.saturating_add(1);
+        }
+    }
+
+    fn after(&self, at: u32, steps: u32) -> u32 {
+        let (at, len) = (at.saturating_add(steps), self.slots.len() as u32);
+        if at >= len { at.saturating_sub(len) } else { at }
+    }
+}
+
+impl Sink for EventRing {
+    fn record(&mut self, now_ns: u64, event: Event) {
+        if self.slots.is_empty() {
+            return;
+        }
+        self.push(CEvent { time_ns: now_ns, ..translate(event) });
+    }
+}
+
+fn translate(event: Event) -> CEvent {
+    use EventKind as K;
+    match event {
+        Event::Queue(io) => of_io(K::Queue, io),
+        Event::Get(io) => of_io(K::Get, io),
+        Event::Sleep(io) => of_io(K::Sleep, io),
+        Event::BackMerge { bio, into } => CEvent { value: into, ..of_io(K::BackMerge, bio) },
+        Event::FrontMerge { bio, into } => CEvent { value: into, ..of_io(K::FrontMerge, bio) },
+        Event::Join { request, into } => CEvent { value: into, ..of_io(K::Join, request) },
+        Event::Insert(io) => of_io(K::Insert, io),
+        Event::Plug => of(K::Plug),
+        Event::Unplug { waiting } => CEvent { value: u64::from(waiting), ..of(K::Unplug) },
+        Event::UnplugTimer => of(K::UnplugTimer),
+        Event::Issue(io) => of_io(K::Issue, io),
+        Event::Requeue(io) => of_io(K::Requeue, io),
+        Event::Complete(io) => of_io(K::Complete, io),
+        Event::Note(note) => translate_note(note),
+    }
+}
+
+fn translate_note(note: Note) -> CEvent {
+    use EventKind as K;
+    match note {
+        Note::Activate { queue, level } => CEvent { detail: u32::from(level), ..of_pid(K::Activate, queue) },
+        Note::SliceSet { queue, end_tick } => CEvent { value: end_tick, ..of_pid(K::SliceSet, queue) },
+        Note::SliceExpired { queue, left_ticks, preempted } => {
+            CEvent { value: left_ticks, detail: u32::from(preempted), ..of_pid(K::SliceExpired, queue) }
+        }
+        Note::IdleArmed { queue, until_ns } => CEvent { value: until_ns, ..of_pid(K::IdleArmed, queue) },
+        Note::IdleHit { queue } => of_pid(K::IdleHit, queue),
+        Note::IdleTimeout { queue } => of_pid(K::IdleTimeout, queue),
+        Note::Preempt { queue, victim } => CEvent { value: u64::from(victim), ..of_pid(K::Preempt, queue) },
+        Note::Batch { op } => CEvent { detail: op as u32, ..of(K::Batch) },
+        Note::Overdue { token } => CEvent { token, ..of(K::Overdue) },
+        Note::Anticipate { pid, until_ns } => CEvent { value: until_ns, ..of_pid(K::Anticipate, pid) },
+        Note::AnticipationBroken { pid } => of_pid(K::AnticipationBroken, pid),
+        Note::AnticipationTimeout { pid } => of_pid(K::AnticipationTimeout, pid),
+        Note::Switched { elevator } => CEvent { detail: u32::from(elevator), ..of(K::Switched) },
+    }
+}
+
+fn of(kind: EventKind) -> CEvent {
+    CEvent { kind: kind as u32, ..CEvent::default() }
+}
+
+fn of_pid(kind: EventKind, pid: u32) -> CEvent {
+    CEvent { pid, ..of(kind) }
+}
+
+fn of_io(kind: EventKind, io: Io) -> CEvent {
+    CEvent { token: io.token, sector: io.sector, sectors: io.sectors, pid: io.pid, detail: io.op as u32, ..of(kind) }
+}

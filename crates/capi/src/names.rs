@@ -1,0 +1,163 @@
+//! Elevators and tunables by name and number.
+
+use hoistway_core::{Kind, TunableError};
+
+use crate::arguments;
+use crate::memory::{Shell, shell};
+use crate::types::{CConfig, CTunable, Status};
+
+/// How many elevators there are; they are numbered from 0 in the order in which Linux got them.
+#[unsafe(no_mangle)]
+pub extern "C" fn hoistway_elevator_count() -> u32 {
+    Kind::ALL.len() as u32
+}
+
+/// The number of the elevator of this name or alias, or `Unknown`.
+///
+/// # Safety
+/// `name` must point to `len` readable bytes; null is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_elevator_index(name: *const u8, len: usize) -> i32 {
+    // SAFETY: the caller's promise.
+    let Ok(name) = (unsafe { arguments::bytes(name, len) }) else { return Status::Invalid as i32 };
+    let named = |kind: &&Kind| {
+        let info = kind.info();
+        info.name.as_bytes() == name || info.aliases.iter().any(|alias| alias.as_bytes() == name)
+    };
+    Kind::ALL.iter().find(named).map_or(Status::Unknown as i32, |kind| i32::from(kind.index()))
+}
+
+/// Writes the name of an elevator and a zero to `buffer`; answers the length of the name in bytes.
+///
+/// # Safety
+/// `buffer` must point to `len` writable bytes; null is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_elevator_name(elevator: u32, buffer: *mut u8, len: usize) -> i32 {
+    let Some(kind) = Kind::ALL.get(elevator as usize) else { return Status::Unknown as i32 };
+    let name = kind.info().name.as_bytes();
+    if buffer.is_null() {
+        return Status::Invalid as i32;
+    }
+    if len <= name.len() {
+        return Status::TooSmall as i32;
+    }
+    // SAFETY: there is room for the name and the zero, by the caller's promise and the comparison above.
+    unsafe {
+        core::ptr::copy_nonoverlapping(name.as_ptr(), buffer, name.len());
+        buffer.add(name.len()).write(0);
+    }
+    name.len() as i32
+}
+
+/// Writes the default configuration.
+///
+/// # Safety
+/// `config` must point to a writable structure; null and badly aligned pointers are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_config_default(config: *mut CConfig) -> i32 {
+    if arguments::check_out(config).is_err() {
+        return Status::Invalid as i32;
+    }
+    // SAFETY: checked, and the caller's promise.
+    unsafe { config.write(CConfig::defaults()) };
+    Status::Ok as i32
+}
+
+/// The number of the present elevator.
+///
+/// # Safety
+/// `queue` must be null or point to a queue.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_elevator(queue: *mut Shell) -> i32 {
+    // SAFETY: the caller's promise.
+    match unsafe { shell(queue) } {
+        Ok(shell) => i32::from(shell.queue.kind().index()),
+        Err(status) => status as i32,
+    }
+}
+
+/// How many tunables the present elevator has; they are numbered from 0.
+///
+/// # Safety
+/// `queue` must be null or point to a queue.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_tunable_count(queue: *mut Shell) -> i32 {
+    // SAFETY: the caller's promise.
+    match unsafe { shell(queue) } {
+        Ok(shell) => shell.queue.kind().info().tunables.len() as i32,
+        Err(status) => status as i32,
+    }
+}
+
+/// Writes a tunable of the present elevator and its value.
+///
+/// # Safety
+/// `queue` must be null or point to a queue, `tunable` to a writable structure; null and badly aligned pointers are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_tunable(queue: *mut Shell, index: u32, tunable: *mut CTunable) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = match unsafe { shell(queue) } {
+        Ok(shell) => shell,
+        Err(status) => return status as i32,
+    };
+    if arguments::check_out(tunable).is_err() {
+        return Status::Invalid as i32;
+    }
+    let Some((row, value)) = shell.queue.tunables().nth(index as usize) else { return Status::Unknown as i32 };
+    let found = CTunable {
+        name: row.name.as_ptr(),
+        name_len: row.name.len(),
+        value,
+        default_value: row.default,
+        min: row.min,
+        max: row.max,
+    };
+    // SAFETY: checked, and the caller's promise.
+    unsafe { tunable.write(found) };
+    Status::Ok as i32
+}
+
+/// Stores a tunable of the present elevator by its number.
+///
+/// # Safety
+/// `queue` must be null or point to a queue.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_set_tunable(queue: *mut Shell, index: u32, value: i64) -> i32 {
+    // SAFETY: the caller's promise.
+    match unsafe { shell(queue) } {
+        Ok(shell) => set(shell, index as usize, value) as i32,
+        Err(status) => status as i32,
+    }
+}
+
+/// Stores a tunable of the present elevator by the kernel's name.
+///
+/// # Safety
+/// `queue` must be null or point to a queue, `name` to `len` readable bytes; null is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_set_tunable_by_name(
+    queue: *mut Shell,
+    name: *const u8,
+    len: usize,
+    value: i64,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let (shell, name) = match unsafe { (shell(queue), arguments::bytes(name, len)) } {
+        (Ok(shell), Ok(name)) => (shell, name),
+        (Err(status), _) | (_, Err(status)) => return status as i32,
+    };
+    let tunables = shell.queue.kind().info().tunables;
+    match tunables.iter().position(|tunable| tunable.name.as_bytes() == name) {
+        Some(index) => set(shell, index, value) as i32,
+        None => Status::Unknown as i32,
+    }
+}
+
+fn set(shell: &mut Shell, index: usize, value: i64) -> Status {
+    let Some(tunable) = shell.queue.kind().info().tunables.get(index) else { return Status::Unknown };
+    match shell.queue.set_tunable(tunable.name, value) {
+        Ok(()) => Status::Ok,
+        Err(TunableError::Unknown) => Status::Unknown,
+        Err(TunableError::OutOfRange { .. }) => Status::OutOfRange,
+    }
+}

@@ -1,0 +1,194 @@
+//! The C interface as a C program would call it, from Rust: bad arguments, switching there and back, the ring of events.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::{null, null_mut};
+
+use hoistway_capi::*;
+
+const CAPACITY: CCapacity = CCapacity { requests: 8, contexts: 2, merged_bios: 4, events: 6 };
+
+/// A queue in a block of memory of its own.
+struct Queue {
+    memory: *mut HoistwayQueue,
+    layout: Layout,
+}
+
+impl Queue {
+    fn new(elevator: &str, events: u32) -> Queue {
+        let capacity = CCapacity { events, ..CAPACITY };
+        let mut config = CConfig::default();
+        // SAFETY: all pointers are to live values, and the block is as large and aligned as asked for.
+        unsafe {
+            let layout = Layout::from_size_align(hoistway_queue_size(&capacity), 64).expect("a size");
+            let memory = alloc_zeroed(layout).cast::<HoistwayQueue>();
+            assert_eq!(hoistway_config_default(&mut config), Status::Ok as i32);
+            config.plugging = 0;
+            let made = hoistway_queue_init(memory, layout.size(), &capacity, &config, index(elevator), 0);
+            assert_eq!(made, Status::Ok as i32);
+            Queue { memory, layout }
+        }
+    }
+
+    fn process(&self, pid: u32) -> u64 {
+        let mut context = 0;
+        // SAFETY: the queue lives.
+        assert_eq!(unsafe { hoistway_context_create(self.memory, pid, 2, 4, 0, &mut context) }, Status::Ok as i32);
+        context
+    }
+
+    fn read(&self, context: u64, token: u64, sector: u64) -> i32 {
+        let bio = CBio { token, context, sector, sectors: 8, op: 0, flags: 0 };
+        let mut submitted = CSubmitted::default();
+        // SAFETY: the queue lives.
+        unsafe { hoistway_submit(self.memory, &bio, 0, &mut submitted) }
+    }
+
+    fn next(&self) -> Result<CRequest, i32> {
+        let mut request = CRequest::default();
+        // SAFETY: the queue lives.
+        match unsafe { hoistway_next(self.memory, 0, &mut request) } {
+            0 => Ok(request),
+            other => Err(other),
+        }
+    }
+
+    fn complete(&self, request: CRequest) -> Vec<u64> {
+        let mut tokens = vec![0; request.bios_max as usize];
+        let mut count = 0;
+        // SAFETY: the queue lives, and the array is as long as is told.
+        let completed =
+            unsafe { hoistway_complete(self.memory, request.id, 0, tokens.as_mut_ptr(), request.bios_max, &mut count) };
+        assert!(completed >= 0, "{completed}");
+        tokens.truncate(count as usize);
+        tokens
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated with this layout, and a queue has nothing to undo.
+        unsafe { dealloc(self.memory.cast(), self.layout) }
+    }
+}
+
+fn index(name: &str) -> u32 {
+    // SAFETY: the name lives.
+    let index = unsafe { hoistway_elevator_index(name.as_ptr(), name.len()) };
+    u32::try_from(index).expect("there is such an elevator")
+}
+
+#[test]
+fn every_elevator_has_a_name_and_an_index() {
+    for number in 0..hoistway_elevator_count() {
+        let mut name = [0xffu8; 32];
+        // SAFETY: the buffer is as long as is told.
+        let len = unsafe { hoistway_elevator_name(number, name.as_mut_ptr(), name.len()) } as usize;
+        assert_eq!(name[len], 0);
+        assert_eq!(index(std::str::from_utf8(&name[..len]).expect("text")), number);
+        // SAFETY: as above; there is no room for the zero.
+        assert_eq!(unsafe { hoistway_elevator_name(number, name.as_mut_ptr(), len) }, Status::TooSmall as i32);
+    }
+}
+
+#[test]
+fn bad_arguments_are_refused() {
+    let mut config = CConfig::default();
+    let mut at_ns = 0;
+    // SAFETY: null and misaligned pointers and numbers out of range are what is tested; all others are live.
+    unsafe {
+        assert_eq!(hoistway_queue_size(null()), 0);
+        for capacity in [CCapacity { requests: 0, ..CAPACITY }, CCapacity { contexts: CAPACITY_MAX + 1, ..CAPACITY }] {
+            assert_eq!(hoistway_queue_size(&capacity), 0, "{capacity:?}");
+        }
+        hoistway_config_default(&mut config);
+        let mut block = vec![0u64; hoistway_queue_size(&CAPACITY) / 8 + 16];
+        let memory = block.as_mut_ptr().map_addr(|at| at.next_multiple_of(64));
+        let shifted = memory.add(1).cast();
+        let size = hoistway_queue_size(&CAPACITY);
+        let init =
+            |memory, config: CConfig, elevator| hoistway_queue_init(memory, size, &CAPACITY, &config, elevator, 0);
+        assert_eq!(init(shifted, config, 0), Status::Invalid as i32);
+        assert_eq!(init(null_mut(), config, 0), Status::Invalid as i32);
+        assert_eq!(init(memory.cast(), config, 1000), Status::Unknown as i32);
+        let wrong = [
+            CConfig { hz: 0, ..config },
+            CConfig { layer: 6, ..config },
+            CConfig { nr_requests: 3, ..config },
+            CConfig { plugging: 2, ..config },
+            CConfig { ordered: 3, ..config },
+            CConfig { reserved: [1, 0], ..config },
+        ];
+        for config in wrong {
+            assert_eq!(init(memory.cast(), config, 0), Status::Invalid as i32, "{config:?}");
+        }
+        // A block in which no queue was made is not one.
+        assert_eq!(hoistway_next_timer(memory.cast(), &mut at_ns), Status::Invalid as i32);
+        let queue = Queue::new("noop", 0);
+        assert_eq!(hoistway_next_timer(queue.memory, null_mut()), Status::Invalid as i32);
+        assert_eq!(hoistway_next_timer(queue.memory, &mut at_ns), Status::Empty as i32);
+        let mut context = 0;
+        assert_eq!(hoistway_context_create(queue.memory, 1, 4, 0, 0, &mut context), Status::Invalid as i32);
+        assert_eq!(hoistway_context_create(queue.memory, 1, 2, 8, 0, &mut context), Status::Invalid as i32);
+    }
+}
+
+#[test]
+fn full_tables_are_an_answer() {
+    let queue = Queue::new("deadline", 0);
+    let context = queue.process(1);
+    queue.process(2);
+    let mut third = 0;
+    // SAFETY: the queue lives.
+    assert_eq!(unsafe { hoistway_context_create(queue.memory, 3, 2, 4, 0, &mut third) }, Status::Full as i32);
+    for token in 0..8 {
+        assert_eq!(queue.read(context, token, token * 1000), Status::Ok as i32);
+    }
+    assert_eq!(queue.read(context, 8, 8000), Status::Full as i32);
+    let request = queue.next().expect("eight are queued");
+    assert_eq!(queue.complete(request), [0]);
+    assert_eq!(queue.read(context, 8, 8000), Status::Ok as i32);
+}
+
+#[test]
+fn an_elevator_is_switched_there_and_back_with_the_same_memory() {
+    let queue = Queue::new("cfq-v3", 0);
+    let context = queue.process(1);
+    // SAFETY: the queue lives.
+    let switch = |name| unsafe { hoistway_switch(queue.memory, index(name), 0) };
+    for round in 0..6 {
+        let to = ["deadline", "cfq-v3", "anticipatory"][round % 3];
+        assert!(queue.read(context, 1, 100) >= 0 && queue.read(context, 2, 5000) >= 0);
+        let first = queue.next().expect("two are queued");
+        assert_eq!(switch(to), Status::Run as i32);
+        assert_eq!(switch("noop"), Status::Busy as i32, "the first switch is not over");
+        queue.complete(first);
+        let second = queue.next().expect("one is left");
+        queue.complete(second);
+        // SAFETY: the queue lives.
+        let (switching, now) = unsafe { (hoistway_is_switching(queue.memory), hoistway_elevator(queue.memory)) };
+        assert_eq!((switching, now), (0, index(to) as i32));
+        assert_eq!(switch(to), Status::Ok as i32, "to itself");
+        assert_eq!(queue.next().err(), Some(Status::Empty as i32));
+    }
+}
+
+#[test]
+fn a_full_ring_of_events_drops_the_oldest_and_counts_them() {
+    let queue = Queue::new("noop", 6);
+    let context = queue.process(7);
+    // Three events each: submitted, allocated, inserted.
+    for token in 0..3 {
+        assert_eq!(queue.read(context, token, token * 1000), Status::Ok as i32);
+    }
+    let mut events = Vec::new();
+    let mut event = CEvent::default();
+    // SAFETY: the queue lives.
+    while unsafe { hoistway_next_event(queue.memory, &mut event) } == Status::Ok as i32 {
+        events.push((event.kind, event.token, event.sector, event.pid));
+    }
+    let kinds = [EventKind::Queue, EventKind::Get, EventKind::Insert].map(|kind| kind as u32);
+    let expected: Vec<_> = [1, 2].iter().flat_map(|&token| kinds.map(|kind| (kind, token, token * 1000, 7))).collect();
+    assert_eq!(events, expected);
+    // SAFETY: the queue lives.
+    assert_eq!(unsafe { hoistway_events_dropped(queue.memory) }, 3);
+}

@@ -1,0 +1,129 @@
+//! Worked scenarios, small enough to check by hand: `scenarios/*.txt`. Their language is described in `scenario/text.rs`.
+
+#![cfg(feature = "alloc")]
+
+mod scenario;
+
+use hoistway_core::{Kind, Op};
+use scenario::{Issue, Scenario, play, read};
+
+use self::scenario::Want;
+
+#[test]
+fn the_dispatch_list_merging_plugging_the_pool_and_barriers_work_as_in_the_kernel() {
+    check("core.txt", include_str!("scenarios/core.txt"));
+}
+
+#[test]
+fn noop_serves_in_order_of_arrival() {
+    check("noop.txt", include_str!("scenarios/noop.txt"));
+}
+
+#[test]
+fn deadline_serves_batches_by_sector_and_looks_at_deadlines_between_them() {
+    check("deadline.txt", include_str!("scenarios/deadline.txt"));
+}
+
+#[test]
+fn anticipatory_waits_a_moment_for_the_process_that_it_has_just_served() {
+    check("anticipatory.txt", include_str!("scenarios/anticipatory.txt"));
+}
+
+#[test]
+fn cfq_v3_gives_each_process_its_slice() {
+    check("cfq-v3.txt", include_str!("scenarios/cfq-v3.txt"));
+}
+
+#[test]
+fn every_elevator_has_scenarios() {
+    let all = ["noop", "deadline", "anticipatory", "cfq-v3"];
+    for kind in Kind::ALL {
+        assert!(all.contains(&kind.info().name), "{} has no file in scenarios/", kind.info().name);
+    }
+}
+
+#[test]
+fn a_wrong_expectation_is_noticed() {
+    let text = "scenario wrong\nelevator noop\nA: r0 r100 @0\n";
+    for wrong in ["A0@0 A100@6", "A100@0", "A0 A100 A200", "A[0..4]x2", "Ax3", "w0", "0+16"] {
+        let scenario = &read(&format!("{text}expect {wrong}")).unwrap()[0];
+        assert!(failures(scenario).len() == 1, "{wrong} passed");
+    }
+    assert_eq!(
+        failures(&read(&format!("{text}expect A0@0 r100+8@5\nexpect A[0..5]x2\namong A100@5\ntotal 2")).unwrap()[0]),
+        [""; 0]
+    );
+    assert!(read("scenario bad\nexpects A0").is_err_and(|fault| fault.starts_with("line 2")));
+}
+
+fn check(file: &str, text: &str) {
+    let scenarios = read(text).unwrap_or_else(|fault| panic!("{file}: {fault}"));
+    let failures: Vec<String> =
+        scenarios.iter().flat_map(failures).map(|failure| format!("{file}:{failure}")).collect();
+    assert!(failures.is_empty(), "{} of {} scenarios:\n{}", failures.len(), scenarios.len(), failures.join("\n"));
+    assert!(scenarios.iter().all(|scenario| !scenario.wants.is_empty()), "{file}: a scenario expects nothing");
+}
+
+fn failures(scenario: &Scenario) -> Vec<String> {
+    let mut failures = Vec::new();
+    for want in &scenario.wants {
+        let what = match play(scenario, want.with.as_ref()) {
+            Ok(outcome) => difference(want, &outcome.issues, &outcome.asleep)
+                .map(|what| format!("{what}\n    got {}", show(scenario, &outcome.issues))),
+            Err(what) => Some(what),
+        };
+        if let Some(what) = what {
+            failures.push(format!("{}: {} {:?}: {what}", want.line, scenario.name, want.with));
+        }
+    }
+    failures
+}
+
+/// What is other than it should be.
+fn difference(want: &Want, issues: &[Issue], asleep: &std::collections::BTreeSet<(usize, u64)>) -> Option<String> {
+    use scenario::Wanted::{Among, Asleep, Order, Total};
+    match &want.what {
+        Order(runs) => {
+            let mut rest = issues;
+            for (index, run) in runs.iter().enumerate() {
+                let fits = rest.len() >= run.count && run.fits(&rest[..run.count]);
+                if !fits {
+                    return Some(format!("number {} is not {run:?}", index + 1));
+                }
+                rest = &rest[run.count..];
+            }
+            None
+        }
+        Among(runs) => runs
+            .iter()
+            .find(|run| !issues.windows(run.count).any(|some| run.fits(some)))
+            .map(|run| format!("{run:?} is missing")),
+        Total(count) => (issues.len() != *count).then(|| format!("{} requests, not {count}", issues.len())),
+        Asleep { process, at_ms, asleep: wanted } => {
+            (asleep.contains(&(*process, *at_ms)) != *wanted).then(|| format!("asleep: {asleep:?}"))
+        }
+    }
+}
+
+/// The requests as expectations are written, those of a process in a row together.
+fn show(scenario: &Scenario, issues: &[Issue]) -> String {
+    let mut shown = Vec::new();
+    for run in issues.chunk_by(|a, b| a.process == b.process && a.op == b.op).take(40) {
+        let (first, last) = (run[0], run[run.len() - 1]);
+        let name = scenario.processes.get(first.process).map_or("", |process| &process.name);
+        let op = match first.op {
+            Op::Read => "r",
+            Op::Write => "w",
+            Op::Flush => "flush",
+        };
+        shown.push(match run.len() {
+            count if count > 4 => format!("{op}{name}[{}..{}]x{count}", first.at_ms, last.at_ms),
+            _ => {
+                let each =
+                    run.iter().map(|issue| format!("{op}{name}{}+{}@{}", issue.sector, issue.sectors, issue.at_ms));
+                each.collect::<Vec<_>>().join(" ")
+            }
+        });
+    }
+    shown.join(" ")
+}

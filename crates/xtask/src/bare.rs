@@ -1,0 +1,57 @@
+//! A build of the core for a machine without an operating system: nothing of `std` can have slipped in.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::repository;
+use crate::tools::{self, cargo};
+
+const TARGET: &str = "x86_64-unknown-none";
+
+/// Builds the core for the bare machine with whatever compiler there is: the present one, after rustup has fetched its library
+/// if need be, else Debian's, which comes with the source of `core`.
+pub fn build() -> Result<()> {
+    if rustup_has_target() || rustup_adds_target() {
+        return tools::run(cargo().args(["build", "--quiet", "--package", "hoistway-core", "--target", TARGET]));
+    }
+    println!("rustup cannot fetch {TARGET}: trying Debian's compiler, which builds its own core");
+    build_with_debian().with_context(|| format!("no way to build for {TARGET}: try `rustup target add {TARGET}`"))
+}
+
+fn rustup_has_target() -> bool {
+    let listed =
+        Command::new("rustup").args(["target", "list", "--installed"]).current_dir(repository::root()).output();
+    listed.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().any(|line| line.trim() == TARGET))
+}
+
+fn rustup_adds_target() -> bool {
+    let added = Command::new("rustup").args(["target", "add", TARGET]).current_dir(repository::root()).output();
+    added.is_ok_and(|output| output.status.success())
+}
+
+fn build_with_debian() -> Result<()> {
+    let (cargo, rustc) = ("/usr/bin/cargo", "/usr/bin/rustc");
+    if !std::path::Path::new("/usr/lib/rustlib/src/rust/library/core").exists() {
+        tools::install(&["cargo-web", "rustc-web", "rust-web-src"])?;
+    }
+    let directory = tools::target_directory()?.join("bare");
+    // Building `core` itself is unstable; the variable lets a stable compiler do it. Only this build sees it.
+    tools::run(
+        Command::new(cargo)
+            .current_dir(repository::root())
+            .env("RUSTC", rustc)
+            .env("RUSTC_BOOTSTRAP", "1")
+            .args([
+                "build",
+                "--quiet",
+                "--package",
+                "hoistway-core",
+                "--target",
+                TARGET,
+                "-Zbuild-std=core",
+                "--target-dir",
+            ])
+            .arg(directory),
+    )
+}

@@ -1,0 +1,50 @@
+//! The checks that continuous integration runs, and a person before a commit: `cargo xtask test` runs them all.
+
+#![forbid(unsafe_code)]
+
+mod arrows;
+mod bare;
+mod laws;
+mod proof;
+mod repository;
+mod steps;
+mod tidy;
+mod tokens;
+mod tools;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "usage: cargo xtask TASK
+
+tasks:
+  test    everything below, and formatting, lints, all tests and the documentation
+  proof   the core cannot panic: its optimised object refers to nothing but memcpy and its kin
+  laws    the core's other laws: no unsafe, no dependencies, no floats, no dyn, no function pointers; a build for a bare
+          machine; the arrows between crates
+  tidy    lengths of functions and files, words that do not belong here, links between documents";
+
+fn main() -> std::process::ExitCode {
+    match run() {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["test"] => steps::test(),
+        ["proof"] => proof::run(),
+        ["laws"] => laws::run(),
+        ["tidy"] => tidy::run(),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        [] => bail!("a task is missing\n{USAGE}"),
+        [unknown, ..] => bail!("{unknown:?} is no task, or has arguments too many\n{USAGE}"),
+    }
+}

@@ -1,0 +1,184 @@
+//! The proof that the core cannot panic.
+//!
+//! `hoistway-capi` is compiled to a static library with overflow checks and optimised as one piece. Its panic handler calls a
+//! function that is defined nowhere. If the compiler cannot show that a panic is never reached, that function is among the object's
+//! undefined symbols; if it can for all of them, nothing is left but the copying and comparing of memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::tools::{self, cargo};
+
+/// What the compiler itself may call.
+const ALLOWED: [&str; 5] = ["memcpy", "memmove", "memset", "memcmp", "bcmp"];
+/// The panic path that the feature `proof-selftest` adds.
+const SELFTEST: &str = "hoistway_proof_selftest";
+
+/// Proves it, after having shown that the proof can fail.
+pub fn run() -> Result<()> {
+    let planted = examine("proof-selftest").context("the proof's own test")?;
+    if !planted.culprits().contains(SELFTEST) {
+        bail!(
+            "the proof does not see a panic that was put in on purpose: undefined are only {}",
+            join(&planted.undefined)
+        );
+    }
+    println!("proof: a panic put in on purpose is seen, in {SELFTEST}");
+    let object = examine("proof")?;
+    let forbidden = object.forbidden();
+    println!("proof: undefined symbols of the core's object: {}", join(&object.undefined));
+    if forbidden.is_empty() {
+        println!("proof: the core cannot panic");
+        return Ok(());
+    }
+    let mut report = format!("the core's object refers to {}", forbidden.join(", "));
+    for symbol in forbidden {
+        for user in object.users(symbol) {
+            report.push_str(&format!("\n  {symbol} is reached from {user}"));
+        }
+    }
+    bail!("{report}")
+}
+
+fn join(names: &BTreeSet<String>) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.iter().cloned().collect::<Vec<_>>().join(", ") }
+}
+
+/// Builds the library with a feature and looks into the object that holds our code.
+fn examine(feature: &str) -> Result<Object> {
+    tools::run(cargo().args([
+        "rustc",
+        "--quiet",
+        "--package",
+        "hoistway-capi",
+        "--profile",
+        "proof",
+        "--features",
+        feature,
+        "--crate-type",
+        "staticlib",
+    ]))?;
+    let library = tools::target_directory()?.join("proof/libhoistway_capi.a");
+    let directory = library.with_file_name(format!("{feature}-object"));
+    let object = extract(&library, &directory)?;
+    let undefined = tools::output(Command::new("nm").args(["--undefined-only"]).arg(&object))?;
+    let code =
+        tools::output(Command::new("objdump").args(["-dr", "--no-show-raw-insn", "--no-addresses"]).arg(&object))?;
+    Ok(Object::read(&undefined, &code))
+}
+
+/// Takes our object out of the library, whose other members are the compiler's own run time.
+fn extract(library: &Path, directory: &Path) -> Result<std::path::PathBuf> {
+    let members = tools::output(Command::new("ar").arg("t").arg(library))?;
+    let ours: Vec<&str> = members.lines().filter(|member| member.starts_with("hoistway_capi-")).collect();
+    let [member] = ours.as_slice() else {
+        bail!("{}: one member of ours was expected, not {ours:?}", library.display())
+    };
+    if directory.exists() {
+        std::fs::remove_dir_all(directory)?;
+    }
+    std::fs::create_dir_all(directory)?;
+    tools::run(Command::new("ar").arg("x").arg(std::fs::canonicalize(library)?).arg(member).current_dir(directory))?;
+    Ok(directory.join(member))
+}
+
+/// What an object refers to, and who in it refers to whom.
+struct Object {
+    undefined: BTreeSet<String>,
+    /// The functions that refer to each name.
+    callers: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Object {
+    fn read(undefined: &str, code: &str) -> Object {
+        let undefined =
+            undefined.lines().filter_map(|line| line.split_whitespace().next_back()).map(str::to_owned).collect();
+        let mut callers: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut function = String::new();
+        for line in code.lines() {
+            if let Some(name) = line.strip_prefix('<').and_then(|line| line.strip_suffix(">:")) {
+                name.clone_into(&mut function);
+            } else if let Some((_, target)) =
+                line.split_once("R_X86_64_").and_then(|(_, rest)| rest.split_once(char::is_whitespace))
+            {
+                callers.entry(referred(target)).or_default().insert(function.clone());
+            } else if let Some((_, target)) =
+                line.split_once("R_AARCH64_").and_then(|(_, rest)| rest.split_once(char::is_whitespace))
+            {
+                callers.entry(referred(target)).or_default().insert(function.clone());
+            }
+        }
+        Object { undefined, callers }
+    }
+
+    fn forbidden(&self) -> Vec<&str> {
+        self.undefined.iter().map(String::as_str).filter(|name| !ALLOWED.contains(name)).collect()
+    }
+
+    /// Our functions from which the forbidden symbols are reached.
+    fn culprits(&self) -> BTreeSet<String> {
+        self.forbidden().into_iter().flat_map(|symbol| self.users(symbol)).collect()
+    }
+
+    /// The functions outside of the standard library from which a symbol is reached.
+    fn users(&self, symbol: &str) -> BTreeSet<String> {
+        let (mut ours, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![symbol.to_owned()]);
+        while let Some(name) = open.pop() {
+            for caller in self.callers.get(&name).into_iter().flatten() {
+                if !seen.insert(caller.clone()) {
+                    continue;
+                }
+                if caller.contains("hoistway") {
+                    ours.insert(caller.clone())
+                } else {
+                    open.push(caller.clone());
+                    false
+                };
+            }
+        }
+        ours
+    }
+}
+
+/// The name in a relocation: without its offset, and of a function where the relocation names the section that holds only it.
+fn referred(target: &str) -> String {
+    let target = target.trim();
+    let end = target.rfind("+0x").or_else(|| target.rfind("-0x")).unwrap_or(target.len());
+    let name = &target[..end];
+    let name =
+        [".text.unlikely.", ".text.hot.", ".text."].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+    name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CODE: &str = "
+<_ZN4core9panicking9panic_fmt>:
+\tcall   x
+\t\t\tR_X86_64_GOTPCREL\thoistway_core_can_panic-0x4
+<hoistway_submit>:
+\tcall   y
+\t\t\tR_X86_64_PLT32\t.text.unlikely._ZN4core9panicking9panic_fmt-0x4
+<hoistway_next>:
+\tcall   z
+\t\t\tR_X86_64_PLT32\tmemcpy-0x4
+";
+
+    #[test]
+    fn the_function_that_can_panic_is_named_and_an_innocent_one_is_not() {
+        let object = Object::read("memcpy\nhoistway_core_can_panic\n", CODE);
+        assert_eq!(object.forbidden(), ["hoistway_core_can_panic"]);
+        assert_eq!(object.culprits().into_iter().collect::<Vec<_>>(), ["hoistway_submit"]);
+    }
+
+    #[test]
+    fn copying_memory_is_allowed_and_dividing_wide_numbers_is_not() {
+        assert_eq!(Object::read("bcmp\nmemcpy\nmemset\n", "").forbidden(), [""; 0]);
+        assert_eq!(Object::read("__udivti3\nmemcmp\n", "").forbidden(), ["__udivti3"]);
+    }
+}

@@ -1,0 +1,26 @@
+//! Any text as the profile of a drive: a drive that serves requests, or an error that says where the fault is.
+#![no_main]
+
+use hoistway_drive::{Access, Drive, Op, Profile};
+
+libfuzzer_sys::fuzz_target!(|text: &str| {
+    match Profile::from_toml(text, "drive.toml") {
+        Ok(profile) => serve(&profile),
+        Err(error) => assert!(error.to_string().contains("drive.toml"), "{error}"),
+    }
+});
+
+/// A drive that was accepted serves what lies on it, and time does not run backwards.
+fn serve(profile: &Profile) {
+    let mut drive = Drive::new(profile);
+    let capacity = drive.capacity_sectors();
+    let mut now_ns = 0u64;
+    for (sector, op) in
+        [(0, Op::Read), (capacity / 2, Op::Write), (capacity.saturating_sub(8), Op::Read), (capacity, Op::Read)]
+    {
+        if let Ok(service) = drive.start(now_ns, &Access { op, sector, sectors: 8 }) {
+            assert!(sector < capacity && service.finish_ns >= now_ns, "{service:?}");
+            now_ns = service.finish_ns;
+        }
+    }
+}
