@@ -30,7 +30,7 @@ fn the_table_has_a_line_an_elevator_in_the_order_asked_for() {
     let names: Vec<&str> = ran.out.lines().skip_while(|line| !line.starts_with("---")).skip(1).take(2).collect();
     assert!(names[0].starts_with("cfq-v3 ") && names[1].starts_with("noop "), "{}", ran.out);
     assert!(ran.out.starts_with("job.fio on sata-7200-2006, seed 1\n"), "{}", ran.out);
-    assert!(ran.out.contains("What decided it: "), "{}", ran.out);
+    assert!(ran.out.contains("In short: "), "{}", ran.out);
 }
 
 #[test]

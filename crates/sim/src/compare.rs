@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_fio::logs::LogEntry;
+use hoistway_fio::results::PERCENTILES;
 use hoistway_fio::{Direction, JobFile};
 use rayon::prelude::*;
 
@@ -89,6 +90,8 @@ pub struct Run {
     pub jain: f64,
     /// Completion latencies of all requests, in ns.
     pub latency_ns: Latency,
+    /// The same at fio's usual percentiles, 1 to 99.99: percent, and ns.
+    pub latency_percentiles_ns: Vec<(f64, u64)>,
     /// From the first start to the last end, in ns, without ramp times.
     pub runtime_ns: u64,
     /// Where the drive's time went; it adds up to the runtime.
@@ -325,6 +328,7 @@ impl Run {
             },
             jain: jain(&rates),
             latency_ns: latencies.summary(),
+            latency_percentiles_ns: PERCENTILES.map(|percent| (percent, latencies.percentile_ns(percent))).into(),
             runtime_ns: outcome.end_ns - outcome.start_ns,
             drive_ns: outcome.drive,
             drive_requests: outcome.requests,

@@ -82,7 +82,9 @@ fn alike(runs: &[Run], best: &Run, worst: &Run) -> String {
             "bandwidths lie within {apart} of each other; fairness decides: Jain's index is {:.3} under {}, {:.3} under {}.",
             fair.jain, fair.elevator, unfair.jain, unfair.elevator
         ),
-        _ => format!("nothing: bandwidths lie within {apart} of each other, latencies and shares are alike."),
+        _ => format!(
+            "there is nothing to choose: bandwidths lie within {apart} of each other, latencies and shares are alike."
+        ),
     }
 }
 

@@ -97,9 +97,21 @@ struct Planner {
     seed: u64,
 }
 
+/// How many files a job's clones may have: each takes some hundred bytes of memory.
+const MAX_FILES: u64 = 1_000_000;
+
 impl Planner {
     /// The files and regions of each clone of a job. Files that are not known yet come into being.
     fn files_of(&mut self, job: &Job) -> Result<Vec<Vec<(u32, Region)>>, SimError> {
+        let made_up = if job.filename.is_empty() { u64::from(job.nrfiles) * u64::from(job.numjobs) } else { 0 };
+        if made_up > MAX_FILES {
+            let problem = format!("{} files for each of {} clones are {made_up} files", job.nrfiles, job.numjobs);
+            return Err(fault(
+                job,
+                problem,
+                format!("a simulation takes {MAX_FILES}: make nrfiles or numjobs smaller"),
+            ));
+        }
         let mut clones = Vec::new();
         for clone in 0..job.numjobs {
             let names = job.files_of_clone(clone);
@@ -299,6 +311,8 @@ mod tests {
     fn what_cannot_be_is_an_error_with_the_value() {
         let beyond = plan("[a]\nfilename=/dev/sda\nsize=2g\n").unwrap_err().to_string();
         assert!(beyond.contains("2147483648 bytes from offset 0") && beyond.contains("1073741824"), "{beyond}");
+        let many = plan("[a]\nsize=100m\nnrfiles=400000000\n").unwrap_err().to_string();
+        assert!(many.contains("400000000 files") && many.contains("1000000"), "{many}");
         let small = plan("[a]\nsize=8k\nnrfiles=4\nbs=4k\n").unwrap_err().to_string();
         assert!(small.contains("the 2048 bytes of `a.0.0` are less than one block of 4096"), "{small}");
         let many = plan("[a]\nsize=8k\nnumjobs=100000\n").unwrap_err().to_string();

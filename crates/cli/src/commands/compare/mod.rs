@@ -115,7 +115,7 @@ fn jobs(path: Option<&Path>) -> Result<JobFile> {
 fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
     table::print(comparison, out)?;
     out.line("")?;
-    out.paragraph(0, &format!("What decided it: {}", comparison.decided_by))?;
+    out.paragraph(0, &format!("In short: {}", comparison.decided_by))?;
     // Standard error, so that a script that reads the table does not stumble over them.
     comparison.notes.iter().for_each(|note| tell(&format!("note: {note}")));
     Ok(())

@@ -107,7 +107,7 @@ fn elevator(run: &Run, processes: &Processes, window_ns: u64) -> ElevatorResult 
             overhead_ns: drive.overhead,
             idle_ns: drive.idle,
         },
-        percentiles: percentiles(&run.latency_ns),
+        percentiles: percentiles(run),
         bandwidth: bandwidth(run, processes, window_ns),
         head: head(run, processes),
         requests: run.head.len() as u64,
@@ -115,9 +115,12 @@ fn elevator(run: &Run, processes: &Processes, window_ns: u64) -> ElevatorResult 
     }
 }
 
-fn percentiles(of: &Latency) -> Vec<PercentileLatency> {
-    let points = [(0.0, of.min), (50.0, of.p50), (90.0, of.p90), (99.0, of.p99), (99.9, of.p999), (100.0, of.max)];
-    points.map(|(percentile, latency_ns)| PercentileLatency { percentile, latency_ns }).into()
+fn percentiles(run: &Run) -> Vec<PercentileLatency> {
+    let ends = |percent, latency_ns| std::iter::once((percent, latency_ns));
+    let points = ends(0.0, run.latency_ns.min)
+        .chain(run.latency_percentiles_ns.iter().copied())
+        .chain(ends(100.0, run.latency_ns.max));
+    points.map(|(percentile, latency_ns)| PercentileLatency { percentile, latency_ns }).collect()
 }
 
 /// Windows of one page are of one length, the longest of the jobs'.
