@@ -220,7 +220,7 @@ fn the_sentence_names_what_decided() {
     assert!(sentence.contains("deadline turns from one process to another every 25"), "{sentence}");
     // Two elevators that have nothing to decide.
     let alone = run(&request("[a]\nsize=8m\n", &[Kind::Noop, Kind::Deadline])).expect("runs");
-    assert!(alone.decided_by.starts_with("nothing:"), "{}", alone.decided_by);
+    assert!(alone.decided_by.starts_with("there is nothing to choose:"), "{}", alone.decided_by);
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl LogFolder {
                 let Some(name) = process.bandwidth_log_name(index) else { continue };
                 // fio's prefix may name folders of the machine that the job was written for.
                 let name = Path::new(&name).file_name().unwrap_or_default().to_string_lossy().into_owned();
-                let format = jobs.jobs.get(process.job as usize).map(LogFormat::of).unwrap_or_default();
+                let format = jobs.jobs.get(process.job).map(LogFormat::of).unwrap_or_default();
                 let lines: Vec<String> =
                     process.bandwidth_log().iter().map(|entry| format.line(entry) + "\n").collect();
                 let path = self.path.join(format!("{}-{name}", run.elevator));

@@ -71,8 +71,11 @@ impl Tunables {
         for (index, tunable) in INFO.tunables.iter().enumerate() {
             new.set(clock, index, tunable.default);
         }
-        // The default of 6 ms is rounded down, but one tick at least: at 250 Hz 4 ms, at 100 Hz 10 ms.
-        new.antic_expire = clock.ticks_of_ms(6).max(1);
+        // Defaults are rounded down to ticks (6 ms to one at least: 4 ms at 250 Hz, 10 ms at 100 Hz); what is stored later, up.
+        let [read_expire, write_expire, read_batch, write_batch, antic] =
+            [125, 250, 500, 125, 6].map(|ms| clock.ticks_of_ms(ms));
+        (new.expire, new.batch_expire) = ([write_expire, read_expire], [write_batch, read_batch]);
+        new.antic_expire = antic.max(1);
         new
     }
 
