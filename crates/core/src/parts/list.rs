@@ -157,9 +157,16 @@ impl<K> List<K> {
         A: IndexMut<Slot> + Index<Slot, Output = T>,
     {
         let head = self.head;
-        if head != NIL {
-            self.remove(arena, head);
+        if head == NIL {
+            return NIL;
         }
+        let next = K::link(&arena[head]).next;
+        *K::link_mut(&mut arena[head]) = Link::default();
+        match next {
+            NIL => self.tail = NIL,
+            next => K::link_mut(&mut arena[next]).prev = NIL,
+        }
+        self.head = next;
         head
     }
 
