@@ -22,9 +22,13 @@ pub enum SimError {
     NoJobs,
     /// The files of all jobs need more room than the drive has.
     #[error(
-        "the files need {needed_bytes} bytes and the drive has {capacity_bytes}: make `{largest}` smaller or take a larger drive"
+        "{file}:{line}: the files need {needed_bytes} bytes and the drive has {capacity_bytes}: make `{largest}` smaller or take a larger drive"
     )]
     DriveTooSmall {
+        /// The job file.
+        file: String,
+        /// The line of the job with the largest file.
+        line: u32,
         /// What all files need together, in bytes.
         needed_bytes: u64,
         /// What the drive has, in bytes.

@@ -4,6 +4,8 @@
 //! one after the other in the order of their creation; each new directory takes the next group. The first group is at
 //! the outer edge. A file that starts with `/dev/` is the disk itself.
 
+use std::sync::Arc;
+
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -20,6 +22,8 @@ const AGED_PIECE_PAGES: std::ops::RangeInclusive<u64> = 16..=256;
 pub(crate) struct Wanted {
     pub name: String,
     pub bytes: u64,
+    /// The job file and the line of the job that made it so large.
+    pub place: (Arc<str>, u32),
 }
 
 /// A file: its extents in the order of the file.
@@ -187,8 +191,11 @@ fn cut_and_shuffle(files: &[(usize, usize, u64)], rng: &mut Pcg64) -> Vec<(usize
 fn too_small(wanted: &[Wanted], capacity_sectors: u64) -> SimError {
     let files = wanted.iter().filter(|file| !is_device(&file.name));
     let needed_bytes = files.map(|file| file.bytes).fold(0, u64::saturating_add);
-    let largest = wanted.iter().max_by_key(|file| file.bytes).map_or(String::new(), |file| file.name.clone());
-    SimError::DriveTooSmall { needed_bytes, capacity_bytes: capacity_sectors * 512, largest }
+    let largest = wanted.iter().max_by_key(|file| file.bytes);
+    let (file, line) = largest.map_or(("".into(), 0), |largest| largest.place.clone());
+    let largest = largest.map_or(String::new(), |largest| largest.name.clone());
+    let capacity_bytes = capacity_sectors * 512;
+    SimError::DriveTooSmall { file: file.to_string(), line, needed_bytes, capacity_bytes, largest }
 }
 
 #[cfg(test)]
@@ -204,7 +211,10 @@ mod tests {
     }
 
     fn wanted(names: &[(&str, u64)]) -> Vec<Wanted> {
-        names.iter().map(|(name, mib)| Wanted { name: (*name).into(), bytes: mib << 20 }).collect()
+        names
+            .iter()
+            .map(|(name, mib)| Wanted { name: (*name).into(), bytes: mib << 20, place: ("test.fio".into(), 1) })
+            .collect()
     }
 
     #[test]

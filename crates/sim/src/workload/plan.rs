@@ -1,6 +1,7 @@
 //! From the jobs of a job file to the processes and files of a world.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use hoistway_core::{Class, Priority};
 use hoistway_fio::{Direction, Job, JobFile, Size};
@@ -112,6 +113,7 @@ impl Planner {
                 format!("a simulation takes {MAX_FILES}: make nrfiles or numjobs smaller"),
             ));
         }
+        let place: (Arc<str>, u32) = (job.file.as_str().into(), job.line);
         let mut clones = Vec::new();
         for clone in 0..job.numjobs {
             let names = job.files_of_clone(clone);
@@ -119,7 +121,7 @@ impl Planner {
             let mut files = Vec::new();
             for name in names {
                 let region = self.region(job, clone, &name, count)?;
-                files.push((self.file(name, region.start.saturating_add(region.len)), region));
+                files.push((self.file(name, region.start.saturating_add(region.len), &place), region));
             }
             clones.push(files);
         }
@@ -127,16 +129,18 @@ impl Planner {
     }
 
     /// A file of at least this size; it grows when it is there and smaller.
-    fn file(&mut self, name: String, bytes: u64) -> u32 {
+    fn file(&mut self, name: String, bytes: u64, place: &(Arc<str>, u32)) -> u32 {
         if let Some(index) = self.by_name.get(&name).copied() {
             let file = &mut self.files[index as usize];
-            file.bytes = file.bytes.max(bytes);
+            if bytes > file.bytes {
+                (file.bytes, file.place) = (bytes, place.clone());
+            }
             return index;
         }
         let index = self.files.len() as u32;
         let bytes = if is_device(&name) { self.capacity_bytes } else { bytes };
         self.by_name.insert(name.clone(), index);
-        self.files.push(Wanted { name, bytes });
+        self.files.push(Wanted { name, bytes, place: place.clone() });
         index
     }
 
