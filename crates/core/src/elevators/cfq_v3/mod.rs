@@ -50,7 +50,7 @@ pub(crate) struct CfqV3<H: Home> {
     busy_queues: u32,
     /// The queue that has the disk, or [`NIL`].
     active: Slot,
-    /// The context of the first request dispatched in this slice, or [`NIL`].
+    /// The context of the first request dispatched in this slice, or [`NIL`]; its entry is held, as its process may exit meanwhile.
     active_context: Slot,
     /// Requests dispatched in this slice.
     dispatch_slice: u32,
@@ -68,6 +68,10 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
     fn into_storage(self) -> Option<ElevatorStorage<H>> {
         let (queues, nodes) = (self.queues.into_slots(), self.filing.into_nodes());
         Some(ElevatorStorage { queues, nodes, buckets: self.by_pid.into_slots() })
+    }
+
+    fn retire(&mut self, block: &mut Block<H>) {
+        self.follow(block, NIL);
     }
 
     fn tunable(&self, index: usize) -> i64 {
@@ -229,9 +233,6 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
 
     fn exit(&mut self, block: &mut Block<H>, context: Slot) {
         let queues = core::mem::replace(&mut block.table.contexts[context].history.queues, [NIL; 2]);
-        if self.active_context == context {
-            self.active_context = NIL;
-        }
         for queue in queues {
             if queue != NIL {
                 if self.active == queue {
@@ -344,7 +345,7 @@ impl<H: Home> CfqV3<H> {
             self.dispatch_slice = self.dispatch_slice.saturating_add(1);
             moved = moved.saturating_add(1);
             if self.active_context == NIL {
-                self.active_context = context;
+                self.follow(block, context);
             }
         }
         self.after_round(block, slot);

@@ -100,8 +100,17 @@ impl<H: Home> CfqV3<H> {
             self.filing.refile(&mut self.queues, slot, preempted);
         }
         self.active = NIL;
-        self.active_context = NIL;
+        self.follow(block, NIL);
         self.dispatch_slice = 0;
+    }
+
+    /// Makes `context` the one whose habits decide whether the disk is kept idle.
+    pub(super) fn follow(&mut self, block: &mut Block<H>, context: Slot) {
+        if self.active_context != context {
+            block.hold_context(context);
+            block.unhold_context(self.active_context);
+            self.active_context = context;
+        }
     }
 
     /// A round of requests was moved: set the slice's end if it has none, and end it if its queue may have no more.
