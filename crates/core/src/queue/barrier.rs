@@ -170,9 +170,7 @@ impl<H: Home> RequestQueue<H> {
     /// A step of the sequence is done; after the last one the barrier itself is.
     pub(super) fn finish_sequence_request(&mut self, slot: Slot, done: impl FnMut(u64)) {
         let stage = self.stage_of(slot);
-        self.block.table.requests[slot].state = State::Free;
-        self.free_requests.push_front(&mut self.block.table.requests, slot);
-        self.free_request_count = self.free_request_count.saturating_add(1);
+        self.put_free_request(slot);
         self.ordered.done |= stage.bit();
         self.block.run_now();
         self.finish_sequence_if_done(done);

@@ -528,6 +528,12 @@ impl<H: Home> RequestQueue<H> {
         self.free_requests.pop_front(&mut self.block.table.requests)
     }
 
+    fn put_free_request(&mut self, slot: Slot) {
+        self.block.table.requests[slot].state = State::Free;
+        self.free_requests.push_front(&mut self.block.table.requests, slot);
+        self.free_request_count = self.free_request_count.saturating_add(1);
+    }
+
     fn fill(&mut self, slot: Slot, bio: &Bio) {
         let context = bio.context.slot;
         let now_ns = self.block.clock.now_ns();
@@ -633,9 +639,7 @@ impl<H: Home> RequestQueue<H> {
         if private {
             self.elevator.free(&mut self.block, slot);
         }
-        self.block.table.requests[slot].state = State::Free;
-        self.free_requests.push_front(&mut self.block.table.requests, slot);
-        self.free_request_count = self.free_request_count.saturating_add(1);
+        self.put_free_request(slot);
         self.free_to_pool(op);
         self.block.unhold_context(context);
         if private {

@@ -69,13 +69,10 @@ impl Tunables {
     pub fn defaults(clock: &Clock) -> Tunables {
         let mut new = Tunables { stored: [0; 5], expire: [0; 2], batch_expire: [0; 2], antic_expire: 0 };
         for (index, tunable) in INFO.tunables.iter().enumerate() {
-            new.set(clock, index, tunable.default);
+            new.store(index, tunable.default, clock.ticks_of_ms(tunable.default.unsigned_abs()));
         }
-        // Defaults are rounded down to ticks (6 ms to one at least: 4 ms at 250 Hz, 10 ms at 100 Hz); what is stored later, up.
-        let [read_expire, write_expire, read_batch, write_batch, antic] =
-            [125, 250, 500, 125, 6].map(|ms| clock.ticks_of_ms(ms));
-        (new.expire, new.batch_expire) = ([write_expire, read_expire], [write_batch, read_batch]);
-        new.antic_expire = antic.max(1);
+        // Defaults are rounded down to ticks, this one to one tick at least: 6 ms are 4 ms at 250 Hz, 10 ms at 100 Hz.
+        new.antic_expire = new.antic_expire.max(1);
         new
     }
 
@@ -84,7 +81,10 @@ impl Tunables {
     }
 
     pub fn set(&mut self, clock: &Clock, index: usize, ms: i64) {
-        let ticks = clock.ticks_of_stored_ms(ms.unsigned_abs());
+        self.store(index, ms, clock.ticks_of_stored_ms(ms.unsigned_abs()));
+    }
+
+    fn store(&mut self, index: usize, ms: i64, ticks: u64) {
         if let Some(stored) = self.stored.get_mut(index) {
             *stored = ms;
         }

@@ -136,12 +136,9 @@ impl Tunables {
             preempt_fixed: false,
         };
         for (index, tunable) in INFO.tunables.iter().enumerate() {
-            new.set(clock, index, tunable.default);
+            // Defaults are rounded down to ticks, but to one at least; what is stored later is rounded up.
+            new.store(index, tunable.default, clock.ticks_of_ms(tunable.default.unsigned_abs()).max(1));
         }
-        // Defaults are rounded down to ticks, but to one at least; what is stored later is rounded up.
-        new.slice = [40, 100].map(|ms| clock.ticks_of_ms(ms).max(1));
-        new.fifo_expire = [250, 125].map(|ms| clock.ticks_of_ms(ms).max(1));
-        new.slice_idle = clock.ticks_of_ms(8).max(1);
         new
     }
 
@@ -150,11 +147,15 @@ impl Tunables {
     }
 
     pub fn set(&mut self, clock: &Clock, index: usize, value: i64) {
+        self.store(index, value, clock.ticks_of_stored_ms(value.unsigned_abs()));
+    }
+
+    /// Stores a value; `ticks` is what it comes to if it is a time in ms.
+    fn store(&mut self, index: usize, value: i64, ticks: u64) {
         if let Some(stored) = self.stored.get_mut(index) {
             *stored = value;
         }
         let value = value.unsigned_abs();
-        let ticks = clock.ticks_of_stored_ms(value);
         match index {
             0 => self.quantum = value as u32,
             1 => {}
