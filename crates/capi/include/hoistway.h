@@ -65,6 +65,7 @@ struct hoistway_capacity {
 	uint32_t contexts;    /* processes, those included that have exited with requests under way; at least 1 */
 	uint32_t merged_bios; /* bios beyond the first of each request */
 	uint32_t events;      /* trace events kept until they are read; the oldest are dropped */
+	uint32_t groups;      /* groups of contexts, the root included; 0: the root alone */
 };
 
 /* How a queue behaves, beside its elevator. Start from hoistway_config_default(). */
@@ -80,7 +81,7 @@ struct hoistway_config {
 	uint8_t ordered;              /* barriers: 0 refused, 1 by draining, 2 by ordered tags */
 	uint8_t ordered_flush;        /* 1: the device has a write cache */
 	uint8_t ordered_fua;          /* 1: it can write a single request through */
-	uint8_t reserved[2];          /* 0 */
+	uint16_t hw_queues;           /* hardware queues of the device, 1 to 4096 */
 };
 
 /* Operations. */
@@ -174,8 +175,8 @@ enum hoistway_event_kind {
 	HOISTWAY_EVENT_REQUEUE = 12,              /* [io] the driver gave it back */
 	HOISTWAY_EVENT_COMPLETE = 13,             /* [io] a request completed */
 	HOISTWAY_EVENT_ACTIVATE = 32,             /* the queue of `pid` got the disk; detail is its level */
-	HOISTWAY_EVENT_SLICE_SET = 33,            /* its slice ends at tick `value` */
-	HOISTWAY_EVENT_SLICE_EXPIRED = 34,        /* it lost the disk with `value` ticks left; detail 1: preempted */
+	HOISTWAY_EVENT_SLICE_SET = 33,            /* its slice ends at `value` ns */
+	HOISTWAY_EVENT_SLICE_EXPIRED = 34,        /* it lost the disk with `value` ns left; detail 1: preempted */
 	HOISTWAY_EVENT_IDLE_ARMED = 35,           /* the disk is kept idle for it until `value` ns */
 	HOISTWAY_EVENT_IDLE_HIT = 36,             /* its next request ended the wait */
 	HOISTWAY_EVENT_IDLE_TIMEOUT = 37,         /* time ended the wait */
@@ -185,7 +186,21 @@ enum hoistway_event_kind {
 	HOISTWAY_EVENT_ANTICIPATE = 41,           /* the elevator waits for process `pid` until `value` ns */
 	HOISTWAY_EVENT_ANTICIPATION_BROKEN = 42,  /* it stopped waiting */
 	HOISTWAY_EVENT_ANTICIPATION_TIMEOUT = 43, /* it waited in vain */
-	HOISTWAY_EVENT_SWITCHED = 44              /* elevator number `detail` decides now */
+	HOISTWAY_EVENT_SWITCHED = 44,             /* elevator number `detail` decides now */
+	HOISTWAY_EVENT_CHARGE = 45,               /* the queue was charged `value`, in the elevator's own measure */
+	HOISTWAY_EVENT_BUDGET_EXPIRED = 46,       /* `value` sectors of a budget of `sectors` were served; `detail` is why it ended:
+	                                             0 too idle, 1 timed out, 2 exhausted, 3 no more requests, 4 preempted */
+	HOISTWAY_EVENT_WEIGHT_RAISED = 47,        /* the queue's weight is multiplied by `detail`; 1 is the end of it */
+	HOISTWAY_EVENT_QUEUES_MERGED = 48,        /* the queue is given up: that of process `value` serves both */
+	HOISTWAY_EVENT_QUEUE_SPLIT = 49,          /* the process got a queue of its own again */
+	HOISTWAY_EVENT_INJECTED = 50,             /* a request of the queue was put in while process `value` has the disk */
+	HOISTWAY_EVENT_TOKEN_DEPTH = 51,          /* requests of kind `detail` (0 reads, 1 writes, 2 discards, 3 others) may have
+	                                             `value` in the device */
+	HOISTWAY_EVENT_AGED = 52,                 /* request `token` went before those of a higher class: it had waited long enough */
+	HOISTWAY_EVENT_WORKLOAD = 53,             /* class `detail` / 256 (1 RT, 2 BE, 3 idle), kind `detail` % 256 (0 async, 1 sync
+	                                             without idling, 2 sync) are served until `value` ns */
+	HOISTWAY_EVENT_POSTPONED = 54,            /* async requests are held back */
+	HOISTWAY_EVENT_SWEEP_BEGUN = 55           /* a sweep over `value` bytes of reserving processes began */
 };
 
 struct hoistway_event {

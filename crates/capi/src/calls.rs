@@ -316,8 +316,8 @@ pub unsafe extern "C" fn hoistway_switch(queue: *mut Shell, elevator: u32, now_n
         }
         let _ = shell.queue.take_retired_storage();
         // SAFETY: no switch is under way and what the last one retired is dropped.
-        let storage = unsafe { shell.other_elevator_storage() };
-        Ok(shell.queue.switch(kind, storage, now_ns))
+        let storage = unsafe { shell.other_elevator_storage(kind) };
+        Ok(shell.queue.switch(storage, now_ns))
     }))
 }
 

@@ -56,9 +56,9 @@ pub enum EventKind {
     Complete = 13,
     /// The queue of `pid` got the disk; detail is its level.
     Activate = 32,
-    /// Its slice ends at tick `value`.
+    /// Its slice ends at `value` ns.
     SliceSet = 33,
-    /// It lost the disk with `value` ticks left; detail is 1 if it was preempted.
+    /// It lost the disk with `value` ns left; detail is 1 if it was preempted.
     SliceExpired = 34,
     /// The disk is kept idle for it until `value` ns.
     IdleArmed = 35,
@@ -80,6 +80,30 @@ pub enum EventKind {
     AnticipationTimeout = 43,
     /// The elevator was switched to the one whose index is detail.
     Switched = 44,
+    /// The queue of `pid` was charged `value` in the elevator's own measure.
+    Charge = 45,
+    /// It lost the disk at the end of a budget of `sectors` sectors (at most 2^32 - 1), of which `value` were served; detail is why: 0
+    /// too idle, 1 timed out, 2 exhausted, 3 no more requests, 4 preempted.
+    BudgetExpired = 46,
+    /// Its weight is multiplied by detail from now on; 1 is the end of it.
+    WeightRaised = 47,
+    /// It is given up, and that of process `value` serves both.
+    QueuesMerged = 48,
+    /// It got a queue of its own again.
+    QueueSplit = 49,
+    /// A request of it was put in while the disk is kept for process `value`.
+    Injected = 50,
+    /// Requests of kind detail (0 reads, 1 writes, 2 discards, 3 others) may have `value` in the device.
+    TokenDepth = 51,
+    /// The request `token` went before those of a higher class: it had waited long enough.
+    Aged = 52,
+    /// Requests of class detail / 256 (1 real time, 2 best effort, 3 idle) and kind detail % 256 (0 async, 1 sync without idling, 2 sync)
+    /// are served until `value` ns.
+    Workload = 53,
+    /// Async requests are held back: no fields.
+    Postponed = 54,
+    /// A sweep over `value` bytes of reserving processes began.
+    SweepBegun = 55,
 }
 
 /// The last events, oldest first.
@@ -165,9 +189,9 @@ fn translate_note(note: Note) -> CEvent {
     use EventKind as K;
     match note {
         Note::Activate { queue, level } => CEvent { detail: u32::from(level), ..of_pid(K::Activate, queue) },
-        Note::SliceSet { queue, end_tick } => CEvent { value: end_tick, ..of_pid(K::SliceSet, queue) },
-        Note::SliceExpired { queue, left_ticks, preempted } => {
-            CEvent { value: left_ticks, detail: u32::from(preempted), ..of_pid(K::SliceExpired, queue) }
+        Note::SliceSet { queue, until_ns } => CEvent { value: until_ns, ..of_pid(K::SliceSet, queue) },
+        Note::SliceExpired { queue, left_ns, preempted } => {
+            CEvent { value: left_ns, detail: u32::from(preempted), ..of_pid(K::SliceExpired, queue) }
         }
         Note::IdleArmed { queue, until_ns } => CEvent { value: until_ns, ..of_pid(K::IdleArmed, queue) },
         Note::IdleHit { queue } => of_pid(K::IdleHit, queue),
@@ -178,6 +202,26 @@ fn translate_note(note: Note) -> CEvent {
         Note::Anticipate { pid, until_ns } => CEvent { value: until_ns, ..of_pid(K::Anticipate, pid) },
         Note::AnticipationBroken { pid } => of_pid(K::AnticipationBroken, pid),
         Note::AnticipationTimeout { pid } => of_pid(K::AnticipationTimeout, pid),
+        Note::Charge { queue, amount } => CEvent { value: amount, ..of_pid(K::Charge, queue) },
+        Note::BudgetExpired { queue, reason, served, budget } => CEvent {
+            value: served,
+            sectors: u32::try_from(budget).unwrap_or(u32::MAX),
+            detail: reason as u32,
+            ..of_pid(K::BudgetExpired, queue)
+        },
+        Note::WeightRaised { queue, coefficient } => CEvent { detail: coefficient, ..of_pid(K::WeightRaised, queue) },
+        Note::QueuesMerged { queue, into } => CEvent { value: u64::from(into), ..of_pid(K::QueuesMerged, queue) },
+        Note::QueueSplit { queue } => of_pid(K::QueueSplit, queue),
+        Note::Injected { queue, into } => CEvent { value: u64::from(into), ..of_pid(K::Injected, queue) },
+        Note::TokenDepth { domain, depth } => {
+            CEvent { value: u64::from(depth), detail: u32::from(domain), ..of(K::TokenDepth) }
+        }
+        Note::Aged { token } => CEvent { token, ..of(K::Aged) },
+        Note::Workload { class, kind, until_ns } => {
+            CEvent { value: until_ns, detail: (u32::from(class) << 8) | u32::from(kind), ..of(K::Workload) }
+        }
+        Note::Postponed => of(K::Postponed),
+        Note::SweepBegun { bytes } => CEvent { value: bytes, ..of(K::SweepBegun) },
         Note::Switched { elevator } => CEvent { detail: u32::from(elevator), ..of(K::Switched) },
     }
 }

@@ -2,10 +2,7 @@
 
 use core::mem::{align_of, size_of};
 
-use hoistway_core::{
-    Arrival, Borrowed, Capacity, Context, ElevatorStorage, HeapEntry, Kind, Least, MergedBio, Node, ProcessQueue,
-    Request, RequestQueue, Storage, Work,
-};
+use hoistway_core::{Borrowed, Capacity, ElevatorStorage, Kind, Maker, RequestQueue, Storage};
 
 use crate::arguments;
 use crate::events::{CEvent, EventRing};
@@ -84,8 +81,8 @@ unsafe fn init(
     let base = memory.cast::<u8>();
     // SAFETY: the block is at least as large as the plan, and nobody else uses it.
     let queue = unsafe {
-        let events = EventRing::new(plan.events.cut(base));
-        RequestQueue::new(config, kind, plan.storage(base), plan.elevator_storage(base, 0), events, now_ns)
+        let events = EventRing::new(plan.event_table(base));
+        RequestQueue::new(config, plan.storage(base), plan.elevator_storage(base, 0, kind), events, now_ns)
     };
     // SAFETY: the block is aligned and begins with room for the shell.
     unsafe { memory.write(Shell { magic: MAGIC, base, plan, in_use: 0, merged_bios: capacity.merged_bios, queue }) };
@@ -109,140 +106,124 @@ impl Shell {
     ///
     /// # Safety
     /// No switch is under way and the storage that the last one retired is dropped: then nobody refers to the set that is cut.
-    pub(crate) unsafe fn other_elevator_storage(&mut self) -> ElevatorStorage<Home> {
+    pub(crate) unsafe fn other_elevator_storage(&mut self, kind: Kind) -> ElevatorStorage<Home> {
         self.in_use ^= 1;
         // SAFETY: the tables lie in the same block, behind the shell; the rest is the caller's promise.
-        unsafe { self.plan.elevator_storage(self.base, self.in_use) }
+        unsafe { self.plan.elevator_storage(self.base, self.in_use, kind) }
     }
 }
 
-/// Where each table lies in the block.
+/// Where each part lies in the block: the queue's tables, the events, and twice the tables of whichever elevator needs most, so that
+/// a switch has room for the new one's while the old one still works.
 #[derive(Clone, Copy)]
 struct Plan {
-    requests: Place<Request>,
-    nodes: Place<Node>,
-    arrivals: Place<Arrival>,
-    sweep: Place<HeapEntry>,
-    merged: Place<MergedBio>,
-    contexts: Place<Context>,
-    buckets: Place<u32>,
-    work: Place<Work>,
-    events: Place<CEvent>,
-    elevators: [ElevatorPlan; 2],
+    capacity: Capacity,
+    queue: usize,
+    events: usize,
+    event_count: u32,
+    elevators: [usize; 2],
     size: usize,
 }
 
-#[derive(Clone, Copy)]
-struct ElevatorPlan {
-    queues: Place<ProcessQueue>,
-    nodes: Place<Node<Least>>,
-    buckets: Place<u32>,
-}
-
 impl Plan {
-    fn new(capacity: CCapacity) -> Option<Plan> {
-        let events = capacity.events;
-        let capacity = capacity.checked()?;
-        let mut end = size_of::<Shell>();
-        Some(Plan {
-            requests: Place::after(&mut end, capacity.request_slots())?,
-            nodes: Place::after(&mut end, capacity.request_slots())?,
-            arrivals: Place::after(&mut end, capacity.request_slots())?,
-            sweep: Place::after(&mut end, capacity.request_slots())?,
-            merged: Place::after(&mut end, capacity.merged_bios)?,
-            contexts: Place::after(&mut end, capacity.contexts)?,
-            buckets: Place::after(&mut end, buckets(capacity.requests))?,
-            work: Place::after(&mut end, capacity.work_slots())?,
-            events: Place::after(&mut end, events)?,
-            elevators: [ElevatorPlan::new(&mut end, capacity)?, ElevatorPlan::new(&mut end, capacity)?],
-            size: end.checked_next_multiple_of(ALIGNMENT)?,
-        })
+    fn new(asked: CCapacity) -> Option<Plan> {
+        let capacity = asked.checked()?;
+        let queue = align(size_of::<Shell>())?;
+        let events = queue.checked_add(measure(|ruler| drop(Storage::make(capacity, ruler)))?)?;
+        let first = events.checked_add(measure(|ruler| drop(ruler.table::<CEvent>(asked.events)))?)?;
+        let mut largest = 0;
+        for &kind in Kind::ALL {
+            largest = measure(|ruler| drop(ElevatorStorage::make(kind, capacity, ruler)))?.max(largest);
+        }
+        let second = first.checked_add(largest)?;
+        let size = second.checked_add(largest).filter(|&size| size <= isize::MAX as usize)?;
+        Some(Plan { capacity, queue, events, event_count: asked.events, elevators: [first, second], size })
     }
 
     /// # Safety
-    /// `base` is the start of a block of the plan's size, and nobody else refers to these tables.
+    /// `base` is the start of a block of the plan's size, aligned, and nobody else refers to the queue's tables.
     unsafe fn storage(&self, base: *mut u8) -> Storage<Home> {
         // SAFETY: the caller's promise.
-        unsafe {
-            Storage {
-                requests: self.requests.cut(base),
-                nodes: self.nodes.cut(base),
-                arrivals: self.arrivals.cut(base),
-                sweep: self.sweep.cut(base),
-                merged: self.merged.cut(base),
-                contexts: self.contexts.cut(base),
-                buckets: self.buckets.cut(base),
-                work: self.work.cut(base),
-            }
-        }
+        Storage::make(self.capacity, &mut unsafe { Cutter::at(base, self.queue) })
     }
 
     /// # Safety
-    /// As for [`Plan::storage`], about the tables of set `index`, 0 or 1.
-    unsafe fn elevator_storage(&self, base: *mut u8, index: usize) -> ElevatorStorage<Home> {
-        let [first, second] = &self.elevators;
-        let plan = if index == 0 { first } else { second };
+    /// As for [`Plan::storage`], about the table of events.
+    unsafe fn event_table(&self, base: *mut u8) -> &'static mut [CEvent] {
         // SAFETY: the caller's promise.
-        unsafe {
-            ElevatorStorage {
-                queues: plan.queues.cut(base),
-                nodes: plan.nodes.cut(base),
-                buckets: plan.buckets.cut(base),
-            }
-        }
-    }
-}
-
-impl ElevatorPlan {
-    fn new(end: &mut usize, capacity: Capacity) -> Option<ElevatorPlan> {
-        Some(ElevatorPlan {
-            queues: Place::after(end, capacity.queues())?,
-            nodes: Place::after(end, capacity.queues())?,
-            buckets: Place::after(end, buckets(capacity.contexts))?,
-        })
-    }
-}
-
-fn buckets(entries: u32) -> u32 {
-    entries.max(1).checked_next_power_of_two().unwrap_or(1 << 31)
-}
-
-/// The place of a table of `T` in a block.
-struct Place<T> {
-    offset: usize,
-    len: usize,
-    of: core::marker::PhantomData<T>,
-}
-
-impl<T> Clone for Place<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T> Copy for Place<T> {}
-
-impl<T: Default> Place<T> {
-    /// The next place, which `end` moves behind; `None` if the block would become too large.
-    fn after(end: &mut usize, len: u32) -> Option<Place<T>> {
-        let len = len as usize;
-        let offset = end.checked_next_multiple_of(align_of::<T>())?;
-        *end = offset.checked_add(len.checked_mul(size_of::<T>())?).filter(|&end| end <= isize::MAX as usize)?;
-        Some(Place { offset, len, of: core::marker::PhantomData })
+        unsafe { Cutter::at(base, self.events) }.table(self.event_count)
     }
 
-    /// The table itself, filled with defaults.
-    ///
     /// # Safety
-    /// `base` is the start of a block that the place was planned for, aligned to 64 bytes, and nobody else refers to the table.
-    unsafe fn cut(&self, base: *mut u8) -> &'static mut [T] {
-        // SAFETY: the place lies within the block, and its offset is a multiple of the alignment of `T`. Every entry is
-        // written before a reference to it is made.
+    /// As for [`Plan::storage`], about the elevator's tables of set `index`, 0 or 1.
+    unsafe fn elevator_storage(&self, base: *mut u8, index: usize, kind: Kind) -> ElevatorStorage<Home> {
+        let [first, second] = self.elevators;
+        let offset = if index == 0 { first } else { second };
+        // SAFETY: the caller's promise.
+        ElevatorStorage::make(kind, self.capacity, &mut unsafe { Cutter::at(base, offset) })
+    }
+}
+
+/// The next multiple of the block's alignment.
+fn align(offset: usize) -> Option<usize> {
+    offset.checked_next_multiple_of(ALIGNMENT)
+}
+
+/// How many bytes the tables take that `make` asks for, a multiple of the alignment.
+fn measure(make: impl FnOnce(&mut Ruler)) -> Option<usize> {
+    let mut ruler = Ruler { end: Some(0) };
+    make(&mut ruler);
+    ruler.end.and_then(align)
+}
+
+/// The end of a table behind `end`, and its start.
+fn place<T>(end: usize, len: u32) -> Option<(usize, usize)> {
+    debug_assert!(align_of::<T>() <= ALIGNMENT);
+    let start = end.checked_next_multiple_of(align_of::<T>())?;
+    let end = start.checked_add((len as usize).checked_mul(size_of::<T>())?)?;
+    (end <= isize::MAX as usize).then_some((start, end))
+}
+
+/// Makes empty tables and remembers how far full ones would reach.
+struct Ruler {
+    end: Option<usize>,
+}
+
+impl Maker<Home> for Ruler {
+    fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> &'static mut [T] {
+        self.end = self.end.and_then(|end| place::<T>(end, len)).map(|(_, end)| end);
+        &mut []
+    }
+}
+
+/// Cuts tables out of a block, one behind the other.
+struct Cutter {
+    start: *mut u8,
+    end: usize,
+}
+
+impl Cutter {
+    /// # Safety
+    /// `base` is aligned to [`ALIGNMENT`]; from `offset` on, a multiple of it, the block has room for all tables that will be asked for,
+    /// to which nobody else refers.
+    unsafe fn at(base: *mut u8, offset: usize) -> Cutter {
+        // SAFETY: the offset lies within the block.
+        Cutter { start: unsafe { base.add(offset) }, end: 0 }
+    }
+}
+
+impl Maker<Home> for Cutter {
+    fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> &'static mut [T] {
+        let Some((start, end)) = place::<T>(self.end, len) else { return &mut [] };
+        self.end = end;
+        // SAFETY: `at` was promised that there is room, for the very tables that a ruler measured; the start is a multiple of the
+        // alignment of `T`. Every entry is written before a reference to it is made.
         unsafe {
-            let first = base.add(self.offset).cast::<T>();
-            for index in 0..self.len {
+            let first = self.start.add(start).cast::<T>();
+            for index in 0..len as usize {
                 first.add(index).write(T::default());
             }
-            core::slice::from_raw_parts_mut(first, self.len)
+            core::slice::from_raw_parts_mut(first, len as usize)
         }
     }
 }

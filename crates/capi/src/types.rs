@@ -48,6 +48,8 @@ pub struct CCapacity {
     pub merged_bios: u32,
     /// Trace events kept until they are read: 0 to 2^24. The oldest is dropped when there is no room.
     pub events: u32,
+    /// Groups, the root included: 0 (the root alone) to 2^24.
+    pub groups: u32,
 }
 
 /// The most that an entry of [`CCapacity`] may be.
@@ -56,9 +58,9 @@ pub const CAPACITY_MAX: u32 = 1 << 24;
 impl CCapacity {
     /// The capacity of the core's tables, if it is in range.
     pub(crate) fn checked(self) -> Option<Capacity> {
-        let CCapacity { requests, contexts, merged_bios, events } = self;
-        let fits = [requests, contexts, merged_bios, events].iter().all(|&n| n <= CAPACITY_MAX);
-        (fits && requests > 0 && contexts > 0).then_some(Capacity { requests, contexts, merged_bios })
+        let CCapacity { requests, contexts, merged_bios, events, groups } = self;
+        let fits = [requests, contexts, merged_bios, events, groups].iter().all(|&n| n <= CAPACITY_MAX);
+        (fits && requests > 0 && contexts > 0).then_some(Capacity { requests, contexts, merged_bios, groups })
     }
 }
 
@@ -88,9 +90,12 @@ pub struct CConfig {
     pub ordered_flush: u8,
     /// 1 if it can write a single request through its cache; else 0.
     pub ordered_fua: u8,
-    /// Zeroes.
-    pub reserved: [u8; 2],
+    /// The hardware queues of the device: 1 to 4096.
+    pub hw_queues: u16,
 }
+
+/// The most hardware queues.
+const HW_QUEUES_MAX: u16 = 4096;
 
 impl CConfig {
     /// The core's own defaults.
@@ -113,7 +118,7 @@ impl CConfig {
             ordered,
             ordered_flush: u8::from(flush),
             ordered_fua: u8::from(fua),
-            reserved: [0; 2],
+            hw_queues: config.hw_queues,
         }
     }
 
@@ -123,7 +128,7 @@ impl CConfig {
             || self.hz > 1000
             || self.max_sectors == 0
             || (1..4).contains(&self.nr_requests)
-            || self.reserved != [0; 2]
+            || !(1..=HW_QUEUES_MAX).contains(&self.hw_queues)
         {
             return None;
         }
@@ -142,6 +147,7 @@ impl CConfig {
                 2 => OrderedMode::Tag { flush, fua },
                 _ => return None,
             },
+            hw_queues: self.hw_queues,
         })
     }
 }

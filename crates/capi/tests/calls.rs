@@ -5,7 +5,7 @@ use std::ptr::{null, null_mut};
 
 use hoistway_capi::*;
 
-const CAPACITY: CCapacity = CCapacity { requests: 8, contexts: 2, merged_bios: 4, events: 6 };
+const CAPACITY: CCapacity = CCapacity { requests: 8, contexts: 2, merged_bios: 4, events: 6, groups: 2 };
 
 /// A queue in a block of memory of its own.
 struct Queue {
@@ -116,7 +116,7 @@ fn bad_arguments_are_refused() {
             CConfig { nr_requests: 3, ..config },
             CConfig { plugging: 2, ..config },
             CConfig { ordered: 3, ..config },
-            CConfig { reserved: [1, 0], ..config },
+            CConfig { hw_queues: 0, ..config },
         ];
         for config in wrong {
             assert_eq!(init(memory.cast(), config, 0), Status::Invalid as i32, "{config:?}");

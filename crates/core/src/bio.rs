@@ -13,6 +13,8 @@ pub enum Op {
     Write = 1,
     /// Makes the disk write its cache out; made by the queue itself around a barrier.
     Flush = 2,
+    /// Tells the disk that sectors are not needed any more. It counts as a write.
+    Discard = 3,
 }
 
 impl Op {
@@ -66,7 +68,7 @@ pub struct Bio {
     pub token: u64,
     /// Who asks.
     pub context: ContextId,
-    /// Read or write.
+    /// Read, write or discard.
     pub op: Op,
     /// The first sector, in units of 512 bytes.
     pub sector: u64,

@@ -52,6 +52,18 @@ impl Clock {
         self.now_ns
     }
 
+    /// The time since boot in ns, as elevators with a fine clock see it: 0 is boot, not the host's time 0.
+    #[inline]
+    pub fn ktime_ns(&self) -> u64 {
+        self.now_ns.saturating_add(self.uptime_ns)
+    }
+
+    /// The host's time of a time since boot, both in ns.
+    #[inline]
+    pub fn host_ns(&self, ktime_ns: u64) -> u64 {
+        ktime_ns.saturating_sub(self.uptime_ns)
+    }
+
     /// Whole ticks since boot.
     #[inline]
     pub fn ticks(&self) -> u64 {
@@ -71,6 +83,11 @@ impl Clock {
     /// How many ticks `ms` milliseconds are, rounded up, as the kernel stores what is written to a tunable.
     pub fn ticks_of_stored_ms(&self, ms: u64) -> u64 {
         ms.saturating_mul(1_000_000).div_ceil(self.tick_ns.max(1))
+    }
+
+    /// How many ns `ticks` ticks are.
+    pub fn ns_of_ticks(&self, ticks: u64) -> u64 {
+        ticks.saturating_mul(self.tick_ns)
     }
 
     /// How many whole milliseconds `ticks` ticks are.
@@ -98,7 +115,7 @@ struct Armed {
     order: u64,
 }
 
-/// What a timer is for. An elevator has two at its disposal.
+/// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     Unplug = 0,
@@ -106,11 +123,17 @@ pub(crate) enum Timer {
     Idle = 1,
     /// The end of the grace period of the idle class.
     Grace = 2,
+    /// The end of a window over which latencies were gathered.
+    Adjust = 3,
+    /// A bucket of tokens has filled up enough.
+    Refill = 4,
 }
 
 impl Timer {
-    const COUNT: usize = 3;
-    const ALL: [Timer; Timer::COUNT] = [Timer::Unplug, Timer::Idle, Timer::Grace];
+    const COUNT: usize = 5;
+    const ALL: [Timer; Timer::COUNT] = [Timer::Unplug, Timer::Idle, Timer::Grace, Timer::Adjust, Timer::Refill];
+    /// Those that elevators arm.
+    pub const ELEVATORS: [Timer; 4] = [Timer::Idle, Timer::Grace, Timer::Adjust, Timer::Refill];
 }
 
 impl Timers {
@@ -120,6 +143,11 @@ impl Timers {
         if let Some(slot) = self.slots.get_mut(timer as usize) {
             *slot = Some(Armed { at_ns, order: self.armed });
         }
+    }
+
+    /// Whether it is armed, and for when.
+    pub fn armed_for(&self, timer: Timer) -> Option<u64> {
+        self.slots.get(timer as usize).and_then(|slot| slot.map(|armed| armed.at_ns))
     }
 
     /// Disarms it; answers whether it was armed.

@@ -18,6 +18,10 @@ pub struct Context {
     pub(crate) pid: u32,
     pub(crate) priority: Priority,
     pub(crate) nice: i8,
+    /// The CPU that its process runs on: multi-queue elevators file its requests by it.
+    pub(crate) cpu: u16,
+    /// Its group's place.
+    pub(crate) group: Slot,
     pub(crate) state: State,
     /// Requests that were allocated for it and are not freed.
     pub(crate) requests: u32,

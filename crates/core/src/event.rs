@@ -96,19 +96,19 @@ pub enum Note {
         /// Its level, 0 to 7.
         level: u8,
     },
-    /// Its slice was set to end at this tick.
+    /// Its slice was set to end then.
     SliceSet {
         /// The queue.
         queue: u32,
-        /// The last tick of the slice.
-        end_tick: u64,
+        /// The end of the slice, in ns of the host's time.
+        until_ns: u64,
     },
-    /// It lost the disk with so many ticks of its slice left.
+    /// It lost the disk with so much of its slice left.
     SliceExpired {
         /// The queue.
         queue: u32,
-        /// Ticks that were left of it.
-        left_ticks: u64,
+        /// What was left of it, in ns.
+        left_ns: u64,
         /// Whether another queue took the disk from it.
         preempted: bool,
     },
@@ -163,9 +163,97 @@ pub enum Note {
         /// The process.
         pid: u32,
     },
+    /// A queue (or group) was charged for service, in the elevator's own measure: sectors, ns, ticks or FIOPS's vios.
+    Charge {
+        /// The queue.
+        queue: u32,
+        /// How much.
+        amount: u64,
+    },
+    /// A queue lost the disk at the end of a budget (BFQ).
+    BudgetExpired {
+        /// The queue.
+        queue: u32,
+        /// Why.
+        reason: Expiry,
+        /// Sectors served.
+        served: u64,
+        /// Sectors that it might have had.
+        budget: u64,
+    },
+    /// The weight of a queue is multiplied from now on (BFQ's weight raising).
+    WeightRaised {
+        /// The queue.
+        queue: u32,
+        /// By how much; 1 is the end of it.
+        coefficient: u32,
+    },
+    /// Two processes that read side by side share a queue from now on.
+    QueuesMerged {
+        /// The queue that is given up.
+        queue: u32,
+        /// The one that serves both.
+        into: u32,
+    },
+    /// A process got a queue of its own again.
+    QueueSplit {
+        /// The process.
+        queue: u32,
+    },
+    /// A request of another queue was put in while the disk is kept for this one.
+    Injected {
+        /// The queue that it came from.
+        queue: u32,
+        /// The queue that has the disk.
+        into: u32,
+    },
+    /// A kind of requests may have so many in the device from now on (Kyber).
+    TokenDepth {
+        /// 0 reads, 1 writes, 2 discards, 3 others.
+        domain: u8,
+        /// How many.
+        depth: u32,
+    },
+    /// A request of a lower class went before those of a higher one, because it had waited long enough.
+    Aged {
+        /// The request.
+        token: u64,
+    },
+    /// A kind of requests is served for a while (CFQ's final form).
+    Workload {
+        /// The class that is served: 1 real time, 2 best effort, 3 idle.
+        class: u8,
+        /// 0 async, 1 sync without idling, 2 sync.
+        kind: u8,
+        /// Until when, in ns of the host's time.
+        until_ns: u64,
+    },
+    /// Async requests are held back, as sync ones are in the device (FIOPS, CFQ).
+    Postponed,
+    /// A sweep over the requests of reserving processes began (bandwidth class).
+    SweepBegun {
+        /// How many bytes it has.
+        bytes: u64,
+    },
     /// The elevator was switched; it goes by its place in the registry.
     Switched {
         /// Its place in the registry.
         elevator: u8,
     },
+}
+
+/// Why a queue lost the disk at the end of a budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Expiry {
+    /// It did not send the next request in time.
+    TooIdle = 0,
+    /// The time of its budget was over.
+    TimedOut = 1,
+    /// Its budget was used up.
+    Exhausted = 2,
+    /// It had no more requests.
+    NoMoreRequests = 3,
+    /// Another queue took the disk.
+    Preempted = 4,
 }

@@ -25,6 +25,11 @@ pub(crate) struct Rules {
     pub hashes_back_merges: bool,
     /// Sorting into the dispatch list stops at a request of the other direction.
     pub sorting_stops_at_direction: bool,
+    /// Before a bio joins a request, the elevator is asked whether it may; elevators of 2.6.18 and before did not have a say.
+    pub asks_elevator: bool,
+    /// Multi-queue: one pool of tags for both directions without batching, requests of different priorities stay apart, a
+    /// request may join a queued one as it is inserted, and the elevator is asked about a merge once more when it is done.
+    pub multi_queue: bool,
 }
 
 impl BlockLayer {
@@ -33,6 +38,8 @@ impl BlockLayer {
         Rules {
             hashes_back_merges: !first,
             sorting_stops_at_direction: !matches!(self, BlockLayer::V2_6_18 | BlockLayer::V2_6_24),
+            asks_elevator: !first,
+            multi_queue: matches!(self, BlockLayer::V6_1),
         }
     }
 }

@@ -16,10 +16,15 @@ pub enum Class {
 }
 
 /// An I/O priority: a class and, within it, a level from 0 (best) to 7.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Priority {
-    class: Class,
-    level: u8,
+///
+/// It takes one byte: class times 8 and level.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Priority(u8);
+
+impl core::fmt::Debug for Priority {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:?}/{}", self.class(), self.level())
+    }
 }
 
 /// The level of a best-effort process of nice 0.
@@ -29,7 +34,7 @@ pub const LEVELS: u8 = 8;
 
 impl Priority {
     /// No priority: it follows nice.
-    pub const UNSET: Priority = Priority { class: Class::None, level: 0 };
+    pub const UNSET: Priority = Priority(0);
 
     /// A priority, or `None` when `level` is above 7. The level of [`Class::None`] is dropped; the one of
     /// [`Class::Idle`] is 7 whatever is given.
@@ -42,33 +47,42 @@ impl Priority {
             Class::Idle => LEVELS - 1,
             _ => level,
         };
-        Some(Priority { class, level })
+        Some(Priority::of(class, level))
+    }
+
+    const fn of(class: Class, level: u8) -> Priority {
+        Priority(((class as u8) << 3) | (level & 7))
     }
 
     /// The class.
     pub const fn class(self) -> Class {
-        self.class
+        match self.0 >> 3 {
+            0 => Class::None,
+            1 => Class::RealTime,
+            2 => Class::BestEffort,
+            _ => Class::Idle,
+        }
     }
 
     /// The level, 0 (best) to 7.
     pub const fn level(self) -> u8 {
-        self.level
+        self.0 & 7
     }
 
     /// The kernel's encoding: class * 2^13 + level.
     pub const fn encoded(self) -> u16 {
-        ((self.class as u16) << 13) | self.level as u16
+        ((self.class() as u16) << 13) | self.level() as u16
     }
 
     /// Whether a class was set.
     pub const fn is_set(self) -> bool {
-        !matches!(self.class, Class::None)
+        !matches!(self.class(), Class::None)
     }
 
     /// The priority that counts: an unset one is best effort at level (nice + 20) / 5, with nice clamped to -20..=19.
     pub const fn effective(self, nice: i8) -> Priority {
-        match self.class {
-            Class::None => Priority { class: Class::BestEffort, level: nice_level(nice) },
+        match self.class() {
+            Class::None => Priority::of(Class::BestEffort, nice_level(nice)),
             _ => self,
         }
     }
@@ -79,7 +93,7 @@ impl Priority {
         match (self.is_set(), other.is_set()) {
             (false, _) => other,
             (_, false) => self,
-            _ if (other.class, other.level) < (self.class, self.level) => other,
+            _ if other.0 < self.0 => other,
             _ => self,
         }
     }

@@ -1,11 +1,12 @@
 //! The registry of elevators: one line each, from which everything else finds them.
 
-use crate::bio::{Bio, Op};
+use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
-use crate::elevators::{self, Elevator, MayQueue, Merge};
+use crate::elevators::{self, Elevator, MayQueue, Merge, Search};
+use crate::layer::BlockLayer;
 use crate::parts::Slot;
 use crate::queue::block::Block;
-use crate::storage::{ElevatorStorage, Home};
+use crate::storage::{Capacity, ElevatorStorage, Home, Maker};
 use crate::tunable::Tunable;
 
 /// What there is to tell of an elevator.
@@ -23,9 +24,12 @@ pub struct Info {
     pub suits: &'static str,
     /// Its tunables, in the order in which they are numbered.
     pub tunables: &'static [Tunable],
-    /// Whether it keeps queues of its own, for which it needs storage.
-    #[cfg_attr(not(feature = "alloc"), allow(dead_code))]
-    pub(crate) has_queues: bool,
+    /// The block layer that it worked in.
+    pub layer: BlockLayer,
+    /// Whether it divides the disk among groups; the others treat all contexts as of one group.
+    pub groups: bool,
+    /// The size of the pool of requests a direction that it asked for when it was attached, in kernels whose elevators did.
+    pub(crate) nr_requests: Option<u32>,
     /// Whether it looked for back merges by itself in kernels whose block layer did not.
     pub(crate) hashes_back_merges: bool,
 }
@@ -59,23 +63,43 @@ macro_rules! elevators {
         }
 
         impl<H: Home> AnyElevator<H> {
-            /// A fresh elevator, and the storage if it has no use for it.
-            pub fn of_kind(
-                kind: Kind,
-                block: &mut Block<H>,
-                storage: ElevatorStorage<H>,
-            ) -> (Self, Option<ElevatorStorage<H>>) {
-                match kind {
-                    $(Kind::$kind => {
-                        let (elevator, unused) = <$type>::new(block, storage);
-                        (AnyElevator::$kind(elevator), unused)
-                    })*
+            /// A fresh elevator of the kind that the storage is for.
+            pub fn new(block: &mut Block<H>, storage: ElevatorStorage<H>) -> Self {
+                match storage.0 {
+                    $(AnyTables::$kind(tables) => AnyElevator::$kind(<$type as Elevator<H>>::new(block, tables)),)*
                 }
+            }
+
+            /// Ends it and gives its storage back.
+            pub fn into_storage(self) -> ElevatorStorage<H> {
+                ElevatorStorage(match self {
+                    $(AnyElevator::$kind(elevator) => AnyTables::$kind(Elevator::<H>::into_tables(elevator)),)*
+                })
             }
 
             pub fn kind(&self) -> Kind {
                 match self {
                     $(AnyElevator::$kind(_) => Kind::$kind,)*
+                }
+            }
+        }
+
+        /// The tables of one of the elevators.
+        #[allow(clippy::large_enum_variant)]
+        pub(crate) enum AnyTables<H: Home> {
+            $($kind(<$type as Elevator<H>>::Tables),)*
+        }
+
+        impl<H: Home> AnyTables<H> {
+            pub fn make<M: Maker<H>>(kind: Kind, capacity: Capacity, maker: &mut M) -> Self {
+                match kind {
+                    $(Kind::$kind => AnyTables::$kind(<$type as Elevator<H>>::make_tables(capacity, maker)),)*
+                }
+            }
+
+            pub fn kind(&self) -> Kind {
+                match self {
+                    $(AnyTables::$kind(_) => Kind::$kind,)*
                 }
             }
         }
@@ -110,75 +134,97 @@ impl Kind {
     }
 }
 
-impl<H: Home> Elevator<H> for AnyElevator<H> {
-    fn into_storage(self) -> Option<ElevatorStorage<H>> {
-        each!(self, e => Elevator::<H>::into_storage(e))
-    }
-    fn retire(&mut self, block: &mut Block<H>) {
+impl<H: Home> AnyElevator<H> {
+    pub fn retire(&mut self, block: &mut Block<H>) {
         each!(self, e => e.retire(block))
     }
-    fn tunable(&self, index: usize) -> i64 {
+    pub fn tunable(&self, index: usize) -> i64 {
         each!(self, e => Elevator::<H>::tunable(e, index))
     }
-    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+    pub fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
         each!(self, e => e.set_tunable(block, index, value))
     }
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+    pub fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
+        each!(self, e => e.find_merge(block, bio))
+    }
+    pub fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
+        each!(self, e => e.allow_merge(block, request, bio))
+    }
+    pub fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
         each!(self, e => e.find_front_merge(block, bio))
     }
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+    pub fn former(&self, block: &Block<H>, request: Slot) -> Slot {
         each!(self, e => e.former(block, request))
     }
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+    pub fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
         each!(self, e => e.latter(block, request))
     }
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+    pub fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
         each!(self, e => e.merged(block, request, merge))
     }
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+    pub fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
         each!(self, e => e.join(block, request, absorbed))
     }
-    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
+    pub fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
         each!(self, e => e.may_queue(block, context, op))
     }
+    pub fn depth_limit(&self, nr_requests: u32, op: Op, flags: Flags) -> u32 {
+        each!(self, e => Elevator::<H>::depth_limit(e, nr_requests, op, flags))
+    }
     #[inline]
-    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
+    pub fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => e.allocate(block, request))
     }
     #[inline]
-    fn free(&mut self, block: &mut Block<H>, request: Slot) {
+    pub fn free(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => e.free(block, request))
     }
     #[inline]
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+    pub fn prepare_insert(&mut self, block: &mut Block<H>, request: Slot) {
+        each!(self, e => e.prepare_insert(block, request))
+    }
+    #[inline]
+    pub fn insert(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => e.insert(block, request))
     }
     #[inline]
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+    pub fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
         each!(self, e => e.dispatch(block, force))
     }
     #[inline]
-    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
+    pub fn activate(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => e.activate(block, request))
     }
-    fn deactivate(&mut self, block: &mut Block<H>, request: Slot) {
+    pub fn deactivate(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => e.deactivate(block, request))
     }
     #[inline]
-    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
+    pub fn complete(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => e.complete(block, request))
     }
     #[inline]
-    fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         each!(self, e => Elevator::<H>::is_empty(e))
     }
-    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
+    pub fn exit(&mut self, block: &mut Block<H>, context: Slot) {
         each!(self, e => e.exit(block, context))
     }
-    fn priority_changed(&mut self, block: &mut Block<H>, context: Slot) {
+    pub fn priority_changed(&mut self, block: &mut Block<H>, context: Slot) {
         each!(self, e => e.priority_changed(block, context))
     }
-    fn timer(&mut self, block: &mut Block<H>, timer: Timer) {
+    pub fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
+        each!(self, e => e.group_created(block, group))
+    }
+    pub fn group_weights_changed(&mut self, block: &mut Block<H>, group: Slot) {
+        each!(self, e => e.group_weights_changed(block, group))
+    }
+    pub fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
+        each!(self, e => e.release_group(block, group))
+    }
+    pub fn group_changed(&mut self, block: &mut Block<H>, context: Slot) {
+        each!(self, e => e.group_changed(block, context))
+    }
+    pub fn timer(&mut self, block: &mut Block<H>, timer: Timer) {
         each!(self, e => e.timer(block, timer))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::bio::{Flags, Op};
 use crate::parts::{Link, LinkOf, NIL, Slot};
+use crate::priority::Priority;
 
 /// Names a request from its submission to its completion; stale afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,8 +33,8 @@ pub struct Request {
     pub(crate) flags: Flags,
     pub(crate) marks: Marks,
     pub(crate) state: State,
-    /// On the dispatch list: it stands in the plain part, not in the sweep.
-    pub(crate) in_plain_part: bool,
+    /// The priority that counted for its context when it was made.
+    pub(crate) priority: Priority,
 }
 
 /// Where a request stands.
@@ -72,6 +73,8 @@ impl Marks {
     pub const ACTIVATED: Marks = Marks(128);
     /// The elevator has had it in its lists.
     pub const SORTED: Marks = Marks(256);
+    /// On the dispatch list: it stands in the plain part, not in the sweep.
+    pub const PLAIN: Marks = Marks(512);
 
     #[inline]
     pub fn has(self, mark: Marks) -> bool {
@@ -103,7 +106,7 @@ impl Default for Request {
             flags: Flags::NONE,
             marks: Marks::default(),
             state: State::Free,
-            in_plain_part: false,
+            priority: Priority::UNSET,
         }
     }
 }
@@ -127,6 +130,11 @@ impl Request {
     /// Its marks: those of the bio it was made for.
     pub fn flags(&self) -> Flags {
         self.flags
+    }
+
+    /// The priority of its context as it was when the request was made, an unset one following nice.
+    pub fn priority(&self) -> Priority {
+        self.priority
     }
 
     /// The token of the bio that it was made for.

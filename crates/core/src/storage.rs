@@ -4,10 +4,10 @@ use core::marker::PhantomData;
 use core::ops::DerefMut;
 
 use crate::context::{Context, ContextId};
-use crate::elevators::cfq_v3::ProcessQueue;
 use crate::event::Sink;
-use crate::parts::tree::Least;
+use crate::group::Group;
 use crate::parts::{HeapEntry, Node};
+use crate::registry::{AnyTables, Kind};
 use crate::request::{Arrival, MergedBio, Request};
 
 /// Where a queue's tables lie (borrowed slices or owned boxes) and where its trace events go.
@@ -38,6 +38,13 @@ impl<S: Sink> Home for Owned<S> {
     type Sink = S;
 }
 
+/// Makes tables, each filled with defaults: the one way in which storage comes to be, on the heap, in a caller's block of memory, or only
+/// on paper to learn how much is needed.
+pub trait Maker<H: Home> {
+    /// A table of this length.
+    fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> H::Slots<T>;
+}
+
 /// How much a queue holds at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
@@ -47,12 +54,14 @@ pub struct Capacity {
     pub contexts: u32,
     /// Bios merged into requests, beyond the one that each request was made for.
     pub merged_bios: u32,
+    /// Groups, the root included: with 0 or 1 there is only the root.
+    pub groups: u32,
 }
 
 impl Default for Capacity {
-    /// Room for the classic pool (1.5 times 128 in either direction), 256 processes, and well merged requests.
+    /// Room for the classic pool (1.5 times 128 in either direction), 256 processes, well merged requests, and 16 groups.
     fn default() -> Self {
-        Capacity { requests: 384, contexts: 256, merged_bios: 4096 }
+        Capacity { requests: 384, contexts: 256, merged_bios: 4096, groups: 16 }
     }
 }
 
@@ -75,37 +84,58 @@ pub enum Work {
 #[allow(missing_debug_implementations)]
 pub struct Storage<H: Home> {
     /// Requests: the capacity and [`RESERVED_REQUESTS`] more.
-    pub requests: H::Slots<Request>,
+    pub(crate) requests: H::Slots<Request>,
     /// As many tree nodes.
-    pub nodes: H::Slots<Node>,
+    pub(crate) nodes: H::Slots<Node>,
     /// As many places in order of arrival.
-    pub arrivals: H::Slots<Arrival>,
+    pub(crate) arrivals: H::Slots<Arrival>,
     /// As many entries for the dispatch list.
-    pub sweep: H::Slots<HeapEntry>,
-    /// Merged bios.
-    pub merged: H::Slots<MergedBio>,
-    /// Contexts.
-    pub contexts: H::Slots<Context>,
-    /// Buckets of the merge hash: the power of two at or above the number of requests is right.
-    pub buckets: H::Slots<u32>,
-    /// Deferred work: three more than there are contexts.
-    pub work: H::Slots<Work>,
+    pub(crate) sweep: H::Slots<HeapEntry>,
+    pub(crate) merged: H::Slots<MergedBio>,
+    pub(crate) contexts: H::Slots<Context>,
+    pub(crate) groups: H::Slots<Group>,
+    /// Buckets of the merge hash: a power of two.
+    pub(crate) buckets: H::Slots<u32>,
+    /// Deferred work.
+    pub(crate) work: H::Slots<Work>,
 }
 
-/// The tables that an elevator needs beyond the queue's own; empty ones for an elevator that keeps everything in the entries of
-/// requests and contexts.
+impl<H: Home> Storage<H> {
+    /// The tables that a queue of this capacity needs, made in this order.
+    pub fn make<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Self {
+        let requests = capacity.request_slots();
+        Storage {
+            requests: maker.table(requests),
+            nodes: maker.table(requests),
+            arrivals: maker.table(requests),
+            sweep: maker.table(requests),
+            merged: maker.table(capacity.merged_bios),
+            contexts: maker.table(capacity.contexts),
+            groups: maker.table(capacity.group_slots()),
+            buckets: maker.table(buckets(capacity.requests)),
+            work: maker.table(capacity.work_slots()),
+        }
+    }
+}
+
+/// The tables that an elevator of one kind needs beyond the queue's own. Handing them over says which elevator is meant.
 #[allow(missing_debug_implementations)]
-pub struct ElevatorStorage<H: Home> {
-    /// Queues: [`Capacity::queues`] of them. With fewer, requests that find no queue are served in order of arrival.
-    pub queues: H::Slots<ProcessQueue>,
-    /// As many nodes, for the lists that queues are filed on.
-    pub nodes: H::Slots<Node<Least>>,
-    /// Buckets of the look-up by process: a power of two.
-    pub buckets: H::Slots<u32>,
+pub struct ElevatorStorage<H: Home>(pub(crate) AnyTables<H>);
+
+impl<H: Home> ElevatorStorage<H> {
+    /// The tables that an elevator of this kind needs at this capacity.
+    pub fn make<M: Maker<H>>(kind: Kind, capacity: Capacity, maker: &mut M) -> Self {
+        ElevatorStorage(AnyTables::make(kind, capacity, maker))
+    }
+
+    /// The kind of elevator that they are for.
+    pub fn kind(&self) -> Kind {
+        self.0.kind()
+    }
 }
 
 impl Capacity {
-    /// How many per-process queues an elevator of this capacity can come to need.
+    /// How many queues an elevator that keeps one for each process's sync and async requests can come to need.
     pub const fn queues(self) -> u32 {
         self.contexts.saturating_mul(2).saturating_add(self.requests)
     }
@@ -115,50 +145,47 @@ impl Capacity {
         self.requests.saturating_add(RESERVED_REQUESTS)
     }
 
+    /// How long the table of groups has to be: the root is always there.
+    pub const fn group_slots(self) -> u32 {
+        if self.groups == 0 { 1 } else { self.groups }
+    }
+
     /// How long the table of deferred work has to be.
     pub const fn work_slots(self) -> u32 {
         self.contexts.saturating_add(3)
     }
 }
 
+/// The number of buckets that fits a hash of so many entries: a power of two.
+pub(crate) fn buckets(entries: u32) -> u32 {
+    entries.max(1).checked_next_power_of_two().unwrap_or(1 << 31)
+}
+
 #[cfg(feature = "alloc")]
 mod owned {
     use super::*;
-    use crate::parts::Slot;
-    use crate::registry::Kind;
-    use alloc::boxed::Box;
     use alloc::vec;
 
-    fn table<T: Default + Clone>(len: u32) -> Box<[T]> {
-        vec![T::default(); len as usize].into_boxed_slice()
-    }
+    /// Makes tables on the heap.
+    struct Heap;
 
-    fn buckets(entries: u32) -> Box<[Slot]> {
-        table(entries.max(1).checked_next_power_of_two().unwrap_or(1 << 31))
+    impl<S: Sink> Maker<Owned<S>> for Heap {
+        fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> alloc::boxed::Box<[T]> {
+            vec![T::default(); len as usize].into_boxed_slice()
+        }
     }
 
     impl<S: Sink> Storage<Owned<S>> {
         /// Tables on the heap for this capacity.
         pub fn owned(capacity: Capacity) -> Self {
-            Storage {
-                requests: table(capacity.request_slots()),
-                nodes: table(capacity.request_slots()),
-                arrivals: table(capacity.request_slots()),
-                sweep: table(capacity.request_slots()),
-                merged: table(capacity.merged_bios),
-                contexts: table(capacity.contexts),
-                buckets: buckets(capacity.requests),
-                work: table(capacity.work_slots()),
-            }
+            Storage::make(capacity, &mut Heap)
         }
     }
 
     impl<S: Sink> ElevatorStorage<Owned<S>> {
         /// Tables on the heap for what an elevator of this kind needs at this capacity.
         pub fn owned(kind: Kind, capacity: Capacity) -> Self {
-            let queues = if kind.info().has_queues { capacity.queues() } else { 0 };
-            let contexts = if kind.info().has_queues { capacity.contexts } else { 0 };
-            ElevatorStorage { queues: table(queues), nodes: table(queues), buckets: buckets(contexts) }
+            ElevatorStorage::make(kind, capacity, &mut Heap)
         }
     }
 }

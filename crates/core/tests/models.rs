@@ -306,7 +306,7 @@ struct Host {
 
 impl Host {
     fn new(kind: Kind, layer: BlockLayer) -> Host {
-        let capacity = Capacity { requests: 256, contexts: 1, merged_bios: 0 };
+        let capacity = Capacity { requests: 256, contexts: 1, merged_bios: 0, groups: 1 };
         let config = QueueConfig {
             layer,
             clock: ClockConfig { hz: 1000, uptime_ns: 0 },
@@ -318,7 +318,7 @@ impl Host {
             ..QueueConfig::default()
         };
         let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(kind, capacity));
-        let mut queue = RequestQueue::new(config, kind, storage, elevator, NoSink, 0);
+        let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
         let context = queue.create_context(1, Priority::UNSET, 0).expect("room for one");
         Host { queue, context, now_ns: 0, device: Vec::new(), next_token: 0 }
     }

@@ -40,7 +40,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const CAPACITY: Capacity = Capacity { requests: 96, contexts: 12, merged_bios: 128 };
+const CAPACITY: Capacity = Capacity { requests: 96, contexts: 12, merged_bios: 128, groups: 4 };
 const STEPS: u32 = 150_000;
 
 #[test]
@@ -61,7 +61,7 @@ fn no_elevator_allocates_once_its_queue_is_made() {
                 && let Some((to, storage)) =
                     spare.get_mut((step / (STEPS / 8)) as usize % Kind::ALL.len()).and_then(Option::take)
             {
-                let _ = host.queue.switch(to, storage, host.now_ns);
+                let _ = host.queue.switch(storage, host.now_ns);
             }
         }
         assert_eq!(allocations() - before, 0, "{} allocated", kind.info().name);
@@ -100,7 +100,7 @@ impl Host {
     fn new(kind: Kind) -> Host {
         let config = QueueConfig { nr_requests: Some(32), ..QueueConfig::default() };
         let (storage, elevator) = (Storage::owned(CAPACITY), ElevatorStorage::owned(kind, CAPACITY));
-        let queue = RequestQueue::new(config, kind, storage, elevator, NoSink, 0);
+        let queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
         Host {
             queue,
             now_ns: 0,

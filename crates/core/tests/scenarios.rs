@@ -1,45 +1,46 @@
-//! Worked scenarios, small enough to check by hand: `scenarios/*.txt`. Their language is described in `scenario/text.rs`.
+//! Worked scenarios, small enough to check by hand: `testdata/scenarios`. Their language is described in `scenario/text.rs`.
 
 #![cfg(feature = "alloc")]
 
 mod scenario;
+
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use hoistway_core::{Kind, Op};
 use scenario::{Issue, Scenario, play, read};
 
 use self::scenario::Want;
 
-#[test]
-fn the_dispatch_list_merging_plugging_the_pool_and_barriers_work_as_in_the_kernel() {
-    check("core.txt", include_str!("scenarios/core.txt"));
-}
+/// One folder an elevator, and `queue` for what the queue itself does.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/scenarios");
 
 #[test]
-fn noop_serves_in_order_of_arrival() {
-    check("noop.txt", include_str!("scenarios/noop.txt"));
-}
-
-#[test]
-fn deadline_serves_batches_by_sector_and_looks_at_deadlines_between_them() {
-    check("deadline.txt", include_str!("scenarios/deadline.txt"));
-}
-
-#[test]
-fn anticipatory_waits_a_moment_for_the_process_that_it_has_just_served() {
-    check("anticipatory.txt", include_str!("scenarios/anticipatory.txt"));
-}
-
-#[test]
-fn cfq_v3_gives_each_process_its_slice() {
-    check("cfq-v3.txt", include_str!("scenarios/cfq-v3.txt"));
+fn every_worked_scenario_comes_out_as_its_sum_says() {
+    let mut checked = 0;
+    for folder in entries(Path::new(FOLDER)) {
+        for file in entries(&folder) {
+            let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            check(&file.display().to_string(), &text);
+            checked += 1;
+        }
+    }
+    assert!(checked > Kind::ALL.len(), "only {checked} files");
 }
 
 #[test]
 fn every_elevator_has_scenarios() {
-    let all = ["noop", "deadline", "anticipatory", "cfq-v3"];
     for kind in Kind::ALL {
-        assert!(all.contains(&kind.info().name), "{} has no file in scenarios/", kind.info().name);
+        let folder = Path::new(FOLDER).join(kind.info().name);
+        assert!(folder.is_dir() && !entries(&folder).is_empty(), "{} has no scenarios", folder.display());
     }
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let listed = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> = listed.map(|entry| entry.expect("a readable folder").path()).collect();
+    paths.sort();
+    paths
 }
 
 #[test]
@@ -115,6 +116,7 @@ fn show(scenario: &Scenario, issues: &[Issue]) -> String {
             Op::Read => "r",
             Op::Write => "w",
             Op::Flush => "flush",
+            Op::Discard => "discard",
         };
         shown.push(match run.len() {
             count if count > 4 => format!("{op}{name}[{}..{}]x{count}", first.at_ms, last.at_ms),

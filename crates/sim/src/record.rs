@@ -89,7 +89,7 @@ impl Sink for SliceRecorder {
                 self.end_service(now_ns);
                 self.service = Some((queue, now_ns));
             }
-            Note::SliceExpired { .. } => {
+            Note::SliceExpired { .. } | Note::BudgetExpired { .. } => {
                 self.end_idle(now_ns);
                 self.end_service(now_ns);
             }
@@ -125,7 +125,7 @@ mod tests {
         note(10, Note::Activate { queue: 7, level: 4 });
         note(30, Note::IdleArmed { queue: 7, until_ns: 100 });
         note(40, Note::IdleHit { queue: 7 });
-        note(50, Note::SliceExpired { queue: 7, left_ticks: 0, preempted: false });
+        note(50, Note::SliceExpired { queue: 7, left_ns: 0, preempted: false });
         note(60, Note::Activate { queue: 8, level: 4 });
         let slices = recorder.slices(90);
         let of = |pid, start_ns, end_ns, kind| Slice { pid, start_ns, end_ns, kind };

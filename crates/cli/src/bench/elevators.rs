@@ -40,10 +40,10 @@ struct Loop {
 
 impl Loop {
     fn new(kind: Kind, processes: u32, seed: u64) -> Loop {
-        let capacity = Capacity { requests: processes * OUTSTANDING, contexts: processes, merged_bios: 0 };
+        let capacity = Capacity { requests: processes * OUTSTANDING, contexts: processes, merged_bios: 0, groups: 1 };
         let config = QueueConfig { plugging: false, merging: false, nr_requests: None, ..QueueConfig::default() };
         let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(kind, capacity));
-        let mut queue = RequestQueue::new(config, kind, storage, elevator, NoSink, 0);
+        let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
         for off in ["slice_idle", "antic_expire"] {
             if kind.info().tunables.iter().any(|t| t.name == off) {
                 queue.set_tunable(off, 0).expect("0 is in the range of every idle time");

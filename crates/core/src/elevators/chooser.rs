@@ -1,6 +1,7 @@
-//! Which of two requests is nearer to the head of the disk: the chooser that CFQ and the anticipatory elevator share.
+//! Which of two requests is nearer to the head of the disk: the chooser that CFQ, BFQ and the anticipatory elevator share.
 
-use crate::parts::{NIL, Slot};
+use crate::bio::Flags;
+use crate::parts::{NIL, Slot, Tree};
 use crate::queue::block::Block;
 use crate::storage::Home;
 
@@ -11,6 +12,8 @@ pub(crate) struct Chooser {
     pub back_max: u64,
     /// How many times farther a request behind the head counts.
     pub back_penalty: u64,
+    /// Wherever they lie, a sync request goes before an async one, then a metadata request before data (2.6.19 and later).
+    pub marks_count: bool,
 }
 
 impl Chooser {
@@ -26,7 +29,19 @@ impl Chooser {
         if second == NIL {
             return first;
         }
-        let (a, b) = (block.table.nodes[first].key(), block.table.nodes[second].key());
+        let (mut a, mut b) = (block.table.nodes[first].key(), block.table.nodes[second].key());
+        if self.marks_count {
+            let (one, other) = (&block.table.requests[first], &block.table.requests[second]);
+            if one.is_sync() != other.is_sync() {
+                return if one.is_sync() { first } else { second };
+            }
+            let (meta, other_meta) = (one.flags.has(Flags::META), other.flags.has(Flags::META));
+            if meta != other_meta {
+                return if meta { first } else { second };
+            }
+            // A request that grew at its front may not have been filed anew.
+            (a, b) = (one.sector, other.sector);
+        }
         match (self.cost(a, head), self.cost(b, head)) {
             (Some(_), None) => first,
             (None, Some(_)) => second,
@@ -52,6 +67,17 @@ impl Chooser {
                 }
             }
         }
+    }
+
+    /// The one that is nearer to `head` of the two around a request in its tree: the one after it (above the highest the lowest comes)
+    /// and the one before it. It is what comes next when the request leaves.
+    pub fn neighbour<H: Home>(&self, block: &Block<H>, tree: &Tree, request: Slot, head: u64) -> Slot {
+        let node = &block.table.nodes[request];
+        let after = match node.next() {
+            NIL if tree.first() != request => tree.first(),
+            next => next,
+        };
+        self.best(block, after, node.prev(), head)
     }
 
     #[inline]

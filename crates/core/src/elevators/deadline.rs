@@ -8,10 +8,11 @@ use super::sorted_fifo::{self, SortedFifo};
 use super::{Elevator, Merge};
 use crate::bio::{Bio, Op};
 use crate::event::Note;
+use crate::layer::BlockLayer;
 use crate::parts::{NIL, Slot};
 use crate::queue::block::Block;
 use crate::registry::Info;
-use crate::storage::{ElevatorStorage, Home};
+use crate::storage::{Capacity, Home, Maker};
 use crate::tunable::{Tunable, Unit};
 
 /// What the registry tells of it.
@@ -22,7 +23,9 @@ pub(crate) const INFO: Info = Info {
     idea: "Ascending sectors in batches of one direction; the oldest request goes first once its deadline has passed; \
            writes are starved only so often.",
     suits: "Databases and devices with many requests outstanding. Several sequential readers at once make it seek for each.",
-    has_queues: false,
+    layer: BlockLayer::V2_6_18,
+    groups: false,
+    nr_requests: None,
     hashes_back_merges: true,
     tunables: &[
         Tunable {
@@ -119,6 +122,32 @@ const READ: usize = Op::Read.direction();
 const WRITE: usize = Op::Write.direction();
 
 impl<H: Home> Elevator<H> for Deadline {
+    type Tables = ();
+
+    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+
+    fn new(block: &mut Block<H>, (): ()) -> Self {
+        let mut new = Deadline {
+            sides: [SortedFifo::default(); 2],
+            next: [NIL; 2],
+            batching: 0,
+            last_sector: 0,
+            starved: 0,
+            expire_ms: [0; 2],
+            expire: [0; 2],
+            writes_starved: 0,
+            front_merges: true,
+            fifo_batch: 0,
+            form: Form::Contiguous,
+        };
+        for (index, tunable) in INFO.tunables.iter().enumerate() {
+            Elevator::<H>::set_tunable(&mut new, block, index, tunable.default);
+        }
+        new
+    }
+
+    fn into_tables(self) {}
+
     fn tunable(&self, index: usize) -> i64 {
         match index {
             0 => self.expire_ms[READ],
@@ -205,26 +234,6 @@ impl<H: Home> Elevator<H> for Deadline {
 }
 
 impl Deadline {
-    pub fn new<H: Home>(block: &mut Block<H>, storage: ElevatorStorage<H>) -> (Self, Option<ElevatorStorage<H>>) {
-        let mut new = Deadline {
-            sides: [SortedFifo::default(); 2],
-            next: [NIL; 2],
-            batching: 0,
-            last_sector: 0,
-            starved: 0,
-            expire_ms: [0; 2],
-            expire: [0; 2],
-            writes_starved: 0,
-            front_merges: true,
-            fifo_batch: 0,
-            form: Form::Contiguous,
-        };
-        for (index, tunable) in INFO.tunables.iter().enumerate() {
-            Elevator::<H>::set_tunable(&mut new, block, index, tunable.default);
-        }
-        (new, Some(storage))
-    }
-
     /// The request to dispatch: the next of the batch, or the first of a new one.
     fn select<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
         let next = if self.next[WRITE] != NIL { self.next[WRITE] } else { self.next[READ] };

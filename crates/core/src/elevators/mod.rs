@@ -7,11 +7,11 @@ pub mod deadline;
 pub mod noop;
 mod sorted_fifo;
 
-use crate::bio::{Bio, Op};
+use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
 use crate::parts::Slot;
 use crate::queue::block::Block;
-use crate::storage::{ElevatorStorage, Home};
+use crate::storage::{Capacity, Home, Maker};
 
 /// What an elevator answers when a process is about to allocate a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,19 @@ pub(crate) enum MayQueue {
     May,
     /// Allocate even from a full pool.
     Must,
+    /// The process has enough requests for now: it waits.
+    No,
+}
+
+/// What an elevator answers when a request is looked for that a bio could join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Search {
+    /// The queue's own search: the last merged, then by end, then by front.
+    Usual,
+    /// The elevator searches for itself and has found nothing.
+    Nothing,
+    /// It has found this one.
+    Found(Slot, Merge),
 }
 
 /// How a bio was merged into a request.
@@ -33,15 +46,20 @@ pub enum Merge {
 
 /// An elevator: it holds requests and decides which goes to the dispatch list next.
 ///
-/// Each has a `new(block, storage)` beside this, which answers the elevator and the storage if it has no use for it.
-///
-/// The queue calls it in this order for each request: `allocate`, `insert`, perhaps `merged` and `join`, then `dispatch` until it
-/// is moved, `activate` when the driver takes it, `complete`, `free`. `block` is the rest of the queue.
+/// The queue calls it in this order for each request: `allocate`, `prepare_insert`, `insert`, perhaps `merged` and `join`, then
+/// `dispatch` until it is moved, `activate` when the driver takes it, `complete`, `free`. `block` is the rest of the queue.
 pub(crate) trait Elevator<H: Home>: Sized {
-    /// Gives its storage back, if it kept it.
-    fn into_storage(self) -> Option<ElevatorStorage<H>> {
-        None
-    }
+    /// The tables that it needs beyond the queue's own.
+    type Tables;
+
+    /// Has its tables made, in an order of its own that is always the same.
+    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Self::Tables;
+
+    /// A fresh elevator, with its default tunables. Groups and contexts may be there already.
+    fn new(block: &mut Block<H>, tables: Self::Tables) -> Self;
+
+    /// Ends it and gives the tables back.
+    fn into_tables(self) -> Self::Tables;
 
     /// It is about to be replaced: let go of contexts that it holds.
     fn retire(&mut self, _block: &mut Block<H>) {}
@@ -53,6 +71,17 @@ pub(crate) trait Elevator<H: Home>: Sized {
 
     /// Stores the tunable at place `index`; the value is within its range.
     fn set_tunable(&mut self, _block: &mut Block<H>, _index: usize, _value: i64) {}
+
+    /// Looks for a request that a bio could join, in elevators that do not leave that to the queue.
+    fn find_merge(&mut self, _block: &mut Block<H>, _bio: &Bio) -> Search {
+        Search::Usual
+    }
+
+    /// Whether the bio may join this queued request, in block layers that ask (2.6.19 and later); asked before it is known whether they
+    /// touch.
+    fn allow_merge(&mut self, _block: &mut Block<H>, _request: Slot, _bio: &Bio) -> bool {
+        true
+    }
 
     /// A queued request that begins where the bio ends, if the elevator looks for one, or [`crate::parts::NIL`].
     fn find_front_merge(&mut self, _block: &mut Block<H>, _bio: &Bio) -> Slot {
@@ -72,7 +101,8 @@ pub(crate) trait Elevator<H: Home>: Sized {
     /// A bio was merged into a queued request and nothing joined; after a front merge it must be re-filed.
     fn merged(&mut self, _block: &mut Block<H>, _request: Slot, _merge: Merge) {}
 
-    /// `absorbed` has become part of `request`, its lower neighbour: forget it.
+    /// `absorbed` has become part of `request`, its lower neighbour: forget it. (One that joins as it is inserted was never inside: it is
+    /// freed without this.)
     fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot);
 
     /// Whether a process may allocate a request in this direction.
@@ -80,11 +110,19 @@ pub(crate) trait Elevator<H: Home>: Sized {
         MayQueue::May
     }
 
+    /// How many of a pool of `nr_requests` may be allocated when a request like this one asks, in multi-queue block layers.
+    fn depth_limit(&self, nr_requests: u32, _op: Op, _flags: Flags) -> u32 {
+        nr_requests
+    }
+
     /// A request was allocated.
     fn allocate(&mut self, _block: &mut Block<H>, _request: Slot) {}
 
     /// A request is freed: completed, or absorbed.
     fn free(&mut self, _block: &mut Block<H>, _request: Slot) {}
+
+    /// A new request is about to be inserted, or to join a queued one instead.
+    fn prepare_insert(&mut self, _block: &mut Block<H>, _request: Slot) {}
 
     /// A new request.
     fn insert(&mut self, block: &mut Block<H>, request: Slot);
@@ -109,6 +147,21 @@ pub(crate) trait Elevator<H: Home>: Sized {
 
     /// A context's priority was changed.
     fn priority_changed(&mut self, _block: &mut Block<H>, _context: Slot) {}
+
+    /// A group was made.
+    fn group_created(&mut self, _block: &mut Block<H>, _group: Slot) {}
+
+    /// A group's weights were changed.
+    fn group_weights_changed(&mut self, _block: &mut Block<H>, _group: Slot) {}
+
+    /// A group without contexts and child groups is to be removed: let go of all that is kept for it, and answer whether no request
+    /// of it is left.
+    fn release_group(&mut self, _block: &mut Block<H>, _group: Slot) -> bool {
+        true
+    }
+
+    /// A context was moved to another group.
+    fn group_changed(&mut self, _block: &mut Block<H>, _context: Slot) {}
 
     /// A timer that the elevator armed has fired.
     fn timer(&mut self, _block: &mut Block<H>, _timer: Timer) {}

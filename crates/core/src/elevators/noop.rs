@@ -4,11 +4,12 @@
 //! On a forced drain of several requests the dispatch list sorts them.
 
 use super::Elevator;
+use crate::layer::BlockLayer;
 use crate::parts::{List, Slot};
 use crate::queue::block::Block;
 use crate::registry::Info;
 use crate::request::Arrivals;
-use crate::storage::{ElevatorStorage, Home};
+use crate::storage::{Capacity, Home, Maker};
 
 /// What the registry tells of it.
 pub(crate) const INFO: Info = Info {
@@ -17,7 +18,9 @@ pub(crate) const INFO: Info = Info {
     kernel: "2.6.18 (and every kernel until 4.20)",
     idea: "First come, first served; bios that lie side by side are merged.",
     suits: "Devices without seeks, or with a scheduler of their own behind them.",
-    has_queues: false,
+    layer: BlockLayer::V2_6_18,
+    groups: false,
+    nr_requests: None,
     hashes_back_merges: false,
     tunables: &[],
 };
@@ -28,13 +31,17 @@ pub(crate) struct Noop {
     queue: List<Arrivals>,
 }
 
-impl Noop {
-    pub fn new<H: Home>(_: &mut Block<H>, storage: ElevatorStorage<H>) -> (Self, Option<ElevatorStorage<H>>) {
-        (Noop::default(), Some(storage))
-    }
-}
-
 impl<H: Home> Elevator<H> for Noop {
+    type Tables = ();
+
+    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+
+    fn new(_: &mut Block<H>, (): ()) -> Self {
+        Noop::default()
+    }
+
+    fn into_tables(self) {}
+
     fn former(&self, block: &Block<H>, request: Slot) -> Slot {
         self.queue.prev(&block.table.arrivals, request)
     }

@@ -27,6 +27,12 @@ impl SortedFifo {
         self.tree.is_empty()
     }
 
+    /// The order by sector.
+    #[inline]
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
     /// Takes a request in. Of several that begin at one sector, the new one comes last.
     #[inline]
     pub fn insert<H: Home>(&mut self, block: &mut Block<H>, request: Slot, deadline: u64) {

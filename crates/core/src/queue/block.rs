@@ -5,6 +5,7 @@ use crate::bio::Op;
 use crate::clock::{Clock, Timer, Timers};
 use crate::context::{Context, State as ContextState, Waiting};
 use crate::event::{Event, Io, Note, Sink};
+use crate::group::{Group, ROOT};
 use crate::parts::{Arena, HashChains, List, NIL, Node, Ring, Slot};
 use crate::request::{Arrival, Marks, MergedBio, Plain, Request, State};
 use crate::storage::{Home, Work};
@@ -19,6 +20,7 @@ pub(crate) struct Table<H: Home> {
     pub arrivals: Of<H, Arrival>,
     pub merged: Of<H, MergedBio>,
     pub contexts: Of<H, Context>,
+    pub groups: Of<H, Group>,
 }
 
 /// Everything that an elevator may touch beside its own state.
@@ -35,6 +37,12 @@ pub(crate) struct Block<H: Home> {
     pub in_flight: u32,
     pub free_contexts: List<Waiting>,
     pub work: Ring<Work, H::Slots<Work>>,
+    /// The size of the pool of requests a direction (of all tags, in a multi-queue layer), as the host set it.
+    pub nr_requests: u32,
+    /// The hardware queues of the device.
+    pub hw_queues: u16,
+    /// The hardware queue that the driver wants a request for, if it said so.
+    pub hw_queue: Option<u16>,
     /// A run of the queue waits in `work` already.
     pub run_pending: bool,
     /// The elevator wants the queue run before the call returns.
@@ -47,6 +55,12 @@ impl<H: Home> Block<H> {
     #[inline]
     pub fn ticks(&self) -> u64 {
         self.clock.ticks()
+    }
+
+    /// The time since boot in ns.
+    #[inline]
+    pub fn ktime_ns(&self) -> u64 {
+        self.clock.ktime_ns()
     }
 
     /// Moves a request of the elevator's to the dispatch list, sorted. The elevator has taken it out of its own lists.
@@ -103,6 +117,12 @@ impl<H: Home> Block<H> {
         self.timers.arm(timer, at_ns);
     }
 
+    /// Arms a timer of the fine clock: it fires at this time since boot in ns.
+    pub fn arm_at_ktime(&mut self, timer: Timer, ktime_ns: u64) {
+        let at_ns = self.clock.host_ns(ktime_ns);
+        self.timers.arm(timer, at_ns);
+    }
+
     /// The request's context.
     #[inline]
     pub fn context_of(&mut self, slot: Slot) -> &mut Context {
@@ -134,8 +154,23 @@ impl<H: Home> Block<H> {
         let entry = &mut self.table.contexts[context];
         if entry.state == ContextState::Exited && entry.requests == 0 {
             entry.state = ContextState::Free;
+            self.leave_group(context);
             self.free_contexts.push_back(&mut self.table.contexts, context);
         }
+    }
+
+    /// Takes a context out of its group.
+    pub fn leave_group(&mut self, context: Slot) {
+        let group = core::mem::replace(&mut self.table.contexts[context].group, ROOT);
+        let contexts = &mut self.table.groups[group].contexts;
+        *contexts = contexts.saturating_sub(1);
+    }
+
+    /// Puts a context that is in no group into one.
+    pub fn enter_group(&mut self, context: Slot, group: Slot) {
+        self.table.contexts[context].group = group;
+        let contexts = &mut self.table.groups[group].contexts;
+        *contexts = contexts.saturating_add(1);
     }
 
     /// Notes something, if anybody listens.

@@ -116,7 +116,7 @@ impl<H: Home> DispatchList<H> {
                 return;
             }
         }
-        table.requests[slot].in_plain_part = false;
+        table.requests[slot].marks.clear(Marks::PLAIN);
         self.sweep.push(sector, slot, self.end_sector);
     }
 
@@ -164,7 +164,7 @@ impl<H: Home> DispatchList<H> {
     /// Puts a request right before `after`, or last.
     pub fn insert_before(&mut self, table: &mut Table<H>, after: Slot, slot: Slot) {
         self.make_plain(table);
-        table.requests[slot].in_plain_part = true;
+        table.requests[slot].marks.set(Marks::PLAIN);
         self.plain.insert_before(&mut table.requests, after, slot);
     }
 
@@ -173,7 +173,7 @@ impl<H: Home> DispatchList<H> {
     pub fn remove(&mut self, table: &mut Table<H>, slot: Slot) {
         if self.lone == slot {
             self.lone = NIL;
-        } else if table.requests[slot].in_plain_part {
+        } else if table.requests[slot].marks.has(Marks::PLAIN) {
             self.plain.remove(&mut table.requests, slot);
         } else {
             let first = self.sweep.pop(self.end_sector);
@@ -201,7 +201,7 @@ impl<H: Home> DispatchList<H> {
             self.insert_plain(table, NIL, lone);
         } else {
             let sector = table.requests[lone].sector;
-            table.requests[lone].in_plain_part = false;
+            table.requests[lone].marks.clear(Marks::PLAIN);
             self.sweep.push(sector, lone, self.end_sector);
         }
     }
@@ -232,7 +232,7 @@ impl<H: Home> DispatchList<H> {
 
     #[inline]
     fn insert_plain(&mut self, table: &mut Table<H>, before: Slot, slot: Slot) {
-        table.requests[slot].in_plain_part = true;
+        table.requests[slot].marks.set(Marks::PLAIN);
         self.plain.insert_after(&mut table.requests, before, slot);
     }
 

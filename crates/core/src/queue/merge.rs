@@ -2,7 +2,7 @@
 
 use super::RequestQueue;
 use crate::bio::{Bio, Flags};
-use crate::elevators::{Elevator, Merge};
+use crate::elevators::{Merge, Search};
 use crate::event::Event;
 use crate::parts::{NIL, Slot};
 use crate::request::{Marks, MergedBio, Plain, RequestId, State};
@@ -17,6 +17,9 @@ impl<H: Home> RequestQueue<H> {
             return None;
         }
         let (slot, merge) = self.find_merge(bio)?;
+        if self.rules.multi_queue && !self.elevator.allow_merge(&mut self.block, slot, bio) {
+            return None;
+        }
         let request = &self.block.table.requests[slot];
         if self.is_too_large(request.sectors, bio.sectors) {
             self.refuse(slot);
@@ -27,7 +30,7 @@ impl<H: Home> RequestQueue<H> {
             Merge::Front => self.merge_front(slot, bio),
         };
         self.block.last_merge = id;
-        Some(RequestId { slot: id, generation: self.block.table.requests[id].generation })
+        Some(self.id_of(id))
     }
 
     /// Files a request under its end, for back merges.
@@ -37,7 +40,41 @@ impl<H: Home> RequestQueue<H> {
         self.block.hash.insert::<Plain, _, _>(&mut self.block.table.requests, end, slot);
     }
 
+    /// A request that is being inserted joins one that ends where it begins, if there is one, and so on: multi-queue block layers look
+    /// once more, as a list of requests may have been plugged since its bios were tried.
+    pub(super) fn join_at_insert(&mut self, slot: Slot) -> Option<RequestId> {
+        if !self.config.merging {
+            return None;
+        }
+        let last = self.block.last_merge;
+        if self.can_join(last, slot) {
+            self.join(last, slot);
+            self.block.last_merge = last;
+            return Some(self.id_of(last));
+        }
+        let (mut joined, mut at) = (None, slot);
+        loop {
+            let below = self.find_by_end(self.block.table.requests[at].sector);
+            if !self.can_join(below, at) {
+                return joined;
+            }
+            self.join(below, at);
+            self.block.last_merge = below;
+            joined = Some(self.id_of(below));
+            at = below;
+        }
+    }
+
+    fn id_of(&self, slot: Slot) -> RequestId {
+        RequestId { slot, generation: self.block.table.requests[slot].generation }
+    }
+
     fn find_merge(&mut self, bio: &Bio) -> Option<(Slot, Merge)> {
+        match self.elevator.find_merge(&mut self.block, bio) {
+            Search::Usual => {}
+            Search::Nothing => return None,
+            Search::Found(slot, merge) => return self.takes(slot, bio).then_some((slot, merge)),
+        }
         let last = self.block.last_merge;
         if last != NIL && self.takes(last, bio) {
             let request = &self.block.table.requests[last];
@@ -80,8 +117,17 @@ impl<H: Home> RequestQueue<H> {
         request.state == State::Sorted && !barred && !request.flags.has(Flags::FUA)
     }
 
-    fn takes(&self, slot: Slot, bio: &Bio) -> bool {
-        self.is_mergeable(slot) && self.block.table.requests[slot].op == bio.op
+    /// Whether the bio may become part of this request, if they touch.
+    fn takes(&mut self, slot: Slot, bio: &Bio) -> bool {
+        let request = &self.block.table.requests[slot];
+        if !self.is_mergeable(slot) || request.op != bio.op {
+            return false;
+        }
+        let priority = self.block.table.contexts[bio.context.slot].effective_priority();
+        if self.rules.multi_queue && request.priority != priority {
+            return false;
+        }
+        !self.rules.asks_elevator || self.elevator.allow_merge(&mut self.block, slot, bio)
     }
 
     fn is_too_large(&self, one: u32, other: u32) -> bool {
@@ -136,7 +182,8 @@ impl<H: Home> RequestQueue<H> {
             return false;
         }
         let (a, b) = (&self.block.table.requests[lower], &self.block.table.requests[upper]);
-        a.op == b.op && a.end() == b.sector && !self.is_too_large(a.sectors, b.sectors)
+        let apart = self.rules.multi_queue && a.priority != b.priority;
+        a.op == b.op && !apart && a.end() == b.sector && !self.is_too_large(a.sectors, b.sectors)
     }
 
     /// Makes `absorbed` part of `request`, its lower neighbour.
@@ -152,7 +199,10 @@ impl<H: Home> RequestQueue<H> {
         survivor.submitted_ns = survivor.submitted_ns.min(gone.submitted_ns);
         self.block.unhash(absorbed);
         self.rehash(request, end);
-        self.elevator.join(&mut self.block, request, absorbed);
+        // One that joins as it is inserted is not in the elevator yet.
+        if self.block.table.requests[absorbed].marks.has(Marks::SORTED) {
+            self.elevator.join(&mut self.block, request, absorbed);
+        }
         self.free_request(absorbed);
         request
     }

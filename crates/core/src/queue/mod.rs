@@ -7,6 +7,7 @@
 mod barrier;
 pub(crate) mod block;
 mod dispatch_list;
+mod groups;
 mod merge;
 mod plug;
 mod pool;
@@ -15,8 +16,8 @@ mod switch;
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::{Clock, ClockConfig, Timer, Timers};
 use crate::context::{Context, ContextId, Sleep, State as ContextState};
-use crate::elevators::Elevator;
 use crate::event::{Event, Io};
+use crate::group::{FreeGroups, ROOT};
 use crate::layer::{BlockLayer, Rules};
 use crate::parts::{Arena, HashChains, List, NIL, Ring, Slot};
 use crate::priority::Priority;
@@ -50,6 +51,8 @@ pub struct QueueConfig {
     pub refusal_ends_merging: bool,
     /// How barriers are kept.
     pub ordered: OrderedMode,
+    /// The hardware queues of the device, 1 or more: only multi-queue elevators tell them apart.
+    pub hw_queues: u16,
 }
 
 impl Default for QueueConfig {
@@ -64,9 +67,13 @@ impl Default for QueueConfig {
             max_sectors: 1024,
             refusal_ends_merging: true,
             ordered: OrderedMode::Drain { flush: true, fua: false },
+            hw_queues: 1,
         }
     }
 }
+
+/// The size of the pool of requests a direction in Linux, for what depends on it where the pool has no bound.
+const DEFAULT_NR_REQUESTS: u32 = 128;
 
 /// Whether the host has to run the queue: to call [`RequestQueue::next`] until its device is full or nothing comes.
 #[must_use]
@@ -159,6 +166,7 @@ pub struct RequestQueue<H: Home> {
     free_requests: List<Plain>,
     free_request_count: u32,
     free_merged: Slot,
+    free_groups: List<FreeGroups>,
     pool: Pool,
     plugged: bool,
     ordered: barrier::Sequence,
@@ -166,10 +174,9 @@ pub struct RequestQueue<H: Home> {
 }
 
 impl<H: Home> RequestQueue<H> {
-    /// A queue with an elevator of this kind. `elevator_storage` is what the kind needs.
+    /// A queue with an elevator of the kind that `elevator_storage` is for.
     pub fn new(
         config: QueueConfig,
-        kind: Kind,
         storage: Storage<H>,
         elevator_storage: ElevatorStorage<H>,
         sink: H::Sink,
@@ -183,6 +190,7 @@ impl<H: Home> RequestQueue<H> {
                 arrivals: Arena::new(storage.arrivals),
                 merged: Arena::new(storage.merged),
                 contexts: Arena::new(storage.contexts),
+                groups: Arena::new(storage.groups),
             },
             dispatch: DispatchList::new(rules.sorting_stops_at_direction, storage.sweep),
             clock: Clock::new(config.clock, now_ns),
@@ -192,25 +200,32 @@ impl<H: Home> RequestQueue<H> {
             in_flight: 0,
             free_contexts: List::default(),
             work: Ring::new(storage.work),
+            nr_requests: config.nr_requests.unwrap_or(DEFAULT_NR_REQUESTS),
+            hw_queues: config.hw_queues.max(1),
+            hw_queue: None,
             run_pending: false,
             run_now: false,
             sink,
         };
-        let (elevator, unused) = AnyElevator::of_kind(kind, &mut block, elevator_storage);
+        block.table.groups[ROOT].in_use = true;
+        let elevator = AnyElevator::new(&mut block, elevator_storage);
+        let kind = elevator.kind();
         let mut queue = RequestQueue {
             config,
             rules,
             block,
             elevator,
-            hashing: config.merging && (rules.hashes_back_merges || kind.info().hashes_back_merges),
+            hashing: false,
             free_requests: List::default(),
             free_request_count: 0,
             free_merged: NIL,
-            pool: Pool::new(config.nr_requests),
+            free_groups: List::default(),
+            pool: Pool::default(),
             plugged: false,
             ordered: barrier::Sequence::default(),
-            switching: switch::Switching::new(unused),
+            switching: switch::Switching::new(),
         };
+        queue.fit_to(kind);
         queue.fill_free_lists();
         queue
     }
@@ -255,6 +270,7 @@ impl<H: Home> RequestQueue<H> {
         let generation = self.block.table.contexts[slot].generation.wrapping_add(1);
         self.block.table.contexts[slot] =
             Context { generation, pid, priority, nice, state: ContextState::Running, ..Context::default() };
+        self.block.enter_group(slot, ROOT);
         Ok(ContextId { slot, generation })
     }
 
@@ -291,6 +307,13 @@ impl<H: Home> RequestQueue<H> {
         let slot = self.running_context(id).ok_or(Stale)?;
         self.block.table.contexts[slot].nice = nice;
         Ok(self.end())
+    }
+
+    /// Tells on which CPU a context's process runs: multi-queue elevators file its requests by it.
+    pub fn set_cpu(&mut self, id: ContextId, cpu: u16) -> Result<(), Stale> {
+        let slot = self.running_context(id).ok_or(Stale)?;
+        self.block.table.contexts[slot].cpu = cpu;
+        Ok(())
     }
 
     /// The tunables of the present elevator, with their values.
@@ -358,6 +381,15 @@ impl<H: Home> RequestQueue<H> {
         self.block.in_flight = self.block.in_flight.saturating_add(1);
         self.block.tell(|block| Event::Issue(block.io(slot)));
         Next::Request(id)
+    }
+
+    /// The next request for one hardware queue of the driver, 0 to one less than the configuration's number of them. Elevators that
+    /// know of one queue only answer as [`next`](Self::next) does.
+    pub fn next_for(&mut self, hw_queue: u16, now_ns: u64) -> Next {
+        self.block.hw_queue = Some(hw_queue);
+        let next = self.next(now_ns);
+        self.block.hw_queue = None;
+        next
     }
 
     /// A request, while it is queued or in the device.
@@ -436,6 +468,13 @@ impl<H: Home> RequestQueue<H> {
         }
     }
 
+    /// Sets up what depends on the kind of elevator.
+    fn fit_to(&mut self, kind: Kind) {
+        let info = kind.info();
+        self.hashing = self.config.merging && (self.rules.hashes_back_merges || info.hashes_back_merges);
+        self.pool.set_size(self.config.nr_requests.map(|size| info.nr_requests.unwrap_or(size)));
+    }
+
     fn fill_free_lists(&mut self) {
         let Block { table, free_contexts, dispatch, .. } = &mut self.block;
         // Tables that were handed over in different lengths hold what the shortest holds.
@@ -443,6 +482,9 @@ impl<H: Home> RequestQueue<H> {
         self.free_request_count = table.requests.capacity().min(beside);
         for slot in 0..self.free_request_count {
             self.free_requests.push_back(&mut table.requests, slot);
+        }
+        for slot in ROOT.saturating_add(1)..table.groups.capacity() {
+            self.free_groups.push_back(&mut table.groups, slot);
         }
         for slot in 0..table.contexts.capacity() {
             free_contexts.push_back(&mut table.contexts, slot);
@@ -500,7 +542,7 @@ impl<H: Home> RequestQueue<H> {
         }
         let context = bio.context.slot;
         self.block.table.contexts[context].sleep = Sleep::Awake;
-        if !self.allocate_from_pool(context, bio.op, woken) {
+        if !self.allocate_from_pool(context, bio, woken) {
             self.block.tell(|block| Event::Sleep(io_of(block, bio)));
             self.sleep(context, bio.op);
             return Ok(Submitted::Asleep);
@@ -511,9 +553,12 @@ impl<H: Home> RequestQueue<H> {
         if self.config.plugging && self.is_empty() {
             self.plug();
         }
-        self.insert(slot);
+        let generation = self.block.table.requests[slot].generation;
+        if let Some(joined) = self.insert(slot) {
+            return Ok(Submitted::Merged(joined));
+        }
         self.unplug_at_threshold();
-        Ok(Submitted::Queued(RequestId { slot, generation: self.block.table.requests[slot].generation }))
+        Ok(Submitted::Queued(RequestId { slot, generation }))
     }
 
     fn end_submission(&mut self, bio: &Bio, submitted: Submitted) -> Kick {
@@ -537,6 +582,7 @@ impl<H: Home> RequestQueue<H> {
     fn fill(&mut self, slot: Slot, bio: &Bio) {
         let context = bio.context.slot;
         let now_ns = self.block.clock.now_ns();
+        let priority = self.block.table.contexts[context].effective_priority();
         let request = &mut self.block.table.requests[slot];
         request.generation = request.generation.wrapping_add(1);
         request.sector = bio.sector;
@@ -547,6 +593,7 @@ impl<H: Home> RequestQueue<H> {
         request.merged = [NIL; 2];
         request.op = bio.op;
         request.flags = bio.flags;
+        request.priority = priority;
         request.state = State::Sorted;
         // Marks are always written whole: the processor forwards a store only to a load that it covers.
         let private = !self.switching.is_under_way();
@@ -558,19 +605,27 @@ impl<H: Home> RequestQueue<H> {
         }
     }
 
-    /// Hands a new request to the elevator; one that it must not see goes to the end of the dispatch list.
-    fn insert(&mut self, slot: Slot) {
+    /// Hands a new request to the elevator; one that it must not see goes to the end of the dispatch list. Answers the request that it
+    /// has become part of, if it has.
+    fn insert(&mut self, slot: Slot) -> Option<RequestId> {
         let request = &mut self.block.table.requests[slot];
         let mut marks = request.marks;
         self.ordered.colour(request.flags, &mut marks);
         let goes_back = marks.has(Marks::HARD_BARRIER) || !marks.has(Marks::PRIVATE);
-        if !goes_back {
-            marks.set(Marks::SORTED);
-        }
         request.marks = marks;
         if goes_back {
-            return self.insert_back(slot);
+            self.insert_back(slot);
+            return None;
         }
+        if self.rules.multi_queue {
+            self.elevator.prepare_insert(&mut self.block, slot);
+            let joined = self.join_at_insert(slot);
+            if joined.is_some() {
+                self.block.run_now();
+                return joined;
+            }
+        }
+        self.block.table.requests[slot].marks.set(Marks::SORTED);
         if self.config.merging {
             if self.block.last_merge == NIL {
                 self.block.last_merge = slot;
@@ -580,7 +635,11 @@ impl<H: Home> RequestQueue<H> {
             }
         }
         self.block.tell(|block| Event::Insert(block.io(slot)));
+        if !self.rules.multi_queue {
+            self.elevator.prepare_insert(&mut self.block, slot);
+        }
         self.elevator.insert(&mut self.block, slot);
+        None
     }
 
     /// The head of the dispatch list that may go to the driver now, seen by it for the first time or not; or [`NIL`].

@@ -1,9 +1,9 @@
 //! The pool of requests: how many a direction there may be, who may go beyond, who sleeps and who is woken.
 
 use super::{RequestQueue, direction};
-use crate::bio::Op;
+use crate::bio::{Bio, Op};
 use crate::context::{Context, ContextId, Sleep, Waiting};
-use crate::elevators::{Elevator, MayQueue};
+use crate::elevators::MayQueue;
 use crate::parts::{List, Slot};
 use crate::storage::{Home, Work};
 use core::ops::{Index, IndexMut};
@@ -14,7 +14,7 @@ const BATCH_REQUESTS: u32 = 32;
 const BATCH_MS: u64 = 20;
 
 /// The pool: reads and writes are counted apart.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Pool {
     /// The size a direction; without one, only the storage limits.
     size: Option<u32>,
@@ -30,8 +30,9 @@ struct Side {
 }
 
 impl Pool {
-    pub fn new(size: Option<u32>) -> Pool {
-        Pool { size: size.map(|n| n.max(4)), sides: [Side::default(), Side::default()] }
+    /// Sets the size a direction, at least 4.
+    pub fn set_size(&mut self, size: Option<u32>) {
+        self.size = size.map(|n| n.max(4));
     }
 
     /// Requests allocated in both directions.
@@ -59,20 +60,36 @@ impl Pool {
 
 impl<H: Home> RequestQueue<H> {
     /// Counts a request for this context, if the pool's rules allow it. A woken sleeper becomes a batcher first.
-    pub(super) fn allocate_from_pool(&mut self, context: Slot, op: Op, woken: bool) -> bool {
-        if self.pool.size.is_none() {
-            self.pool.count_one(direction(op));
+    pub(super) fn allocate_from_pool(&mut self, context: Slot, bio: &Bio, woken: bool) -> bool {
+        let Some(size) = self.pool.size else {
+            self.pool.count_one(direction(bio.op));
             return true;
+        };
+        if self.rules.multi_queue {
+            return self.take_tag(size, bio);
         }
         if woken {
             self.make_batcher(context);
         }
-        self.try_allocate(context, op)
+        self.try_allocate(context, bio.op)
+    }
+
+    /// Multi-queue: the tags are one pool, of which the elevator may deny a part to some.
+    fn take_tag(&mut self, size: u32, bio: &Bio) -> bool {
+        let limit = self.elevator.depth_limit(size, bio.op, bio.flags).clamp(1, size.max(1));
+        let free = self.pool.allocated() < limit;
+        if free {
+            self.pool.count_one(direction(bio.op));
+        }
+        free
     }
 
     fn try_allocate(&mut self, context: Slot, op: Op) -> bool {
         let may = self.elevator.may_queue(&mut self.block, context, op);
         let Some(size) = self.pool.size else { return true };
+        if may == MayQueue::No {
+            return false;
+        }
         let Some(side) = self.pool.sides.get(direction(op)) else { return false };
         let (count, full) = (side.count, side.full);
         let reaches_size = count.saturating_add(1) >= size;
@@ -104,6 +121,10 @@ impl<H: Home> RequestQueue<H> {
             side.count = side.count.saturating_sub(1);
         }
         self.wake_one(index);
+        if self.rules.multi_queue {
+            // The tag may serve either direction, and the first to be woken may not be allowed to take it.
+            self.wake_one(index ^ 1);
+        }
     }
 
     /// A process that sleeps, or was woken and has not gone on, will not: another one may go on in its place.
@@ -121,7 +142,7 @@ impl<H: Home> RequestQueue<H> {
 
     fn wake_one(&mut self, index: usize) {
         let (Some(size), Some(side)) = (self.pool.size, self.pool.sides.get_mut(index)) else { return };
-        if side.count.saturating_add(1) > size {
+        if side.count.saturating_add(1) > size && !self.rules.multi_queue {
             return;
         }
         side.full = false;

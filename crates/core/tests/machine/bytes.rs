@@ -88,11 +88,13 @@ impl Case {
                 max_sectors: pick(&[1024, 16, 64, 8, u32::MAX], sizes >> 4),
                 refusal_ends_merging: switches & 8 == 0,
                 ordered: ordered_mode(ordered),
+                hw_queues: pick(&[1, 4], clock >> 4),
             },
             capacity: Capacity {
                 requests: pick(&[40, 5, 12, 1], sizes & 3),
                 contexts: pick(&[6, 2, 4, 1], (sizes >> 2) & 3),
                 merged_bios: pick(&[64, 0, 3], pool >> 2),
+                groups: pick(&[4, 1, 2], pool >> 4),
             },
             depth: pick(&[1, 2, 4, 32], depth),
             calls: records.map(call).collect(),

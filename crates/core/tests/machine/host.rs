@@ -45,7 +45,7 @@ impl Host {
     pub fn new(case: &Case) -> Host {
         let (storage, elevator) = (Storage::owned(case.capacity), ElevatorStorage::owned(case.kind, case.capacity));
         let mut host = Host {
-            queue: RequestQueue::new(case.config, case.kind, storage, elevator, NoSink, 0),
+            queue: RequestQueue::new(case.config, storage, elevator, NoSink, 0),
             capacity: case.capacity,
             plugging: case.config.plugging,
             drains: matches!(case.config.ordered, OrderedMode::Drain { .. }),
@@ -464,7 +464,7 @@ impl Host {
     }
 
     fn switch(&mut self, kind: Kind) -> Outcome {
-        let kick = self.queue.switch(kind, ElevatorStorage::owned(kind, self.capacity), self.now_ns);
+        let kick = self.queue.switch(ElevatorStorage::owned(kind, self.capacity), self.now_ns);
         self.obey(kick)?;
         drop(self.queue.take_retired_storage());
         Ok(())

@@ -13,7 +13,7 @@ use hoistway_core::{
 use super::text::{Piece, Scenario, What};
 
 const MS: u64 = 1_000_000;
-const CAPACITY: Capacity = Capacity { requests: 2048, contexts: 16, merged_bios: 256 };
+const CAPACITY: Capacity = Capacity { requests: 2048, contexts: 16, merged_bios: 256, groups: 16 };
 /// Scenarios end after so many requests or at this time, whatever still goes on.
 const ISSUES_MAX: usize = 3000;
 const END_MS: u64 = 60_000;
@@ -89,7 +89,7 @@ impl<'a> World<'a> {
             ..QueueConfig::default()
         };
         let (storage, elevator) = (Storage::owned(CAPACITY), ElevatorStorage::owned(scenario.kind, CAPACITY));
-        let mut queue = RequestQueue::new(config, scenario.kind, storage, elevator, NoSink, 0);
+        let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
         let create = |(pid, process): (usize, &super::text::Process)| {
             queue.create_context(pid as u32, process.priority, process.nice).expect("few processes")
         };
@@ -198,7 +198,7 @@ impl<'a> World<'a> {
                 self.obey(kick)
             }
             What::Switch { kind } => {
-                let kick = self.queue.switch(*kind, ElevatorStorage::owned(*kind, CAPACITY), self.now_ms * MS);
+                let kick = self.queue.switch(ElevatorStorage::owned(*kind, CAPACITY), self.now_ms * MS);
                 self.obey(kick)
             }
         }

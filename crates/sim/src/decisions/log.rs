@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use hoistway_core::{Class, Event, Io, Note, Op, Priority, Sink};
+use hoistway_core::{Class, Event, Expiry, Io, Note, Op, Priority, Sink};
 
 use super::scenario::{Decision, How, List, Plugging};
 
@@ -152,12 +152,10 @@ fn note_in_words(line: &mut String, note: Note) {
     line.push_str("m  ");
     match note {
         Note::Activate { queue, level } => push(line, format_args!("queue {queue} (level {level}) has the disk")),
-        Note::SliceSet { queue, end_tick } => {
-            push(line, format_args!("slice of queue {queue} ends at tick {end_tick}"))
-        }
-        Note::SliceExpired { queue, left_ticks, preempted } => {
+        Note::SliceSet { queue, until_ns } => push(line, format_args!("slice of queue {queue} ends at {until_ns} ns")),
+        Note::SliceExpired { queue, left_ns, preempted } => {
             let why = if preempted { ", preempted" } else { "" };
-            push(line, format_args!("slice of queue {queue} is over, {left_ticks} ticks left{why}"));
+            push(line, format_args!("slice of queue {queue} is over, {left_ns} ns left{why}"));
         }
         Note::IdleArmed { queue, until_ns } => {
             push(line, format_args!("disk kept idle for queue {queue} until {until_ns} ns"));
@@ -172,6 +170,34 @@ fn note_in_words(line: &mut String, note: Note) {
         }
         Note::AnticipationBroken { pid } => push(line, format_args!("waits for process {pid} no longer")),
         Note::AnticipationTimeout { pid } => push(line, format_args!("waited for process {pid} in vain")),
+        Note::Charge { queue, amount } => push(line, format_args!("queue {queue} is charged {amount}")),
+        Note::BudgetExpired { queue, reason, served, budget } => {
+            let why = match reason {
+                Expiry::TooIdle => "too idle",
+                Expiry::TimedOut => "out of time",
+                Expiry::Exhausted => "used up",
+                Expiry::NoMoreRequests => "no more requests",
+                Expiry::Preempted => "preempted",
+            };
+            push(line, format_args!("budget of queue {queue} is over ({why}): {served} of {budget} sectors"));
+        }
+        Note::WeightRaised { queue, coefficient } => {
+            push(line, format_args!("weight of queue {queue} is raised {coefficient} times"));
+        }
+        Note::QueuesMerged { queue, into } => push(line, format_args!("queue {queue} is merged into queue {into}")),
+        Note::QueueSplit { queue } => push(line, format_args!("process {queue} has a queue of its own again")),
+        Note::Injected { queue, into } => {
+            push(line, format_args!("a request of queue {queue} is put in while queue {into} has the disk"));
+        }
+        Note::TokenDepth { domain, depth } => {
+            push(line, format_args!("domain {domain} may have {depth} in the device"));
+        }
+        Note::Aged { token } => push(line, format_args!("request {token} has waited long enough for its class")),
+        Note::Workload { class, kind, until_ns } => {
+            push(line, format_args!("class {class}, kind {kind} is served until {until_ns} ns"));
+        }
+        Note::Postponed => push(line, format_args!("async requests are held back")),
+        Note::SweepBegun { bytes } => push(line, format_args!("a sweep over {bytes} bytes begins")),
         Note::Switched { elevator } => push(line, format_args!("switched to elevator {elevator}")),
     }
 }
@@ -186,6 +212,7 @@ fn op_name(op: Op) -> &'static str {
         Op::Read => "read",
         Op::Write => "write",
         Op::Flush => "flush",
+        Op::Discard => "discard",
     }
 }
 

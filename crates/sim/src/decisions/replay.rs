@@ -119,10 +119,10 @@ impl<'a> World<'a> {
             requests: count(scenario.requests.len()),
             contexts: count(scenario.processes.len()),
             merged_bios: count(scenario.requests.len()),
+            groups: 1,
         };
         let mut queue = RequestQueue::new(
             config(scenario),
-            scenario.kind,
             Storage::owned(capacity),
             ElevatorStorage::owned(scenario.kind, capacity),
             Recorder::default(),

@@ -292,7 +292,7 @@ impl<S: Observer> Device<S> {
             Op::Read => hoistway_drive::Op::Read,
             Op::Write => hoistway_drive::Op::Write,
             // The drives have no write cache: there is nothing to flush.
-            Op::Flush => return self.started(id, now_ns, now_ns, Phases::default(), events),
+            Op::Flush | Op::Discard => return self.started(id, now_ns, now_ns, Phases::default(), events),
         };
         match self.drive.start(now_ns, &Access { op, sector, sectors }) {
             Ok(service) => self.started(id, now_ns, service.finish_ns, service.phases, events),

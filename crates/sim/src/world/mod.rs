@@ -454,7 +454,7 @@ fn make_queue<S: Observer>(request: &WorldRequest, processes: usize) -> Result<R
     };
     let storage = Storage::owned(capacity);
     let elevator = ElevatorStorage::owned(request.elevator, capacity);
-    let mut queue = RequestQueue::new(config, request.elevator, storage, elevator, S::default(), 0);
+    let mut queue = RequestQueue::new(config, storage, elevator, S::default(), 0);
     for setting in request.settings {
         setting.apply(&mut queue)?;
     }

@@ -17,7 +17,7 @@ use crate::event::Note;
 use crate::parts::{NIL, Slot};
 use crate::queue::block::Block;
 use crate::request::Request;
-use crate::storage::{ElevatorStorage, Home};
+use crate::storage::{Capacity, Home, Maker};
 
 use estimate::{COMPLETED, Estimate};
 pub(crate) use tunables::INFO;
@@ -29,7 +29,7 @@ const ASYNC: usize = 0;
 const SYNC: usize = 1;
 
 /// Requests behind the head count double, and not at all beyond half a GiB.
-const CHOOSER: Chooser = Chooser { back_max: 1024 * 1024, back_penalty: 2 };
+const CHOOSER: Chooser = Chooser { back_max: 1024 * 1024, back_penalty: 2, marks_count: false };
 
 /// What the elevator waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +78,37 @@ pub(crate) struct Anticipatory {
 }
 
 impl<H: Home> Elevator<H> for Anticipatory {
+    type Tables = ();
+
+    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+
+    fn new(block: &mut Block<H>, (): ()) -> Self {
+        let tunables = Tunables::defaults(&block.clock);
+        let new = Anticipatory {
+            sides: [SortedFifo::default(); 2],
+            next: [NIL; 2],
+            last_sector: [0; 2],
+            last_check: [0; 2],
+            side: ASYNC,
+            batch_expires: block.ticks().saturating_add(tunables.batch_expire[SYNC]),
+            changed: false,
+            new_batch: false,
+            write_batch_count: (tunables.batch_expire[ASYNC] / 10).max(2) as u32,
+            current_write_count: 0,
+            write_batch_idled: false,
+            status: Status::Off,
+            antic_start: 0,
+            awaited: NIL,
+            awaited_finished: false,
+            dispatched: 0,
+            estimate: Estimate::default(),
+            tunables,
+        };
+        new
+    }
+
+    fn into_tables(self) {}
+
     fn retire(&mut self, block: &mut Block<H>) {
         self.await_context(block, NIL);
     }
@@ -239,31 +270,6 @@ impl<H: Home> Elevator<H> for Anticipatory {
 }
 
 impl Anticipatory {
-    pub fn new<H: Home>(block: &mut Block<H>, storage: ElevatorStorage<H>) -> (Self, Option<ElevatorStorage<H>>) {
-        let tunables = Tunables::defaults(&block.clock);
-        let new = Anticipatory {
-            sides: [SortedFifo::default(); 2],
-            next: [NIL; 2],
-            last_sector: [0; 2],
-            last_check: [0; 2],
-            side: ASYNC,
-            batch_expires: block.ticks().saturating_add(tunables.batch_expire[SYNC]),
-            changed: false,
-            new_batch: false,
-            write_batch_count: (tunables.batch_expire[ASYNC] / 10).max(2) as u32,
-            current_write_count: 0,
-            write_batch_idled: false,
-            status: Status::Off,
-            antic_start: 0,
-            awaited: NIL,
-            awaited_finished: false,
-            dispatched: 0,
-            estimate: Estimate::default(),
-            tunables,
-        };
-        (new, Some(storage))
-    }
-
     /// The request to dispatch now, or [`NIL`]: the next of the batch, unless it is better to wait or to change the kind.
     fn select<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
         let (sync_waits, async_waits) = (!self.sides[SYNC].is_empty(), !self.sides[ASYNC].is_empty());
@@ -369,12 +375,7 @@ impl Anticipatory {
 
     /// Of the requests around one that leaves, the nearer to the head; above the highest the lowest comes.
     fn neighbour<H: Home>(&self, block: &Block<H>, request: Slot, side: usize) -> Slot {
-        let sorted = &self.sides[side & 1];
-        let (mut after, before) = (sorted.after(block, request), sorted.before(block, request));
-        if after == NIL && sorted.lowest() != request {
-            after = sorted.lowest();
-        }
-        CHOOSER.best(block, after, before, self.last_sector[side & 1])
+        CHOOSER.neighbour(block, self.sides[side & 1].tree(), request, self.last_sector[side & 1])
     }
 
     /// A queued request of the same kind and first sector goes to the dispatch list, before the new one is sorted in.

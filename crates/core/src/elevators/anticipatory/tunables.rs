@@ -2,6 +2,7 @@
 
 use super::{ASYNC, SYNC};
 use crate::clock::Clock;
+use crate::layer::BlockLayer;
 use crate::registry::Info;
 use crate::tunable::{Tunable, Unit};
 
@@ -18,7 +19,9 @@ pub(crate) const INFO: Info = Info {
            same process will probably read on near by.",
     suits: "Single slow disks with processes that read one block after the other. Many outstanding requests, arrays and flash \
             lose by it.",
-    has_queues: false,
+    layer: BlockLayer::V2_6_18,
+    groups: false,
+    nr_requests: None,
     hashes_back_merges: true,
     tunables: &[
         milliseconds(

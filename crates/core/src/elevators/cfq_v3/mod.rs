@@ -22,11 +22,10 @@ use crate::parts::tree::Least;
 use crate::parts::{Arena, HashChains, List, NIL, Node, Slot};
 use crate::priority::{Class, Priority};
 use crate::queue::block::{Block, Of};
-use crate::storage::{ElevatorStorage, Home};
+use crate::storage::{Capacity, Home, Maker, buckets};
 
 use filing::Filing;
-pub use process_queue::ProcessQueue;
-use process_queue::{ByPid, key_of};
+use process_queue::{ByPid, ProcessQueue, key_of};
 pub(crate) use tunables::INFO;
 use tunables::Tunables;
 
@@ -39,6 +38,15 @@ const SYNC: usize = 1;
 const SEEKY_SECTORS: u64 = 128 * 1024;
 /// With more than this many requests in the device at once, the device is taken to queue by itself.
 const HW_QUEUE_DEPTH: u32 = 4;
+
+/// Its tables.
+pub(crate) struct Tables<H: Home> {
+    queues: H::Slots<ProcessQueue>,
+    /// As many nodes, for the lists that queues are filed on.
+    nodes: H::Slots<Node<Least>>,
+    /// Buckets of the look-up by process.
+    buckets: H::Slots<u32>,
+}
 
 /// The state.
 pub(crate) struct CfqV3<H: Home> {
@@ -65,9 +73,44 @@ pub(crate) struct CfqV3<H: Home> {
 }
 
 impl<H: Home> Elevator<H> for CfqV3<H> {
-    fn into_storage(self) -> Option<ElevatorStorage<H>> {
+    type Tables = Tables<H>;
+
+    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+        let queues = capacity.queues();
+        Tables {
+            queues: maker.table(queues),
+            nodes: maker.table(queues),
+            buckets: maker.table(buckets(capacity.contexts)),
+        }
+    }
+
+    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
+        let mut queues: Of<H, ProcessQueue> = Arena::new(tables.queues);
+        let mut free_queues = List::<ByPid>::default();
+        let nodes: Of<H, Node<Least>> = Arena::new(tables.nodes);
+        for slot in 0..queues.capacity().min(nodes.capacity()) {
+            free_queues.push_back(&mut queues, slot);
+        }
+        CfqV3 {
+            queues,
+            free_queues,
+            by_pid: HashChains::new(tables.buckets),
+            filing: Filing::new(nodes),
+            busy_queues: 0,
+            active: NIL,
+            active_context: NIL,
+            dispatch_slice: 0,
+            last_sector: 0,
+            last_end: 0,
+            in_driver: 0,
+            hw_queue: false,
+            tunables: Tunables::defaults(&block.clock),
+        }
+    }
+
+    fn into_tables(self) -> Tables<H> {
         let (queues, nodes) = (self.queues.into_slots(), self.filing.into_nodes());
-        Some(ElevatorStorage { queues, nodes, buckets: self.by_pid.into_slots() })
+        Tables { queues, nodes, buckets: self.by_pid.into_slots() }
     }
 
     fn retire(&mut self, block: &mut Block<H>) {
@@ -264,31 +307,6 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
 }
 
 impl<H: Home> CfqV3<H> {
-    pub fn new(block: &mut Block<H>, storage: ElevatorStorage<H>) -> (Self, Option<ElevatorStorage<H>>) {
-        let mut queues: Of<H, ProcessQueue> = Arena::new(storage.queues);
-        let mut free_queues = List::<ByPid>::default();
-        let nodes: Of<H, Node<Least>> = Arena::new(storage.nodes);
-        for slot in 0..queues.capacity().min(nodes.capacity()) {
-            free_queues.push_back(&mut queues, slot);
-        }
-        let new = CfqV3 {
-            queues,
-            free_queues,
-            by_pid: HashChains::new(storage.buckets),
-            filing: Filing::new(nodes),
-            busy_queues: 0,
-            active: NIL,
-            active_context: NIL,
-            dispatch_slice: 0,
-            last_sector: 0,
-            last_end: 0,
-            in_driver: 0,
-            hw_queue: false,
-            tunables: Tunables::defaults(&block.clock),
-        };
-        (new, None)
-    }
-
     /// Sorts a request into its queue and files the queue if it was empty.
     fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
         let sector = block.table.requests[request].sector;
@@ -370,17 +388,14 @@ impl<H: Home> CfqV3<H> {
 
     /// Of the requests around one that leaves its queue, the nearer to the head; above the highest the lowest comes.
     fn neighbour(&self, block: &Block<H>, request: Slot) -> Slot {
-        let node = &block.table.nodes[request];
-        let lowest = self.queues[block.table.requests[request].owner].tree.first();
-        let after = match node.next() {
-            NIL if lowest != request => lowest,
-            next => next,
-        };
-        self.chooser().best(block, after, node.prev(), self.last_sector)
+        let owner = block.table.requests[request].owner;
+        self.chooser().neighbour(block, &self.queues[owner].tree, request, self.last_sector)
     }
 
     fn chooser(&self) -> Chooser {
-        Chooser { back_max: self.tunables.back_max_sectors, back_penalty: self.tunables.back_penalty }
+        let Tunables { back_max_sectors: back_max, back_penalty, .. } = self.tunables;
+        // A queue has either sync requests or async ones, and metadata did not count yet.
+        Chooser { back_max, back_penalty, marks_count: false }
     }
 
     fn drain(&mut self, block: &mut Block<H>) -> u32 {

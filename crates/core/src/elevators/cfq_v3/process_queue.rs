@@ -4,9 +4,9 @@ use crate::parts::{Link, LinkOf, List, NIL, Slot, Tree};
 use crate::priority::{Class, Priority};
 use crate::request::Arrivals;
 
-/// A queue of CFQ's (opaque outside of the elevator).
+/// A queue of CFQ's.
 #[derive(Clone, Copy, Debug)]
-pub struct ProcessQueue {
+pub(super) struct ProcessQueue {
     /// The process, or `None` for async requests, which processes share.
     pub(super) pid: Option<u32>,
     pub(super) priority: Priority,

@@ -91,8 +91,8 @@ impl<H: Home> CfqV3<H> {
         queue.must_dispatch = false;
         queue.wait_request = false;
         queue.slice_left = queue.slice_end.saturating_sub(now);
-        let (name, left_ticks, filed) = (queue.name(), queue.slice_left, queue.filed.is_some());
-        block.note(|_| Note::SliceExpired { queue: name, left_ticks, preempted });
+        let (name, left, filed) = (queue.name(), queue.slice_left, queue.filed.is_some());
+        block.note(|block| Note::SliceExpired { queue: name, left_ns: block.clock.ns_of_ticks(left), preempted });
         if served {
             self.kick(block);
         }
@@ -119,8 +119,8 @@ impl<H: Home> CfqV3<H> {
         let (sync, level) = (queue.is_sync(), queue.level());
         if queue.slice_end == 0 {
             queue.slice_end = block.ticks().saturating_add(self.tunables.slice_of(sync, level));
-            let (name, end_tick) = (queue.name(), queue.slice_end);
-            block.note(|_| Note::SliceSet { queue: name, end_tick });
+            let (name, end) = (queue.name(), queue.slice_end);
+            block.note(|block| Note::SliceSet { queue: name, until_ns: block.clock.time_of_tick(end) });
         }
         let enough = !sync && self.dispatch_slice >= self.tunables.max_async_requests(level);
         if enough || self.queues[slot].is_idle_class() || !self.queues[slot].idle_window {

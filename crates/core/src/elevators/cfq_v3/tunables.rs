@@ -1,6 +1,7 @@
 //! The tunables of CFQ with time slices and priority lists.
 
 use crate::clock::Clock;
+use crate::layer::BlockLayer;
 use crate::registry::Info;
 use crate::tunable::{Tunable, Unit};
 
@@ -24,7 +25,9 @@ pub(crate) const INFO: Info = Info {
            is kept idle for a few ms for the process's next read. Async writes share one queue a level and are limited in number.",
     suits: "Desktops and servers with one disk and several processes: fair, with little seeking. Costs throughput where \
             idling is in vain (many random readers, arrays, flash).",
-    has_queues: true,
+    layer: BlockLayer::V2_6_18,
+    groups: false,
+    nr_requests: None,
     hashes_back_merges: true,
     tunables: &[
         row(

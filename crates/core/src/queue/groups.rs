@@ -1,0 +1,81 @@
+//! Groups of contexts: making, weighing, moving between and removing them.
+
+use super::{Kick, RequestQueue, Stale};
+use crate::context::ContextId;
+use crate::group::{Group, GroupError, GroupId, GroupWeights, ROOT};
+use crate::parts::{NIL, Slot};
+use crate::storage::Home;
+
+impl<H: Home> RequestQueue<H> {
+    /// The root group, in which every context starts.
+    pub fn root_group(&self) -> GroupId {
+        GroupId { slot: ROOT, generation: self.block.table.groups[ROOT].generation }
+    }
+
+    /// Makes a group below `parent`.
+    pub fn create_group(&mut self, parent: GroupId, weights: GroupWeights, now_ns: u64) -> Result<GroupId, GroupError> {
+        self.begin(now_ns);
+        let parent = self.known_group(parent).ok_or(GroupError::Stale)?;
+        if !weights.are_valid() {
+            return Err(GroupError::BadWeight);
+        }
+        let slot = self.free_groups.pop_front(&mut self.block.table.groups);
+        if slot == NIL {
+            return Err(GroupError::Full);
+        }
+        let generation = self.block.table.groups[slot].generation.wrapping_add(1);
+        self.block.table.groups[slot] = Group { generation, in_use: true, weights, parent, ..Group::default() };
+        let children = &mut self.block.table.groups[parent].children;
+        *children = children.saturating_add(1);
+        self.elevator.group_created(&mut self.block, slot);
+        Ok(GroupId { slot, generation })
+    }
+
+    /// What is known of a group.
+    pub fn group(&self, id: GroupId) -> Option<&Group> {
+        self.known_group(id).map(|slot| &self.block.table.groups[slot])
+    }
+
+    /// Changes a group's weights.
+    pub fn set_group_weights(&mut self, id: GroupId, weights: GroupWeights, now_ns: u64) -> Result<Kick, GroupError> {
+        self.begin(now_ns);
+        let slot = self.known_group(id).ok_or(GroupError::Stale)?;
+        if !weights.are_valid() {
+            return Err(GroupError::BadWeight);
+        }
+        self.block.table.groups[slot].weights = weights;
+        self.elevator.group_weights_changed(&mut self.block, slot);
+        Ok(self.end())
+    }
+
+    /// Removes a group that has no child groups, no contexts and no requests.
+    pub fn remove_group(&mut self, id: GroupId, now_ns: u64) -> Result<Kick, GroupError> {
+        self.begin(now_ns);
+        let slot = self.known_group(id).ok_or(GroupError::Stale)?;
+        let Group { children, contexts, parent, .. } = self.block.table.groups[slot];
+        if slot == ROOT || children > 0 || contexts > 0 || !self.elevator.release_group(&mut self.block, slot) {
+            return Err(GroupError::Busy);
+        }
+        let above = &mut self.block.table.groups[parent].children;
+        *above = above.saturating_sub(1);
+        self.block.table.groups[slot].in_use = false;
+        self.free_groups.push_back(&mut self.block.table.groups, slot);
+        Ok(self.end())
+    }
+
+    /// Moves a context to a group. As in the kernel, elevators notice when they look at the context next.
+    pub fn move_context(&mut self, id: ContextId, group: GroupId, now_ns: u64) -> Result<Kick, Stale> {
+        self.begin(now_ns);
+        let context = self.running_context(id).ok_or(Stale)?;
+        let group = self.known_group(group).ok_or(Stale)?;
+        self.block.leave_group(context);
+        self.block.enter_group(context, group);
+        self.elevator.group_changed(&mut self.block, context);
+        Ok(self.end())
+    }
+
+    fn known_group(&self, id: GroupId) -> Option<Slot> {
+        let group = &self.block.table.groups[id.slot];
+        (group.in_use && group.generation == id.generation).then_some(id.slot)
+    }
+}
