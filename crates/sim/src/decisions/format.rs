@@ -30,8 +30,8 @@ pub(super) struct RawScenario {
     pub ioprio_changes: Vec<RawPriorityChange>,
     #[serde(default)]
     pub groups: Vec<RawGroup>,
-    #[serde(default, rename = "group_changes")]
-    pub _group_changes: Vec<RawGroupChange>,
+    #[serde(default)]
+    pub group_changes: Vec<RawGroupChange>,
     #[serde(default)]
     pub nomerge: bool,
     pub dispatch: Vec<(u32, u64)>,
@@ -110,25 +110,18 @@ pub(super) struct RawPriorityChange {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawGroup {
-    #[serde(rename = "id")]
-    pub _id: u32,
-    #[serde(rename = "parent")]
-    pub _parent: u32,
-    #[serde(rename = "weight")]
-    pub _weight: u32,
-    #[serde(rename = "leaf_weight")]
-    pub _leaf_weight: Option<u32>,
+    pub id: u32,
+    pub parent: u32,
+    pub weight: u32,
+    pub leaf_weight: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawGroupChange {
-    #[serde(rename = "pid")]
-    pub _pid: u32,
-    #[serde(rename = "group")]
-    pub _group: u32,
-    #[serde(rename = "at_ns")]
-    pub _at_ns: u64,
+    pub pid: u32,
+    pub group: u32,
+    pub at_ns: u64,
 }
 
 /// Tunables in the order of the file, in which they are stored.

@@ -31,6 +31,8 @@ pub(super) enum Happened {
     Exit { pid: u32 },
     /// It changed its priority.
     Priority { pid: u32, priority: Priority },
+    /// It moved to another group, which goes by its id in the file.
+    Move { pid: u32, group: u32 },
     /// A timer was due.
     Timer,
     /// A process that slept goes on.
@@ -114,6 +116,7 @@ fn in_words(at_ns: u64, what: Happened) -> String {
             let level = priority.level();
             push(&mut line, format_args!("--  process {pid} changes its priority to {class} {level}"));
         }
+        Happened::Move { pid, group } => push(&mut line, format_args!("--  process {pid} moves to group {group}")),
         Happened::Timer => push(&mut line, format_args!("--  a timer is due")),
         Happened::Woken { pid } => push(&mut line, format_args!("--  process {pid} is awake")),
     }

@@ -9,6 +9,7 @@ mod compare;
 mod error;
 mod file;
 mod format;
+mod groups;
 mod log;
 mod replay;
 mod scenario;

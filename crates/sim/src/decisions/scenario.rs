@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ScenarioError;
 use super::format::{RawClass, RawOp, RawRequest, RawScenario};
+use super::groups::{Group, GroupIndex, groups};
 use super::targets::Target;
 
 /// The size of the request pool where a scenario with plugging does not say (Linux's default).
@@ -30,6 +31,9 @@ pub struct Scenario {
     pub(super) requests: Vec<Asked>,
     pub(super) exits: Vec<Exit>,
     pub(super) priority_changes: Vec<PriorityChange>,
+    /// Groups below the root, parents before their children.
+    pub(super) groups: Vec<Group>,
+    pub(super) moves: Vec<Move>,
     expected: [Option<Vec<Decision>>; List::ALL.len()],
 }
 
@@ -37,6 +41,7 @@ pub struct Scenario {
 pub(super) struct Process {
     pub pid: u32,
     pub priority: Priority,
+    pub group: GroupIndex,
 }
 
 /// A bio that a process submits.
@@ -71,6 +76,14 @@ pub(super) struct Exit {
 pub(super) struct PriorityChange {
     pub process: usize,
     pub priority: Priority,
+    pub at_ns: u64,
+}
+
+/// A process moves to another group.
+#[derive(Debug)]
+pub(super) struct Move {
+    pub process: usize,
+    pub group: GroupIndex,
     pub at_ns: u64,
 }
 
@@ -264,10 +277,18 @@ impl Scenario {
             let priority = priority(field, change.class, change.level)?;
             priority_changes.push(PriorityChange { process, priority, at_ns: change.at_ns });
         }
+        let (groups, group_of) = groups(&raw.groups)?;
+        let mut moves = Vec::with_capacity(raw.group_changes.len());
+        for (index, change) in raw.group_changes.iter().enumerate() {
+            let process = process(format!("group_changes[{index}].pid"), change.pid)?;
+            let group = group_of(&format!("group_changes[{index}].group"), change.group)?;
+            moves.push(Move { process, group, at_ns: change.at_ns });
+        }
         let mut processes = Vec::with_capacity(raw.processes.len());
         for (index, process) in raw.processes.iter().enumerate() {
-            let field = || format!("processes[{index}].level");
-            processes.push(Process { pid: process.pid, priority: priority(field, process.class, process.level)? });
+            let priority = priority(|| format!("processes[{index}].level"), process.class, process.level)?;
+            let group = group_of(&format!("processes[{index}].group"), process.group)?;
+            processes.push(Process { pid: process.pid, priority, group });
         }
         Ok(Scenario {
             target,
@@ -280,6 +301,8 @@ impl Scenario {
             processes,
             exits,
             priority_changes,
+            groups,
+            moves,
             expected: expected(&raw, &requests)?,
             requests,
             name: raw.name,
@@ -315,10 +338,6 @@ fn check_sizes(raw: &RawScenario) -> Result<(), ScenarioError> {
     }
     if !(1..=1000).contains(&raw.hz) {
         return Err(ScenarioError::value("hz", raw.hz, "1 to 1000 would be right"));
-    }
-    let grouped = raw.processes.iter().any(|process| process.group != 0);
-    if grouped || !raw.groups.is_empty() {
-        return Err(ScenarioError::NotBuilt { name: raw.source.clone(), elevator: "cgroups".to_owned() });
     }
     Ok(())
 }
