@@ -50,7 +50,7 @@ const TARGETS: &[Target] = &[
     missing("linux-6.1 bfq", "bfq", BlockLayer::V6_1),
     missing("linux-6.1 bfq (groups)", "bfq", BlockLayer::V6_1),
     missing("linux-6.1 mq-deadline", "mq-deadline", BlockLayer::V6_1),
-    missing("linux-6.1 kyber", "kyber", BlockLayer::V6_1),
+    built("linux-6.1 kyber", "kyber", BlockLayer::V6_1),
 ];
 
 /// All sources that are known, those whose elevator is not built yet included.
