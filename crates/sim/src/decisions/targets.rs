@@ -43,7 +43,8 @@ const TARGETS: &[Target] = &[
     missing("linux-4.19 cfq (groups)", "cfq with groups", BlockLayer::V4_19),
     missing("linux-6.1 bfq", "bfq", BlockLayer::V6_1),
     missing("linux-6.1 bfq (groups)", "bfq with groups", BlockLayer::V6_1),
-    missing("linux-6.1 mq-deadline", "mq-deadline", BlockLayer::V6_1),
+    // The recording ran the queue at arrivals and completions only.
+    Target { tunables: &[("rerun_delay", 0)], ..built("linux-6.1 mq-deadline", "mq-deadline", BlockLayer::V6_1) },
     missing("linux-6.1 kyber", "kyber", BlockLayer::V6_1),
 ];
 
