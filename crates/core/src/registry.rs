@@ -121,6 +121,7 @@ elevators! {
     Anticipatory in anticipatory: elevators::anticipatory::Anticipatory;
     CfqV3 in cfq_v3: elevators::cfq_v3::CfqV3<H>;
     Kyber in kyber: elevators::kyber::Kyber<H>;
+    MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
 }
 
 impl Kind {

@@ -5,6 +5,7 @@ pub mod cfq_v3;
 pub mod chooser;
 pub mod deadline;
 pub mod kyber;
+pub mod mq_deadline;
 pub mod noop;
 mod sorted_fifo;
 pub mod wf2q;

@@ -230,13 +230,7 @@ impl Scenario {
             "merging" => self.merging = true,
             "pool" => self.pool = Some(number(rest)? as u32),
             "uptime" => self.uptime_ms = number(rest)?,
-            "layer" => {
-                self.layer = match rest {
-                    "2.6.24" => BlockLayer::V2_6_24,
-                    "6.1" => BlockLayer::V6_1,
-                    _ => return Err("only 2.6.24 and 6.1".to_owned()),
-                }
-            }
+            "layer" => self.layer = layer(rest)?,
             "ordered" => self.ordered = ordered(rest)?,
             "process" => {
                 let (name, priority) = rest.split_once(' ').ok_or("a name and a priority are wanted")?;
@@ -364,6 +358,18 @@ fn timed(text: &str) -> Result<(&str, u64), String> {
 
 fn kind(name: &str) -> Result<Kind, String> {
     Kind::from_name(name).ok_or_else(|| format!("there is no elevator {name}"))
+}
+
+fn layer(name: &str) -> Result<BlockLayer, String> {
+    match name {
+        "2.6.18" => Ok(BlockLayer::V2_6_18),
+        "2.6.24" => Ok(BlockLayer::V2_6_24),
+        "2.6.29" => Ok(BlockLayer::V2_6_29),
+        "3.4" => Ok(BlockLayer::V3_4),
+        "4.19" => Ok(BlockLayer::V4_19),
+        "6.1" => Ok(BlockLayer::V6_1),
+        _ => Err(format!("there is no block layer {name}")),
+    }
 }
 
 fn ordered(name: &str) -> Result<OrderedMode, String> {

@@ -49,7 +49,8 @@ const TARGETS: &[Target] = &[
     },
     missing("linux-6.1 bfq", "bfq", BlockLayer::V6_1),
     missing("linux-6.1 bfq (groups)", "bfq", BlockLayer::V6_1),
-    missing("linux-6.1 mq-deadline", "mq-deadline", BlockLayer::V6_1),
+    // The recording ran the queue at arrivals and completions only.
+    Target { tunables: &[("rerun_delay", 0)], ..built("linux-6.1 mq-deadline", "mq-deadline", BlockLayer::V6_1) },
     built("linux-6.1 kyber", "kyber", BlockLayer::V6_1),
 ];
 

@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn a_class_is_a_quarter_of_the_target_and_the_target_itself_is_met() {
-        let classes = [(0, 0), (500_000, 0), (500_001, 1), (2_000_000, 3), (2_000_001, 4), (3_500_000, 6), (3_500_001, 7)];
+        let classes =
+            [(0, 0), (500_000, 0), (500_001, 1), (2_000_000, 3), (2_000_001, 4), (3_500_000, 6), (3_500_001, 7)];
         for (latency_ns, class) in classes {
             assert_eq!(bucket(latency_ns, TARGET_NS), class, "{latency_ns} ns");
         }
