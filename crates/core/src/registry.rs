@@ -122,6 +122,7 @@ elevators! {
     CfqV3 in cfq_v3: elevators::cfq_v3::CfqV3<H>;
     Kyber in kyber: elevators::kyber::Kyber<H>;
     MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
+    CfqTree in cfq_tree: elevators::cfq_tree::CfqTree<H>;
 }
 
 impl Kind {

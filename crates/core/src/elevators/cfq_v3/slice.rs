@@ -201,7 +201,7 @@ impl<H: Home> CfqV3<H> {
             return true;
         }
         // Only an active queue ever waits for a request, so that as shipped nothing passes this.
-        if !new.wait_request && !self.tunables.preempt_fixed {
+        if !new.wait_request && !self.preempt_fixed {
             return false;
         }
         new.slice_left >= self.tunables.slice_idle && !active.is_sync()
