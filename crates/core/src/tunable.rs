@@ -9,6 +9,8 @@ pub enum Unit {
     Requests,
     /// KiB.
     Kibibytes,
+    /// Sectors of 512 bytes.
+    Sectors,
     /// A number of times.
     Times,
     /// A factor.
@@ -26,6 +28,7 @@ impl Unit {
             Unit::Milliseconds => "ms",
             Unit::Requests => "requests",
             Unit::Kibibytes => "KiB",
+            Unit::Sectors => "sectors",
             Unit::Times => "times",
             Unit::Factor => "factor",
             Unit::Switch => "0/1",

@@ -1,10 +1,13 @@
 //! The elevators, one file (or folder) each, and the contract between them and the queue.
 
 pub mod anticipatory;
+mod async_queues;
+pub mod bfq_v0;
 pub mod cfq_v3;
 pub mod chooser;
 pub mod deadline;
 pub mod noop;
+mod slice_tunables;
 mod sorted_fifo;
 pub mod wf2q;
 
