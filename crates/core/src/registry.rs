@@ -123,6 +123,7 @@ elevators! {
     Kyber in kyber: elevators::kyber::Kyber<H>;
     MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
     CfqTree in cfq_tree: elevators::cfq_tree::CfqTree<H>;
+    BfqV0 in bfq_v0: elevators::bfq_v0::BfqV0<H>;
 }
 
 impl Kind {

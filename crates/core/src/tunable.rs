@@ -11,6 +11,8 @@ pub enum Unit {
     Requests,
     /// KiB.
     Kibibytes,
+    /// Sectors of 512 bytes.
+    Sectors,
     /// A number of times.
     Times,
     /// A factor.
@@ -29,6 +31,7 @@ impl Unit {
             Unit::Nanoseconds => "ns",
             Unit::Requests => "requests",
             Unit::Kibibytes => "KiB",
+            Unit::Sectors => "sectors",
             Unit::Times => "times",
             Unit::Factor => "factor",
             Unit::Switch => "0/1",

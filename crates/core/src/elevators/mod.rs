@@ -3,6 +3,7 @@
 pub mod anticipatory;
 mod async_queues;
 pub mod cfq_tree;
+pub mod bfq_v0;
 pub mod cfq_v3;
 pub mod chooser;
 pub mod deadline;
