@@ -4,6 +4,7 @@ pub mod anticipatory;
 pub mod cfq_v3;
 pub mod chooser;
 pub mod deadline;
+pub mod fiops;
 pub mod mq_deadline;
 pub mod noop;
 mod sorted_fifo;
