@@ -76,7 +76,7 @@ fn every_recorded_decision_is_taken_again() {
             wrong.push(format!("{}:{line} {name}: {}\n    {events}", report.file, scenario.difference));
         }
     }
-    assert_eq!(files, 20);
+    assert!(files >= 20, "only {files} files");
     assert!(decisions > 90_000, "only {decisions} decisions were compared");
     assert!(wrong.is_empty(), "{} scenarios differ:\n{}", wrong.len(), wrong.join("\n"));
 }
