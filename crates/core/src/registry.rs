@@ -122,6 +122,7 @@ elevators! {
     CfqV3 in cfq_v3: elevators::cfq_v3::CfqV3<H>;
     Fiops in fiops: elevators::fiops::Fiops<H>;
     MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
+    Kyber in kyber: elevators::kyber::Kyber<H>;
 }
 
 impl Kind {
@@ -148,6 +149,9 @@ impl<H: Home> AnyElevator<H> {
     }
     pub fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
         each!(self, e => e.find_merge(block, bio))
+    }
+    pub fn searches_merges(&self) -> bool {
+        each!(self, e => Elevator::<H>::searches_merges(e))
     }
     pub fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
         each!(self, e => e.allow_merge(block, request, bio))
