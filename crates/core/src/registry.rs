@@ -120,10 +120,11 @@ elevators! {
     Deadline in deadline: elevators::deadline::Deadline;
     Anticipatory in anticipatory: elevators::anticipatory::Anticipatory;
     CfqV3 in cfq_v3: elevators::cfq_v3::CfqV3<H>;
-    Kyber in kyber: elevators::kyber::Kyber<H>;
+    Fiops in fiops: elevators::fiops::Fiops<H>;
     MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
     CfqTree in cfq_tree: elevators::cfq_tree::CfqTree<H>;
     BfqV0 in bfq_v0: elevators::bfq_v0::BfqV0<H>;
+    Kyber in kyber: elevators::kyber::Kyber<H>;
 }
 
 impl Kind {

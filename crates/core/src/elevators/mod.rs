@@ -7,6 +7,7 @@ pub mod bfq_v0;
 pub mod cfq_v3;
 pub mod chooser;
 pub mod deadline;
+pub mod fiops;
 pub mod kyber;
 pub mod mq_deadline;
 pub mod noop;
