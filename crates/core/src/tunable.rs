@@ -5,10 +5,16 @@
 pub enum Unit {
     /// Milliseconds.
     Milliseconds,
+    /// Microseconds.
+    Microseconds,
     /// Requests.
     Requests,
     /// KiB.
     Kibibytes,
+    /// 1000 bytes a second.
+    KilobytesPerSecond,
+    /// Hundredths.
+    Percent,
     /// A number of times.
     Times,
     /// A factor.
@@ -24,8 +30,11 @@ impl Unit {
     pub const fn label(self) -> &'static str {
         match self {
             Unit::Milliseconds => "ms",
+            Unit::Microseconds => "us",
             Unit::Requests => "requests",
             Unit::Kibibytes => "KiB",
+            Unit::KilobytesPerSecond => "KB/s",
+            Unit::Percent => "%",
             Unit::Times => "times",
             Unit::Factor => "factor",
             Unit::Switch => "0/1",

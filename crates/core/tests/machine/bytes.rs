@@ -1,6 +1,6 @@
 //! Cases as bytes.
 
-use hoistway_core::{BlockLayer, Capacity, Class, ClockConfig, Flags, Kind, Op, OrderedMode, Priority, QueueConfig};
+use hoistway_core::{BlockLayer, Capacity, Class, ClockConfig, Flags, Kind, Op, OrderedMode, Priority, QueueConfig, Reservation};
 
 /// The length of the header.
 pub const HEADER_BYTES: usize = 8;
@@ -57,6 +57,13 @@ pub enum Call {
     SetNice {
         process: u8,
         nice: i8,
+    },
+    Reserve {
+        process: u8,
+        reservation: Reservation,
+    },
+    Release {
+        process: u8,
     },
     SetTunable {
         index: u8,
@@ -141,7 +148,9 @@ fn call(record: &[u8]) -> Call {
         25 => Call::Create { pid: u32::from(a % 8), priority: priority(b), nice: nice(c) },
         26 => Call::Exit { process: a },
         27 => Call::SetPriority { process: a, priority: priority(b) },
-        28 => Call::SetNice { process: a, nice: nice(b) },
+        28 if c < 64 => Call::SetNice { process: a, nice: nice(b) },
+        28 if c < 112 => Call::Release { process: a },
+        28 => Call::Reserve { process: a, reservation: reservation(b, c, d) },
         29 => Call::SetTunable { index: a, value: value(b, c) },
         30 => Call::Switch { kind: pick(Kind::ALL, a) },
         _ => Call::Unplug,
@@ -183,6 +192,13 @@ fn priority(byte: u8) -> Priority {
 
 fn nice(byte: u8) -> i8 {
     byte as i8 % 20
+}
+
+/// Rates that a device of the machine's speed (a few requests of 4 KiB a ms) hardly notices to such as nothing keeps up with.
+fn reservation(rate: u8, depth: u8, length: u8) -> Reservation {
+    let bytes_per_second = pick(&[100_000, 1_000_000, 4_000_000, 1, 0, Reservation::RATE_MAX], rate);
+    let depth_bytes = pick(&[None, Some(4096), Some(65_536), Some(1), Some(0), Some(u64::MAX)], depth);
+    Reservation { bytes_per_second, depth_bytes, request_bytes: pick(&[131_072, 4096, 1 << 30, 0], length) }
 }
 
 /// Small values mostly, and the ends of every range.

@@ -2,7 +2,7 @@
 
 use hoistway_core::{
     Bio, Capacity, ContextId, ElevatorStorage, Flags, Kick, Kind, Next, NoSink, Op, OrderedMode, Owned, Priority,
-    Request, RequestId, RequestQueue, Storage, SubmitError, Submitted, Work,
+    Request, RequestId, RequestQueue, Reservation, ReserveError, Storage, SubmitError, Submitted, Work,
 };
 
 use super::bytes::{Call, Case};
@@ -90,6 +90,16 @@ impl Host {
                 if let Some(process) = self.process(process.into()) {
                     let kick = self.queue.set_nice(process.context, nice, self.now_ns);
                     self.obey(kick.map_err(|_| "a running process's context is stale")?)?;
+                }
+            }
+            Call::Reserve { process, reservation } => self.reserve(process.into(), reservation)?,
+            Call::Release { process } => {
+                if let Some(process) = self.process(process.into()) {
+                    let kick = self.queue.release(process.context, self.now_ns);
+                    self.obey(kick.map_err(|_| "a running process's context is stale")?)?;
+                    if self.queue.reservation(process.context).is_some() {
+                        return Err("a reservation was released and is still there".to_owned());
+                    }
                 }
             }
             Call::SetTunable { index, value } => self.set_tunable(index.into(), value)?,
@@ -443,6 +453,23 @@ impl Host {
         self.now_ns = self.now_ns.max(at_ns);
         let kick = self.queue.timer(self.now_ns);
         self.obey(kick)
+    }
+
+    fn reserve(&mut self, number: usize, wanted: Reservation) -> Outcome {
+        let Some(Process { context, .. }) = self.process(number) else { return Ok(()) };
+        let reserves = self.queue.kind().info().reservations;
+        match self.queue.reserve(context, wanted, self.now_ns) {
+            Ok(kick) => {
+                let now = self.queue.reservation(context).ok_or("what was reserved is not there")?;
+                if !reserves || now.bytes_per_second != wanted.bytes_per_second {
+                    return Err(format!("{wanted:?} was granted, and now there is {now:?}"));
+                }
+                self.obey(kick)
+            }
+            Err(ReserveError::NotSupported) if !reserves => Ok(()),
+            Err(ReserveError::BadRate | ReserveError::NoCapacity { .. }) if reserves => Ok(()),
+            Err(error) => Err(format!("{wanted:?} is refused: {error:?}")),
+        }
     }
 
     fn set_tunable(&mut self, index: usize, value: i64) -> Outcome {
