@@ -201,8 +201,7 @@ impl Host {
             }
         }
         self.remove_all_groups()?;
-        let noop = Kind::ALL[0];
-        self.switch(noop)?;
+        self.switch(Kind::Noop)?;
         self.remove_all_groups()?;
         self.fill_groups()?;
         self.merge_to_the_full()?;
@@ -261,7 +260,7 @@ impl Host {
         }
         if (self.processes.len() as u32) < self.capacity.contexts
             && self.ledger.len() == 0
-            && self.queue.kind() == Kind::ALL[0]
+            && self.queue.kind() == Kind::Noop
         {
             return Err("the table of contexts is full of nobody".to_owned());
         }
