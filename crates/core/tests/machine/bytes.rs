@@ -158,7 +158,12 @@ fn submit(process: u8, place: u8, near: u8, length: u8, flags: u8) -> Call {
         _ => u64::from(near % 48) * 8,
     };
     let sectors = pick(&[8, 8, 8, 8, 8, 16, 1, 24, 0, 8, 8, 8, 1024, 8, 8, u32::MAX], length >> 1);
-    let op = if length & 1 == 0 { Op::Read } else { Op::Write };
+    // One write in eight is a discard.
+    let op = match (length & 1, flags >> 5) {
+        (0, _) => Op::Read,
+        (_, 6) => Op::Discard,
+        _ => Op::Write,
+    };
     let mut marks = Flags::NONE;
     for (bit, flag) in [(1, Flags::SYNC), (2, Flags::META), (4, Flags::IDLE), (8, Flags::UNPLUG), (16, Flags::FUA)] {
         if flags & bit != 0 {

@@ -152,8 +152,7 @@ impl Host {
                 self.timer()?;
             }
         }
-        let noop = Kind::ALL[0];
-        self.switch(noop)?;
+        self.switch(Kind::Noop)?;
         self.merge_to_the_full()?;
         for number in 0..self.capacity.contexts {
             self.create(number, Priority::UNSET, 0)?;
@@ -204,12 +203,14 @@ impl Host {
 
     fn create(&mut self, pid: u32, priority: Priority, nice: i8) -> Outcome {
         if let Ok(context) = self.queue.create_context(pid, priority, nice) {
+            // Process 3 runs on CPU 3.
+            self.queue.set_cpu(context, pid as u16).map_err(|_| "a new process's context is stale")?;
             self.processes.push(Process { context, asleep: None });
             return Ok(());
         }
         if (self.processes.len() as u32) < self.capacity.contexts
             && self.ledger.len() == 0
-            && self.queue.kind() == Kind::ALL[0]
+            && self.queue.kind() == Kind::Noop
         {
             return Err("the table of contexts is full of nobody".to_owned());
         }
