@@ -3,9 +3,12 @@
 pub mod anticipatory;
 mod async_queues;
 pub mod cfq_tree;
+pub mod cfq_v1;
+pub mod cfq_v2;
 pub mod cfq_v3;
 pub mod chooser;
 pub mod deadline;
+mod driver_list;
 pub mod noop;
 mod slice_tunables;
 mod sorted_fifo;

@@ -152,7 +152,7 @@ impl Host {
                 self.timer()?;
             }
         }
-        let noop = Kind::ALL[0];
+        let noop = Kind::Noop;
         self.switch(noop)?;
         self.merge_to_the_full()?;
         for number in 0..self.capacity.contexts {
@@ -209,7 +209,7 @@ impl Host {
         }
         if (self.processes.len() as u32) < self.capacity.contexts
             && self.ledger.len() == 0
-            && self.queue.kind() == Kind::ALL[0]
+            && self.queue.kind() == Kind::Noop
         {
             return Err("the table of contexts is full of nobody".to_owned());
         }

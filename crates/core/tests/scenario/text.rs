@@ -11,6 +11,8 @@
 //!   layer 2.6.24, pool 128, uptime 10000 the block layer, requests a direction, ms since boot (2.6.18, no limit, 0)
 //!   ordered drain-flush                  how barriers are kept: drain, drain-flush, drain-fua, tag
 //!   process A be0                        a priority: be0 to be7, rt0 to rt7, idle, nice-20 to nice19
+//!   thread B of A                        B has A's process id, and is called A in expectations
+//!   group A B                            a group of its own for these
 //!   A: r1000 w50+16 @5                   bios that A submits together at 5 ms; 8 sectors if not said;
 //!                                        flags after an exclamation mark: w50!sync, w50!barrier, w50!unplug
 //!   A: 40 w0 @0                          40 of them, one after the other: 0, 8, 16 ...
@@ -21,6 +23,7 @@
 //!   priority A idle @8                   A's priority changes
 //!   requeue @2                           the device gives back what it took last
 //!   switch deadline @2                   another elevator
+//!   set quantum=1 @2                     a tunable is set then
 //!   expect A1000@0 A[5..20]x4 w50+16     what the device gets, in order, and perhaps more after it
 //!   expect form=1,2: A50 A100            the same, if that tunable has one of these values
 //!   among W9000@180                      requests that it gets, whatever comes between
@@ -49,6 +52,8 @@ pub struct Scenario {
     pub uptime_ms: u64,
     pub ordered: OrderedMode,
     pub processes: Vec<Process>,
+    /// Groups below the root, by their members.
+    pub groups: Vec<Vec<usize>>,
     pub acts: Vec<Act>,
     pub wants: Vec<Want>,
 }
@@ -58,6 +63,8 @@ pub struct Process {
     pub name: String,
     pub priority: Priority,
     pub nice: i8,
+    /// The process whose id it has; its own, mostly.
+    pub thread_of: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -76,6 +83,7 @@ pub enum What {
     SetPriority { process: usize, priority: Priority },
     Requeue,
     Switch { kind: Kind },
+    Set { name: String, value: i64 },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +163,7 @@ impl Scenario {
     fn named(name: &str) -> Scenario {
         Scenario {
             name: name.to_owned(),
-            kind: Kind::ALL[0],
+            kind: Kind::Noop,
             settings: Vec::new(),
             service_ms: 5,
             write_service_ms: None,
@@ -167,6 +175,7 @@ impl Scenario {
             uptime_ms: 0,
             ordered: OrderedMode::Drain { flush: false, fua: false },
             processes: Vec::new(),
+            groups: Vec::new(),
             acts: Vec::new(),
             wants: Vec::new(),
         }
@@ -209,6 +218,13 @@ impl Scenario {
                 self.acts.push(Act { at_ms, goes_on: false, what: What::Switch { kind: kind(name)? } });
                 return Ok(());
             }
+            "set" if rest.contains('@') => {
+                let (what, at_ms) = timed(rest)?;
+                let (name, value) = what.split_once('=').ok_or("name=value is wanted")?;
+                let (name, value) = (name.to_owned(), value.parse().map_err(|_| "no number")?);
+                self.acts.push(Act { at_ms, goes_on: false, what: What::Set { name, value } });
+                return Ok(());
+            }
             _ => return line.split(',').try_for_each(|part| self.take_setting(part.trim())),
         };
         self.wants.push(Want { line: line_number, with: None, what });
@@ -238,6 +254,15 @@ impl Scenario {
                 let (name, priority) = rest.split_once(' ').ok_or("a name and a priority are wanted")?;
                 let process = self.process(name);
                 (self.processes[process].priority, self.processes[process].nice) = priority_of(priority)?;
+            }
+            "thread" => {
+                let (name, other) = rest.split_once(" of ").ok_or("`thread B of A` is wanted")?;
+                let (process, other) = (self.process(name), self.process(other));
+                self.processes[process].thread_of = other;
+            }
+            "group" => {
+                let members = rest.split_whitespace().map(|name| self.process(name)).collect();
+                self.groups.push(members);
             }
             _ => return Err("not understood".to_owned()),
         }
@@ -337,8 +362,9 @@ impl Scenario {
     /// The process of a name; one that is new gets what everybody has.
     fn process(&mut self, name: &str) -> usize {
         self.processes.iter().position(|process| process.name == name).unwrap_or_else(|| {
-            self.processes.push(Process { name: name.to_owned(), priority: Priority::UNSET, nice: 0 });
-            self.processes.len() - 1
+            let thread_of = self.processes.len();
+            self.processes.push(Process { name: name.to_owned(), priority: Priority::UNSET, nice: 0, thread_of });
+            thread_of
         })
     }
 }

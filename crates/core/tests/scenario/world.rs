@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use hoistway_core::{
-    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, Kick, Next, NoSink, Op, Owned, QueueConfig, RequestId,
-    RequestQueue, Storage, Submitted, Work,
+    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, GroupWeights, Kick, Next, NoSink, Op, Owned, QueueConfig,
+    RequestId, RequestQueue, Storage, Submitted, Work,
 };
 
 use super::text::{Piece, Scenario, What};
@@ -90,12 +90,19 @@ impl<'a> World<'a> {
         };
         let (storage, elevator) = (Storage::owned(CAPACITY), ElevatorStorage::owned(scenario.kind, CAPACITY));
         let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
-        let create = |(pid, process): (usize, &super::text::Process)| {
-            queue.create_context(pid as u32, process.priority, process.nice).expect("few processes")
+        let create = |process: &super::text::Process| {
+            queue.create_context(process.thread_of as u32, process.priority, process.nice).expect("few processes")
         };
+        let contexts: Vec<ContextId> = scenario.processes.iter().map(create).collect();
+        for members in &scenario.groups {
+            let group = queue.create_group(queue.root_group(), GroupWeights::default(), 0).expect("few groups");
+            for &member in members {
+                queue.move_context(contexts[member], group, 0).expect("the process runs");
+            }
+        }
         World {
             scenario,
-            contexts: scenario.processes.iter().enumerate().map(create).collect(),
+            contexts,
             queue,
             now_ms: 0,
             device: Vec::new(),
@@ -196,6 +203,9 @@ impl<'a> World<'a> {
                 let (id, _) = self.device.pop().ok_or("the device has nothing to give back")?;
                 let kick = self.queue.requeue(id, self.now_ms * MS).map_err(|_| "stale")?;
                 self.obey(kick)
+            }
+            What::Set { name, value } => {
+                self.queue.set_tunable(name, *value).map_err(|error| format!("{name}={value}: {error}"))
             }
             What::Switch { kind } => {
                 let kick = self.queue.switch(ElevatorStorage::owned(*kind, CAPACITY), self.now_ms * MS);
