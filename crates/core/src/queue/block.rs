@@ -83,11 +83,17 @@ impl<H: Home> Block<H> {
     #[inline]
     fn leave_elevator(&mut self, slot: Slot) {
         debug_assert_eq!(self.table.requests[slot].state, State::Sorted);
+        self.end_merging(slot);
+        self.table.requests[slot].state = State::Dispatched;
+    }
+
+    /// A request of the elevator's takes no more bios: its turn is settled, though the elevator keeps it yet.
+    #[inline]
+    pub fn end_merging(&mut self, slot: Slot) {
         if self.last_merge == slot {
             self.last_merge = NIL;
         }
         self.unhash(slot);
-        self.table.requests[slot].state = State::Dispatched;
     }
 
     /// Whether a request still takes bios.

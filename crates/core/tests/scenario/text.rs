@@ -12,6 +12,7 @@
 //!   ordered drain-flush                  how barriers are kept: drain, drain-flush, drain-fua, tag
 //!   group G in root weight 500 leaf 250  a group below the root (or `in` another): its weight, its processes' against its groups' (100)
 //!   process A be0 in G                   a priority: be0 to be7, rt0 to rt7, idle, nice-20 to nice19; and a group, the root if not said
+//!   thread B of A                        B has A's process id, and is called A in expectations
 //!   hw-queues 4                          the driver takes one request of each hardware queue in turn (1)
 //!   cpu A 2 @0                           on which CPU A runs from then on (0)
 //!   A: r1000 w50+16 d900 @5              bios that A submits together at 5 ms: reads, writes, discards; 8 sectors if not said;
@@ -25,6 +26,7 @@
 //!   move A G @5, weigh G 300 leaf 9 @6   A moves to a group; a group's weights change (each on a line of its own)
 //!   requeue @2                           the device gives back what it took last
 //!   switch deadline @2                   another elevator
+//!   set quantum=1 @2                     a tunable is set then
 //!   expect A1000@0 A[5..20]x4 w50+16     what the device gets, in order, and perhaps more after it
 //!   expect form=1,2: A50 A100            the same, if that tunable has one of these values
 //!   among W9000@180                      requests that it gets, whatever comes between
@@ -65,6 +67,8 @@ pub struct Process {
     pub name: String,
     pub priority: Priority,
     pub nice: i8,
+    /// The process whose id it has; its own, mostly.
+    pub thread_of: usize,
     pub group: usize,
 }
 
@@ -94,6 +98,7 @@ pub enum What {
     Weigh { group: usize, weights: GroupWeights },
     Requeue,
     Switch { kind: Kind },
+    Set { name: String, value: i64 },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -173,7 +178,7 @@ impl Scenario {
     fn named(name: &str) -> Scenario {
         Scenario {
             name: name.to_owned(),
-            kind: Kind::ALL[0],
+            kind: Kind::Noop,
             settings: Vec::new(),
             service_ms: 5,
             write_service_ms: None,
@@ -211,6 +216,13 @@ impl Scenario {
                 let (what, at_ms) = timed(rest)?;
                 let what = self.change(word, what)?;
                 self.acts.push(Act { at_ms, goes_on: false, what });
+                return Ok(());
+            }
+            "set" if rest.contains('@') => {
+                let (what, at_ms) = timed(rest)?;
+                let (name, value) = what.split_once('=').ok_or("name=value is wanted")?;
+                let (name, value) = (name.to_owned(), value.parse().map_err(|_| "no number")?);
+                self.acts.push(Act { at_ms, goes_on: false, what: What::Set { name, value } });
                 return Ok(());
             }
             _ => return line.split(',').try_for_each(|part| self.take_setting(part.trim())),
@@ -265,7 +277,13 @@ impl Scenario {
                 let (priority, group) = rest.split_once(" in ").unwrap_or((rest, "root"));
                 let ((priority, nice), group) = (priority_of(priority)?, self.group(group)?);
                 let process = self.process(name);
-                self.processes[process] = Process { name: name.to_owned(), priority, nice, group };
+                let entry = &mut self.processes[process];
+                (entry.priority, entry.nice, entry.group) = (priority, nice, group);
+            }
+            "thread" => {
+                let (name, other) = rest.split_once(" of ").ok_or("`thread B of A` is wanted")?;
+                let (process, other) = (self.process(name), self.process(other));
+                self.processes[process].thread_of = other;
             }
             _ => return Err("not understood".to_owned()),
         }
@@ -365,8 +383,10 @@ impl Scenario {
     /// The process of a name; one that is new gets what everybody has.
     fn process(&mut self, name: &str) -> usize {
         self.processes.iter().position(|process| process.name == name).unwrap_or_else(|| {
-            self.processes.push(Process { name: name.to_owned(), priority: Priority::UNSET, nice: 0, group: 0 });
-            self.processes.len() - 1
+            let thread_of = self.processes.len();
+            let (priority, name) = (Priority::UNSET, name.to_owned());
+            self.processes.push(Process { name, priority, nice: 0, group: 0, thread_of });
+            thread_of
         })
     }
 

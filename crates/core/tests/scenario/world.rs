@@ -98,15 +98,17 @@ impl<'a> World<'a> {
         for group in &scenario.groups[1..] {
             groups.push(queue.create_group(groups[group.parent], group.weights, 0).expect("few groups"));
         }
-        let create = |(pid, process): (usize, &super::text::Process)| {
-            let context = queue.create_context(pid as u32, process.priority, process.nice).expect("few processes");
+        let create = |process: &super::text::Process| {
+            let pid = process.thread_of as u32;
+            let context = queue.create_context(pid, process.priority, process.nice).expect("few processes");
             let moved = queue.move_context(context, groups[process.group], 0);
             assert!(moved.is_ok(), "a new process can be moved");
             context
         };
+        let contexts: Vec<ContextId> = scenario.processes.iter().map(create).collect();
         World {
             scenario,
-            contexts: scenario.processes.iter().enumerate().map(create).collect(),
+            contexts,
             groups,
             hw_queue: 0,
             queue,
@@ -221,6 +223,9 @@ impl<'a> World<'a> {
                 let (id, _) = self.device.pop().ok_or("the device has nothing to give back")?;
                 let kick = self.queue.requeue(id, self.now_ms * MS).map_err(|_| "stale")?;
                 self.obey(kick)
+            }
+            What::Set { name, value } => {
+                self.queue.set_tunable(name, *value).map_err(|error| format!("{name}={value}: {error}"))
             }
             What::Switch { kind } => {
                 let kick = self.queue.switch(ElevatorStorage::owned(*kind, CAPACITY), self.now_ms * MS);
