@@ -5,6 +5,8 @@
 pub enum Unit {
     /// Milliseconds.
     Milliseconds,
+    /// Microseconds.
+    Microseconds,
     /// Requests.
     Requests,
     /// KiB.
@@ -24,6 +26,7 @@ impl Unit {
     pub const fn label(self) -> &'static str {
         match self {
             Unit::Milliseconds => "ms",
+            Unit::Microseconds => "us",
             Unit::Requests => "requests",
             Unit::Kibibytes => "KiB",
             Unit::Times => "times",

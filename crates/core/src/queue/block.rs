@@ -1,7 +1,7 @@
 //! The block layer's side of a queue, as elevators see it: the tables, the dispatch list, the clock, timers, notes.
 
 use super::dispatch_list::DispatchList;
-use crate::bio::Op;
+use crate::bio::{Flags, Op};
 use crate::clock::{Clock, Timer, Timers};
 use crate::context::{Context, State as ContextState, Waiting};
 use crate::event::{Event, Io, Note, Sink};
@@ -43,6 +43,10 @@ pub(crate) struct Block<H: Home> {
     pub hw_queues: u16,
     /// The hardware queue that the driver wants a request for, if it said so.
     pub hw_queue: Option<u16>,
+    /// Whether the device has an arm that moves.
+    pub rotational: bool,
+    /// The marks of the bio that a request is being allocated for, while the elevator is asked whether it may be.
+    pub bio_flags: Flags,
     /// A run of the queue waits in `work` already.
     pub run_pending: bool,
     /// The elevator wants the queue run before the call returns.

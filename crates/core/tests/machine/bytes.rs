@@ -89,6 +89,7 @@ impl Case {
                 refusal_ends_merging: switches & 8 == 0,
                 ordered: ordered_mode(ordered),
                 hw_queues: pick(&[1, 4], clock >> 4),
+                rotational: switches & 16 == 0,
             },
             capacity: Capacity {
                 requests: pick(&[40, 5, 12, 1], sizes & 3),
