@@ -47,6 +47,9 @@ pub(crate) struct Block<H: Home> {
     pub rotational: bool,
     /// The marks of the bio that a request is being allocated for, while the elevator is asked whether it may be.
     pub bio_flags: Flags,
+    /// How many requests an elevator may move in one dispatch that is not forced: a layer above it may have others to put between
+    /// them.
+    pub batch_max: u32,
     /// A run of the queue waits in `work` already.
     pub run_pending: bool,
     /// The elevator wants the queue run before the call returns.
@@ -89,6 +92,13 @@ impl<H: Home> Block<H> {
         }
         self.unhash(slot);
         self.table.requests[slot].state = State::Dispatched;
+    }
+
+    /// Whether a request still takes bios.
+    pub fn is_mergeable(&self, slot: Slot) -> bool {
+        let request = &self.table.requests[slot];
+        let barred = [Marks::NO_MERGE, Marks::SOFT_BARRIER, Marks::HARD_BARRIER].iter().any(|&m| request.marks.has(m));
+        request.state == State::Sorted && !barred && !request.flags.has(Flags::FUA)
     }
 
     /// Takes a request out of the merge hash, if it is in it.

@@ -11,6 +11,7 @@ mod groups;
 mod merge;
 mod plug;
 mod pool;
+pub(crate) mod reserve;
 mod switch;
 
 use crate::bio::{Bio, Flags, Op};
@@ -208,6 +209,7 @@ impl<H: Home> RequestQueue<H> {
             hw_queue: None,
             rotational: config.rotational,
             bio_flags: Flags::NONE,
+            batch_max: u32::MAX,
             run_pending: false,
             run_now: false,
             sink,
@@ -476,7 +478,8 @@ impl<H: Home> RequestQueue<H> {
     /// Sets up what depends on the kind of elevator.
     fn fit_to(&mut self, kind: Kind) {
         let info = kind.info();
-        self.hashing = self.config.merging && (self.rules.hashes_back_merges || info.hashes_back_merges);
+        let hashes = self.rules.hashes_back_merges || info.hashes_back_merges;
+        self.hashing = self.config.merging && hashes && !self.elevator.searches_merges();
         self.pool.set_size(self.config.nr_requests.map(|size| info.nr_requests.unwrap_or(size)));
     }
 

@@ -6,10 +6,11 @@
 
 use super::process_queue::{Kind, ThinkTime};
 use super::{Cfq, workload::ServiceTree};
+use crate::elevators::async_queues::AsyncQueues;
 use crate::event::Note;
 use crate::group::{GroupWeights, ROOT};
 use crate::parts::{NIL, Slot, Tree};
-use crate::priority::{Class, LEVELS, Priority};
+use crate::priority::Class;
 use crate::queue::block::Block;
 use crate::storage::Home;
 
@@ -25,8 +26,6 @@ const DELAY_NS: u64 = 200_000_000;
 const DELAY_REQUESTS: u64 = 200;
 /// Virtual times beyond this are all set back at once, long before they would overflow.
 const VIRTUAL_TIME_MAX: u64 = 1 << 61;
-/// Async queues of a group: one a level of the real-time and best-effort class, one for the idle class.
-pub(super) const ASYNC_QUEUES: usize = 2 * LEVELS as usize + 1;
 
 /// What is kept of a group.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +56,7 @@ pub(super) struct GroupState {
     /// Real time, then best effort; three kinds each.
     trees: [ServiceTree; 6],
     idle: ServiceTree,
-    pub async_queues: [Slot; ASYNC_QUEUES],
+    pub async_queues: AsyncQueues,
 }
 
 impl Default for GroupState {
@@ -87,7 +86,7 @@ impl GroupState {
             saved_kind: Kind::Async,
             trees: [tree; 6],
             idle: tree,
-            async_queues: [NIL; ASYNC_QUEUES],
+            async_queues: AsyncQueues::default(),
         }
     }
 
@@ -143,16 +142,6 @@ impl GroupState {
     /// Its part of a time.
     pub fn part_of(&self, time: u64) -> u64 {
         time.saturating_mul(self.vfraction) >> FRACTION_SHIFT
-    }
-
-    /// The place of the async queue of a priority.
-    pub fn async_queue_mut(&mut self, priority: Priority) -> Option<&mut Slot> {
-        let level = usize::from(priority.level());
-        self.async_queues.get_mut(match priority.class() {
-            Class::RealTime => level,
-            Class::Idle => ASYNC_QUEUES.saturating_sub(1),
-            _ => level.saturating_add(LEVELS.into()),
-        })
     }
 }
 

@@ -20,6 +20,7 @@ mod slice;
 mod tunables;
 mod workload;
 
+use super::async_queues::AsyncQueues;
 use super::chooser::Chooser;
 use super::{Elevator, MayQueue, Merge};
 use crate::bio::{Bio, Flags, Op};
@@ -31,7 +32,7 @@ use crate::queue::block::{Block, Of};
 use crate::storage::{Capacity, Home, Maker};
 
 use cooperators::POSITION_TREES;
-use groups::{ASYNC_QUEUES, GroupState};
+use groups::GroupState;
 use idling::HwQueue;
 use process_queue::{FreeQueues, Kind, ProcessQueue};
 use requesters::Requester;
@@ -103,7 +104,7 @@ impl<H: Home> Elevator<H> for Cfq<H> {
 
     fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let groups = capacity.group_slots();
-        let queues = capacity.queues().saturating_add(groups.saturating_mul(ASYNC_QUEUES as u32));
+        let queues = capacity.queues().saturating_add(groups.saturating_mul(AsyncQueues::COUNT));
         Tables {
             queues: maker.table(queues),
             places: maker.table(queues),
@@ -168,6 +169,7 @@ impl<H: Home> Elevator<H> for Cfq<H> {
 
     fn retire(&mut self, block: &mut Block<H>) {
         self.follow(block, NIL);
+        debug_assert!(self.queues_all_come_back(block), "a reference to a queue was lost");
     }
 
     fn tunable(&self, index: usize) -> i64 {
@@ -187,12 +189,8 @@ impl<H: Home> Elevator<H> for Cfq<H> {
 
     fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
         let queue = self.queue_of(block, bio.context.slot, is_sync(bio));
-        if queue == NIL {
-            return NIL;
-        }
-        // Of several that begin there, the one that the search meets first decides.
-        let (tree, end) = (self.queues[queue].requests.tree(), bio.end());
-        tree.descend(&block.table.nodes, |at| end.cmp(&block.table.nodes[at].key())).found
+        // What is no queue holds nothing.
+        self.queues[queue].requests.at_sector(block, bio.end())
     }
 
     fn former(&self, block: &Block<H>, request: Slot) -> Slot {
@@ -427,9 +425,9 @@ impl<H: Home> Cfq<H> {
     /// The oldest request of a queue if it is overdue; looked at once a slice.
     fn overdue(&mut self, block: &mut Block<H>, slot: Slot) -> Slot {
         let queue = &mut self.queues[slot];
-        let oldest = queue.requests.oldest();
-        if core::mem::replace(&mut queue.fifo_checked, true) || block.ktime_ns() < block.table.arrivals[oldest].deadline
-        {
+        let (oldest, checked) = (queue.requests.oldest(), queue.fifo_checked);
+        queue.fifo_checked = true;
+        if checked || oldest == NIL || block.ktime_ns() < block.table.arrivals[oldest].deadline {
             return NIL;
         }
         block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });

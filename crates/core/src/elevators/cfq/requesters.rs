@@ -124,7 +124,7 @@ impl<H: Home> Cfq<H> {
         let entry = &block.table.contexts[context];
         let priority = self.requesters[context].priority.effective(entry.nice);
         if !sync {
-            let shared = self.groups[group].async_queue_mut(priority).map_or(NIL, |place| *place);
+            let shared = self.groups[group].async_queues.get(priority);
             if shared != NIL {
                 self.reference(shared);
                 return shared;
@@ -145,9 +145,9 @@ impl<H: Home> Cfq<H> {
             ..ProcessQueue::default()
         };
         self.read_priority(block, slot, context);
-        if !sync && let Some(place) = self.groups[group].async_queue_mut(priority) {
+        if !sync {
             // The group keeps it for all who come later.
-            *place = slot;
+            self.groups[group].async_queues.put(priority, slot);
             self.reference(slot);
         }
         slot
@@ -203,6 +203,26 @@ impl<H: Home> Cfq<H> {
         self.free_queues.push_front(&mut self.queues, slot);
     }
 
+    /// Whether no queue is left once processes and groups have let go of theirs: with all requests done, nothing else refers to one.
+    pub(super) fn queues_all_come_back(&mut self, block: &mut Block<H>) -> bool {
+        for context in 0..self.requesters.capacity() {
+            if block.table.contexts[context].history.known {
+                self.drop_queues(block, context);
+            }
+        }
+        for group in 0..self.groups.capacity() {
+            for queue in core::mem::take(&mut self.groups[group].async_queues).all() {
+                self.unreference(block, queue);
+            }
+        }
+        let (mut at, mut free) = (self.free_queues.head(), 0u32);
+        while at != NIL {
+            free = free.saturating_add(1);
+            at = self.queues[at].free.next;
+        }
+        free == self.queues.capacity().min(self.places.capacity()).min(self.positions.capacity())
+    }
+
     /// Lets go of what is kept for a group that nobody is in, and answers whether no request of it is left.
     pub(super) fn let_group_go(&mut self, block: &mut Block<H>, group: Slot) -> bool {
         if self.groups[group].requests > 0 {
@@ -216,7 +236,7 @@ impl<H: Home> Cfq<H> {
                 self.requesters[context].group = NIL;
             }
         }
-        for queue in core::mem::replace(&mut self.groups[group].async_queues, [NIL; super::groups::ASYNC_QUEUES]) {
+        for queue in core::mem::take(&mut self.groups[group].async_queues).all() {
             self.unreference(block, queue);
         }
         debug_assert_eq!(self.groups[group].queues, 0);

@@ -1,19 +1,12 @@
 //! The tunables of CFQ's final form.
 
+use crate::elevators::slice_tunables::{
+    BACK_SEEK_MAX, BACK_SEEK_PENALTY, FIFO_EXPIRE_ASYNC, FIFO_EXPIRE_SYNC, QUANTUM, SLICE_ASYNC, SLICE_ASYNC_RQ,
+    SLICE_IDLE, SLICE_SYNC, async_requests_at_level, slice_at_level,
+};
 use crate::layer::BlockLayer;
 use crate::registry::Info;
 use crate::tunable::{Tunable, Unit};
-
-const fn row(
-    name: &'static str,
-    unit: Unit,
-    default: i64,
-    min: i64,
-    meaning: &'static str,
-    trade_off: &'static str,
-) -> Tunable {
-    Tunable { name, unit, default, min, max: u32::MAX as i64, meaning, trade_off }
-}
 
 const fn switch(name: &'static str, default: i64, meaning: &'static str, trade_off: &'static str) -> Tunable {
     Tunable { name, unit: Unit::Switch, default, min: 0, max: 1, meaning, trade_off }
@@ -21,7 +14,8 @@ const fn switch(name: &'static str, default: i64, meaning: &'static str, trade_o
 
 /// The same time under the name by which it is given in microseconds.
 const fn fine(name: &'static str, default_ms: i64, min: i64, meaning: &'static str) -> Tunable {
-    row(name, Unit::Microseconds, default_ms * 1000, min, meaning, "As there.")
+    let (unit, default, max) = (Unit::Microseconds, default_ms * 1000, u32::MAX as i64);
+    Tunable { name, unit, default, min, max, meaning, trade_off: "As there." }
 }
 
 const COUNT: usize = 18;
@@ -38,79 +32,43 @@ pub(crate) const INFO: Info = Info {
             (arrays, flash: there slice_idle is 0 from the start).",
     layer: BlockLayer::V4_19,
     groups: true,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: false,
     tunables: &TUNABLES,
 };
 
 const TUNABLES: [Tunable; COUNT] = [
-    row(
-        "quantum",
-        Unit::Requests,
-        8,
-        1,
-        "Requests of one queue in the device at a time while others wait; half of it without further ado.",
-        "Higher keeps a deep device busy and makes latencies of other queues longer.",
-    ),
-    row(
-        "fifo_expire_sync",
-        Unit::Milliseconds,
-        125,
-        1,
-        "The age from which a queue's oldest request goes first, looked at once a slice; a sync request that took \
-         longer holds async ones back for a while.",
-        "Shorter bounds latency within a queue and costs seeks.",
-    ),
-    row("fifo_expire_async", Unit::Milliseconds, 250, 1, "The same for async requests.", "As above."),
-    row(
-        "back_seek_max",
-        Unit::Kibibytes,
-        16384,
-        0,
-        "How far behind the head a request may lie and still be chosen before the sweep begins anew.",
-        "Longer shortens seeks and may keep the head in one place.",
-    ),
-    row(
-        "back_seek_penalty",
-        Unit::Factor,
-        2,
-        1,
-        "How many times farther a request behind the head counts.",
-        "Higher makes the head move upwards more strictly.",
-    ),
-    row(
-        "slice_sync",
-        Unit::Milliseconds,
-        100,
-        1,
-        "The slice of a sync queue at level 4; a fifth of it more or less for each level.",
-        "Longer seeks less; other processes wait longer for their turn.",
-    ),
-    row("slice_async", Unit::Milliseconds, 40, 1, "The slice of an async queue at level 4.", "Longer favours writes."),
-    row(
-        "slice_async_rq",
-        Unit::Requests,
-        2,
-        1,
-        "The base of the number of async requests a slice: 2 * base * (8 - level), 16 at level 4.",
-        "Higher favours writes and lengthens the reads' wait.",
-    ),
-    row(
-        "slice_idle",
-        Unit::Milliseconds,
-        8,
-        0,
-        "How long the disk is kept idle for a process's next sync request; 0 never. On a device without an arm it is 0 to begin with.",
-        "Longer keeps slow readers together; 0 gives throughput on devices without seeks and loses fairness.",
-    ),
-    row(
-        "group_idle",
-        Unit::Milliseconds,
-        8,
-        0,
-        "How long it is kept idle for the last process of a group, where slice_idle does not; 0 never.",
-        "Longer keeps shares of groups exact; 0 gives throughput.",
-    ),
+    Tunable {
+        default: 8,
+        meaning: "Requests of one queue in the device at a time while others wait; half of it without further ado.",
+        ..QUANTUM
+    },
+    Tunable {
+        meaning: "The age from which a queue's oldest request goes first, looked at once a slice; a sync request that took longer \
+                  holds async ones back for a while.",
+        ..FIFO_EXPIRE_SYNC
+    },
+    FIFO_EXPIRE_ASYNC,
+    BACK_SEEK_MAX,
+    BACK_SEEK_PENALTY,
+    SLICE_SYNC,
+    SLICE_ASYNC,
+    Tunable {
+        meaning: "The base of the number of async requests a slice while others wait: 2 * (b + b * (7 - level)), 16 at level 4.",
+        ..SLICE_ASYNC_RQ
+    },
+    Tunable {
+        meaning: "How long the disk is kept idle for a process's next sync request; 0 never. On a device without an arm it is 0 to begin \
+                  with.",
+        ..SLICE_IDLE
+    },
+    Tunable {
+        name: "group_idle",
+        meaning: "How long it is kept idle for the last process of a group, where slice_idle does not; 0 never.",
+        trade_off: "Longer keeps shares of groups exact; 0 gives throughput.",
+        ..SLICE_IDLE
+    },
     switch(
         "low_latency",
         1,
@@ -118,14 +76,15 @@ const TUNABLES: [Tunable; COUNT] = [
          after a late sync one.",
         "Off, slices are longer: more throughput, longer waits.",
     ),
-    row(
-        "target_latency",
-        Unit::Milliseconds,
-        300,
-        1,
-        "The time within which every process should have a turn.",
-        "Shorter makes slices shorter and seeks more.",
-    ),
+    Tunable {
+        name: "target_latency",
+        unit: Unit::Milliseconds,
+        default: 300,
+        min: 1,
+        max: u32::MAX as i64,
+        meaning: "The time within which every process should have a turn.",
+        trade_off: "Shorter makes slices shorter and seeks more.",
+    },
     fine("slice_sync_us", 100, 1, "slice_sync in us: both names set the same time."),
     fine("slice_async_us", 40, 1, "slice_async in us."),
     fine("slice_idle_us", 8, 0, "slice_idle in us."),
@@ -243,18 +202,14 @@ impl Tunables {
         self.back_seek_max.saturating_mul(2)
     }
 
-    /// The length of a slice where few share the disk: a fifth of the base more or less a level.
+    /// The length of a slice where few share the disk.
     pub fn slice_of(&self, sync: bool, level: u8) -> u64 {
         let [slice_async, slice_sync] = self.slice;
-        let base = if sync { slice_sync } else { slice_async };
-        let step = base / 5;
-        let longer = step.saturating_mul(u64::from(4u8.saturating_sub(level)));
-        let shorter = step.saturating_mul(u64::from(level.saturating_sub(4)));
-        base.saturating_add(longer).saturating_sub(shorter)
+        slice_at_level(if sync { slice_sync } else { slice_async }, level)
     }
 
     /// How many async requests a slice may have while others wait.
     pub fn max_async_requests(&self, level: u8) -> u32 {
-        self.slice_async_rq.saturating_mul(2).saturating_mul(u32::from(8u8.saturating_sub(level)))
+        async_requests_at_level(self.slice_async_rq, level)
     }
 }
