@@ -325,3 +325,30 @@ impl GroupState {
         fraction.saturating_mul(weight).checked_div(self.children_weight).unwrap_or(fraction)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_number_of_queues_rises_fast_and_falls_slowly() {
+        let mut group = GroupState::new(0);
+        let averages = [6, 6, 6, 1, 1, 1, 1, 1].map(|busy| {
+            group.tree_mut(Class::BestEffort, Kind::Sync).count = busy;
+            group.update_busy_average(Class::Idle)
+        });
+        assert_eq!(averages, [5, 6, 6, 5, 4, 3, 3, 3], "(3 * the higher + the lower + 2) / 4");
+        assert_eq!(group.busy_average(Class::RealTime), 0);
+    }
+
+    #[test]
+    fn shares_multiply_on_the_way_up() {
+        let (mut parent, mut child) = (GroupState::new(0), GroupState::new(0));
+        assert!(child.gain(1000) && parent.gain(1000) && !parent.gain(500));
+        let whole = 1 << FRACTION_SHIFT;
+        let own = child.share(whole, 1000);
+        assert_eq!((parent.share(own, 1000), parent.share(own, 500)), (2730, 1365), "of 4096, truncated");
+        assert!(!parent.lose(500) && parent.lose(1000));
+        assert_eq!(parent.children_weight, 0);
+    }
+}
