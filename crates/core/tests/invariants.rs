@@ -1,8 +1,8 @@
 //! What holds for every elevator whatever is done with it: each bio is served once, nothing is lost, no wait is for ever.
 //!
 //! Cases are random bytes from a fixed seed (see `machine`). `HOISTWAY_CASES` makes more of them, `HOISTWAY_SEED` others,
-//! `HOISTWAY_ELEVATOR` those that begin with one elevator. A failing case is made smaller by leaving out calls, as long as it still fails, and printed. `HOISTWAY_CASE` names a file with a case to play
-//! instead, such as the fuzzer finds.
+//! `HOISTWAY_ELEVATOR` only those that begin with this elevator. A failing case is made smaller by leaving out calls, as long as it
+//! still fails, and printed. `HOISTWAY_CASE` names a file with a case to play instead, such as the fuzzer finds.
 
 #![cfg(feature = "alloc")]
 

@@ -53,7 +53,8 @@ impl<H: Home> Cfq<H> {
         }
         if slot == NIL {
             slot = self.get_queue(block, context, sync);
-            self.requesters[context].queues[usize::from(sync)] = slot;
+            let [of_async, of_sync] = &mut self.requesters[context].queues;
+            *(if sync { of_sync } else { of_async }) = slot;
         } else if self.queues[slot].merge_into != NIL {
             slot = self.follow_merge(block, context, slot);
         }
