@@ -82,6 +82,7 @@ struct hoistway_config {
 	uint8_t ordered_flush;        /* 1: the device has a write cache */
 	uint8_t ordered_fua;          /* 1: it can write a single request through */
 	uint16_t hw_queues;           /* hardware queues of the device, 1 to 4096 */
+	uint8_t rotational;           /* 1: the device has an arm that moves */
 };
 
 /* Operations. */

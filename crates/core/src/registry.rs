@@ -131,6 +131,7 @@ elevators! {
     BfqV0 in bfq_v0: elevators::bfq_v0::BfqV0<H>;
     Kyber in kyber: elevators::kyber::Kyber<H>;
     CfqBw in cfq_bw: elevators::cfq_bw::CfqBw<H>;
+    Cfq in cfq: elevators::cfq::Cfq<H>;
 }
 
 impl Kind {

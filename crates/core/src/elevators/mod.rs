@@ -4,6 +4,7 @@ pub mod anticipatory;
 mod async_queues;
 mod bandwidth;
 pub mod bfq_v0;
+pub mod cfq;
 pub mod cfq_bw;
 pub mod cfq_tree;
 pub mod cfq_v1;

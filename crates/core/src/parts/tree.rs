@@ -6,6 +6,7 @@
 //!
 //! Insertion, deletion and rebalancing are the textbook ones (Cormen, Leiserson, Rivest and Stein, chapter 13): O(log N).
 
+use core::cmp::Ordering;
 use core::hint::select_unpredictable;
 use core::ops::{Index, IndexMut};
 
@@ -541,6 +542,40 @@ impl Tree {
             }
             slot = nodes[slot].parent;
         }
+    }
+}
+
+/// Where a search from the root ended that goes by an order of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Descent {
+    /// The node that is what was searched for, the first to be met, or [`NIL`].
+    pub found: Slot,
+    /// The last node that was met otherwise, or [`NIL`]: a neighbour of what was searched for, on either side.
+    pub last: Slot,
+    /// The node after which it would stand, or [`NIL`] if before all.
+    pub before: Slot,
+}
+
+impl Tree {
+    /// Goes down from the root; `order` says how what is searched for compares to a node. Which of two neighbours is met last, and which
+    /// of several equals first, depends on the shape of the tree: it is the textbook's.
+    pub fn descend<G: Augment, A>(&self, nodes: &A, mut order: impl FnMut(Slot) -> Ordering) -> Descent
+    where
+        A: Index<Slot, Output = Node<G>>,
+    {
+        let mut ended = Descent { found: NIL, last: NIL, before: NIL };
+        let mut at = self.root;
+        while at != NIL {
+            match order(at) {
+                Ordering::Equal => {
+                    ended.found = at;
+                    break;
+                }
+                Ordering::Less => (ended.last, at) = (at, nodes[at].left),
+                Ordering::Greater => (ended.last, ended.before, at) = (at, at, nodes[at].right),
+            }
+        }
+        ended
     }
 }
 

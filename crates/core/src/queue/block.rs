@@ -43,6 +43,10 @@ pub(crate) struct Block<H: Home> {
     pub hw_queues: u16,
     /// The hardware queue that the driver wants a request for, if it said so.
     pub hw_queue: Option<u16>,
+    /// Whether the device has an arm that moves.
+    pub rotational: bool,
+    /// The marks of the bio that a request is being allocated for, while the elevator is asked whether it may be.
+    pub bio_flags: Flags,
     /// How many requests an elevator may move in one dispatch that is not forced: a layer above it may have others to put between
     /// them.
     pub batch_max: u32,

@@ -154,6 +154,7 @@ impl Case {
                 refusal_ends_merging: switches & 8 == 0,
                 ordered: ordered_mode(ordered),
                 hw_queues: pick(&[1, 4], clock >> 4),
+                rotational: switches & 16 == 0,
             },
             capacity: capacity(pool, sizes, depth),
             depth: pick(&[1, 2, 4, 32, 1024], depth),

@@ -8,6 +8,7 @@
 //!   service 5, depth 2                   ms a request; how many the device takes at once (5 and 1 if not said)
 //!   service-of-writes 20                 if it is another
 //!   plugging, merging                    both are off if not said
+//!   flash                                the device has no arm that moves
 //!   layer 2.6.24, pool 128, uptime 10000 the block layer, requests a direction, ms since boot (2.6.18, no limit, 0)
 //!   ordered drain-flush                  how barriers are kept: drain, drain-flush, drain-fua, tag
 //!   group G in root weight 500 leaf 250  a group below the root (or `in` another): its weight, its processes' against its groups' (100)
@@ -55,6 +56,7 @@ pub struct Scenario {
     pub uptime_ms: u64,
     pub ordered: OrderedMode,
     pub hw_queues: u16,
+    pub rotational: bool,
     /// Groups, the root first, parents before children.
     pub groups: Vec<Group>,
     pub processes: Vec<Process>,
@@ -190,6 +192,7 @@ impl Scenario {
             uptime_ms: 0,
             ordered: OrderedMode::Drain { flush: false, fua: false },
             hw_queues: 1,
+            rotational: true,
             groups: vec![Group { name: "root".to_owned(), parent: 0, weights: GroupWeights::default() }],
             processes: Vec::new(),
             acts: Vec::new(),
@@ -257,6 +260,7 @@ impl Scenario {
             "service-of-writes" => self.write_service_ms = Some(number(rest)?),
             "depth" => self.depth = number(rest)? as usize,
             "plugging" => self.plugging = true,
+            "flash" => self.rotational = false,
             "merging" => self.merging = true,
             "pool" => self.pool = Some(number(rest)? as u32),
             "uptime" => self.uptime_ms = number(rest)?,

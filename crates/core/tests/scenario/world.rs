@@ -90,6 +90,7 @@ impl<'a> World<'a> {
             nr_requests: scenario.pool,
             ordered: scenario.ordered,
             hw_queues: scenario.hw_queues,
+            rotational: scenario.rotational,
             ..QueueConfig::default()
         };
         let (storage, elevator) = (Storage::owned(CAPACITY), ElevatorStorage::owned(scenario.kind, CAPACITY));
