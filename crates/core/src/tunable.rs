@@ -5,6 +5,8 @@
 pub enum Unit {
     /// Milliseconds.
     Milliseconds,
+    /// Nanoseconds.
+    Nanoseconds,
     /// Requests.
     Requests,
     /// KiB.
@@ -26,6 +28,7 @@ impl Unit {
     pub const fn label(self) -> &'static str {
         match self {
             Unit::Milliseconds => "ms",
+            Unit::Nanoseconds => "ns",
             Unit::Requests => "requests",
             Unit::Kibibytes => "KiB",
             Unit::Sectors => "sectors",
