@@ -308,6 +308,19 @@ proptest! {
     }
 }
 
+/// Who waits already when sync requests may pass keeps its place among equals.
+#[test]
+fn sync_requests_pass_in_the_order_of_their_processes() {
+    let process = Process { class: Class::BestEffort, level: 4, ask: Ask::Read };
+    let mut host = Host::new(&[process; 3]);
+    host.submit(2, Ask::AsyncWrite);
+    host.submit(1, Ask::Read);
+    host.submit(0, Ask::Read);
+    host.set("sync_preempt", 1);
+    let order: Vec<usize> = std::iter::from_fn(|| host.take()).map(|taken| taken.0).collect();
+    assert_eq!(order, [1, 0], "and the write waits for both");
+}
+
 /// A process that moves to another group while it has requests is served there, and its old group can be removed.
 #[test]
 fn a_process_moves_to_another_group_with_its_requests() {
