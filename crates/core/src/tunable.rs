@@ -7,10 +7,18 @@ pub enum Unit {
     Milliseconds,
     /// Nanoseconds.
     Nanoseconds,
+    /// Microseconds.
+    Microseconds,
     /// Requests.
     Requests,
     /// KiB.
     Kibibytes,
+    /// Sectors of 512 bytes.
+    Sectors,
+    /// 1000 bytes a second.
+    KilobytesPerSecond,
+    /// Hundredths.
+    Percent,
     /// A number of times.
     Times,
     /// A factor.
@@ -29,6 +37,10 @@ impl Unit {
             Unit::Nanoseconds => "ns",
             Unit::Requests => "requests",
             Unit::Kibibytes => "KiB",
+            Unit::Sectors => "sectors",
+            Unit::Microseconds => "us",
+            Unit::KilobytesPerSecond => "KB/s",
+            Unit::Percent => "%",
             Unit::Times => "times",
             Unit::Factor => "factor",
             Unit::Switch => "0/1",

@@ -29,6 +29,7 @@ pub(crate) const INFO: Info = Info {
     suits: "SATA disks and flash with a moderate queue depth, and disks of which ionice has to be heeded. It knows no fairness among processes.",
     layer: BlockLayer::V6_1,
     groups: false,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: false,
     tunables: &[

@@ -106,6 +106,15 @@ impl<G: Augment> Node<G> {
     }
 }
 
+impl Node {
+    /// Gives the node another key where it stands, without moving it: from then on, what is filed is compared with the new key. A tree
+    /// that is out of order for it still gives everything a place, the one that the textbook's descent from the root finds.
+    #[inline]
+    pub fn set_key(&mut self, key: u64) {
+        self.key = key;
+    }
+}
+
 /// A red-black tree; its nodes lie in an arena that is passed to every call.
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {

@@ -43,6 +43,9 @@ pub(crate) struct Block<H: Home> {
     pub hw_queues: u16,
     /// The hardware queue that the driver wants a request for, if it said so.
     pub hw_queue: Option<u16>,
+    /// How many requests an elevator may move in one dispatch that is not forced: a layer above it may have others to put between
+    /// them.
+    pub batch_max: u32,
     /// A run of the queue waits in `work` already.
     pub run_pending: bool,
     /// The elevator wants the queue run before the call returns.

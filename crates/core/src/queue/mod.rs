@@ -11,6 +11,7 @@ mod groups;
 mod merge;
 mod plug;
 mod pool;
+pub(crate) mod reserve;
 mod switch;
 
 use crate::bio::{Bio, Flags, Op};
@@ -203,6 +204,7 @@ impl<H: Home> RequestQueue<H> {
             nr_requests: config.nr_requests.unwrap_or(DEFAULT_NR_REQUESTS),
             hw_queues: config.hw_queues.max(1),
             hw_queue: None,
+            batch_max: u32::MAX,
             run_pending: false,
             run_now: false,
             sink,

@@ -35,8 +35,8 @@ const TARGETS: &[Target] = &[
     built("linux-2.6.18 deadline", "deadline", BlockLayer::V2_6_18),
     built("linux-2.6.18 anticipatory", "anticipatory", BlockLayer::V2_6_18),
     built("linux-2.6.18 cfq", "cfq-v3", BlockLayer::V2_6_18),
-    missing("linux-2.6.24 cfq", "cfq-tree", BlockLayer::V2_6_24),
-    missing("linux-2.6.29 bfq", "bfq-v0", BlockLayer::V2_6_29),
+    built("linux-2.6.24 cfq", "cfq-tree", BlockLayer::V2_6_24),
+    built("linux-2.6.29 bfq", "bfq-v0", BlockLayer::V2_6_29),
     built("linux-3.4 fiops", "fiops", BlockLayer::V3_4),
     built("linux-4.19 noop", "noop", BlockLayer::V4_19),
     // Form 2: the batch is counted in requests, wherever they lie.

@@ -26,6 +26,7 @@ pub(crate) const INFO: Info = Info {
             for every request, and large requests cost as much as small ones.",
     layer: BlockLayer::V3_4,
     groups: true,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: false,
     tunables: &[
