@@ -116,6 +116,8 @@ macro_rules! elevators {
 }
 
 elevators! {
+    Linus in linus: elevators::linus::Linus<H>;
+    Sfq in sfq: elevators::sfq::Sfq<H>;
     Noop in noop: elevators::noop::Noop;
     Deadline in deadline: elevators::deadline::Deadline;
     Anticipatory in anticipatory: elevators::anticipatory::Anticipatory;

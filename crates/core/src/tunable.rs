@@ -15,6 +15,8 @@ pub enum Unit {
     Times,
     /// A factor.
     Factor,
+    /// A number without a unit.
+    Number,
     /// 0 or 1.
     Switch,
     /// One of several forms, told in the tunable's description.
@@ -31,6 +33,7 @@ impl Unit {
             Unit::Kibibytes => "KiB",
             Unit::Times => "times",
             Unit::Factor => "factor",
+            Unit::Number => "number",
             Unit::Switch => "0/1",
             Unit::Form => "form",
         }

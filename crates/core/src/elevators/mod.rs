@@ -5,7 +5,9 @@ pub mod cfq_v3;
 pub mod chooser;
 pub mod deadline;
 pub mod kyber;
+pub mod linus;
 pub mod noop;
+pub mod sfq;
 mod sorted_fifo;
 
 use crate::bio::{Bio, Flags, Op};

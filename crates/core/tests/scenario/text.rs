@@ -9,6 +9,7 @@
 //!   service-of-writes 20                 if it is another
 //!   plugging, merging                    both are off if not said
 //!   layer 2.6.24, pool 128, uptime 10000 the block layer, requests a direction, ms since boot (2.6.18, no limit, 0)
+//!   max-sectors 16                       the largest request that merging makes (1024)
 //!   ordered drain-flush                  how barriers are kept: drain, drain-flush, drain-fua, tag
 //!   process A be0                        a priority: be0 to be7, rt0 to rt7, idle, nice-20 to nice19
 //!   A: r1000 w50+16 d900 @5              bios that A submits together at 5 ms: reads, writes, discards; 8 sectors if not said;
@@ -46,6 +47,7 @@ pub struct Scenario {
     pub merging: bool,
     pub layer: BlockLayer,
     pub pool: Option<u32>,
+    pub max_sectors: u32,
     pub uptime_ms: u64,
     pub ordered: OrderedMode,
     pub processes: Vec<Process>,
@@ -155,7 +157,7 @@ impl Scenario {
     fn named(name: &str) -> Scenario {
         Scenario {
             name: name.to_owned(),
-            kind: Kind::ALL[0],
+            kind: Kind::Noop,
             settings: Vec::new(),
             service_ms: 5,
             write_service_ms: None,
@@ -164,6 +166,7 @@ impl Scenario {
             merging: false,
             layer: BlockLayer::V2_6_18,
             pool: None,
+            max_sectors: 1024,
             uptime_ms: 0,
             ordered: OrderedMode::Drain { flush: false, fua: false },
             processes: Vec::new(),
@@ -228,6 +231,7 @@ impl Scenario {
             "depth" => self.depth = number(rest)? as usize,
             "plugging" => self.plugging = true,
             "merging" => self.merging = true,
+            "max-sectors" => self.max_sectors = number(rest)? as u32,
             "pool" => self.pool = Some(number(rest)? as u32),
             "uptime" => self.uptime_ms = number(rest)?,
             "layer" => {

@@ -85,6 +85,7 @@ impl<'a> World<'a> {
             plugging: scenario.plugging,
             merging: scenario.merging,
             nr_requests: scenario.pool,
+            max_sectors: scenario.max_sectors,
             ordered: scenario.ordered,
             ..QueueConfig::default()
         };

@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn a_class_is_a_quarter_of_the_target_and_the_target_itself_is_met() {
-        let classes = [(0, 0), (500_000, 0), (500_001, 1), (2_000_000, 3), (2_000_001, 4), (3_500_000, 6), (3_500_001, 7)];
+        let classes =
+            [(0, 0), (500_000, 0), (500_001, 1), (2_000_000, 3), (2_000_001, 4), (3_500_000, 6), (3_500_001, 7)];
         for (latency_ns, class) in classes {
             assert_eq!(bucket(latency_ns, TARGET_NS), class, "{latency_ns} ns");
         }
@@ -141,8 +142,7 @@ mod tests {
     fn the_percentile_is_the_class_of_the_sample_at_its_place() {
         // ceil(500 * 99 / 100) = 495: the 495th of 500 samples.
         for (slow, class) in [(5, 0), (6, 6)] {
-            let mut samples = Samples::default();
-            samples.total = [500 - slow, 0, 0, 0, 0, 0, slow, 0];
+            let mut samples = Samples { total: [500 - slow, 0, 0, 0, 0, 0, slow, 0], ..Samples::default() };
             assert_eq!(samples.percentile(Kind::Total, 99, 10, 1000), Some(class));
             assert_eq!(samples.total, [0; BUCKETS]);
         }

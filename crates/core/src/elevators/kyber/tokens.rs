@@ -32,7 +32,12 @@ struct Word {
 impl Tokens {
     /// So many tokens, at most 256: a power of two of 4 or more.
     pub const fn new(depth: u32) -> Tokens {
-        Tokens { depth, shift: (depth / WORDS as u32).trailing_zeros(), hint: 0, words: [Word { taken: 0, freed: 0 }; WORDS] }
+        Tokens {
+            depth,
+            shift: (depth / WORDS as u32).trailing_zeros(),
+            hint: 0,
+            words: [Word { taken: 0, freed: 0 }; WORDS],
+        }
     }
 
     /// How many there are.
