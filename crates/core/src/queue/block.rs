@@ -39,6 +39,8 @@ pub(crate) struct Block<H: Home> {
     pub work: Ring<Work, H::Slots<Work>>,
     /// The size of the pool of requests a direction (of all tags, in a multi-queue layer), as the host set it.
     pub nr_requests: u32,
+    /// The largest request that merging makes, in sectors.
+    pub max_sectors: u32,
     /// The hardware queues of the device.
     pub hw_queues: u16,
     /// The hardware queue that the driver wants a request for, if it said so.
