@@ -15,12 +15,14 @@ const SCALE: u64 = 1 << 10;
 impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     /// Moves what comes next, one request unless the layer has nothing to do.
     pub(super) fn dispatch_by_class(&mut self, block: &mut Block<H>) -> u32 {
-        if self.inside == 0 && self.awaited == NIL && block.clock.now_ns() >= self.quiet_at_ns {
+        if self.reservations == 0 && self.inside == 0 {
             return self.inner.dispatch(block, false);
         }
         block.timers.cancel(Timer::Refill);
+        // Who has reserved something waits for one request at most, even if nothing of it is here yet.
         block.batch_max = 1;
-        let moved = self.dispatch_one(block);
+        let idle = self.inside == 0 && self.awaited == NIL;
+        let moved = if idle { self.inner.dispatch(block, false) } else { self.dispatch_one(block) };
         block.batch_max = u32::MAX;
         moved
     }
@@ -88,7 +90,8 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         let flow = &mut self.flows[context];
         self.excess_floor = flow.excess_served;
         flow.excess_served = flow.excess_served.saturating_add(sectors);
-        self.take_pending(block, request);
+        let now_ns = block.clock.now_ns();
+        self.take_pending(block, request, now_ns);
         let part = sectors.saturating_mul(SCALE) / u64::from(weight_of(NORMAL_LEVEL)).max(1);
         self.excess_lead = match self.queued(BEST_EFFORT) {
             0 => 0,
@@ -123,7 +126,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
                 break;
             }
             let request = self.flows[context].pending.head();
-            self.take_pending(block, request);
+            self.take_pending(block, request, 0);
             block.dispatch_sort(request);
             moved = moved.saturating_add(1);
         }

@@ -7,10 +7,10 @@
 //! is wasted, and who asks for more than was promised does not lose what was. Admission control keeps the promises together below
 //! what the device can do.
 //!
-//! All other requests are the inner elevator's, which decides as ever. While any reservation is in use the layer takes one request at a
-//! time from it, and asks it for real-time requests by themselves: between any two requests, one that is within its reservation can
-//! come. It bypasses the sorting of the dispatch list for its own: they are appended, in the sweep's order. When all reserving
-//! processes are silent and their buckets full, the inner elevator works as if there were no layer.
+//! All other requests are the inner elevator's, which decides as ever. As long as there is any reservation it moves one request at a time:
+//! between any two, one that is within its reservation can come. While requests of reserving processes wait, it is asked for real-time
+//! requests by themselves. The layer bypasses the sorting of the dispatch list for its own: they are appended, in the sweep's order.
+//! Without reservations the inner elevator works as if there were no layer.
 //!
 //! The state: per process a bucket and the requests that wait for tokens, in order of arrival (`flow`, `bucket`); the present sweep and
 //! the next (`sweep`); two orders of the processes with waiting requests, by when the first comes within the reservation and by how much
@@ -93,8 +93,8 @@ pub(crate) struct Bandwidth<H: Home, E: Elevator<H>> {
     awaited_until_ns: u64,
     /// Something is queued, and the last dispatch moved nothing.
     waiting: bool,
-    /// From then on all buckets are full, unless somebody pays before, in ns.
-    quiet_at_ns: u64,
+    /// Processes with a reservation.
+    reservations: u32,
     /// The largest request seen, in bytes.
     largest_bytes: u64,
     sweep_ns_max: u64,
@@ -139,7 +139,7 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             awaited: NIL,
             awaited_until_ns: 0,
             waiting: false,
-            quiet_at_ns: 0,
+            reservations: 0,
             largest_bytes: 0,
             sweep_ns_max: 0,
             tunables: Tunables::defaults(),
@@ -355,6 +355,7 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             return;
         }
         self.flows[context].bucket = bucket::Bucket::default();
+        self.reservations = self.reservations.saturating_sub(1);
         if self.awaited == context {
             self.awaited = NIL;
         }
@@ -363,7 +364,7 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             if request == NIL {
                 break;
             }
-            self.take_pending(block, request);
+            self.take_pending(block, request, 0);
             self.held[request] = Held::default();
             self.inner.allocate(block, request);
             self.inner.prepare_insert(block, request);
