@@ -86,6 +86,8 @@ pub(crate) struct Bandwidth<H: Home, E: Elevator<H>> {
     inner_queued: [u32; 3],
     /// The weights of the processes with best-effort requests among them.
     inner_weight: u64,
+    /// When a request of the inner elevator's was done last, but for the idle class, in ns.
+    inner_end_ns: u64,
     /// How far the excess is ahead of best effort, in sectors a weight, scaled; as long as both have requests.
     excess_lead: i64,
     /// The process for whose next request the head waits, or [`NIL`], and until when, in ns.
@@ -135,6 +137,7 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             arrivals: 0,
             inner_queued: [0; 3],
             inner_weight: 0,
+            inner_end_ns: 0,
             excess_lead: 0,
             awaited: NIL,
             awaited_until_ns: 0,
@@ -326,6 +329,9 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
 
     fn complete(&mut self, block: &mut Block<H>, request: Slot) {
         if self.held[request].stage == Stage::Inner {
+            if block.table.requests[request].priority.class() != Class::Idle {
+                self.inner_end_ns = block.clock.now_ns();
+            }
             return self.inner.complete(block, request);
         }
         self.completed(block, request);
