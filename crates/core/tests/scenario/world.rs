@@ -97,7 +97,7 @@ impl<'a> World<'a> {
         for members in &scenario.groups {
             let group = queue.create_group(queue.root_group(), GroupWeights::default(), 0).expect("few groups");
             for &member in members {
-                queue.move_context(contexts[member], group, 0).expect("the process runs");
+                let _ = queue.move_context(contexts[member], group, 0).expect("the process runs");
             }
         }
         World {
