@@ -5,10 +5,20 @@
 pub enum Unit {
     /// Milliseconds.
     Milliseconds,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Microseconds.
+    Microseconds,
     /// Requests.
     Requests,
     /// KiB.
     Kibibytes,
+    /// Sectors of 512 bytes.
+    Sectors,
+    /// 1000 bytes a second.
+    KilobytesPerSecond,
+    /// Hundredths.
+    Percent,
     /// A number of times.
     Times,
     /// A factor.
@@ -24,8 +34,13 @@ impl Unit {
     pub const fn label(self) -> &'static str {
         match self {
             Unit::Milliseconds => "ms",
+            Unit::Nanoseconds => "ns",
             Unit::Requests => "requests",
             Unit::Kibibytes => "KiB",
+            Unit::Sectors => "sectors",
+            Unit::Microseconds => "us",
+            Unit::KilobytesPerSecond => "KB/s",
+            Unit::Percent => "%",
             Unit::Times => "times",
             Unit::Factor => "factor",
             Unit::Switch => "0/1",

@@ -36,6 +36,7 @@ pub(crate) const INFO: Info = Info {
     suits: "Seeing where CFQ began. Every pass seeks from process to process, and as shipped it is not fair either.",
     layer: BlockLayer::V2_6_18,
     groups: false,
+    reservations: false,
     nr_requests: Some(NR_REQUESTS),
     hashes_back_merges: true,
     tunables: &[

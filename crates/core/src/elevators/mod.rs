@@ -2,6 +2,10 @@
 
 pub mod anticipatory;
 mod async_queues;
+mod bandwidth;
+pub mod bfq_v0;
+pub mod cfq;
+pub mod cfq_bw;
 pub mod cfq_tree;
 pub mod cfq_v1;
 pub mod cfq_v2;
@@ -9,14 +13,19 @@ pub mod cfq_v3;
 pub mod chooser;
 pub mod deadline;
 mod driver_list;
+pub mod fiops;
+pub mod kyber;
+pub mod mq_deadline;
 pub mod noop;
 mod slice_tunables;
 mod sorted_fifo;
+pub mod wf2q;
 
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
 use crate::parts::Slot;
 use crate::queue::block::Block;
+use crate::queue::reserve::{Reservation, ReserveError, Reserved};
 use crate::storage::{Capacity, Home, Maker};
 
 /// What an elevator answers when a process is about to allocate a request.
@@ -83,6 +92,12 @@ pub(crate) trait Elevator<H: Home>: Sized {
         Search::Usual
     }
 
+    /// Whether it searches for merges by itself, by [`find_merge`](Elevator::find_merge): then the queue keeps no hash of requests, and joins
+    /// none as it is inserted.
+    fn searches_merges(&self) -> bool {
+        false
+    }
+
     /// Whether the bio may join this queued request, in block layers that ask (2.6.19 and later); asked before it is known whether they
     /// touch.
     fn allow_merge(&mut self, _block: &mut Block<H>, _request: Slot, _bio: &Bio) -> bool {
@@ -136,6 +151,12 @@ pub(crate) trait Elevator<H: Home>: Sized {
     /// Moves requests to the dispatch list and answers how many; 0 is none for now. Forced, it moves all it has.
     fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32;
 
+    /// The same, but of real-time processes only, whoever has the disk: for a layer above that has requests which come between those
+    /// and all others. An elevator without classes has none.
+    fn dispatch_real_time(&mut self, _block: &mut Block<H>) -> u32 {
+        0
+    }
+
     /// The driver takes a request.
     fn activate(&mut self, _block: &mut Block<H>, _request: Slot) {}
 
@@ -153,6 +174,29 @@ pub(crate) trait Elevator<H: Home>: Sized {
 
     /// A context's priority was changed.
     fn priority_changed(&mut self, _block: &mut Block<H>, _context: Slot) {}
+
+    /// Reserves bandwidth for a context, or changes what it has reserved.
+    fn reserve(
+        &mut self,
+        _block: &mut Block<H>,
+        _context: Slot,
+        _reservation: Reservation,
+    ) -> Result<(), ReserveError> {
+        Err(ReserveError::NotSupported)
+    }
+
+    /// Gives a context's reservation back, if it has one.
+    fn release(&mut self, _block: &mut Block<H>, _context: Slot) {}
+
+    /// What a context has reserved.
+    fn reservation(&self, _context: Slot) -> Option<Reservation> {
+        None
+    }
+
+    /// How much of the device is reserved, in elevators that reserve.
+    fn reserved(&self, _block: &Block<H>) -> Option<Reserved> {
+        None
+    }
 
     /// A group was made.
     fn group_created(&mut self, _block: &mut Block<H>, _group: Slot) {}

@@ -88,10 +88,11 @@ impl SortedFifo {
         true
     }
 
-    /// The request that begins at `sector` (the first of them to arrive), or [`NIL`].
+    /// A request that begins at `sector`, or [`NIL`]: of several the one that a search from the tree's root meets first, as in the kernel,
+    /// whose trees have the same shape.
     #[inline]
     pub fn at_sector<H: Home>(&self, block: &Block<H>, sector: u64) -> Slot {
-        self.tree.find(&block.table.nodes, sector)
+        self.tree.find_topmost(&block.table.nodes, sector)
     }
 
     /// The request of the lowest sector, or [`NIL`].

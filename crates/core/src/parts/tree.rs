@@ -6,23 +6,32 @@
 //!
 //! Insertion, deletion and rebalancing are the textbook ones (Cormen, Leiserson, Rivest and Stein, chapter 13): O(log N).
 
+use core::cmp::Ordering;
 use core::hint::select_unpredictable;
 use core::ops::{Index, IndexMut};
 
 use super::{NIL, Slot};
 
-/// What a node remembers of its whole subtree.
+/// What a node remembers of its whole subtree, and how keys compare.
 pub trait Augment: Copy + Default + PartialEq {
     /// Whether there is anything to remember; `false` compiles the upkeep away.
     const KEPT: bool;
-    /// The summary of a node with this key over those of its two subtrees.
-    fn summary(key: u64, left: Option<Self>, right: Option<Self>) -> Self;
+    /// What a node carries besides its key for the summary to be made of.
+    type Value: Copy + Default + core::fmt::Debug;
+    /// The summary of a node with this key and value over those of its two subtrees.
+    fn summary(key: u64, value: Self::Value, left: Option<Self>, right: Option<Self>) -> Self;
+    /// Whether a key comes before another. Not the plain order where keys wrap around.
+    #[inline(always)]
+    fn before(key: u64, other: u64) -> bool {
+        key < other
+    }
 }
 
 impl Augment for () {
     const KEPT: bool = false;
+    type Value = ();
     #[inline(always)]
-    fn summary(_: u64, _: Option<()>, _: Option<()>) {}
+    fn summary(_: u64, (): (), _: Option<()>, _: Option<()>) {}
 }
 
 /// The least key of a subtree.
@@ -31,8 +40,9 @@ pub struct Least(pub u64);
 
 impl Augment for Least {
     const KEPT: bool = true;
+    type Value = ();
     #[inline]
-    fn summary(key: u64, left: Option<Least>, right: Option<Least>) -> Least {
+    fn summary(key: u64, (): (), left: Option<Least>, right: Option<Least>) -> Least {
         let least = key.min(left.map_or(u64::MAX, |l| l.0)).min(right.map_or(u64::MAX, |r| r.0));
         Least(least)
     }
@@ -49,8 +59,9 @@ pub struct Range {
 
 impl Augment for Range {
     const KEPT: bool = true;
+    type Value = ();
     #[inline]
-    fn summary(key: u64, left: Option<Range>, right: Option<Range>) -> Range {
+    fn summary(key: u64, (): (), left: Option<Range>, right: Option<Range>) -> Range {
         let around = |one: Range, other: Option<Range>| match other {
             Some(other) => Range { least: one.least.min(other.least), greatest: one.greatest.max(other.greatest) },
             None => one,
@@ -61,8 +72,9 @@ impl Augment for Range {
 
 /// The links of one entry in one tree.
 #[derive(Clone, Copy, Debug)]
-pub struct Node<G = ()> {
+pub struct Node<G: Augment = ()> {
     key: u64,
+    value: G::Value,
     parent: Slot,
     left: Slot,
     right: Slot,
@@ -72,13 +84,14 @@ pub struct Node<G = ()> {
     summary: G,
 }
 
-impl<G: Default> Default for Node<G> {
+impl<G: Augment> Default for Node<G> {
     fn default() -> Self {
-        Node { key: 0, parent: NIL, left: NIL, right: NIL, prev: NIL, next: NIL, red: false, summary: G::default() }
+        let (value, summary) = (G::Value::default(), G::default());
+        Node { key: 0, value, parent: NIL, left: NIL, right: NIL, prev: NIL, next: NIL, red: false, summary }
     }
 }
 
-impl<G> Node<G> {
+impl<G: Augment> Node<G> {
     /// The key it was filed under.
     #[inline]
     pub fn key(&self) -> u64 {
@@ -95,6 +108,24 @@ impl<G> Node<G> {
     #[inline]
     pub fn prev(&self) -> Slot {
         self.prev
+    }
+
+    /// The root of the subtree before it, or `u32::MAX`.
+    #[inline]
+    pub fn left(&self) -> Slot {
+        self.left
+    }
+
+    /// The root of the subtree after it, or `u32::MAX`.
+    #[inline]
+    pub fn right(&self) -> Slot {
+        self.right
+    }
+
+    /// What it remembers of its subtree.
+    #[inline]
+    pub fn summary(&self) -> G {
+        self.summary
     }
 }
 
@@ -134,6 +165,12 @@ impl Tree {
         self.root == NIL
     }
 
+    /// The node at the top, where a search by hand begins, or [`NIL`]. Which one it is, the textbook's rebalancing says.
+    #[inline]
+    pub fn root(&self) -> Slot {
+        self.root
+    }
+
     /// The first node, or [`NIL`].
     #[inline]
     pub fn first(&self) -> Slot {
@@ -152,16 +189,45 @@ impl Tree {
     where
         A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
     {
+        self.insert_with(nodes, slot, key, G::Value::default());
+    }
+
+    /// The same, with a value for the summaries.
+    #[inline]
+    pub fn insert_with<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, key: u64, value: G::Value)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
         let (mut parent, mut side, mut at) = (NIL, Side::Left, self.root);
         while at != NIL {
             let node = &nodes[at];
             parent = at;
             // Which way it goes is a coin toss to the processor: it had better not guess.
-            let left = key < node.key;
+            let left = G::before(key, node.key);
             side = if left { Side::Left } else { Side::Right };
             at = select_unpredictable(left, node.left, node.right);
         }
-        self.attach(nodes, slot, key, parent, side);
+        self.attach(nodes, slot, (key, value), parent, side);
+    }
+
+    /// Files `slot` under `key` by an order of the caller's: `precedes` tells whether it goes before a node (its slot and key). Such a
+    /// tree is stepped through; the look-ups by key are not for it.
+    pub fn insert_by<G: Augment, A>(
+        &mut self,
+        nodes: &mut A,
+        slot: Slot,
+        key: u64,
+        mut precedes: impl FnMut(Slot, u64) -> bool,
+    ) where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        let (mut parent, mut side, mut at) = (NIL, Side::Left, self.root);
+        while at != NIL {
+            parent = at;
+            side = if precedes(at, nodes[at].key) { Side::Left } else { Side::Right };
+            at = child(nodes, at, side);
+        }
+        self.attach(nodes, slot, (key, G::Value::default()), parent, side);
     }
 
     /// Puts `slot` right after `before`, whatever the keys; with `before` [`NIL`], first.
@@ -177,7 +243,7 @@ impl Tree {
             // The node after `before` is the leftmost one of its right subtree: it has no left child.
             (nodes[before].next, Side::Left)
         };
-        self.attach(nodes, slot, key, parent, side);
+        self.attach(nodes, slot, (key, G::Value::default()), parent, side);
     }
 
     /// A node of this key, the first of them, or [`NIL`]. For trees that were filled by [`Tree::insert`].
@@ -189,6 +255,20 @@ impl Tree {
         if at != NIL && nodes[at].key == key { at } else { NIL }
     }
 
+    /// A node of this key, of several the one that a search from the root meets first, or [`NIL`]. For trees that were filled by
+    /// [`Tree::insert`].
+    pub fn find_topmost<G: Augment, A>(&self, nodes: &A, key: u64) -> Slot
+    where
+        A: Index<Slot, Output = Node<G>>,
+    {
+        let mut at = self.root;
+        while at != NIL && nodes[at].key != key {
+            let node = &nodes[at];
+            at = select_unpredictable(key < node.key, node.left, node.right);
+        }
+        at
+    }
+
     /// The first node whose key is not below `key`, or [`NIL`]. For trees that were filled by [`Tree::insert`].
     pub fn first_not_below<G: Augment, A>(&self, nodes: &A, key: u64) -> Slot
     where
@@ -197,7 +277,7 @@ impl Tree {
         let (mut found, mut at) = (NIL, self.root);
         while at != NIL {
             let node = &nodes[at];
-            let below = node.key < key;
+            let below = G::before(node.key, key);
             found = select_unpredictable(below, found, at);
             at = select_unpredictable(below, node.right, node.left);
         }
@@ -227,7 +307,7 @@ impl Tree {
             let node = &nodes[at];
             if holds_one(node.right) {
                 at = node.right;
-            } else if holds(G::summary(node.key, None, None)) || !holds_one(node.left) {
+            } else if holds(G::summary(node.key, node.value, None, None)) || !holds_one(node.left) {
                 return at;
             } else {
                 at = node.left;
@@ -279,7 +359,7 @@ impl Tree {
         }
     }
 
-    fn attach<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, key: u64, parent: Slot, side: Side)
+    fn attach<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, filed: (u64, G::Value), parent: Slot, side: Side)
     where
         A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
     {
@@ -288,8 +368,9 @@ impl Tree {
             (parent, Side::Left) => (nodes[parent].prev, parent),
             (parent, Side::Right) => (parent, nodes[parent].next),
         };
-        let summary = G::summary(key, None, None);
-        nodes[slot] = Node { key, parent, left: NIL, right: NIL, prev, next, red: true, summary };
+        let (key, value) = filed;
+        let summary = G::summary(key, value, None, None);
+        nodes[slot] = Node { key, value, parent, left: NIL, right: NIL, prev, next, red: true, summary };
         match prev {
             NIL => self.first = slot,
             prev => nodes[prev].next = slot,
@@ -464,6 +545,40 @@ impl Tree {
     }
 }
 
+/// Where a search from the root ended that goes by an order of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Descent {
+    /// The node that is what was searched for, the first to be met, or [`NIL`].
+    pub found: Slot,
+    /// The last node that was met otherwise, or [`NIL`]: a neighbour of what was searched for, on either side.
+    pub last: Slot,
+    /// The node after which it would stand, or [`NIL`] if before all.
+    pub before: Slot,
+}
+
+impl Tree {
+    /// Goes down from the root; `order` says how what is searched for compares to a node. Which of two neighbours is met last, and which
+    /// of several equals first, depends on the shape of the tree: it is the textbook's.
+    pub fn descend<G: Augment, A>(&self, nodes: &A, mut order: impl FnMut(Slot) -> Ordering) -> Descent
+    where
+        A: Index<Slot, Output = Node<G>>,
+    {
+        let mut ended = Descent { found: NIL, last: NIL, before: NIL };
+        let mut at = self.root;
+        while at != NIL {
+            match order(at) {
+                Ordering::Equal => {
+                    ended.found = at;
+                    break;
+                }
+                Ordering::Less => (ended.last, at) = (at, nodes[at].left),
+                Ordering::Greater => (ended.last, ended.before, at) = (at, at, nodes[at].right),
+            }
+        }
+        ended
+    }
+}
+
 impl Side {
     fn other(self) -> Side {
         match self {
@@ -503,7 +618,7 @@ where
 {
     let node = nodes[slot];
     let of = |slot: Slot| if slot == NIL { None } else { Some(nodes[slot].summary) };
-    let summary = G::summary(node.key, of(node.left), of(node.right));
+    let summary = G::summary(node.key, node.value, of(node.left), of(node.right));
     nodes[slot].summary = summary;
 }
 

@@ -1,7 +1,7 @@
 //! The block layer's side of a queue, as elevators see it: the tables, the dispatch list, the clock, timers, notes.
 
 use super::dispatch_list::DispatchList;
-use crate::bio::Op;
+use crate::bio::{Flags, Op};
 use crate::clock::{Clock, Timer, Timers};
 use crate::context::{Context, State as ContextState, Waiting};
 use crate::event::{Event, Io, Note, Sink};
@@ -43,6 +43,13 @@ pub(crate) struct Block<H: Home> {
     pub hw_queues: u16,
     /// The hardware queue that the driver wants a request for, if it said so.
     pub hw_queue: Option<u16>,
+    /// Whether the device has an arm that moves.
+    pub rotational: bool,
+    /// The marks of the bio that a request is being allocated for, while the elevator is asked whether it may be.
+    pub bio_flags: Flags,
+    /// How many requests an elevator may move in one dispatch that is not forced: a layer above it may have others to put between
+    /// them.
+    pub batch_max: u32,
     /// A run of the queue waits in `work` already.
     pub run_pending: bool,
     /// The elevator wants the queue run before the call returns.
@@ -91,6 +98,13 @@ impl<H: Home> Block<H> {
             self.last_merge = NIL;
         }
         self.unhash(slot);
+    }
+
+    /// Whether a request still takes bios.
+    pub fn is_mergeable(&self, slot: Slot) -> bool {
+        let request = &self.table.requests[slot];
+        let barred = [Marks::NO_MERGE, Marks::SOFT_BARRIER, Marks::HARD_BARRIER].iter().any(|&m| request.marks.has(m));
+        request.state == State::Sorted && !barred && !request.flags.has(Flags::FUA)
     }
 
     /// Takes a request out of the merge hash, if it is in it.

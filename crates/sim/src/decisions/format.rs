@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-use super::scenario::{How, Plugging};
+use super::scenario::{Domain, How, Plugging};
 
 /// A line as it stands in the file.
 #[derive(Debug, Deserialize)]
@@ -16,8 +16,7 @@ pub(super) struct RawScenario {
     #[serde(rename = "scheduler")]
     pub _scheduler: String,
     pub hz: u32,
-    #[serde(rename = "rotational")]
-    pub _rotational: bool,
+    pub rotational: bool,
     pub depth: u32,
     #[serde(rename = "disk_sectors")]
     pub _disk_sectors: u64,
@@ -30,8 +29,8 @@ pub(super) struct RawScenario {
     pub ioprio_changes: Vec<RawPriorityChange>,
     #[serde(default)]
     pub groups: Vec<RawGroup>,
-    #[serde(default, rename = "group_changes")]
-    pub _group_changes: Vec<RawGroupChange>,
+    #[serde(default)]
+    pub group_changes: Vec<RawGroupChange>,
     #[serde(default)]
     pub nomerge: bool,
     pub dispatch: Vec<(u32, u64)>,
@@ -40,8 +39,7 @@ pub(super) struct RawScenario {
     pub plug: Option<Vec<(Plugging, u64)>>,
     pub sleeps: Option<Vec<(u32, u64)>>,
     pub late: Option<Vec<(u32, u64, u64)>>,
-    #[serde(rename = "token_depth")]
-    pub _token_depth: Option<Vec<(u32, u32, u64)>>,
+    pub token_depth: Option<Vec<(Domain, u32, u64)>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -110,25 +108,18 @@ pub(super) struct RawPriorityChange {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawGroup {
-    #[serde(rename = "id")]
-    pub _id: u32,
-    #[serde(rename = "parent")]
-    pub _parent: u32,
-    #[serde(rename = "weight")]
-    pub _weight: u32,
-    #[serde(rename = "leaf_weight")]
-    pub _leaf_weight: Option<u32>,
+    pub id: u32,
+    pub parent: u32,
+    pub weight: u32,
+    pub leaf_weight: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawGroupChange {
-    #[serde(rename = "pid")]
-    pub _pid: u32,
-    #[serde(rename = "group")]
-    pub _group: u32,
-    #[serde(rename = "at_ns")]
-    pub _at_ns: u64,
+    pub pid: u32,
+    pub group: u32,
+    pub at_ns: u64,
 }
 
 /// Tunables in the order of the file, in which they are stored.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use hoistway_core::{Class, Event, Expiry, Io, Note, Op, Priority, Sink};
 
-use super::scenario::{Decision, How, List, Plugging};
+use super::scenario::{Decision, Domain, How, List, Plugging};
 
 /// Takes the queue's events; keeps those that are decisions in their lists.
 #[derive(Debug, Default)]
@@ -31,6 +31,8 @@ pub(super) enum Happened {
     Exit { pid: u32 },
     /// It changed its priority.
     Priority { pid: u32, priority: Priority },
+    /// It moved to another group, which goes by its id in the file.
+    Move { pid: u32, group: u32 },
     /// A timer was due.
     Timer,
     /// A process that slept goes on.
@@ -48,6 +50,10 @@ impl Sink for Recorder {
             Event::UnplugTimer => self.decide(List::Plug, Decision::Plug { what: Plugging::Timer, at_ns }),
             Event::Unplug { .. } => self.decide(List::Plug, Decision::Plug { what: Plugging::Unplug, at_ns }),
             Event::Sleep(bio) => self.decide(List::Sleeps, Decision::Sleep { id: bio.token as u32, at_ns }),
+            Event::Note(Note::TokenDepth { domain, depth }) => {
+                let domain = Domain::of_number(domain);
+                self.decide(List::TokenDepth, Decision::TokenDepth { domain, depth, at_ns });
+            }
             _ => {}
         }
         self.log.push((now_ns, Happened::Queue(event)));
@@ -114,6 +120,7 @@ fn in_words(at_ns: u64, what: Happened) -> String {
             let level = priority.level();
             push(&mut line, format_args!("--  process {pid} changes its priority to {class} {level}"));
         }
+        Happened::Move { pid, group } => push(&mut line, format_args!("--  process {pid} moves to group {group}")),
         Happened::Timer => push(&mut line, format_args!("--  a timer is due")),
         Happened::Woken { pid } => push(&mut line, format_args!("--  process {pid} is awake")),
     }
@@ -190,14 +197,18 @@ fn note_in_words(line: &mut String, note: Note) {
             push(line, format_args!("a request of queue {queue} is put in while queue {into} has the disk"));
         }
         Note::TokenDepth { domain, depth } => {
-            push(line, format_args!("domain {domain} may have {depth} in the device"));
+            let domain = Domain::of_number(domain).name();
+            push(line, format_args!("{domain}s may have {depth} in the device"));
         }
         Note::Aged { token } => push(line, format_args!("request {token} has waited long enough for its class")),
         Note::Workload { class, kind, until_ns } => {
             push(line, format_args!("class {class}, kind {kind} is served until {until_ns} ns"));
         }
-        Note::Postponed => push(line, format_args!("async requests are held back")),
+        Note::Postponed => push(line, format_args!("requests are held back")),
         Note::SweepBegun { bytes } => push(line, format_args!("a sweep over {bytes} bytes begins")),
+        Note::Degraded { bound_ns } => {
+            push(line, format_args!("three sweeps in a row took longer than the bound of {bound_ns} ns"));
+        }
         Note::Switched { elevator } => push(line, format_args!("switched to elevator {elevator}")),
     }
 }

@@ -1,15 +1,15 @@
 //! The event loop that feeds a scenario to a request queue, in virtual time.
 //!
-//! Events are handled in the order of their time, then of their kind (completion, arrival, exit, priority change, timer),
-//! then of their number; timers of one time in the order in which they were armed. After each event the queue's deferred
-//! work is done, at the same virtual time.
+//! Events are handled in the order of their time, then of their kind (completion, arrival, exit, priority change, move to
+//! another group, timer), then of their number; timers of one time in the order in which they were armed. After each event
+//! the queue's deferred work is done, at the same virtual time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use hoistway_core::{
-    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, Kick, Next, Owned, QueueConfig, RequestId, RequestQueue,
-    Storage, Submitted, Work,
+    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, GroupId, Kick, Next, Owned, QueueConfig, RequestId,
+    RequestQueue, Storage, Submitted, Work,
 };
 
 pub use super::log::Made;
@@ -77,6 +77,7 @@ enum Kind {
     Arrival,
     Exit,
     Priority,
+    Move,
 }
 
 /// What waits for a completion.
@@ -99,6 +100,8 @@ struct World<'a> {
     scenario: &'a Scenario,
     queue: RequestQueue<Owned<Recorder>>,
     contexts: Vec<ContextId>,
+    /// The root, and the scenario's groups in their order.
+    groups: Vec<GroupId>,
     processes: Vec<Process>,
     events: BinaryHeap<Reverse<Due>>,
     dependents: Vec<Vec<Dependent>>,
@@ -119,7 +122,7 @@ impl<'a> World<'a> {
             requests: count(scenario.requests.len()),
             contexts: count(scenario.processes.len()),
             merged_bios: count(scenario.requests.len()),
-            groups: 1,
+            groups: count(scenario.groups.len().saturating_add(1)),
         };
         let mut queue = RequestQueue::new(
             config(scenario),
@@ -132,13 +135,22 @@ impl<'a> World<'a> {
             let stored = queue.set_tunable(name, *value);
             debug_assert!(stored.is_ok(), "tunables were checked when the scenario was read");
         }
-        let processes = scenario.processes.iter();
-        let contexts = processes.map_while(|p| queue.create_context(p.pid, p.priority, 0).ok()).collect();
+        let groups = make_groups(&mut queue, scenario);
+        let mut contexts = Vec::with_capacity(scenario.processes.len());
+        for process in &scenario.processes {
+            let Ok(context) = queue.create_context(process.pid, process.priority, 0) else { break };
+            if process.group.0 > 0 {
+                let moved = queue.move_context(context, groups[process.group.0], 0);
+                debug_assert!(moved.is_ok(), "neither a new context nor a new group is stale");
+            }
+            contexts.push(context);
+        }
         let requests = scenario.requests.len();
         World {
             scenario,
             queue,
             contexts,
+            groups,
             processes: scenario.processes.iter().map(|_| Process::default()).collect(),
             events: BinaryHeap::with_capacity(requests),
             dependents: vec![Vec::new(); requests],
@@ -167,6 +179,9 @@ impl<'a> World<'a> {
         }
         for (number, change) in (0u32..).zip(&scenario.priority_changes) {
             self.events.push(Reverse((change.at_ns, Kind::Priority, number)));
+        }
+        for (number, change) in (0u32..).zip(&scenario.moves) {
+            self.events.push(Reverse((change.at_ns, Kind::Move, number)));
         }
     }
 
@@ -213,6 +228,15 @@ impl<'a> World<'a> {
                 let pid = self.scenario.processes[change.process].pid;
                 self.note(Happened::Priority { pid, priority: change.priority });
                 let kick = self.queue.set_priority(self.contexts[change.process], change.priority, self.now_ns);
+                self.run_if(kick.unwrap_or(Kick::Quiet))
+            }
+            Kind::Move => {
+                let change = &self.scenario.moves[number];
+                let pid = self.scenario.processes[change.process].pid;
+                self.note(Happened::Move { pid, group: self.scenario.group_id(change.group) });
+                let group = self.groups[change.group.0];
+                // A process that has exited stays where it was.
+                let kick = self.queue.move_context(self.contexts[change.process], group, self.now_ns);
                 self.run_if(kick.unwrap_or(Kick::Quiet))
             }
         }
@@ -346,6 +370,23 @@ impl<'a> World<'a> {
     }
 }
 
+/// The root, weighed as the recorded kernel's was, and the scenario's groups.
+fn make_groups(queue: &mut RequestQueue<Owned<Recorder>>, scenario: &Scenario) -> Vec<GroupId> {
+    let root = queue.root_group();
+    let mut groups = Vec::with_capacity(scenario.groups.len().saturating_add(1));
+    groups.push(root);
+    if let Some(weights) = scenario.target.root_weights {
+        let weighed = queue.set_group_weights(root, weights, 0);
+        debug_assert!(weighed.is_ok(), "a target's weights are within their range");
+    }
+    for group in &scenario.groups {
+        let made = queue.create_group(groups[group.parent.0], group.weights, 0);
+        debug_assert!(made.is_ok(), "groups were checked when the scenario was read");
+        groups.push(made.unwrap_or(root));
+    }
+    groups
+}
+
 fn config(scenario: &Scenario) -> QueueConfig {
     let plugging = scenario.pool.is_some();
     QueueConfig {
@@ -356,6 +397,7 @@ fn config(scenario: &Scenario) -> QueueConfig {
         nr_requests: scenario.pool,
         max_sectors: if plugging { MAX_SECTORS_PLUGGING } else { MAX_SECTORS },
         refusal_ends_merging: plugging,
+        rotational: scenario.rotational,
         ..QueueConfig::default()
     }
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ScenarioError;
 use super::format::{RawClass, RawOp, RawRequest, RawScenario};
+use super::groups::{Group, GroupIndex, groups};
 use super::targets::Target;
 
 /// The size of the request pool where a scenario with plugging does not say (Linux's default).
@@ -22,6 +23,7 @@ pub struct Scenario {
     pub(super) kind: Kind,
     pub(super) hz: u32,
     pub(super) depth: u32,
+    pub(super) rotational: bool,
     pub(super) merging: bool,
     /// The size of the request pool, in scenarios with plugging; the others have neither.
     pub(super) pool: Option<u32>,
@@ -30,6 +32,9 @@ pub struct Scenario {
     pub(super) requests: Vec<Asked>,
     pub(super) exits: Vec<Exit>,
     pub(super) priority_changes: Vec<PriorityChange>,
+    /// Groups below the root, parents before their children.
+    pub(super) groups: Vec<Group>,
+    pub(super) moves: Vec<Move>,
     expected: [Option<Vec<Decision>>; List::ALL.len()],
 }
 
@@ -37,6 +42,7 @@ pub struct Scenario {
 pub(super) struct Process {
     pub pid: u32,
     pub priority: Priority,
+    pub group: GroupIndex,
 }
 
 /// A bio that a process submits.
@@ -74,6 +80,14 @@ pub(super) struct PriorityChange {
     pub at_ns: u64,
 }
 
+/// A process moves to another group.
+#[derive(Debug)]
+pub(super) struct Move {
+    pub process: usize,
+    pub group: GroupIndex,
+    pub at_ns: u64,
+}
+
 /// The lists of decisions in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -86,6 +100,9 @@ pub enum List {
     Sleeps,
     /// Bios whose submission was held up.
     Late,
+    /// Changes of how many requests of a kind may be in the device.
+    #[serde(rename = "token_depth")]
+    TokenDepth,
     /// Requests that the driver took.
     Dispatch,
     /// Bios that were done.
@@ -94,7 +111,8 @@ pub enum List {
 
 impl List {
     /// All of them; of two differences at one time, the one in the earlier list is the cause.
-    pub const ALL: [List; 6] = [List::Merge, List::Plug, List::Sleeps, List::Late, List::Dispatch, List::Complete];
+    pub const ALL: [List; 7] =
+        [List::Merge, List::Plug, List::Sleeps, List::Late, List::TokenDepth, List::Dispatch, List::Complete];
 
     /// The field's name in a file.
     pub const fn name(self) -> &'static str {
@@ -103,6 +121,7 @@ impl List {
             List::Plug => "plug",
             List::Sleeps => "sleeps",
             List::Late => "late",
+            List::TokenDepth => "token_depth",
             List::Dispatch => "dispatch",
             List::Complete => "complete",
         }
@@ -119,6 +138,42 @@ pub enum How {
     Front,
     /// A queued request, at its lower neighbour's end.
     Rq,
+}
+
+/// A kind of requests that has tokens of its own (Kyber).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Domain {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Discards.
+    Discard,
+    /// The rest.
+    Other,
+}
+
+impl Domain {
+    /// The kind of this number in [`hoistway_core::Note::TokenDepth`].
+    pub const fn of_number(number: u8) -> Domain {
+        match number {
+            0 => Domain::Read,
+            1 => Domain::Write,
+            2 => Domain::Discard,
+            _ => Domain::Other,
+        }
+    }
+
+    /// Its name in a file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Domain::Read => "read",
+            Domain::Write => "write",
+            Domain::Discard => "discard",
+            Domain::Other => "other",
+        }
+    }
 }
 
 /// What became of the plug.
@@ -186,6 +241,16 @@ pub enum Decision {
         /// When it was merged or made a request.
         done_ns: u64,
     },
+    /// Another number of requests of a kind may be in the device from now on.
+    #[serde(rename = "token_depth")]
+    TokenDepth {
+        /// The kind.
+        domain: Domain,
+        /// How many.
+        depth: u32,
+        /// Since when.
+        at_ns: u64,
+    },
 }
 
 impl Decision {
@@ -196,7 +261,8 @@ impl Decision {
             | Decision::Complete { at_ns, .. }
             | Decision::Merge { at_ns, .. }
             | Decision::Plug { at_ns, .. }
-            | Decision::Sleep { at_ns, .. } => at_ns,
+            | Decision::Sleep { at_ns, .. }
+            | Decision::TokenDepth { at_ns, .. } => at_ns,
             Decision::Late { done_ns, .. } => done_ns,
         }
     }
@@ -224,6 +290,9 @@ impl fmt::Display for Decision {
                 write!(f, "{what} at {at_ns} ns")
             }
             Decision::Sleep { id, at_ns } => write!(f, "submitter of {id} asleep at {at_ns} ns"),
+            Decision::TokenDepth { domain, depth, at_ns } => {
+                write!(f, "{} {}s at {at_ns} ns", depth, domain.name())
+            }
             Decision::Late { id, began_ns, done_ns } => {
                 write!(f, "submission of {id} from {began_ns} to {done_ns} ns")
             }
@@ -264,22 +333,33 @@ impl Scenario {
             let priority = priority(field, change.class, change.level)?;
             priority_changes.push(PriorityChange { process, priority, at_ns: change.at_ns });
         }
+        let (groups, group_of) = groups(&raw.groups)?;
+        let mut moves = Vec::with_capacity(raw.group_changes.len());
+        for (index, change) in raw.group_changes.iter().enumerate() {
+            let process = process(format!("group_changes[{index}].pid"), change.pid)?;
+            let group = group_of(&format!("group_changes[{index}].group"), change.group)?;
+            moves.push(Move { process, group, at_ns: change.at_ns });
+        }
         let mut processes = Vec::with_capacity(raw.processes.len());
         for (index, process) in raw.processes.iter().enumerate() {
-            let field = || format!("processes[{index}].level");
-            processes.push(Process { pid: process.pid, priority: priority(field, process.class, process.level)? });
+            let priority = priority(|| format!("processes[{index}].level"), process.class, process.level)?;
+            let group = group_of(&format!("processes[{index}].group"), process.group)?;
+            processes.push(Process { pid: process.pid, priority, group });
         }
         Ok(Scenario {
             target,
             kind,
             hz: raw.hz,
             depth: raw.depth,
+            rotational: raw.rotational,
             merging: !raw.nomerge,
             pool,
             tunables,
             processes,
             exits,
             priority_changes,
+            groups,
+            moves,
             expected: expected(&raw, &requests)?,
             requests,
             name: raw.name,
@@ -315,10 +395,6 @@ fn check_sizes(raw: &RawScenario) -> Result<(), ScenarioError> {
     }
     if !(1..=1000).contains(&raw.hz) {
         return Err(ScenarioError::value("hz", raw.hz, "1 to 1000 would be right"));
-    }
-    let grouped = raw.processes.iter().any(|process| process.group != 0);
-    if grouped || !raw.groups.is_empty() {
-        return Err(ScenarioError::NotBuilt { name: raw.source.clone(), elevator: "cgroups".to_owned() });
     }
     Ok(())
 }
@@ -464,6 +540,10 @@ fn recorded(raw: &RawScenario, list: List) -> Option<Vec<Decision>> {
         List::Sleeps => raw.sleeps.as_ref()?.iter().map(|&(id, at_ns)| Decision::Sleep { id, at_ns }).collect(),
         List::Late => {
             raw.late.as_ref()?.iter().map(|&(id, began_ns, done_ns)| Decision::Late { id, began_ns, done_ns }).collect()
+        }
+        List::TokenDepth => {
+            let changes = raw.token_depth.as_ref()?.iter();
+            changes.map(|&(domain, depth, at_ns)| Decision::TokenDepth { domain, depth, at_ns }).collect()
         }
         List::Dispatch => raw.dispatch.iter().map(|&(id, at_ns)| Decision::Dispatch { id, at_ns }).collect(),
         List::Complete if raw.complete.is_none() => return None,

@@ -1,6 +1,6 @@
 //! Which elevator, in which kernel's block layer, has to take the decisions of which source.
 
-use hoistway_core::{BlockLayer, Kind};
+use hoistway_core::{BlockLayer, GroupWeights, Kind};
 
 use super::error::ScenarioError;
 
@@ -15,16 +15,18 @@ pub struct Target {
     pub layer: BlockLayer,
     /// Tunables that make the elevator the one of that kernel; set before those of a scenario.
     pub tunables: &'static [(&'static str, i64)],
+    /// The weights of that kernel's root group, where they are not the usual ones.
+    pub root_weights: Option<GroupWeights>,
     /// Whether all that the source needs is here; if not, its scenarios are refused as not built yet.
     pub built: bool,
 }
 
 const fn built(source: &'static str, elevator: &'static str, layer: BlockLayer) -> Target {
-    Target { source, elevator, layer, tunables: &[], built: true }
+    Target { source, elevator, layer, tunables: &[], root_weights: None, built: true }
 }
 
 const fn missing(source: &'static str, elevator: &'static str, layer: BlockLayer) -> Target {
-    Target { source, elevator, layer, tunables: &[], built: false }
+    Target { source, elevator, layer, tunables: &[], root_weights: None, built: false }
 }
 
 /// The table: the place to add a source.
@@ -34,17 +36,20 @@ const TARGETS: &[Target] = &[
     built("linux-2.6.18 anticipatory", "anticipatory", BlockLayer::V2_6_18),
     built("linux-2.6.18 cfq", "cfq-v3", BlockLayer::V2_6_18),
     built("linux-2.6.24 cfq", "cfq-tree", BlockLayer::V2_6_24),
-    missing("linux-2.6.29 bfq", "bfq-v0", BlockLayer::V2_6_29),
-    missing("linux-3.4 fiops", "fiops", BlockLayer::V3_4),
+    built("linux-2.6.29 bfq", "bfq-v0", BlockLayer::V2_6_29),
+    built("linux-3.4 fiops", "fiops", BlockLayer::V3_4),
     built("linux-4.19 noop", "noop", BlockLayer::V4_19),
     // Form 2: the batch is counted in requests, wherever they lie.
     Target { tunables: &[("form", 2)], ..built("linux-4.19 deadline", "deadline", BlockLayer::V4_19) },
-    missing("linux-4.19 cfq", "cfq", BlockLayer::V4_19),
-    missing("linux-4.19 cfq (groups)", "cfq with groups", BlockLayer::V4_19),
+    // A kernel without groups does not wait for them either.
+    Target { tunables: &[("groups", 0), ("group_idle", 0)], ..built("linux-4.19 cfq", "cfq", BlockLayer::V4_19) },
+    // In a hierarchy of the first version of control groups, CFQ's root weighs twice the default of 500.
+    Target { root_weights: Some(GroupWeights::of(1000)), ..built("linux-4.19 cfq (groups)", "cfq", BlockLayer::V4_19) },
     missing("linux-6.1 bfq", "bfq", BlockLayer::V6_1),
-    missing("linux-6.1 bfq (groups)", "bfq with groups", BlockLayer::V6_1),
-    missing("linux-6.1 mq-deadline", "mq-deadline", BlockLayer::V6_1),
-    missing("linux-6.1 kyber", "kyber", BlockLayer::V6_1),
+    missing("linux-6.1 bfq (groups)", "bfq", BlockLayer::V6_1),
+    // The recording ran the queue at arrivals and completions only.
+    Target { tunables: &[("rerun_delay", 0)], ..built("linux-6.1 mq-deadline", "mq-deadline", BlockLayer::V6_1) },
+    built("linux-6.1 kyber", "kyber", BlockLayer::V6_1),
 ];
 
 /// All sources that are known, those whose elevator is not built yet included.

@@ -20,6 +20,7 @@ pub(crate) const INFO: Info = Info {
             is in vain (many random readers, arrays, flash).",
     layer: BlockLayer::V2_6_24,
     groups: false,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: false,
     tunables: &[

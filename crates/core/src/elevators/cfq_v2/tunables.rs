@@ -33,6 +33,7 @@ pub(crate) const INFO: Info = Info {
             processes that read one block after the other seek at every request.",
     layer: BlockLayer::V2_6_18,
     groups: true,
+    reservations: false,
     nr_requests: Some(NR_REQUESTS),
     hashes_back_merges: true,
     tunables: &[

@@ -230,12 +230,24 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
             self.queues[slot].wait_request = false;
             block.timers.cancel(Timer::Idle);
             let quantum = if self.queues[slot].is_idle_class() { 1 } else { self.tunables.quantum };
-            moved = moved.saturating_add(self.dispatch_from(block, slot, quantum));
-            if self.queues[slot].idle_window && self.active != NIL {
+            moved = moved.saturating_add(self.dispatch_from(block, slot, quantum.min(block.batch_max)));
+            if (self.queues[slot].idle_window && self.active != NIL) || moved >= block.batch_max {
                 return moved;
             }
             previous = slot;
         }
+    }
+
+    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+        let slot = self.select_real_time(block);
+        if slot == NIL {
+            return 0;
+        }
+        self.queues[slot].must_dispatch = false;
+        self.queues[slot].wait_request = false;
+        block.timers.cancel(Timer::Idle);
+        let quantum = self.tunables.quantum.min(block.batch_max);
+        self.dispatch_from(block, slot, quantum)
     }
 
     fn activate(&mut self, _: &mut Block<H>, _: Slot) {

@@ -19,6 +19,7 @@ pub(crate) const INFO: Info = Info {
             idling is in vain (many random readers, arrays, flash).",
     layer: BlockLayer::V2_6_18,
     groups: false,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: true,
     tunables: &[

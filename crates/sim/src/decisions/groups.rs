@@ -1,0 +1,116 @@
+//! The groups of a scenario, checked and put in an order in which they can be made.
+
+use std::collections::HashMap;
+
+use hoistway_core::GroupWeights;
+
+use super::error::ScenarioError;
+use super::format::RawGroup;
+use super::scenario::Scenario;
+
+/// The id of the root, which files do not list.
+const ROOT_ID: u32 = 0;
+
+/// A group by its place: 0 is the root, n is entry n - 1 of the scenario's groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GroupIndex(pub usize);
+
+/// A group below the root.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// Its id in the file.
+    pub id: u32,
+    /// Its parent, which comes before it.
+    pub parent: GroupIndex,
+    pub weights: GroupWeights,
+}
+
+impl Scenario {
+    /// The id in the file of a group.
+    pub(super) fn group_id(&self, index: GroupIndex) -> u32 {
+        let entry = index.0.checked_sub(1).and_then(|at| self.groups.get(at));
+        entry.map_or(ROOT_ID, |group| group.id)
+    }
+}
+
+/// The groups of a file, parents before children and otherwise in the file's order; and what finds a group by its id, given the
+/// field that has it.
+pub(super) fn groups(
+    raw: &[RawGroup],
+) -> Result<(Vec<Group>, impl Fn(&str, u32) -> Result<GroupIndex, ScenarioError>), ScenarioError> {
+    let by_id = by_id(raw)?;
+    let mut places: HashMap<u32, GroupIndex> = HashMap::with_capacity(raw.len() + 1);
+    places.insert(ROOT_ID, GroupIndex(0));
+    let mut groups = Vec::with_capacity(raw.len());
+    for (index, group) in raw.iter().enumerate() {
+        // What lies between this group and the nearest ancestor that is placed already, the group itself first.
+        let mut path = Vec::new();
+        let (mut id, mut field) = (group.id, String::new());
+        while !places.contains_key(&id) {
+            let Some(&at) = by_id.get(&id) else { return Err(unknown(&field, id)) };
+            if path.len() == raw.len() {
+                return Err(group_loop(raw, &by_id, index));
+            }
+            path.push(at);
+            (id, field) = (raw[at].parent, format!("groups[{at}].parent"));
+        }
+        for at in path.into_iter().rev() {
+            let Some(&parent) = places.get(&raw[at].parent) else { continue };
+            groups.push(Group { id: raw[at].id, parent, weights: weights(raw, at)? });
+            places.insert(raw[at].id, GroupIndex(groups.len()));
+        }
+    }
+    let find = move |field: &str, id: u32| places.get(&id).copied().ok_or_else(|| unknown(field, id));
+    Ok((groups, find))
+}
+
+/// The place in the file of each group by its id.
+fn by_id(raw: &[RawGroup]) -> Result<HashMap<u32, usize>, ScenarioError> {
+    let mut by_id = HashMap::with_capacity(raw.len());
+    for (index, group) in raw.iter().enumerate() {
+        let field = || format!("groups[{index}].id");
+        if group.id == ROOT_ID {
+            return Err(ScenarioError::value(
+                field(),
+                ROOT_ID,
+                "that is the root, which is always there; 1 or more would be right",
+            ));
+        }
+        if by_id.insert(group.id, index).is_some() {
+            return Err(ScenarioError::value(field(), group.id, "an earlier group has this id"));
+        }
+    }
+    Ok(by_id)
+}
+
+fn unknown(field: &str, id: u32) -> ScenarioError {
+    ScenarioError::value(field, id, "no group has this id; 0 (the root) or the id of one in groups would be right")
+}
+
+/// The ancestors of the group at `index` never end: names those that go round.
+fn group_loop(raw: &[RawGroup], by_id: &HashMap<u32, usize>, index: usize) -> ScenarioError {
+    let parent = |at: usize| by_id.get(&raw[at].parent).copied().unwrap_or(at);
+    // After as many steps as there are groups, one is within the loop.
+    let within = (0..raw.len()).fold(index, |at, _| parent(at));
+    let mut ids = vec![raw[within].id.to_string()];
+    let mut at = parent(within);
+    while at != within {
+        ids.push(raw[at].id.to_string());
+        at = parent(at);
+    }
+    ids.push(raw[within].id.to_string());
+    let right = format!("a group loop ({}); parents that lead to 0, the root, would be right", ids.join(" in "));
+    ScenarioError::value(format!("groups[{within}].parent"), raw[within].parent, right)
+}
+
+fn weights(raw: &[RawGroup], at: usize) -> Result<GroupWeights, ScenarioError> {
+    let checked = |name: &str, weight: u32| {
+        let allowed = GroupWeights::MIN..=GroupWeights::MAX;
+        let right = || format!("{} to {} would be right", GroupWeights::MIN, GroupWeights::MAX);
+        let narrow = u16::try_from(weight).ok().filter(|weight| allowed.contains(weight));
+        narrow.ok_or_else(|| ScenarioError::value(format!("groups[{at}].{name}"), weight, right()))
+    };
+    let weight = checked("weight", raw[at].weight)?;
+    let leaf_weight = raw[at].leaf_weight.map_or(Ok(GroupWeights::DEFAULT), |weight| checked("leaf_weight", weight))?;
+    Ok(GroupWeights { weight, leaf_weight })
+}
