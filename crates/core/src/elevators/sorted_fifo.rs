@@ -107,18 +107,6 @@ impl SortedFifo {
         self.fifo.head()
     }
 
-    /// The request after this one by sector, or [`NIL`].
-    #[inline]
-    pub fn after<H: Home>(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].next()
-    }
-
-    /// The request before this one by sector, or [`NIL`].
-    #[inline]
-    pub fn before<H: Home>(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].prev()
-    }
-
     /// Whether the oldest request should have been started before `now`.
     #[inline]
     pub fn is_overdue<H: Home>(&self, block: &Block<H>, now: u64) -> bool {
