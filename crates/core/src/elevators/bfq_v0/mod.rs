@@ -14,6 +14,7 @@ mod tunables;
 
 use super::async_queues::AsyncQueues;
 use super::chooser::Chooser;
+use super::sorted_fifo;
 use super::wf2q::{self, Engine, IDLE, ROOT_LEVEL, class_index};
 use super::{Elevator, Merge};
 use crate::bio::{Bio, Flags, Op};
@@ -317,12 +318,9 @@ impl<H: Home> BfqV0<H> {
     /// Sorts a request into its queue, and lets the queue wait for its turn with a budget for what is next now.
     fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
         let sector = block.table.requests[request].sector;
-        // A queue has room for one request a sector: the older one goes to the dispatch list, and counts for nothing.
-        let alias = self.queues[owner].tree.find(&block.table.nodes, sector);
-        if alias != NIL {
-            self.move_to_dispatch(block, alias);
-        }
         self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
+        // The older of two at one sector counts for nothing.
+        sorted_fifo::move_alias(self, block, request, |bfq| &mut bfq.queues[owner].tree, Self::move_to_dispatch);
         self.queued = self.queued.saturating_add(1);
         let next = self.queues[owner].next;
         self.queues[owner].next = self.chooser().best(block, next, request, self.last_position);
