@@ -15,7 +15,7 @@ mod sync;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hoistway_core::{Capacity, ElevatorStorage, Kind, NoSink, Owned, Priority, RequestQueue, Storage};
+use hoistway_core::{Capacity, ElevatorStorage, Kind, NoSink, Owned, Priority, QueueConfig, RequestQueue, Storage};
 use hoistway_drive::{Drive, Profile};
 use hoistway_fio::{Job, JobFile};
 
@@ -443,7 +443,7 @@ fn specimen(request: &WorldRequest) -> Drive {
 
 /// A queue with room for these processes, its elevator tuned as told.
 fn make_queue<S: Observer>(request: &WorldRequest, processes: usize) -> Result<RequestQueue<Owned<S>>, SimError> {
-    let config = request.host.queue;
+    let config = QueueConfig { rotational: request.profile.is_rotational(), ..request.host.queue };
     let usual = Capacity::default();
     // Batchers may take half as much again as the pool of each direction has.
     let requests = config.nr_requests.map_or(1024, |pool| pool.saturating_mul(3));
