@@ -23,6 +23,8 @@ pub enum Unit {
     Times,
     /// A factor.
     Factor,
+    /// A number without a unit.
+    Number,
     /// 0 or 1.
     Switch,
     /// One of several forms, told in the tunable's description.
@@ -43,6 +45,7 @@ impl Unit {
             Unit::Percent => "%",
             Unit::Times => "times",
             Unit::Factor => "factor",
+            Unit::Number => "number",
             Unit::Switch => "0/1",
             Unit::Form => "form",
         }

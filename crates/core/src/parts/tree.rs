@@ -48,6 +48,28 @@ impl Augment for Least {
     }
 }
 
+/// The least and the greatest key of a subtree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// The least key.
+    pub least: u64,
+    /// The greatest key.
+    pub greatest: u64,
+}
+
+impl Augment for Range {
+    const KEPT: bool = true;
+    type Value = ();
+    #[inline]
+    fn summary(key: u64, (): (), left: Option<Range>, right: Option<Range>) -> Range {
+        let around = |one: Range, other: Option<Range>| match other {
+            Some(other) => Range { least: one.least.min(other.least), greatest: one.greatest.max(other.greatest) },
+            None => one,
+        };
+        around(around(Range { least: key, greatest: key }, left), right)
+    }
+}
+
 /// The links of one entry in one tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<G: Augment = ()> {
@@ -267,7 +289,16 @@ impl Tree {
     where
         A: Index<Slot, Output = Node<Least>>,
     {
-        let holds_one = |at: Slot| at != NIL && nodes[at].summary.0 < bound;
+        self.last_that(nodes, |least| least.0 < bound)
+    }
+
+    /// The last node for which `holds`, wherever it stands in the sequence, or [`NIL`]. `holds` is asked about the summaries of subtrees
+    /// and of single nodes: it must hold for a subtree just if it does for one of its nodes.
+    pub fn last_that<G: Augment, A>(&self, nodes: &A, holds: impl Fn(G) -> bool) -> Slot
+    where
+        A: Index<Slot, Output = Node<G>>,
+    {
+        let holds_one = |at: Slot| at != NIL && holds(nodes[at].summary);
         let mut at = self.root;
         if !holds_one(at) {
             return NIL;
@@ -276,7 +307,7 @@ impl Tree {
             let node = &nodes[at];
             if holds_one(node.right) {
                 at = node.right;
-            } else if node.key < bound || !holds_one(node.left) {
+            } else if holds(G::summary(node.key, node.value, None, None)) || !holds_one(node.left) {
                 return at;
             } else {
                 at = node.left;

@@ -39,6 +39,8 @@ pub(crate) struct Block<H: Home> {
     pub work: Ring<Work, H::Slots<Work>>,
     /// The size of the pool of requests a direction (of all tags, in a multi-queue layer), as the host set it.
     pub nr_requests: u32,
+    /// The largest request that merging makes, in sectors.
+    pub max_sectors: u32,
     /// The hardware queues of the device.
     pub hw_queues: u16,
     /// The hardware queue that the driver wants a request for, if it said so.
@@ -87,11 +89,17 @@ impl<H: Home> Block<H> {
     #[inline]
     fn leave_elevator(&mut self, slot: Slot) {
         debug_assert_eq!(self.table.requests[slot].state, State::Sorted);
+        self.end_merging(slot);
+        self.table.requests[slot].state = State::Dispatched;
+    }
+
+    /// A request of the elevator's takes no more bios: its turn is settled, though the elevator keeps it yet.
+    #[inline]
+    pub fn end_merging(&mut self, slot: Slot) {
         if self.last_merge == slot {
             self.last_merge = NIL;
         }
         self.unhash(slot);
-        self.table.requests[slot].state = State::Dispatched;
     }
 
     /// Whether a request still takes bios.

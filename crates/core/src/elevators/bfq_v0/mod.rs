@@ -356,7 +356,6 @@ impl<H: Home> BfqV0<H> {
         queue.fifo.remove(&mut block.table.arrivals, request);
         self.queued = self.queued.saturating_sub(1);
         if queue.tree.is_empty() {
-            debug_assert!(queue.next == NIL);
             if queue.busy && owner != self.active {
                 self.set_busy(owner, false);
                 self.engine.flat_deactivate(owner, true);
