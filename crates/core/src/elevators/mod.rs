@@ -11,6 +11,7 @@ pub mod mq_deadline;
 pub mod noop;
 mod slice_tunables;
 mod sorted_fifo;
+mod turns;
 pub mod wf2q;
 
 use crate::bio::{Bio, Flags, Op};
