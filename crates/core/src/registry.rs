@@ -121,6 +121,7 @@ elevators! {
     Anticipatory in anticipatory: elevators::anticipatory::Anticipatory;
     CfqV3 in cfq_v3: elevators::cfq_v3::CfqV3<H>;
     BfqV0 in bfq_v0: elevators::bfq_v0::BfqV0<H>;
+    CfqWf2q in cfq_wf2q: elevators::cfq_wf2q::CfqWf2q<H>;
     Kyber in kyber: elevators::kyber::Kyber<H>;
     MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
 }

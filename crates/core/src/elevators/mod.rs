@@ -4,6 +4,7 @@ pub mod anticipatory;
 mod async_queues;
 pub mod bfq_v0;
 pub mod cfq_v3;
+pub mod cfq_wf2q;
 pub mod chooser;
 pub mod deadline;
 pub mod kyber;
