@@ -7,16 +7,24 @@ pub enum Unit {
     Milliseconds,
     /// Nanoseconds.
     Nanoseconds,
+    /// Microseconds.
+    Microseconds,
     /// Requests.
     Requests,
     /// KiB.
     Kibibytes,
     /// Sectors of 512 bytes.
     Sectors,
+    /// 1000 bytes a second.
+    KilobytesPerSecond,
+    /// Hundredths.
+    Percent,
     /// A number of times.
     Times,
     /// A factor.
     Factor,
+    /// A number without a unit.
+    Number,
     /// 0 or 1.
     Switch,
     /// One of several forms, told in the tunable's description.
@@ -32,8 +40,12 @@ impl Unit {
             Unit::Requests => "requests",
             Unit::Kibibytes => "KiB",
             Unit::Sectors => "sectors",
+            Unit::Microseconds => "us",
+            Unit::KilobytesPerSecond => "KB/s",
+            Unit::Percent => "%",
             Unit::Times => "times",
             Unit::Factor => "factor",
+            Unit::Number => "number",
             Unit::Switch => "0/1",
             Unit::Form => "form",
         }

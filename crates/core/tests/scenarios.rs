@@ -57,6 +57,22 @@ fn a_wrong_expectation_is_noticed() {
     assert!(read("scenario bad\nexpects A0").is_err_and(|fault| fault.starts_with("line 2")));
 }
 
+#[test]
+fn a_group_that_cannot_be_is_told_with_its_line() {
+    for (line, told) in [
+        ("group G in H", "there is no group H so far"),
+        ("group root in root", "there is a group root already"),
+        ("group G in root weight 0", "weight 0 are no weights"),
+        ("group G in root wide 5", "wide 5 are no weights"),
+        ("process A be0 in G", "there is no group G so far"),
+        ("move A G @5", "there is no group G so far"),
+        ("weigh root 1001 @5", "weight 1001 are no weights"),
+    ] {
+        let fault = read(&format!("scenario bad\n{line}")).unwrap_err();
+        assert_eq!(fault, format!("line 2: {told}: {line:?}"));
+    }
+}
+
 fn check(file: &str, text: &str) {
     let scenarios = read(text).unwrap_or_else(|fault| panic!("{file}: {fault}"));
     let failures: Vec<String> =
@@ -82,7 +98,7 @@ fn failures(scenario: &Scenario) -> Vec<String> {
 
 /// What is other than it should be.
 fn difference(want: &Want, issues: &[Issue], asleep: &std::collections::BTreeSet<(usize, u64)>) -> Option<String> {
-    use scenario::Wanted::{Among, Asleep, Order, Total};
+    use scenario::Wanted::{Among, Asleep, Count, Order, Total};
     match &want.what {
         Order(runs) => {
             let mut rest = issues;
@@ -100,6 +116,10 @@ fn difference(want: &Want, issues: &[Issue], asleep: &std::collections::BTreeSet
             .find(|run| !issues.windows(run.count).any(|some| run.fits(some)))
             .map(|run| format!("{run:?} is missing")),
         Total(count) => (issues.len() != *count).then(|| format!("{} requests, not {count}", issues.len())),
+        Count { process, count, before_ms } => {
+            let found = issues.iter().filter(|issue| issue.process == *process && issue.at_ms < *before_ms).count();
+            (found != *count).then(|| format!("{found} requests, not {count}"))
+        }
         Asleep { process, at_ms, asleep: wanted } => {
             (asleep.contains(&(*process, *at_ms)) != *wanted).then(|| format!("asleep: {asleep:?}"))
         }

@@ -36,6 +36,11 @@ impl AsyncQueues {
         self.places.get(Self::place(priority)).copied().unwrap_or(NIL)
     }
 
+    /// What is in all places.
+    pub fn all(&self) -> impl Iterator<Item = Slot> {
+        self.places.into_iter()
+    }
+
     /// Puts a queue in the place for this priority.
     pub fn put(&mut self, priority: Priority, queue: Slot) {
         if let Some(place) = self.places.get_mut(Self::place(priority)) {

@@ -11,6 +11,7 @@ mod groups;
 mod merge;
 mod plug;
 mod pool;
+pub(crate) mod reserve;
 mod switch;
 
 use crate::bio::{Bio, Flags, Op};
@@ -53,6 +54,8 @@ pub struct QueueConfig {
     pub ordered: OrderedMode,
     /// The hardware queues of the device, 1 or more: only multi-queue elevators tell them apart.
     pub hw_queues: u16,
+    /// Whether the device has an arm that moves (`queue/rotational`): newer elevators keep others idle less.
+    pub rotational: bool,
 }
 
 impl Default for QueueConfig {
@@ -68,6 +71,7 @@ impl Default for QueueConfig {
             refusal_ends_merging: true,
             ordered: OrderedMode::Drain { flush: true, fua: false },
             hw_queues: 1,
+            rotational: true,
         }
     }
 }
@@ -201,8 +205,12 @@ impl<H: Home> RequestQueue<H> {
             free_contexts: List::default(),
             work: Ring::new(storage.work),
             nr_requests: config.nr_requests.unwrap_or(DEFAULT_NR_REQUESTS),
+            max_sectors: config.max_sectors,
             hw_queues: config.hw_queues.max(1),
             hw_queue: None,
+            rotational: config.rotational,
+            bio_flags: Flags::NONE,
+            batch_max: u32::MAX,
             run_pending: false,
             run_now: false,
             sink,

@@ -7,10 +7,17 @@
 //!   set fifo_batch=4                     a tunable
 //!   service 5, depth 2                   ms a request; how many the device takes at once (5 and 1 if not said)
 //!   service-of-writes 20                 if it is another
+//!   device 40MiB/s                       a request takes as long as its bytes do, in whole ms
 //!   plugging, merging                    both are off if not said
+//!   flash                                the device has no arm that moves
 //!   layer 2.6.24, pool 128, uptime 10000 the block layer, requests a direction, ms since boot (2.6.18, no limit, 0)
+//!   max-sectors 16                       the largest request that merging makes (1024)
 //!   ordered drain-flush                  how barriers are kept: drain, drain-flush, drain-fua, tag
-//!   process A be0                        a priority: be0 to be7, rt0 to rt7, idle, nice-20 to nice19
+//!   group G in root weight 500 leaf 250  a group below the root (or `in` another): its weight, its processes' against its groups' (100)
+//!   process A be0 in G                   a priority: be0 to be7, rt0 to rt7, idle, nice-20 to nice19; and a group, the root if not said
+//!   thread B of A                        B has A's process id, and is called A in expectations
+//!   hw-queues 4                          the driver takes one request of each hardware queue in turn (1)
+//!   cpu A 2 @0                           on which CPU A runs from then on (0)
 //!   A: r1000 w50+16 d900 @5              bios that A submits together at 5 ms: reads, writes, discards; 8 sectors if not said;
 //!                                        flags after an exclamation mark: w50!sync, w50!barrier, w50!unplug
 //!   A: 40 w0 @0                          40 of them, one after the other: 0, 8, 16 ...
@@ -19,11 +26,17 @@
 //!   A: stream r0 think 1 x100 @0         100 reads in order, each 1 ms after the one before completes; `outstanding 3` keeps three
 //!   exit A @8                            A exits
 //!   priority A idle @8                   A's priority changes
+//!   move A G @5, weigh G 300 leaf 9 @6   A moves to a group; a group's weights change (each on a line of its own)
+//!   reserve A 10MiB/s @0                 A reserves bandwidth; `depth 4MiB` and `request 512KiB` if not what they are by default;
+//!                                        `refused 730` if only so many bytes a second are left
+//!   release A @8                         A gives it back
 //!   requeue @2                           the device gives back what it took last
 //!   switch deadline @2                   another elevator
+//!   set quantum=1 @2                     a tunable is set then
 //!   expect A1000@0 A[5..20]x4 w50+16     what the device gets, in order, and perhaps more after it
 //!   expect form=1,2: A50 A100            the same, if that tunable has one of these values
 //!   among W9000@180                      requests that it gets, whatever comes between
+//!   count A 204 @20000                   how many of A it gets before that time
 //!   total 3                              how many it gets
 //!   asleep A @0                          a process sleeps for a request at the end of that ms; `awake A @5`
 //! ```
@@ -31,7 +44,7 @@
 //! In an expectation `A` is a process, `r`, `w`, `d` and `flush` are operations, a number is the first sector, `+` a length, `@` a time in ms;
 //! each part may be left out. `A[5..20]x4` are four of A in a row, the first at 5, the last at 20 ms.
 
-use hoistway_core::{BlockLayer, Class, Flags, Kind, Op, OrderedMode, Priority};
+use hoistway_core::{BlockLayer, Class, Flags, GroupWeights, Kind, Op, OrderedMode, Priority, Reservation};
 
 /// A scenario.
 #[derive(Clone, Debug)]
@@ -41,13 +54,20 @@ pub struct Scenario {
     pub settings: Vec<(String, i64)>,
     pub service_ms: u64,
     pub write_service_ms: Option<u64>,
+    /// Bytes a second, if the service takes as long as the transfer.
+    pub bandwidth: Option<u64>,
     pub depth: usize,
     pub plugging: bool,
     pub merging: bool,
     pub layer: BlockLayer,
     pub pool: Option<u32>,
+    pub max_sectors: u32,
     pub uptime_ms: u64,
     pub ordered: OrderedMode,
+    pub hw_queues: u16,
+    pub rotational: bool,
+    /// Groups, the root first, parents before children.
+    pub groups: Vec<Group>,
     pub processes: Vec<Process>,
     pub acts: Vec<Act>,
     pub wants: Vec<Want>,
@@ -58,6 +78,16 @@ pub struct Process {
     pub name: String,
     pub priority: Priority,
     pub nice: i8,
+    /// The process whose id it has; its own, mostly.
+    pub thread_of: usize,
+    pub group: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub name: String,
+    pub parent: usize,
+    pub weights: GroupWeights,
 }
 
 #[derive(Clone, Debug)]
@@ -74,8 +104,14 @@ pub enum What {
     Stream { process: usize, first: Piece, think_ms: u64, count: u64, outstanding: u64, step: u64 },
     Exit { process: usize },
     SetPriority { process: usize, priority: Priority },
+    SetCpu { process: usize, cpu: u16 },
+    Move { process: usize, group: usize },
+    Weigh { group: usize, weights: GroupWeights },
+    Reserve { process: usize, reservation: Reservation, refused: Option<u64> },
+    Release { process: usize },
     Requeue,
     Switch { kind: Kind },
+    Set { name: String, value: i64 },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +136,7 @@ pub enum Wanted {
     Order(Vec<Run>),
     Among(Vec<Run>),
     Total(usize),
+    Count { process: usize, count: usize, before_ms: u64 },
     Asleep { process: usize, at_ms: u64, asleep: bool },
 }
 
@@ -155,17 +192,22 @@ impl Scenario {
     fn named(name: &str) -> Scenario {
         Scenario {
             name: name.to_owned(),
-            kind: Kind::ALL[0],
+            kind: Kind::Noop,
             settings: Vec::new(),
             service_ms: 5,
             write_service_ms: None,
+            bandwidth: None,
             depth: 1,
             plugging: false,
             merging: false,
             layer: BlockLayer::V2_6_18,
             pool: None,
+            max_sectors: 1024,
             uptime_ms: 0,
             ordered: OrderedMode::Drain { flush: false, fua: false },
+            hw_queues: 1,
+            rotational: true,
+            groups: vec![Group { name: "root".to_owned(), parent: 0, weights: GroupWeights::default() }],
             processes: Vec::new(),
             acts: Vec::new(),
             wants: Vec::new(),
@@ -183,36 +225,53 @@ impl Scenario {
         let what = match word {
             "expect" | "among" => return self.take_order(word == "among", rest, line_number),
             "total" => Wanted::Total(number(rest)? as usize),
+            "count" => {
+                let (what, before_ms) = timed(rest)?;
+                let (name, count) = what.split_once(' ').ok_or("a name and a number are wanted")?;
+                Wanted::Count { process: self.process(name), count: number(count)? as usize, before_ms }
+            }
             "asleep" | "awake" => {
                 let (name, at_ms) = timed(rest)?;
                 Wanted::Asleep { process: self.process(name), at_ms, asleep: word == "asleep" }
             }
-            "exit" => {
+            "reserve" => return self.take_reservation(rest),
+            "release" => {
                 let (name, at_ms) = timed(rest)?;
                 let process = self.process(name);
-                self.acts.push(Act { at_ms, goes_on: false, what: What::Exit { process } });
+                self.acts.push(Act { at_ms, goes_on: false, what: What::Release { process } });
                 return Ok(());
             }
-            "priority" => {
+            "exit" | "priority" | "cpu" | "move" | "weigh" | "requeue" | "switch" => {
                 let (what, at_ms) = timed(rest)?;
-                let (name, priority) = what.split_once(' ').ok_or("a name and a priority are wanted")?;
-                let (process, (priority, _)) = (self.process(name), priority_of(priority)?);
-                self.acts.push(Act { at_ms, goes_on: false, what: What::SetPriority { process, priority } });
+                let what = self.change(word, what)?;
+                self.acts.push(Act { at_ms, goes_on: false, what });
                 return Ok(());
             }
-            "requeue" => {
-                self.acts.push(Act { at_ms: timed(rest)?.1, goes_on: false, what: What::Requeue });
-                return Ok(());
-            }
-            "switch" => {
-                let (name, at_ms) = timed(rest)?;
-                self.acts.push(Act { at_ms, goes_on: false, what: What::Switch { kind: kind(name)? } });
+            "set" if rest.contains('@') => {
+                let (what, at_ms) = timed(rest)?;
+                let (name, value) = what.split_once('=').ok_or("name=value is wanted")?;
+                let (name, value) = (name.to_owned(), value.parse().map_err(|_| "no number")?);
+                self.acts.push(Act { at_ms, goes_on: false, what: What::Set { name, value } });
                 return Ok(());
             }
             _ => return line.split(',').try_for_each(|part| self.take_setting(part.trim())),
         };
         self.wants.push(Want { line: line_number, with: None, what });
         Ok(())
+    }
+
+    /// What is done to a process, a group or the queue.
+    fn change(&mut self, word: &str, rest: &str) -> Result<What, String> {
+        let (name, value) = rest.split_once(' ').unwrap_or((rest, ""));
+        Ok(match word {
+            "exit" => What::Exit { process: self.process(rest) },
+            "priority" => What::SetPriority { process: self.process(name), priority: priority_of(value)?.0 },
+            "cpu" => What::SetCpu { process: self.process(name), cpu: number(value)? as u16 },
+            "move" => What::Move { process: self.process(name), group: self.group(value)? },
+            "weigh" => What::Weigh { group: self.group(name)?, weights: weights(&format!("weight {value}"))? },
+            "switch" => What::Switch { kind: kind(rest)? },
+            _ => What::Requeue,
+        })
     }
 
     fn take_setting(&mut self, part: &str) -> Result<(), String> {
@@ -225,20 +284,58 @@ impl Scenario {
             }
             "service" => self.service_ms = number(rest)?,
             "service-of-writes" => self.write_service_ms = Some(number(rest)?),
+            "device" => self.bandwidth = Some(bytes(rest.strip_suffix("/s").ok_or("a rate is wanted")?)?),
             "depth" => self.depth = number(rest)? as usize,
             "plugging" => self.plugging = true,
+            "flash" => self.rotational = false,
             "merging" => self.merging = true,
+            "max-sectors" => self.max_sectors = number(rest)? as u32,
             "pool" => self.pool = Some(number(rest)? as u32),
             "uptime" => self.uptime_ms = number(rest)?,
             "layer" => self.layer = layer(rest)?,
             "ordered" => self.ordered = ordered(rest)?,
+            "hw-queues" => self.hw_queues = number(rest)? as u16,
+            "group" => {
+                let (name, rest) = rest.split_once(" in ").ok_or("a name and `in` another group are wanted")?;
+                let (parent, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+                if self.group(name).is_ok() {
+                    return Err(format!("there is a group {name} already"));
+                }
+                let parent = self.group(parent)?;
+                self.groups.push(Group { name: name.to_owned(), parent, weights: weights(rest)? });
+            }
             "process" => {
-                let (name, priority) = rest.split_once(' ').ok_or("a name and a priority are wanted")?;
+                let (name, rest) = rest.split_once(' ').ok_or("a name and a priority are wanted")?;
+                let (priority, group) = rest.split_once(" in ").unwrap_or((rest, "root"));
+                let ((priority, nice), group) = (priority_of(priority)?, self.group(group)?);
                 let process = self.process(name);
-                (self.processes[process].priority, self.processes[process].nice) = priority_of(priority)?;
+                let entry = &mut self.processes[process];
+                (entry.priority, entry.nice, entry.group) = (priority, nice, group);
+            }
+            "thread" => {
+                let (name, other) = rest.split_once(" of ").ok_or("`thread B of A` is wanted")?;
+                let (process, other) = (self.process(name), self.process(other));
+                self.processes[process].thread_of = other;
             }
             _ => return Err("not understood".to_owned()),
         }
+        Ok(())
+    }
+
+    fn take_reservation(&mut self, rest: &str) -> Result<(), String> {
+        let (what, at_ms) = timed(rest)?;
+        let words: Vec<&str> = what.split_whitespace().collect();
+        let [name, rate, ..] = words.as_slice() else { return Err("a name and a rate are wanted".to_owned()) };
+        let mut reservation = Reservation::of(bytes(rate.strip_suffix("/s").ok_or("a rate is wanted")?)?);
+        let after = |name| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1));
+        if let Some(depth) = after("depth") {
+            reservation.depth_bytes = Some(bytes(depth)?);
+        }
+        if let Some(request) = after("request") {
+            reservation.request_bytes = bytes(request)?;
+        }
+        let (process, refused) = (self.process(name), number_after(&words, "refused")?);
+        self.acts.push(Act { at_ms, goes_on: false, what: What::Reserve { process, reservation, refused } });
         Ok(())
     }
 
@@ -335,9 +432,16 @@ impl Scenario {
     /// The process of a name; one that is new gets what everybody has.
     fn process(&mut self, name: &str) -> usize {
         self.processes.iter().position(|process| process.name == name).unwrap_or_else(|| {
-            self.processes.push(Process { name: name.to_owned(), priority: Priority::UNSET, nice: 0 });
-            self.processes.len() - 1
+            let thread_of = self.processes.len();
+            let (priority, name) = (Priority::UNSET, name.to_owned());
+            self.processes.push(Process { name, priority, nice: 0, group: 0, thread_of });
+            thread_of
         })
+    }
+
+    fn group(&self, name: &str) -> Result<usize, String> {
+        let at = self.groups.iter().position(|group| group.name == name);
+        at.ok_or_else(|| format!("there is no group {name} so far"))
     }
 }
 
@@ -345,10 +449,28 @@ fn number(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| format!("{text} is no number"))
 }
 
+/// A number of bytes: 10MB, 512KiB, 1000.
+fn bytes(text: &str) -> Result<u64, String> {
+    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("KB", 1000), ("MB", 1_000_000)];
+    let unit = units.into_iter().find_map(|(unit, factor)| text.strip_suffix(unit).map(|rest| (rest, factor)));
+    let (digits, factor) = unit.unwrap_or((text, 1));
+    Ok(number(digits)? * factor)
+}
+
 /// The number after a word, such as 100 in `step 100`.
 fn number_after(words: &[&str], name: &str) -> Result<Option<u64>, String> {
     let at = words.iter().position(|word| *word == name);
     at.and_then(|at| words.get(at + 1)).map(|value| number(value)).transpose()
+}
+
+/// `weight 500 leaf 250`: either may be left out.
+fn weights(text: &str) -> Result<GroupWeights, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let of = |name| Ok::<_, String>(number_after(&words, name)?.unwrap_or(GroupWeights::DEFAULT.into()) as u16);
+    let weights = GroupWeights { weight: of("weight")?, leaf_weight: of("leaf")? };
+    let said = words.iter().filter(|word| ["weight", "leaf"].contains(word)).count();
+    let understood = words.len() == 2 * said;
+    if understood && weights.are_valid() { Ok(weights) } else { Err(format!("{text} are no weights")) }
 }
 
 fn timed(text: &str) -> Result<(&str, u64), String> {

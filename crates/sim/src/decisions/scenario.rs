@@ -23,6 +23,7 @@ pub struct Scenario {
     pub(super) kind: Kind,
     pub(super) hz: u32,
     pub(super) depth: u32,
+    pub(super) rotational: bool,
     pub(super) merging: bool,
     /// The size of the request pool, in scenarios with plugging; the others have neither.
     pub(super) pool: Option<u32>,
@@ -350,6 +351,7 @@ impl Scenario {
             kind,
             hz: raw.hz,
             depth: raw.depth,
+            rotational: raw.rotational,
             merging: !raw.nomerge,
             pool,
             tunables,
