@@ -47,9 +47,4 @@ impl AsyncQueues {
             *place = queue;
         }
     }
-
-    /// What is in the places, [`NIL`] for an empty one.
-    pub fn all(&self) -> impl Iterator<Item = Slot> + use<> {
-        self.places.into_iter()
-    }
 }

@@ -72,6 +72,7 @@ pub(crate) struct Slots {
 
 impl Measure for Sectors {
     const GROUPS: bool = false;
+    const MANY_BATCHES: bool = true;
     type Own = Slots;
 
     fn new(clock: &Clock) -> Self {
@@ -169,8 +170,8 @@ impl Measure for Sectors {
         turns.leave_disk(block);
     }
 
-    fn ends_after(&self, moved: u32) -> bool {
-        moved >= self.tunables.max_budget_async_rq
+    fn ends_after(&self, sync: bool, idle_class: bool, moved: u32) -> bool {
+        idle_class || (!sync && moved >= self.tunables.max_budget_async_rq)
     }
 
     /// Its time begins or is over, or the disk is kept idle for it.

@@ -12,7 +12,7 @@ mod tunables;
 
 use super::slice_tunables::SliceTunables;
 use super::turns::{Measure, Turns};
-use super::wf2q::Rules;
+use super::wf2q::{IDLE, Rules};
 use crate::clock::Clock;
 use crate::event::{Expiry, Note};
 use crate::parts::{NIL, Slot};
@@ -39,6 +39,7 @@ pub(crate) struct Time {
 
 impl Measure for Time {
     const GROUPS: bool = true;
+    const MANY_BATCHES: bool = false;
     type Own = ();
 
     fn new(clock: &Clock) -> Self {
@@ -113,8 +114,11 @@ impl Measure for Time {
         });
     }
 
+    /// Its slice is used up; in the idle class, as soon as somebody else wants the disk.
     fn is_over<H: Home>(turns: &CfqWf2q<H>, _: &Block<H>) -> bool {
-        turns.left(turns.active) == 0
+        let (slot, entity) = (turns.active, &turns.engine.entities[turns.active]);
+        let yields = entity.class == IDLE && entity.service > 0 && turns.queues[slot].in_flight == 0;
+        turns.left(slot) == 0 || (yields && turns.busy_queues > 1)
     }
 
     fn end_turn<H: Home>(turns: &mut CfqWf2q<H>, block: &mut Block<H>, _: Expiry, _: bool, _: Option<u64>) {

@@ -23,6 +23,7 @@ pub(crate) const INFO: Info = Info {
             readers, arrays, flash).",
     layer: BlockLayer::V2_6_24,
     groups: true,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: false,
     tunables: &[

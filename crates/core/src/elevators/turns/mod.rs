@@ -41,6 +41,9 @@ const ALONE_QUANTUMS: u32 = 4;
 pub(crate) trait Measure: Sized + 'static {
     /// Whether groups share the disk.
     const GROUPS: bool;
+    /// Whether one call may move batches of several queues to the dispatch list. Then a turn can end, and the next begin, before the device
+    /// has worked off what was moved: no matter, unless it is charged for time.
+    const MANY_BATCHES: bool;
     /// What is kept of a queue's turns.
     type Own: Copy + Default + 'static;
 
@@ -84,8 +87,8 @@ pub(crate) trait Measure: Sized + 'static {
         in_choice: bool,
         idle_since_ns: Option<u64>,
     );
-    /// Whether an async queue has had enough after so many requests, if others wait.
-    fn ends_after(&self, _moved: u32) -> bool {
+    /// Whether a queue has had enough after a batch of so many requests, if others wait.
+    fn ends_after(&self, _sync: bool, _idle_class: bool, _moved: u32) -> bool {
         false
     }
     /// A request of the active queue is done.
@@ -283,6 +286,9 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
             self.queues[slot].wait_request = false;
             block.timers.cancel(Timer::Idle);
             moved = moved.saturating_add(self.dispatch_batch(block, slot));
+            if moved > 0 && !M::MANY_BATCHES {
+                break;
+            }
         }
         self.free_forgotten();
         moved
@@ -519,9 +525,8 @@ impl<H: Home, M: Measure> Turns<H, M> {
             self.move_to_dispatch(block, request);
             moved = moved.saturating_add(1);
         }
-        let idle_class = self.engine.entities[slot].class == IDLE;
-        let enough = !self.queues[slot].is_sync() && self.measure.ends_after(moved);
-        if self.busy_queues > 1 && (idle_class || enough) {
+        let (sync, idle_class) = (self.queues[slot].is_sync(), self.engine.entities[slot].class == IDLE);
+        if self.busy_queues > 1 && self.measure.ends_after(sync, idle_class, moved) {
             M::end_turn(self, block, Expiry::Exhausted, false, None);
         }
         moved
