@@ -131,6 +131,7 @@ elevators! {
     MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
     CfqTree in cfq_tree: elevators::cfq_tree::CfqTree<H>;
     BfqV0 in bfq_v0: elevators::bfq_v0::BfqV0<H>;
+    CfqWf2q in cfq_wf2q: elevators::cfq_wf2q::CfqWf2q<H>;
     Kyber in kyber: elevators::kyber::Kyber<H>;
     CfqBw in cfq_bw: elevators::cfq_bw::CfqBw<H>;
     Cfq in cfq: elevators::cfq::Cfq<H>;
