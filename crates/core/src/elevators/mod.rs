@@ -6,6 +6,7 @@ pub mod chooser;
 pub mod deadline;
 pub mod noop;
 mod sorted_fifo;
+pub mod wf2q;
 
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;

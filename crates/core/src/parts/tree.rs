@@ -11,18 +11,26 @@ use core::ops::{Index, IndexMut};
 
 use super::{NIL, Slot};
 
-/// What a node remembers of its whole subtree.
+/// What a node remembers of its whole subtree, and how keys compare.
 pub trait Augment: Copy + Default + PartialEq {
     /// Whether there is anything to remember; `false` compiles the upkeep away.
     const KEPT: bool;
-    /// The summary of a node with this key over those of its two subtrees.
-    fn summary(key: u64, left: Option<Self>, right: Option<Self>) -> Self;
+    /// What a node carries besides its key for the summary to be made of.
+    type Value: Copy + Default + core::fmt::Debug;
+    /// The summary of a node with this key and value over those of its two subtrees.
+    fn summary(key: u64, value: Self::Value, left: Option<Self>, right: Option<Self>) -> Self;
+    /// Whether a key comes before another. Not the plain order where keys wrap around.
+    #[inline(always)]
+    fn before(key: u64, other: u64) -> bool {
+        key < other
+    }
 }
 
 impl Augment for () {
     const KEPT: bool = false;
+    type Value = ();
     #[inline(always)]
-    fn summary(_: u64, _: Option<()>, _: Option<()>) {}
+    fn summary(_: u64, (): (), _: Option<()>, _: Option<()>) {}
 }
 
 /// The least key of a subtree.
@@ -31,8 +39,9 @@ pub struct Least(pub u64);
 
 impl Augment for Least {
     const KEPT: bool = true;
+    type Value = ();
     #[inline]
-    fn summary(key: u64, left: Option<Least>, right: Option<Least>) -> Least {
+    fn summary(key: u64, (): (), left: Option<Least>, right: Option<Least>) -> Least {
         let least = key.min(left.map_or(u64::MAX, |l| l.0)).min(right.map_or(u64::MAX, |r| r.0));
         Least(least)
     }
@@ -40,8 +49,9 @@ impl Augment for Least {
 
 /// The links of one entry in one tree.
 #[derive(Clone, Copy, Debug)]
-pub struct Node<G = ()> {
+pub struct Node<G: Augment = ()> {
     key: u64,
+    value: G::Value,
     parent: Slot,
     left: Slot,
     right: Slot,
@@ -51,13 +61,14 @@ pub struct Node<G = ()> {
     summary: G,
 }
 
-impl<G: Default> Default for Node<G> {
+impl<G: Augment> Default for Node<G> {
     fn default() -> Self {
-        Node { key: 0, parent: NIL, left: NIL, right: NIL, prev: NIL, next: NIL, red: false, summary: G::default() }
+        let (value, summary) = (G::Value::default(), G::default());
+        Node { key: 0, value, parent: NIL, left: NIL, right: NIL, prev: NIL, next: NIL, red: false, summary }
     }
 }
 
-impl<G> Node<G> {
+impl<G: Augment> Node<G> {
     /// The key it was filed under.
     #[inline]
     pub fn key(&self) -> u64 {
@@ -74,6 +85,24 @@ impl<G> Node<G> {
     #[inline]
     pub fn prev(&self) -> Slot {
         self.prev
+    }
+
+    /// The root of the subtree before it, or `u32::MAX`.
+    #[inline]
+    pub fn left(&self) -> Slot {
+        self.left
+    }
+
+    /// The root of the subtree after it, or `u32::MAX`.
+    #[inline]
+    pub fn right(&self) -> Slot {
+        self.right
+    }
+
+    /// What it remembers of its subtree.
+    #[inline]
+    pub fn summary(&self) -> G {
+        self.summary
     }
 }
 
@@ -104,6 +133,12 @@ impl Tree {
         self.root == NIL
     }
 
+    /// The node at the top, where a search by hand begins, or [`NIL`]. Which one it is, the textbook's rebalancing says.
+    #[inline]
+    pub fn root(&self) -> Slot {
+        self.root
+    }
+
     /// The first node, or [`NIL`].
     #[inline]
     pub fn first(&self) -> Slot {
@@ -122,16 +157,25 @@ impl Tree {
     where
         A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
     {
+        self.insert_with(nodes, slot, key, G::Value::default());
+    }
+
+    /// The same, with a value for the summaries.
+    #[inline]
+    pub fn insert_with<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, key: u64, value: G::Value)
+    where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
         let (mut parent, mut side, mut at) = (NIL, Side::Left, self.root);
         while at != NIL {
             let node = &nodes[at];
             parent = at;
             // Which way it goes is a coin toss to the processor: it had better not guess.
-            let left = key < node.key;
+            let left = G::before(key, node.key);
             side = if left { Side::Left } else { Side::Right };
             at = select_unpredictable(left, node.left, node.right);
         }
-        self.attach(nodes, slot, key, parent, side);
+        self.attach(nodes, slot, (key, value), parent, side);
     }
 
     /// Puts `slot` right after `before`, whatever the keys; with `before` [`NIL`], first.
@@ -147,7 +191,7 @@ impl Tree {
             // The node after `before` is the leftmost one of its right subtree: it has no left child.
             (nodes[before].next, Side::Left)
         };
-        self.attach(nodes, slot, key, parent, side);
+        self.attach(nodes, slot, (key, G::Value::default()), parent, side);
     }
 
     /// A node of this key, the first of them, or [`NIL`]. For trees that were filled by [`Tree::insert`].
@@ -167,7 +211,7 @@ impl Tree {
         let (mut found, mut at) = (NIL, self.root);
         while at != NIL {
             let node = &nodes[at];
-            let below = node.key < key;
+            let below = G::before(node.key, key);
             found = select_unpredictable(below, found, at);
             at = select_unpredictable(below, node.right, node.left);
         }
@@ -240,7 +284,7 @@ impl Tree {
         }
     }
 
-    fn attach<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, key: u64, parent: Slot, side: Side)
+    fn attach<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, filed: (u64, G::Value), parent: Slot, side: Side)
     where
         A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
     {
@@ -249,8 +293,9 @@ impl Tree {
             (parent, Side::Left) => (nodes[parent].prev, parent),
             (parent, Side::Right) => (parent, nodes[parent].next),
         };
-        let summary = G::summary(key, None, None);
-        nodes[slot] = Node { key, parent, left: NIL, right: NIL, prev, next, red: true, summary };
+        let (key, value) = filed;
+        let summary = G::summary(key, value, None, None);
+        nodes[slot] = Node { key, value, parent, left: NIL, right: NIL, prev, next, red: true, summary };
         match prev {
             NIL => self.first = slot,
             prev => nodes[prev].next = slot,
@@ -464,7 +509,7 @@ where
 {
     let node = nodes[slot];
     let of = |slot: Slot| if slot == NIL { None } else { Some(nodes[slot].summary) };
-    let summary = G::summary(node.key, of(node.left), of(node.right));
+    let summary = G::summary(node.key, node.value, of(node.left), of(node.right));
     nodes[slot].summary = summary;
 }
 

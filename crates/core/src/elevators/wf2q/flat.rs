@@ -1,0 +1,69 @@
+//! The scheduler of the first form (2008, built without groups): one level, and the next queue is looked up when it is needed.
+
+use super::{CLASSES, Engine, Place, ROOT_LEVEL, is_later, virtual_distance};
+use crate::parts::{NIL, Slot};
+use crate::storage::Home;
+
+impl<H: Home> Engine<H> {
+    /// A queue that had no requests has some.
+    pub fn flat_activate(&mut self, queue: Slot) {
+        self.activate(queue, false);
+    }
+
+    /// A queue with requests leaves service, or waits with a new budget. It goes behind others of the same finish.
+    pub fn flat_requeue(&mut self, queue: Slot) {
+        self.requeue(queue);
+        self.flat_leave_service(queue);
+    }
+
+    /// A queue has no requests left. It stays known as long as it is ahead, if it is to be kept.
+    pub fn flat_deactivate(&mut self, queue: Slot, keep: bool) {
+        let at = self.entities[queue];
+        if !at.known {
+            return;
+        }
+        if self.levels[at.level].current == queue {
+            let served = virtual_distance(at.service, u64::from(at.weight));
+            self.entities[queue].finish = at.start.wrapping_add(served);
+            self.flat_leave_service(queue);
+        }
+        match at.place {
+            Place::Active => self.leave_active(queue),
+            Place::Idle => self.leave_idle(queue),
+            Place::Neither => {}
+        }
+        if keep && is_later(self.entities[queue].finish, self.time_of(queue)) {
+            self.enter_idle(queue);
+        } else {
+            self.forget(queue);
+        }
+    }
+
+    /// Puts the next queue into service and answers it, or [`NIL`]. If nobody's start has come, the time jumps to the least start.
+    pub fn flat_select(&mut self) -> Slot {
+        debug_assert!(self.levels[ROOT_LEVEL].current == NIL);
+        for class in 0..CLASSES as u8 {
+            let tree = self.levels[ROOT_LEVEL].tree(class);
+            if tree.active.is_empty() {
+                continue;
+            }
+            let least = self.least_start(&tree.active);
+            if is_later(least, tree.time) {
+                self.tree_mut(ROOT_LEVEL, class).time = least;
+                self.prune(ROOT_LEVEL, class);
+            }
+            let queue = self.pick(&tree.active, self.levels[ROOT_LEVEL].tree(class).time);
+            self.leave_active(queue);
+            self.levels[ROOT_LEVEL].current = queue;
+            self.entities[queue].service = 0;
+            return queue;
+        }
+        NIL
+    }
+
+    fn flat_leave_service(&mut self, queue: Slot) {
+        if self.levels[ROOT_LEVEL].current == queue {
+            self.levels[ROOT_LEVEL].current = NIL;
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! B-WF2Q+: worst-case fair weighted fair queueing whose packets are whole budgets. The engine of BFQ in its forms, and of CFQ's time
+//! slices where those are scheduled by it.
+//!
+//! The idea (Bennett and Zhang's WF2Q+, Valente's budgets): every entity has a virtual start `S` and finish `F = S + budget / weight`.
+//! The tree's virtual time `V` moves by service over the sum of weights, as if all were served at once. Of the entities whose start
+//! has come (`S <= V`) the one of the least finish gets the disk to itself for its budget. What it really used is what its next start
+//! is reckoned from, so a budget that is too large or too small costs nobody his share.
+//!
+//! An [`Engine`] has entities (queues and groups, in one table: queues first, then groups) and levels (one a group; the root's is 0), each
+//! with a tree a class. Trees are sorted by finish and know the least start of each subtree, so that all is done in O(log N).
+//!
+//! `entity` has the state, this file what is done to one entity in its tree, `flat` the 2008 form's scheduler of a single level,
+//! `hierarchy` that of levels within levels as in mainline.
+
+mod entity;
+mod flat;
+mod hierarchy;
+mod search;
+#[cfg(all(test, feature = "alloc"))]
+mod tests;
+
+use crate::parts::{Arena, List, NIL, Node, Slot, Tree};
+use crate::queue::block::Of;
+use crate::storage::{Home, Maker};
+
+pub(crate) use entity::{
+    BEST_EFFORT, CLASSES, Entity, IDLE, LeastStart, Level, Place, REAL_TIME, class_index, is_later,
+};
+use entity::{Recent, later, virtual_distance};
+
+/// The level of those that are in no group.
+pub(crate) const ROOT_LEVEL: Slot = 0;
+
+/// In what the forms of the engine differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// Which search for the least finish among the eligible: the exact one, or the one that Linux shipped. The latter remembers an eligible
+    /// ancestor, and returns it where it should have looked to the right of a node that is not eligible.
+    pub exact_search: bool,
+    /// Whether the virtual time stays when the last active entity has left. As shipped it becomes the greatest finish of the idle ones, which
+    /// can be earlier.
+    pub keeps_time: bool,
+    /// After so many ticks without, the idle class is let before the others once, if a form guarantees it that.
+    pub idle_guarantee: Option<u64>,
+}
+
+/// Its tables.
+pub(crate) struct Tables<H: Home> {
+    entities: H::Slots<Entity>,
+    nodes: H::Slots<Node<LeastStart>>,
+    /// Nodes of the queues in the tree of weights.
+    weights: H::Slots<Node>,
+    levels: H::Slots<Level>,
+}
+
+/// The engine.
+pub(crate) struct Engine<H: Home> {
+    pub entities: Of<H, Entity>,
+    pub levels: Of<H, Level>,
+    pub rules: Rules,
+    nodes: Of<H, Node<LeastStart>>,
+    queues: u32,
+    /// Queues in active trees, the latest to get there first.
+    recent: List<Recent>,
+    /// Queues that a tree has forgotten since they were last asked for.
+    forgotten: List<Recent>,
+    /// Queues by weight, of those that are compared.
+    weighed: Tree,
+    weight_nodes: Of<H, Node>,
+    /// Groups that have requests queued or in the device.
+    pub groups_pending: u32,
+}
+
+impl<H: Home> Engine<H> {
+    /// Tables for so many queues, and groups with the root included.
+    pub fn make_tables<M: Maker<H>>(queues: u32, groups: u32, maker: &mut M) -> Tables<H> {
+        let entities = queues.saturating_add(groups);
+        Tables {
+            entities: maker.table(entities),
+            nodes: maker.table(entities),
+            weights: maker.table(queues),
+            levels: maker.table(groups),
+        }
+    }
+
+    /// An engine without queues and with the root's level alone. `tick` is now.
+    pub fn new(tables: Tables<H>, rules: Rules, tick: u64) -> Self {
+        let (entities, weight_nodes): (Of<H, Entity>, Of<H, Node>) =
+            (Arena::new(tables.entities), Arena::new(tables.weights));
+        let mut levels: Of<H, Level> = Arena::new(tables.levels);
+        levels[ROOT_LEVEL].idle_stamp = tick;
+        Engine {
+            queues: weight_nodes.capacity(),
+            entities,
+            levels,
+            rules,
+            nodes: Arena::new(tables.nodes),
+            recent: List::default(),
+            forgotten: List::default(),
+            weighed: Tree::default(),
+            weight_nodes,
+            groups_pending: 0,
+        }
+    }
+
+    pub fn into_tables(self) -> Tables<H> {
+        Tables {
+            entities: self.entities.into_slots(),
+            nodes: self.nodes.into_slots(),
+            weights: self.weight_nodes.into_slots(),
+            levels: self.levels.into_slots(),
+        }
+    }
+
+    /// How many queues there is room for: their entities are 0 up to this.
+    pub fn queue_capacity(&self) -> u32 {
+        self.queues
+    }
+
+    /// The entity of a group (the root, group 0, has none that is scheduled).
+    pub fn group_entity(&self, group: Slot) -> Slot {
+        self.queues.saturating_add(group)
+    }
+
+    /// Makes a queue of this level, class and weight. What was in its place must have been unknown to the engine.
+    pub fn init_queue(&mut self, queue: Slot, level: Slot, class: u8, weight: u32, budget: u64) {
+        self.forget_entirely(queue);
+        self.entities[queue] = Entity {
+            weight,
+            base: weight,
+            new_base: weight,
+            class,
+            new_class: class,
+            budget,
+            level,
+            ..Entity::default()
+        };
+    }
+
+    /// Makes the level of a group, and its entity of this weight in its parent's level, best effort.
+    pub fn init_group(&mut self, group: Slot, parent: Slot, weight: u32) {
+        let entity = self.group_entity(group);
+        self.levels[group] = Level { group: entity, ..Level::default() };
+        self.entities[entity] =
+            Entity { weight, base: weight, new_base: weight, level: parent, inner: group, ..Entity::default() };
+    }
+
+    /// Lets go of an entity wherever it is, without a word to the levels above: before its place is used for another.
+    pub fn forget_entirely(&mut self, entity: Slot) {
+        self.leave_weights(entity);
+        if self.entities[entity].forgotten {
+            self.entities[entity].forgotten = false;
+            self.forgotten.remove(&mut self.entities, entity);
+        }
+        if self.entities[entity].place == Place::Active {
+            self.leave_active(entity);
+        }
+        if self.entities[entity].known {
+            self.forget(entity);
+        }
+        let level = self.entities[entity].level;
+        if self.levels[level].current == entity {
+            self.levels[level].current = NIL;
+        }
+        if self.levels[level].next == entity {
+            self.levels[level].next = NIL;
+        }
+        if core::mem::take(&mut self.entities[entity].counted) {
+            self.groups_pending = self.groups_pending.saturating_sub(1);
+        }
+        if core::mem::take(&mut self.entities[entity].forgotten) {
+            self.forgotten.remove(&mut self.entities, entity);
+        }
+    }
+
+    /// A queue that a tree has forgotten since the last call, or [`NIL`]: if nothing else needs it, its place is free.
+    pub fn take_forgotten(&mut self) -> Slot {
+        let queue = self.forgotten.pop_front(&mut self.entities);
+        if queue != NIL {
+            self.entities[queue].forgotten = false;
+        }
+        queue
+    }
+
+    /// The queue that entered an active tree last, or [`NIL`].
+    pub fn recent_first(&self) -> Slot {
+        self.recent.head()
+    }
+
+    /// The one that did so before it, or [`NIL`].
+    pub fn recent_next(&self, queue: Slot) -> Slot {
+        self.recent.next(&self.entities, queue)
+    }
+
+    /// Whether a queue is unknown to its tree and not in service either: the engine has no use for it.
+    pub fn is_out(&self, entity: Slot) -> bool {
+        let at = &self.entities[entity];
+        !at.known && at.place == Place::Neither && self.levels[at.level].current != entity
+    }
+
+    /// The virtual time of an entity's tree.
+    #[inline]
+    pub fn time_of(&self, entity: Slot) -> u64 {
+        let at = &self.entities[entity];
+        self.levels[at.level].tree(at.class).time
+    }
+
+    /// Takes over a pending weight or class. The class changes only where that is asked for: in no tree.
+    pub fn apply(&mut self, entity: Slot, class_too: bool) {
+        let at = self.entities[entity];
+        if !at.pending {
+            return;
+        }
+        debug_assert!(!class_too || at.place == Place::Neither, "a class changes in no tree");
+        let class = if class_too { at.new_class } else { at.class };
+        let weight = at.new_base.saturating_mul(at.coefficient).max(1);
+        // Groups are best effort for ever; a queue's class may have to wait for the next time.
+        let pending = at.is_queue() && class != at.new_class;
+        self.add_weight(entity, false);
+        if weight != at.weight && at.is_queue() {
+            self.leave_weights(entity);
+        }
+        let changed = &mut self.entities[entity];
+        (changed.base, changed.weight, changed.class, changed.pending) = (at.new_base, weight, class, pending);
+        if weight != at.weight && at.is_queue() && at.coefficient == 1 {
+            self.enter_weights(entity);
+        }
+        self.add_weight(entity, true);
+        if class != at.class {
+            self.entities[entity].start = self.time_of(entity);
+        }
+    }
+
+    /// An entity that was in no active tree has something to be served. With `backshift` one that was away for a moment only takes the place
+    /// up that it would have had: its start is its old finish, though the time is past that.
+    fn activate(&mut self, entity: Slot, backshift: bool) {
+        debug_assert!(self.entities[entity].place != Place::Active);
+        let (finish, time) = (self.entities[entity].finish, self.time_of(entity));
+        let shifted = backshift && is_later(time, finish);
+        let base = if shifted { finish } else { time };
+        if self.entities[entity].place == Place::Idle {
+            self.leave_idle(entity);
+            self.entities[entity].start = later(base, finish);
+        } else {
+            self.entities[entity].start = base;
+            if !self.entities[entity].known {
+                self.entities[entity].known = true;
+                self.add_weight(entity, true);
+            }
+        }
+        let at = &mut self.entities[entity];
+        if !at.is_queue() && !at.counted {
+            at.counted = true;
+            self.groups_pending = self.groups_pending.saturating_add(1);
+        }
+        self.enqueue(entity, shifted);
+    }
+
+    /// An entity that was served, or whose budget has changed, goes back into its active tree. What it was served moves its start.
+    fn requeue(&mut self, entity: Slot) {
+        let at = self.entities[entity];
+        if self.levels[at.level].current == entity {
+            let start = at.start.wrapping_add(virtual_distance(at.service, u64::from(at.weight)));
+            self.entities[entity].start = start;
+            self.entities[entity].finish = start;
+        }
+        if at.place == Place::Active {
+            self.leave_active(entity);
+        }
+        self.enqueue(entity, false);
+    }
+
+    fn enqueue(&mut self, entity: Slot, shifted: bool) {
+        self.apply(entity, true);
+        let time = self.time_of(entity);
+        let at = &mut self.entities[entity];
+        at.finish = at.start.wrapping_add(virtual_distance(at.budget, u64::from(at.weight)));
+        if shifted && is_later(time, at.finish) {
+            // Even now its finish would lie in the past: it is pushed up to the present, a raised queue by its part only.
+            let behind = time.wrapping_sub(at.finish);
+            let push = if at.is_queue() { behind / u64::from(at.coefficient.max(1)) } else { behind };
+            at.start = at.start.wrapping_add(push);
+            at.finish = at.finish.wrapping_add(push);
+        }
+        self.enter_active(entity);
+    }
+
+    /// Lets go of an entity: its tree does not count its weight any more.
+    pub fn forget(&mut self, entity: Slot) {
+        if self.entities[entity].place == Place::Idle {
+            self.leave_idle(entity);
+        }
+        if core::mem::take(&mut self.entities[entity].known) {
+            self.add_weight(entity, false);
+        }
+        let at = &mut self.entities[entity];
+        if at.is_queue() && at.place == Place::Neither && !at.forgotten {
+            at.forgotten = true;
+            self.forgotten.push_back(&mut self.entities, entity);
+        }
+    }
+
+    /// A queue is being given so much service: it, the groups that it is in, and the time of all their trees go on.
+    pub fn charge(&mut self, queue: Slot, service: u64) {
+        let mut entity = queue;
+        while entity != NIL {
+            let at = &mut self.entities[entity];
+            at.service = at.service.saturating_add(service);
+            let (level, class) = (at.level, at.class);
+            let tree = self.tree_mut(level, class);
+            tree.time = tree.time.wrapping_add(virtual_distance(service, tree.weights));
+            self.prune(level, class);
+            entity = self.levels[level].group;
+        }
+    }
+
+    /// Forgets the idle entity of the least finish, if the time has come to that: one a call, so that a call costs O(log N).
+    fn prune(&mut self, level: Slot, class: u8) {
+        let tree = self.levels[level].tree(class);
+        if tree.idle.is_empty() {
+            return;
+        }
+        let mut time = tree.time;
+        if !self.rules.keeps_time && tree.active.is_empty() {
+            let greatest = self.entities[tree.greatest_idle].finish;
+            if !is_later(greatest, time) {
+                time = greatest;
+                self.tree_mut(level, class).time = time;
+            }
+        }
+        let least = tree.idle.first();
+        if !is_later(self.entities[least].finish, time) {
+            self.forget(least);
+        }
+    }
+
+    fn enter_active(&mut self, entity: Slot) {
+        let at = self.entities[entity];
+        debug_assert!(at.known && at.place == Place::Neither);
+        self.entities[entity].place = Place::Active;
+        let level = &mut self.levels[at.level];
+        level.active = level.active.saturating_add(1);
+        if let Some(tree) = level.trees.get_mut(usize::from(at.class)) {
+            tree.active.insert_with(&mut self.nodes, entity, at.finish, at.start);
+        }
+        if at.is_queue() {
+            if core::mem::take(&mut self.entities[entity].forgotten) {
+                self.forgotten.remove(&mut self.entities, entity);
+            }
+            self.recent.push_front(&mut self.entities, entity);
+        }
+    }
+
+    fn leave_active(&mut self, entity: Slot) {
+        let at = self.entities[entity];
+        debug_assert!(at.place == Place::Active);
+        self.entities[entity].place = Place::Neither;
+        let level = &mut self.levels[at.level];
+        level.active = level.active.saturating_sub(1);
+        if let Some(tree) = level.trees.get_mut(usize::from(at.class)) {
+            tree.active.remove(&mut self.nodes, entity);
+        }
+        if at.is_queue() {
+            self.recent.remove(&mut self.entities, entity);
+        }
+    }
+
+    fn enter_idle(&mut self, entity: Slot) {
+        let at = self.entities[entity];
+        debug_assert!(at.known && at.place == Place::Neither);
+        self.entities[entity].place = Place::Idle;
+        let Some(tree) = self.levels[at.level].trees.get_mut(usize::from(at.class)) else { return };
+        tree.idle.insert_with(&mut self.nodes, entity, at.finish, at.start);
+        // Only a strictly later one takes over.
+        if tree.greatest_idle == NIL || is_later(at.finish, self.entities[tree.greatest_idle].finish) {
+            tree.greatest_idle = entity;
+        }
+    }
+
+    fn leave_idle(&mut self, entity: Slot) {
+        let at = self.entities[entity];
+        debug_assert!(at.place == Place::Idle);
+        self.entities[entity].place = Place::Neither;
+        let Some(tree) = self.levels[at.level].trees.get_mut(usize::from(at.class)) else { return };
+        if tree.greatest_idle == entity {
+            // Of several equal ones it may have been the first: then this is not the greatest. So it was shipped.
+            tree.greatest_idle = self.nodes[entity].prev();
+        }
+        tree.idle.remove(&mut self.nodes, entity);
+    }
+
+    fn add_weight(&mut self, entity: Slot, enters: bool) {
+        let at = self.entities[entity];
+        let weight = u64::from(at.weight);
+        let tree = self.tree_mut(at.level, at.class);
+        tree.weights = if enters { tree.weights.saturating_add(weight) } else { tree.weights.saturating_sub(weight) };
+    }
+
+    fn tree_mut(&mut self, level: Slot, class: u8) -> &mut entity::ServiceTree {
+        let [real_time, best_effort, idle] = &mut self.levels[level].trees;
+        match class {
+            REAL_TIME => real_time,
+            BEST_EFFORT => best_effort,
+            _ => idle,
+        }
+    }
+
+    /// Puts a queue among those whose weights are compared, if it is not.
+    pub fn enter_weights(&mut self, queue: Slot) {
+        if queue < self.queues && !core::mem::replace(&mut self.entities[queue].weighed, true) {
+            self.weighed.insert(&mut self.weight_nodes, queue, u64::from(self.entities[queue].weight));
+        }
+    }
+
+    /// Takes it out from among them.
+    pub fn leave_weights(&mut self, queue: Slot) {
+        if core::mem::take(&mut self.entities[queue].weighed) {
+            self.weighed.remove(&mut self.weight_nodes, queue);
+        }
+    }
+
+    /// Whether those that are compared have at least two different weights.
+    pub fn weights_differ(&self) -> bool {
+        let (first, last) = (self.weighed.first(), self.weighed.last());
+        first != NIL && self.weight_nodes[first].key() != self.weight_nodes[last].key()
+    }
+
+    /// Whether a queue is among them, and none has a lower weight.
+    pub fn is_lightest(&self, queue: Slot) -> bool {
+        let least = self.weight_nodes[self.weighed.first()].key();
+        self.entities[queue].weighed && self.weight_nodes[queue].key() == least
+    }
+}

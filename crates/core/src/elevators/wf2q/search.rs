@@ -1,0 +1,58 @@
+//! The search for the entity that is to be served next in one tree.
+
+use super::{Engine, is_later};
+use crate::parts::{NIL, Slot, Tree};
+use crate::storage::Home;
+
+impl<H: Home> Engine<H> {
+    /// The least start in an active tree that is not empty.
+    pub(super) fn least_start(&self, tree: &Tree) -> u64 {
+        self.nodes[tree.root()].summary().0
+    }
+
+    /// One of the entities that start at `time` or before; there is one.
+    pub(super) fn pick(&self, tree: &Tree, time: u64) -> Slot {
+        debug_assert!(!is_later(self.least_start(tree), time), "somebody is eligible");
+        if self.rules.exact_search { self.pick_exactly(tree, time) } else { self.pick_as_shipped(tree, time) }
+    }
+
+    /// The first eligible one in order of finish.
+    fn pick_exactly(&self, tree: &Tree, time: u64) -> Slot {
+        let mut at = tree.root();
+        while at != NIL {
+            let node = &self.nodes[at];
+            if self.holds_eligible(node.left(), time) {
+                at = node.left();
+            } else if !is_later(self.entities[at].start, time) {
+                return at;
+            } else {
+                at = node.right();
+            }
+        }
+        NIL
+    }
+
+    /// Linux's: once it has seen an eligible node, it never looks to the right of one that is not. What it returns is eligible, but not
+    /// always the first; it depends on the shape of the tree.
+    fn pick_as_shipped(&self, tree: &Tree, time: u64) -> Slot {
+        let (mut at, mut best) = (tree.root(), NIL);
+        while at != NIL {
+            let node = &self.nodes[at];
+            if !is_later(self.entities[at].start, time) {
+                best = at;
+            }
+            if self.holds_eligible(node.left(), time) {
+                at = node.left();
+            } else if best != NIL {
+                return best;
+            } else {
+                at = node.right();
+            }
+        }
+        best
+    }
+
+    fn holds_eligible(&self, root: Slot, time: u64) -> bool {
+        root != NIL && !is_later(self.nodes[root].summary().0, time)
+    }
+}
