@@ -120,6 +120,7 @@ elevators! {
     Deadline in deadline: elevators::deadline::Deadline;
     Anticipatory in anticipatory: elevators::anticipatory::Anticipatory;
     CfqV3 in cfq_v3: elevators::cfq_v3::CfqV3<H>;
+    Bfq in bfq: elevators::bfq::Bfq<H>;
 }
 
 impl Kind {

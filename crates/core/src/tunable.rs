@@ -5,6 +5,10 @@
 pub enum Unit {
     /// Milliseconds.
     Milliseconds,
+    /// Microseconds.
+    Microseconds,
+    /// Sectors of 512 bytes.
+    Sectors,
     /// Requests.
     Requests,
     /// KiB.
@@ -24,6 +28,8 @@ impl Unit {
     pub const fn label(self) -> &'static str {
         match self {
             Unit::Milliseconds => "ms",
+            Unit::Microseconds => "us",
+            Unit::Sectors => "sectors",
             Unit::Requests => "requests",
             Unit::Kibibytes => "KiB",
             Unit::Times => "times",

@@ -1,6 +1,7 @@
 //! The elevators, one file (or folder) each, and the contract between them and the queue.
 
 pub mod anticipatory;
+pub mod bfq;
 pub mod cfq_v3;
 pub mod chooser;
 pub mod deadline;

@@ -84,6 +84,17 @@ impl SortedFifo {
         self.tree.find(&block.table.nodes, sector)
     }
 
+    /// The request that begins at `sector` and is met first in the tree, or [`NIL`]: of several it need not be the first to arrive.
+    pub fn met_at_sector<H: Home>(&self, block: &Block<H>, sector: u64) -> Slot {
+        self.tree.find_from_top(&block.table.nodes, sector)
+    }
+
+    /// A request begins at another sector than before, but still between the same others.
+    pub fn rekey<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
+        let sector = block.table.requests[request].sector;
+        block.table.nodes[request].rekey(sector);
+    }
+
     /// The request of the lowest sector, or [`NIL`].
     #[inline]
     pub fn lowest(&self) -> Slot {

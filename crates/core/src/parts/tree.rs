@@ -68,6 +68,13 @@ impl<G: Augment> Default for Node<G> {
     }
 }
 
+impl Node {
+    /// Gives it another key by which it belongs in the same place.
+    pub fn rekey(&mut self, key: u64) {
+        self.key = key;
+    }
+}
+
 impl<G: Augment> Node<G> {
     /// The key it was filed under.
     #[inline]
@@ -201,6 +208,20 @@ impl Tree {
     {
         let at = self.first_not_below(nodes, key);
         if at != NIL && nodes[at].key == key { at } else { NIL }
+    }
+
+    /// A node of this key, the one that is met first on the way down from the top, or [`NIL`]: of several it need not be the first. For
+    /// trees that were filled by [`Tree::insert`].
+    pub fn find_from_top<G: Augment, A>(&self, nodes: &A, key: u64) -> Slot
+    where
+        A: Index<Slot, Output = Node<G>>,
+    {
+        let mut at = self.root;
+        while at != NIL && nodes[at].key != key {
+            let node = &nodes[at];
+            at = if G::before(key, node.key) { node.left } else { node.right };
+        }
+        at
     }
 
     /// The first node whose key is not below `key`, or [`NIL`]. For trees that were filled by [`Tree::insert`].

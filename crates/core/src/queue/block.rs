@@ -41,6 +41,8 @@ pub(crate) struct Block<H: Home> {
     pub nr_requests: u32,
     /// The hardware queues of the device.
     pub hw_queues: u16,
+    /// Whether the device has a head that seeks.
+    pub rotational: bool,
     /// The hardware queue that the driver wants a request for, if it said so.
     pub hw_queue: Option<u16>,
     /// A run of the queue waits in `work` already.

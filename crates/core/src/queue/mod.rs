@@ -53,6 +53,8 @@ pub struct QueueConfig {
     pub ordered: OrderedMode,
     /// The hardware queues of the device, 1 or more: only multi-queue elevators tell them apart.
     pub hw_queues: u16,
+    /// Whether the device has a head that seeks.
+    pub rotational: bool,
 }
 
 impl Default for QueueConfig {
@@ -68,6 +70,7 @@ impl Default for QueueConfig {
             refusal_ends_merging: true,
             ordered: OrderedMode::Drain { flush: true, fua: false },
             hw_queues: 1,
+            rotational: true,
         }
     }
 }
@@ -202,6 +205,7 @@ impl<H: Home> RequestQueue<H> {
             work: Ring::new(storage.work),
             nr_requests: config.nr_requests.unwrap_or(DEFAULT_NR_REQUESTS),
             hw_queues: config.hw_queues.max(1),
+            rotational: config.rotational,
             hw_queue: None,
             run_pending: false,
             run_now: false,

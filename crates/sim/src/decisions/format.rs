@@ -16,8 +16,7 @@ pub(super) struct RawScenario {
     #[serde(rename = "scheduler")]
     pub _scheduler: String,
     pub hz: u32,
-    #[serde(rename = "rotational")]
-    pub _rotational: bool,
+    pub rotational: bool,
     pub depth: u32,
     #[serde(rename = "disk_sectors")]
     pub _disk_sectors: u64,

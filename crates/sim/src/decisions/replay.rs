@@ -397,6 +397,7 @@ fn config(scenario: &Scenario) -> QueueConfig {
         nr_requests: scenario.pool,
         max_sectors: if plugging { MAX_SECTORS_PLUGGING } else { MAX_SECTORS },
         refusal_ends_merging: plugging,
+        rotational: scenario.rotational,
         ..QueueConfig::default()
     }
 }

@@ -22,6 +22,8 @@ pub struct Scenario {
     pub(super) target: &'static Target,
     pub(super) kind: Kind,
     pub(super) hz: u32,
+    /// Whether the device has a head that seeks.
+    pub(super) rotational: bool,
     pub(super) depth: u32,
     pub(super) merging: bool,
     /// The size of the request pool, in scenarios with plugging; the others have neither.
@@ -294,6 +296,7 @@ impl Scenario {
             target,
             kind,
             hz: raw.hz,
+            rotational: raw.rotational,
             depth: raw.depth,
             merging: !raw.nomerge,
             pool,

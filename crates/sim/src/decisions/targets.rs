@@ -47,8 +47,9 @@ const TARGETS: &[Target] = &[
         root_weights: Some(GroupWeights::of(1000)),
         ..missing("linux-4.19 cfq (groups)", "cfq", BlockLayer::V4_19)
     },
-    missing("linux-6.1 bfq", "bfq", BlockLayer::V6_1),
-    missing("linux-6.1 bfq (groups)", "bfq", BlockLayer::V6_1),
+    // Without CONFIG_BFQ_GROUP_IOSCHED, and with.
+    Target { tunables: &[("groups", 0)], ..built("linux-6.1 bfq", "bfq", BlockLayer::V6_1) },
+    Target { tunables: &[("groups", 1)], ..built("linux-6.1 bfq (groups)", "bfq", BlockLayer::V6_1) },
     missing("linux-6.1 mq-deadline", "mq-deadline", BlockLayer::V6_1),
     missing("linux-6.1 kyber", "kyber", BlockLayer::V6_1),
 ];
