@@ -1,6 +1,6 @@
 //! Cooperators: processes that read side by side, or were made for one job, come to share a queue.
 
-use super::state::{NEVER, Saved, SYNC, Tick};
+use super::state::{NEVER, SYNC, Saved, Tick};
 use super::{Bfq, tick};
 use crate::event::Note;
 use crate::parts::{NIL, Slot};

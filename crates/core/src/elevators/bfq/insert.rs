@@ -14,6 +14,8 @@ const NEAR_SECTORS: u64 = 800;
 const SMALL_ON_FLASH_SECTORS: u32 = 64;
 /// A queue that has just got its own requests back is not judged for so long, in ms.
 const JUDGED_AFTER_SPLIT_MS: Tick = 2000;
+/// A limit of injection that was lowered less than this ago is kept though the queue has begun to send sooner, in ms.
+const INJECTED_MS: Tick = 100;
 /// A queue's share of idle time is observed over times of this length, in ns, each half as important as the next.
 const OBSERVED_NS_MAX: u64 = 200_000_000;
 /// An async queue that was not raised for so long is when a request comes, in ms.
@@ -142,12 +144,11 @@ impl<H: Home> Bfq<H> {
         if !queue.sync || idle_class || longest_ns == 0 || recent {
             return;
         }
-        let short = !(queue.think.is_valid() && queue.think.mean > longest_ns);
-        if core::mem::replace(&mut queue.short_think, short) != short {
-            queue.baseline_ns = 0;
-            if now >= queue.lowered_at.saturating_add(100) || !short {
-                self.reset_injection(slot, now);
-            }
+        let short = !(queue.think.is_valid() && queue.think.mean > longest_ns / 2);
+        let changed = core::mem::replace(&mut queue.short_think, short) != short;
+        let rested = now >= queue.lowered_at.saturating_add(INJECTED_MS) || !short;
+        if changed && queue.baseline_ns == 0 && rested {
+            self.reset_injection(slot, now);
         }
     }
 

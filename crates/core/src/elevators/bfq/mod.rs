@@ -132,11 +132,8 @@ impl<H: Home> Elevator<H> for Bfq<H> {
 
     fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
         let tunables = Tunables::defaults();
-        let rules = wf2q::Rules {
-            exact_search: false,
-            keeps_time: false,
-            idle_guarantee: Some(IDLE_CLASS_GUARANTEE_MS),
-        };
+        let rules =
+            wf2q::Rules { exact_search: false, keeps_time: false, idle_guarantee: Some(IDLE_CLASS_GUARANTEE_MS) };
         let mut bfq = Bfq {
             queues: Arena::new(tables.queues),
             free_queues: List::default(),
