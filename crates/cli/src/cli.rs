@@ -8,7 +8,7 @@ use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
 use crate::drive_choice;
-use crate::names;
+use crate::names::{self, Named};
 use crate::setting;
 
 /// What stands under the help of the whole program.
@@ -76,9 +76,9 @@ pub struct CompareArgs {
     /// The drive: a name that `hoistway drives` lists, or a profile of your own
     #[arg(long, value_name = "NAME|FILE.toml", default_value = drive_choice::DEFAULT)]
     pub drive: String,
-    /// The elevators to compare, with commas between them [default: all]
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = names::kind)]
-    pub elevators: Vec<Kind>,
+    /// The elevators to compare, with commas between them, or `all` [default: all]
+    #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = names::kinds)]
+    pub elevators: Vec<Named>,
     /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times
     #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
     pub settings: Vec<Setting>,

@@ -14,6 +14,23 @@ pub fn kind(name: &str) -> Result<Kind, String> {
     })
 }
 
+/// What a list of elevators may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Named {
+    /// All that there are.
+    All,
+    /// This one.
+    One(Kind),
+}
+
+/// The elevator of this name or alias, or `all` of them.
+///
+/// # Errors
+/// As for [`kind`].
+pub fn kinds(name: &str) -> Result<Named, String> {
+    if name == "all" { Ok(Named::All) } else { kind(name).map(Named::One) }
+}
+
 /// " (did you mean `x`?)", or nothing when no name is near.
 pub fn did_you_mean<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> String {
     nearest(typed, names).map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))

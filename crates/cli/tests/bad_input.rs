@@ -76,6 +76,7 @@ fn an_unknown_elevator_is_answered_with_those_that_there_are() {
 #[test]
 fn an_elevator_that_is_named_twice_is_refused() {
     run(&["compare", "--elevators", "noop,deadline,noop"]).refused(2, &["`noop` twice"]);
+    run(&["compare", "--elevators", "all,noop"]).refused(2, &["`all` beside others"]);
 }
 
 #[test]

@@ -120,6 +120,9 @@ elevators! {
     Deadline in deadline: elevators::deadline::Deadline;
     Anticipatory in anticipatory: elevators::anticipatory::Anticipatory;
     CfqV3 in cfq_v3: elevators::cfq_v3::CfqV3<H>;
+    BfqV0 in bfq_v0: elevators::bfq_v0::BfqV0<H>;
+    Kyber in kyber: elevators::kyber::Kyber<H>;
+    MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
     Bfq in bfq: elevators::bfq::Bfq<H>;
 }
 
@@ -147,6 +150,9 @@ impl<H: Home> AnyElevator<H> {
     }
     pub fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
         each!(self, e => e.find_merge(block, bio))
+    }
+    pub fn searches_merges(&self) -> bool {
+        each!(self, e => Elevator::<H>::searches_merges(e))
     }
     pub fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
         each!(self, e => e.allow_merge(block, request, bio))

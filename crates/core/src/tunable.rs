@@ -7,12 +7,14 @@ pub enum Unit {
     Milliseconds,
     /// Microseconds.
     Microseconds,
-    /// Sectors of 512 bytes.
-    Sectors,
+    /// Nanoseconds.
+    Nanoseconds,
     /// Requests.
     Requests,
     /// KiB.
     Kibibytes,
+    /// Sectors of 512 bytes.
+    Sectors,
     /// A number of times.
     Times,
     /// A factor.
@@ -29,9 +31,10 @@ impl Unit {
         match self {
             Unit::Milliseconds => "ms",
             Unit::Microseconds => "us",
-            Unit::Sectors => "sectors",
+            Unit::Nanoseconds => "ns",
             Unit::Requests => "requests",
             Unit::Kibibytes => "KiB",
+            Unit::Sectors => "sectors",
             Unit::Times => "times",
             Unit::Factor => "factor",
             Unit::Switch => "0/1",

@@ -6,6 +6,7 @@
 
 #![cfg(feature = "alloc")]
 
+#[allow(dead_code)] // Cases are read from bytes here, not written down.
 mod machine;
 
 use std::panic::{self, AssertUnwindSafe};
@@ -56,10 +57,12 @@ fn a_bio_that_is_forgotten_is_noticed() {
 fn check(name: &str, bytes: Vec<u8>) {
     if let Err(what) = outcome(&bytes) {
         let (smallest, what) = shrink(bytes, what);
-        let Case { kind, config, capacity, depth, calls } = Case::read(&smallest);
+        let Case { kind, config, capacity, depth, pulls_each, stands_still, calls } = Case::read(&smallest);
         let calls: Vec<String> = calls.iter().map(|call| format!("  {call:?}")).collect();
         let calls = calls.join("\n");
-        panic!("{name}: {what}\n{kind:?}, {config:?}, {capacity:?}, device of {depth}\n{calls}\nbytes {smallest:?}");
+        let device =
+            format!("device of {depth}, asks for each hardware queue: {pulls_each}, time stands still: {stands_still}");
+        panic!("{name}: {what}\n{kind:?}, {config:?}, {capacity:?}, {device}\n{calls}\nbytes {smallest:?}");
     }
 }
 

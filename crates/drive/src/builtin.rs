@@ -27,6 +27,7 @@ profiles!(
     "hp_c2490a",
     "dec_rz26",
     "st41601n",
+    "ssd-fiops",
     "null",
 );
 

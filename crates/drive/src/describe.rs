@@ -1,7 +1,9 @@
 //! What a profile means, in figures that can be checked by hand.
 
 use crate::geometry::Geometry;
-use crate::profile::{BufferProfile, DiskProfile, Kind, Mapping, NullProfile, Profile, ReadAheadUntil, ZoneProfile};
+use crate::profile::{
+    BufferProfile, DiskProfile, FlashProfile, Kind, Mapping, NullProfile, Profile, ReadAheadUntil, ZoneProfile,
+};
 use crate::seek::SeekCurve;
 use crate::{Op, SECTOR_BYTES};
 
@@ -103,6 +105,7 @@ pub struct BufferDescription {
 /// Explains a profile.
 pub fn describe(profile: &Profile) -> Description {
     let mut description = match profile.kind() {
+        Kind::Flash(flash) => describe_flash(flash),
         Kind::Null(null) => describe_null(null),
         Kind::Disk(disk) => describe_disk(disk),
     };
@@ -121,6 +124,19 @@ fn describe_null(null: &NullProfile) -> Description {
     (description.random_read_4k_ms, description.random_read_4k_iops) = (service_ms, iops);
     description.mapping = "none".to_string();
     description
+}
+
+/// One 4 KiB read at a time: its command, its pages side by side, its sectors on the link.
+fn describe_flash(flash: &FlashProfile) -> Description {
+    let link_ns = f64::from(flash.link_sector_ns);
+    let random_ms = (flash.command_ns as f64 + flash.page_read_ns as f64 + 8.0 * link_ns) / 1e6;
+    Description {
+        mapping: format!("pages of {} bytes over {} dies in turn", flash.page_bytes, flash.dies),
+        random_read_4k_ms: random_ms,
+        random_read_4k_iops: if random_ms > 0.0 { 1000.0 / random_ms } else { f64::INFINITY },
+        interface_mb_s: (flash.link_sector_ns > 0).then(|| SECTOR_BYTES as f64 * 1000.0 / link_ns),
+        ..blank(flash.capacity_sectors, flash.depth)
+    }
 }
 
 fn describe_disk(disk: &DiskProfile) -> Description {

@@ -1,4 +1,4 @@
-//! Models of disks: geometry, seek curve, rotation, zones and the segmented read-ahead buffer.
+//! Models of disks (geometry, seek curve, rotation, zones, the segmented read-ahead buffer) and of flash.
 //!
 //! A [`Profile`] is read from TOML (or taken from the built-in ones), checked once, and made into a [`Drive`]. A drive is
 //! told the time and given one [`Access`] after another; it answers when each finishes and where the time went. It reads
@@ -23,6 +23,7 @@ mod builtin;
 mod describe;
 mod disk;
 pub mod fit;
+mod flash;
 mod geometry;
 mod null;
 mod platter;
@@ -32,6 +33,7 @@ mod seek;
 
 pub use describe::{BufferDescription, Description, ZoneDescription, describe};
 pub use disk::Disk;
+pub use flash::Flash;
 pub use null::Null;
 pub use profile::{Profile, ProfileError};
 
@@ -129,6 +131,8 @@ pub enum AccessError {
 pub enum Drive {
     /// A disk with an arm and a platter.
     Disk(Box<Disk>),
+    /// A flash drive.
+    Flash(Box<Flash>),
     /// A device that takes the same time for everything.
     Null(Null),
 }
@@ -138,6 +142,7 @@ impl Drive {
     pub fn new(profile: &Profile) -> Drive {
         match profile.kind() {
             profile::Kind::Disk(disk) => Drive::Disk(Box::new(Disk::new(disk))),
+            profile::Kind::Flash(flash) => Drive::Flash(Box::new(Flash::new(flash))),
             profile::Kind::Null(null) => Drive::Null(Null::new(null)),
         }
     }
@@ -146,6 +151,7 @@ impl Drive {
     pub fn capacity_sectors(&self) -> u64 {
         match self {
             Drive::Disk(disk) => disk.capacity_sectors(),
+            Drive::Flash(flash) => flash.capacity_sectors(),
             Drive::Null(null) => null.capacity_sectors(),
         }
     }
@@ -154,6 +160,7 @@ impl Drive {
     pub fn depth(&self) -> u32 {
         match self {
             Drive::Disk(_) => 1,
+            Drive::Flash(flash) => flash.depth(),
             Drive::Null(null) => null.depth(),
         }
     }
@@ -169,6 +176,7 @@ impl Drive {
         check(access, self.capacity_sectors())?;
         Ok(match self {
             Drive::Disk(disk) => disk.start(now_ns, access),
+            Drive::Flash(flash) => flash.start(now_ns, access),
             Drive::Null(null) => null.start(now_ns),
         })
     }

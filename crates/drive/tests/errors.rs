@@ -333,12 +333,15 @@ fn forms_of_curve_need_their_figures() {
 }
 
 #[test]
-fn profile_has_one_of_disk_and_null() {
+fn profile_has_one_kind_of_drive() {
     let both = GOOD.to_string() + "[null]\nservice_ns = 1\ndepth = 1\ncapacity_sectors = 1\n";
     let error = refused_text(&both);
-    assert_eq!(error, "small.toml:4:1: `disk` is given beside `null`: a profile has one of [disk] and [null]");
+    assert!(
+        error.ends_with("`null` is given beside `disk`: a profile has one of the tables [disk], [flash] and [null]"),
+        "{error}"
+    );
     let none = refused_text("name = \"x\"\nwhat = \"\"\nsource = \"\"\n");
-    assert_eq!(none, "small.toml:1:8: `disk` is missing: a profile has a table [disk] or [null]");
+    assert_eq!(none, "small.toml:1:8: `disk` is missing: a profile has one of the tables [disk], [flash] and [null]");
     let unnamed = refused("name = \"small\"", "name = \"\"");
     assert_eq!(unnamed, "small.toml:1:8: `name` is empty: a name of at least one letter");
     let no_seek: String = GOOD
@@ -366,6 +369,23 @@ fn null_devices_have_ranges_too() {
     ] {
         assert_eq!(refused_text(&NULL.replacen(from, to, 1)), expected);
     }
+}
+
+#[test]
+fn flash_drives_have_ranges_too() {
+    let good = include_str!("../profiles/ssd-fiops.toml");
+    for (from, to, expected) in [
+        ("depth = 31", "depth = 0", "`flash.depth` is 0: 1 to 65536"),
+        ("dies = 20", "dies = 0", "`flash.dies` is 0: 1 to 65536"),
+        ("page_bytes = 4096", "page_bytes = 4000", "`flash.page_bytes` is 4000: a multiple of 512"),
+        ("page_read_us = 75.0", "page_read_us = -1.0", "`flash.page_read_us` is -1: 0 to 1000000"),
+        ("link_sector_ns = 2048", "link_sector_ns = 2000000", "`flash.link_sector_ns` is 2000000: 0 to 1000000"),
+    ] {
+        let error = refused_text(&good.replacen(from, to, 1));
+        assert!(error.ends_with(expected), "{error}");
+    }
+    let both = good.to_string() + "[null]\nservice_ns = 1\ndepth = 1\ncapacity_sectors = 1\n";
+    assert!(refused_text(&both).contains("`null` is given beside `flash`"));
 }
 
 #[test]

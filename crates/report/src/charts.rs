@@ -1,10 +1,8 @@
 //! The charts, as the plotting library takes them. Colours of the light theme are in them; the page's script swaps them.
 
-use plotly::common::{Anchor, DashType, Line, Marker, Mode, Orientation, TextAnchor, TextPosition, Title};
+use plotly::common::{DashType, Line, Marker, Mode, Orientation, TextAnchor, TextPosition, Title};
 use plotly::configuration::{DoubleClick, ModeBarButtonName};
-use plotly::layout::{
-    Annotation, Axis, AxisRange, AxisType, BarMode, DragMode, HoverMode, Margin, UniformText, UniformTextMode,
-};
+use plotly::layout::{Axis, AxisRange, AxisType, BarMode, DragMode, HoverMode, Margin, UniformText, UniformTextMode};
 use plotly::{Bar, Configuration, Layout, Scatter, Traces};
 use serde::Serialize;
 
@@ -30,6 +28,8 @@ pub struct Chart {
     pub note: String,
     /// Its height, CSS pixels; none where there is nothing to draw, which `note` then says.
     pub height: Option<usize>,
+    /// The elevator that it is about, where it is about one: it shows while that one is picked.
+    pub elevator: Option<usize>,
     /// What goes to the plotting library.
     #[serde(skip)]
     pub figure: Figure,
@@ -46,6 +46,8 @@ pub struct Figure {
     pub keys: Vec<usize>,
     /// Whether its x axes are the time of the run, which zoom together.
     pub time: bool,
+    /// Whether its rows are the elevators, of which the page's script leaves out those that are not picked.
+    pub rows: bool,
     /// Whether its traces are spans - start, end, a gap - which the page's script labels with their lengths.
     pub spans: bool,
     /// The traces.
@@ -239,6 +241,7 @@ fn nothing(id: &str, caption: &str, note: &str) -> Chart {
         label: String::new(),
         note: note.to_owned(),
         height: None,
+        elevator: None,
         figure: Figure::default(),
     }
 }
@@ -246,7 +249,8 @@ fn nothing(id: &str, caption: &str, note: &str) -> Chart {
 fn bandwidth(page: &ComparePage, index: usize, elevator: &ElevatorResult, palettes: &Palettes) -> Chart {
     let id = format!("bandwidth-{index}");
     if elevator.bandwidth.iter().all(|b| b.bytes_per_s.is_empty()) {
-        return nothing(&id, &elevator.name, "No bandwidth over time was recorded.");
+        let nothing = nothing(&id, &elevator.name, "No bandwidth over time was recorded.");
+        return Chart { elevator: Some(index), ..nothing };
     }
     let rates = page.elevators.iter().flat_map(|e| &e.bandwidth).flat_map(|b| &b.bytes_per_s);
     let most = rates.copied().fold(0.0, f64::max) / 1e6;
@@ -280,7 +284,7 @@ fn bandwidth(page: &ComparePage, index: usize, elevator: &ElevatorResult, palett
         rate(elevator.process_max_bytes_per_s)
     );
     let caption = elevator.name.clone();
-    Chart { id, caption, label, note: String::new(), height: Some(230), figure: drawing }
+    Chart { id, caption, label, note: String::new(), height: Some(230), elevator: Some(index), figure: drawing }
 }
 
 /// Where a percentile lies on the axis: 50 at 2, 90 at 10, 99 at 100, so that a logarithmic axis gives each nine as much room.
@@ -333,7 +337,7 @@ fn latency(page: &ComparePage, palettes: &Palettes) -> Chart {
     };
     let worst: Vec<String> = page.elevators.iter().map(of).collect();
     let label = format!("Latency percentiles of each elevator: {}.", worst.join("; "));
-    Chart { id, caption: String::new(), label, note: String::new(), height: Some(420), figure: drawing }
+    Chart { id, caption: String::new(), label, note: String::new(), height: Some(420), elevator: None, figure: drawing }
 }
 
 fn percentile_ticks(page: &ComparePage, top: f64) -> (Vec<f64>, Vec<String>) {
@@ -363,6 +367,10 @@ const DRIVE_PARTS: [DrivePart; 5] = [
     ("Idle", |d| d.idle_ns),
 ];
 
+/// The chart of drive time, CSS pixels: what is not a row, and a row. The page's script counts with the same.
+const DRIVE_FRAME: usize = 70;
+const DRIVE_ROW: usize = 34;
+
 fn drive(page: &ComparePage, palettes: &Palettes) -> Chart {
     let id = "drive-all".to_owned();
     let total = |d: &DriveTime| DRIVE_PARTS.iter().map(|p| seconds((p.1)(d))).sum::<f64>();
@@ -372,7 +380,7 @@ fn drive(page: &ComparePage, palettes: &Palettes) -> Chart {
     }
     let rows = page.elevators.len();
     let places: Vec<f64> = (0..rows).map(|i| i as f64).collect();
-    let mut drawing = Figure { id: id.clone(), legend: "drive", ..Figure::default() };
+    let mut drawing = Figure { id: id.clone(), legend: "drive", rows: true, ..Figure::default() };
     for (key, (name, part)) in DRIVE_PARTS.iter().enumerate() {
         let x: Vec<f64> = page.elevators.iter().map(|e| seconds(part(&e.drive))).collect();
         let share = |e: &ElevatorResult| 100.0 * seconds(part(&e.drive)) / total(&e.drive).max(f64::MIN_POSITIVE);
@@ -408,7 +416,8 @@ fn drive(page: &ComparePage, palettes: &Palettes) -> Chart {
     };
     let shares: Vec<String> = page.elevators.iter().map(of).collect();
     let label = format!("Drive time of each elevator: {}.", shares.join("; "));
-    Chart { id, caption: String::new(), label, note: String::new(), height: Some(70 + 34 * rows), figure: drawing }
+    let height = Some(DRIVE_FRAME + DRIVE_ROW * rows);
+    Chart { id, caption: String::new(), label, note: String::new(), height, elevator: None, figure: drawing }
 }
 
 /// At most `max` characters, the last of them an ellipsis where something was cut.
@@ -419,13 +428,6 @@ fn shorten(text: &str, max: usize) -> String {
     let mut cut: String = text.chars().take(max.saturating_sub(1)).collect();
     cut.push('…');
     cut
-}
-
-/// How many elevators' rows one figure of head positions holds: four fit a sheet of paper. A browser allows some sixteen WebGL
-/// contexts a page and a figure takes two, however many rows it has, so that many elevators need longer figures; more than
-/// eight pairs of axes the plotting library's Rust interface does not have.
-fn rows_of_a_figure(elevators: usize) -> usize {
-    if elevators <= 24 { 4 } else { 8 }
 }
 
 fn head_intro(reductions: &[Reduction]) -> String {
@@ -439,59 +441,34 @@ fn head_intro(reductions: &[Reduction]) -> String {
     format!("Where on the disk each request lay and when the drive began it, a dot a request.{rule}")
 }
 
-/// Several elevators a figure, one under the other with the same axes.
+/// A figure an elevator, with the same axes.
 fn head(page: &ComparePage, reductions: &[Reduction], palettes: &Palettes) -> Vec<Chart> {
-    let all: Vec<usize> = (0..page.elevators.len()).collect();
     if reductions.iter().all(|r| r.head_shown == 0) {
         return vec![nothing("head-0", "", "No head positions were recorded.")];
     }
-    let figures = all.chunks(rows_of_a_figure(all.len())).enumerate();
-    figures.map(|(n, rows)| head_figure(page, reductions, palettes, n, rows)).collect()
+    let numbered = page.elevators.iter().zip(reductions).enumerate();
+    numbered.map(|(index, (elevator, reduction))| head_figure(page, index, elevator, reduction, palettes)).collect()
 }
 
 fn head_figure(
     page: &ComparePage,
-    reductions: &[Reduction],
+    index: usize,
+    elevator: &ElevatorResult,
+    reduction: &Reduction,
     palettes: &Palettes,
-    number: usize,
-    rows: &[usize],
 ) -> Chart {
-    /// A row with the name over it and the time under it, CSS pixels.
-    const ROW: f64 = 190.0;
-    const OVER: f64 = 26.0;
-    const UNDER: f64 = 24.0;
-    const MARGIN_BOTTOM: usize = 24;
-    let id = format!("head-{number}");
-    let mut drawing = Figure { id: id.clone(), legend: "process", time: true, ..Figure::default() };
-    let inner = ROW * rows.len() as f64;
-    let mut annotations = Vec::with_capacity(rows.len());
-    let mut layout = frame();
-    for (row, &index) in rows.iter().enumerate() {
-        let suffix = if row == 0 { String::new() } else { (row + 1).to_string() };
-        head_row(page, index, &suffix, palettes, &mut drawing);
-        let top = 1.0 - row as f64 * ROW / inner;
-        let domain = [(top - (ROW - UNDER) / inner).max(0.0), top - OVER / inner];
-        let last = row + 1 == rows.len();
-        let mut x =
-            axis(if last { "time, s" } else { "" }).range(range(0.0, time_end(page))).anchor(format!("y{suffix}"));
-        if row > 0 {
-            x = x.matches("x");
+    let id = format!("head-{index}");
+    let caption = elevator.name.clone();
+    let note = match reduction.head_shown as u64 {
+        0 => {
+            let nothing = nothing(&id, &caption, "No requests were recorded.");
+            return Chart { elevator: Some(index), ..nothing };
         }
-        let y = axis("sector").domain(&domain).anchor(format!("x{suffix}")).tick_format("~s").n_ticks(5);
-        layout = with_axes(layout, row, x, y.range(sector_range(page)));
-        annotations.push(row_name(&page.elevators[index].name, &reductions[index], top));
-    }
-    let height = inner as usize + MARGIN_BOTTOM + 8;
-    drawing.layout = layout.margin(margin(60, 8, MARGIN_BOTTOM)).annotations(annotations);
-    let names: Vec<&str> = rows.iter().map(|&i| page.elevators[i].name.as_str()).collect();
-    let label = format!("Sector over time of every request, one row an elevator: {}.", names.join(", "));
-    Chart { id, caption: String::new(), label, note: String::new(), height: Some(height), figure: drawing }
-}
-
-fn head_row(page: &ComparePage, index: usize, suffix: &str, palettes: &Palettes, drawing: &mut Figure) {
-    let elevator = &page.elevators[index];
-    let points: usize = elevator.head.iter().map(|t| t.time_ns.len()).sum();
-    let size = if points > 4000 { 2 } else { 3 };
+        shown if shown < reduction.requests => format!("{} of {} requests", count(shown), count(reduction.requests)),
+        shown => format!("{} requests", count(shown)),
+    };
+    let mut drawing = Figure { id: id.clone(), legend: "process", time: true, ..Figure::default() };
+    let size = if reduction.head_shown > 4000 { 2 } else { 3 };
     for track in &elevator.head {
         let key = track.process as usize;
         let x = track.time_ns.iter().map(|&t| seconds(t)).collect();
@@ -500,12 +477,15 @@ fn head_row(page: &ComparePage, index: usize, suffix: &str, palettes: &Palettes,
             .name(plain(&page.processes[key]))
             .mode(Mode::Markers)
             .marker(Marker::new().size(size).color(palettes.colour("process", key)))
-            .x_axis(format!("x{suffix}"))
-            .y_axis(format!("y{suffix}"))
             .hover_template("sector %{y:,d} at %{x:.4f} s");
         drawing.data.push(trace);
         drawing.keys.push(key);
     }
+    let x = axis("time, s").range(range(0.0, time_end(page)));
+    let y = axis("sector").tick_format("~s").n_ticks(5).range(sector_range(page));
+    drawing.layout = frame().margin(margin(60, 8, 40)).x_axis(x).y_axis(y);
+    let label = format!("Sector over time of every request under {}: {note}.", elevator.name);
+    Chart { id, caption, label, note, height: Some(210), elevator: Some(index), figure: drawing }
 }
 
 /// The sectors of all elevators, so that their charts have the same axis, with some room at both ends.
@@ -514,38 +494,6 @@ fn sector_range(page: &ComparePage) -> AxisRange {
     let (low, high) = (sectors().min().unwrap_or(0) as f64, sectors().max().unwrap_or(1) as f64);
     let room = ((high - low) * 0.04).max(8.0);
     range(low - room, high + room)
-}
-
-fn row_name(name: &str, reduction: &Reduction, top: f64) -> Annotation {
-    let shown = match reduction.head_shown as u64 {
-        0 => "no requests recorded".to_owned(),
-        shown if shown < reduction.requests => {
-            format!("{} of {} requests", count(shown), count(reduction.requests))
-        }
-        shown => format!("{} requests", count(shown)),
-    };
-    Annotation::new()
-        .text(format!("<b>{}</b>  {shown}", plain(&shorten(name, 28))))
-        .x_ref("paper")
-        .y_ref("paper")
-        .x(0.0)
-        .y(top)
-        .x_anchor(Anchor::Left)
-        .y_anchor(Anchor::Top)
-        .show_arrow(false)
-}
-
-fn with_axes(layout: Layout, row: usize, x: Axis, y: Axis) -> Layout {
-    match row {
-        0 => layout.x_axis(x).y_axis(y),
-        1 => layout.x_axis2(x).y_axis2(y),
-        2 => layout.x_axis3(x).y_axis3(y),
-        3 => layout.x_axis4(x).y_axis4(y),
-        4 => layout.x_axis5(x).y_axis5(y),
-        5 => layout.x_axis6(x).y_axis6(y),
-        6 => layout.x_axis7(x).y_axis7(y),
-        _ => layout.x_axis8(x).y_axis8(y),
-    }
 }
 
 /// A chart for each elevator that has slices, and one line for those that have none.
@@ -571,7 +519,7 @@ fn slices(page: &ComparePage, index: usize, reduction: &Reduction, palettes: &Pa
     let elevator = &page.elevators[index];
     let slices = elevator.slices.as_deref().unwrap_or_default();
     if slices.is_empty() {
-        return nothing(&id, &elevator.name, "No slice began.");
+        return Chart { elevator: Some(index), ..nothing(&id, &elevator.name, "No slice began.") };
     }
     let lanes = page.processes.len();
     let lane_height = if lanes <= NAMED_MAX { 20 } else { (640 / lanes).max(4) };
@@ -605,7 +553,7 @@ fn slices(page: &ComparePage, index: usize, reduction: &Reduction, palettes: &Pa
     };
     let label = format!("Slices of {lanes} processes under {}: {}", elevator.name, note);
     let height = Some(56 + lanes * lane_height);
-    Chart { id, caption: elevator.name.clone(), label, note, height, figure: drawing }
+    Chart { id, caption: elevator.name.clone(), label, note, height, elevator: Some(index), figure: drawing }
 }
 
 type Lane = (Vec<Option<f64>>, Vec<Option<f64>>);

@@ -10,7 +10,7 @@ use crate::charts::{Figure, Legend, configuration, legends, sections};
 use crate::data::ComparePage;
 use crate::format::rate;
 use crate::reduce::{Reduction, reduce};
-use crate::table::table;
+use crate::table::{first_picks, table};
 
 const TEMPLATE: &str = include_str!("../templates/compare.html");
 const STYLE: &str = include_str!("../templates/compare.css");
@@ -30,8 +30,10 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
     let (drawn, reductions) = reduce(data);
     let legends = legends(&drawn);
     let sections = sections(&drawn, &reductions, &legends);
+    let table = table(&drawn);
     let payload = Payload {
         config: serde_json::to_value(configuration())?,
+        picked: first_picks(&drawn, &table),
         legends: &legends,
         figures: sections.iter().flat_map(|s| &s.charts).filter(|c| c.height.is_some()).map(|c| &c.figure).collect(),
     };
@@ -49,7 +51,7 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
             facts => serialised(&drawn.facts),
         },
         single_stream,
-        table => serialised(&table(&drawn)),
+        table => serialised(&table),
         sections => serialised(&sections),
         legends => serialised(&legends),
         style => Value::from_safe_string(STYLE.to_owned()),
@@ -65,6 +67,8 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
 #[derive(Serialize)]
 struct Payload<'a> {
     config: serde_json::Value,
+    /// The elevators that are shown at first.
+    picked: Vec<usize>,
     legends: &'a [Legend],
     figures: Vec<&'a Figure>,
 }

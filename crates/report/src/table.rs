@@ -92,6 +92,23 @@ pub fn table(page: &ComparePage) -> Table {
     Table { groups: groups.map(|(name, span)| Group { name, span }).into(), columns, rows }
 }
 
+/// So many elevators are shown at once without anybody's asking: more charts are hard to compare.
+const PICKED_MAX: usize = 6;
+
+/// The elevators whose charts a page shows at first: all if they are few, else those that are the best in most columns, and among
+/// equals those that got most from the drive. In the page's order.
+pub fn first_picks(page: &ComparePage, table: &Table) -> Vec<usize> {
+    let stars = |index: usize| table.rows.get(index).map_or(0, |row| row.cells.iter().filter(|c| c.best).count());
+    let mut ranked: Vec<usize> = (0..page.elevators.len()).collect();
+    ranked.sort_by(|&a, &b| {
+        let by_rate = page.elevators[b].bytes_per_s.total_cmp(&page.elevators[a].bytes_per_s);
+        stars(b).cmp(&stars(a)).then(by_rate).then(a.cmp(&b))
+    });
+    ranked.truncate(PICKED_MAX);
+    ranked.sort_unstable();
+    ranked
+}
+
 /// Whether the page's latencies are better told in microseconds: none reaches 10 ms.
 pub fn latencies_in_us(page: &ComparePage) -> bool {
     page.elevators.iter().all(|e| e.latency.max_ns < 10_000_000)
@@ -195,6 +212,15 @@ mod tests {
         let table = table(&page(&[1e6, 2e6]));
         assert_eq!(table.rows[0].cells[1].text, "-");
         assert_eq!(table.rows[1].cells[1].text, "2.00");
+    }
+
+    #[test]
+    fn of_many_elevators_those_with_the_most_stars_are_picked_first() {
+        let page = page(&[1e6, 9e6, 2e6, 8e6, 3e6, 7e6, 4e6, 6e6]);
+        // The second has the stars of both columns; the others follow by what they got.
+        assert_eq!(first_picks(&page, &table(&page)), [1, 3, 4, 5, 6, 7]);
+        let few = super::tests::page(&[1e6, 2e6]);
+        assert_eq!(first_picks(&few, &table(&few)), [0, 1]);
     }
 
     #[test]

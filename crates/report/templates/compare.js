@@ -8,6 +8,7 @@
   const palettes = Object.fromEntries(spec.legends.map((l) => [l.id, l.entries.map((e) => e.colour)]));
   const hidden = Object.fromEntries(spec.legends.map((l) => [l.id, new Set()]));
   const drawn = [];
+  const names = spec.legends.find((l) => l.id === "elevator").entries.map((e) => e.name);
   const font = getComputedStyle(document.body).fontFamily;
 
   // ---- Theme: the style sheet owns the colours, charts ask it for theirs.
@@ -84,26 +85,31 @@
     return Boolean(context);
   }
 
-  // Without WebGL a dot is an element of the page, of which a browser bears some twenty thousand.
-  function withoutWebGl(figures) {
-    const MOST = 20000;
-    let shown = 0;
-    let given = 0;
-    const gl = figures.filter((f) => f.data.some((t) => t.type === "scattergl"));
-    const points = gl.reduce((n, f) => n + f.data.reduce((m, t) => m + t.x.length, 0), 0);
+  // A browser has some sixteen WebGL contexts for a page, and a figure takes two. Without one a dot is an element of the page,
+  // of which a browser bears some twenty thousand.
+  const GL_FIGURES_MAX = 7;
+  const webGl = hasWebGl();
+  const plainly = { figures: 0, shown: 0, given: 0 };
+
+  function withoutWebGl(figure) {
+    const MOST = webGl ? 2500 : 20000 / Math.max(1, spec.figures.filter((f) => f.data.some((t) => t.type === "scattergl")).length);
+    const points = figure.data.reduce((n, t) => n + t.x.length, 0);
     const step = Math.max(1, Math.ceil(points / MOST));
-    for (const trace of gl.flatMap((f) => f.data)) {
+    for (const trace of figure.data) {
       trace.type = "scatter";
-      given += trace.x.length;
+      plainly.given += trace.x.length;
       if (step > 1) {
         trace.x = trace.x.filter((_, i) => i % step === 0);
         trace.y = trace.y.filter((_, i) => i % step === 0);
       }
-      shown += trace.x.length;
+      plainly.shown += trace.x.length;
     }
-    if (!given) return;
+    plainly.figures += 1;
+    const why = webGl ? `A browser draws ${GL_FIGURES_MAX} charts of head positions at full speed: ${plainly.figures} more are drawn plainly`
+      : "This browser offers no WebGL: head positions are drawn without it";
+    const { shown, given } = plainly;
     byId("no-webgl").hidden = false;
-    byId("no-webgl").textContent = "This browser offers no WebGL: head positions are drawn without it" +
+    byId("no-webgl").textContent = why +
       (shown < given ? `, ${shown.toLocaleString("en")} of ${given.toLocaleString("en")} dots.` : ".");
   }
 
@@ -120,6 +126,11 @@
     const { layout } = figure;
     const wanted = colours(figure, theme());
     figure.node = byId(figure.id);
+    if (figure.data.some((t) => t.type === "scattergl")) {
+      const busy = drawn.filter((f) => f.data.some((t) => t.type === "scattergl")).length;
+      if (!webGl || busy >= GL_FIGURES_MAX) withoutWebGl(figure);
+    }
+    if (figure.rows) figure.whole = figure.data.map((t) => ({ ...t }));
     if (figure.spans) figure.data.forEach(labelSpans);
     figure.data.forEach((trace, i) => {
       if (trace.line) trace.line.color = wanted[i];
@@ -127,6 +138,7 @@
       if (trace.type === "bar") trace.insidetextfont = { color: textOn(wanted[i]) };
       trace.visible = !hidden[figure.legend].has(figure.keys[i]);
     });
+    if (figure.rows) keepPickedRows(figure);
     layout.font = { family: font, size: 12 };
     for (const [path, value] of Object.entries(themedLayout(layout))) set(layout, path, value);
     for (const axis of axesOf(layout)) set(layout, `${axis}.title.standoff`, 6);
@@ -136,8 +148,9 @@
       layout.margin.t += 22;
     }
     figure.home = Object.fromEntries(axesOf(layout).map((a) => [a, layout[a].range && layout[a].range.slice()]));
-    await Plotly.newPlot(figure.node, figure.data, layout, spec.config);
     drawn.push(figure);
+    await Plotly.newPlot(figure.node, figure.data, layout, spec.config);
+    if (timeShown && figure.time) await lead(figure, timeShown);
     figure.node.on("plotly_relayout", (event) => followTime(figure, event));
     figure.node.addEventListener("keydown", (event) => onKey(figure, event));
   }
@@ -145,6 +158,7 @@
   // ---- Time: what one chart of time shows, all show.
 
   let following = 0;
+  let timeShown = null;
 
   function timeRange(figure, event) {
     for (const [name, value] of Object.entries(event)) {
@@ -159,6 +173,7 @@
     const range = figure.time && !figure.led && timeRange(figure, event);
     if (!range) return;
     const turn = ++following;
+    timeShown = range;
     for (const other of drawn.filter((f) => f.time && f !== figure)) {
       await pause();
       if (turn !== following) return;
@@ -222,25 +237,168 @@
     for (const button of all("button[data-key]", legend)) button.title = "Click: hide or show. Shift-click or double click: only this one.";
   }
 
+  // ---- Elevators: those that are picked have charts; pinned ones stand first. The legend of elevators is this one.
+
+  const picker = byId("picker");
+  const pinned = new Set();
+  const picked = new Set(spec.picked);
+  const rowsInOrder = all("tbody tr[data-elevator]");
+
+  const order = () => names.map((_, i) => i).sort((a, b) => pinned.has(b) - pinned.has(a) || a - b);
+
+  // Bars lie in rows, one an elevator: those that are picked, pinned ones first.
+  function keepPickedRows(figure) {
+    const [FRAME, ROW] = [70, 34];
+    const rows = order().filter((i) => picked.has(i));
+    const only = (list) => (Array.isArray(list) ? rows.map((i) => list[i]) : list);
+    figure.data.forEach((trace, t) => {
+      const from = figure.whole[t];
+      Object.assign(trace, { x: only(from.x), y: rows.map((_, place) => place), text: only(from.text), hovertext: only(from.hovertext) });
+    });
+    figure.labels = figure.labels || figure.layout.yaxis.ticktext;
+    Object.assign(figure.layout.yaxis, {
+      tickvals: rows.map((_, place) => place), ticktext: rows.map((i) => figure.labels[i]), range: [rows.length - 0.5, -0.5],
+    });
+    figure.node.style.height = `${FRAME + ROW * Math.max(rows.length, 1)}px`;
+  }
+
+  function readAddress() {
+    const asked = new URLSearchParams(location.search);
+    const those = (key) => (asked.get(key) || "").split(",").map((name) => names.indexOf(name)).filter((i) => i >= 0);
+    those("pin").forEach((i) => pinned.add(i));
+    const show = those("show").concat(those("pin"));
+    if (!show.length) return;
+    picked.clear();
+    show.forEach((i) => picked.add(i));
+  }
+
+  // So that a link shows what its sender saw. A page opened from a file may not be allowed to.
+  function writeAddress() {
+    const list = (set) => Array.from(set).map((i) => names[i]).join(",");
+    const asked = new URLSearchParams(location.search);
+    asked.set("show", list(picked));
+    if (pinned.size) asked.set("pin", list(pinned));
+    else asked.delete("pin");
+    try {
+      history.replaceState(null, "", `?${asked}${location.hash}`);
+    } catch (refused) {
+      // Nothing depends on it.
+    }
+  }
+
+  let picking = Promise.resolve();
+
+  async function showPicked() {
+    if (picker) {
+      for (const chip of all(".chip", picker)) {
+        const i = Number(chip.dataset.elevator);
+        chip.querySelector(".show").setAttribute("aria-pressed", String(picked.has(i)));
+        chip.querySelector(".pin").setAttribute("aria-pressed", String(pinned.has(i)));
+      }
+      byId("picked").textContent = `${picked.size} of ${names.length} elevators are shown.`;
+    }
+    hidden.elevator = new Set(names.map((_, i) => i).filter((i) => !picked.has(i)));
+    for (const row of rowsInOrder) {
+      const i = Number(row.dataset.elevator);
+      row.classList.toggle("unpicked", !picked.has(i));
+      row.classList.toggle("pinned", pinned.has(i));
+    }
+    orderRows();
+    for (const charts of all(".charts")) pinnedFirst(charts);
+    for (const node of all("figure[data-elevator]")) node.hidden = !picked.has(Number(node.dataset.elevator));
+    for (const figure of spec.figures) {
+      const node = byId(figure.id).closest("figure");
+      if (node.hidden) continue;
+      if (!drawn.includes(figure)) {
+        await draw(figure);
+        await pause();
+      } else if (figure.rows) {
+        keepPickedRows(figure);
+        await Plotly.react(figure.node, figure.data, figure.layout, spec.config);
+        await Plotly.Plots.resize(figure.node);
+      } else if (figure.legend === "elevator") {
+        await Plotly.restyle(figure.node, { visible: figure.keys.map((key) => picked.has(key)) });
+      } else if (node.dataset.wasHidden === "true") await Plotly.Plots.resize(figure.node);
+    }
+    for (const node of all("figure[data-elevator]")) node.dataset.wasHidden = String(node.hidden);
+  }
+
+  // Within a list of elements those of pinned elevators come first; the others keep their order.
+  function pinnedFirst(parent) {
+    const mine = Array.from(parent.children).filter((node) => node.dataset.elevator !== undefined);
+    mine.sort((a, b) => a.dataset.elevator - b.dataset.elevator);
+    const first = mine.filter((node) => pinned.has(Number(node.dataset.elevator)));
+    const rest = mine.filter((node) => !first.includes(node));
+    const others = Array.from(parent.children).filter((node) => !mine.includes(node));
+    parent.append(...first, ...rest, ...others);
+  }
+
+  function pick() {
+    writeAddress();
+    picking = picking.then(showPicked);
+    return picking;
+  }
+
+  function onPick(event) {
+    const button = event.target.closest("button");
+    if (!button) return;
+    const chip = button.closest(".chip");
+    if (button.dataset.set) {
+      const sets = { all: names.map((_, i) => i), best: spec.picked, pinned: Array.from(pinned) };
+      const wanted = sets[button.dataset.set];
+      if (!wanted.length) return;
+      picked.clear();
+      wanted.forEach((i) => picked.add(i));
+    } else {
+      const i = Number(chip.dataset.elevator);
+      if (button.classList.contains("pin")) {
+        if (!pinned.delete(i)) pinned.add(i);
+        if (pinned.has(i)) picked.add(i);
+      } else if (event.shiftKey) {
+        picked.clear();
+        picked.add(i);
+      } else if (!picked.delete(i)) picked.add(i);
+    }
+    pick();
+  }
+
+  if (picker) {
+    picker.addEventListener("click", onPick);
+    for (const chip of all(".chip", picker)) {
+      const colour = palettes.elevator[Number(chip.dataset.elevator)];
+      chip.style.setProperty("--l", colour.light);
+      chip.style.setProperty("--d", colour.dark);
+    }
+  }
+
   // ---- Table: a heading sorts; figures begin with the greatest, names with the first.
+
+  let sorting = null;
 
   function sort(button) {
     const heading = button.closest("th");
-    const column = Number(button.dataset.column);
     const before = heading.getAttribute("aria-sort");
     const rising = before ? before === "descending" : "text" in button.dataset;
-    const value = (row) => row.cells[column].dataset.value;
-    const body = heading.closest("table").tBodies[0];
-    const compare = (a, b) => ("text" in button.dataset ? a.localeCompare(b, "en", { numeric: true }) : Number(a) - Number(b));
-    const rows = Array.from(body.rows).sort((a, b) => {
-      const [x, y] = [value(a), value(b)];
-      if (x === "" || y === "") return (x === "") - (y === "");
-      return rising ? compare(x, y) : compare(y, x);
-    });
+    sorting = { column: Number(button.dataset.column), text: "text" in button.dataset, rising };
+    orderRows();
     all("th[aria-sort]", heading.closest("thead")).forEach((th) => th.removeAttribute("aria-sort"));
     heading.setAttribute("aria-sort", rising ? "ascending" : "descending");
-    body.append(...rows);
     byId("sorted").textContent = `Sorted by ${button.textContent}, ${rising ? "ascending" : "descending"}.`;
+  }
+
+  // Pinned rows first, each part as it is sorted; unsorted, as the elevators were named.
+  function orderRows() {
+    const body = byId("table").querySelector("tbody");
+    const value = (row) => row.cells[sorting.column].dataset.value;
+    const compare = (a, b) => (sorting.text ? a.localeCompare(b, "en", { numeric: true }) : Number(a) - Number(b));
+    const rows = rowsInOrder.slice().sort((a, b) => {
+      const first = pinned.has(Number(b.dataset.elevator)) - pinned.has(Number(a.dataset.elevator));
+      if (first || !sorting) return first;
+      const [x, y] = [value(a), value(b)];
+      if (x === "" || y === "") return (x === "") - (y === "");
+      return sorting.rising ? compare(x, y) : compare(y, x);
+    });
+    body.append(...rows);
   }
   all("thead button").forEach((button) => button.addEventListener("click", () => sort(button)));
 
@@ -273,11 +431,8 @@
   });
 
   async function drawAll() {
-    if (!hasWebGl()) withoutWebGl(spec.figures);
-    for (const figure of spec.figures) {
-      await draw(figure);
-      await pause();
-    }
+    readAddress();
+    await (picking = picking.then(showPicked));
     byId("theme").setAttribute("aria-pressed", String(theme() === "dark"));
     root.dataset.ready = "true";
   }

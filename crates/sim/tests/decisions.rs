@@ -76,7 +76,7 @@ fn every_recorded_decision_is_taken_again() {
             wrong.push(format!("{}:{line} {name}: {}\n    {events}", report.file, scenario.difference));
         }
     }
-    assert_eq!(files, 20);
+    assert!(files >= 24, "only {files} files");
     assert!(decisions > 90_000, "only {decisions} decisions were compared");
     assert!(wrong.is_empty(), "{} scenarios differ:\n{}", wrong.len(), wrong.join("\n"));
 }
@@ -109,10 +109,12 @@ fn a_nanosecond_is_a_difference() {
 
 #[test]
 fn an_entry_too_few_or_too_many_in_any_list_is_a_difference_at_its_end() {
-    let full =
+    let plugging =
         scenario_with("linux-2.6.18-deadline-plug", &["merge", "plug", "sleeps", "late", "dispatch", "complete"]);
-    assert_eq!(difference(&full), None);
+    let tokens = scenario_with("linux-6.1-kyber-long", &["token_depth"]);
+    assert_eq!((difference(&plugging), difference(&tokens)), (None, None));
     for list in List::ALL {
+        let full = if list == List::TokenDepth { &tokens } else { &plugging };
         let entries = full[list.name()].as_array().unwrap();
         let mut short = full.clone();
         short[list.name()].as_array_mut().unwrap().pop();

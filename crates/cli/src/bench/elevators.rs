@@ -41,7 +41,9 @@ struct Loop {
 impl Loop {
     fn new(kind: Kind, processes: u32, seed: u64) -> Loop {
         let capacity = Capacity { requests: processes * OUTSTANDING, contexts: processes, merged_bios: 0, groups: 1 };
-        let config = QueueConfig { plugging: false, merging: false, nr_requests: None, ..QueueConfig::default() };
+        let layer = kind.info().layer;
+        let config =
+            QueueConfig { layer, plugging: false, merging: false, nr_requests: None, ..QueueConfig::default() };
         let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(kind, capacity));
         let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
         for off in ["slice_idle", "antic_expire"] {
@@ -72,7 +74,7 @@ impl Loop {
 
     fn run(&mut self, requests: u64) {
         for _ in 0..requests {
-            let (id, end_ns) = self.device.pop_front().expect("a closed loop never runs dry");
+            let (id, end_ns) = self.next_completion();
             self.now_ns = end_ns;
             let mut process = 0;
             let kick = self.queue.complete(id, end_ns, |token| process = token as u32);
@@ -82,6 +84,19 @@ impl Loop {
             while self.queue.next_work().is_some() {
                 self.fill_device();
             }
+        }
+    }
+
+    /// What the device finishes next. When it has nothing, the elevator waits for a timer.
+    fn next_completion(&mut self) -> (RequestId, u64) {
+        loop {
+            if let Some(next) = self.device.pop_front() {
+                return next;
+            }
+            self.now_ns =
+                self.queue.next_timer().expect("a wait with an idle device ends with a timer").max(self.now_ns);
+            let _ = self.queue.timer(self.now_ns);
+            self.fill_device();
         }
     }
 

@@ -107,12 +107,10 @@ pub(crate) struct Deadline {
     batching: u32,
     /// The end of the last dispatched request.
     last_sector: u64,
-    /// How often reads have been chosen over waiting writes.
-    starved: i64,
+    direction: Direction,
     expire_ms: [i64; 2],
     /// The same in ticks.
     expire: [u64; 2],
-    writes_starved: i64,
     front_merges: bool,
     fifo_batch: u32,
     form: Form,
@@ -120,6 +118,37 @@ pub(crate) struct Deadline {
 
 const READ: usize = Op::Read.direction();
 const WRITE: usize = Op::Write.direction();
+
+/// The direction that a batch begins with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Direction {
+    /// How often reads have been chosen over waiting writes.
+    starved: i64,
+    /// How often they may be.
+    pub writes_starved: i64,
+}
+
+impl Direction {
+    /// Reads, unless there are none or they have been preferred to waiting writes often enough; nothing if nothing waits in either.
+    pub fn choose(&mut self, waiting: [bool; 2]) -> Option<usize> {
+        let [reads, writes] = waiting;
+        if reads && !writes {
+            return Some(READ);
+        }
+        if reads {
+            let enough = self.starved >= self.writes_starved;
+            self.starved = self.starved.saturating_add(1);
+            if !enough {
+                return Some(READ);
+            }
+        }
+        if !writes {
+            return None;
+        }
+        self.starved = 0;
+        Some(WRITE)
+    }
+}
 
 impl<H: Home> Elevator<H> for Deadline {
     type Tables = ();
@@ -132,10 +161,9 @@ impl<H: Home> Elevator<H> for Deadline {
             next: [NIL; 2],
             batching: 0,
             last_sector: 0,
-            starved: 0,
+            direction: Direction::default(),
             expire_ms: [0; 2],
             expire: [0; 2],
-            writes_starved: 0,
             front_merges: true,
             fifo_batch: 0,
             form: Form::Contiguous,
@@ -152,7 +180,7 @@ impl<H: Home> Elevator<H> for Deadline {
         match index {
             0 => self.expire_ms[READ],
             1 => self.expire_ms[WRITE],
-            2 => self.writes_starved,
+            2 => self.direction.writes_starved,
             3 => i64::from(self.front_merges),
             4 => i64::from(self.fifo_batch),
             _ => self.form as i64,
@@ -166,7 +194,7 @@ impl<H: Home> Elevator<H> for Deadline {
                 self.expire_ms[side] = value;
                 self.expire[side] = block.clock.ticks_of_stored_ms(value.unsigned_abs());
             }
-            2 => self.writes_starved = value,
+            2 => self.direction.writes_starved = value,
             3 => self.front_merges = value != 0,
             4 => self.fifo_batch = value.unsigned_abs() as u32,
             _ => {
@@ -245,29 +273,10 @@ impl Deadline {
                 return next;
             }
         }
-        let Some(side) = self.choose_direction() else { return NIL };
+        let waiting = [!self.sides[READ].is_empty(), !self.sides[WRITE].is_empty()];
+        let Some(side) = self.direction.choose(waiting) else { return NIL };
         block.note(|_| Note::Batch { op: if side == READ { Op::Read } else { Op::Write } });
         self.begin_batch(block, side)
-    }
-
-    /// Reads, unless there are none or they have been preferred to waiting writes often enough.
-    fn choose_direction(&mut self) -> Option<usize> {
-        let (reads, writes) = (!self.sides[READ].is_empty(), !self.sides[WRITE].is_empty());
-        if reads && !writes {
-            return Some(READ);
-        }
-        if reads {
-            let enough = self.starved >= self.writes_starved;
-            self.starved = self.starved.saturating_add(1);
-            if !enough {
-                return Some(READ);
-            }
-        }
-        if !writes {
-            return None;
-        }
-        self.starved = 0;
-        Some(WRITE)
     }
 
     fn begin_batch<H: Home>(&mut self, block: &mut Block<H>, side: usize) -> Slot {

@@ -1,11 +1,16 @@
 //! The elevators, one file (or folder) each, and the contract between them and the queue.
 
 pub mod anticipatory;
+mod async_queues;
 pub mod bfq;
+pub mod bfq_v0;
 pub mod cfq_v3;
 pub mod chooser;
 pub mod deadline;
+pub mod kyber;
+pub mod mq_deadline;
 pub mod noop;
+mod slice_tunables;
 mod sorted_fifo;
 pub mod wf2q;
 
@@ -77,6 +82,12 @@ pub(crate) trait Elevator<H: Home>: Sized {
     /// Looks for a request that a bio could join, in elevators that do not leave that to the queue.
     fn find_merge(&mut self, _block: &mut Block<H>, _bio: &Bio) -> Search {
         Search::Usual
+    }
+
+    /// Whether it searches for merges by itself, by [`find_merge`](Elevator::find_merge): then the queue keeps no hash of requests, and joins
+    /// none as it is inserted.
+    fn searches_merges(&self) -> bool {
+        false
     }
 
     /// Whether the bio may join this queued request, in block layers that ask (2.6.19 and later); asked before it is known whether they

@@ -78,15 +78,11 @@ impl SortedFifo {
         true
     }
 
-    /// The request that begins at `sector` (the first of them to arrive), or [`NIL`].
+    /// A request that begins at `sector`, or [`NIL`]: of several the one that a search from the tree's root meets first, as in the kernel,
+    /// whose trees have the same shape.
     #[inline]
     pub fn at_sector<H: Home>(&self, block: &Block<H>, sector: u64) -> Slot {
-        self.tree.find(&block.table.nodes, sector)
-    }
-
-    /// The request that begins at `sector` and is met first in the tree, or [`NIL`]: of several it need not be the first to arrive.
-    pub fn met_at_sector<H: Home>(&self, block: &Block<H>, sector: u64) -> Slot {
-        self.tree.find_from_top(&block.table.nodes, sector)
+        self.tree.find_topmost(&block.table.nodes, sector)
     }
 
     /// A request begins at another sector than before, but still between the same others.

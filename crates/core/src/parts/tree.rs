@@ -185,6 +185,26 @@ impl Tree {
         self.attach(nodes, slot, (key, value), parent, side);
     }
 
+    /// Files `slot` under `key` by an order of the caller's: `precedes` tells whether it goes before a node (its slot and key). Such a
+    /// tree is stepped through; the look-ups by key are not for it.
+    pub fn insert_by<G: Augment, A>(
+        &mut self,
+        nodes: &mut A,
+        slot: Slot,
+        key: u64,
+        mut precedes: impl FnMut(Slot, u64) -> bool,
+    ) where
+        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+    {
+        let (mut parent, mut side, mut at) = (NIL, Side::Left, self.root);
+        while at != NIL {
+            parent = at;
+            side = if precedes(at, nodes[at].key) { Side::Left } else { Side::Right };
+            at = child(nodes, at, side);
+        }
+        self.attach(nodes, slot, (key, G::Value::default()), parent, side);
+    }
+
     /// Puts `slot` right after `before`, whatever the keys; with `before` [`NIL`], first.
     pub fn insert_after<G: Augment, A>(&mut self, nodes: &mut A, before: Slot, slot: Slot, key: u64)
     where
@@ -210,16 +230,16 @@ impl Tree {
         if at != NIL && nodes[at].key == key { at } else { NIL }
     }
 
-    /// A node of this key, the one that is met first on the way down from the top, or [`NIL`]: of several it need not be the first. For
-    /// trees that were filled by [`Tree::insert`].
-    pub fn find_from_top<G: Augment, A>(&self, nodes: &A, key: u64) -> Slot
+    /// A node of this key, of several the one that a search from the root meets first, or [`NIL`]. For trees that were filled by
+    /// [`Tree::insert`].
+    pub fn find_topmost<G: Augment, A>(&self, nodes: &A, key: u64) -> Slot
     where
         A: Index<Slot, Output = Node<G>>,
     {
         let mut at = self.root;
         while at != NIL && nodes[at].key != key {
             let node = &nodes[at];
-            at = if G::before(key, node.key) { node.left } else { node.right };
+            at = select_unpredictable(key < node.key, node.left, node.right);
         }
         at
     }

@@ -1,7 +1,7 @@
 //! The block layer's side of a queue, as elevators see it: the tables, the dispatch list, the clock, timers, notes.
 
 use super::dispatch_list::DispatchList;
-use crate::bio::Op;
+use crate::bio::{Flags, Op};
 use crate::clock::{Clock, Timer, Timers};
 use crate::context::{Context, State as ContextState, Waiting};
 use crate::event::{Event, Io, Note, Sink};
@@ -87,6 +87,13 @@ impl<H: Home> Block<H> {
         }
         self.unhash(slot);
         self.table.requests[slot].state = State::Dispatched;
+    }
+
+    /// Whether a request still takes bios.
+    pub fn is_mergeable(&self, slot: Slot) -> bool {
+        let request = &self.table.requests[slot];
+        let barred = [Marks::NO_MERGE, Marks::SOFT_BARRIER, Marks::HARD_BARRIER].iter().any(|&m| request.marks.has(m));
+        request.state == State::Sorted && !barred && !request.flags.has(Flags::FUA)
     }
 
     /// Takes a request out of the merge hash, if it is in it.

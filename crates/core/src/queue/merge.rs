@@ -5,7 +5,7 @@ use crate::bio::{Bio, Flags};
 use crate::elevators::{Merge, Search};
 use crate::event::Event;
 use crate::parts::{NIL, Slot};
-use crate::request::{Marks, MergedBio, Plain, RequestId, State};
+use crate::request::{Marks, MergedBio, Plain, RequestId};
 use crate::storage::Home;
 
 impl<H: Home> RequestQueue<H> {
@@ -43,7 +43,7 @@ impl<H: Home> RequestQueue<H> {
     /// A request that is being inserted joins one that ends where it begins, if there is one, and so on: multi-queue block layers look
     /// once more, as a list of requests may have been plugged since its bios were tried.
     pub(super) fn join_at_insert(&mut self, slot: Slot) -> Option<RequestId> {
-        if !self.config.merging {
+        if !self.config.merging || self.elevator.searches_merges() {
             return None;
         }
         let last = self.block.last_merge;
@@ -101,7 +101,7 @@ impl<H: Home> RequestQueue<H> {
         while at != NIL {
             let request = &self.block.table.requests[at];
             let next = request.list.next;
-            if !self.is_mergeable(at) {
+            if !self.block.is_mergeable(at) {
                 self.block.unhash(at);
             } else if request.end() == sector {
                 return at;
@@ -111,16 +111,10 @@ impl<H: Home> RequestQueue<H> {
         NIL
     }
 
-    fn is_mergeable(&self, slot: Slot) -> bool {
-        let request = &self.block.table.requests[slot];
-        let barred = [Marks::NO_MERGE, Marks::SOFT_BARRIER, Marks::HARD_BARRIER].iter().any(|&m| request.marks.has(m));
-        request.state == State::Sorted && !barred && !request.flags.has(Flags::FUA)
-    }
-
     /// Whether the bio may become part of this request, if they touch.
     fn takes(&mut self, slot: Slot, bio: &Bio) -> bool {
         let request = &self.block.table.requests[slot];
-        if !self.is_mergeable(slot) || request.op != bio.op {
+        if !self.block.is_mergeable(slot) || request.op != bio.op {
             return false;
         }
         let priority = self.block.table.contexts[bio.context.slot].effective_priority();
@@ -178,7 +172,7 @@ impl<H: Home> RequestQueue<H> {
     fn can_join(&self, lower: Slot, upper: Slot) -> bool {
         // The absorbed request's own token needs an entry among the merged bios.
         let room = self.free_merged != NIL;
-        if lower == NIL || upper == NIL || !room || !self.is_mergeable(lower) || !self.is_mergeable(upper) {
+        if lower == NIL || upper == NIL || !room || !self.block.is_mergeable(lower) || !self.block.is_mergeable(upper) {
             return false;
         }
         let (a, b) = (&self.block.table.requests[lower], &self.block.table.requests[upper]);

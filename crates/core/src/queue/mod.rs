@@ -475,7 +475,8 @@ impl<H: Home> RequestQueue<H> {
     /// Sets up what depends on the kind of elevator.
     fn fit_to(&mut self, kind: Kind) {
         let info = kind.info();
-        self.hashing = self.config.merging && (self.rules.hashes_back_merges || info.hashes_back_merges);
+        let hashes = self.rules.hashes_back_merges || info.hashes_back_merges;
+        self.hashing = self.config.merging && hashes && !self.elevator.searches_merges();
         self.pool.set_size(self.config.nr_requests.map(|size| info.nr_requests.unwrap_or(size)));
     }
 

@@ -1,6 +1,8 @@
 //! Cases as bytes.
 
-use hoistway_core::{BlockLayer, Capacity, Class, ClockConfig, Flags, Kind, Op, OrderedMode, Priority, QueueConfig};
+use hoistway_core::{
+    BlockLayer, Capacity, Class, ClockConfig, Flags, GroupWeights, Kind, Op, OrderedMode, Priority, QueueConfig,
+};
 
 /// The length of the header.
 pub const HEADER_BYTES: usize = 8;
@@ -15,21 +17,34 @@ pub struct Case {
     pub capacity: Capacity,
     /// How many requests the device takes at once.
     pub depth: usize,
+    /// The driver asks for each hardware queue apart.
+    pub pulls_each: bool,
+    /// Time does not pass before the queue is run dry.
+    pub stands_still: bool,
     pub calls: Vec<Call>,
 }
 
-/// A call, or what makes the host do some. Contexts and requests are chosen by number among those that there are.
+/// A call, or what makes the host do some. Contexts, groups and requests are chosen by number among those that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     Submit {
-        process: u8,
+        process: u16,
         op: Op,
-        sector: u64,
+        place: Place,
         sectors: u32,
         flags: Flags,
     },
-    /// Takes one request, though nobody asked to.
-    Next,
+    /// So many bios, one behind the other.
+    Burst {
+        process: u16,
+        op: Op,
+        place: Place,
+        count: u8,
+    },
+    /// Takes one request, though nobody asked to; for one hardware queue, perhaps one that there is not, or for any.
+    Next {
+        hw_queue: Option<u16>,
+    },
     Complete {
         which: u8,
     },
@@ -48,24 +63,66 @@ pub enum Call {
         nice: i8,
     },
     Exit {
-        process: u8,
+        process: u16,
     },
     SetPriority {
-        process: u8,
+        process: u16,
         priority: Priority,
     },
     SetNice {
-        process: u8,
+        process: u16,
         nice: i8,
+    },
+    SetCpu {
+        process: u16,
+        cpu: u16,
     },
     SetTunable {
         index: u8,
-        value: i64,
+        value: Value,
     },
     Switch {
         kind: Kind,
     },
     Unplug,
+    CreateGroup {
+        parent: u16,
+        weights: GroupWeights,
+    },
+    Weigh {
+        group: u16,
+        weights: GroupWeights,
+    },
+    RemoveGroup {
+        group: u16,
+    },
+    Move {
+        process: u16,
+        group: u16,
+    },
+}
+
+/// Where a bio begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    At(u64),
+    /// Where the process's last bio ended.
+    AfterLast,
+    /// Where it began.
+    AsLast,
+    /// So that it ends there.
+    BeforeLast,
+}
+
+/// A value for a tunable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// This one, in range or not.
+    Of(i64),
+    Least,
+    Greatest,
+    /// So much above the least, or the greatest if that is less.
+    Above(u64),
 }
 
 impl Case {
@@ -90,13 +147,10 @@ impl Case {
                 ordered: ordered_mode(ordered),
                 hw_queues: pick(&[1, 4], clock >> 4),
             },
-            capacity: Capacity {
-                requests: pick(&[40, 5, 12, 1], sizes & 3),
-                contexts: pick(&[6, 2, 4, 1], (sizes >> 2) & 3),
-                merged_bios: pick(&[64, 0, 3], pool >> 2),
-                groups: pick(&[4, 1, 2], pool >> 4),
-            },
-            depth: pick(&[1, 2, 4, 32], depth),
+            capacity: capacity(pool, sizes, depth),
+            depth: pick(&[1, 2, 4, 32, 1024], depth),
+            pulls_each: switches & 16 != 0,
+            stands_still: switches >> 5 == 7,
             calls: records.map(call).collect(),
         }
     }
@@ -129,36 +183,47 @@ fn ordered_mode(byte: u8) -> OrderedMode {
     }
 }
 
+fn capacity(pool: u8, sizes: u8, depth: u8) -> Capacity {
+    if depth >> 5 == 7 {
+        return Capacity { requests: 1100, contexts: 200, merged_bios: 512, groups: 30 };
+    }
+    Capacity {
+        requests: pick(&[40, 5, 12, 1], sizes & 3),
+        contexts: pick(&[6, 2, 4, 1], (sizes >> 2) & 3),
+        merged_bios: pick(&[64, 0, 3], pool >> 2),
+        groups: pick(&[4, 1, 2, 12], pool >> 4),
+    }
+}
+
 fn call(record: &[u8]) -> Call {
     let [what, a, b, c, d, e] = record.try_into().unwrap_or([0; RECORD_BYTES]);
-    match what % 32 {
-        0..=9 => submit(a, b, c, d, e),
-        10..=12 => Call::Next,
-        13..=18 => Call::Complete { which: a },
-        19 => Call::Requeue { which: a },
-        20 | 21 => Call::Pass { ns: duration(a, b) },
-        22..=24 => Call::Timer,
-        25 => Call::Create { pid: u32::from(a % 8), priority: priority(b), nice: nice(c) },
-        26 => Call::Exit { process: a },
-        27 => Call::SetPriority { process: a, priority: priority(b) },
-        28 => Call::SetNice { process: a, nice: nice(b) },
-        29 => Call::SetTunable { index: a, value: value(b, c) },
-        30 => Call::Switch { kind: pick(Kind::ALL, a) },
+    match what % 64 {
+        0..=18 => submit(a, b, c, d, e),
+        19 => Call::Burst { process: a.into(), op: op(d), place: place(b, c), count: e % 64 },
+        20..=22 => Call::Next { hw_queue: None },
+        23 | 24 => Call::Next { hw_queue: Some(pick(&[0, 1, 2, 3, 9, u16::MAX], a)) },
+        25..=35 => Call::Complete { which: a },
+        36 => Call::Requeue { which: a },
+        37..=39 => Call::Pass { ns: duration(a, b) },
+        40..=45 => Call::Timer,
+        46 | 47 => Call::Create { pid: u32::from(a % 8), priority: priority(b), nice: nice(c) },
+        48 | 49 => Call::Exit { process: a.into() },
+        50 => Call::SetPriority { process: a.into(), priority: priority(b) },
+        51 => Call::SetNice { process: a.into(), nice: nice(b) },
+        52 => Call::SetCpu { process: a.into(), cpu: pick(&[0, 1, 2, 3, 4, 64, u16::MAX], b) },
+        53 | 54 => Call::SetTunable { index: a, value: value(b, c) },
+        55 => Call::Switch { kind: pick(Kind::ALL, a) },
+        56 | 57 => Call::CreateGroup { parent: a.into(), weights: weights(b, c) },
+        58 => Call::Weigh { group: a.into(), weights: weights(b, c) },
+        59 => Call::RemoveGroup { group: a.into() },
+        60 | 61 => Call::Move { process: a.into(), group: b.into() },
         _ => Call::Unplug,
     }
 }
 
-/// Most bios lie in one small area, so that they touch; some lie at the ends of the disk, and some have lengths that matter.
-fn submit(process: u8, place: u8, near: u8, length: u8, flags: u8) -> Call {
-    let sector = match place % 16 {
-        0 => u64::from(near),
-        1 => u64::MAX - u64::from(near),
-        2 => (1 << 63) + u64::from(near),
-        3 => u64::from(near) << 20,
-        _ => u64::from(near % 48) * 8,
-    };
+fn submit(process: u8, place_: u8, near: u8, length: u8, flags: u8) -> Call {
+    let (process, place) = (u16::from(process), place(place_, near));
     let sectors = pick(&[8, 8, 8, 8, 8, 16, 1, 24, 0, 8, 8, 8, 1024, 8, 8, u32::MAX], length >> 1);
-    let op = if length & 1 == 0 { Op::Read } else { Op::Write };
     let mut marks = Flags::NONE;
     for (bit, flag) in [(1, Flags::SYNC), (2, Flags::META), (4, Flags::IDLE), (8, Flags::UNPLUG), (16, Flags::FUA)] {
         if flags & bit != 0 {
@@ -167,9 +232,32 @@ fn submit(process: u8, place: u8, near: u8, length: u8, flags: u8) -> Call {
     }
     // One in eight is a barrier, which then writes.
     if flags >> 5 == 7 {
-        return Call::Submit { process, op: Op::Write, sector, sectors, flags: marks.and(Flags::BARRIER) };
+        return Call::Submit { process, op: Op::Write, place, sectors, flags: marks.and(Flags::BARRIER) };
     }
-    Call::Submit { process, op, sector, sectors, flags: marks }
+    Call::Submit { process, op: op(length), place, sectors, flags: marks }
+}
+
+/// Reads and writes, and a discard now and then.
+fn op(byte: u8) -> Op {
+    match byte & 1 {
+        0 => Op::Read,
+        _ if byte >> 5 == 7 => Op::Discard,
+        _ => Op::Write,
+    }
+}
+
+/// Most bios lie in one small area, so that they touch; some at the ends of the disk, or right beside the last one.
+fn place(scale: u8, near: u8) -> Place {
+    match scale % 16 {
+        0 => Place::At(u64::from(near)),
+        1 => Place::At(u64::MAX - u64::from(near)),
+        2 => Place::At((1 << 63) + u64::from(near)),
+        3 => Place::At(u64::from(near) << 20),
+        4 | 5 => Place::AfterLast,
+        6 => Place::AsLast,
+        7 => Place::BeforeLast,
+        _ => Place::At(u64::from(near % 48) * 8),
+    }
 }
 
 fn duration(scale: u8, count: u8) -> u64 {
@@ -185,8 +273,18 @@ fn nice(byte: u8) -> i8 {
     byte as i8 % 20
 }
 
-/// Small values mostly, and the ends of every range.
-fn value(scale: u8, count: u8) -> i64 {
-    let small = i64::from(count % 40);
-    pick(&[small, small, small, 0, 1, i64::from(i32::MAX), i64::from(u32::MAX), -1, i64::MIN, i64::MAX], scale)
+/// Within the range mostly, on a scale of powers of two; and the ends of the range and beyond.
+fn value(scale: u8, count: u8) -> Value {
+    match scale % 8 {
+        0 | 1 => Value::Of(i64::from(count % 40)),
+        2 => Value::Of(pick(&[0, 1, i64::from(i32::MAX), i64::from(u32::MAX), -1, i64::MIN, i64::MAX], count)),
+        3 => Value::Least,
+        4 => Value::Greatest,
+        _ => Value::Above((1 + u64::from(count >> 6)) << (count % 61)),
+    }
+}
+
+fn weights(weight: u8, leaf: u8) -> GroupWeights {
+    let of = |byte: u8| pick(&[100, 1, 1000, 10, 500, 7, 0, 1001, u16::MAX], byte);
+    GroupWeights { weight: of(weight), leaf_weight: of(leaf % 6) }
 }

@@ -1,11 +1,12 @@
 //! The host: a few processes, a device, a clock. It keeps the contract of the queue and otherwise does as it is told.
 
 use hoistway_core::{
-    Bio, Capacity, ContextId, ElevatorStorage, Flags, Kick, Kind, Next, NoSink, Op, OrderedMode, Owned, Priority,
-    Request, RequestId, RequestQueue, Storage, SubmitError, Submitted, Work,
+    Bio, Capacity, ContextId, ElevatorStorage, Flags, GroupId, Kick, Kind, Next, NoSink, Op, OrderedMode, Owned,
+    Priority, Request, RequestId, RequestQueue, Stale, Storage, SubmitError, Submitted, Work,
 };
 
-use super::bytes::{Call, Case};
+use super::bytes::{Call, Case, Place, Value};
+use super::groups::Groups;
 use super::ledger::Ledger;
 
 /// The time that the device takes when it is run dry.
@@ -13,17 +14,23 @@ const SERVICE_NS: u64 = 1_000_000;
 /// No elevator keeps a disk idle for so long before each request, with the tunables that it comes with.
 const WAIT_NS_MAX: u64 = 1_000_000_000;
 
+type Queue = RequestQueue<Owned<NoSink>>;
+
 pub struct Host {
-    queue: RequestQueue<Owned<NoSink>>,
-    capacity: Capacity,
+    pub(super) queue: Queue,
+    pub(super) capacity: Capacity,
     plugging: bool,
     drains: bool,
     depth: usize,
-    now_ns: u64,
-    processes: Vec<Process>,
+    /// The hardware queues, if the driver asks for each apart.
+    hw_queues: Option<u16>,
+    stands_still: bool,
+    pub(super) now_ns: u64,
+    pub(super) processes: Vec<Process>,
+    pub(super) groups: Groups,
     /// What the device has.
     device: Vec<(RequestId, Request)>,
-    ledger: Ledger,
+    pub(super) ledger: Ledger,
     next_token: u64,
     served: Vec<u64>,
     /// A tunable was set: waits can be as long as it says.
@@ -33,25 +40,33 @@ pub struct Host {
 }
 
 #[derive(Clone, Copy)]
-struct Process {
-    context: ContextId,
+pub(super) struct Process {
+    pub context: ContextId,
+    pub group: GroupId,
     /// What it sleeps with, and whether it has been woken in vain: then it tries again after a completion.
     asleep: Option<(Bio, bool)>,
+    /// Where its last bio began and ended.
+    last: (u64, u64),
 }
 
-type Outcome = Result<(), String>;
+pub(super) type Outcome = Result<(), String>;
 
 impl Host {
     pub fn new(case: &Case) -> Host {
         let (storage, elevator) = (Storage::owned(case.capacity), ElevatorStorage::owned(case.kind, case.capacity));
+        let queue = RequestQueue::new(case.config, storage, elevator, NoSink, 0);
+        let root = queue.root_group();
         let mut host = Host {
-            queue: RequestQueue::new(case.config, storage, elevator, NoSink, 0),
+            queue,
             capacity: case.capacity,
             plugging: case.config.plugging,
             drains: matches!(case.config.ordered, OrderedMode::Drain { .. }),
             depth: case.depth,
+            hw_queues: case.pulls_each.then_some(case.config.hw_queues),
+            stands_still: case.stands_still,
             now_ns: 0,
             processes: Vec::new(),
+            groups: Groups::new(root),
             device: Vec::new(),
             ledger: Ledger::default(),
             next_token: 1,
@@ -59,7 +74,8 @@ impl Host {
             tuned: false,
             gave_back: false,
         };
-        for pid in 0..case.capacity.contexts.min(3) {
+        let processes = if case.capacity.contexts > 100 { case.capacity.contexts / 2 } else { 3 };
+        for pid in 0..case.capacity.contexts.min(processes) {
             host.create(pid, Priority::UNSET, 0).expect("an empty table has room");
         }
         host
@@ -68,29 +84,35 @@ impl Host {
     /// Carries out a call and everything that the queue asks for after it.
     pub fn call(&mut self, call: Call) -> Outcome {
         match call {
-            Call::Submit { process, op, sector, sectors, flags } => self.submit(process, op, sector, sectors, flags)?,
-            Call::Next => {
+            Call::Submit { process, op, place, sectors, flags } => {
+                self.submit(process.into(), op, place, sectors, flags)?;
+            }
+            Call::Burst { process, op, place, count } => {
+                for number in 0..count {
+                    let place = if number == 0 { place } else { Place::AfterLast };
+                    self.submit(process.into(), op, place, 8, Flags::NONE)?;
+                }
+            }
+            Call::Next { hw_queue } => {
                 if self.device.len() < self.depth {
-                    self.take_one()?;
+                    self.take_one(hw_queue)?;
                 }
             }
             Call::Complete { which } => self.complete(which.into())?,
             Call::Requeue { which } => self.requeue(which.into())?,
+            Call::Pass { .. } | Call::Timer if self.stands_still => {}
             Call::Pass { ns } => self.now_ns = self.now_ns.saturating_add(ns),
             Call::Timer => self.timer()?,
             Call::Create { pid, priority, nice } => self.create(pid, priority, nice)?,
             Call::Exit { process } => self.exit(process.into())?,
             Call::SetPriority { process, priority } => {
-                if let Some(process) = self.process(process.into()) {
-                    let kick = self.queue.set_priority(process.context, priority, self.now_ns);
-                    self.obey(kick.map_err(|_| "a running process's context is stale")?)?;
-                }
+                self.with_process(process, |queue, context, now_ns| queue.set_priority(context, priority, now_ns))?;
             }
             Call::SetNice { process, nice } => {
-                if let Some(process) = self.process(process.into()) {
-                    let kick = self.queue.set_nice(process.context, nice, self.now_ns);
-                    self.obey(kick.map_err(|_| "a running process's context is stale")?)?;
-                }
+                self.with_process(process, |queue, context, now_ns| queue.set_nice(context, nice, now_ns))?;
+            }
+            Call::SetCpu { process, cpu } => {
+                self.with_process(process, |queue, context, _| queue.set_cpu(context, cpu).map(|()| Kick::Quiet))?;
             }
             Call::SetTunable { index, value } => self.set_tunable(index.into(), value)?,
             Call::Switch { kind } => self.switch(kind)?,
@@ -98,8 +120,23 @@ impl Host {
                 let kick = self.queue.unplug_for_waiter(self.now_ns);
                 self.obey(kick)?;
             }
+            Call::CreateGroup { parent, weights } => self.create_group(parent.into(), weights)?,
+            Call::Weigh { group, weights } => self.weigh_group(group.into(), weights)?,
+            Call::RemoveGroup { group } => self.remove_group(group.into())?,
+            Call::Move { process, group } => self.move_process(process.into(), group.into())?,
         }
         self.check()
+    }
+
+    /// Does something to a process, if there is one, and what is asked for then.
+    fn with_process(
+        &mut self,
+        number: u16,
+        what: impl FnOnce(&mut Queue, ContextId, u64) -> Result<Kick, Stale>,
+    ) -> Outcome {
+        let Some(process) = self.process(number.into()) else { return Ok(()) };
+        let kick = what(&mut self.queue, process.context, self.now_ns);
+        self.obey(kick.map_err(|_| "a running process's context is stale")?)
     }
 
     /// Lets everything that was submitted come to an end, doing only what the queue asks for.
@@ -115,7 +152,6 @@ impl Host {
             } else if self.queue.next_timer().is_some() {
                 self.timer()?;
             } else if self.gave_back {
-                self.gave_back = false;
                 self.run()?;
                 self.work()?;
             } else {
@@ -144,7 +180,7 @@ impl Host {
             return Err("a queue that has run dry is not empty".to_owned());
         }
         while !self.processes.is_empty() {
-            self.exit(0)?;
+            self.exit(self.processes.len() - 1)?;
         }
         // An elevator that still holds a context lets go of it when its timers are over or another one comes.
         for _ in 0..8 {
@@ -152,8 +188,11 @@ impl Host {
                 self.timer()?;
             }
         }
+        self.remove_all_groups()?;
         let noop = Kind::ALL[0];
         self.switch(noop)?;
+        self.remove_all_groups()?;
+        self.fill_groups()?;
         self.merge_to_the_full()?;
         for number in 0..self.capacity.contexts {
             self.create(number, Priority::UNSET, 0)?;
@@ -198,13 +237,14 @@ impl Host {
         self.served
     }
 
-    fn process(&self, number: usize) -> Option<Process> {
+    pub(super) fn process(&self, number: usize) -> Option<Process> {
         (!self.processes.is_empty()).then(|| self.processes[number % self.processes.len()])
     }
 
     fn create(&mut self, pid: u32, priority: Priority, nice: i8) -> Outcome {
         if let Ok(context) = self.queue.create_context(pid, priority, nice) {
-            self.processes.push(Process { context, asleep: None });
+            let group = self.queue.root_group();
+            self.processes.push(Process { context, group, asleep: None, last: (0, 0) });
             return Ok(());
         }
         if (self.processes.len() as u32) < self.capacity.contexts
@@ -221,7 +261,8 @@ impl Host {
             return Ok(());
         }
         let number = number % self.processes.len();
-        let context = self.processes.remove(number).context;
+        let Process { context, group, .. } = self.processes.remove(number);
+        self.groups.left_behind(context, group);
         let kick = self.queue.exit_context(context, self.now_ns).map_err(|_| "a running process's context is stale")?;
         self.obey(kick)?;
         let late = Bio::new(0, context, Op::Read, 0, 8);
@@ -233,8 +274,16 @@ impl Host {
         Ok(())
     }
 
-    fn submit(&mut self, process: u8, op: Op, sector: u64, sectors: u32, flags: Flags) -> Outcome {
-        let Some(Process { context, asleep }) = self.process(process.into()) else { return Ok(()) };
+    fn submit(&mut self, number: usize, op: Op, place: Place, sectors: u32, flags: Flags) -> Outcome {
+        let Some(Process { context, asleep, last, .. }) = self.process(number) else { return Ok(()) };
+        let sector = match place {
+            Place::At(sector) => sector,
+            Place::AfterLast => last.1,
+            Place::AsLast => last.0,
+            Place::BeforeLast => last.0.saturating_sub(sectors.into()),
+        };
+        let number = number % self.processes.len();
+        self.processes[number].last = (sector, sector.saturating_add(sectors.into()));
         let bio = Bio { token: self.next_token, context, op, sector, sectors, flags };
         if asleep.is_some() {
             return match self.queue.submit(bio, self.now_ns) {
@@ -279,7 +328,8 @@ impl Host {
             }
             Submitted::Queued(id) | Submitted::Merged(id) => id,
         };
-        self.ledger.take(bio);
+        let submitter = self.processes.iter().find(|process| process.context == bio.context);
+        self.ledger.take(bio, submitter.ok_or("somebody submits who is not there")?.group);
         let request = self.queue.request(id).ok_or("the request of a bio that was just taken is stale")?;
         let barrier = bio.flags.has(Flags::BARRIER);
         let covers = request.sector() <= bio.sector && bio.end() <= request.end() && request.op() == bio.op;
@@ -290,7 +340,7 @@ impl Host {
     }
 
     /// Does what a call asks for: a run of the queue, and then the deferred work.
-    fn obey(&mut self, kick: Kick) -> Outcome {
+    pub(super) fn obey(&mut self, kick: Kick) -> Outcome {
         if kick == Kick::Run {
             self.run()?;
         }
@@ -298,7 +348,17 @@ impl Host {
     }
 
     fn run(&mut self) -> Outcome {
-        while self.device.len() < self.depth && self.take_one()? {}
+        self.gave_back = false;
+        let Some(hw_queues) = self.hw_queues else {
+            while self.device.len() < self.depth && self.take_one(None)? {}
+            return Ok(());
+        };
+        // One request of each in turn, until none has any.
+        let (mut hw_queue, mut dry) = (0, 0);
+        while self.device.len() < self.depth && dry < hw_queues {
+            dry = if self.take_one(Some(hw_queue))? { 0 } else { dry + 1 };
+            hw_queue = (hw_queue + 1) % hw_queues;
+        }
         Ok(())
     }
 
@@ -342,8 +402,12 @@ impl Host {
     }
 
     /// Takes the next request, if there is one, and watches what is answered.
-    fn take_one(&mut self) -> Result<bool, String> {
-        let id = match self.queue.next(self.now_ns) {
+    fn take_one(&mut self, hw_queue: Option<u16>) -> Result<bool, String> {
+        let next = match hw_queue {
+            Some(hw_queue) => self.queue.next_for(hw_queue, self.now_ns),
+            None => self.queue.next(self.now_ns),
+        };
+        let id = match next {
             Next::Request(id) => id,
             Next::Empty => return self.nothing_is_queued().map(|()| false),
             Next::Wait => return self.something_is_due().map(|()| false),
@@ -445,12 +509,18 @@ impl Host {
         self.obey(kick)
     }
 
-    fn set_tunable(&mut self, index: usize, value: i64) -> Outcome {
+    fn set_tunable(&mut self, index: usize, value: Value) -> Outcome {
         let tunables = self.queue.kind().info().tunables;
         if tunables.is_empty() {
             return Ok(());
         }
         let row = &tunables[index % tunables.len()];
+        let value = match value {
+            Value::Of(value) => value,
+            Value::Least => row.min,
+            Value::Greatest => row.max,
+            Value::Above(more) => row.min.saturating_add_unsigned(more).min(row.max),
+        };
         let stored = self.queue.set_tunable(row.name, value).is_ok();
         self.tuned |= stored;
         let now = self.queue.tunables().find(|(tunable, _)| tunable.name == row.name).map(|(_, value)| value);
@@ -475,6 +545,15 @@ impl Host {
         if self.queue.in_flight() as usize != self.device.len() {
             return Err(format!("{} in flight, {} in the device", self.queue.in_flight(), self.device.len()));
         }
-        if self.queue.is_empty() { self.nothing_is_queued() } else { Ok(()) }
+        self.check_groups()?;
+        if self.queue.is_empty() {
+            return self.nothing_is_queued();
+        }
+        // All that was asked for has been done: what is still queued waits for the device, for a timer, or for the host itself, which
+        // has given a request back and not run the queue since. (An elevator that waits for an arrival sets a timer too.)
+        if self.device.is_empty() && self.queue.next_timer().is_none() && !self.gave_back {
+            return Err("requests are queued, and nothing that is due ends the wait".to_owned());
+        }
+        Ok(())
     }
 }

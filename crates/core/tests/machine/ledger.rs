@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hoistway_core::{Bio, Flags, Op, Request};
+use hoistway_core::{Bio, ContextId, Flags, GroupId, Op, Request};
 
 /// All bios that the queue has taken and not completed.
 #[derive(Debug, Default)]
@@ -11,18 +11,32 @@ pub struct Ledger {
     taken: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     bio: Bio,
+    /// The groups that its process has been in since.
+    groups: Vec<GroupId>,
     /// Its place in the order in which bios were taken.
     order: u64,
 }
 
 impl Ledger {
-    /// The queue has taken a bio.
-    pub fn take(&mut self, bio: Bio) {
-        self.bios.insert(bio.token, Entry { bio, order: self.taken });
+    /// The queue has taken a bio of a process in this group.
+    pub fn take(&mut self, bio: Bio, group: GroupId) {
+        self.bios.insert(bio.token, Entry { bio, groups: vec![group], order: self.taken });
         self.taken += 1;
+    }
+
+    /// A process moved to another group.
+    pub fn moved(&mut self, context: ContextId, group: GroupId) {
+        for entry in self.bios.values_mut().filter(|entry| entry.bio.context == context) {
+            entry.groups.push(group);
+        }
+    }
+
+    /// Whether a request may be counted to this group.
+    pub fn may_belong_to(&self, group: GroupId) -> bool {
+        self.bios.values().any(|entry| entry.groups.contains(&group))
     }
 
     /// How many bios are not completed.

@@ -11,7 +11,7 @@
 //!   layer 2.6.24, pool 128, uptime 10000 the block layer, requests a direction, ms since boot (2.6.18, no limit, 0)
 //!   ordered drain-flush                  how barriers are kept: drain, drain-flush, drain-fua, tag
 //!   process A be0                        a priority: be0 to be7, rt0 to rt7, idle, nice-20 to nice19
-//!   A: r1000 w50+16 @5                   bios that A submits together at 5 ms; 8 sectors if not said;
+//!   A: r1000 w50+16 d900 @5              bios that A submits together at 5 ms: reads, writes, discards; 8 sectors if not said;
 //!                                        flags after an exclamation mark: w50!sync, w50!barrier, w50!unplug
 //!   A: 40 w0 @0                          40 of them, one after the other: 0, 8, 16 ...
 //!   A: 8 w0 step 100; r7 @0              or with steps of 100 sectors; and then one more
@@ -28,7 +28,7 @@
 //!   asleep A @0                          a process sleeps for a request at the end of that ms; `awake A @5`
 //! ```
 //!
-//! In an expectation `A` is a process, `r`, `w` and `flush` are operations, a number is the first sector, `+` a length, `@` a time in ms;
+//! In an expectation `A` is a process, `r`, `w`, `d` and `flush` are operations, a number is the first sector, `+` a length, `@` a time in ms;
 //! each part may be left out. `A[5..20]x4` are four of A in a row, the first at 5, the last at 20 ms.
 
 use hoistway_core::{BlockLayer, Class, Flags, Kind, Op, OrderedMode, Priority};
@@ -230,9 +230,7 @@ impl Scenario {
             "merging" => self.merging = true,
             "pool" => self.pool = Some(number(rest)? as u32),
             "uptime" => self.uptime_ms = number(rest)?,
-            "layer" => {
-                self.layer = if rest == "2.6.24" { BlockLayer::V2_6_24 } else { return Err("only 2.6.24".to_owned()) }
-            }
+            "layer" => self.layer = layer(rest)?,
             "ordered" => self.ordered = ordered(rest)?,
             "process" => {
                 let (name, priority) = rest.split_once(' ').ok_or("a name and a priority are wanted")?;
@@ -303,7 +301,7 @@ impl Scenario {
         let bad = || format!("{word} is no request");
         let mut run = Run { count: 1, ..Run::default() };
         let mut rest = word;
-        for (name, op) in [("flush", Op::Flush), ("r", Op::Read), ("w", Op::Write)] {
+        for (name, op) in [("flush", Op::Flush), ("r", Op::Read), ("w", Op::Write), ("d", Op::Discard)] {
             if run.op.is_none()
                 && let Some(after) = rest.strip_prefix(name)
             {
@@ -362,6 +360,18 @@ fn kind(name: &str) -> Result<Kind, String> {
     Kind::from_name(name).ok_or_else(|| format!("there is no elevator {name}"))
 }
 
+fn layer(name: &str) -> Result<BlockLayer, String> {
+    match name {
+        "2.6.18" => Ok(BlockLayer::V2_6_18),
+        "2.6.24" => Ok(BlockLayer::V2_6_24),
+        "2.6.29" => Ok(BlockLayer::V2_6_29),
+        "3.4" => Ok(BlockLayer::V3_4),
+        "4.19" => Ok(BlockLayer::V4_19),
+        "6.1" => Ok(BlockLayer::V6_1),
+        _ => Err(format!("there is no block layer {name}")),
+    }
+}
+
 fn ordered(name: &str) -> Result<OrderedMode, String> {
     match name {
         "drain" => Ok(OrderedMode::Drain { flush: false, fua: false }),
@@ -404,7 +414,8 @@ fn piece(word: &str) -> Result<Piece, String> {
     let (op, place) = match extent.split_at_checked(1) {
         Some(("r", place)) => (Op::Read, place),
         Some(("w", place)) => (Op::Write, place),
-        _ => return Err(format!("{word} is no bio: r or w and a sector are wanted")),
+        Some(("d", place)) => (Op::Discard, place),
+        _ => return Err(format!("{word} is no bio: r, w or d and a sector are wanted")),
     };
     let (sector, sectors) = place.split_once('+').map_or((place, Ok(8)), |(sector, length)| (sector, number(length)));
     Ok(Piece { op, sector: number(sector)?, sectors: sectors? as u32, flags })

@@ -5,10 +5,12 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::raw::{RawBuffer, RawDisk, RawForm, RawMapping, RawNull, RawOverhead, RawProfile, RawSeek, RawZone};
+use super::raw::{
+    RawBuffer, RawDisk, RawFlash, RawForm, RawMapping, RawNull, RawOverhead, RawProfile, RawSeek, RawZone,
+};
 use super::{
-    BufferProfile, DiskProfile, Kind, Mapping, NullProfile, OverheadsNs, Profile, ProfileError, ReadAheadUntil,
-    ZoneProfile,
+    BufferProfile, DiskProfile, FlashProfile, Kind, Mapping, NullProfile, OverheadsNs, Profile, ProfileError,
+    ReadAheadUntil, ZoneProfile,
 };
 use crate::seek::{SeekCurve, ms_to_ns};
 
@@ -18,6 +20,8 @@ const MAX_MS: f64 = 4000.0;
 const MAX_CYLINDERS: u32 = 1 << 24;
 const MAX_SURFACES: u32 = 255;
 const MAX_SECTORS_PER_TRACK: u32 = 65_535;
+/// A second, in us.
+const MAX_US: f64 = 1e6;
 const MAX_SEGMENTS: u32 = 65_536;
 const MAX_SEGMENT_SECTORS: u32 = 1 << 24;
 
@@ -30,20 +34,16 @@ pub(super) fn profile(text: &str, file: &str) -> Checked<Profile> {
     if raw.name.as_ref().is_empty() {
         return Err(check.value(raw.name.span(), "name", "empty", "a name of at least one letter"));
     }
-    let kind = match (&raw.null, &raw.disk) {
-        (Some(null), None) => Kind::Null(check.null(null)?),
-        (None, Some(disk)) => Kind::Disk(Box::new(check.disk(disk, &raw)?)),
-        (Some(_), Some(disk)) => {
-            return Err(check.value(
-                disk.span(),
-                "disk",
-                "given beside `null`",
-                "a profile has one of [disk] and [null]",
-            ));
+    let kind = match (&raw.disk, &raw.flash, &raw.null) {
+        (Some(disk), None, None) => Kind::Disk(Box::new(check.disk(disk, &raw)?)),
+        (None, Some(flash), None) => Kind::Flash(check.flash(flash.as_ref())?),
+        (None, None, Some(null)) => Kind::Null(check.null(null.as_ref())?),
+        (None, None, None) => {
+            return Err(check.value(raw.name.span(), "disk", "missing", &format!("a profile has {ONE_TABLE}")));
         }
-        (None, None) => {
-            return Err(check.value(raw.name.span(), "disk", "missing", "a profile has a table [disk] or [null]"));
-        }
+        (Some(_), Some(flash), _) => return Err(check.one_too_many(flash.span(), "flash", "disk")),
+        (Some(_), None, Some(null)) => return Err(check.one_too_many(null.span(), "null", "disk")),
+        (None, Some(_), Some(null)) => return Err(check.one_too_many(null.span(), "null", "flash")),
     };
     let RawProfile { name, what, source, licence, inputs, .. } = raw;
     Ok(Profile { name: name.into_inner(), what, source, licence, inputs, kind })
@@ -54,7 +54,40 @@ struct Check<'a> {
     file: &'a str,
 }
 
+/// What says which kind of drive a profile is of.
+const ONE_TABLE: &str = "one of the tables [disk], [flash] and [null]";
+
 impl Check<'_> {
+    fn one_too_many(&self, span: Range<usize>, key: &str, beside: &str) -> ProfileError {
+        self.value(span, key, format!("given beside `{beside}`"), &format!("a profile has {ONE_TABLE}"))
+    }
+
+    fn flash(&self, raw: &RawFlash) -> Checked<FlashProfile> {
+        self.within(&raw.depth, "flash.depth", 1, 65_536)?;
+        self.within(&raw.capacity_sectors, "flash.capacity_sectors", 1, 1 << 55)?;
+        self.within(&raw.command_us, "flash.command_us", 0.0, MAX_US)?;
+        self.within(&raw.dies, "flash.dies", 1, 65_536)?;
+        self.within(&raw.page_bytes, "flash.page_bytes", 512, 1 << 24)?;
+        if raw.page_bytes.as_ref() % 512 != 0 {
+            let found = raw.page_bytes.as_ref();
+            return Err(self.value(raw.page_bytes.span(), "flash.page_bytes", found, "a multiple of 512"));
+        }
+        self.within(&raw.page_read_us, "flash.page_read_us", 0.0, MAX_US)?;
+        self.within(&raw.page_program_us, "flash.page_program_us", 0.0, MAX_US)?;
+        self.within(&raw.link_sector_ns, "flash.link_sector_ns", 0, 1_000_000)?;
+        let ns = |us: &Spanned<f64>| (us.as_ref() * 1000.0).round() as u64;
+        Ok(FlashProfile {
+            depth: *raw.depth.as_ref(),
+            capacity_sectors: *raw.capacity_sectors.as_ref(),
+            command_ns: ns(&raw.command_us),
+            dies: *raw.dies.as_ref(),
+            page_bytes: *raw.page_bytes.as_ref(),
+            page_read_ns: ns(&raw.page_read_us),
+            page_program_ns: ns(&raw.page_program_us),
+            link_sector_ns: *raw.link_sector_ns.as_ref(),
+        })
+    }
+
     fn null(&self, raw: &RawNull) -> Checked<NullProfile> {
         self.within(&raw.depth, "null.depth", 1, 65_536)?;
         self.within(&raw.service_ns, "null.service_ns", 0, 1_000_000_000_000)?;

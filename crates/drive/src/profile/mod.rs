@@ -23,6 +23,7 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Disk(Box<DiskProfile>),
+    Flash(FlashProfile),
     Null(NullProfile),
 }
 
@@ -32,6 +33,20 @@ pub(crate) struct NullProfile {
     pub(crate) service_ns: u64,
     pub(crate) depth: u32,
     pub(crate) capacity_sectors: u64,
+}
+
+/// A flash drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FlashProfile {
+    pub(crate) depth: u32,
+    pub(crate) capacity_sectors: u64,
+    /// The controller's time for a command; it does one at a time.
+    pub(crate) command_ns: u64,
+    pub(crate) dies: u32,
+    pub(crate) page_bytes: u32,
+    pub(crate) page_read_ns: u64,
+    pub(crate) page_program_ns: u64,
+    pub(crate) link_sector_ns: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -285,6 +300,11 @@ impl Profile {
             }
         }
         self
+    }
+
+    /// Whether the drive has a head that seeks.
+    pub fn is_rotational(&self) -> bool {
+        matches!(self.kind, Kind::Disk(_))
     }
 
     pub(crate) fn kind(&self) -> &Kind {

@@ -14,7 +14,8 @@ pub(super) struct RawProfile {
     pub(super) licence: Option<String>,
     #[serde(default)]
     pub(super) inputs: Vec<String>,
-    pub(super) null: Option<RawNull>,
+    pub(super) null: Option<Spanned<RawNull>>,
+    pub(super) flash: Option<Spanned<RawFlash>>,
     pub(super) disk: Option<Spanned<RawDisk>>,
     pub(super) seek: Option<Spanned<RawSeek>>,
     #[serde(default)]
@@ -32,6 +33,19 @@ pub(super) struct RawNull {
     pub(super) service_ns: Spanned<u64>,
     pub(super) depth: Spanned<u32>,
     pub(super) capacity_sectors: Spanned<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawFlash {
+    pub(super) depth: Spanned<u32>,
+    pub(super) capacity_sectors: Spanned<u64>,
+    pub(super) command_us: Spanned<f64>,
+    pub(super) dies: Spanned<u32>,
+    pub(super) page_bytes: Spanned<u32>,
+    pub(super) page_read_us: Spanned<f64>,
+    pub(super) page_program_us: Spanned<f64>,
+    pub(super) link_sector_ns: Spanned<u32>,
 }
 
 #[derive(Debug, Deserialize)]

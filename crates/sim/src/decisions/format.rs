@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-use super::scenario::{How, Plugging};
+use super::scenario::{Domain, How, Plugging};
 
 /// A line as it stands in the file.
 #[derive(Debug, Deserialize)]
@@ -39,8 +39,7 @@ pub(super) struct RawScenario {
     pub plug: Option<Vec<(Plugging, u64)>>,
     pub sleeps: Option<Vec<(u32, u64)>>,
     pub late: Option<Vec<(u32, u64, u64)>>,
-    #[serde(rename = "token_depth")]
-    pub _token_depth: Option<Vec<(u32, u32, u64)>>,
+    pub token_depth: Option<Vec<(Domain, u32, u64)>>,
 }
 
 #[derive(Debug, Deserialize)]

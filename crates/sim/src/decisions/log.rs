@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use hoistway_core::{Class, Event, Expiry, Io, Note, Op, Priority, Sink};
 
-use super::scenario::{Decision, How, List, Plugging};
+use super::scenario::{Decision, Domain, How, List, Plugging};
 
 /// Takes the queue's events; keeps those that are decisions in their lists.
 #[derive(Debug, Default)]
@@ -50,6 +50,10 @@ impl Sink for Recorder {
             Event::UnplugTimer => self.decide(List::Plug, Decision::Plug { what: Plugging::Timer, at_ns }),
             Event::Unplug { .. } => self.decide(List::Plug, Decision::Plug { what: Plugging::Unplug, at_ns }),
             Event::Sleep(bio) => self.decide(List::Sleeps, Decision::Sleep { id: bio.token as u32, at_ns }),
+            Event::Note(Note::TokenDepth { domain, depth }) => {
+                let domain = Domain::of_number(domain);
+                self.decide(List::TokenDepth, Decision::TokenDepth { domain, depth, at_ns });
+            }
             _ => {}
         }
         self.log.push((now_ns, Happened::Queue(event)));
@@ -193,7 +197,8 @@ fn note_in_words(line: &mut String, note: Note) {
             push(line, format_args!("a request of queue {queue} is put in while queue {into} has the disk"));
         }
         Note::TokenDepth { domain, depth } => {
-            push(line, format_args!("domain {domain} may have {depth} in the device"));
+            let domain = Domain::of_number(domain).name();
+            push(line, format_args!("{domain}s may have {depth} in the device"));
         }
         Note::Aged { token } => push(line, format_args!("request {token} has waited long enough for its class")),
         Note::Workload { class, kind, until_ns } => {

@@ -19,5 +19,5 @@ pub use compare::{Difference, compare};
 pub use error::{DecisionError, ScenarioError};
 pub use file::{FileReport, ScenarioReport, replay_file};
 pub use replay::{Made, Replay, replay_scenario};
-pub use scenario::{Decision, How, List, Plugging, Scenario};
+pub use scenario::{Decision, Domain, How, List, Plugging, Scenario};
 pub use targets::{Target, targets};

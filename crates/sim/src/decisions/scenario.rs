@@ -101,6 +101,9 @@ pub enum List {
     Sleeps,
     /// Bios whose submission was held up.
     Late,
+    /// Changes of how many requests of a kind may be in the device.
+    #[serde(rename = "token_depth")]
+    TokenDepth,
     /// Requests that the driver took.
     Dispatch,
     /// Bios that were done.
@@ -109,7 +112,8 @@ pub enum List {
 
 impl List {
     /// All of them; of two differences at one time, the one in the earlier list is the cause.
-    pub const ALL: [List; 6] = [List::Merge, List::Plug, List::Sleeps, List::Late, List::Dispatch, List::Complete];
+    pub const ALL: [List; 7] =
+        [List::Merge, List::Plug, List::Sleeps, List::Late, List::TokenDepth, List::Dispatch, List::Complete];
 
     /// The field's name in a file.
     pub const fn name(self) -> &'static str {
@@ -118,6 +122,7 @@ impl List {
             List::Plug => "plug",
             List::Sleeps => "sleeps",
             List::Late => "late",
+            List::TokenDepth => "token_depth",
             List::Dispatch => "dispatch",
             List::Complete => "complete",
         }
@@ -134,6 +139,42 @@ pub enum How {
     Front,
     /// A queued request, at its lower neighbour's end.
     Rq,
+}
+
+/// A kind of requests that has tokens of its own (Kyber).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Domain {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Discards.
+    Discard,
+    /// The rest.
+    Other,
+}
+
+impl Domain {
+    /// The kind of this number in [`hoistway_core::Note::TokenDepth`].
+    pub const fn of_number(number: u8) -> Domain {
+        match number {
+            0 => Domain::Read,
+            1 => Domain::Write,
+            2 => Domain::Discard,
+            _ => Domain::Other,
+        }
+    }
+
+    /// Its name in a file.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Domain::Read => "read",
+            Domain::Write => "write",
+            Domain::Discard => "discard",
+            Domain::Other => "other",
+        }
+    }
 }
 
 /// What became of the plug.
@@ -201,6 +242,16 @@ pub enum Decision {
         /// When it was merged or made a request.
         done_ns: u64,
     },
+    /// Another number of requests of a kind may be in the device from now on.
+    #[serde(rename = "token_depth")]
+    TokenDepth {
+        /// The kind.
+        domain: Domain,
+        /// How many.
+        depth: u32,
+        /// Since when.
+        at_ns: u64,
+    },
 }
 
 impl Decision {
@@ -211,7 +262,8 @@ impl Decision {
             | Decision::Complete { at_ns, .. }
             | Decision::Merge { at_ns, .. }
             | Decision::Plug { at_ns, .. }
-            | Decision::Sleep { at_ns, .. } => at_ns,
+            | Decision::Sleep { at_ns, .. }
+            | Decision::TokenDepth { at_ns, .. } => at_ns,
             Decision::Late { done_ns, .. } => done_ns,
         }
     }
@@ -239,6 +291,9 @@ impl fmt::Display for Decision {
                 write!(f, "{what} at {at_ns} ns")
             }
             Decision::Sleep { id, at_ns } => write!(f, "submitter of {id} asleep at {at_ns} ns"),
+            Decision::TokenDepth { domain, depth, at_ns } => {
+                write!(f, "{} {}s at {at_ns} ns", depth, domain.name())
+            }
             Decision::Late { id, began_ns, done_ns } => {
                 write!(f, "submission of {id} from {began_ns} to {done_ns} ns")
             }
@@ -486,6 +541,10 @@ fn recorded(raw: &RawScenario, list: List) -> Option<Vec<Decision>> {
         List::Sleeps => raw.sleeps.as_ref()?.iter().map(|&(id, at_ns)| Decision::Sleep { id, at_ns }).collect(),
         List::Late => {
             raw.late.as_ref()?.iter().map(|&(id, began_ns, done_ns)| Decision::Late { id, began_ns, done_ns }).collect()
+        }
+        List::TokenDepth => {
+            let changes = raw.token_depth.as_ref()?.iter();
+            changes.map(|&(domain, depth, at_ns)| Decision::TokenDepth { domain, depth, at_ns }).collect()
         }
         List::Dispatch => raw.dispatch.iter().map(|&(id, at_ns)| Decision::Dispatch { id, at_ns }).collect(),
         List::Complete if raw.complete.is_none() => return None,

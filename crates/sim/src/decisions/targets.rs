@@ -36,7 +36,7 @@ const TARGETS: &[Target] = &[
     built("linux-2.6.18 anticipatory", "anticipatory", BlockLayer::V2_6_18),
     built("linux-2.6.18 cfq", "cfq-v3", BlockLayer::V2_6_18),
     missing("linux-2.6.24 cfq", "cfq-tree", BlockLayer::V2_6_24),
-    missing("linux-2.6.29 bfq", "bfq-v0", BlockLayer::V2_6_29),
+    built("linux-2.6.29 bfq", "bfq-v0", BlockLayer::V2_6_29),
     missing("linux-3.4 fiops", "fiops", BlockLayer::V3_4),
     built("linux-4.19 noop", "noop", BlockLayer::V4_19),
     // Form 2: the batch is counted in requests, wherever they lie.
@@ -50,8 +50,9 @@ const TARGETS: &[Target] = &[
     // Without CONFIG_BFQ_GROUP_IOSCHED, and with.
     Target { tunables: &[("groups", 0)], ..built("linux-6.1 bfq", "bfq", BlockLayer::V6_1) },
     Target { tunables: &[("groups", 1)], ..built("linux-6.1 bfq (groups)", "bfq", BlockLayer::V6_1) },
-    missing("linux-6.1 mq-deadline", "mq-deadline", BlockLayer::V6_1),
-    missing("linux-6.1 kyber", "kyber", BlockLayer::V6_1),
+    // The recording ran the queue at arrivals and completions only.
+    Target { tunables: &[("rerun_delay", 0)], ..built("linux-6.1 mq-deadline", "mq-deadline", BlockLayer::V6_1) },
+    built("linux-6.1 kyber", "kyber", BlockLayer::V6_1),
 ];
 
 /// All sources that are known, those whose elevator is not built yet included.

@@ -19,6 +19,7 @@ use hoistway_sim::{CompareRequest, Comparison, HostConfig};
 use crate::cli::CompareArgs;
 use crate::drive_choice;
 use crate::failure::{Exit, UsageError, tell};
+use crate::names::Named;
 use crate::output::Out;
 use logs::LogFolder;
 use whole_file::WholeFile;
@@ -85,13 +86,7 @@ fn job_name(args: &CompareArgs) -> String {
 }
 
 fn request(args: &CompareArgs) -> Result<CompareRequest> {
-    let elevators = if args.elevators.is_empty() { Kind::ALL.to_vec() } else { args.elevators.clone() };
-    for (place, kind) in elevators.iter().enumerate() {
-        if elevators[..place].contains(kind) {
-            let text = format!("--elevators names `{}` twice: name each once", kind.info().name);
-            return Err(UsageError(text).into());
-        }
-    }
+    let elevators = elevators(&args.elevators)?;
     Ok(CompareRequest {
         jobs: jobs(args.job.as_deref())?,
         profile: drive_choice::load(&args.drive)?,
@@ -102,6 +97,26 @@ fn request(args: &CompareArgs) -> Result<CompareRequest> {
         // A page shows where the arm was; a table does not.
         record: args.report.is_some(),
     })
+}
+
+fn elevators(named: &[Named]) -> Result<Vec<Kind>, UsageError> {
+    if named.is_empty() || named == [Named::All] {
+        return Ok(Kind::ALL.to_vec());
+    }
+    let mut elevators = Vec::with_capacity(named.len());
+    for named in named {
+        match *named {
+            Named::All => {
+                return Err(UsageError("--elevators names `all` beside others: it stands alone".to_owned()));
+            }
+            Named::One(kind) if elevators.contains(&kind) => {
+                let text = format!("--elevators names `{}` twice: name each once", kind.info().name);
+                return Err(UsageError(text));
+            }
+            Named::One(kind) => elevators.push(kind),
+        }
+    }
+    Ok(elevators)
 }
 
 fn jobs(path: Option<&Path>) -> Result<JobFile> {

@@ -120,12 +120,12 @@ impl<H: Home> Bfq<H> {
             }
             slot = self.queues[slot].member_link.next;
         }
-        for index in 0..self.groups[group].async_queues.len() {
-            let Some(place) = self.groups[group].async_queues.get_mut(index) else { break };
-            let queue = core::mem::replace(place, NIL);
-            if queue != NIL {
-                self.release(block, queue);
+        loop {
+            let queue = self.groups[group].async_queues.take();
+            if queue == NIL {
+                break;
             }
+            self.release(block, queue);
         }
         // Queues of processes that have not asked since they were moved, and such as only the past keeps.
         loop {

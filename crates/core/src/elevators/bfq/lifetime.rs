@@ -1,6 +1,6 @@
 //! How queues come to be and end, and who points to them.
 
-use super::state::{ASYNC, Queue, SYNC, async_index};
+use super::state::{ASYNC, Process, Queue, SYNC};
 use super::{Bfq, NEVER, tick, wf2q};
 use crate::parts::{NIL, Slot};
 use crate::priority::{Class, Priority};
@@ -65,17 +65,14 @@ impl<H: Home> Bfq<H> {
 
     /// The async queue for a process's group and priority, made if there is none.
     pub(super) fn async_queue(&mut self, block: &Block<H>, process: Slot) -> Slot {
-        let group = self.processes[process].group.0;
-        let index = async_index(self.processes[process].priority);
-        let known = self.groups[group].async_queues.get(index).copied().unwrap_or(NIL);
+        let Process { priority, group: (group, _), .. } = self.processes[process];
+        let known = self.groups[group].async_queues.get(priority);
         if known != NIL {
             return known;
         }
         let slot = self.make_queue(block, process, false);
-        if slot != NIL
-            && let Some(place) = self.groups[group].async_queues.get_mut(index)
-        {
-            *place = slot;
+        if slot != NIL {
+            self.groups[group].async_queues.put(priority, slot);
             // Its group keeps it for good.
             self.queues[slot].users = 1;
         }

@@ -27,6 +27,7 @@ mod split;
 mod state;
 mod tunables;
 
+use super::async_queues::AsyncQueues;
 use super::chooser::Chooser;
 use super::wf2q::{self, Engine};
 use super::{Elevator, Merge, Search};
@@ -39,9 +40,9 @@ use crate::storage::{Capacity, Home, Maker};
 use bursts::Burst;
 use injection::Injection;
 use rate::{Queueing, Rate};
-use state::{GroupState, Member, NEVER, Process, Queue, Tick, async_queue_count};
+use state::{GroupState, Member, NEVER, Process, Queue, Tick};
 pub(crate) use tunables::INFO;
-use tunables::{EXACT_SEARCH, KEEP_VTIME, LOW_LATENCY, MAX_BUDGET, TIMEOUT_SYNC, Tunables};
+use tunables::{LOW_LATENCY, MAX_BUDGET, SEARCH_FIXED, TIME_FIXED, TIMEOUT_SYNC, Tunables};
 
 /// A level's idle class is let before the others after so long without, in ms.
 const IDLE_CLASS_GUARANTEE_MS: u64 = 200;
@@ -120,7 +121,7 @@ impl<H: Home> Elevator<H> for Bfq<H> {
 
     fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let groups = capacity.group_slots();
-        let queues = capacity.queues().saturating_add(groups.saturating_mul(async_queue_count()));
+        let queues = capacity.queues().saturating_add(groups.saturating_mul(AsyncQueues::COUNT));
         Tables {
             queues: maker.table(queues),
             index: maker.table(queues),
@@ -189,8 +190,8 @@ impl<H: Home> Elevator<H> for Bfq<H> {
         match index {
             MAX_BUDGET | TIMEOUT_SYNC => self.find_budget_max(),
             LOW_LATENCY if value == 0 => self.end_all_raising(tick(block)),
-            EXACT_SEARCH => self.engine.rules.exact_search = value != 0,
-            KEEP_VTIME => self.engine.rules.keeps_time = value != 0,
+            SEARCH_FIXED => self.engine.rules.exact_search = value != 0,
+            TIME_FIXED => self.engine.rules.keeps_time = value != 0,
             _ => {}
         }
     }
@@ -222,7 +223,7 @@ impl<H: Home> Elevator<H> for Bfq<H> {
     fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
         let sync = bio.op == Op::Read || bio.flags.has(Flags::SYNC);
         let queue = self.queue_of(block, bio.context.slot, sync);
-        if queue == NIL { NIL } else { self.queues[queue].requests.met_at_sector(block, bio.end()) }
+        if queue == NIL { NIL } else { self.queues[queue].requests.at_sector(block, bio.end()) }
     }
 
     fn former(&self, block: &Block<H>, request: Slot) -> Slot {

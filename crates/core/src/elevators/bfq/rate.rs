@@ -75,7 +75,7 @@ impl Rate {
                 self.sequential = self.sequential.saturating_add(1);
             }
             self.sectors = self.sectors.saturating_add(size);
-            self.sectors_max = if self.requests % 32 == 0 { size } else { self.sectors_max.max(size) };
+            self.sectors_max = if self.requests.is_multiple_of(32) { size } else { self.sectors_max.max(size) };
             self.length_ns = now_ns.saturating_sub(self.first_ns);
             if self.length_ns >= LENGTH_NS_MAX {
                 changed = self.close();

@@ -1,8 +1,9 @@
 //! What BFQ keeps: of each queue, of each process, of each group.
 
+use super::super::async_queues::AsyncQueues;
 use super::super::sorted_fifo::SortedFifo;
 use crate::parts::{Link, LinkOf, List, Mean, NIL, Slot, Tree};
-use crate::priority::{Class, Priority};
+use crate::priority::Priority;
 
 /// A time in whole milliseconds since boot, by which the coarser decisions are taken.
 pub(super) type Tick = i64;
@@ -277,13 +278,10 @@ pub(super) struct Saved {
     pub raised_for: Tick,
 }
 
-/// The async queues of a group: one for each level of real time and best effort, one for the idle class.
-const ASYNC_QUEUES: usize = 17;
-
 /// What is known of a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GroupState {
-    pub async_queues: [Slot; ASYNC_QUEUES],
+    pub async_queues: AsyncQueues,
     /// The sync queue that was made last, or [`NIL`].
     pub newest: Slot,
     /// Queues by where their next requests lie.
@@ -294,21 +292,12 @@ pub(super) struct GroupState {
 
 impl Default for GroupState {
     fn default() -> Self {
-        GroupState { async_queues: [NIL; ASYNC_QUEUES], newest: NIL, index: Tree::default(), members: List::default() }
-    }
-}
-
-/// Async queues that a group can have.
-pub(super) const fn async_queue_count() -> u32 {
-    ASYNC_QUEUES as u32
-}
-
-/// The place of the async queue of a priority.
-pub(super) fn async_index(priority: Priority) -> usize {
-    match priority.class() {
-        Class::RealTime => usize::from(priority.level()),
-        Class::Idle => ASYNC_QUEUES - 1,
-        _ => usize::from(priority.level()).saturating_add(8),
+        GroupState {
+            async_queues: AsyncQueues::default(),
+            newest: NIL,
+            index: Tree::default(),
+            members: List::default(),
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! The tunables of BFQ in mainline.
 
+use crate::elevators::slice_tunables::{
+    BACK_SEEK_MAX, BACK_SEEK_PENALTY, FIFO_EXPIRE_ASYNC, FIFO_EXPIRE_SYNC, SLICE_IDLE,
+};
 use crate::layer::BlockLayer;
 use crate::registry::Info;
 use crate::tunable::{Tunable, Unit};
@@ -34,39 +37,14 @@ pub(crate) const INFO: Info = Info {
     nr_requests: None,
     hashes_back_merges: true,
     tunables: &[
-        row(
-            "fifo_expire_sync",
-            Unit::Milliseconds,
-            125,
-            1,
-            "The age from which a queue's oldest sync request goes first, once a slot.",
-            "Shorter bounds latency within a queue and costs seeks.",
-        ),
-        row("fifo_expire_async", Unit::Milliseconds, 250, 1, "The same for async requests.", "As above."),
-        row(
-            "back_seek_max",
-            Unit::Kibibytes,
-            16384,
-            0,
-            "How far behind the head a request may lie and still be chosen before the sweep begins anew.",
-            "Longer shortens seeks and may keep the head in one place.",
-        ),
-        row(
-            "back_seek_penalty",
-            Unit::Factor,
-            2,
-            1,
-            "How many times farther a request behind the head counts.",
-            "Higher makes the head move upwards more strictly.",
-        ),
-        row(
-            "slice_idle",
-            Unit::Milliseconds,
-            8,
-            0,
-            "How long the disk is kept idle for a queue's next sync request; 0 never.",
-            "Longer keeps slow readers together; 0 gives throughput on fast devices and loses guarantees.",
-        ),
+        Tunable {
+            meaning: "The age from which a queue's oldest sync request goes first, once a slot.",
+            ..FIFO_EXPIRE_SYNC
+        },
+        FIFO_EXPIRE_ASYNC,
+        BACK_SEEK_MAX,
+        BACK_SEEK_PENALTY,
+        SLICE_IDLE,
         row("slice_idle_us", Unit::Microseconds, 8000, 0, "The same, more finely.", "As above."),
         row(
             "max_budget",
@@ -103,14 +81,14 @@ pub(crate) const INFO: Info = Info {
             "Off, a group's weight counts for nothing.",
         ),
         switch(
-            "exact_search",
+            "search_fixed",
             0,
             "1 picks the least finish of all queues whose start has come; as shipped, the search may return another of them. Not a \
              tunable of the kernel's.",
             "On, a queue waits no longer than the theory says.",
         ),
         switch(
-            "keep_vtime",
+            "time_fixed",
             0,
             "1 leaves the virtual time alone when the last queue with requests has gone; as shipped it can move back. Not a tunable \
              of the kernel's.",
@@ -127,8 +105,8 @@ pub(super) const SLICE_IDLE: usize = 4;
 pub(super) const MAX_BUDGET: usize = 6;
 pub(super) const TIMEOUT_SYNC: usize = 7;
 pub(super) const LOW_LATENCY: usize = 8;
-pub(super) const EXACT_SEARCH: usize = 11;
-pub(super) const KEEP_VTIME: usize = 12;
+pub(super) const SEARCH_FIXED: usize = 11;
+pub(super) const TIME_FIXED: usize = 12;
 
 /// The idling that strict guarantees need at least.
 const STRICT_IDLE_NS: u64 = 8_000_000;

@@ -321,7 +321,7 @@ impl<H: Home> Engine<H> {
             return;
         }
         let mut time = tree.time;
-        if !self.rules.keeps_time && tree.active.is_empty() {
+        if !self.rules.keeps_time && tree.active.is_empty() && tree.greatest_idle != NIL {
             let greatest = self.entities[tree.greatest_idle].finish;
             if !is_later(greatest, time) {
                 time = greatest;

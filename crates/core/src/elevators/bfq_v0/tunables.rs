@@ -1,0 +1,184 @@
+//! The tunables of BFQ's first form.
+
+use crate::clock::Clock;
+use crate::elevators::slice_tunables::{
+    BACK_SEEK_MAX, BACK_SEEK_PENALTY, FIFO_EXPIRE_ASYNC, FIFO_EXPIRE_SYNC, QUANTUM, SLICE_IDLE, SliceTunables,
+};
+use crate::layer::BlockLayer;
+use crate::registry::Info;
+use crate::tunable::{Tunable, Unit};
+
+const fn row(
+    name: &'static str,
+    unit: Unit,
+    default: i64,
+    range: [i64; 2],
+    meaning: &'static str,
+    trade_off: &'static str,
+) -> Tunable {
+    let [min, max] = range;
+    Tunable { name, unit, default, min, max, meaning, trade_off }
+}
+
+const fn switch(name: &'static str, meaning: &'static str, trade_off: &'static str) -> Tunable {
+    row(name, Unit::Switch, 0, [0, 1], meaning, trade_off)
+}
+
+/// What the registry tells of the elevator.
+pub(crate) const INFO: Info = Info {
+    name: "bfq-v0",
+    aliases: &[],
+    kernel: "2.6.29 with the first public patch of BFQ (2008), without control groups",
+    idea: "Each process has the disk to itself until it has used up a budget of sectors. B-WF2Q+ decides who is next, by what each \
+           has really got: a process's share does not depend on its budget, which grows while it is used up and shrinks \
+           while its process keeps the disk waiting. Who is too slow for his budget pays for all of it.",
+    suits: "One disk and processes that are to share its bandwidth exactly by their priorities. Seeky processes get the disk for \
+            a time instead. Costs throughput where idling is in vain (arrays, flash).",
+    layer: BlockLayer::V2_6_29,
+    groups: false,
+    nr_requests: None,
+    hashes_back_merges: false,
+    tunables: &[
+        QUANTUM,
+        Tunable {
+            meaning: "The age from which a queue's oldest sync request goes first, if it has it when the queue's slot begins.",
+            ..FIFO_EXPIRE_SYNC
+        },
+        FIFO_EXPIRE_ASYNC,
+        BACK_SEEK_MAX,
+        BACK_SEEK_PENALTY,
+        SLICE_IDLE,
+        row(
+            "max_budget",
+            Unit::Sectors,
+            0,
+            [0, i32::MAX as i64],
+            "The greatest budget; 0: three quarters of what the disk moves in `timeout_sync` at the highest rate seen, \
+             and 16384 until 32 long slots were seen.",
+            "Larger budgets seek less; the others wait longer for their turn.",
+        ),
+        row(
+            "max_budget_async_rq",
+            Unit::Requests,
+            4,
+            [1, i32::MAX as i64],
+            "How many requests an async queue may have at a time while others wait.",
+            "Higher favours writes and lengthens the reads' wait.",
+        ),
+        row(
+            "timeout_sync",
+            Unit::Milliseconds,
+            125,
+            [1, i32::MAX as i64],
+            "How long after the first completion in its slot a sync queue may keep the disk; then it pays for its whole budget.",
+            "Shorter bounds how long slow processes hold the others up; they get less.",
+        ),
+        row("timeout_async", Unit::Milliseconds, 40, [0, i32::MAX as i64], "The same for async queues.", "As above."),
+        row(
+            "seek_penalty",
+            Unit::Factor,
+            0,
+            [0, 1000],
+            "Shrinks the budgets of seeky processes in proportion to how far they seek: budget / (1 + seek_penalty * mean seek \
+             distance in sectors / 2^20). 0 is off. Proposed when BFQ was first discussed; no kernel had it.",
+            "A seeky process's slots get shorter, so that the others wait less for it; its share stays what it was, as it \
+             gets more slots.",
+        ),
+        switch(
+            "search_fixed",
+            "1 always chooses the eligible queue of the least finish. The search as shipped can overlook it. Not a tunable of the \
+             kernel's.",
+            "The bounds on lag hold exactly.",
+        ),
+        switch(
+            "time_fixed",
+            "1 lets the virtual time never go back. As shipped it does so now and then when no queue waits but some are remembered. Not a \
+             tunable of the kernel's.",
+            "Queues that come back then do not get ahead of those that worked meanwhile.",
+        ),
+        switch(
+            "async_fixed",
+            "1 gives a process whose priority changed the async queue of its new one. As shipped, if that did not exist yet, the \
+             old queue with the old priority took its place, for everybody. Not a tunable of the kernel's.",
+            "Priorities of writers count.",
+        ),
+        switch(
+            "slow_fixed",
+            "1 treats a queue that could not have used up its budget in time as slow. As shipped those are slow that could have. Not a \
+             tunable of the kernel's.",
+            "Processes that keep the disk waiting pay for their slots' whole budgets if they are slow, not if they are fast.",
+        ),
+        switch(
+            "timeout_fixed",
+            "1 measures the rate of a slot that timed out before its whole budget is charged. As shipped, when the timeout is \
+             noticed in choosing a queue, the rate comes out too high. Not a tunable of the kernel's.",
+            "The automatic greatest budget follows the disk.",
+        ),
+    ],
+};
+
+/// Their values, as stored and as they count.
+#[derive(Debug)]
+pub(super) struct Tunables {
+    pub shared: SliceTunables,
+    /// Sectors; 0 is automatic.
+    pub max_budget: u64,
+    pub max_budget_async_rq: u32,
+    /// Async, sync, in ticks.
+    pub timeout: [u64; 2],
+    pub seek_penalty: u64,
+    pub search_fixed: bool,
+    pub time_fixed: bool,
+    pub async_fixed: bool,
+    pub slow_fixed: bool,
+    pub timeout_fixed: bool,
+}
+
+impl Tunables {
+    pub fn defaults(clock: &Clock) -> Tunables {
+        let mut new = Tunables {
+            shared: SliceTunables::defaults(INFO.tunables, clock),
+            max_budget: 0,
+            max_budget_async_rq: 0,
+            timeout: [0; 2],
+            seek_penalty: 0,
+            search_fixed: false,
+            time_fixed: false,
+            async_fixed: false,
+            slow_fixed: false,
+            timeout_fixed: false,
+        };
+        for tunable in INFO.tunables {
+            new.store(tunable, tunable.default, clock.ticks_of_ms(tunable.default.unsigned_abs()).max(1));
+        }
+        new
+    }
+
+    pub fn get(&self, index: usize) -> i64 {
+        self.shared.get(index)
+    }
+
+    pub fn set(&mut self, clock: &Clock, index: usize, value: i64) {
+        self.shared.set(INFO.tunables, clock, index, value);
+        if let Some(tunable) = INFO.tunables.get(index) {
+            self.store(tunable, value, clock.ticks_of_stored_ms(value.unsigned_abs()));
+        }
+    }
+
+    fn store(&mut self, tunable: &Tunable, value: i64, ticks: u64) {
+        let value = value.unsigned_abs();
+        match tunable.name {
+            "max_budget" => self.max_budget = value,
+            "max_budget_async_rq" => self.max_budget_async_rq = value as u32,
+            "timeout_sync" => self.timeout[1] = ticks,
+            "timeout_async" => self.timeout[0] = ticks,
+            "seek_penalty" => self.seek_penalty = value,
+            "search_fixed" => self.search_fixed = value != 0,
+            "time_fixed" => self.time_fixed = value != 0,
+            "async_fixed" => self.async_fixed = value != 0,
+            "slow_fixed" => self.slow_fixed = value != 0,
+            "timeout_fixed" => self.timeout_fixed = value != 0,
+            _ => {}
+        }
+    }
+}

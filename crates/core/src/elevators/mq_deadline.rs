@@ -1,0 +1,476 @@
+//! mq-deadline: deadline in the multi-queue block layer, with three classes of priority and ageing; as in Linux 6.1.
+//!
+//! The idea: each class (real time, best effort, idle) has reads and writes in two orders, by sector and by arrival, as deadline
+//! has. The best class that has anything is served, in batches of ascending sectors; a lower class waits until no request of a better one
+//! is queued *or in the device*, unless its own requests have grown old. The direction, the length of the batch and the patience with
+//! reads are one for the device, whichever class is served. The level inside a class does not count.
+
+use super::deadline::Direction;
+use super::sorted_fifo::SortedFifo;
+use super::{Elevator, Merge};
+use crate::bio::{Bio, Flags, Op};
+use crate::clock::{Clock, Timer};
+use crate::event::Note;
+use crate::layer::BlockLayer;
+use crate::parts::{NIL, Slot};
+use crate::priority::{Class, Priority};
+use crate::queue::block::Block;
+use crate::registry::Info;
+use crate::storage::{Capacity, Home, Maker};
+use crate::tunable::{Tunable, Unit};
+
+/// What the registry tells of it.
+pub(crate) const INFO: Info = Info {
+    name: "mq-deadline",
+    aliases: &[],
+    kernel: "6.1 (with I/O priorities, from 5.14)",
+    idea: "Deadline's sorted batches and deadlines, once a class: real time before best effort before idle, and a lower class only \
+           when nothing better is queued or in the device, or when it has waited for long.",
+    suits: "SATA disks and flash with a moderate queue depth, and disks of which ionice has to be heeded. It knows no fairness among processes.",
+    layer: BlockLayer::V6_1,
+    groups: false,
+    nr_requests: None,
+    hashes_back_merges: false,
+    tunables: &[
+        Tunable {
+            name: "read_expire",
+            unit: Unit::Milliseconds,
+            default: 500,
+            min: 0,
+            max: i32::MAX as i64,
+            meaning: "The time after which a read should have been started; looked at when a batch begins.",
+            trade_off: "Shorter bounds the latency of reads and costs seeks.",
+        },
+        Tunable {
+            name: "write_expire",
+            unit: Unit::Milliseconds,
+            default: 5000,
+            min: 0,
+            max: i32::MAX as i64,
+            meaning: "The same for a write; it is looked at only when a batch of writes begins.",
+            trade_off: "Shorter writes back sooner and costs seeks.",
+        },
+        Tunable {
+            name: "writes_starved",
+            unit: Unit::Times,
+            default: 2,
+            min: i32::MIN as i64,
+            max: i32::MAX as i64,
+            meaning: "How often reads are preferred to waiting writes.",
+            trade_off: "Higher favours reads, lower keeps writes flowing.",
+        },
+        Tunable {
+            name: "front_merges",
+            unit: Unit::Switch,
+            default: 1,
+            min: 0,
+            max: 1,
+            meaning: "Whether a queued request that begins where a bio ends is looked for.",
+            trade_off: "Off saves a search a bio where such merges never happen.",
+        },
+        Tunable {
+            name: "fifo_batch",
+            unit: Unit::Requests,
+            default: 16,
+            min: 0,
+            max: i32::MAX as i64,
+            meaning: "The length of a batch; with 0 every request begins one.",
+            trade_off: "Longer batches seek less; deadlines are kept less well.",
+        },
+        Tunable {
+            name: "prio_aging_expire",
+            unit: Unit::Milliseconds,
+            default: 10_000,
+            min: 0,
+            max: i32::MAX as i64,
+            meaning: "The age from which a best-effort or idle request goes before those of better classes. With 0 that is at once: \
+                      best effort then goes before real time.",
+            trade_off: "Shorter bounds the wait of the lower classes and breaks into the better ones' work.",
+        },
+        Tunable {
+            name: "async_depth",
+            unit: Unit::Requests,
+            default: 0,
+            min: 0,
+            max: u32::MAX as i64,
+            meaning: "How many tags of the pool anything but a synchronous read may take; 0 is as many as there are. The kernel shows the \
+                      number itself: all of nr_requests today, three quarters of it before.",
+            trade_off: "Fewer leave tags for reads while writes fill the queue, and make writes wait for a tag.",
+        },
+        Tunable {
+            name: "rerun_delay",
+            unit: Unit::Milliseconds,
+            default: 3,
+            min: 0,
+            max: 1000,
+            meaning: "After this time the queue is run again if something is queued and was held back; 0 leaves that to the next \
+                      completion, which always comes, as only a request of a better class on its way holds others back. The block layer's, \
+                      not a tunable of the kernel's.",
+            trade_off: "Shorter sends aged requests sooner to a device that is busy with one slow request of a better class.",
+        },
+    ],
+};
+
+const READ: usize = Op::Read.direction();
+const WRITE: usize = Op::Write.direction();
+
+/// The classes, best first.
+const CLASSES: usize = 3;
+const REAL_TIME: usize = 0;
+const BEST_EFFORT: usize = 1;
+const IDLE: usize = 2;
+
+/// The requests of one class.
+#[derive(Clone, Copy, Debug)]
+struct Queue {
+    /// Reads and writes.
+    sides: [SortedFifo; 2],
+    /// The request after the last dispatched one, of reads and of writes: a batch goes on where the last one of its direction ended.
+    next: [Slot; 2],
+    /// Requests that were taken in and are not freed: those in the device count.
+    taken: u32,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Queue { sides: [SortedFifo::default(); 2], next: [NIL; 2], taken: 0 }
+    }
+}
+
+impl Queue {
+    fn waiting(&self) -> [bool; 2] {
+        [!self.sides[READ].is_empty(), !self.sides[WRITE].is_empty()]
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting() == [false; 2]
+    }
+
+    fn side(&self, op: Op) -> &SortedFifo {
+        if op == Op::Read { &self.sides[READ] } else { &self.sides[WRITE] }
+    }
+
+    fn side_mut(&mut self, op: Op) -> &mut SortedFifo {
+        if op == Op::Read { &mut self.sides[READ] } else { &mut self.sides[WRITE] }
+    }
+}
+
+/// Times that are kept as ticks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Time {
+    stored_ms: i64,
+    ticks: u64,
+}
+
+impl Time {
+    fn of(clock: &Clock, ms: i64) -> Time {
+        Time { stored_ms: ms, ticks: clock.ticks_of_stored_ms(ms.unsigned_abs()) }
+    }
+}
+
+/// The state.
+#[derive(Debug)]
+pub(crate) struct MqDeadline {
+    queues: [Queue; CLASSES],
+    /// The direction of the present batch, of all classes.
+    last_direction: usize,
+    /// Requests of the present batch so far.
+    batching: u32,
+    direction: Direction,
+    /// Of reads and of writes.
+    expire: [Time; 2],
+    front_merges: bool,
+    fifo_batch: u32,
+    ageing: Time,
+    async_depth: u32,
+    rerun: Time,
+}
+
+impl<H: Home> Elevator<H> for MqDeadline {
+    type Tables = ();
+
+    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+
+    fn new(block: &mut Block<H>, (): ()) -> Self {
+        let mut new = MqDeadline {
+            queues: [Queue::default(); CLASSES],
+            last_direction: WRITE,
+            batching: 0,
+            direction: Direction::default(),
+            expire: [Time::default(); 2],
+            front_merges: true,
+            fifo_batch: 0,
+            ageing: Time::default(),
+            async_depth: 0,
+            rerun: Time::default(),
+        };
+        for (index, tunable) in INFO.tunables.iter().enumerate() {
+            Elevator::<H>::set_tunable(&mut new, block, index, tunable.default);
+        }
+        new
+    }
+
+    fn into_tables(self) {}
+
+    fn tunable(&self, index: usize) -> i64 {
+        match index {
+            0 => self.expire[READ].stored_ms,
+            1 => self.expire[WRITE].stored_ms,
+            2 => self.direction.writes_starved,
+            3 => i64::from(self.front_merges),
+            4 => i64::from(self.fifo_batch),
+            5 => self.ageing.stored_ms,
+            6 => i64::from(self.async_depth),
+            _ => self.rerun.stored_ms,
+        }
+    }
+
+    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+        let time = Time::of(&block.clock, value);
+        match index {
+            0 => self.expire[READ] = time,
+            1 => self.expire[WRITE] = time,
+            2 => self.direction.writes_starved = value,
+            3 => self.front_merges = value != 0,
+            4 => self.fifo_batch = value.unsigned_abs() as u32,
+            5 => self.ageing = time,
+            6 => self.async_depth = value.unsigned_abs() as u32,
+            _ => self.rerun = time,
+        }
+    }
+
+    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+        let priority = block.table.contexts[bio.context.slot].effective_priority();
+        let end = bio.end();
+        if self.front_merges { self.queue(class_of(priority)).side(bio.op).at_sector(block, end) } else { NIL }
+    }
+
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].prev()
+    }
+
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].next()
+    }
+
+    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+        if merge == Merge::Front {
+            // The next request of the batch stays that, though its sector has changed.
+            let (class, op) = place_of(block, request);
+            self.queue_mut(class).side_mut(op).resort(block, request);
+        }
+    }
+
+    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+        let (class, op) = place_of(block, absorbed);
+        debug_assert_eq!(
+            (class, op),
+            place_of(block, request),
+            "only requests of one class and direction are neighbours"
+        );
+        let queue = self.queue_mut(class);
+        queue.side_mut(op).inherit(block, request, absorbed);
+        for next in &mut queue.next {
+            if *next == absorbed {
+                *next = block.table.nodes[absorbed].next();
+            }
+        }
+        queue.side_mut(op).remove(block, absorbed);
+    }
+
+    fn depth_limit(&self, nr_requests: u32, op: Op, _: Flags) -> u32 {
+        // Every read is synchronous.
+        if op == Op::Read || self.async_depth == 0 { nr_requests } else { nr_requests.min(self.async_depth) }
+    }
+
+    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
+        block.table.requests[request].owner = NIL;
+    }
+
+    fn prepare_insert(&mut self, block: &mut Block<H>, request: Slot) {
+        let class = class_of(block.table.requests[request].priority);
+        block.table.requests[request].owner = class as Slot;
+        let taken = &mut self.queue_mut(class).taken;
+        *taken = taken.saturating_add(1);
+    }
+
+    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+        let (class, op) = place_of(block, request);
+        let [reads, writes] = self.expire;
+        let expire = if op == Op::Read { reads } else { writes };
+        let deadline = block.ticks().saturating_add(expire.ticks);
+        self.queue_mut(class).side_mut(op).insert(block, request, deadline);
+    }
+
+    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+        let request = if force { self.select_any(block) } else { self.select(block) };
+        if request != NIL {
+            self.move_to_dispatch(block, request);
+            block.timers.cancel(Timer::Idle);
+            return 1;
+        }
+        if !Elevator::<H>::is_empty(self) {
+            self.arm_rerun(block);
+        }
+        0
+    }
+
+    fn free(&mut self, block: &mut Block<H>, request: Slot) {
+        let class = core::mem::replace(&mut block.table.requests[request].owner, NIL);
+        if class != NIL {
+            let taken = &mut self.queue_mut(class as usize).taken;
+            debug_assert!(*taken > 0, "a request is freed once");
+            *taken = taken.saturating_sub(1);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queues.iter().all(Queue::is_empty)
+    }
+
+    fn timer(&mut self, block: &mut Block<H>, _: Timer) {
+        block.kick();
+    }
+}
+
+impl MqDeadline {
+    /// The request to dispatch: one of a lower class that has waited for too long, or one of the best class that has any. [`NIL`] if
+    /// there is none, or if all that the best class has is on its way already.
+    fn select<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
+        let aged = self.select_aged(block);
+        if aged != NIL {
+            return aged;
+        }
+        for class in [REAL_TIME, BEST_EFFORT, IDLE] {
+            let request = self.pick(block, class, None);
+            if request != NIL || self.queue(class).taken > 0 {
+                debug_assert!(request != NIL || self.queue(class).is_empty(), "what is queued can be picked");
+                return request;
+            }
+        }
+        NIL
+    }
+
+    fn select_aged<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
+        let classes = self.queues.iter().filter(|queue| queue.taken > 0).count();
+        if classes < 2 {
+            return NIL;
+        }
+        // Machines that have been up for less than that have no request so old: the difference is signed.
+        let latest = (block.ticks() as i64).wrapping_sub(self.ageing.ticks as i64);
+        for class in [BEST_EFFORT, IDLE] {
+            let request = self.pick(block, class, Some(latest));
+            if request != NIL {
+                block.note(|block| Note::Aged { token: block.table.requests[request].token });
+                return request;
+            }
+        }
+        NIL
+    }
+
+    /// Everything that is queued is to go, whatever its class.
+    fn select_any<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
+        let class = [REAL_TIME, BEST_EFFORT, IDLE].into_iter().find(|&class| !self.queue(class).is_empty());
+        class.map_or(NIL, |class| self.pick(block, class, None))
+    }
+
+    /// The next request of a class: of its batch, or the first of a new one. If it came after tick `latest` it is not taken; but a batch
+    /// that was begun for it has begun, for all classes.
+    fn pick<H: Home>(&mut self, block: &mut Block<H>, class: usize, latest: Option<i64>) -> Slot {
+        let queue = self.queue(class);
+        let next = if self.last_direction == READ { queue.next[READ] } else { queue.next[WRITE] };
+        let request = if next != NIL && self.batching < self.fifo_batch {
+            next
+        } else {
+            let waiting = queue.waiting();
+            let Some(direction) = self.direction.choose(waiting) else { return NIL };
+            self.begin_batch(block, class, direction)
+        };
+        match latest {
+            Some(latest) if self.arrived(block, request) > latest => NIL,
+            _ => request,
+        }
+    }
+
+    /// The oldest request if it is overdue or the sweep is at its end, else the sweep goes on.
+    fn begin_batch<H: Home>(&mut self, block: &mut Block<H>, class: usize, direction: usize) -> Slot {
+        self.last_direction = direction;
+        self.batching = 0;
+        let queue = self.queue(class);
+        let (sorted, next) = if direction == READ {
+            (&queue.sides[READ], queue.next[READ])
+        } else {
+            (&queue.sides[WRITE], queue.next[WRITE])
+        };
+        let oldest = sorted.oldest();
+        // A request is overdue on the very tick of its deadline.
+        let overdue = sorted.is_overdue(block, block.ticks().saturating_add(1));
+        block.note(|_| Note::Batch { op: if direction == READ { Op::Read } else { Op::Write } });
+        if overdue {
+            block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+        }
+        if overdue || next == NIL { oldest } else { next }
+    }
+
+    /// The tick at which a request came, as far as its deadline tells: what it was joined with and a change of the tunable count too.
+    fn arrived<H: Home>(&self, block: &Block<H>, request: Slot) -> i64 {
+        let expire = if block.reads(request) { self.expire[READ] } else { self.expire[WRITE] };
+        (block.table.arrivals[request].deadline as i64).wrapping_sub(expire.ticks as i64)
+    }
+
+    fn move_to_dispatch<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
+        self.batching = self.batching.saturating_add(1);
+        let (class, op) = place_of(block, request);
+        let after = block.table.nodes[request].next();
+        let queue = self.queue_mut(class);
+        if op == Op::Read {
+            queue.next[READ] = after;
+        } else {
+            queue.next[WRITE] = after;
+        }
+        queue.side_mut(op).remove(block, request);
+        block.dispatch_append(request);
+    }
+
+    /// What is held back waits for a request of a better class that is on its way, whose completion runs the queue. That may be late for
+    /// what grows old meanwhile, so the block layer asks again every few ms.
+    fn arm_rerun<H: Home>(&mut self, block: &mut Block<H>) {
+        if self.rerun.ticks > 0 && block.timers.armed_for(Timer::Idle).is_none() {
+            let tick = block.ticks().saturating_add(self.rerun.ticks);
+            block.arm_at_tick(Timer::Idle, tick);
+        }
+    }
+
+    fn queue(&self, class: usize) -> &Queue {
+        let [real_time, best_effort, idle] = &self.queues;
+        match class {
+            REAL_TIME => real_time,
+            BEST_EFFORT => best_effort,
+            _ => idle,
+        }
+    }
+
+    fn queue_mut(&mut self, class: usize) -> &mut Queue {
+        let [real_time, best_effort, idle] = &mut self.queues;
+        match class {
+            REAL_TIME => real_time,
+            BEST_EFFORT => best_effort,
+            _ => idle,
+        }
+    }
+}
+
+/// The class that a priority counts as: one that was never set is best effort.
+fn class_of(priority: Priority) -> usize {
+    match priority.class() {
+        Class::RealTime => REAL_TIME,
+        Class::None | Class::BestEffort => BEST_EFFORT,
+        Class::Idle => IDLE,
+    }
+}
+
+/// Where a request is queued: its class and direction.
+fn place_of<H: Home>(block: &Block<H>, request: Slot) -> (usize, Op) {
+    let request = &block.table.requests[request];
+    (class_of(request.priority), request.op)
+}

@@ -1,0 +1,258 @@
+//! Edges of what can be asked of a queue, under every elevator: nothing may be lost, served twice or left waiting there either.
+//!
+//! The host of `machine` plays each case and watches; see `invariants.rs` for what holds.
+
+#![cfg(feature = "alloc")]
+
+#[allow(dead_code)] // Cases are written down here, not read from bytes.
+mod machine;
+
+use hoistway_core::{Capacity, Class, Flags, GroupWeights, Kind, Op, Priority, QueueConfig};
+use machine::{Call, Case, Place, Value, play_case};
+
+/// A case for a kind of elevator in the block layer that it worked in, with room for everything that the edges need.
+fn case_of(kind: Kind) -> Case {
+    Case {
+        kind,
+        config: QueueConfig { layer: kind.info().layer, nr_requests: None, ..QueueConfig::default() },
+        capacity: Capacity { requests: 200, contexts: 20, merged_bios: 200, groups: 8 },
+        depth: 4,
+        pulls_each: false,
+        stands_still: false,
+        calls: Vec::new(),
+    }
+}
+
+/// Plays a case for each kind; `change` makes the queue and the calls what they are about.
+fn for_every_kind(change: impl Fn(&mut Case)) {
+    for &kind in Kind::ALL {
+        let mut case = case_of(kind);
+        change(&mut case);
+        if let Err(what) = play_case(&case) {
+            panic!("{}: {what}", kind.info().name);
+        }
+    }
+}
+
+fn submit(process: usize, op: Op, place: Place, sectors: u32) -> Call {
+    Call::Submit { process: process as u16, op, place, sectors, flags: Flags::NONE }
+}
+
+/// Processes of all classes and levels, beyond the three that there are.
+fn processes(count: u32) -> impl Iterator<Item = Call> {
+    let classes = [Class::BestEffort, Class::None, Class::RealTime, Class::BestEffort, Class::Idle];
+    (0..count).map(move |number| Call::Create {
+        pid: 100 + number,
+        priority: Priority::new(classes[number as usize % 5], (number % 8) as u8).unwrap_or_default(),
+        nice: 0,
+    })
+}
+
+/// Reads and writes, far and near, sync and not, of so many processes: the number of each says what it is.
+fn mixed_load(count: usize, processes: usize) -> impl Iterator<Item = Call> {
+    (0..count).map(move |number| {
+        let flags = [Flags::NONE, Flags::SYNC, Flags::META, Flags::SYNC.and(Flags::IDLE), Flags::NONE][number % 5];
+        Call::Submit {
+            process: (number % processes) as u16,
+            op: if number % 3 == 2 { Op::Write } else { Op::Read },
+            place: Place::At((number as u64).wrapping_mul(0x9E37_79B9) % (1 << 30) / 8 * 8),
+            sectors: 8 + 8 * (number % 4) as u32,
+            flags,
+        }
+    })
+}
+
+/// Groups below the root and below each other, with processes in them.
+fn groups(processes: u16) -> impl Iterator<Item = Call> {
+    let weights = [100, 1, 1000, 500].map(GroupWeights::of);
+    let made = (0..5u16)
+        .map(move |number| Call::CreateGroup { parent: number / 2, weights: weights[usize::from(number % 4)] });
+    made.chain((0..processes).map(|process| Call::Move { process, group: process % 6 }))
+}
+
+#[test]
+fn every_pair_of_elevators_is_switched_under_load() {
+    for &from in Kind::ALL {
+        for &to in Kind::ALL {
+            let mut case = case_of(from);
+            case.calls.extend(processes(7));
+            case.calls.extend(groups(10));
+            case.calls.extend(mixed_load(40, 10));
+            // Some go to the device, some are given back, some processes exit with requests inside.
+            case.calls.extend([Call::Unplug, Call::Pass { ns: 7_000_000 }, Call::Complete { which: 1 }]);
+            case.calls.extend([Call::Requeue { which: 0 }, Call::Timer, Call::Exit { process: 4 }]);
+            case.calls.push(Call::Switch { kind: to });
+            case.calls.extend(mixed_load(20, 8));
+            case.calls.extend([Call::Move { process: 2, group: 3 }, Call::Exit { process: 1 }]);
+            // As many completions as there can be requests of the old elevator, so that the new one gets a load of its own.
+            case.calls.extend([Call::Complete { which: 0 }; 60]);
+            case.calls.extend(mixed_load(40, 7));
+            // And back again, which may come while that one is still at work.
+            case.calls.extend([Call::Switch { kind: from }, Call::Switch { kind: to }, Call::Switch { kind: from }]);
+            case.calls.extend(mixed_load(20, 7));
+            if let Err(what) = play_case(&case) {
+                panic!("{} to {}: {what}", from.info().name, to.info().name);
+            }
+        }
+    }
+}
+
+#[test]
+fn full_tables_are_answers() {
+    for (requests, contexts) in [(4, 1), (16, 3), (60, 20)] {
+        for_every_kind(|case| {
+            case.capacity = Capacity { requests, contexts, merged_bios: 2, groups: 2 };
+            case.calls.extend(processes(30));
+            case.calls.extend(groups(20));
+            for _ in 0..3 {
+                case.calls.extend(mixed_load(100, 20));
+                case.calls.extend([Call::Complete { which: 0 }; 7]);
+            }
+        });
+    }
+}
+
+#[test]
+fn one_process_alone_is_served() {
+    for_every_kind(|case| {
+        case.capacity.contexts = 1;
+        case.calls.extend(mixed_load(150, 1));
+        case.calls.extend([Call::Complete { which: 0 }, Call::Exit { process: 0 }]);
+    });
+}
+
+#[test]
+fn ten_thousand_processes_are_served() {
+    for_every_kind(|case| {
+        case.capacity = Capacity { requests: 1000, contexts: 10_000, merged_bios: 16, groups: 300 };
+        // The host makes 5,000 at once.
+        case.calls.extend(processes(5_000));
+        case.calls.extend((0..299).map(|parent| Call::CreateGroup { parent, weights: GroupWeights::default() }));
+        case.calls.extend((0..10_000).map(|process| Call::Move { process, group: process }));
+        case.calls.extend(mixed_load(900, 10_000));
+        case.calls.extend([Call::Complete { which: 0 }; 10]);
+    });
+}
+
+#[test]
+fn a_device_takes_one_request_or_a_thousand() {
+    for depth in [1, 1024] {
+        for_every_kind(|case| {
+            case.depth = depth;
+            case.capacity.requests = 1100;
+            case.calls.extend(processes(10));
+            case.calls.extend(mixed_load(1050, 13));
+            case.calls.extend([Call::Unplug, Call::Pass { ns: 20_000_000 }]);
+            case.calls.extend([Call::Complete { which: 7 }; 500]);
+            case.calls.extend(mixed_load(300, 13));
+        });
+    }
+}
+
+#[test]
+fn bios_without_gaps_between_them_are_served_merged_or_not() {
+    for merging in [true, false] {
+        for_every_kind(|case| {
+            case.config.merging = merging;
+            case.capacity.requests = 600;
+            for round in 0..20usize {
+                let op = if round % 3 == 0 { Op::Write } else { Op::Read };
+                for process in 0..3usize {
+                    // Behind the last one, in front of it, and where another process is.
+                    let place =
+                        [Place::AfterLast, Place::BeforeLast, Place::At(8 * round as u64)][(round / 7 + process) % 3];
+                    case.calls.extend([submit(process, op, place, 8), submit(process, op, Place::AfterLast, 8)]);
+                }
+                case.calls.push(Call::Complete { which: 0 });
+            }
+        });
+    }
+}
+
+#[test]
+fn any_number_of_bios_at_one_sector_are_served() {
+    for merging in [true, false] {
+        for_every_kind(|case| {
+            case.config.merging = merging;
+            case.calls.extend(processes(6));
+            for number in 0..150usize {
+                let op = [Op::Read, Op::Write, Op::Read, Op::Discard][number % 4];
+                case.calls.push(submit(number % 9, op, Place::At(4096), 8));
+                if number.is_multiple_of(10) {
+                    case.calls.push(Call::Complete { which: 0 });
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn the_last_sector_there_is_can_be_asked_for() {
+    for_every_kind(|case| {
+        for number in 0..60u64 {
+            // Ends at 2^64 - 1 at the latest, which is as far as the end of an extent can be told.
+            let place = [u64::MAX - 1, u64::MAX - 8, 0, u64::MAX - 9, 1 << 63, u64::MAX / 2][number as usize % 6];
+            let sectors = if place == u64::MAX - 1 { 1 } else { 8 };
+            let op = if number.is_multiple_of(4) { Op::Write } else { Op::Read };
+            case.calls.push(submit(number as usize % 3, op, Place::At(place), sectors));
+            if number.is_multiple_of(5) {
+                case.calls.push(Call::Complete { which: 0 });
+            }
+        }
+        // The last extent that is none: refused, and nothing has changed.
+        case.calls.push(submit(0, Op::Read, Place::At(u64::MAX), 1));
+    });
+}
+
+#[test]
+fn time_may_stand_still() {
+    for_every_kind(|case| {
+        case.stands_still = true;
+        case.calls.extend(processes(6));
+        case.calls.extend(groups(9));
+        for _ in 0..4 {
+            case.calls.extend(mixed_load(40, 9));
+            case.calls.extend([Call::Unplug, Call::Timer, Call::Complete { which: 0 }, Call::Complete { which: 1 }]);
+            case.calls.extend([Call::Complete { which: 0 }; 20]);
+        }
+    });
+}
+
+#[test]
+fn hardware_queues_are_pulled_each_and_all() {
+    for pulls_each in [true, false] {
+        for_every_kind(|case| {
+            case.config.hw_queues = 4;
+            case.pulls_each = pulls_each;
+            case.calls.extend(processes(6));
+            case.calls.extend((0..9u16).map(|process| Call::SetCpu { process, cpu: process * 3 }));
+            case.calls.extend(mixed_load(60, 9));
+            case.calls.extend([Call::Next { hw_queue: Some(2) }, Call::Next { hw_queue: None }]);
+            case.calls.push(Call::Next { hw_queue: Some(u16::MAX) });
+            case.calls.extend([Call::Complete { which: 0 }; 30]);
+            case.calls.extend((0..9u16).map(|process| Call::SetCpu { process, cpu: u16::MAX - process }));
+            case.calls.extend(mixed_load(60, 9));
+        });
+    }
+}
+
+#[test]
+fn every_tunable_works_at_both_ends_of_its_range() {
+    for &kind in Kind::ALL {
+        for (index, tunable) in kind.info().tunables.iter().enumerate() {
+            for value in [tunable.min, tunable.max] {
+                let mut case = case_of(kind);
+                case.calls.extend(processes(6));
+                case.calls.extend(groups(9));
+                case.calls.extend(mixed_load(30, 9));
+                case.calls.push(Call::SetTunable { index: index as u8, value: Value::Of(value) });
+                case.calls.extend([Call::Complete { which: 0 }; 10]);
+                case.calls.extend(mixed_load(30, 9));
+                case.calls.extend([Call::Timer, Call::Complete { which: 0 }]);
+                if let Err(what) = play_case(&case) {
+                    panic!("{} with {}={value}: {what}", kind.info().name, tunable.name);
+                }
+            }
+        }
+    }
+}

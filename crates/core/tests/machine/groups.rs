@@ -1,0 +1,144 @@
+//! The host's groups: what it makes, weighs, removes and moves processes between, and what must come of it.
+
+use hoistway_core::{Capacity, ContextId, GroupError, GroupId, GroupWeights};
+
+use super::host::{Host, Outcome, Process};
+
+/// The groups that there are, the root first.
+pub struct Groups {
+    known: Vec<Known>,
+    /// Processes that have exited, and the groups in which they were: while requests of them are not done, they count.
+    gone: Vec<(ContextId, GroupId)>,
+}
+
+#[derive(Clone, Copy)]
+struct Known {
+    id: GroupId,
+    parent: Option<GroupId>,
+    weights: GroupWeights,
+}
+
+impl Groups {
+    pub fn new(root: GroupId) -> Groups {
+        let root = Known { id: root, parent: None, weights: GroupWeights::default() };
+        Groups { known: vec![root], gone: Vec::new() }
+    }
+
+    /// A process exits.
+    pub fn left_behind(&mut self, context: ContextId, group: GroupId) {
+        self.gone.push((context, group));
+    }
+
+    fn get(&self, number: usize) -> Known {
+        self.known[number % self.known.len()]
+    }
+}
+
+impl Host {
+    pub(super) fn create_group(&mut self, parent: usize, weights: GroupWeights) -> Outcome {
+        let parent = self.groups.get(parent).id;
+        let full = self.groups.known.len() as u32 >= slots(self.capacity);
+        match self.queue.create_group(parent, weights, self.now_ns) {
+            Ok(id) if weights.are_valid() && !full => {
+                self.groups.known.push(Known { id, parent: Some(parent), weights });
+                Ok(())
+            }
+            Err(GroupError::BadWeight) if !weights.are_valid() => Ok(()),
+            Err(GroupError::Full) if full => Ok(()),
+            other => Err(format!("a group of {weights:?} (the table is full: {full}): {other:?}")),
+        }
+    }
+
+    pub(super) fn weigh_group(&mut self, number: usize, weights: GroupWeights) -> Outcome {
+        let id = self.groups.get(number).id;
+        let number = number % self.groups.known.len();
+        match self.queue.set_group_weights(id, weights, self.now_ns) {
+            Ok(kick) if weights.are_valid() => {
+                self.groups.known[number].weights = weights;
+                self.obey(kick)
+            }
+            Err(GroupError::BadWeight) if !weights.are_valid() => Ok(()),
+            other => Err(format!("a group is given {weights:?}: {other:?}")),
+        }
+    }
+
+    /// A group may stay for a child, for a process, and for a request; for nothing else.
+    pub(super) fn remove_group(&mut self, number: usize) -> Outcome {
+        let Known { id, parent, .. } = self.groups.get(number);
+        self.groups.gone.retain(|(context, _)| self.queue.context(*context).is_some());
+        let child = self.groups.known.iter().any(|other| other.parent == Some(id));
+        let process = self.processes.iter().any(|process| process.group == id)
+            || self.groups.gone.iter().any(|(_, group)| *group == id);
+        let must_stay = parent.is_none() || child || process;
+        match self.queue.remove_group(id, self.now_ns) {
+            Ok(kick) if !must_stay => {
+                self.groups.known.retain(|other| other.id != id);
+                self.obey(kick)?;
+                self.expect_gone(id)
+            }
+            Err(GroupError::Busy) if must_stay || self.ledger.may_belong_to(id) => Ok(()),
+            Err(GroupError::Busy) => Err("a group without children, processes and requests is not removed".to_owned()),
+            other => Err(format!("a group is removed (child {child}, process {process}): {other:?}")),
+        }
+    }
+
+    fn expect_gone(&mut self, id: GroupId) -> Outcome {
+        let now_ns = self.now_ns;
+        let moved =
+            self.process(0).is_some_and(|Process { context, .. }| self.queue.move_context(context, id, now_ns).is_ok());
+        let known = self.queue.group(id).is_some()
+            || self.queue.set_group_weights(id, GroupWeights::default(), now_ns).is_ok()
+            || self.queue.create_group(id, GroupWeights::default(), now_ns).is_ok()
+            || self.queue.remove_group(id, now_ns).is_ok();
+        if moved || known { Err("the handle of a removed group is not stale".to_owned()) } else { Ok(()) }
+    }
+
+    pub(super) fn move_process(&mut self, process: usize, group: usize) -> Outcome {
+        let Some(Process { context, .. }) = self.process(process) else { return Ok(()) };
+        let number = process % self.processes.len();
+        let group = self.groups.get(group).id;
+        let kick = self.queue.move_context(context, group, self.now_ns);
+        let kick = kick.map_err(|_| "a running process cannot be moved to a group")?;
+        self.processes[number].group = group;
+        self.ledger.moved(context, group);
+        self.obey(kick)
+    }
+
+    /// Removes what can be removed, children first, when all requests are done and all processes gone.
+    pub(super) fn remove_all_groups(&mut self) -> Outcome {
+        // A child comes after its parent in the list.
+        for number in (1..self.groups.known.len()).rev() {
+            self.remove_group(number)?;
+        }
+        Ok(())
+    }
+
+    /// Every place in the table of groups is free again.
+    pub(super) fn fill_groups(&mut self) -> Outcome {
+        if self.groups.known.len() > 1 {
+            return Err(format!("{} groups are left in the end", self.groups.known.len() - 1));
+        }
+        for number in 1..slots(self.capacity) {
+            self.create_group(number as usize / 2, GroupWeights::default())?;
+        }
+        let room = self.groups.known.len() as u32 == slots(self.capacity);
+        if !room {
+            return Err(format!("only {} groups can be made in the end", self.groups.known.len()));
+        }
+        self.create_group(0, GroupWeights::default())?;
+        self.remove_all_groups()
+    }
+
+    pub(super) fn check_groups(&self) -> Outcome {
+        let wrong = |known: &&Known| self.queue.group(known.id).map(|group| group.weights()) != Some(known.weights);
+        match self.groups.known.iter().find(wrong) {
+            Some(known) => Err(format!("a group lost its weights, {:?}", known.weights)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How many groups there can be, the root included.
+fn slots(capacity: Capacity) -> u32 {
+    capacity.groups.max(1)
+}
