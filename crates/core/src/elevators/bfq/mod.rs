@@ -42,7 +42,7 @@ use injection::Injection;
 use rate::{Queueing, Rate};
 use state::{GroupState, Member, NEVER, Process, Queue, Tick};
 pub(crate) use tunables::INFO;
-use tunables::{LOW_LATENCY, MAX_BUDGET, SEARCH_FIXED, TIME_FIXED, TIMEOUT_SYNC, Tunables};
+use tunables::{Tunables, place};
 
 /// A level's idle class is let before the others after so long without, in ms.
 const IDLE_CLASS_GUARANTEE_MS: u64 = 200;
@@ -188,10 +188,10 @@ impl<H: Home> Elevator<H> for Bfq<H> {
     fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
         self.tunables.set(index, value);
         match index {
-            MAX_BUDGET | TIMEOUT_SYNC => self.find_budget_max(),
-            LOW_LATENCY if value == 0 => self.end_all_raising(tick(block)),
-            SEARCH_FIXED => self.engine.rules.exact_search = value != 0,
-            TIME_FIXED => self.engine.rules.keeps_time = value != 0,
+            place::MAX_BUDGET | place::TIMEOUT_SYNC => self.find_budget_max(),
+            place::LOW_LATENCY if value == 0 => self.end_all_raising(tick(block)),
+            place::SEARCH_FIXED => self.engine.rules.exact_search = value != 0,
+            place::TIME_FIXED => self.engine.rules.keeps_time = value != 0,
             _ => {}
         }
     }

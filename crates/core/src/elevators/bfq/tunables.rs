@@ -100,13 +100,22 @@ pub(crate) const INFO: Info = Info {
 /// How many there are.
 const COUNT: usize = 13;
 
-/// Places of those that mean more than a stored value.
-pub(super) const SLICE_IDLE: usize = 4;
-pub(super) const MAX_BUDGET: usize = 6;
-pub(super) const TIMEOUT_SYNC: usize = 7;
-pub(super) const LOW_LATENCY: usize = 8;
-pub(super) const SEARCH_FIXED: usize = 11;
-pub(super) const TIME_FIXED: usize = 12;
+/// The places of those rows that are told apart.
+pub(super) mod place {
+    pub const FIFO_EXPIRE_SYNC: usize = 0;
+    pub const FIFO_EXPIRE_ASYNC: usize = 1;
+    pub const BACK_SEEK_MAX: usize = 2;
+    pub const BACK_SEEK_PENALTY: usize = 3;
+    pub const SLICE_IDLE: usize = 4;
+    pub const SLICE_IDLE_US: usize = 5;
+    pub const MAX_BUDGET: usize = 6;
+    pub const TIMEOUT_SYNC: usize = 7;
+    pub const LOW_LATENCY: usize = 8;
+    pub const STRICT_GUARANTEES: usize = 9;
+    pub const GROUPS: usize = 10;
+    pub const SEARCH_FIXED: usize = 11;
+    pub const TIME_FIXED: usize = 12;
+}
 
 /// The idling that strict guarantees need at least.
 const STRICT_IDLE_NS: u64 = 8_000_000;
@@ -150,8 +159,8 @@ impl Tunables {
 
     pub fn get(&self, index: usize) -> i64 {
         match index {
-            SLICE_IDLE => (self.slice_idle_ns / 1_000_000) as i64,
-            5 => (self.slice_idle_ns / 1000) as i64,
+            place::SLICE_IDLE => (self.slice_idle_ns / 1_000_000) as i64,
+            place::SLICE_IDLE_US => (self.slice_idle_ns / 1000) as i64,
             _ => self.stored.get(index).copied().unwrap_or(0),
         }
     }
@@ -163,23 +172,23 @@ impl Tunables {
         let value = stored.unsigned_abs();
         let ns_of_ms = value.saturating_mul(1_000_000);
         match index {
-            0 => self.fifo_expire_ns[1] = ns_of_ms,
-            1 => self.fifo_expire_ns[0] = ns_of_ms,
+            place::FIFO_EXPIRE_SYNC => self.fifo_expire_ns[1] = ns_of_ms,
+            place::FIFO_EXPIRE_ASYNC => self.fifo_expire_ns[0] = ns_of_ms,
             // KiB to sectors.
-            2 => self.back_max_sectors = value.saturating_mul(2),
-            3 => self.back_penalty = value,
-            SLICE_IDLE => self.slice_idle_ns = ns_of_ms,
-            5 => self.slice_idle_ns = value.saturating_mul(1000),
-            MAX_BUDGET => self.max_budget = value,
-            TIMEOUT_SYNC => self.timeout_ms = value as u32,
-            LOW_LATENCY => self.low_latency = value != 0,
-            9 => {
+            place::BACK_SEEK_MAX => self.back_max_sectors = value.saturating_mul(2),
+            place::BACK_SEEK_PENALTY => self.back_penalty = value,
+            place::SLICE_IDLE => self.slice_idle_ns = ns_of_ms,
+            place::SLICE_IDLE_US => self.slice_idle_ns = value.saturating_mul(1000),
+            place::MAX_BUDGET => self.max_budget = value,
+            place::TIMEOUT_SYNC => self.timeout_ms = value as u32,
+            place::LOW_LATENCY => self.low_latency = value != 0,
+            place::STRICT_GUARANTEES => {
                 self.strict = value != 0;
                 if self.strict {
                     self.slice_idle_ns = self.slice_idle_ns.max(STRICT_IDLE_NS);
                 }
             }
-            10 => self.groups = value != 0,
+            place::GROUPS => self.groups = value != 0,
             _ => {}
         }
     }
