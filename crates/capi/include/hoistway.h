@@ -82,6 +82,7 @@ struct hoistway_config {
 	uint8_t ordered_flush;        /* 1: the device has a write cache */
 	uint8_t ordered_fua;          /* 1: it can write a single request through */
 	uint16_t hw_queues;           /* hardware queues of the device, 1 to 4096 */
+	uint8_t rotational;           /* 1: the device has an arm that moves */
 };
 
 /* Operations. */
@@ -199,8 +200,9 @@ enum hoistway_event_kind {
 	HOISTWAY_EVENT_AGED = 52,                 /* request `token` went before those of a higher class: it had waited long enough */
 	HOISTWAY_EVENT_WORKLOAD = 53,             /* class `detail` / 256 (1 RT, 2 BE, 3 idle), kind `detail` % 256 (0 async, 1 sync
 	                                             without idling, 2 sync) are served until `value` ns */
-	HOISTWAY_EVENT_POSTPONED = 54,            /* async requests are held back */
-	HOISTWAY_EVENT_SWEEP_BEGUN = 55           /* a sweep over `value` bytes of reserving processes began */
+	HOISTWAY_EVENT_POSTPONED = 54,            /* requests are held back, async ones or one of a reserving process */
+	HOISTWAY_EVENT_SWEEP_BEGUN = 55,          /* a sweep over `value` bytes of reserving processes began */
+	HOISTWAY_EVENT_DEGRADED = 56              /* three sweeps in a row took longer than the bound of `value` ns */
 };
 
 struct hoistway_event {

@@ -100,10 +100,12 @@ pub enum EventKind {
     /// Requests of class detail / 256 (1 real time, 2 best effort, 3 idle) and kind detail % 256 (0 async, 1 sync without idling, 2 sync)
     /// are served until `value` ns.
     Workload = 53,
-    /// Async requests are held back: no fields.
+    /// Requests are held back, async ones or one of a reserving process: no fields.
     Postponed = 54,
     /// A sweep over `value` bytes of reserving processes began.
     SweepBegun = 55,
+    /// Three sweeps in a row took longer than the bound of `value` ns: the device is slower than was measured.
+    Degraded = 56,
 }
 
 /// The last events, oldest first.
@@ -222,6 +224,7 @@ fn translate_note(note: Note) -> CEvent {
         }
         Note::Postponed => of(K::Postponed),
         Note::SweepBegun { bytes } => CEvent { value: bytes, ..of(K::SweepBegun) },
+        Note::Degraded { bound_ns } => CEvent { value: bound_ns, ..of(K::Degraded) },
         Note::Switched { elevator } => CEvent { detail: u32::from(elevator), ..of(K::Switched) },
     }
 }

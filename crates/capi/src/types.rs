@@ -92,6 +92,8 @@ pub struct CConfig {
     pub ordered_fua: u8,
     /// The hardware queues of the device: 1 to 4096.
     pub hw_queues: u16,
+    /// 1 if the device has an arm that moves; else 0.
+    pub rotational: u8,
 }
 
 /// The most hardware queues.
@@ -119,6 +121,7 @@ impl CConfig {
             ordered_flush: u8::from(flush),
             ordered_fua: u8::from(fua),
             hw_queues: config.hw_queues,
+            rotational: u8::from(config.rotational),
         }
     }
 
@@ -148,6 +151,7 @@ impl CConfig {
                 _ => return None,
             },
             hw_queues: self.hw_queues,
+            rotational: switch(self.rotational)?,
         })
     }
 }

@@ -117,6 +117,7 @@ fn bad_arguments_are_refused() {
             CConfig { plugging: 2, ..config },
             CConfig { ordered: 3, ..config },
             CConfig { hw_queues: 0, ..config },
+            CConfig { rotational: 2, ..config },
         ];
         for config in wrong {
             assert_eq!(init(memory.cast(), config, 0), Status::Invalid as i32, "{config:?}");

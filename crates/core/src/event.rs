@@ -228,12 +228,19 @@ pub enum Note {
         /// Until when, in ns of the host's time.
         until_ns: u64,
     },
-    /// Async requests are held back, as sync ones are in the device (FIOPS, CFQ).
+    /// Requests are held back: async ones, as sync ones are in the device (FIOPS, CFQ); one of a reserving process, until the next sweep
+    /// (bandwidth class).
     Postponed,
     /// A sweep over the requests of reserving processes began (bandwidth class).
     SweepBegun {
         /// How many bytes it has.
         bytes: u64,
+    },
+    /// In three sweeps in a row, reserving processes were served later than their bound: the device is slower than was measured (bandwidth
+    /// class).
+    Degraded {
+        /// The bound from when a request is within its reservation to its completion, in ns.
+        bound_ns: u64,
     },
     /// The elevator was switched; it goes by its place in the registry.
     Switched {

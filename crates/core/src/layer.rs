@@ -6,7 +6,7 @@ pub enum BlockLayer {
     /// 2.6.18: elevators search back merges themselves, plugging and the request pool in the queue.
     #[default]
     V2_6_18,
-    /// 2.6.24: back merges are the queue's.
+    /// 2.6.24: back merges are the queue's, and sorting into the dispatch list stops at the other direction.
     V2_6_24,
     /// 2.6.29.
     V2_6_29,
@@ -37,7 +37,7 @@ impl BlockLayer {
         let first = matches!(self, BlockLayer::V2_6_18);
         Rules {
             hashes_back_merges: !first,
-            sorting_stops_at_direction: !matches!(self, BlockLayer::V2_6_18 | BlockLayer::V2_6_24),
+            sorting_stops_at_direction: !first,
             asks_elevator: !first,
             multi_queue: matches!(self, BlockLayer::V6_1),
         }

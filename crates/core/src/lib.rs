@@ -37,6 +37,7 @@ pub use group::{Group, GroupError, GroupId, GroupWeights};
 pub use layer::BlockLayer;
 pub use parts::{HeapEntry, Node};
 pub use priority::{Class, LEVELS, NORMAL_LEVEL, Priority};
+pub use queue::reserve::{Reservation, ReserveError, Reserved};
 pub use queue::{Full, Kick, Next, OrderedMode, QueueConfig, RequestQueue, Stale, SubmitError, Submitted};
 pub use registry::{Info, Kind};
 pub use request::{Arrival, MergedBio, Request, RequestId};

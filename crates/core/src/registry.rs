@@ -6,6 +6,7 @@ use crate::elevators::{self, Elevator, MayQueue, Merge, Search};
 use crate::layer::BlockLayer;
 use crate::parts::Slot;
 use crate::queue::block::Block;
+use crate::queue::reserve::{Reservation, ReserveError, Reserved};
 use crate::storage::{Capacity, ElevatorStorage, Home, Maker};
 use crate::tunable::Tunable;
 
@@ -28,6 +29,8 @@ pub struct Info {
     pub layer: BlockLayer,
     /// Whether it divides the disk among groups; the others treat all contexts as of one group.
     pub groups: bool,
+    /// Whether processes can reserve bandwidth from it.
+    pub reservations: bool,
     /// The size of the pool of requests a direction that it asked for when it was attached, in kernels whose elevators did.
     pub(crate) nr_requests: Option<u32>,
     /// Whether it looked for back merges by itself in kernels whose block layer did not.
@@ -116,13 +119,19 @@ macro_rules! elevators {
 }
 
 elevators! {
+    CfqV1 in cfq_v1: elevators::cfq_v1::CfqV1<H>;
+    CfqV2 in cfq_v2: elevators::cfq_v2::CfqV2<H>;
     Noop in noop: elevators::noop::Noop;
     Deadline in deadline: elevators::deadline::Deadline;
     Anticipatory in anticipatory: elevators::anticipatory::Anticipatory;
     CfqV3 in cfq_v3: elevators::cfq_v3::CfqV3<H>;
+    Fiops in fiops: elevators::fiops::Fiops<H>;
+    MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
+    CfqTree in cfq_tree: elevators::cfq_tree::CfqTree<H>;
     BfqV0 in bfq_v0: elevators::bfq_v0::BfqV0<H>;
     Kyber in kyber: elevators::kyber::Kyber<H>;
-    MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
+    CfqBw in cfq_bw: elevators::cfq_bw::CfqBw<H>;
+    Cfq in cfq: elevators::cfq::Cfq<H>;
     Bfq in bfq: elevators::bfq::Bfq<H>;
 }
 
@@ -218,6 +227,23 @@ impl<H: Home> AnyElevator<H> {
     }
     pub fn priority_changed(&mut self, block: &mut Block<H>, context: Slot) {
         each!(self, e => e.priority_changed(block, context))
+    }
+    pub fn reserve(
+        &mut self,
+        block: &mut Block<H>,
+        context: Slot,
+        reservation: Reservation,
+    ) -> Result<(), ReserveError> {
+        each!(self, e => e.reserve(block, context, reservation))
+    }
+    pub fn release(&mut self, block: &mut Block<H>, context: Slot) {
+        each!(self, e => e.release(block, context))
+    }
+    pub fn reservation(&self, context: Slot) -> Option<Reservation> {
+        each!(self, e => Elevator::<H>::reservation(e, context))
+    }
+    pub fn reserved(&self, block: &Block<H>) -> Option<Reserved> {
+        each!(self, e => e.reserved(block))
     }
     pub fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
         each!(self, e => e.group_created(block, group))

@@ -5,20 +5,26 @@
 pub enum Unit {
     /// Milliseconds.
     Milliseconds,
-    /// Microseconds.
-    Microseconds,
     /// Nanoseconds.
     Nanoseconds,
+    /// Microseconds.
+    Microseconds,
     /// Requests.
     Requests,
     /// KiB.
     Kibibytes,
     /// Sectors of 512 bytes.
     Sectors,
+    /// 1000 bytes a second.
+    KilobytesPerSecond,
+    /// Hundredths.
+    Percent,
     /// A number of times.
     Times,
     /// A factor.
     Factor,
+    /// A number without a unit.
+    Number,
     /// 0 or 1.
     Switch,
     /// One of several forms, told in the tunable's description.
@@ -30,13 +36,16 @@ impl Unit {
     pub const fn label(self) -> &'static str {
         match self {
             Unit::Milliseconds => "ms",
-            Unit::Microseconds => "us",
             Unit::Nanoseconds => "ns",
             Unit::Requests => "requests",
             Unit::Kibibytes => "KiB",
             Unit::Sectors => "sectors",
+            Unit::Microseconds => "us",
+            Unit::KilobytesPerSecond => "KB/s",
+            Unit::Percent => "%",
             Unit::Times => "times",
             Unit::Factor => "factor",
+            Unit::Number => "number",
             Unit::Switch => "0/1",
             Unit::Form => "form",
         }

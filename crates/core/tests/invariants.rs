@@ -1,8 +1,8 @@
 //! What holds for every elevator whatever is done with it: each bio is served once, nothing is lost, no wait is for ever.
 //!
-//! Cases are random bytes from a fixed seed (see `machine`). `HOISTWAY_CASES` makes more of them, `HOISTWAY_SEED` others. A failing
-//! case is made smaller by leaving out calls, as long as it still fails, and printed. `HOISTWAY_CASE` names a file with a case to play
-//! instead, such as the fuzzer finds.
+//! Cases are random bytes from a fixed seed (see `machine`). `HOISTWAY_CASES` makes more of them, `HOISTWAY_SEED` others,
+//! `HOISTWAY_ELEVATOR` only those that begin with this elevator. A failing case is made smaller by leaving out calls, as long as it
+//! still fails, and printed. `HOISTWAY_CASE` names a file with a case to play instead, such as the fuzzer finds.
 
 #![cfg(feature = "alloc")]
 
@@ -23,7 +23,11 @@ fn everything_is_served_once_and_nothing_waits_for_ever() {
         let bytes = std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         return check("case", bytes);
     }
+    let only = std::env::var("HOISTWAY_ELEVATOR").ok();
     for (index, kind) in Kind::ALL.iter().enumerate() {
+        if only.as_ref().is_some_and(|name| name != kind.info().name) {
+            continue;
+        }
         for number in 0..from_environment("HOISTWAY_CASES", CASES) {
             let seed = from_environment("HOISTWAY_SEED", 1).wrapping_mul(1 << 40) + number;
             let mut random = Random(seed ^ ((index as u64) << 32));

@@ -1,4 +1,4 @@
-//! After a queue is made, nothing allocates: not submission, merging, timers, priorities, exits, barriers or switching.
+//! After a queue is made, nothing allocates: not submission, merging, timers, priorities, exits, groups, barriers or switching.
 //!
 //! An allocator that counts stands in for the system's. Each thread counts its own allocations: those of the test harness do not matter.
 
@@ -8,8 +8,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use hoistway_core::{
-    Bio, Capacity, Class, ContextId, ElevatorStorage, Flags, Kind, Next, NoSink, Op, Owned, Priority, QueueConfig,
-    RequestId, RequestQueue, Storage, Submitted, Work,
+    Bio, Capacity, Class, ContextId, ElevatorStorage, Flags, GroupId, GroupWeights, Kind, Next, NoSink, Op, Owned,
+    Priority, QueueConfig, RequestId, RequestQueue, Storage, Submitted, Work,
 };
 
 /// Counts what it is asked for and passes it on.
@@ -53,13 +53,14 @@ fn no_elevator_allocates_once_its_queue_is_made() {
     for &kind in Kind::ALL {
         let mut host = Host::new(kind);
         // The storage of the elevators that are switched to is handed over, and was allocated before.
-        let mut spare: Vec<_> = Kind::ALL.iter().map(|&to| Some((to, ElevatorStorage::owned(to, CAPACITY)))).collect();
+        let mut spare: Vec<_> = Kind::ALL.iter().map(|&to| Some(ElevatorStorage::owned(to, CAPACITY))).collect();
+        let kinds = Kind::ALL.len() as u32;
         let before = allocations();
         for step in 0..STEPS {
             host.step();
-            if step % (STEPS / 8) == STEPS / 16
-                && let Some((to, storage)) =
-                    spare.get_mut((step / (STEPS / 8)) as usize % Kind::ALL.len()).and_then(Option::take)
+            let between = STEPS / (kinds + 1);
+            if step % between == between / 2
+                && let Some(storage) = spare.get_mut((step / between) as usize).and_then(Option::take)
             {
                 let _ = host.queue.switch(storage, host.now_ns);
             }
@@ -84,6 +85,9 @@ struct Done {
     reprioritised: u32,
     barriers: u32,
     tuned: u32,
+    grouped: u32,
+    ungrouped: u32,
+    moved: u32,
 }
 
 /// A host without tables that grow.
@@ -92,6 +96,7 @@ struct Host {
     now_ns: u64,
     random: u64,
     processes: [Option<(ContextId, Option<Bio>)>; 8],
+    groups: [Option<GroupId>; 3],
     device: [Option<RequestId>; 4],
     done: Done,
 }
@@ -106,6 +111,7 @@ impl Host {
             now_ns: 0,
             random: 88_172_645_463_325_252,
             processes: [None; 8],
+            groups: [None; 3],
             device: [None; 4],
             done: Done::default(),
         }
@@ -131,6 +137,7 @@ impl Host {
             93..=95 => self.fire(),
             96 => self.exit(which),
             97 => self.set_priority(which),
+            98 if self.below(2) == 0 => self.change_groups(which),
             98 => self.set_tunable(),
             _ => drop(self.queue.unplug_for_waiter(self.now_ns)),
         }
@@ -209,6 +216,31 @@ impl Host {
         }
     }
 
+    /// Makes, weighs or removes a group, or moves a process to one.
+    fn change_groups(&mut self, which: usize) {
+        let (place, now_ns) = (which % self.groups.len(), self.now_ns);
+        let weights = GroupWeights::of(1 + self.below(1000) as u16);
+        let Some(group) = self.groups[place] else {
+            let parent = self.groups[(place + 1) % 3].unwrap_or(self.queue.root_group());
+            self.groups[place] = self.queue.create_group(parent, weights, now_ns).ok();
+            self.done.grouped += 1;
+            return;
+        };
+        match self.below(4) {
+            0 if self.queue.remove_group(group, now_ns).is_ok() => {
+                self.groups[place] = None;
+                self.done.ungrouped += 1;
+            }
+            1 => drop(self.queue.set_group_weights(group, weights, now_ns)),
+            _ => {
+                if let Some((context, _)) = self.processes[which] {
+                    assert!(self.queue.move_context(context, group, now_ns).is_ok(), "a running process can be moved");
+                    self.done.moved += 1;
+                }
+            }
+        }
+    }
+
     fn set_tunable(&mut self) {
         let tunables = self.queue.kind().info().tunables;
         let value = self.below(20) as i64;
@@ -251,9 +283,14 @@ impl Host {
             reprioritised,
             barriers,
             tuned: _,
+            grouped,
+            ungrouped,
+            moved,
         } = self.done;
+        let of_groups = [grouped, ungrouped, moved];
         [queued, merged, slept, woken, completed, requeued, timers, exited, reprioritised, barriers]
             .iter()
+            .chain(&of_groups)
             .all(|&count| count > 0)
     }
 }

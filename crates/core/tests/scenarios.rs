@@ -57,6 +57,22 @@ fn a_wrong_expectation_is_noticed() {
     assert!(read("scenario bad\nexpects A0").is_err_and(|fault| fault.starts_with("line 2")));
 }
 
+#[test]
+fn a_group_that_cannot_be_is_told_with_its_line() {
+    for (line, told) in [
+        ("group G in H", "there is no group H so far"),
+        ("group root in root", "there is a group root already"),
+        ("group G in root weight 0", "weight 0 are no weights"),
+        ("group G in root wide 5", "wide 5 are no weights"),
+        ("process A be0 in G", "there is no group G so far"),
+        ("move A G @5", "there is no group G so far"),
+        ("weigh root 1001 @5", "weight 1001 are no weights"),
+    ] {
+        let fault = read(&format!("scenario bad\n{line}")).unwrap_err();
+        assert_eq!(fault, format!("line 2: {told}: {line:?}"));
+    }
+}
+
 fn check(file: &str, text: &str) {
     let scenarios = read(text).unwrap_or_else(|fault| panic!("{file}: {fault}"));
     let failures: Vec<String> =

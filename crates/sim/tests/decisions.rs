@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use hoistway_sim::decisions::{
     Decision, DecisionError, FileReport, How, List, Plugging, Scenario, ScenarioError, compare, replay_file,
-    replay_scenario,
+    replay_scenario, targets,
 };
 use serde_json::{Value, json};
 
@@ -272,8 +272,11 @@ fn a_source_that_is_unknown_or_not_built_yet_is_named() {
         message.starts_with("unknown source \"linux-2.6.18 elevator\"; known are: linux-2.6.18 noop, "),
         "{message}"
     );
-    scenario["source"] = json!("linux-6.1 kyber");
-    assert_eq!(error_of(&scenario).to_string(), "not built yet: kyber (for source \"linux-6.1 kyber\")");
+    for missing in targets().iter().filter(|target| !target.built) {
+        scenario["source"] = json!(missing.source);
+        let message = format!("not built yet: {} (for source \"{}\")", missing.elevator, missing.source);
+        assert_eq!(error_of(&scenario).to_string(), message);
+    }
 }
 
 #[test]

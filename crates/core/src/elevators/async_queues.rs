@@ -36,10 +36,9 @@ impl AsyncQueues {
         self.places.get(Self::place(priority)).copied().unwrap_or(NIL)
     }
 
-    /// Empties a place that has a queue, and answers that; [`NIL`] if all are empty.
-    pub fn take(&mut self) -> Slot {
-        let taken = self.places.iter_mut().find(|place| **place != NIL);
-        taken.map_or(NIL, |place| core::mem::replace(place, NIL))
+    /// What is in all places.
+    pub fn all(&self) -> impl Iterator<Item = Slot> {
+        self.places.into_iter()
     }
 
     /// Puts a queue in the place for this priority.

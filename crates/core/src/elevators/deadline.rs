@@ -25,6 +25,7 @@ pub(crate) const INFO: Info = Info {
     suits: "Databases and devices with many requests outstanding. Several sequential readers at once make it seek for each.",
     layer: BlockLayer::V2_6_18,
     groups: false,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: true,
     tunables: &[

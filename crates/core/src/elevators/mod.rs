@@ -2,11 +2,19 @@
 
 pub mod anticipatory;
 mod async_queues;
+mod bandwidth;
 pub mod bfq;
 pub mod bfq_v0;
+pub mod cfq;
+pub mod cfq_bw;
+pub mod cfq_tree;
+pub mod cfq_v1;
+pub mod cfq_v2;
 pub mod cfq_v3;
 pub mod chooser;
 pub mod deadline;
+mod driver_list;
+pub mod fiops;
 pub mod kyber;
 pub mod mq_deadline;
 pub mod noop;
@@ -18,6 +26,7 @@ use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
 use crate::parts::Slot;
 use crate::queue::block::Block;
+use crate::queue::reserve::{Reservation, ReserveError, Reserved};
 use crate::storage::{Capacity, Home, Maker};
 
 /// What an elevator answers when a process is about to allocate a request.
@@ -143,6 +152,12 @@ pub(crate) trait Elevator<H: Home>: Sized {
     /// Moves requests to the dispatch list and answers how many; 0 is none for now. Forced, it moves all it has.
     fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32;
 
+    /// The same, but of real-time processes only, whoever has the disk: for a layer above that has requests which come between those
+    /// and all others. An elevator without classes has none.
+    fn dispatch_real_time(&mut self, _block: &mut Block<H>) -> u32 {
+        0
+    }
+
     /// The driver takes a request.
     fn activate(&mut self, _block: &mut Block<H>, _request: Slot) {}
 
@@ -160,6 +175,29 @@ pub(crate) trait Elevator<H: Home>: Sized {
 
     /// A context's priority was changed.
     fn priority_changed(&mut self, _block: &mut Block<H>, _context: Slot) {}
+
+    /// Reserves bandwidth for a context, or changes what it has reserved.
+    fn reserve(
+        &mut self,
+        _block: &mut Block<H>,
+        _context: Slot,
+        _reservation: Reservation,
+    ) -> Result<(), ReserveError> {
+        Err(ReserveError::NotSupported)
+    }
+
+    /// Gives a context's reservation back, if it has one.
+    fn release(&mut self, _block: &mut Block<H>, _context: Slot) {}
+
+    /// What a context has reserved.
+    fn reservation(&self, _context: Slot) -> Option<Reservation> {
+        None
+    }
+
+    /// How much of the device is reserved, in elevators that reserve.
+    fn reserved(&self, _block: &Block<H>) -> Option<Reserved> {
+        None
+    }
 
     /// A group was made.
     fn group_created(&mut self, _block: &mut Block<H>, _group: Slot) {}

@@ -29,6 +29,7 @@ pub(crate) const INFO: Info = Info {
     suits: "SATA disks and flash with a moderate queue depth, and disks of which ionice has to be heeded. It knows no fairness among processes.",
     layer: BlockLayer::V6_1,
     groups: false,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: false,
     tunables: &[
@@ -377,23 +378,29 @@ impl MqDeadline {
     /// The next request of a class: of its batch, or the first of a new one. If it came after tick `latest` it is not taken; but a batch
     /// that was begun for it has begun, for all classes.
     fn pick<H: Home>(&mut self, block: &mut Block<H>, class: usize, latest: Option<i64>) -> Slot {
+        let too_young = |elevator: &Self, block: &Block<H>, request: Slot| {
+            latest.is_some_and(|latest| elevator.arrived(block, request) > latest)
+        };
         let queue = self.queue(class);
         let next = if self.last_direction == READ { queue.next[READ] } else { queue.next[WRITE] };
-        let request = if next != NIL && self.batching < self.fifo_batch {
-            next
-        } else {
-            let waiting = queue.waiting();
-            let Some(direction) = self.direction.choose(waiting) else { return NIL };
-            self.begin_batch(block, class, direction)
-        };
-        match latest {
-            Some(latest) if self.arrived(block, request) > latest => NIL,
-            _ => request,
+        if next != NIL && self.batching < self.fifo_batch {
+            return if too_young(self, block, next) { NIL } else { next };
         }
+        let waiting = queue.waiting();
+        let Some(direction) = self.direction.choose(waiting) else { return NIL };
+        let (request, overdue) = self.begin_batch(block, class, direction);
+        if too_young(self, block, request) {
+            return NIL;
+        }
+        block.note(|_| Note::Batch { op: if direction == READ { Op::Read } else { Op::Write } });
+        if overdue {
+            block.note(|block| Note::Overdue { token: block.table.requests[request].token });
+        }
+        request
     }
 
-    /// The oldest request if it is overdue or the sweep is at its end, else the sweep goes on.
-    fn begin_batch<H: Home>(&mut self, block: &mut Block<H>, class: usize, direction: usize) -> Slot {
+    /// The oldest request if it is overdue (and whether it is) or the sweep is at its end, else the sweep goes on.
+    fn begin_batch<H: Home>(&mut self, block: &Block<H>, class: usize, direction: usize) -> (Slot, bool) {
         self.last_direction = direction;
         self.batching = 0;
         let queue = self.queue(class);
@@ -402,14 +409,10 @@ impl MqDeadline {
         } else {
             (&queue.sides[WRITE], queue.next[WRITE])
         };
-        let oldest = sorted.oldest();
         // A request is overdue on the very tick of its deadline.
         let overdue = sorted.is_overdue(block, block.ticks().saturating_add(1));
-        block.note(|_| Note::Batch { op: if direction == READ { Op::Read } else { Op::Write } });
-        if overdue {
-            block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
-        }
-        if overdue || next == NIL { oldest } else { next }
+        debug_assert!(!sorted.is_empty(), "a direction with requests was chosen");
+        (if overdue || next == NIL { sorted.oldest() } else { next }, overdue)
     }
 
     /// The tick at which a request came, as far as its deadline tells: what it was joined with and a change of the tunable count too.

@@ -20,6 +20,7 @@ pub(crate) const INFO: Info = Info {
     suits: "Devices without seeks, or with a scheduler of their own behind them.",
     layer: BlockLayer::V2_6_18,
     groups: false,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: false,
     tunables: &[],

@@ -139,21 +139,29 @@ impl SliceTunables {
 
     /// The length of a slice in ticks: a fifth of the base more or less a level.
     pub fn slice_of(&self, sync: bool, level: u8) -> u64 {
-        let base = if sync { self.slice[1] } else { self.slice[0] };
-        let step = base / 5;
-        let longer = step.saturating_mul(u64::from(4u8.saturating_sub(level)));
-        let shorter = step.saturating_mul(u64::from(level.saturating_sub(4)));
-        base.saturating_add(longer).saturating_sub(shorter)
+        slice_at_level(if sync { self.slice[1] } else { self.slice[0] }, level)
     }
 
     /// How many async requests a slice may have.
     pub fn max_async_requests(&self, level: u8) -> u32 {
-        let base = self.slice_async_rq;
-        base.saturating_add(base.saturating_mul(u32::from(7u8.saturating_sub(level)))).saturating_mul(2)
+        async_requests_at_level(self.slice_async_rq, level)
     }
 
     /// The chooser with these weights.
     pub fn chooser(&self, marks_count: bool) -> Chooser {
         Chooser { back_max: self.back_max_sectors, back_penalty: self.back_penalty, marks_count }
     }
+}
+
+/// The length of a slice at a level, of what it is at level 4: a fifth more or less a level.
+pub(crate) fn slice_at_level(base: u64, level: u8) -> u64 {
+    let step = base / 5;
+    let longer = step.saturating_mul(u64::from(4u8.saturating_sub(level)));
+    let shorter = step.saturating_mul(u64::from(level.saturating_sub(4)));
+    base.saturating_add(longer).saturating_sub(shorter)
+}
+
+/// How many async requests a slice may have at a level: 2 * (base + base * (7 - level)).
+pub(crate) fn async_requests_at_level(base: u32, level: u8) -> u32 {
+    base.saturating_add(base.saturating_mul(u32::from(7u8.saturating_sub(level)))).saturating_mul(2)
 }

@@ -6,6 +6,7 @@
 //!
 //! Insertion, deletion and rebalancing are the textbook ones (Cormen, Leiserson, Rivest and Stein, chapter 13): O(log N).
 
+use core::cmp::Ordering;
 use core::hint::select_unpredictable;
 use core::ops::{Index, IndexMut};
 
@@ -44,6 +45,28 @@ impl Augment for Least {
     fn summary(key: u64, (): (), left: Option<Least>, right: Option<Least>) -> Least {
         let least = key.min(left.map_or(u64::MAX, |l| l.0)).min(right.map_or(u64::MAX, |r| r.0));
         Least(least)
+    }
+}
+
+/// The least and the greatest key of a subtree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// The least key.
+    pub least: u64,
+    /// The greatest key.
+    pub greatest: u64,
+}
+
+impl Augment for Range {
+    const KEPT: bool = true;
+    type Value = ();
+    #[inline]
+    fn summary(key: u64, (): (), left: Option<Range>, right: Option<Range>) -> Range {
+        let around = |one: Range, other: Option<Range>| match other {
+            Some(other) => Range { least: one.least.min(other.least), greatest: one.greatest.max(other.greatest) },
+            None => one,
+        };
+        around(around(Range { least: key, greatest: key }, left), right)
     }
 }
 
@@ -110,6 +133,15 @@ impl<G: Augment> Node<G> {
     #[inline]
     pub fn summary(&self) -> G {
         self.summary
+    }
+}
+
+impl Node {
+    /// Gives the node another key where it stands, without moving it: from then on, what is filed is compared with the new key. A tree
+    /// that is out of order for it still gives everything a place, the one that the textbook's descent from the root finds.
+    #[inline]
+    pub fn set_key(&mut self, key: u64) {
+        self.key = key;
     }
 }
 
@@ -264,7 +296,16 @@ impl Tree {
     where
         A: Index<Slot, Output = Node<Least>>,
     {
-        let holds_one = |at: Slot| at != NIL && nodes[at].summary.0 < bound;
+        self.last_that(nodes, |least| least.0 < bound)
+    }
+
+    /// The last node for which `holds`, wherever it stands in the sequence, or [`NIL`]. `holds` is asked about the summaries of subtrees
+    /// and of single nodes: it must hold for a subtree just if it does for one of its nodes.
+    pub fn last_that<G: Augment, A>(&self, nodes: &A, holds: impl Fn(G) -> bool) -> Slot
+    where
+        A: Index<Slot, Output = Node<G>>,
+    {
+        let holds_one = |at: Slot| at != NIL && holds(nodes[at].summary);
         let mut at = self.root;
         if !holds_one(at) {
             return NIL;
@@ -273,7 +314,7 @@ impl Tree {
             let node = &nodes[at];
             if holds_one(node.right) {
                 at = node.right;
-            } else if node.key < bound || !holds_one(node.left) {
+            } else if holds(G::summary(node.key, node.value, None, None)) || !holds_one(node.left) {
                 return at;
             } else {
                 at = node.left;
@@ -508,6 +549,40 @@ impl Tree {
             }
             slot = nodes[slot].parent;
         }
+    }
+}
+
+/// Where a search from the root ended that goes by an order of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Descent {
+    /// The node that is what was searched for, the first to be met, or [`NIL`].
+    pub found: Slot,
+    /// The last node that was met otherwise, or [`NIL`]: a neighbour of what was searched for, on either side.
+    pub last: Slot,
+    /// The node after which it would stand, or [`NIL`] if before all.
+    pub before: Slot,
+}
+
+impl Tree {
+    /// Goes down from the root; `order` says how what is searched for compares to a node. Which of two neighbours is met last, and which
+    /// of several equals first, depends on the shape of the tree: it is the textbook's.
+    pub fn descend<G: Augment, A>(&self, nodes: &A, mut order: impl FnMut(Slot) -> Ordering) -> Descent
+    where
+        A: Index<Slot, Output = Node<G>>,
+    {
+        let mut ended = Descent { found: NIL, last: NIL, before: NIL };
+        let mut at = self.root;
+        while at != NIL {
+            match order(at) {
+                Ordering::Equal => {
+                    ended.found = at;
+                    break;
+                }
+                Ordering::Less => (ended.last, at) = (at, nodes[at].left),
+                Ordering::Greater => (ended.last, ended.before, at) = (at, at, nodes[at].right),
+            }
+        }
+        ended
     }
 }
 

@@ -39,12 +39,19 @@ pub(crate) struct Block<H: Home> {
     pub work: Ring<Work, H::Slots<Work>>,
     /// The size of the pool of requests a direction (of all tags, in a multi-queue layer), as the host set it.
     pub nr_requests: u32,
+    /// The largest request that merging makes, in sectors.
+    pub max_sectors: u32,
     /// The hardware queues of the device.
     pub hw_queues: u16,
-    /// Whether the device has a head that seeks.
-    pub rotational: bool,
     /// The hardware queue that the driver wants a request for, if it said so.
     pub hw_queue: Option<u16>,
+    /// Whether the device has an arm that moves.
+    pub rotational: bool,
+    /// The marks of the bio that a request is being allocated for, while the elevator is asked whether it may be.
+    pub bio_flags: Flags,
+    /// How many requests an elevator may move in one dispatch that is not forced: a layer above it may have others to put between
+    /// them.
+    pub batch_max: u32,
     /// A run of the queue waits in `work` already.
     pub run_pending: bool,
     /// The elevator wants the queue run before the call returns.
@@ -82,11 +89,17 @@ impl<H: Home> Block<H> {
     #[inline]
     fn leave_elevator(&mut self, slot: Slot) {
         debug_assert_eq!(self.table.requests[slot].state, State::Sorted);
+        self.end_merging(slot);
+        self.table.requests[slot].state = State::Dispatched;
+    }
+
+    /// A request of the elevator's takes no more bios: its turn is settled, though the elevator keeps it yet.
+    #[inline]
+    pub fn end_merging(&mut self, slot: Slot) {
         if self.last_merge == slot {
             self.last_merge = NIL;
         }
         self.unhash(slot);
-        self.table.requests[slot].state = State::Dispatched;
     }
 
     /// Whether a request still takes bios.

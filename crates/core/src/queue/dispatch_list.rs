@@ -27,8 +27,10 @@ pub(crate) struct DispatchList<H: Home> {
     pub end_sector: u64,
     /// The request that set the boundary and is still on the list.
     boundary: Slot,
-    /// Sorting does not pass requests of the other direction, nor use the sweep.
+    /// Sorting does not pass requests of the other direction: then all of a sweep are of one.
     stops_at_direction: bool,
+    /// The direction of the requests in the sweep, where that counts.
+    sweep_direction: usize,
 }
 
 impl<H: Home> DispatchList<H> {
@@ -40,6 +42,7 @@ impl<H: Home> DispatchList<H> {
             end_sector: 0,
             boundary: NIL,
             stops_at_direction,
+            sweep_direction: 0,
         }
     }
 
@@ -68,9 +71,7 @@ impl<H: Home> DispatchList<H> {
     /// Makes the whole list one that can be walked from [`head`](Self::head) by [`next`](Self::next).
     pub fn make_plain(&mut self, table: &mut Table<H>) {
         self.settle(table);
-        while !self.sweep.is_empty() {
-            self.first_to_plain(table);
-        }
+        self.sweep_to_plain(table);
     }
 
     /// The request that comes after `slot` in a list that was made plain, or [`NIL`].
@@ -102,10 +103,10 @@ impl<H: Home> DispatchList<H> {
     fn sort_among(&mut self, table: &mut Table<H>, slot: Slot) {
         self.settle(table);
         let sector = table.requests[slot].sector;
-        if self.stops_at_direction {
-            let before = self.walk(table, slot);
-            self.insert_plain(table, before, slot);
-            return;
+        let direction = table.requests[slot].op.direction();
+        if self.stops_at_direction && !self.sweep.is_empty() && direction != self.sweep_direction {
+            // The walk ends where it begins: a sweep of the other direction stands as it is, and a new one starts behind it.
+            self.sweep_to_plain(table);
         }
         let above = |at: u64| at.wrapping_sub(self.end_sector);
         let leads = self.sweep.is_empty() || above(sector) < above(self.sweep.key_range().0);
@@ -117,6 +118,7 @@ impl<H: Home> DispatchList<H> {
             }
         }
         table.requests[slot].marks.clear(Marks::PLAIN);
+        self.sweep_direction = direction;
         self.sweep.push(sector, slot, self.end_sector);
     }
 
@@ -197,13 +199,11 @@ impl<H: Home> DispatchList<H> {
         if lone == NIL {
             return;
         }
-        if self.stops_at_direction {
-            self.insert_plain(table, NIL, lone);
-        } else {
-            let sector = table.requests[lone].sector;
-            table.requests[lone].marks.clear(Marks::PLAIN);
-            self.sweep.push(sector, lone, self.end_sector);
-        }
+        let request = &mut table.requests[lone];
+        request.marks.clear(Marks::PLAIN);
+        self.sweep_direction = request.op.direction();
+        let sector = request.sector;
+        self.sweep.push(sector, lone, self.end_sector);
     }
 
     /// The walk of the definition, over the plain part: the entry to go behind, or [`NIL`] for the head.
@@ -234,6 +234,12 @@ impl<H: Home> DispatchList<H> {
     fn insert_plain(&mut self, table: &mut Table<H>, before: Slot, slot: Slot) {
         table.requests[slot].marks.set(Marks::PLAIN);
         self.plain.insert_after(&mut table.requests, before, slot);
+    }
+
+    fn sweep_to_plain(&mut self, table: &mut Table<H>) {
+        while !self.sweep.is_empty() {
+            self.first_to_plain(table);
+        }
     }
 
     fn first_to_plain(&mut self, table: &mut Table<H>) {

@@ -11,6 +11,7 @@ mod groups;
 mod merge;
 mod plug;
 mod pool;
+pub(crate) mod reserve;
 mod switch;
 
 use crate::bio::{Bio, Flags, Op};
@@ -53,7 +54,7 @@ pub struct QueueConfig {
     pub ordered: OrderedMode,
     /// The hardware queues of the device, 1 or more: only multi-queue elevators tell them apart.
     pub hw_queues: u16,
-    /// Whether the device has a head that seeks.
+    /// Whether the device has an arm that moves (`queue/rotational`): newer elevators keep others idle less.
     pub rotational: bool,
 }
 
@@ -205,8 +206,10 @@ impl<H: Home> RequestQueue<H> {
             work: Ring::new(storage.work),
             nr_requests: config.nr_requests.unwrap_or(DEFAULT_NR_REQUESTS),
             hw_queues: config.hw_queues.max(1),
-            rotational: config.rotational,
             hw_queue: None,
+            rotational: config.rotational,
+            bio_flags: Flags::NONE,
+            batch_max: u32::MAX,
             run_pending: false,
             run_now: false,
             sink,

@@ -71,6 +71,7 @@ impl<H: Home> RequestQueue<H> {
         if woken {
             self.make_batcher(context);
         }
+        self.block.bio_flags = bio.flags;
         self.try_allocate(context, bio.op)
     }
 

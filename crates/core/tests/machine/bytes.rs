@@ -2,6 +2,7 @@
 
 use hoistway_core::{
     BlockLayer, Capacity, Class, ClockConfig, Flags, GroupWeights, Kind, Op, OrderedMode, Priority, QueueConfig,
+    Reservation,
 };
 
 /// The length of the header.
@@ -77,6 +78,13 @@ pub enum Call {
         process: u16,
         cpu: u16,
     },
+    Reserve {
+        process: u16,
+        reservation: Reservation,
+    },
+    Release {
+        process: u16,
+    },
     SetTunable {
         index: u8,
         value: Value,
@@ -146,6 +154,7 @@ impl Case {
                 refusal_ends_merging: switches & 8 == 0,
                 ordered: ordered_mode(ordered),
                 hw_queues: pick(&[1, 4], clock >> 4),
+                rotational: switches & 16 == 0,
             },
             capacity: capacity(pool, sizes, depth),
             depth: pick(&[1, 2, 4, 32, 1024], depth),
@@ -217,6 +226,8 @@ fn call(record: &[u8]) -> Call {
         58 => Call::Weigh { group: a.into(), weights: weights(b, c) },
         59 => Call::RemoveGroup { group: a.into() },
         60 | 61 => Call::Move { process: a.into(), group: b.into() },
+        62 if c < 96 => Call::Release { process: a.into() },
+        62 => Call::Reserve { process: a.into(), reservation: reservation(b, c, d) },
         _ => Call::Unplug,
     }
 }
@@ -287,4 +298,11 @@ fn value(scale: u8, count: u8) -> Value {
 fn weights(weight: u8, leaf: u8) -> GroupWeights {
     let of = |byte: u8| pick(&[100, 1, 1000, 10, 500, 7, 0, 1001, u16::MAX], byte);
     GroupWeights { weight: of(weight), leaf_weight: of(leaf % 6) }
+}
+
+/// Rates that a device of the machine's speed (a few requests of 4 KiB a ms) hardly notices to such as nothing keeps up with.
+fn reservation(rate: u8, depth: u8, length: u8) -> Reservation {
+    let bytes_per_second = pick(&[100_000, 1_000_000, 4_000_000, 1, 0, Reservation::RATE_MAX], rate);
+    let depth_bytes = pick(&[None, Some(4096), Some(65_536), Some(1), Some(0), Some(u64::MAX)], depth);
+    Reservation { bytes_per_second, depth_bytes, request_bytes: pick(&[131_072, 4096, 1 << 30, 0], length) }
 }

@@ -2,7 +2,8 @@
 
 use hoistway_core::{
     Bio, Capacity, ContextId, ElevatorStorage, Flags, GroupId, Kick, Kind, Next, NoSink, Op, OrderedMode, Owned,
-    Priority, Request, RequestId, RequestQueue, Stale, Storage, SubmitError, Submitted, Work,
+    Priority, Request, RequestId, RequestQueue, Reservation, ReserveError, Stale, Storage, SubmitError, Submitted,
+    Work,
 };
 
 use super::bytes::{Call, Case, Place, Value};
@@ -114,6 +115,17 @@ impl Host {
             Call::SetCpu { process, cpu } => {
                 self.with_process(process, |queue, context, _| queue.set_cpu(context, cpu).map(|()| Kick::Quiet))?;
             }
+            Call::Reserve { process, reservation } => self.reserve(process.into(), reservation)?,
+            Call::Release { process } => {
+                self.with_process(process, |queue, context, now_ns| {
+                    let kick = queue.release(context, now_ns);
+                    debug_assert!(
+                        queue.reservation(context).is_none(),
+                        "a reservation was released and is still there"
+                    );
+                    kick
+                })?;
+            }
             Call::SetTunable { index, value } => self.set_tunable(index.into(), value)?,
             Call::Switch { kind } => self.switch(kind)?,
             Call::Unplug => {
@@ -189,8 +201,7 @@ impl Host {
             }
         }
         self.remove_all_groups()?;
-        let noop = Kind::ALL[0];
-        self.switch(noop)?;
+        self.switch(Kind::Noop)?;
         self.remove_all_groups()?;
         self.fill_groups()?;
         self.merge_to_the_full()?;
@@ -249,7 +260,7 @@ impl Host {
         }
         if (self.processes.len() as u32) < self.capacity.contexts
             && self.ledger.len() == 0
-            && self.queue.kind() == Kind::ALL[0]
+            && self.queue.kind() == Kind::Noop
         {
             return Err("the table of contexts is full of nobody".to_owned());
         }
@@ -507,6 +518,23 @@ impl Host {
         self.now_ns = self.now_ns.max(at_ns);
         let kick = self.queue.timer(self.now_ns);
         self.obey(kick)
+    }
+
+    fn reserve(&mut self, number: usize, wanted: Reservation) -> Outcome {
+        let Some(Process { context, .. }) = self.process(number) else { return Ok(()) };
+        let reserves = self.queue.kind().info().reservations;
+        match self.queue.reserve(context, wanted, self.now_ns) {
+            Ok(kick) => {
+                let now = self.queue.reservation(context).ok_or("what was reserved is not there")?;
+                if !reserves || now.bytes_per_second != wanted.bytes_per_second {
+                    return Err(format!("{wanted:?} was granted, and now there is {now:?}"));
+                }
+                self.obey(kick)
+            }
+            Err(ReserveError::NotSupported) if !reserves => Ok(()),
+            Err(ReserveError::BadRate | ReserveError::NoCapacity { .. }) if reserves => Ok(()),
+            Err(error) => Err(format!("{wanted:?} is refused: {error:?}")),
+        }
     }
 
     fn set_tunable(&mut self, index: usize, value: Value) -> Outcome {

@@ -8,9 +8,14 @@
 //!   service 5, depth 2                   ms a request; how many the device takes at once (5 and 1 if not said)
 //!   service-of-writes 20                 if it is another
 //!   plugging, merging                    both are off if not said
+//!   flash                                the device has no arm that moves
 //!   layer 2.6.24, pool 128, uptime 10000 the block layer, requests a direction, ms since boot (2.6.18, no limit, 0)
 //!   ordered drain-flush                  how barriers are kept: drain, drain-flush, drain-fua, tag
-//!   process A be0                        a priority: be0 to be7, rt0 to rt7, idle, nice-20 to nice19
+//!   group G in root weight 500 leaf 250  a group below the root (or `in` another): its weight, its processes' against its groups' (100)
+//!   process A be0 in G                   a priority: be0 to be7, rt0 to rt7, idle, nice-20 to nice19; and a group, the root if not said
+//!   thread B of A                        B has A's process id, and is called A in expectations
+//!   hw-queues 4                          the driver takes one request of each hardware queue in turn (1)
+//!   cpu A 2 @0                           on which CPU A runs from then on (0)
 //!   A: r1000 w50+16 d900 @5              bios that A submits together at 5 ms: reads, writes, discards; 8 sectors if not said;
 //!                                        flags after an exclamation mark: w50!sync, w50!barrier, w50!unplug
 //!   A: 40 w0 @0                          40 of them, one after the other: 0, 8, 16 ...
@@ -19,8 +24,10 @@
 //!   A: stream r0 think 1 x100 @0         100 reads in order, each 1 ms after the one before completes; `outstanding 3` keeps three
 //!   exit A @8                            A exits
 //!   priority A idle @8                   A's priority changes
+//!   move A G @5, weigh G 300 leaf 9 @6   A moves to a group; a group's weights change (each on a line of its own)
 //!   requeue @2                           the device gives back what it took last
 //!   switch deadline @2                   another elevator
+//!   set quantum=1 @2                     a tunable is set then
 //!   expect A1000@0 A[5..20]x4 w50+16     what the device gets, in order, and perhaps more after it
 //!   expect form=1,2: A50 A100            the same, if that tunable has one of these values
 //!   among W9000@180                      requests that it gets, whatever comes between
@@ -31,7 +38,7 @@
 //! In an expectation `A` is a process, `r`, `w`, `d` and `flush` are operations, a number is the first sector, `+` a length, `@` a time in ms;
 //! each part may be left out. `A[5..20]x4` are four of A in a row, the first at 5, the last at 20 ms.
 
-use hoistway_core::{BlockLayer, Class, Flags, Kind, Op, OrderedMode, Priority};
+use hoistway_core::{BlockLayer, Class, Flags, GroupWeights, Kind, Op, OrderedMode, Priority};
 
 /// A scenario.
 #[derive(Clone, Debug)]
@@ -48,6 +55,10 @@ pub struct Scenario {
     pub pool: Option<u32>,
     pub uptime_ms: u64,
     pub ordered: OrderedMode,
+    pub hw_queues: u16,
+    pub rotational: bool,
+    /// Groups, the root first, parents before children.
+    pub groups: Vec<Group>,
     pub processes: Vec<Process>,
     pub acts: Vec<Act>,
     pub wants: Vec<Want>,
@@ -58,6 +69,16 @@ pub struct Process {
     pub name: String,
     pub priority: Priority,
     pub nice: i8,
+    /// The process whose id it has; its own, mostly.
+    pub thread_of: usize,
+    pub group: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct Group {
+    pub name: String,
+    pub parent: usize,
+    pub weights: GroupWeights,
 }
 
 #[derive(Clone, Debug)]
@@ -74,8 +95,12 @@ pub enum What {
     Stream { process: usize, first: Piece, think_ms: u64, count: u64, outstanding: u64, step: u64 },
     Exit { process: usize },
     SetPriority { process: usize, priority: Priority },
+    SetCpu { process: usize, cpu: u16 },
+    Move { process: usize, group: usize },
+    Weigh { group: usize, weights: GroupWeights },
     Requeue,
     Switch { kind: Kind },
+    Set { name: String, value: i64 },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +180,7 @@ impl Scenario {
     fn named(name: &str) -> Scenario {
         Scenario {
             name: name.to_owned(),
-            kind: Kind::ALL[0],
+            kind: Kind::Noop,
             settings: Vec::new(),
             service_ms: 5,
             write_service_ms: None,
@@ -166,6 +191,9 @@ impl Scenario {
             pool: None,
             uptime_ms: 0,
             ordered: OrderedMode::Drain { flush: false, fua: false },
+            hw_queues: 1,
+            rotational: true,
+            groups: vec![Group { name: "root".to_owned(), parent: 0, weights: GroupWeights::default() }],
             processes: Vec::new(),
             acts: Vec::new(),
             wants: Vec::new(),
@@ -187,32 +215,37 @@ impl Scenario {
                 let (name, at_ms) = timed(rest)?;
                 Wanted::Asleep { process: self.process(name), at_ms, asleep: word == "asleep" }
             }
-            "exit" => {
-                let (name, at_ms) = timed(rest)?;
-                let process = self.process(name);
-                self.acts.push(Act { at_ms, goes_on: false, what: What::Exit { process } });
-                return Ok(());
-            }
-            "priority" => {
+            "exit" | "priority" | "cpu" | "move" | "weigh" | "requeue" | "switch" => {
                 let (what, at_ms) = timed(rest)?;
-                let (name, priority) = what.split_once(' ').ok_or("a name and a priority are wanted")?;
-                let (process, (priority, _)) = (self.process(name), priority_of(priority)?);
-                self.acts.push(Act { at_ms, goes_on: false, what: What::SetPriority { process, priority } });
+                let what = self.change(word, what)?;
+                self.acts.push(Act { at_ms, goes_on: false, what });
                 return Ok(());
             }
-            "requeue" => {
-                self.acts.push(Act { at_ms: timed(rest)?.1, goes_on: false, what: What::Requeue });
-                return Ok(());
-            }
-            "switch" => {
-                let (name, at_ms) = timed(rest)?;
-                self.acts.push(Act { at_ms, goes_on: false, what: What::Switch { kind: kind(name)? } });
+            "set" if rest.contains('@') => {
+                let (what, at_ms) = timed(rest)?;
+                let (name, value) = what.split_once('=').ok_or("name=value is wanted")?;
+                let (name, value) = (name.to_owned(), value.parse().map_err(|_| "no number")?);
+                self.acts.push(Act { at_ms, goes_on: false, what: What::Set { name, value } });
                 return Ok(());
             }
             _ => return line.split(',').try_for_each(|part| self.take_setting(part.trim())),
         };
         self.wants.push(Want { line: line_number, with: None, what });
         Ok(())
+    }
+
+    /// What is done to a process, a group or the queue.
+    fn change(&mut self, word: &str, rest: &str) -> Result<What, String> {
+        let (name, value) = rest.split_once(' ').unwrap_or((rest, ""));
+        Ok(match word {
+            "exit" => What::Exit { process: self.process(rest) },
+            "priority" => What::SetPriority { process: self.process(name), priority: priority_of(value)?.0 },
+            "cpu" => What::SetCpu { process: self.process(name), cpu: number(value)? as u16 },
+            "move" => What::Move { process: self.process(name), group: self.group(value)? },
+            "weigh" => What::Weigh { group: self.group(name)?, weights: weights(&format!("weight {value}"))? },
+            "switch" => What::Switch { kind: kind(rest)? },
+            _ => What::Requeue,
+        })
     }
 
     fn take_setting(&mut self, part: &str) -> Result<(), String> {
@@ -227,15 +260,34 @@ impl Scenario {
             "service-of-writes" => self.write_service_ms = Some(number(rest)?),
             "depth" => self.depth = number(rest)? as usize,
             "plugging" => self.plugging = true,
+            "flash" => self.rotational = false,
             "merging" => self.merging = true,
             "pool" => self.pool = Some(number(rest)? as u32),
             "uptime" => self.uptime_ms = number(rest)?,
             "layer" => self.layer = layer(rest)?,
             "ordered" => self.ordered = ordered(rest)?,
+            "hw-queues" => self.hw_queues = number(rest)? as u16,
+            "group" => {
+                let (name, rest) = rest.split_once(" in ").ok_or("a name and `in` another group are wanted")?;
+                let (parent, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+                if self.group(name).is_ok() {
+                    return Err(format!("there is a group {name} already"));
+                }
+                let parent = self.group(parent)?;
+                self.groups.push(Group { name: name.to_owned(), parent, weights: weights(rest)? });
+            }
             "process" => {
-                let (name, priority) = rest.split_once(' ').ok_or("a name and a priority are wanted")?;
+                let (name, rest) = rest.split_once(' ').ok_or("a name and a priority are wanted")?;
+                let (priority, group) = rest.split_once(" in ").unwrap_or((rest, "root"));
+                let ((priority, nice), group) = (priority_of(priority)?, self.group(group)?);
                 let process = self.process(name);
-                (self.processes[process].priority, self.processes[process].nice) = priority_of(priority)?;
+                let entry = &mut self.processes[process];
+                (entry.priority, entry.nice, entry.group) = (priority, nice, group);
+            }
+            "thread" => {
+                let (name, other) = rest.split_once(" of ").ok_or("`thread B of A` is wanted")?;
+                let (process, other) = (self.process(name), self.process(other));
+                self.processes[process].thread_of = other;
             }
             _ => return Err("not understood".to_owned()),
         }
@@ -335,9 +387,16 @@ impl Scenario {
     /// The process of a name; one that is new gets what everybody has.
     fn process(&mut self, name: &str) -> usize {
         self.processes.iter().position(|process| process.name == name).unwrap_or_else(|| {
-            self.processes.push(Process { name: name.to_owned(), priority: Priority::UNSET, nice: 0 });
-            self.processes.len() - 1
+            let thread_of = self.processes.len();
+            let (priority, name) = (Priority::UNSET, name.to_owned());
+            self.processes.push(Process { name, priority, nice: 0, group: 0, thread_of });
+            thread_of
         })
+    }
+
+    fn group(&self, name: &str) -> Result<usize, String> {
+        let at = self.groups.iter().position(|group| group.name == name);
+        at.ok_or_else(|| format!("there is no group {name} so far"))
     }
 }
 
@@ -349,6 +408,16 @@ fn number(text: &str) -> Result<u64, String> {
 fn number_after(words: &[&str], name: &str) -> Result<Option<u64>, String> {
     let at = words.iter().position(|word| *word == name);
     at.and_then(|at| words.get(at + 1)).map(|value| number(value)).transpose()
+}
+
+/// `weight 500 leaf 250`: either may be left out.
+fn weights(text: &str) -> Result<GroupWeights, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let of = |name| Ok::<_, String>(number_after(&words, name)?.unwrap_or(GroupWeights::DEFAULT.into()) as u16);
+    let weights = GroupWeights { weight: of("weight")?, leaf_weight: of("leaf")? };
+    let said = words.iter().filter(|word| ["weight", "leaf"].contains(word)).count();
+    let understood = words.len() == 2 * said;
+    if understood && weights.are_valid() { Ok(weights) } else { Err(format!("{text} are no weights")) }
 }
 
 fn timed(text: &str) -> Result<(&str, u64), String> {

@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use hoistway_core::{
-    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, Kick, Next, NoSink, Op, Owned, QueueConfig, RequestId,
-    RequestQueue, Storage, Submitted, Work,
+    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, GroupId, Kick, Next, NoSink, Op, Owned, QueueConfig,
+    RequestId, RequestQueue, Storage, Submitted, Work,
 };
 
 use super::text::{Piece, Scenario, What};
@@ -50,6 +50,9 @@ struct World<'a> {
     scenario: &'a Scenario,
     queue: RequestQueue<Owned<NoSink>>,
     contexts: Vec<ContextId>,
+    groups: Vec<GroupId>,
+    /// The hardware queue whose turn it is.
+    hw_queue: u16,
     now_ms: u64,
     /// What the device has, and until when.
     device: Vec<(RequestId, u64)>,
@@ -86,16 +89,29 @@ impl<'a> World<'a> {
             merging: scenario.merging,
             nr_requests: scenario.pool,
             ordered: scenario.ordered,
+            hw_queues: scenario.hw_queues,
+            rotational: scenario.rotational,
             ..QueueConfig::default()
         };
         let (storage, elevator) = (Storage::owned(CAPACITY), ElevatorStorage::owned(scenario.kind, CAPACITY));
         let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
-        let create = |(pid, process): (usize, &super::text::Process)| {
-            queue.create_context(pid as u32, process.priority, process.nice).expect("few processes")
+        let mut groups = vec![queue.root_group()];
+        for group in &scenario.groups[1..] {
+            groups.push(queue.create_group(groups[group.parent], group.weights, 0).expect("few groups"));
+        }
+        let create = |process: &super::text::Process| {
+            let pid = process.thread_of as u32;
+            let context = queue.create_context(pid, process.priority, process.nice).expect("few processes");
+            let moved = queue.move_context(context, groups[process.group], 0);
+            assert!(moved.is_ok(), "a new process can be moved");
+            context
         };
+        let contexts: Vec<ContextId> = scenario.processes.iter().map(create).collect();
         World {
             scenario,
-            contexts: scenario.processes.iter().enumerate().map(create).collect(),
+            contexts,
+            groups,
+            hw_queue: 0,
             queue,
             now_ms: 0,
             device: Vec::new(),
@@ -192,10 +208,25 @@ impl<'a> World<'a> {
                 let kick = self.queue.set_priority(self.contexts[*process], *priority, self.now_ms * MS);
                 self.obey(kick.map_err(|_| "set the priority of one who is gone")?)
             }
+            What::SetCpu { process, cpu } => self
+                .queue
+                .set_cpu(self.contexts[*process], *cpu)
+                .map_err(|_| "set the CPU of one who is gone".to_owned()),
+            What::Move { process, group } => {
+                let kick = self.queue.move_context(self.contexts[*process], self.groups[*group], self.now_ms * MS);
+                self.obey(kick.map_err(|_| "moved one who is gone")?)
+            }
+            What::Weigh { group, weights } => {
+                let kick = self.queue.set_group_weights(self.groups[*group], *weights, self.now_ms * MS);
+                self.obey(kick.map_err(|error| error.to_string())?)
+            }
             What::Requeue => {
                 let (id, _) = self.device.pop().ok_or("the device has nothing to give back")?;
                 let kick = self.queue.requeue(id, self.now_ms * MS).map_err(|_| "stale")?;
                 self.obey(kick)
+            }
+            What::Set { name, value } => {
+                self.queue.set_tunable(name, *value).map_err(|error| format!("{name}={value}: {error}"))
             }
             What::Switch { kind } => {
                 let kick = self.queue.switch(ElevatorStorage::owned(*kind, CAPACITY), self.now_ms * MS);
@@ -251,9 +282,21 @@ impl<'a> World<'a> {
         Ok(())
     }
 
+    /// The next request of any hardware queue, each having its turn.
+    fn next(&mut self) -> Option<RequestId> {
+        for _ in 0..self.scenario.hw_queues {
+            let hw_queue = self.hw_queue;
+            self.hw_queue = (hw_queue + 1) % self.scenario.hw_queues;
+            if let Next::Request(id) = self.queue.next_for(hw_queue, self.now_ms * MS) {
+                return Some(id);
+            }
+        }
+        None
+    }
+
     fn poll(&mut self) -> Result<(), String> {
         while self.device.len() < self.scenario.depth {
-            let Next::Request(id) = self.queue.next(self.now_ms * MS) else { break };
+            let Some(id) = self.next() else { break };
             let request = self.queue.request(id).ok_or("an issued request is stale")?;
             let process = self.queue.context_of(id).map_or(usize::MAX, |context| context.pid() as usize);
             let (op, sector, sectors) = (request.op(), request.sector(), request.sectors());

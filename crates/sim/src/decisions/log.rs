@@ -204,8 +204,11 @@ fn note_in_words(line: &mut String, note: Note) {
         Note::Workload { class, kind, until_ns } => {
             push(line, format_args!("class {class}, kind {kind} is served until {until_ns} ns"));
         }
-        Note::Postponed => push(line, format_args!("async requests are held back")),
+        Note::Postponed => push(line, format_args!("requests are held back")),
         Note::SweepBegun { bytes } => push(line, format_args!("a sweep over {bytes} bytes begins")),
+        Note::Degraded { bound_ns } => {
+            push(line, format_args!("three sweeps in a row took longer than the bound of {bound_ns} ns"));
+        }
         Note::Switched { elevator } => push(line, format_args!("switched to elevator {elevator}")),
     }
 }

@@ -25,6 +25,7 @@ pub struct Scenario {
     /// Whether the device has a head that seeks.
     pub(super) rotational: bool,
     pub(super) depth: u32,
+    pub(super) rotational: bool,
     pub(super) merging: bool,
     /// The size of the request pool, in scenarios with plugging; the others have neither.
     pub(super) pool: Option<u32>,
@@ -353,6 +354,7 @@ impl Scenario {
             hz: raw.hz,
             rotational: raw.rotational,
             depth: raw.depth,
+            rotational: raw.rotational,
             merging: !raw.nomerge,
             pool,
             tunables,

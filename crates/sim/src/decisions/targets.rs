@@ -35,18 +35,16 @@ const TARGETS: &[Target] = &[
     built("linux-2.6.18 deadline", "deadline", BlockLayer::V2_6_18),
     built("linux-2.6.18 anticipatory", "anticipatory", BlockLayer::V2_6_18),
     built("linux-2.6.18 cfq", "cfq-v3", BlockLayer::V2_6_18),
-    missing("linux-2.6.24 cfq", "cfq-tree", BlockLayer::V2_6_24),
+    built("linux-2.6.24 cfq", "cfq-tree", BlockLayer::V2_6_24),
     built("linux-2.6.29 bfq", "bfq-v0", BlockLayer::V2_6_29),
-    missing("linux-3.4 fiops", "fiops", BlockLayer::V3_4),
+    built("linux-3.4 fiops", "fiops", BlockLayer::V3_4),
     built("linux-4.19 noop", "noop", BlockLayer::V4_19),
     // Form 2: the batch is counted in requests, wherever they lie.
     Target { tunables: &[("form", 2)], ..built("linux-4.19 deadline", "deadline", BlockLayer::V4_19) },
-    missing("linux-4.19 cfq", "cfq", BlockLayer::V4_19),
+    // A kernel without groups does not wait for them either.
+    Target { tunables: &[("groups", 0), ("group_idle", 0)], ..built("linux-4.19 cfq", "cfq", BlockLayer::V4_19) },
     // In a hierarchy of the first version of control groups, CFQ's root weighs twice the default of 500.
-    Target {
-        root_weights: Some(GroupWeights::of(1000)),
-        ..missing("linux-4.19 cfq (groups)", "cfq", BlockLayer::V4_19)
-    },
+    Target { root_weights: Some(GroupWeights::of(1000)), ..built("linux-4.19 cfq (groups)", "cfq", BlockLayer::V4_19) },
     // Without CONFIG_BFQ_GROUP_IOSCHED, and with.
     Target { tunables: &[("groups", 0)], ..built("linux-6.1 bfq", "bfq", BlockLayer::V6_1) },
     Target { tunables: &[("groups", 1)], ..built("linux-6.1 bfq (groups)", "bfq", BlockLayer::V6_1) },

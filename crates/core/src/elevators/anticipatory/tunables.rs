@@ -21,6 +21,7 @@ pub(crate) const INFO: Info = Info {
             lose by it.",
     layer: BlockLayer::V2_6_18,
     groups: false,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: true,
     tunables: &[

@@ -120,12 +120,11 @@ impl<H: Home> Bfq<H> {
             }
             slot = self.queues[slot].member_link.next;
         }
-        loop {
-            let queue = self.groups[group].async_queues.take();
-            if queue == NIL {
-                break;
+        let async_queues = core::mem::take(&mut self.groups[group].async_queues);
+        for queue in async_queues.all() {
+            if queue != NIL {
+                self.release(block, queue);
             }
-            self.release(block, queue);
         }
         // Queues of processes that have not asked since they were moved, and such as only the past keeps.
         loop {

@@ -34,6 +34,7 @@ pub(crate) const INFO: Info = Info {
             processor time a request than the other schedulers of its kernel.",
     layer: BlockLayer::V6_1,
     groups: true,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: true,
     tunables: &[

@@ -36,6 +36,7 @@ pub(crate) const INFO: Info = Info {
             a time instead. Costs throughput where idling is in vain (arrays, flash).",
     layer: BlockLayer::V2_6_29,
     groups: false,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: false,
     tunables: &[

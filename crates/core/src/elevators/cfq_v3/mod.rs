@@ -13,6 +13,7 @@ mod slice;
 mod tunables;
 
 use super::chooser::Chooser;
+use super::slice_tunables::SliceTunables;
 use super::sorted_fifo;
 use super::{Elevator, MayQueue, Merge};
 use crate::bio::{Bio, Op};
@@ -27,7 +28,7 @@ use crate::storage::{Capacity, Home, Maker, buckets};
 use filing::Filing;
 use process_queue::{ByPid, ProcessQueue, key_of};
 pub(crate) use tunables::INFO;
-use tunables::Tunables;
+use tunables::PREEMPT_FIXED;
 
 /// Index of a context's async queue.
 const ASYNC: usize = 0;
@@ -69,7 +70,8 @@ pub(crate) struct CfqV3<H: Home> {
     in_driver: u32,
     /// The device has been seen to queue by itself.
     hw_queue: bool,
-    tunables: Tunables,
+    tunables: SliceTunables,
+    preempt_fixed: bool,
 }
 
 impl<H: Home> Elevator<H> for CfqV3<H> {
@@ -104,7 +106,8 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
             last_end: 0,
             in_driver: 0,
             hw_queue: false,
-            tunables: Tunables::defaults(&block.clock),
+            tunables: SliceTunables::defaults(INFO.tunables, &block.clock),
+            preempt_fixed: false,
         }
     }
 
@@ -122,7 +125,10 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
     }
 
     fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
-        self.tunables.set(&block.clock, index, value);
+        self.tunables.set(INFO.tunables, &block.clock, index, value);
+        if index == PREEMPT_FIXED {
+            self.preempt_fixed = value != 0;
+        }
     }
 
     fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
@@ -224,12 +230,24 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
             self.queues[slot].wait_request = false;
             block.timers.cancel(Timer::Idle);
             let quantum = if self.queues[slot].is_idle_class() { 1 } else { self.tunables.quantum };
-            moved = moved.saturating_add(self.dispatch_from(block, slot, quantum));
-            if self.queues[slot].idle_window && self.active != NIL {
+            moved = moved.saturating_add(self.dispatch_from(block, slot, quantum.min(block.batch_max)));
+            if (self.queues[slot].idle_window && self.active != NIL) || moved >= block.batch_max {
                 return moved;
             }
             previous = slot;
         }
+    }
+
+    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+        let slot = self.select_real_time(block);
+        if slot == NIL {
+            return 0;
+        }
+        self.queues[slot].must_dispatch = false;
+        self.queues[slot].wait_request = false;
+        block.timers.cancel(Timer::Idle);
+        let quantum = self.tunables.quantum.min(block.batch_max);
+        self.dispatch_from(block, slot, quantum)
     }
 
     fn activate(&mut self, _: &mut Block<H>, _: Slot) {
@@ -393,9 +411,8 @@ impl<H: Home> CfqV3<H> {
     }
 
     fn chooser(&self) -> Chooser {
-        let Tunables { back_max_sectors: back_max, back_penalty, .. } = self.tunables;
         // A queue has either sync requests or async ones, and metadata did not count yet.
-        Chooser { back_max, back_penalty, marks_count: false }
+        self.tunables.chooser(false)
     }
 
     fn drain(&mut self, block: &mut Block<H>) -> u32 {

@@ -1,5 +1,6 @@
 //! Who has the disk, for how long, and when it is kept idle.
 
+use super::process_queue::ProcessQueue;
 use super::{CfqV3, SEEKY_SECTORS};
 use crate::clock::Timer;
 use crate::event::Note;
@@ -35,6 +36,36 @@ impl<H: Home> CfqV3<H> {
         }
         self.expire(block, false);
         self.activate_next(block)
+    }
+
+    /// The real-time queue to dispatch from now, or [`NIL`] if none has requests. A queue of another class that has the disk
+    /// loses it.
+    pub(super) fn select_real_time(&mut self, block: &mut Block<H>) -> Slot {
+        let is_real_time = |queue: &ProcessQueue| queue.priority.class() == Class::RealTime;
+        // Real-time queues with requests are on the current list, whatever their level.
+        let mut slot = self.filing.first_current();
+        while slot != NIL && !is_real_time(&self.queues[slot]) {
+            slot = self.filing.next(slot);
+        }
+        if slot == NIL || self.active == NIL {
+            self.set_active_unless_nil(block, slot);
+            return slot;
+        }
+        let active = &self.queues[self.active];
+        let over = !active.must_dispatch && block.ticks() > active.slice_end;
+        if is_real_time(active) && !active.tree.is_empty() && !over {
+            return self.active;
+        }
+        let preempted = !is_real_time(active);
+        self.expire(block, preempted);
+        self.set_active(block, slot);
+        slot
+    }
+
+    fn set_active_unless_nil(&mut self, block: &mut Block<H>, slot: Slot) {
+        if slot != NIL {
+            self.set_active(block, slot);
+        }
     }
 
     /// Gives the disk to the queue whose turn it is.
@@ -201,7 +232,7 @@ impl<H: Home> CfqV3<H> {
             return true;
         }
         // Only an active queue ever waits for a request, so that as shipped nothing passes this.
-        if !new.wait_request && !self.tunables.preempt_fixed {
+        if !new.wait_request && !self.preempt_fixed {
             return false;
         }
         new.slice_left >= self.tunables.slice_idle && !active.is_sync()

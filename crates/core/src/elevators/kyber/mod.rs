@@ -54,6 +54,7 @@ pub(crate) const INFO: Info = Info {
             seek as it is.",
     layer: BlockLayer::V6_1,
     groups: false,
+    reservations: false,
     nr_requests: None,
     hashes_back_merges: false,
     tunables: &[

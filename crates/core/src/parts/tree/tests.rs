@@ -86,3 +86,26 @@ fn a_tree_by_place_keeps_the_places_and_finds_the_last_key_below_a_bound() {
         assert_eq!(tree.last_below(&nodes, bound), last.map_or(NIL, |e| e.0));
     }
 }
+
+#[test]
+fn a_tree_that_keeps_ranges_finds_the_last_key_outside_of_one() {
+    let mut storage = [Node::<Range>::default(); 100];
+    let mut nodes = Arena::new(&mut storage[..]);
+    let (mut tree, mut expected, mut random) = (Tree::default(), Vec::<(Slot, u64)>::new(), numbers(13));
+    for _ in 0..20_000 {
+        let slot = random(100) as Slot;
+        if let Some(at) = expected.iter().position(|&(s, _)| s == slot) {
+            expected.remove(at);
+            tree.remove(&mut nodes, slot);
+        } else {
+            let (place, key) = (random(expected.len() as u64 + 1) as usize, random(50));
+            let before = if place == 0 { NIL } else { expected[place - 1].0 };
+            expected.insert(place, (slot, key));
+            tree.insert_after(&mut nodes, before, slot, key);
+        }
+        let (from, to) = (random(30), 20 + random(32));
+        let last = expected.iter().rev().find(|&&(_, k)| k < from || k > to);
+        let found = tree.last_that(&nodes, |range: Range| range.least < from || range.greatest > to);
+        assert_eq!(found, last.map_or(NIL, |e| e.0));
+    }
+}

@@ -1,0 +1,137 @@
+//! The order of the classes: real time, within a reservation, best effort, beyond a reservation, idle.
+
+use super::flow::Stage;
+use super::{BEST_EFFORT, Bandwidth, REAL_TIME, weight_of};
+use crate::clock::Timer;
+use crate::elevators::Elevator;
+use crate::parts::{NIL, Slot};
+use crate::priority::NORMAL_LEVEL;
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// Sectors are scaled by this before they are divided by a weight.
+const SCALE: u64 = 1 << 10;
+
+impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
+    /// Moves what comes next, one request unless the layer has nothing to do.
+    pub(super) fn dispatch_by_class(&mut self, block: &mut Block<H>) -> u32 {
+        if self.inside == 0 && self.awaited == NIL && block.clock.now_ns() >= self.quiet_at_ns {
+            return self.inner.dispatch(block, false);
+        }
+        block.timers.cancel(Timer::Refill);
+        block.batch_max = 1;
+        let moved = self.dispatch_one(block);
+        block.batch_max = u32::MAX;
+        moved
+    }
+
+    fn dispatch_one(&mut self, block: &mut Block<H>) -> u32 {
+        if self.queued(REAL_TIME) > 0 {
+            let moved = self.inner.dispatch_real_time(block);
+            if moved > 0 {
+                return moved;
+            }
+        }
+        self.promote(block);
+        self.begin_sweep(block);
+        if self.waits_for_next(block) {
+            return 0;
+        }
+        if !self.sweep.is_empty() {
+            self.dispatch_swept(block);
+            return 1;
+        }
+        let others = self.queued(REAL_TIME) > 0 || self.queued(BEST_EFFORT) > 0;
+        let excess_leads = self.least_served.is_empty() || !self.tunables.shares_excess || self.excess_lead >= 0;
+        if others && excess_leads {
+            let moved = self.dispatch_inner(block);
+            if moved > 0 {
+                return moved;
+            }
+        }
+        if !self.least_served.is_empty() {
+            return self.dispatch_excess(block);
+        }
+        // Of the idle class perhaps; whoever is of a better one has been asked already.
+        if others { 0 } else { self.inner.dispatch(block, false) }
+    }
+
+    /// The inner elevator's turn. Its service is reckoned against the excess, if there is some.
+    fn dispatch_inner(&mut self, block: &mut Block<H>) -> u32 {
+        let moved = self.inner.dispatch(block, false);
+        if moved == 0 {
+            return 0;
+        }
+        let first = block.dispatch.head();
+        let sectors = u64::from(block.table.requests[first].sectors).saturating_mul(u64::from(moved));
+        let part = sectors.saturating_mul(SCALE) / self.inner_weight.max(1);
+        self.excess_lead = match self.least_served.is_empty() {
+            true => 0,
+            false => self.excess_lead.saturating_sub_unsigned(part),
+        };
+        moved
+    }
+
+    /// Serves the first request of the process that has had the least beyond its reservation. It pays no tokens for that.
+    fn dispatch_excess(&mut self, block: &mut Block<H>) -> u32 {
+        if self.tunables.excess_waits && block.timers.armed_for(Timer::Idle).is_some() {
+            // The inner elevator waits for somebody; but who comes within its reservation meanwhile does not.
+            let first = self.soonest.first();
+            let at_ns = self.soonest_nodes[first].key();
+            block.timers.arm(Timer::Refill, at_ns);
+            return 0;
+        }
+        let context = self.least_served.first();
+        let request = self.flows[context].pending.head();
+        debug_assert!(request != NIL, "it is filed, so it has some");
+        let sectors = u64::from(block.table.requests[request].sectors);
+        let flow = &mut self.flows[context];
+        self.excess_floor = flow.excess_served;
+        flow.excess_served = flow.excess_served.saturating_add(sectors);
+        self.take_pending(block, request);
+        let part = sectors.saturating_mul(SCALE) / u64::from(weight_of(NORMAL_LEVEL)).max(1);
+        self.excess_lead = match self.queued(BEST_EFFORT) {
+            0 => 0,
+            _ => self.excess_lead.saturating_add_unsigned(part),
+        };
+        block.dispatch_append(request);
+        1
+    }
+
+    /// Moves everything, sweeps first; no tokens are paid.
+    pub(super) fn drain(&mut self, block: &mut Block<H>) -> u32 {
+        let mut moved = 0u32;
+        loop {
+            let mut sweep = if self.sweep.is_empty() { self.next_sweep } else { self.sweep };
+            let request = sweep.first();
+            if request == NIL {
+                break;
+            }
+            sweep.remove(&mut block.table.nodes, request);
+            *(if self.sweep.is_empty() { &mut self.next_sweep } else { &mut self.sweep }) = sweep;
+            self.held[request].stage = Stage::Ours;
+            self.inside = self.inside.saturating_sub(1);
+            block.dispatch_sort(request);
+            moved = moved.saturating_add(1);
+        }
+        self.next_sweep_bytes = 0;
+        self.awaited = NIL;
+        self.waiting = false;
+        loop {
+            let context: Slot = self.soonest.first();
+            if context == NIL {
+                break;
+            }
+            let request = self.flows[context].pending.head();
+            self.take_pending(block, request);
+            block.dispatch_sort(request);
+            moved = moved.saturating_add(1);
+        }
+        debug_assert_eq!(self.inside, 0);
+        moved.saturating_add(self.inner.dispatch(block, true))
+    }
+
+    fn queued(&self, class: usize) -> u32 {
+        self.inner_queued.get(class).copied().unwrap_or(0)
+    }
+}

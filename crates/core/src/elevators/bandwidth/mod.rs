@@ -1,0 +1,478 @@
+//! A bandwidth class, as a layer over any other elevator.
+//!
+//! The idea: each process that has reserved a rate has a token bucket, which fills at that rate. A request for which there are tokens is
+//! *within the reservation*; all such requests, of all processes, are served in one ascending sweep over the disk, so that many streams
+//! cost one stroke, not one seek each. They come after real-time processes and before best effort. What a reserving process asks
+//! beyond its reservation - its *excess* - is served when best effort is silent, and no tokens are paid for it; so nothing of the disk
+//! is wasted, and who asks for more than was promised does not lose what was. Admission control keeps the promises together below
+//! what the device can do.
+//!
+//! All other requests are the inner elevator's, which decides as ever. While any reservation is in use the layer takes one request at a
+//! time from it, and asks it for real-time requests by themselves: between any two requests, one that is within its reservation can
+//! come. It bypasses the sorting of the dispatch list for its own: they are appended, in the sweep's order. When all reserving
+//! processes are silent and their buckets full, the inner elevator works as if there were no layer.
+//!
+//! The state: per process a bucket and the requests that wait for tokens, in order of arrival (`flow`, `bucket`); the present sweep and
+//! the next (`sweep`); two orders of the processes with waiting requests, by when the first comes within the reservation and by how much
+//! excess they have had (`waiting`). `dispatch` has the order of the classes, `admission` the promises, this file the way of a request.
+//!
+//! No kernel had it. It follows the bandwidth class that Lunde, Espeland, Stensland, Petlund and Halvorsen proposed for CFQ in 2009, as
+//! far as that was published.
+
+mod admission;
+mod bucket;
+mod dispatch;
+mod flow;
+mod sweep;
+mod tunables;
+mod waiting;
+
+use core::mem::take;
+
+use super::{Elevator, MayQueue, Merge, Search};
+use crate::bio::{Bio, Flags, Op};
+use crate::clock::Timer;
+use crate::parts::{Arena, NIL, Node, Slot, Tree};
+use crate::priority::Class;
+use crate::queue::block::{Block, Of};
+use crate::queue::reserve::{Reservation, ReserveError, Reserved};
+use crate::request::Marks;
+use crate::storage::{Capacity, Home, Maker};
+
+use flow::{Flow, Held, Stage};
+use tunables::Tunables;
+pub(super) use tunables::{COUNT, ROWS};
+
+/// Bytes a sector.
+const SECTOR_BYTES: u64 = 512;
+
+/// Its tables: one entry a context in three of them, one a request in the fourth.
+pub(crate) struct Tables<H: Home, T> {
+    flows: H::Slots<Flow>,
+    soonest: H::Slots<Node>,
+    least_served: H::Slots<Node>,
+    held: H::Slots<Held>,
+    inner: T,
+}
+
+/// The state of the layer and the elevator below.
+pub(crate) struct Bandwidth<H: Home, E: Elevator<H>> {
+    inner: E,
+    flows: Of<H, Flow>,
+    held: Of<H, Held>,
+    /// Processes with pending requests by when the first of them comes within the reservation (ns) ...
+    soonest: Tree,
+    soonest_nodes: Of<H, Node>,
+    /// ... and by the excess that they have been served (sectors), then by place.
+    least_served: Tree,
+    least_served_nodes: Of<H, Node>,
+    /// The excess that the last one served beyond its reservation had had before.
+    excess_floor: u64,
+    /// The present sweep and the next, by sector, then by arrival.
+    sweep: Tree,
+    next_sweep: Tree,
+    next_sweep_bytes: u64,
+    sweep_number: u64,
+    /// Where the head is in the sweep: the end of the last one dispatched from it.
+    head: u64,
+    /// A request of this sweep was late, and how many sweeps before it, in a row, had such.
+    late: bool,
+    late_sweeps: u32,
+    /// Pending requests and those in sweeps.
+    inside: u32,
+    /// Counts arrivals.
+    arrivals: u64,
+    /// Requests in the inner elevator that the driver has not taken: real time, best effort, idle.
+    inner_queued: [u32; 3],
+    /// The weights of the processes with best-effort requests among them.
+    inner_weight: u64,
+    /// How far the excess is ahead of best effort, in sectors a weight, scaled; as long as both have requests.
+    excess_lead: i64,
+    /// The process for whose next request the head waits, or [`NIL`], and until when, in ns.
+    awaited: Slot,
+    awaited_until_ns: u64,
+    /// Something is queued, and the last dispatch moved nothing.
+    waiting: bool,
+    /// From then on all buckets are full, unless somebody pays before, in ns.
+    quiet_at_ns: u64,
+    /// The largest request seen, in bytes.
+    largest_bytes: u64,
+    sweep_ns_max: u64,
+    tunables: Tunables,
+}
+
+impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
+    type Tables = Tables<H, E::Tables>;
+
+    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Self::Tables {
+        Tables {
+            flows: maker.table(capacity.contexts),
+            soonest: maker.table(capacity.contexts),
+            least_served: maker.table(capacity.contexts),
+            held: maker.table(capacity.request_slots()),
+            inner: E::make_tables(capacity, maker),
+        }
+    }
+
+    fn new(block: &mut Block<H>, tables: Self::Tables) -> Self {
+        Bandwidth {
+            inner: E::new(block, tables.inner),
+            flows: Arena::new(tables.flows),
+            held: Arena::new(tables.held),
+            soonest: Tree::default(),
+            soonest_nodes: Arena::new(tables.soonest),
+            least_served: Tree::default(),
+            least_served_nodes: Arena::new(tables.least_served),
+            excess_floor: 0,
+            sweep: Tree::default(),
+            next_sweep: Tree::default(),
+            next_sweep_bytes: 0,
+            sweep_number: 0,
+            head: 0,
+            late: false,
+            late_sweeps: 0,
+            inside: 0,
+            arrivals: 0,
+            inner_queued: [0; 3],
+            inner_weight: 0,
+            excess_lead: 0,
+            awaited: NIL,
+            awaited_until_ns: 0,
+            waiting: false,
+            quiet_at_ns: 0,
+            largest_bytes: 0,
+            sweep_ns_max: 0,
+            tunables: Tunables::defaults(),
+        }
+    }
+
+    fn into_tables(self) -> Self::Tables {
+        Tables {
+            flows: self.flows.into_slots(),
+            soonest: self.soonest_nodes.into_slots(),
+            least_served: self.least_served_nodes.into_slots(),
+            held: self.held.into_slots(),
+            inner: self.inner.into_tables(),
+        }
+    }
+
+    fn retire(&mut self, block: &mut Block<H>) {
+        self.inner.retire(block);
+    }
+
+    fn tunable(&self, index: usize) -> i64 {
+        match index.checked_sub(COUNT) {
+            Some(index) => self.inner.tunable(index),
+            None => self.tunables.get(index),
+        }
+    }
+
+    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+        match index.checked_sub(COUNT) {
+            Some(index) => self.inner.set_tunable(block, index, value),
+            None => {
+                self.tunables.set(index, value);
+                self.set_bounds(block);
+            }
+        }
+    }
+
+    /// A reserving process's bio joins its own pending requests only, and no other joins those.
+    fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
+        if !self.reserves(bio.context.slot, bio.op) {
+            if block.last_merge != NIL && self.held[block.last_merge].stage != Stage::Inner {
+                block.last_merge = NIL;
+            }
+            return self.inner.find_merge(block, bio);
+        }
+        let (sorted, nodes) = (&self.flows[bio.context.slot].sorted, &block.table.nodes);
+        let above = sorted.first_not_below(nodes, bio.sector);
+        let below = if above == NIL { sorted.last() } else { nodes[above].prev() };
+        let is_of_its_kind = |request: Slot| request != NIL && block.table.requests[request].op == bio.op;
+        if is_of_its_kind(below) && block.table.requests[below].end() == bio.sector {
+            return Search::Found(below, Merge::Back);
+        }
+        let front = sorted.find(nodes, bio.end());
+        if is_of_its_kind(front) { Search::Found(front, Merge::Front) } else { Search::Nothing }
+    }
+
+    fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
+        match self.held[request].stage {
+            Stage::Inner => !self.reserves(bio.context.slot, bio.op) && self.inner.allow_merge(block, request, bio),
+            Stage::Pending => block.table.requests[request].context == bio.context.slot,
+            Stage::Ours | Stage::Swept => false,
+        }
+    }
+
+    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+        self.inner.find_front_merge(block, bio)
+    }
+
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+        match self.held[request].stage {
+            Stage::Inner => self.inner.former(block, request),
+            Stage::Pending => block.table.nodes[request].prev(),
+            Stage::Ours | Stage::Swept => NIL,
+        }
+    }
+
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+        match self.held[request].stage {
+            Stage::Inner => self.inner.latter(block, request),
+            Stage::Pending => block.table.nodes[request].next(),
+            Stage::Ours | Stage::Swept => NIL,
+        }
+    }
+
+    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+        if self.held[request].stage == Stage::Inner {
+            return self.inner.merged(block, request, merge);
+        }
+        self.merged_pending(block, request, merge);
+    }
+
+    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+        if self.held[absorbed].stage == Stage::Inner {
+            self.left_inner(block, absorbed);
+            return self.inner.join(block, request, absorbed);
+        }
+        self.join_pending(block, request, absorbed);
+    }
+
+    /// A reserving process gets a request from a full pool as long as it has fewer waiting than its bucket holds: others must not be able
+    /// to keep it from what was promised.
+    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
+        let flow = &self.flows[context];
+        if self.reserves(context, op) && u64::from(flow.queued) < flow.burst_requests() {
+            return MayQueue::Must;
+        }
+        self.inner.may_queue(block, context, op)
+    }
+
+    fn depth_limit(&self, nr_requests: u32, op: Op, flags: Flags) -> u32 {
+        self.inner.depth_limit(nr_requests, op, flags)
+    }
+
+    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
+        let (context, op) = (block.table.requests[request].context, block.table.requests[request].op);
+        debug_assert_eq!(self.held[request].stage, Stage::Inner);
+        if self.reserves(context, op) {
+            self.held[request] = Held { stage: Stage::Ours, ..Held::default() };
+        } else {
+            self.inner.allocate(block, request);
+        }
+    }
+
+    fn free(&mut self, block: &mut Block<H>, request: Slot) {
+        let stage = take(&mut self.held[request]).stage;
+        debug_assert!(matches!(stage, Stage::Inner | Stage::Ours), "{stage:?} is in a list");
+        if stage == Stage::Inner {
+            self.inner.free(block, request);
+        }
+    }
+
+    fn prepare_insert(&mut self, block: &mut Block<H>, request: Slot) {
+        let last = block.last_merge;
+        if self.held[request].stage == Stage::Inner {
+            if last != NIL && self.held[last].stage != Stage::Inner {
+                block.last_merge = NIL;
+            }
+            return self.inner.prepare_insert(block, request);
+        }
+        // Until it is among its own, it does not join: multi-queue layers would look for anybody's request.
+        block.table.requests[request].marks.set(Marks::NO_MERGE);
+    }
+
+    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+        if self.held[request].stage != Stage::Inner {
+            return self.insert_pending(block, request);
+        }
+        self.entered_inner(block, request);
+        self.inner.insert(block, request);
+        // Nobody runs a queue that waits but who ends the wait.
+        if self.waiting && block.table.requests[request].priority.class() == Class::RealTime {
+            block.run_now();
+        }
+    }
+
+    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+        if force {
+            return self.drain(block);
+        }
+        let moved = self.dispatch_by_class(block);
+        self.waiting = moved == 0 && !self.is_empty();
+        moved
+    }
+
+    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+        self.inner.dispatch_real_time(block)
+    }
+
+    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
+        if self.held[request].stage == Stage::Inner {
+            self.left_inner(block, request);
+            self.inner.activate(block, request);
+        }
+    }
+
+    fn deactivate(&mut self, block: &mut Block<H>, request: Slot) {
+        if self.held[request].stage == Stage::Inner {
+            self.entered_inner(block, request);
+            self.inner.deactivate(block, request);
+        }
+    }
+
+    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
+        if self.held[request].stage == Stage::Inner {
+            return self.inner.complete(block, request);
+        }
+        self.completed(block, request);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.inside == 0 && self.inner.is_empty()
+    }
+
+    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
+        // While the process is still there, for the inner elevator may have to get to know it.
+        self.release(block, context);
+        self.inner.exit(block, context);
+    }
+
+    fn priority_changed(&mut self, block: &mut Block<H>, context: Slot) {
+        self.inner.priority_changed(block, context);
+    }
+
+    fn reserve(&mut self, block: &mut Block<H>, context: Slot, wanted: Reservation) -> Result<(), ReserveError> {
+        self.admit(block, context, wanted)
+    }
+
+    /// What is in a sweep stays there; what waits for tokens becomes best effort.
+    fn release(&mut self, block: &mut Block<H>, context: Slot) {
+        if !self.flows[context].is_reserved() {
+            return;
+        }
+        self.flows[context].bucket = bucket::Bucket::default();
+        if self.awaited == context {
+            self.awaited = NIL;
+        }
+        loop {
+            let request = self.flows[context].pending.head();
+            if request == NIL {
+                break;
+            }
+            self.take_pending(block, request);
+            self.held[request] = Held::default();
+            self.inner.allocate(block, request);
+            self.inner.prepare_insert(block, request);
+            self.insert(block, request);
+        }
+        self.set_bounds(block);
+        if self.waiting {
+            block.run_now();
+        }
+    }
+
+    fn reservation(&self, context: Slot) -> Option<Reservation> {
+        self.flows[context].reservation()
+    }
+
+    fn reserved(&self, block: &Block<H>) -> Option<Reserved> {
+        Some(self.sum(block))
+    }
+
+    fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
+        self.inner.group_created(block, group);
+    }
+
+    fn group_weights_changed(&mut self, block: &mut Block<H>, group: Slot) {
+        self.inner.group_weights_changed(block, group);
+    }
+
+    fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
+        self.inner.release_group(block, group)
+    }
+
+    fn group_changed(&mut self, block: &mut Block<H>, context: Slot) {
+        self.inner.group_changed(block, context);
+    }
+
+    fn timer(&mut self, block: &mut Block<H>, timer: Timer) {
+        if timer != Timer::Refill {
+            self.inner.timer(block, timer);
+        }
+        // The inner elevator asks for a run only if it has something itself.
+        if self.inside > 0 || (timer == Timer::Refill && !self.is_empty()) {
+            block.kick();
+        }
+    }
+}
+
+impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
+    /// Whether requests of this process in this direction are within a reservation.
+    fn reserves(&self, context: Slot, op: Op) -> bool {
+        let direction = match op {
+            Op::Read => self.tunables.reads,
+            Op::Write => self.tunables.writes,
+            Op::Flush | Op::Discard => false,
+        };
+        direction && self.flows[context].is_reserved()
+    }
+
+    /// The inner elevator has one more request.
+    fn entered_inner(&mut self, block: &Block<H>, request: Slot) {
+        let request = &block.table.requests[request];
+        let class = class_index(request.priority.class());
+        if let Some(queued) = self.inner_queued.get_mut(class) {
+            *queued = queued.saturating_add(1);
+        }
+        if class != BEST_EFFORT {
+            return;
+        }
+        let flow = &mut self.flows[request.context];
+        if flow.inner_queued == 0 {
+            flow.inner_weight = weight_of(request.priority.level());
+            self.inner_weight = self.inner_weight.saturating_add(u64::from(flow.inner_weight));
+        }
+        flow.inner_queued = flow.inner_queued.saturating_add(1);
+    }
+
+    /// It has one less: the driver has it, or another has absorbed it.
+    fn left_inner(&mut self, block: &Block<H>, request: Slot) {
+        let request = &block.table.requests[request];
+        let class = class_index(request.priority.class());
+        if let Some(queued) = self.inner_queued.get_mut(class) {
+            debug_assert!(*queued > 0);
+            *queued = queued.saturating_sub(1);
+        }
+        if class != BEST_EFFORT {
+            return;
+        }
+        let flow = &mut self.flows[request.context];
+        flow.inner_queued = flow.inner_queued.saturating_sub(1);
+        if flow.inner_queued == 0 {
+            self.inner_weight = self.inner_weight.saturating_sub(u64::from(take(&mut flow.inner_weight)));
+        }
+    }
+}
+
+/// Indices of the inner elevator's counts.
+const REAL_TIME: usize = 0;
+const BEST_EFFORT: usize = 1;
+
+fn class_index(class: Class) -> usize {
+    match class {
+        Class::RealTime => REAL_TIME,
+        Class::None | Class::BestEffort => BEST_EFFORT,
+        Class::Idle => 2,
+    }
+}
+
+/// The weight of a best-effort process, as CFQ's slices have it: a fifth of level 4's more or less for each level.
+fn weight_of(level: u8) -> u32 {
+    9u32.saturating_sub(u32::from(level))
+}
+
+fn bytes_of<H: Home>(block: &Block<H>, request: Slot) -> u64 {
+    u64::from(block.table.requests[request].sectors).saturating_mul(SECTOR_BYTES)
+}

@@ -1,0 +1,147 @@
+//! The sweeps: what is within a reservation, in the order of the disk.
+
+use super::flow::Stage;
+use super::{Bandwidth, bytes_of};
+use crate::clock::Timer;
+use crate::elevators::Elevator;
+use crate::event::Note;
+use crate::parts::{NIL, Slot, Tree};
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// In so many sweeps in a row somebody must be late before it is told.
+const LATE_SWEEPS: u32 = 3;
+
+impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
+    /// Puts all requests that are within their reservation by now into a sweep.
+    pub(super) fn promote(&mut self, block: &mut Block<H>) {
+        let now_ns = block.clock.now_ns();
+        loop {
+            let context = self.soonest.first();
+            if context == NIL || self.soonest_nodes[context].key() > now_ns {
+                return;
+            }
+            self.promote_first(block, context, now_ns);
+        }
+    }
+
+    /// A process pays for its first pending request. It goes into the present sweep if that has not passed it and the process has not
+    /// had its share of the sweep, else into the next.
+    fn promote_first(&mut self, block: &mut Block<H>, context: Slot, now_ns: u64) {
+        let request = self.flows[context].pending.head();
+        let (bytes, sector) = (bytes_of(block, request), block.table.requests[request].sector);
+        let flow = &mut self.flows[context];
+        flow.bucket.refill(now_ns);
+        debug_assert!(flow.bucket.holds(bytes), "its time has come, and there are no tokens");
+        flow.bucket.take(bytes);
+        self.quiet_at_ns = self.quiet_at_ns.max(flow.bucket.full_at());
+        self.take_pending(block, request);
+        self.held[request].stage = Stage::Swept;
+        self.held[request].conformed_ns = Some(now_ns);
+        self.inside = self.inside.saturating_add(1);
+        block.note(|block| Note::Charge { queue: block.table.contexts[context].pid, amount: bytes });
+        let number = self.sweep_number;
+        let flow = &mut self.flows[context];
+        let within_quota = flow.in_sweep(number).saturating_add(bytes) <= flow.bucket.depth;
+        if !self.sweep.is_empty() && sector >= self.head && within_quota {
+            flow.put_in_sweep(bytes, number);
+            let mut sweep = self.sweep;
+            self.file(block, &mut sweep, request, sector);
+            self.sweep = sweep;
+            return;
+        }
+        if !self.sweep.is_empty() {
+            block.note(|_| Note::Postponed);
+        }
+        flow.put_in_next(bytes, number);
+        self.next_sweep_bytes = self.next_sweep_bytes.saturating_add(bytes);
+        let mut next = self.next_sweep;
+        self.file(block, &mut next, request, sector);
+        self.next_sweep = next;
+    }
+
+    /// Files a request in a sweep: by sector, and among those that begin at one sector by arrival.
+    fn file(&self, block: &mut Block<H>, sweep: &mut Tree, request: Slot, sector: u64) {
+        let nodes = &mut block.table.nodes;
+        let comes_after = |slot: Slot, key: u64| key == sector && self.held[slot].order > self.held[request].order;
+        sweep.insert(nodes, request, sector);
+        let mut before = nodes[request].prev();
+        if before == NIL || !comes_after(before, nodes[before].key()) {
+            return;
+        }
+        while before != NIL && comes_after(before, nodes[before].key()) {
+            before = nodes[before].prev();
+        }
+        sweep.remove(nodes, request);
+        sweep.insert_after(nodes, before, request, sector);
+    }
+
+    /// When a sweep is over, the next begins at the bottom of the disk.
+    pub(super) fn begin_sweep(&mut self, block: &mut Block<H>) {
+        if !self.sweep.is_empty() || self.next_sweep.is_empty() {
+            return;
+        }
+        core::mem::swap(&mut self.sweep, &mut self.next_sweep);
+        self.sweep_number = self.sweep_number.wrapping_add(1);
+        self.head = 0;
+        let bytes = core::mem::take(&mut self.next_sweep_bytes);
+        block.note(|_| Note::SweepBegun { bytes });
+        self.late_sweeps = if core::mem::take(&mut self.late) { self.late_sweeps.saturating_add(1) } else { 0 };
+        if self.late_sweeps == LATE_SWEEPS {
+            self.late_sweeps = 0;
+            let bound_ns = self.delay_ns_max();
+            block.note(|_| Note::Degraded { bound_ns });
+        }
+    }
+
+    /// Takes the next request of the sweep to the dispatch list.
+    pub(super) fn dispatch_swept(&mut self, block: &mut Block<H>) {
+        let request = self.sweep.first();
+        self.sweep.remove(&mut block.table.nodes, request);
+        self.held[request].stage = Stage::Ours;
+        self.inside = self.inside.saturating_sub(1);
+        debug_assert!(block.table.nodes[request].next() == NIL, "it is out of the tree");
+        self.head = self.head.max(block.table.requests[request].end());
+        self.awaited = NIL;
+        block.dispatch_append(request);
+    }
+
+    /// A request of a reserving process is done: was it in time, and will the process go on?
+    pub(super) fn completed(&mut self, block: &mut Block<H>, request: Slot) {
+        let Some(conformed_ns) = self.held[request].conformed_ns else { return };
+        let now_ns = block.clock.now_ns();
+        self.late |= now_ns.saturating_sub(conformed_ns) > self.delay_ns_max();
+        let (context, end) = (block.table.requests[request].context, block.table.requests[request].end());
+        let flow = &self.flows[context];
+        let goes_on = flow.is_reserved() && flow.queued == 0 && block.table.contexts[context].is_running();
+        if self.tunables.idle_ns > 0 && goes_on && self.head == end && block.in_flight == 0 {
+            self.awaited = context;
+            self.awaited_until_ns = now_ns.saturating_add(self.tunables.idle_ns);
+            let (pid, until_ns) = (block.table.contexts[context].pid, self.awaited_until_ns);
+            block.note(|_| Note::IdleArmed { queue: pid, until_ns });
+        }
+    }
+
+    /// Whether the head waits for a process's next request: as long as the time is not over, and if it would be within the reservation
+    /// and the process's share of the sweep.
+    pub(super) fn waits_for_next(&mut self, block: &mut Block<H>) -> bool {
+        let context = self.awaited;
+        if context == NIL {
+            return false;
+        }
+        let now_ns = block.clock.now_ns();
+        let number = self.sweep_number;
+        let flow = &mut self.flows[context];
+        flow.bucket.refill(now_ns);
+        let bytes = flow.request_bytes;
+        let in_share = self.sweep.is_empty() || flow.in_sweep(number).saturating_add(bytes) <= flow.bucket.depth;
+        if now_ns < self.awaited_until_ns && in_share && flow.bucket.holds(bytes) {
+            let at_ns = self.awaited_until_ns;
+            block.timers.arm(Timer::Refill, at_ns);
+            return true;
+        }
+        self.awaited = NIL;
+        block.note(|block| Note::IdleTimeout { queue: block.table.contexts[context].pid });
+        false
+    }
+}

@@ -1,0 +1,157 @@
+//! The tunables of the bandwidth class: the device's figures, and what is done with what nobody has reserved.
+
+use crate::tunable::{Tunable, Unit};
+
+const fn row(
+    name: &'static str,
+    unit: Unit,
+    (default, min, max): (i64, i64, i64),
+    meaning: &'static str,
+    trade_off: &'static str,
+) -> Tunable {
+    Tunable { name, unit, default, min, max, meaning, trade_off }
+}
+
+/// How many there are.
+pub(in crate::elevators) const COUNT: usize = 10;
+
+/// Their declarations; those of the inner elevator come after them.
+pub(in crate::elevators) const ROWS: [Tunable; COUNT] = [
+    row(
+        "device_bandwidth",
+        Unit::KilobytesPerSecond,
+        (60_000, 1, 10_000_000),
+        "What the device sustains at its slowest: on a disk, its innermost zone. 60 MB/s is a 7200 rpm disk of 2008.",
+        "Too high promises what the device cannot keep (it is noted as degraded); too low refuses what it could.",
+    ),
+    row(
+        "device_position",
+        Unit::Microseconds,
+        (12_000, 0, 1_000_000),
+        "What positioning costs a request: 12 ms for a 7200 rpm disk, 60 us for flash.",
+        "As above.",
+    ),
+    row(
+        "device_return",
+        Unit::Microseconds,
+        (15_000, 0, 1_000_000),
+        "The stroke back at the end of a sweep: 15 ms for a disk, 0 for flash.",
+        "As above.",
+    ),
+    row(
+        "sweep_horizon",
+        Unit::Milliseconds,
+        (500, 1, 10_000),
+        "How often a sweep is reckoned with, and the rate's share that a bucket holds if its depth is not told.",
+        "Longer makes larger bursts, fewer strokes and a longer wait for others.",
+    ),
+    row(
+        "rt_headroom",
+        Unit::Percent,
+        (5, 0, 100),
+        "The part of the device's time that is kept for real-time processes. They are not held to it.",
+        "Higher keeps the promises under more real-time load and admits fewer reservations.",
+    ),
+    row(
+        "be_floor",
+        Unit::Percent,
+        (10, 0, 100),
+        "The part of the device's time that is left to best effort whatever is reserved.",
+        "Higher keeps best effort alive and admits fewer reservations.",
+    ),
+    row(
+        "excess",
+        Unit::Form,
+        (0, 0, 1),
+        "Who gets what a reserving process asks for beyond its reservation served: 0 after best effort, 1 in turn with it, as one \
+         more process of level 4.",
+        "1 lets reserving processes profit from an unfair share; best effort pays.",
+    ),
+    row(
+        "excess_waits",
+        Unit::Switch,
+        (0, 0, 1),
+        "1 lets the excess wait, too, while the disk is kept idle for a best-effort process's next request.",
+        "0 never leaves the disk idle and makes a best-effort process that thinks between its requests seek for each; 1 costs up to \
+         slice_idle a turn.",
+    ),
+    row(
+        "dirs",
+        Unit::Form,
+        (0, 0, 2),
+        "What of a process is reserved: 0 reads, 1 writes, 2 both. The rest is best effort.",
+        "Buffered writes belong to whoever flushes them, so that reserving them helps direct writers only.",
+    ),
+    row(
+        "bw_idle",
+        Unit::Milliseconds,
+        (0, 0, 2),
+        "How long the head waits for the next request of the reserving process that it has just served, if that is within its \
+         reservation.",
+        "Waiting saves a seek with readers that have one request at a time, and wastes the time if none comes.",
+    ),
+];
+
+/// Their values.
+#[derive(Debug)]
+pub(super) struct Tunables {
+    stored: [i64; COUNT],
+    pub bytes_per_second: u64,
+    pub position_ns: u64,
+    pub return_ns: u64,
+    pub horizon_ns: u64,
+    pub shares_excess: bool,
+    pub excess_waits: bool,
+    pub reads: bool,
+    pub writes: bool,
+    pub idle_ns: u64,
+}
+
+impl Tunables {
+    pub fn defaults() -> Tunables {
+        let mut new = Tunables {
+            stored: [0; COUNT],
+            bytes_per_second: 0,
+            position_ns: 0,
+            return_ns: 0,
+            horizon_ns: 0,
+            shares_excess: false,
+            excess_waits: false,
+            reads: false,
+            writes: false,
+            idle_ns: 0,
+        };
+        for (index, tunable) in ROWS.iter().enumerate() {
+            new.set(index, tunable.default);
+        }
+        new
+    }
+
+    pub fn get(&self, index: usize) -> i64 {
+        self.stored.get(index).copied().unwrap_or(0)
+    }
+
+    pub fn set(&mut self, index: usize, value: i64) {
+        if let Some(stored) = self.stored.get_mut(index) {
+            *stored = value;
+        }
+        let value = value.unsigned_abs();
+        match index {
+            0 => self.bytes_per_second = value.saturating_mul(1000),
+            1 => self.position_ns = value.saturating_mul(1000),
+            2 => self.return_ns = value.saturating_mul(1000),
+            3 => self.horizon_ns = value.saturating_mul(1_000_000),
+            4 | 5 => {}
+            6 => self.shares_excess = value != 0,
+            7 => self.excess_waits = value != 0,
+            8 => (self.reads, self.writes) = (value != 1, value != 0),
+            _ => self.idle_ns = value.saturating_mul(1_000_000),
+        }
+    }
+
+    /// How much of the device's time may be reserved, in ns a second: what real time and best effort leave.
+    pub fn load_ns_max(&self) -> u64 {
+        let kept = self.get(4).saturating_add(self.get(5)).unsigned_abs();
+        100u64.saturating_sub(kept).saturating_mul(10_000_000)
+    }
+}

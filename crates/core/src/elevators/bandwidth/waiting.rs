@@ -1,0 +1,122 @@
+//! Requests that wait for tokens: in, merged, out; and the orders of the processes that have some.
+
+use super::flow::{Flow, Stage};
+use super::{Bandwidth, bytes_of};
+use crate::elevators::{Elevator, Merge};
+use crate::event::Note;
+use crate::parts::{NIL, Slot};
+use crate::queue::block::Block;
+use crate::request::Marks;
+use crate::storage::Home;
+
+impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
+    /// A new request of a reserving process.
+    pub(super) fn insert_pending(&mut self, block: &mut Block<H>, request: Slot) {
+        // The queue's own search must not find it: a stranger's bio would be served in its name.
+        block.unhash(request);
+        block.table.requests[request].marks.clear(Marks::NO_MERGE);
+        if block.last_merge == request {
+            block.last_merge = NIL;
+        }
+        let context = block.table.requests[request].context;
+        self.largest_bytes = self.largest_bytes.max(bytes_of(block, request));
+        self.arrivals = self.arrivals.wrapping_add(1);
+        self.held[request].stage = Stage::Pending;
+        self.held[request].order = self.arrivals;
+        let sector = block.table.requests[request].sector;
+        let flow = &mut self.flows[context];
+        flow.pending.push_back(&mut block.table.arrivals, request);
+        flow.sorted.insert(&mut block.table.nodes, request, sector);
+        flow.queued = flow.queued.saturating_add(1);
+        self.inside = self.inside.saturating_add(1);
+        if !self.flows[context].filed {
+            // Who comes anew does not get what it has not asked for so far.
+            let served = &mut self.flows[context].excess_served;
+            *served = (*served).max(self.excess_floor);
+            self.refile(block, context);
+        }
+        if self.awaited == context {
+            self.awaited = NIL;
+            block.note(|block| Note::IdleHit { queue: block.table.contexts[context].pid });
+        }
+        if self.waiting {
+            // Nobody runs a queue that waits but who ends the wait.
+            block.run_now();
+        }
+    }
+
+    /// A bio was merged into a pending request.
+    pub(super) fn merged_pending(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+        debug_assert_eq!(self.held[request].stage, Stage::Pending);
+        let (context, sector) = (block.table.requests[request].context, block.table.requests[request].sector);
+        if merge == Merge::Front {
+            let sorted = &mut self.flows[context].sorted;
+            sorted.remove(&mut block.table.nodes, request);
+            sorted.insert(&mut block.table.nodes, request, sector);
+        }
+        self.has_grown(block, request);
+    }
+
+    /// A pending request has taken in its upper neighbour: it has the older place of the two.
+    pub(super) fn join_pending(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+        debug_assert_eq!(self.held[request].stage, Stage::Pending);
+        let context = block.table.requests[request].context;
+        if self.held[absorbed].order < self.held[request].order {
+            self.held[request].order = self.held[absorbed].order;
+            let pending = &mut self.flows[context].pending;
+            pending.remove(&mut block.table.arrivals, request);
+            pending.insert_before(&mut block.table.arrivals, absorbed, request);
+        }
+        self.take_pending(block, absorbed);
+        self.has_grown(block, request);
+    }
+
+    fn has_grown(&mut self, block: &mut Block<H>, request: Slot) {
+        let context = block.table.requests[request].context;
+        self.largest_bytes = self.largest_bytes.max(bytes_of(block, request));
+        if self.flows[context].pending.head() == request {
+            self.refile(block, context);
+        }
+    }
+
+    /// Takes a request out of those that wait for tokens.
+    pub(super) fn take_pending(&mut self, block: &mut Block<H>, request: Slot) {
+        debug_assert_eq!(self.held[request].stage, Stage::Pending);
+        let context = block.table.requests[request].context;
+        self.held[request].stage = Stage::Ours;
+        let flow = &mut self.flows[context];
+        flow.pending.remove(&mut block.table.arrivals, request);
+        flow.sorted.remove(&mut block.table.nodes, request);
+        flow.queued = flow.queued.saturating_sub(1);
+        self.inside = self.inside.saturating_sub(1);
+        self.refile(block, context);
+    }
+
+    /// Files a process among those with pending requests, where its first one and its excess say; or takes it out.
+    pub(super) fn refile(&mut self, block: &Block<H>, context: Slot) {
+        let Flow { bucket, pending, excess_served, filed, .. } = self.flows[context];
+        if filed {
+            self.soonest.remove(&mut self.soonest_nodes, context);
+            self.least_served.remove(&mut self.least_served_nodes, context);
+        }
+        let first = pending.head();
+        self.flows[context].filed = first != NIL;
+        if first == NIL {
+            return;
+        }
+        let within_at_ns = bucket.holds_at(bytes_of(block, first));
+        self.soonest.insert(&mut self.soonest_nodes, context, within_at_ns);
+        // Of those that have had the same, the one with the least place goes first.
+        let nodes = &mut self.least_served_nodes;
+        self.least_served.insert(nodes, context, excess_served);
+        let mut before = nodes[context].prev();
+        if before == NIL || nodes[before].key() < excess_served || before < context {
+            return;
+        }
+        while before != NIL && nodes[before].key() == excess_served && before > context {
+            before = nodes[before].prev();
+        }
+        self.least_served.remove(nodes, context);
+        self.least_served.insert_after(nodes, before, context, excess_served);
+    }
+}

@@ -1,0 +1,154 @@
+//! Processes that read side by side: they come to share a queue, and part again when one strays.
+//!
+//! Queues that can be close to each other lie in trees by the sector of their next request, one for each level. They are placed when
+//! they are filed and when their next request changes at an arrival, but compared by the next request that they have at present: which of
+//! two neighbours a search meets depends on the shape of the tree.
+
+use super::{Cfq, SYNC};
+use crate::event::Note;
+use crate::parts::tree::Descent;
+use crate::parts::{NIL, Slot};
+use crate::priority::LEVELS;
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// What lies no farther than this from the head is close.
+const CLOSE_SECTORS: u64 = 8192;
+/// The number of trees.
+pub(super) const POSITION_TREES: usize = LEVELS as usize;
+
+impl<H: Home> Cfq<H> {
+    /// Whether a sector is close to the end of what the driver took last.
+    pub(super) fn is_close(&self, sector: u64) -> bool {
+        sector.abs_diff(self.last_position) <= CLOSE_SECTORS
+    }
+
+    /// Places a queue by its next request, anew if it has a place. Of queues with the same next sector one has a place.
+    pub(super) fn position(&mut self, block: &Block<H>, slot: Slot) {
+        self.leave_positions(slot);
+        let queue = &self.queues[slot];
+        let level = queue.original.level();
+        if queue.is_idle_class() || queue.next == NIL {
+            return;
+        }
+        let sector = self.next_sector(block, slot);
+        let Descent { found, before, .. } = self.search(block, level, sector);
+        if found != NIL {
+            return;
+        }
+        if let Some(tree) = self.position_trees.get_mut(usize::from(level)) {
+            tree.insert_after(&mut self.positions, before, slot, sector);
+            self.queues[slot].positioned = Some(level);
+        }
+    }
+
+    pub(super) fn leave_positions(&mut self, slot: Slot) {
+        let Some(level) = self.queues[slot].positioned.take() else { return };
+        if let Some(tree) = self.position_trees.get_mut(usize::from(level)) {
+            tree.remove(&mut self.positions, slot);
+        }
+    }
+
+    /// Another queue whose next request lies where this one's might have, or [`NIL`].
+    pub(super) fn close_cooperator(&self, block: &Block<H>, slot: Slot) -> Slot {
+        let queue = &self.queues[slot];
+        if queue.is_idle_class() || !queue.sync || queue.is_seeky() || self.groups[queue.group].queues == 1 {
+            return NIL;
+        }
+        let close = self.closest(block, queue.original.level());
+        let other = &self.queues[close];
+        let fits = other.group == queue.group
+            && other.sync
+            && !other.is_seeky()
+            && other.is_real_time() == queue.is_real_time()
+            && close != slot;
+        if fits { close } else { NIL }
+    }
+
+    fn closest(&self, block: &Block<H>, level: u8) -> Slot {
+        let head = self.last_position;
+        let Descent { found, last, .. } = self.search(block, level, head);
+        if found != NIL || last == NIL {
+            return found;
+        }
+        let sector = self.next_sector(block, last);
+        if self.is_close(sector) {
+            return last;
+        }
+        let node = &self.positions[last];
+        let neighbour = if sector < head { node.next() } else { node.prev() };
+        if neighbour != NIL && self.is_close(self.next_sector(block, neighbour)) { neighbour } else { NIL }
+    }
+
+    fn search(&self, block: &Block<H>, level: u8, sector: u64) -> Descent {
+        let tree = self.position_trees.get(usize::from(level)).copied().unwrap_or_default();
+        tree.descend(&self.positions, |slot| sector.cmp(&self.next_sector(block, slot)))
+    }
+
+    fn next_sector(&self, block: &Block<H>, slot: Slot) -> u64 {
+        debug_assert!(self.queues[slot].next != NIL, "a queue with a position has requests");
+        block.table.requests[self.queues[slot].next].sector
+    }
+
+    /// Has the processes of one of two queues use the other's from their next sync request on: those of the one with fewer move.
+    pub(super) fn set_up_merge(&mut self, block: &mut Block<H>, slot: Slot, other: Slot) {
+        if self.queues[slot].merge_into != NIL {
+            return;
+        }
+        let mut end = other;
+        while self.queues[end].merge_into != NIL {
+            end = self.queues[end].merge_into;
+            if end == slot {
+                return;
+            }
+        }
+        let (users, other_users) = (self.queues[slot].users(), self.queues[end].users());
+        if users == 0 || other_users == 0 || end == slot {
+            return;
+        }
+        let (from, to) = if other_users >= users { (slot, end) } else { (end, slot) };
+        // The references of those who move are counted in advance.
+        let moving = users.min(other_users);
+        let queue = &mut self.queues[to];
+        queue.references = queue.references.saturating_add(moving);
+        self.queues[from].merge_into = to;
+        let (queue, into) = (self.queues[from].pid, self.queues[to].pid);
+        block.note(|_| Note::QueuesMerged { queue, into });
+    }
+
+    /// A process uses the queue that its own is to be merged into, as it was arranged.
+    pub(super) fn follow_merge(&mut self, block: &mut Block<H>, context: Slot, slot: Slot) -> Slot {
+        let to = self.queues[slot].merge_into;
+        self.queues[to].coop = true;
+        self.requesters[context].queues[SYNC] = to;
+        self.unreference(block, slot);
+        to
+    }
+
+    /// The processes of a shared queue part: the last one keeps it, another one gets [`NIL`] and needs a new one.
+    pub(super) fn split(&mut self, block: &mut Block<H>, context: Slot, slot: Slot) -> Slot {
+        let pid = block.table.contexts[context].pid;
+        block.note(|_| Note::QueueSplit { queue: pid });
+        if self.queues[slot].users() == 1 {
+            let queue = &mut self.queues[slot];
+            queue.pid = pid;
+            queue.coop = false;
+            queue.split_coop = false;
+            return slot;
+        }
+        self.requesters[context].queues[SYNC] = NIL;
+        self.leave_queue(block, slot);
+        NIL
+    }
+
+    /// A process does not use a queue any more: nor will it use those that the queue is to be merged into.
+    pub(super) fn leave_queue(&mut self, block: &mut Block<H>, slot: Slot) {
+        let mut at = self.queues[slot].merge_into;
+        while at != NIL && at != slot {
+            let next = self.queues[at].merge_into;
+            self.unreference(block, at);
+            at = next;
+        }
+        self.unreference(block, slot);
+    }
+}

@@ -1,0 +1,354 @@
+//! Groups: a tree of weights, and whose turn it is.
+//!
+//! A group that has queues waits on a tree by its virtual time, which runs the slower the larger its fraction of the whole disk is;
+//! the lowest is next. The fraction is the product of its shares on the way up: its own processes' against its child groups', its
+//! against its siblings', and so on, counting only who has queues.
+
+use super::process_queue::{Kind, ThinkTime};
+use super::{Cfq, workload::ServiceTree};
+use crate::elevators::async_queues::AsyncQueues;
+use crate::event::Note;
+use crate::group::{GroupWeights, ROOT};
+use crate::parts::{NIL, Slot, Tree};
+use crate::priority::Class;
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// Fractions of the disk are in units of 1/2^12.
+const FRACTION_SHIFT: u32 = 12;
+/// The least weight that CFQ takes.
+const WEIGHT_MIN: u16 = 10;
+/// What the root weighs if nobody has said.
+const ROOT_WEIGHT: u16 = 1000;
+/// A new group begins so much behind the last one on the tree, in its virtual time: not scaled as charges are, this is little.
+const DELAY_NS: u64 = 200_000_000;
+/// The same where requests are charged for, not time.
+const DELAY_REQUESTS: u64 = 200;
+/// Virtual times beyond this are all set back at once, long before they would overflow.
+const VIRTUAL_TIME_MAX: u64 = 1 << 61;
+
+/// What is kept of a group.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GroupState {
+    vdisktime: u64,
+    /// Its share of the disk when it was last put on the tree.
+    vfraction: u64,
+    on_tree: bool,
+    /// The weights as they were when they were last counted.
+    weight: u64,
+    leaf_weight: u64,
+    /// The weights of all that has queues here: its own processes and its child groups.
+    children_weight: u64,
+    /// How many those are.
+    active_members: u32,
+    /// Queues that are filed.
+    pub queues: u32,
+    /// The average number of queues, real time and best effort.
+    busy_average: [u64; 2],
+    pub dispatched: u32,
+    /// Requests that are allocated.
+    pub requests: u32,
+    pub think: ThinkTime,
+    /// What was left of a workload's time when the group last lost the disk; 0 for nothing.
+    pub saved_slice: u64,
+    pub saved_class: Class,
+    pub saved_kind: Kind,
+    /// Real time, then best effort; three kinds each.
+    trees: [ServiceTree; 6],
+    idle: ServiceTree,
+    pub async_queues: AsyncQueues,
+}
+
+impl Default for GroupState {
+    fn default() -> Self {
+        GroupState::new(0)
+    }
+}
+
+impl GroupState {
+    pub fn new(now: u64) -> GroupState {
+        let tree = ServiceTree { think: ThinkTime::since(now), ..ServiceTree::default() };
+        GroupState {
+            vdisktime: 0,
+            vfraction: 1 << FRACTION_SHIFT,
+            on_tree: false,
+            weight: 0,
+            leaf_weight: 0,
+            children_weight: 0,
+            active_members: 0,
+            queues: 0,
+            busy_average: [0; 2],
+            dispatched: 0,
+            requests: 0,
+            think: ThinkTime::since(now),
+            saved_slice: 0,
+            saved_class: Class::BestEffort,
+            saved_kind: Kind::Async,
+            trees: [tree; 6],
+            idle: tree,
+            async_queues: AsyncQueues::default(),
+        }
+    }
+
+    /// The tree of a class and kind; the idle class has one.
+    pub fn tree(&self, class: Class, kind: Kind) -> &ServiceTree {
+        index_of(class, kind).and_then(|index| self.trees.get(index)).unwrap_or(&self.idle)
+    }
+
+    pub fn tree_mut(&mut self, class: Class, kind: Kind) -> &mut ServiceTree {
+        match index_of(class, kind).and_then(|index| self.trees.get_mut(index)) {
+            Some(tree) => tree,
+            None => &mut self.idle,
+        }
+    }
+
+    /// Queues of a class.
+    pub fn busy(&self, class: Class) -> u32 {
+        if class == Class::Idle {
+            return self.idle.count;
+        }
+        Kind::ALL.iter().fold(0u32, |sum, &kind| sum.saturating_add(self.tree(class, kind).count))
+    }
+
+    /// Async queues that are not of the idle class.
+    pub fn busy_async(&self) -> u32 {
+        let real_time = self.tree(Class::RealTime, Kind::Async).count;
+        real_time.saturating_add(self.tree(Class::BestEffort, Kind::Async).count)
+    }
+
+    /// Whether it has sync queues that are not of the idle class.
+    fn has_sync(&self) -> bool {
+        self.queues > self.busy_async().saturating_add(self.idle.count)
+    }
+
+    /// The average number of queues of a class, which the present number moves a quarter of the way if it is lower and three
+    /// quarters if it is higher. The idle class goes by the best-effort class's.
+    pub fn update_busy_average(&mut self, class: Class) -> u64 {
+        let class = if class == Class::RealTime { class } else { Class::BestEffort };
+        let busy = u64::from(self.busy(class));
+        let average = self.busy_average(class);
+        let new = average.max(busy).saturating_mul(3).saturating_add(average.min(busy)).saturating_add(2) / 4;
+        let [real_time, best_effort] = &mut self.busy_average;
+        *(if class == Class::RealTime { real_time } else { best_effort }) = new;
+        new
+    }
+
+    /// The average as it was last worked out.
+    pub fn busy_average(&self, class: Class) -> u64 {
+        let [real_time, best_effort] = self.busy_average;
+        if class == Class::RealTime { real_time } else { best_effort }
+    }
+
+    /// Its part of a time.
+    pub fn part_of(&self, time: u64) -> u64 {
+        time.saturating_mul(self.vfraction) >> FRACTION_SHIFT
+    }
+}
+
+fn index_of(class: Class, kind: Kind) -> Option<usize> {
+    match class {
+        Class::RealTime => Some(kind as usize),
+        Class::Idle => None,
+        _ => Some((kind as usize).saturating_add(3)),
+    }
+}
+
+/// The weights that count: none is below CFQ's least. The root, whose weight nobody but its own processes feel against its child groups,
+/// has 1000 as in the kernel, unless it was given other weights than what every group starts with.
+fn weights_in_force<H: Home>(block: &Block<H>, group: Slot) -> (u64, u64) {
+    let mut weights = block.table.groups[group].weights;
+    if group == ROOT && weights == GroupWeights::default() {
+        weights = GroupWeights::of(ROOT_WEIGHT);
+    }
+    (u64::from(weights.weight.max(WEIGHT_MIN)), u64::from(weights.leaf_weight.max(WEIGHT_MIN)))
+}
+
+impl<H: Home> Cfq<H> {
+    /// Whether requests are charged for instead of time: where the disk is never kept idle and queues by itself.
+    fn charges_requests(&self) -> bool {
+        self.tunables.slice_idle == 0 && self.hw_queue.may_queue()
+    }
+
+    /// A queue of the group was filed.
+    pub(super) fn group_gained_queue(&mut self, block: &Block<H>, group: Slot) {
+        let state = &mut self.groups[group];
+        state.queues = state.queues.saturating_add(1);
+        if state.on_tree {
+            return;
+        }
+        let last = self.group_tree.last();
+        self.groups[group].vdisktime = if last == NIL {
+            self.min_vdisktime
+        } else {
+            let delay = if self.charges_requests() { DELAY_REQUESTS } else { DELAY_NS };
+            self.groups[last].vdisktime.saturating_add(delay)
+        };
+        self.put_group_on_tree(block, group);
+    }
+
+    /// A queue of the group was taken off.
+    pub(super) fn group_lost_queue(&mut self, block: &Block<H>, group: Slot) {
+        let state = &mut self.groups[group];
+        debug_assert!(state.queues > 0 && state.on_tree);
+        state.queues = state.queues.saturating_sub(1);
+        if state.queues == 0 {
+            self.take_group_off_tree(block, group);
+            self.groups[group].saved_slice = 0;
+        }
+    }
+
+    /// The group whose turn it is, or [`NIL`].
+    pub(super) fn next_group(&mut self) -> Slot {
+        let first = self.group_tree.first();
+        if first == NIL {
+            return NIL;
+        }
+        self.min_vdisktime = self.min_vdisktime.max(self.groups[first].vdisktime);
+        if self.min_vdisktime > VIRTUAL_TIME_MAX {
+            self.set_virtual_times_back();
+        }
+        first
+    }
+
+    /// The active queue loses the disk: its group pays for the time, and remembers what was left of the workload's.
+    pub(super) fn charge_group(&mut self, block: &mut Block<H>, slot: Slot) {
+        let now = block.ktime_ns();
+        let queue = &self.queues[slot];
+        let (pid, group) = (queue.pid, queue.group);
+        let charge = if self.charges_requests() {
+            u64::from(queue.slice_dispatch)
+        } else if !queue.sync && !self.groups[group].has_sync() {
+            queue.allocated_slice
+        } else if queue.slice_start == 0 || queue.slice_start == now {
+            // Nothing has completed, or only now: the device may have been seeking, and a tick is the least it has used.
+            now.saturating_sub(queue.dispatch_start).max(block.clock.ns_of_ticks(1))
+        } else {
+            now.saturating_sub(queue.slice_start).min(queue.allocated_slice)
+        };
+        block.note(|_| Note::Charge { queue: pid, amount: charge });
+        let state = &self.groups[group];
+        let scaled = charge.min(u64::MAX >> 24) << 24;
+        let vdisktime = state.vdisktime.saturating_add(scaled.checked_div(state.vfraction).unwrap_or(scaled));
+        if state.on_tree {
+            self.take_group_off_tree(block, group);
+            self.groups[group].vdisktime = vdisktime;
+            self.put_group_on_tree(block, group);
+        }
+        let left = self.workload_expires.wrapping_sub(now);
+        let state = &mut self.groups[group];
+        state.saved_slice = 0;
+        if left as i64 > 0 {
+            (state.saved_slice, state.saved_class, state.saved_kind) = (left, self.serving_class, self.serving_kind);
+        }
+    }
+
+    /// Whether `group` is `above`, or below it.
+    pub(super) fn lies_within(&self, block: &Block<H>, mut group: Slot, above: Slot) -> bool {
+        while group != above && group != NIL {
+            group = block.table.groups[group].parent;
+        }
+        group == above
+    }
+
+    fn put_group_on_tree(&mut self, block: &Block<H>, group: Slot) {
+        let vdisktime = self.groups[group].vdisktime;
+        self.group_tree.insert(&mut self.group_places, group, vdisktime);
+        // Weights that have changed count from here on; so do a parent's only where it gains its first member.
+        let (weight, leaf_weight) = weights_in_force(block, group);
+        let state = &mut self.groups[group];
+        (state.on_tree, state.leaf_weight) = (true, leaf_weight);
+        if state.active_members == 0 {
+            state.weight = weight;
+        }
+        let mut gained = state.gain(leaf_weight);
+        let mut fraction = state.share(1 << FRACTION_SHIFT, leaf_weight);
+        let (mut at, mut parent) = (group, block.table.groups[group].parent);
+        while parent != NIL {
+            let weight = self.groups[at].weight;
+            let above = &mut self.groups[parent];
+            if gained {
+                if above.active_members == 0 {
+                    above.weight = weights_in_force(block, parent).0;
+                }
+                gained = above.gain(weight);
+            }
+            fraction = above.share(fraction, weight);
+            (at, parent) = (parent, block.table.groups[parent].parent);
+        }
+        self.groups[group].vfraction = fraction.max(1);
+    }
+
+    fn take_group_off_tree(&mut self, block: &Block<H>, group: Slot) {
+        self.group_tree.remove(&mut self.group_places, group);
+        let state = &mut self.groups[group];
+        state.on_tree = false;
+        let (mut at, mut weight) = (group, state.leaf_weight);
+        while at != NIL && self.groups[at].lose(weight) {
+            weight = self.groups[at].weight;
+            at = block.table.groups[at].parent;
+        }
+    }
+
+    #[cold]
+    fn set_virtual_times_back(&mut self) {
+        let mut tree = Tree::default();
+        let back = core::mem::take(&mut self.min_vdisktime);
+        while !self.group_tree.is_empty() {
+            let group = self.group_tree.first();
+            self.group_tree.remove(&mut self.group_places, group);
+            let vdisktime = self.groups[group].vdisktime.saturating_sub(back);
+            self.groups[group].vdisktime = vdisktime;
+            tree.insert(&mut self.group_places, group, vdisktime);
+        }
+        self.group_tree = tree;
+    }
+}
+
+impl GroupState {
+    /// Its own processes or a child group have queues now; answers whether they are the first.
+    fn gain(&mut self, weight: u64) -> bool {
+        self.children_weight = self.children_weight.saturating_add(weight);
+        self.active_members = self.active_members.saturating_add(1);
+        self.active_members == 1
+    }
+
+    /// They have none any more; answers whether they were the last.
+    fn lose(&mut self, weight: u64) -> bool {
+        debug_assert!(self.active_members > 0 && self.children_weight >= weight);
+        self.children_weight = self.children_weight.saturating_sub(weight);
+        self.active_members = self.active_members.saturating_sub(1);
+        self.active_members == 0
+    }
+
+    /// The part of `fraction` that a member of this weight gets.
+    fn share(&self, fraction: u64, weight: u64) -> u64 {
+        fraction.saturating_mul(weight).checked_div(self.children_weight).unwrap_or(fraction)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_number_of_queues_rises_fast_and_falls_slowly() {
+        let mut group = GroupState::new(0);
+        let averages = [6, 6, 6, 1, 1, 1, 1, 1].map(|busy| {
+            group.tree_mut(Class::BestEffort, Kind::Sync).count = busy;
+            group.update_busy_average(Class::Idle)
+        });
+        assert_eq!(averages, [5, 6, 6, 5, 4, 3, 3, 3], "(3 * the higher + the lower + 2) / 4");
+        assert_eq!(group.busy_average(Class::RealTime), 0);
+    }
+
+    #[test]
+    fn shares_multiply_on_the_way_up() {
+        let (mut parent, mut child) = (GroupState::new(0), GroupState::new(0));
+        assert!(child.gain(1000) && parent.gain(1000) && !parent.gain(500));
+        let whole = 1 << FRACTION_SHIFT;
+        let own = child.share(whole, 1000);
+        assert_eq!((parent.share(own, 1000), parent.share(own, 500)), (2730, 1365), "of 4096, truncated");
+        assert!(!parent.lose(500) && parent.lose(1000));
+        assert_eq!(parent.children_weight, 0);
+    }
+}

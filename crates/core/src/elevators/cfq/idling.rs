@@ -1,0 +1,218 @@
+//! When the disk is kept idle, for whom, and what is learnt of who is worth it.
+
+use super::{Cfq, SMALL_SECTORS};
+use crate::bio::{Flags, Op};
+use crate::clock::Timer;
+use crate::event::Note;
+use crate::parts::{NIL, Slot};
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// Farther than this from the end of the request before, a request counts as a seek.
+const SEEK_SECTORS: u64 = 800;
+/// Shorter than this, a request counts as one on a device without an arm.
+const SMALL_SECTORS_FLASH: u32 = 64;
+/// With so many requests at a time a queue counts as deep.
+const DEEP: u32 = 4;
+/// A device that has had so many requests at once is taken to queue by itself.
+const HW_QUEUE_MIN: u32 = 5;
+/// So many completions under load are watched before that is decided.
+const HW_QUEUE_SAMPLES: u32 = 50;
+
+/// Whether the device queues by itself.
+#[derive(Debug, Default)]
+pub(super) struct HwQueue {
+    queues: Option<bool>,
+    depth_max: u32,
+    samples: u32,
+}
+
+impl HwQueue {
+    /// Whether it does, or nothing is known yet.
+    pub fn may_queue(&self) -> bool {
+        self.queues != Some(false)
+    }
+}
+
+impl<H: Home> Cfq<H> {
+    /// A request is about to be counted as done: look at how many the device had.
+    pub(super) fn watch_device(&mut self) {
+        let in_driver = self.in_driver;
+        self.hw_queue.depth_max = self.hw_queue.depth_max.max(in_driver);
+        if self.hw_queue.queues == Some(true) || (self.queued <= HW_QUEUE_MIN && in_driver <= HW_QUEUE_MIN) {
+            return;
+        }
+        // A queue that is waited for may have too few requests to fill any device.
+        let queue = &self.queues[self.active];
+        let few = queue.dispatched.saturating_add(queue.queued) < HW_QUEUE_MIN && in_driver < HW_QUEUE_MIN;
+        if self.active != NIL && queue.idle_window && few {
+            return;
+        }
+        self.hw_queue.samples = self.hw_queue.samples.saturating_add(1);
+        if self.hw_queue.samples > HW_QUEUE_SAMPLES {
+            self.hw_queue.queues = Some(self.hw_queue.depth_max >= HW_QUEUE_MIN);
+        }
+    }
+
+    /// Whether the disk would be kept idle for this queue, if it had no requests: because of its own habits, or because it is the only one
+    /// of those that are waited for together.
+    pub(super) fn should_idle(&self, block: &Block<H>, slot: Slot) -> bool {
+        let (queue, wait) = (&self.queues[slot], self.tunables.slice_idle);
+        if wait == 0 || queue.is_idle_class() {
+            return false;
+        }
+        if queue.idle_window && (block.rotational || !self.hw_queue.may_queue()) {
+            return true;
+        }
+        self.tree_of(slot).is_some_and(|tree| tree.count == 1 && queue.sync && !tree.think.is_above(wait))
+    }
+
+    /// Whether the active queue, which is empty and has time left, is waited for: by a timer, or for what it has in the device.
+    pub(super) fn waits_for_request(&mut self, block: &mut Block<H>, now: u64) -> bool {
+        if block.timers.armed_for(Timer::Idle).is_some() {
+            return true;
+        }
+        let queue = &mut self.queues[self.active];
+        let more_left_than_used = queue.slice_end.wrapping_sub(now) > now.wrapping_sub(queue.slice_start);
+        if queue.is_seeky() && queue.idle_window && (queue.slice_new || more_left_than_used) {
+            // It is a seeky one that had many requests for a while: it would be waited for in vain.
+            queue.deep = false;
+            queue.idle_window = false;
+        }
+        self.queues[self.active].dispatched > 0 && self.should_idle(block, self.active)
+    }
+
+    /// Begins to keep the disk idle for the active queue, if it or its group is worth it.
+    pub(super) fn arm_idle(&mut self, block: &mut Block<H>) {
+        let (slot, now) = (self.active, block.ktime_ns());
+        let group_idle = self.tunables.group_idle;
+        if !block.rotational && self.hw_queue.may_queue() && group_idle == 0 {
+            return;
+        }
+        let for_group = !self.should_idle(block, slot);
+        if for_group && group_idle == 0 {
+            return;
+        }
+        let queue = &self.queues[slot];
+        let context = self.active_context;
+        if queue.dispatched > 0 || context == NIL || !block.table.contexts[context].is_running() {
+            return;
+        }
+        let left = queue.slice_end.saturating_sub(now);
+        if self.requesters[context].think.mean().is_some_and(|mean| left < mean) {
+            return;
+        }
+        let tree_thinks_long = self.tree_of(slot).is_some_and(|tree| tree.think.is_above(group_idle));
+        if for_group && (self.groups[queue.group].queues > 1 || tree_thinks_long) {
+            return;
+        }
+        let until = now.saturating_add(if for_group { group_idle } else { self.tunables.slice_idle });
+        let pid = queue.pid;
+        self.queues[slot].wait_request = true;
+        block.arm_at_ktime(Timer::Idle, until);
+        block.note(|block| Note::IdleArmed { queue: pid, until_ns: block.clock.host_ns(until) });
+    }
+
+    /// The last queue of a group that has run out of requests at the end of its slice is given a little longer: if it went, the group
+    /// would lose its place.
+    pub(super) fn draw_slice_out(&mut self, block: &mut Block<H>) {
+        let now = block.ktime_ns();
+        let queue = &self.queues[self.active];
+        let group = &self.groups[queue.group];
+        let (slice_idle, group_idle) = (self.tunables.slice_idle, self.tunables.group_idle);
+        if !queue.is_empty() || group.queues > 1 || group.think.is_above(group_idle) {
+            return;
+        }
+        let left = queue.slice_end.saturating_sub(now);
+        let context = self.active_context;
+        let thinks_longer = context != NIL && self.requesters[context].think.mean().is_some_and(|mean| left < mean);
+        if queue.slice_used(now) || thinks_longer || left <= block.clock.ns_of_ticks(1) {
+            let longer = if slice_idle > 0 { slice_idle } else { group_idle };
+            let queue = &mut self.queues[self.active];
+            queue.slice_end = now.saturating_add(longer);
+            queue.wait_busy = true;
+        }
+    }
+
+    /// The wait for the active queue's next request is over.
+    pub(super) fn idle_over(&mut self, block: &mut Block<H>) {
+        if self.active != NIL {
+            let queue = &mut self.queues[self.active];
+            let pid = queue.pid;
+            block.note(|_| Note::IdleTimeout { queue: pid });
+            let in_time = !queue.slice_used(block.ktime_ns());
+            if queue.must_dispatch || (in_time && self.busy_queues > 0 && !queue.is_empty()) {
+                return self.kick(block);
+            }
+            if in_time && self.busy_queues == 0 {
+                return;
+            }
+            if in_time {
+                queue.deep = false;
+            }
+            self.expire(block, false);
+        }
+        self.kick(block);
+    }
+
+    /// Learns from a request that has come.
+    pub(super) fn update_history(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
+        let now = block.ktime_ns();
+        let entry = block.table.requests[request];
+        let (slice_idle, group_idle) = (self.tunables.slice_idle, self.tunables.group_idle);
+        let queue = &mut self.queues[slot];
+        let group = &mut self.groups[queue.group];
+        if queue.sync {
+            self.requesters[entry.context].think.sample(now, slice_idle);
+            if let Some((class, kind)) = queue.filed {
+                group.tree_mut(class, kind).think.sample(now, slice_idle);
+            }
+        }
+        if self.tunables.groups {
+            group.think.sample(now, group_idle);
+        }
+        let far = queue.last_position > 0 && entry.sector.abs_diff(queue.last_position) > SEEK_SECTORS;
+        let seeks = if block.rotational { far } else { entry.sectors < SMALL_SECTORS_FLASH };
+        queue.seek_history = (queue.seek_history << 1) | u32::from(seeks);
+        self.update_idle_window(block, slot, entry.context);
+        self.queues[slot].last_position = entry.end();
+    }
+
+    fn update_idle_window(&mut self, block: &Block<H>, slot: Slot, context: Slot) {
+        let wait = self.tunables.slice_idle;
+        let queue = &mut self.queues[slot];
+        if !queue.sync || queue.is_idle_class() {
+            return;
+        }
+        if queue.queued >= DEEP {
+            queue.deep = true;
+        }
+        let next = &block.table.requests[queue.next];
+        let writes_no_more =
+            queue.next != NIL && next.op == Op::Write && next.flags.has(Flags::SYNC) && !next.flags.has(Flags::IDLE);
+        let gone = !block.table.contexts[context].is_running();
+        if writes_no_more || gone || wait == 0 || (!queue.deep && queue.is_seeky()) {
+            queue.idle_window = false;
+        } else if let Some(mean) = self.requesters[context].think.mean() {
+            queue.idle_window = mean <= wait;
+        }
+    }
+
+    /// A request has come for the active queue, which was waited for: the driver may have it at once, unless it is small and nobody
+    /// else has requests; then more may come to join it.
+    pub(super) fn awaited_came(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
+        let queue = &mut self.queues[slot];
+        if !queue.wait_request {
+            return;
+        }
+        let pid = queue.pid;
+        block.note(|_| Note::IdleHit { queue: pid });
+        if block.table.requests[request].sectors > SMALL_SECTORS || self.busy_queues > 1 {
+            queue.wait_request = false;
+            block.timers.cancel(Timer::Idle);
+            block.run_now();
+        } else {
+            queue.must_dispatch = true;
+        }
+    }
+}

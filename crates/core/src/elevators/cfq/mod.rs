@@ -1,0 +1,528 @@
+//! CFQ's final form: "cfq", as in Linux 4.19 (2.6.33 to 4.20 had forms of it, from 4.8 on with a clock of nanoseconds).
+//!
+//! The idea: groups share the disk by their weights; within a group real time goes before best effort before idle; within a class,
+//! async requests, the sync requests of seeking processes and those of the others are served by turns; and there each process has
+//! the disk to itself for a slice of time, scaled by its priority and by how many there are. For a process that reads one block after
+//! the other the disk is kept idle a few milliseconds; seeking processes are waited for together, as are the last of a group. Two
+//! processes that read side by side come to share a queue.
+//!
+//! The state is in [`Cfq`]. `requesters` has what is known of processes, `groups` the tree of shares, `workload` the trees that queues are
+//! filed in, `slice` who has the disk, `idling` when it is kept idle, `preemption` who may take it, `cooperators` who shares a queue;
+//! this file the way of a request: allocate, insert, dispatch, complete.
+
+mod cooperators;
+mod groups;
+mod idling;
+mod preemption;
+mod process_queue;
+mod requesters;
+mod slice;
+mod tunables;
+mod workload;
+
+use super::async_queues::AsyncQueues;
+use super::chooser::Chooser;
+use super::{Elevator, MayQueue, Merge};
+use crate::bio::{Bio, Flags, Op};
+use crate::clock::Timer;
+use crate::event::Note;
+use crate::parts::{Arena, List, NIL, Node, Slot, Tree};
+use crate::priority::Class;
+use crate::queue::block::{Block, Of};
+use crate::storage::{Capacity, Home, Maker};
+
+use cooperators::POSITION_TREES;
+use groups::GroupState;
+use idling::HwQueue;
+use process_queue::{FreeQueues, Kind, ProcessQueue};
+use requesters::Requester;
+pub(crate) use tunables::INFO;
+use tunables::Tunables;
+use workload::Place;
+
+/// Index of a process's async queue, and of counts of async requests.
+const ASYNC: usize = 0;
+/// Index of the sync one.
+const SYNC: usize = 1;
+
+/// A request of at most a page (4 KiB) is small.
+const SMALL_SECTORS: u32 = 8;
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// Its tables.
+pub(crate) struct Tables<H: Home> {
+    queues: H::Slots<ProcessQueue>,
+    places: H::Slots<Node>,
+    positions: H::Slots<Node>,
+    groups: H::Slots<GroupState>,
+    group_places: H::Slots<Node>,
+    requesters: H::Slots<Requester>,
+}
+
+/// The state.
+pub(crate) struct Cfq<H: Home> {
+    queues: Of<H, ProcessQueue>,
+    free_queues: List<FreeQueues>,
+    /// The places of queues in the trees of their groups.
+    places: Of<H, Node>,
+    /// Their places by the sector of their next request, and the trees: one a level.
+    positions: Of<H, Node>,
+    position_trees: [Tree; POSITION_TREES],
+    groups: Of<H, GroupState>,
+    group_places: Of<H, Node>,
+    /// Groups that have queues, by their virtual time.
+    group_tree: Tree,
+    min_vdisktime: u64,
+    requesters: Of<H, Requester>,
+    /// What is served, and until when; only the kind counts while a queue has the disk.
+    serving_group: Slot,
+    serving_class: Class,
+    serving_kind: Kind,
+    workload_expires: u64,
+    /// The queue that has the disk, or [`NIL`].
+    active: Slot,
+    /// The context of the first request dispatched in this slice, or [`NIL`]; its entry is held, as its process may exit meanwhile.
+    active_context: Slot,
+    /// Queues that are filed: those with requests, and the active one.
+    busy_queues: u32,
+    busy_sync_queues: u32,
+    /// Requests inside.
+    queued: u32,
+    /// Requests that were moved to the dispatch list and have not completed, of async and sync queues.
+    in_flight: [u32; 2],
+    in_driver: u32,
+    hw_queue: HwQueue,
+    /// The end of the request that the driver took last.
+    last_position: u64,
+    /// When a sync request was last done later than it should have been.
+    last_delayed_sync: u64,
+    tunables: Tunables,
+}
+
+impl<H: Home> Elevator<H> for Cfq<H> {
+    type Tables = Tables<H>;
+
+    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+        let groups = capacity.group_slots();
+        let queues = capacity.queues().saturating_add(groups.saturating_mul(AsyncQueues::COUNT));
+        Tables {
+            queues: maker.table(queues),
+            places: maker.table(queues),
+            positions: maker.table(queues),
+            groups: maker.table(groups),
+            group_places: maker.table(groups),
+            requesters: maker.table(capacity.contexts),
+        }
+    }
+
+    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
+        let now = block.ktime_ns();
+        let mut queues: Of<H, ProcessQueue> = Arena::new(tables.queues);
+        let (places, positions): (Of<H, Node>, Of<H, Node>) = (Arena::new(tables.places), Arena::new(tables.positions));
+        let mut free_queues = List::<FreeQueues>::default();
+        for slot in 0..queues.capacity().min(places.capacity()).min(positions.capacity()) {
+            free_queues.push_back(&mut queues, slot);
+        }
+        let mut groups: Of<H, GroupState> = Arena::new(tables.groups);
+        for slot in 0..groups.capacity() {
+            groups[slot] = GroupState::new(now);
+        }
+        Cfq {
+            queues,
+            free_queues,
+            places,
+            positions,
+            position_trees: [Tree::default(); POSITION_TREES],
+            groups,
+            group_places: Arena::new(tables.group_places),
+            group_tree: Tree::default(),
+            min_vdisktime: 0,
+            requesters: Arena::new(tables.requesters),
+            serving_group: NIL,
+            serving_class: Class::BestEffort,
+            serving_kind: Kind::Async,
+            workload_expires: now,
+            active: NIL,
+            active_context: NIL,
+            busy_queues: 0,
+            busy_sync_queues: 0,
+            queued: 0,
+            in_flight: [0; 2],
+            in_driver: 0,
+            hw_queue: HwQueue::default(),
+            last_position: 0,
+            last_delayed_sync: now.wrapping_sub(NS_PER_S),
+            tunables: Tunables::defaults(block.rotational),
+        }
+    }
+
+    fn into_tables(self) -> Tables<H> {
+        Tables {
+            queues: self.queues.into_slots(),
+            places: self.places.into_slots(),
+            positions: self.positions.into_slots(),
+            groups: self.groups.into_slots(),
+            group_places: self.group_places.into_slots(),
+            requesters: self.requesters.into_slots(),
+        }
+    }
+
+    fn retire(&mut self, block: &mut Block<H>) {
+        self.follow(block, NIL);
+        debug_assert!(self.queues_all_come_back(block), "a reference to a queue was lost");
+    }
+
+    fn tunable(&self, index: usize) -> i64 {
+        self.tunables.get(index)
+    }
+
+    fn set_tunable(&mut self, _: &mut Block<H>, index: usize, value: i64) {
+        self.tunables.set(index, value);
+    }
+
+    fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
+        let sync = is_sync(bio);
+        let queue = self.queue_of(block, bio.context.slot, sync);
+        let entry = &block.table.requests[request];
+        queue != NIL && queue == entry.owner && (entry.is_sync() || !sync)
+    }
+
+    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+        let queue = self.queue_of(block, bio.context.slot, is_sync(bio));
+        // What is no queue holds nothing.
+        self.queues[queue].requests.at_sector(block, bio.end())
+    }
+
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].prev()
+    }
+
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].next()
+    }
+
+    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+        let owner = block.table.requests[request].owner;
+        if merge == Merge::Front && owner != NIL {
+            self.queues[owner].requests.resort(block, request);
+            self.compare_with_next(block, owner, request);
+        }
+    }
+
+    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+        let (owner, gone) = (block.table.requests[request].owner, block.table.requests[absorbed].owner);
+        if owner == gone {
+            self.queues[owner].requests.inherit(block, request, absorbed);
+        }
+        if self.queues[owner].next == absorbed {
+            self.queues[owner].next = request;
+        }
+        self.remove(block, gone, absorbed);
+        if self.queues[gone].is_empty() && self.queues[gone].filed.is_some() && gone != self.active {
+            self.unfile(block, gone);
+        }
+    }
+
+    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
+        let flags = block.bio_flags;
+        let slot = self.queue_of(block, context, op == Op::Read || flags.has(Flags::SYNC));
+        if slot == NIL {
+            return MayQueue::May;
+        }
+        self.read_priority(block, slot, context);
+        self.boost(slot, flags.has(Flags::META));
+        let queue = &mut self.queues[slot];
+        if !queue.wait_request || queue.must_alloc_slice {
+            return MayQueue::May;
+        }
+        queue.must_alloc_slice = true;
+        MayQueue::Must
+    }
+
+    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
+        let entry = &block.table.requests[request];
+        let (context, sync) = (entry.context, entry.is_sync());
+        let slot = self.queue_for_request(block, context, sync);
+        block.table.requests[request].owner = slot;
+        if slot != NIL {
+            self.reference(slot);
+            let queue = &mut self.queues[slot];
+            queue.allocated = queue.allocated.saturating_add(1);
+            let group = &mut self.groups[queue.group];
+            group.requests = group.requests.saturating_add(1);
+        }
+    }
+
+    fn free(&mut self, block: &mut Block<H>, request: Slot) {
+        let slot = core::mem::replace(&mut block.table.requests[request].owner, NIL);
+        if slot != NIL {
+            let queue = &mut self.queues[slot];
+            queue.allocated = queue.allocated.saturating_sub(1);
+            let group = &mut self.groups[queue.group];
+            group.requests = group.requests.saturating_sub(1);
+            self.unreference(block, slot);
+        }
+    }
+
+    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+        let entry = block.table.requests[request];
+        let slot = entry.owner;
+        if slot == NIL {
+            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            return block.dispatch_sort(request);
+        }
+        self.read_priority(block, slot, entry.context);
+        let [of_async, of_sync] = self.tunables.fifo_expire;
+        let expire = if entry.is_sync() { of_sync } else { of_async };
+        let deadline = block.ktime_ns().saturating_add(expire);
+        let queue = &mut self.queues[slot];
+        queue.requests.insert(block, request, deadline);
+        queue.queued = queue.queued.saturating_add(1);
+        if queue.filed.is_none() {
+            self.file(block, slot, Place::Usual);
+        }
+        self.compare_with_next(block, slot, request);
+        self.queued = self.queued.saturating_add(1);
+        if entry.flags.has(Flags::META) {
+            self.queues[slot].metadata = self.queues[slot].metadata.saturating_add(1);
+        }
+        self.update_history(block, slot, request);
+        if slot == self.active {
+            self.awaited_came(block, slot, request);
+        } else if self.should_preempt(block, slot, request) {
+            self.preempt(block, slot);
+            block.run_now();
+        }
+    }
+
+    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+        if self.busy_queues == 0 {
+            return 0;
+        }
+        if force {
+            return self.drain(block);
+        }
+        let slot = self.select(block);
+        if slot == NIL {
+            return 0;
+        }
+        debug_assert!(!self.queues[slot].is_empty());
+        let overdue = self.overdue(block, slot);
+        if overdue != NIL {
+            self.queues[slot].must_dispatch = true;
+        }
+        if !self.may_dispatch(block, slot) {
+            return 0;
+        }
+        let request = if overdue != NIL { overdue } else { self.queues[slot].next };
+        let context = block.table.requests[request].context;
+        self.move_to_dispatch(block, slot, request);
+        if self.active_context == NIL {
+            self.follow(block, context);
+        }
+        self.after_dispatch(block, slot);
+        1
+    }
+
+    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
+        self.in_driver = self.in_driver.saturating_add(1);
+        self.last_position = block.table.requests[request].end();
+    }
+
+    fn deactivate(&mut self, _: &mut Block<H>, _: Slot) {
+        self.in_driver = self.in_driver.saturating_sub(1);
+    }
+
+    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
+        let entry = block.table.requests[request];
+        self.watch_device();
+        self.in_driver = self.in_driver.saturating_sub(1);
+        if entry.owner != NIL {
+            self.count_completion(block, request);
+        }
+        if entry.owner != NIL && entry.owner == self.active {
+            self.active_completed(block, entry.is_sync());
+        }
+        if self.in_driver == 0 {
+            self.kick(block);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queued == 0
+    }
+
+    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
+        self.exit_queues(block, context);
+    }
+
+    fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
+        self.groups[group] = GroupState::new(block.ktime_ns());
+    }
+
+    fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
+        self.let_group_go(block, group)
+    }
+
+    fn timer(&mut self, block: &mut Block<H>, _: Timer) {
+        self.idle_over(block);
+    }
+}
+
+impl<H: Home> Cfq<H> {
+    /// A request was sorted into a queue: it may be the one to serve next.
+    fn compare_with_next(&mut self, block: &Block<H>, slot: Slot, request: Slot) {
+        let next = self.queues[slot].next;
+        let best = self.chooser().best(block, next, request, self.last_position);
+        if best != next {
+            self.queues[slot].next = best;
+            self.position(block, slot);
+        }
+    }
+
+    /// Takes a request out of its queue, which stays filed.
+    fn remove(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
+        if self.queues[slot].next == request {
+            self.queues[slot].next = self.neighbour(block, slot, request);
+        }
+        let queue = &mut self.queues[slot];
+        queue.requests.remove(block, request);
+        queue.queued = queue.queued.saturating_sub(1);
+        if block.table.requests[request].flags.has(Flags::META) {
+            queue.metadata = queue.metadata.saturating_sub(1);
+        }
+        debug_assert_eq!(queue.is_empty(), queue.next == NIL);
+        if queue.is_empty() {
+            self.leave_positions(slot);
+        }
+        self.queued = self.queued.saturating_sub(1);
+    }
+
+    fn move_to_dispatch(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
+        self.queues[slot].next = self.neighbour(block, slot, request);
+        self.remove(block, slot, request);
+        let queue = &mut self.queues[slot];
+        queue.dispatched = queue.dispatched.saturating_add(1);
+        let [of_async, of_sync] = &mut self.in_flight;
+        let in_flight = if queue.sync { of_sync } else { of_async };
+        *in_flight = in_flight.saturating_add(1);
+        let group = &mut self.groups[queue.group];
+        group.dispatched = group.dispatched.saturating_add(1);
+        block.dispatch_sort(request);
+    }
+
+    /// Of the requests around one that leaves its queue, the nearer to its start; above the highest the lowest comes.
+    fn neighbour(&self, block: &Block<H>, slot: Slot, request: Slot) -> Slot {
+        let head = block.table.requests[request].sector;
+        self.chooser().neighbour(block, self.queues[slot].requests.tree(), request, head)
+    }
+
+    fn chooser(&self) -> Chooser {
+        let back_max = self.tunables.back_max_sectors();
+        Chooser { back_max, back_penalty: self.tunables.back_penalty, marks_count: true }
+    }
+
+    /// The oldest request of a queue if it is overdue; looked at once a slice.
+    fn overdue(&mut self, block: &mut Block<H>, slot: Slot) -> Slot {
+        let queue = &mut self.queues[slot];
+        let (oldest, checked) = (queue.requests.oldest(), queue.fifo_checked);
+        queue.fifo_checked = true;
+        if checked || oldest == NIL || block.ktime_ns() < block.table.arrivals[oldest].deadline {
+            return NIL;
+        }
+        block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+        oldest
+    }
+
+    /// The slice of an async queue ends when it has had its number of requests, that of an idle one after each, if others wait.
+    fn after_dispatch(&mut self, block: &mut Block<H>, slot: Slot) {
+        let queue = &mut self.queues[slot];
+        queue.slice_dispatch = queue.slice_dispatch.saturating_add(1);
+        queue.must_dispatch = false;
+        let enough = !queue.sync && queue.slice_dispatch >= self.tunables.max_async_requests(queue.level());
+        if self.busy_queues > 1 && (enough || queue.is_idle_class()) {
+            queue.slice_end = block.ktime_ns().saturating_add(1);
+            self.expire(block, false);
+        }
+    }
+
+    fn count_completion(&mut self, block: &mut Block<H>, request: Slot) {
+        let now = block.ktime_ns();
+        let entry = block.table.requests[request];
+        let queue = &mut self.queues[entry.owner];
+        debug_assert!(queue.dispatched > 0);
+        queue.dispatched = queue.dispatched.saturating_sub(1);
+        let [of_async, of_sync] = &mut self.in_flight;
+        let in_flight = if queue.sync { of_sync } else { of_async };
+        *in_flight = in_flight.saturating_sub(1);
+        let group = &mut self.groups[queue.group];
+        group.dispatched = group.dispatched.saturating_sub(1);
+        group.think.last_end = now;
+        if entry.is_sync() {
+            self.requesters[entry.context].think.last_end = now;
+            let (class, kind) = queue.filed.unwrap_or((queue.class(), queue.kind()));
+            group.tree_mut(class, kind).think.last_end = now;
+            let [_, expire] = self.tunables.fifo_expire;
+            if entry.submitted_ns.saturating_add(expire) <= block.clock.now_ns() {
+                self.last_delayed_sync = now;
+            }
+        }
+    }
+
+    /// A request of the queue that has the disk is done.
+    fn active_completed(&mut self, block: &mut Block<H>, sync: bool) {
+        if self.queues[self.active].slice_new {
+            self.start_slice(block);
+        }
+        self.draw_slice_out(block);
+        let queue = &self.queues[self.active];
+        if queue.slice_used(block.ktime_ns()) || queue.is_idle_class() {
+            self.expire(block, true);
+        } else if sync && queue.is_empty() && self.close_cooperator(block, self.active) == NIL {
+            self.arm_idle(block);
+        }
+    }
+
+    /// Moves everything: group by group, best effort, real time, idle.
+    fn drain(&mut self, block: &mut Block<H>) -> u32 {
+        let mut moved = 0u32;
+        self.expire(block, false);
+        loop {
+            let slot = self.first_to_drain();
+            if slot == NIL {
+                break;
+            }
+            self.activate(block, slot);
+            while self.queues[slot].next != NIL {
+                self.move_to_dispatch(block, slot, self.queues[slot].next);
+                moved = moved.saturating_add(1);
+            }
+            self.expire(block, false);
+        }
+        debug_assert!(self.queued == 0 && self.busy_queues == 0);
+        moved
+    }
+
+    fn first_to_drain(&mut self) -> Slot {
+        let group = self.next_group();
+        if group == NIL {
+            return NIL;
+        }
+        let state = &self.groups[group];
+        let classes = [Class::BestEffort, Class::RealTime, Class::Idle];
+        let trees = classes.into_iter().flat_map(|class| Kind::ALL.into_iter().map(move |kind| (class, kind)));
+        let mut firsts = trees.map(|(class, kind)| state.tree(class, kind).tree.first());
+        firsts.find(|&first| first != NIL).unwrap_or(NIL)
+    }
+
+    /// Asks for a run of the queue, if any queue has requests.
+    fn kick(&self, block: &mut Block<H>) {
+        if self.busy_queues > 0 {
+            block.kick();
+        }
+    }
+}
+
+fn is_sync(bio: &Bio) -> bool {
+    bio.op == Op::Read || bio.flags.has(Flags::SYNC)
+}

@@ -1,0 +1,64 @@
+//! Who may take the disk from the active queue before its time.
+
+use super::Cfq;
+use super::process_queue::Kind;
+use super::workload::Place;
+use crate::bio::Flags;
+use crate::event::Note;
+use crate::parts::{NIL, Slot};
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+impl<H: Home> Cfq<H> {
+    /// Whether the queue of a request that has just come takes the disk.
+    pub(super) fn should_preempt(&self, block: &Block<H>, slot: Slot, request: Slot) -> bool {
+        let (new, active) = (&self.queues[slot], &self.queues[self.active]);
+        let entry = &block.table.requests[request];
+        if self.active == NIL || new.is_idle_class() {
+            return false;
+        }
+        if active.is_idle_class() {
+            return true;
+        }
+        if active.is_real_time() && !new.is_real_time() {
+            return false;
+        }
+        if entry.is_sync() && !active.sync && !active.must_dispatch {
+            return true;
+        }
+        if !self.lies_within(block, active.group, new.group) {
+            return false;
+        }
+        if active.slice_used(block.ktime_ns()) || (new.is_real_time() && !active.is_real_time()) {
+            return true;
+        }
+        // Those that are waited for together take turns without waiting for each other.
+        let together = self.serving_kind == Kind::SyncNoIdle && new.kind() == Kind::SyncNoIdle;
+        if together && active.is_empty() {
+            return true;
+        }
+        if entry.flags.has(Flags::META) && active.metadata == 0 {
+            return true;
+        }
+        if active.is_empty() && !self.should_idle(block, self.active) {
+            return true;
+        }
+        active.wait_request && self.is_close(entry.sector)
+    }
+
+    pub(super) fn preempt(&mut self, block: &mut Block<H>, slot: Slot) {
+        let active = &self.queues[self.active];
+        let (queue, victim, victim_kind) = (self.queues[slot].pid, active.pid, active.kind());
+        block.note(|_| Note::Preempt { queue, victim });
+        self.expire(block, true);
+        let new = &self.queues[slot];
+        if victim_kind != new.kind() {
+            // Its group would go on with the victim's kind of queues.
+            self.groups[new.group].saved_slice = 0;
+        }
+        self.file(block, slot, Place::Front);
+        let new = &mut self.queues[slot];
+        new.slice_end = 0;
+        new.slice_new = true;
+    }
+}

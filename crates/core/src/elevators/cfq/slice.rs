@@ -1,0 +1,202 @@
+//! Who has the disk, for how long, and how many requests it may have in the device.
+
+use super::Cfq;
+use super::workload::Place;
+use crate::clock::Timer;
+use crate::event::Note;
+use crate::parts::{NIL, Slot};
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+impl<H: Home> Cfq<H> {
+    /// The queue to dispatch from now, or [`NIL`] to wait.
+    pub(super) fn select(&mut self, block: &mut Block<H>) -> Slot {
+        let active = self.active;
+        if active == NIL {
+            return self.activate_next(block);
+        }
+        if self.queued == 0 {
+            return NIL;
+        }
+        let now = block.ktime_ns();
+        let queue = &self.queues[active];
+        if queue.wait_busy && !queue.is_empty() {
+            return self.end_and_activate_next(block);
+        }
+        let alone = self.groups[queue.group].queues == 1;
+        if queue.slice_used(now) && !queue.must_dispatch {
+            // The last of its group, if it is worth waiting for, keeps the disk while the device works for it: the group might not come
+            // again in time.
+            if alone && queue.is_empty() && queue.dispatched > 0 && self.should_idle(block, active) {
+                return NIL;
+            }
+        } else {
+            if !queue.is_empty() {
+                return active;
+            }
+            let close = self.close_cooperator(block, active);
+            if close != NIL {
+                self.set_up_merge(block, active, close);
+                self.expire(block, false);
+                self.activate(block, close);
+                return close;
+            }
+            if self.waits_for_request(block, now) {
+                return NIL;
+            }
+        }
+        let group = &self.groups[self.queues[active].group];
+        let wait = self.tunables.group_idle;
+        if wait > 0 && alone && group.dispatched > 0 && !group.think.is_above(wait) {
+            return NIL;
+        }
+        self.end_and_activate_next(block)
+    }
+
+    fn end_and_activate_next(&mut self, block: &mut Block<H>) -> Slot {
+        self.expire(block, false);
+        self.activate_next(block)
+    }
+
+    /// Gives the disk to the queue whose turn it is.
+    fn activate_next(&mut self, block: &mut Block<H>) -> Slot {
+        let first = self.choose_queue(block);
+        let slot = if self.queued == 0 { NIL } else { first };
+        self.activate(block, slot);
+        slot
+    }
+
+    pub(super) fn activate(&mut self, block: &mut Block<H>, slot: Slot) {
+        self.active = slot;
+        if slot == NIL {
+            return;
+        }
+        debug_assert!(self.queues[slot].filed.is_some());
+        let queue = &mut self.queues[slot];
+        queue.dispatch_start = block.ktime_ns();
+        (queue.slice_start, queue.slice_end, queue.allocated_slice, queue.slice_dispatch) = (0, 0, 0, 0);
+        queue.slice_new = true;
+        queue.wait_request = false;
+        queue.must_dispatch = false;
+        queue.must_alloc_slice = false;
+        queue.fifo_checked = false;
+        let (pid, level) = (queue.pid, queue.level());
+        block.timers.cancel(Timer::Idle);
+        block.note(|_| Note::Activate { queue: pid, level });
+    }
+
+    /// Takes the disk from the active queue, if one has it. What was left of its slice counts later if it was cut short.
+    pub(super) fn expire(&mut self, block: &mut Block<H>, cut_short: bool) {
+        let slot = self.active;
+        if slot == NIL {
+            return;
+        }
+        let now = block.ktime_ns();
+        let queue = &mut self.queues[slot];
+        if queue.wait_request {
+            block.timers.cancel(Timer::Idle);
+        }
+        queue.wait_request = false;
+        queue.wait_busy = false;
+        if queue.coop && queue.is_seeky() {
+            queue.split_coop = true;
+        }
+        if cut_short {
+            let queue = &self.queues[slot];
+            let left = if queue.slice_new { self.scaled_slice(slot) } else { queue.slice_end.wrapping_sub(now) };
+            self.queues[slot].slice_left = left as i64;
+        }
+        let queue = &self.queues[slot];
+        let (pid, left, empty) = (queue.pid, queue.slice_end.saturating_sub(now), queue.is_empty());
+        block.note(|_| Note::SliceExpired { queue: pid, left_ns: left, preempted: cut_short });
+        self.charge_group(block, slot);
+        if empty {
+            self.unfile(block, slot);
+        } else {
+            self.file(block, slot, Place::Usual);
+            self.position(block, slot);
+        }
+        self.active = NIL;
+        self.follow(block, NIL);
+    }
+
+    /// Makes `context` the one whose habits decide whether the disk is kept idle.
+    pub(super) fn follow(&mut self, block: &mut Block<H>, context: Slot) {
+        if self.active_context != context {
+            block.hold_context(context);
+            block.unhold_context(self.active_context);
+            self.active_context = context;
+        }
+    }
+
+    /// The first request of the active queue's slice has completed: the slice runs from now on.
+    pub(super) fn start_slice(&mut self, block: &mut Block<H>) {
+        let (slot, now) = (self.active, block.ktime_ns());
+        let length = self.scaled_slice(slot);
+        let queue = &mut self.queues[slot];
+        queue.slice_new = false;
+        queue.slice_start = now;
+        queue.slice_end = now.saturating_add(length);
+        queue.allocated_slice = length;
+        let (pid, end) = (queue.pid, queue.slice_end);
+        block.note(|block| Note::SliceSet { queue: pid, until_ns: block.clock.host_ns(end) });
+    }
+
+    /// The length of a queue's slice. With `low_latency` it is shortened so that as many sync slices as the group has queues of the
+    /// class, on average, fit into its part of the latency that is aimed at; but to no less than two waits' worth.
+    fn scaled_slice(&mut self, slot: Slot) -> u64 {
+        let queue = &self.queues[slot];
+        let slice = self.tunables.slice_of(queue.sync, queue.level());
+        if !self.tunables.low_latency {
+            return slice;
+        }
+        let [_, slice_sync] = self.tunables.slice;
+        let group = &mut self.groups[queue.group];
+        let expected = slice_sync.saturating_mul(group.update_busy_average(queue.class()));
+        let granted = group.part_of(self.tunables.target_latency);
+        if expected <= granted {
+            return slice;
+        }
+        let scaled_idle = self.tunables.slice_idle.saturating_mul(2).saturating_mul(slice).checked_div(slice_sync);
+        let least = slice.min(scaled_idle.unwrap_or(0));
+        slice.saturating_mul(granted).checked_div(expected).unwrap_or(slice).max(least)
+    }
+
+    /// Whether one more request of a queue may go to the device.
+    pub(super) fn may_dispatch(&self, block: &Block<H>, slot: Slot) -> bool {
+        let (queue, now) = (&self.queues[slot], block.ktime_ns());
+        let [async_in_flight, sync_in_flight] = self.in_flight;
+        if queue.must_dispatch {
+            return true;
+        }
+        if self.should_idle(block, slot) && async_in_flight > 0 {
+            return false;
+        }
+        if !queue.sync && sync_in_flight > 0 {
+            return false;
+        }
+        let mut most = if queue.is_idle_class() { 1 } else { (self.tunables.quantum / 2).max(1) };
+        if queue.dispatched >= most {
+            let (alone, only_sync) = (self.busy_queues == 1, queue.sync && self.busy_sync_queues == 1);
+            if queue.is_idle_class() || (!alone && self.slice_used_soon(slot, now) && !only_sync) {
+                return false;
+            }
+            most = if alone || only_sync { u32::MAX } else { self.tunables.quantum };
+        }
+        if !queue.sync && self.tunables.low_latency {
+            // Since a sync request was last late, one more for each sync slice; the first goes without.
+            let [_, slice_sync] = self.tunables.slice;
+            let depth = now.wrapping_sub(self.last_delayed_sync).checked_div(slice_sync).unwrap_or(u64::MAX);
+            let depth = if depth == 0 && queue.dispatched == 0 { 1 } else { depth };
+            most = most.min(u32::try_from(depth).unwrap_or(u32::MAX));
+        }
+        queue.dispatched < most
+    }
+
+    /// The slice will be over when what is in the device is done, going by a wait for each.
+    fn slice_used_soon(&self, slot: Slot, now: u64) -> bool {
+        let queue = &self.queues[slot];
+        let until_done = self.tunables.slice_idle.saturating_mul(queue.dispatched.into());
+        queue.slice_new || now.saturating_add(until_done) > queue.slice_end
+    }
+}

@@ -1,0 +1,181 @@
+//! The trees that queues with requests are filed in, and which of them is served.
+//!
+//! A group has a tree for each class and kind of queue. Within one, queues wait by a key that is a time: now, and later the more
+//! queues there are and the shorter the queue's slice is. Which tree is served is decided anew when its time is over or it is empty.
+
+use super::Cfq;
+use super::process_queue::{Kind, ThinkTime};
+use crate::event::Note;
+use crate::parts::{NIL, Slot, Tree};
+use crate::priority::Class;
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// A queue of the idle class waits so long behind.
+const IDLE_DELAY_NS: u64 = 200_000_000;
+/// What is filed at the front goes so far before the first.
+const FRONT_NS: u64 = 1_000_000_000;
+/// The shortest time that a tree is served for, in ticks.
+const WORKLOAD_TICKS_MIN: u64 = 2;
+
+/// The queues of a class and kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ServiceTree {
+    pub tree: Tree,
+    pub count: u32,
+    pub think: ThinkTime,
+}
+
+/// Where a queue is filed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// By its key.
+    Usual,
+    /// Before all others: it takes the disk from somebody.
+    Front,
+}
+
+impl<H: Home> Cfq<H> {
+    /// Files a queue, or files it anew, in the tree of what it is now.
+    pub(super) fn file(&mut self, block: &mut Block<H>, slot: Slot, place: Place) {
+        let now = block.ktime_ns();
+        let queue = &self.queues[slot];
+        let (group, class, kind, filed) = (queue.group, queue.class(), queue.kind(), queue.filed);
+        let first = self.groups[group].tree(class, kind).tree.first();
+        // Keys wrap around, and are compared as they are: one below zero comes last.
+        let key = if class == Class::Idle {
+            now.wrapping_add(IDLE_DELAY_NS)
+        } else if place == Place::Front {
+            let from = if first == NIL { now } else { self.places[first].key() };
+            from.wrapping_sub(FRONT_NS)
+        } else {
+            let left = core::mem::take(&mut self.queues[slot].slice_left);
+            self.key_offset(slot).wrapping_add(now).wrapping_sub(left as u64)
+        };
+        match filed {
+            Some(at) if at == (class, kind) && self.places[slot].key() == key => return,
+            Some(_) => self.leave_tree(slot),
+            None => {
+                self.busy_queues = self.busy_queues.saturating_add(1);
+                let sync = u32::from(self.queues[slot].sync);
+                self.busy_sync_queues = self.busy_sync_queues.saturating_add(sync);
+            }
+        }
+        let tree = self.groups[group].tree_mut(class, kind);
+        tree.count = tree.count.saturating_add(1);
+        tree.tree.insert(&mut self.places, slot, key);
+        self.queues[slot].filed = Some((class, kind));
+        if filed.is_none() {
+            // Only now does the group count it: its own key did not.
+            self.group_gained_queue(block, group);
+        }
+    }
+
+    /// Takes a queue without requests off its tree.
+    pub(super) fn unfile(&mut self, block: &mut Block<H>, slot: Slot) {
+        debug_assert!(self.queues[slot].filed.is_some() && self.queues[slot].is_empty());
+        self.leave_tree(slot);
+        self.leave_positions(slot);
+        let queue = &self.queues[slot];
+        let (group, sync) = (queue.group, u32::from(queue.sync));
+        self.group_lost_queue(block, group);
+        self.busy_queues = self.busy_queues.saturating_sub(1);
+        self.busy_sync_queues = self.busy_sync_queues.saturating_sub(sync);
+    }
+
+    fn leave_tree(&mut self, slot: Slot) {
+        let queue = &mut self.queues[slot];
+        let Some((class, kind)) = queue.filed.take() else { return };
+        let tree = self.groups[queue.group].tree_mut(class, kind);
+        debug_assert!(tree.count > 0);
+        tree.count = tree.count.saturating_sub(1);
+        tree.tree.remove(&mut self.places, slot);
+    }
+
+    /// How much later than now a queue comes: for each other queue of its group what its slice lacks to the longest one. While the
+    /// group does not count the queue itself yet, it may be earlier.
+    fn key_offset(&self, slot: Slot) -> u64 {
+        let queue = &self.queues[slot];
+        let others = u64::from(self.groups[queue.group].queues).wrapping_sub(1);
+        let longest = self.tunables.slice_of(true, 0);
+        others.wrapping_mul(longest.wrapping_sub(self.tunables.slice_of(queue.sync, queue.level())))
+    }
+
+    /// The tree that a queue is filed in.
+    pub(super) fn tree_of(&self, slot: Slot) -> Option<&ServiceTree> {
+        let queue = &self.queues[slot];
+        queue.filed.map(|(class, kind)| self.groups[queue.group].tree(class, kind))
+    }
+
+    /// Decides which group, class and kind is served, and answers the first queue there, or [`NIL`].
+    pub(super) fn choose_queue(&mut self, block: &mut Block<H>) -> Slot {
+        let group = self.next_group();
+        self.serving_group = group;
+        if group == NIL {
+            debug_assert_eq!(self.busy_queues, 0);
+            return NIL;
+        }
+        let now = block.ktime_ns();
+        let state = &self.groups[group];
+        if state.saved_slice > 0 {
+            self.workload_expires = now.wrapping_add(state.saved_slice);
+            (self.serving_class, self.serving_kind) = (state.saved_class, state.saved_kind);
+        } else {
+            self.workload_expires = now.wrapping_sub(1);
+        }
+        self.choose_workload(block, group, now);
+        self.groups[group].tree(self.serving_class, self.serving_kind).tree.first()
+    }
+
+    fn choose_workload(&mut self, block: &mut Block<H>, group: Slot, now: u64) {
+        let state = &self.groups[group];
+        let served = self.serving_class;
+        let class = [Class::RealTime, Class::BestEffort].into_iter().find(|&class| state.busy(class) > 0);
+        self.serving_class = class.unwrap_or(Class::Idle);
+        let Some(class) = class else {
+            self.workload_expires = now.wrapping_add(block.clock.ns_of_ticks(1));
+            return;
+        };
+        let over = now.wrapping_sub(self.workload_expires) as i64 > 0;
+        if class == served && state.tree(class, self.serving_kind).count > 0 && !over {
+            return;
+        }
+        self.serving_kind = self.earliest_kind(group, class);
+        let slice = self.workload_slice(group).max(block.clock.ns_of_ticks(WORKLOAD_TICKS_MIN));
+        self.workload_expires = now.wrapping_add(slice);
+        let kind = self.serving_kind as u8;
+        let until = self.workload_expires;
+        block.note(|block| Note::Workload { class: class as u8, kind, until_ns: block.clock.host_ns(until) });
+    }
+
+    /// The kind whose first queue has the lowest key.
+    fn earliest_kind(&self, group: Slot, class: Class) -> Kind {
+        let mut earliest: Option<(u64, Kind)> = None;
+        for kind in Kind::ALL {
+            let first = self.groups[group].tree(class, kind).tree.first();
+            let key = self.places[first].key();
+            if first != NIL && earliest.is_none_or(|(lowest, _)| key < lowest) {
+                earliest = Some((key, kind));
+            }
+        }
+        earliest.map_or(Kind::SyncNoIdle, |(_, kind)| kind)
+    }
+
+    /// For how long the tree that is served may be: its queues' part of the group's part of the latency that is aimed at.
+    fn workload_slice(&self, group: Slot) -> u64 {
+        let state = &self.groups[group];
+        let (class, kind) = (self.serving_class, self.serving_kind);
+        let count = u64::from(state.tree(class, kind).count);
+        let target = self.tunables.target_latency;
+        let queues = state.busy_average(class).max(u64::from(state.busy(class)));
+        let slice = state.part_of(target).saturating_mul(count).checked_div(queues).unwrap_or(0);
+        if kind != Kind::Async {
+            return slice.max(self.tunables.slice_idle.saturating_mul(2));
+        }
+        // Async queues of all processes are few: they count as one among all queues, and less, as their slices are shorter.
+        let busy_async = u64::from(state.busy_async());
+        let among_all = target.saturating_mul(busy_async).checked_div(u64::from(self.busy_queues)).unwrap_or(0);
+        let [slice_async, slice_sync] = self.tunables.slice;
+        slice.min(among_all).saturating_mul(slice_async).checked_div(slice_sync).unwrap_or(0)
+    }
+}

@@ -1,0 +1,44 @@
+//! The tunables of CFQ with one sorted tree.
+
+use crate::elevators::slice_tunables::{
+    BACK_SEEK_MAX, BACK_SEEK_PENALTY, FIFO_EXPIRE_ASYNC, FIFO_EXPIRE_SYNC, QUANTUM, SLICE_ASYNC, SLICE_ASYNC_RQ,
+    SLICE_IDLE, SLICE_SYNC,
+};
+use crate::layer::BlockLayer;
+use crate::registry::Info;
+use crate::tunable::Tunable;
+
+/// What the registry tells of the elevator.
+pub(crate) const INFO: Info = Info {
+    name: "cfq-tree",
+    aliases: &[],
+    kernel: "2.6.24 (this form from 2.6.22 to 2.6.32)",
+    idea: "Each process has the disk to itself for a slice of time, which its priority scales. All queues with requests stand in one \
+           tree, by class and by a time: the later, the shorter their slices and the more others wait. At the end of a burst \
+           the disk is kept idle for a few ms; sync requests take it from async queues at once.",
+    suits: "Desktops and servers with one disk and several processes; sync writes count as such. Costs throughput where idling \
+            is in vain (many random readers, arrays, flash).",
+    layer: BlockLayer::V2_6_24,
+    groups: false,
+    reservations: false,
+    nr_requests: None,
+    hashes_back_merges: false,
+    tunables: &[
+        QUANTUM,
+        Tunable {
+            meaning: "The age from which a queue's oldest sync request goes first, if it has it when the queue's slice begins.",
+            ..FIFO_EXPIRE_SYNC
+        },
+        FIFO_EXPIRE_ASYNC,
+        BACK_SEEK_MAX,
+        BACK_SEEK_PENALTY,
+        SLICE_SYNC,
+        SLICE_ASYNC,
+        Tunable {
+            meaning: "The base of the number of async requests that end a slice when they are moved at once: \
+                      2 * (b + b * (7 - level)). At the default quantum of 4 only level 7 ever reaches it.",
+            ..SLICE_ASYNC_RQ
+        },
+        SLICE_IDLE,
+    ],
+};

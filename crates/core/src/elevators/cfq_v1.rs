@@ -1,0 +1,356 @@
+//! The first CFQ: "cfq-v1", as in Linux 2.6.6 to 2.6.9.
+//!
+//! The idea: completely fair queueing in its plainest form. Each process has a queue, and the driver gets one request of every queue a
+//! pass: as many of one as of another, whatever they cost. There are no priorities, no waiting for readers and no deadlines; within a
+//! queue, the lowest sector goes first. A process is kept from filling the pool: it may have about its share of the requests.
+//!
+//! The state is a list of queues, the newest first; a queue lives as long as it has requests. What a pass takes goes to the driver's
+//! list, which this elevator keeps itself: one by one they go on to the block layer.
+//!
+//! Nothing of this was recorded from a kernel: it is by specification only.
+
+use super::driver_list::DriverList;
+use super::sorted_fifo;
+use super::{Elevator, MayQueue, Merge};
+use crate::bio::{Bio, Op};
+use crate::layer::BlockLayer;
+use crate::parts::tree::Range;
+use crate::parts::{Arena, HashChains, Link, LinkOf, List, NIL, Node, Slot, Tree};
+use crate::queue::block::{Block, Of};
+use crate::registry::Info;
+use crate::storage::{Capacity, Home, Maker, buckets};
+use crate::tunable::{Tunable, Unit};
+
+/// The size of the pool of requests a direction that it sets when it is attached.
+const NR_REQUESTS: u32 = 8192;
+/// A process may always have so many requests queued in one direction.
+const QUEUED_MIN: u32 = 3;
+
+/// What the registry tells of the elevator.
+pub(crate) const INFO: Info = Info {
+    name: "cfq-v1",
+    aliases: &[],
+    kernel: "2.6.6 to 2.6.9, by specification only: nothing was recorded",
+    idea: "Each process has a queue sorted by sector; the driver gets one request of every queue a pass. As shipped, a pass takes all its \
+           requests from the newest queue instead.",
+    suits: "Seeing where CFQ began. Every pass seeks from process to process, and as shipped it is not fair either.",
+    layer: BlockLayer::V2_6_18,
+    groups: false,
+    reservations: false,
+    nr_requests: Some(NR_REQUESTS),
+    hashes_back_merges: true,
+    tunables: &[
+        Tunable {
+            name: "quantum",
+            unit: Unit::Requests,
+            default: 4,
+            min: 1,
+            max: u32::MAX as i64,
+            meaning: "Passes over the queues are made until at least this many requests were moved to the driver's list.",
+            trade_off: "Higher sorts more requests at a time; those that come meanwhile wait longer.",
+        },
+        Tunable {
+            name: "queued",
+            unit: Unit::Requests,
+            default: 8,
+            min: 1,
+            max: u32::MAX as i64,
+            meaning: "Taken off the pool's 8192 requests before the busy queues' share of it is worked out, which limits what a process \
+                      may have queued.",
+            trade_off: "Next to none: it is small beside the pool.",
+        },
+        Tunable {
+            name: "head_bug",
+            unit: Unit::Switch,
+            default: 1,
+            min: 0,
+            max: 1,
+            meaning: "1 is as shipped: each step of a pass serves the queue at the head of the list, which is the newest, instead \
+                      of the one that it has come to. 0 is as meant. Not a tunable of the kernel's.",
+            trade_off: "0 is fair: one request a queue and pass.",
+        },
+    ],
+};
+
+/// The queue of one process. It exists while it has requests.
+#[derive(Clone, Copy, Debug, Default)]
+struct Queue {
+    pid: u32,
+    tree: Tree,
+    /// Requests in it: reads, writes.
+    queued: [u32; 2],
+    by_pid: Link,
+    turn: Link,
+}
+
+/// The chains of queues by process; a free entry's link is its place among the free ones.
+#[derive(Debug)]
+struct ByPid;
+
+impl LinkOf<Queue> for ByPid {
+    fn link(queue: &Queue) -> &Link {
+        &queue.by_pid
+    }
+    fn link_mut(queue: &mut Queue) -> &mut Link {
+        &mut queue.by_pid
+    }
+}
+
+/// The list of queues, in the order in which a pass visits them.
+#[derive(Debug)]
+struct Turns;
+
+impl LinkOf<Queue> for Turns {
+    fn link(queue: &Queue) -> &Link {
+        &queue.turn
+    }
+    fn link_mut(queue: &mut Queue) -> &mut Link {
+        &mut queue.turn
+    }
+}
+
+/// Its tables: queues with requests are no more than contexts.
+pub(crate) struct Tables<H: Home> {
+    queues: H::Slots<Queue>,
+    buckets: H::Slots<u32>,
+    /// One entry a request, for the driver's list.
+    places: H::Slots<Node<Range>>,
+}
+
+/// The state.
+pub(crate) struct CfqV1<H: Home> {
+    queues: Of<H, Queue>,
+    free_queues: List<ByPid>,
+    by_pid: HashChains<H::Slots<u32>>,
+    turns: List<Turns>,
+    busy_queues: u32,
+    driver_list: DriverList<H>,
+    /// No process may have more requests than this queued in one direction: the pool's size before the elevator was attached.
+    max_queued: u32,
+    quantum: u32,
+    queued: u32,
+    head_bug: bool,
+}
+
+impl<H: Home> Elevator<H> for CfqV1<H> {
+    type Tables = Tables<H>;
+
+    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+        Tables {
+            queues: maker.table(capacity.contexts),
+            buckets: maker.table(buckets(capacity.contexts)),
+            places: maker.table(capacity.request_slots()),
+        }
+    }
+
+    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
+        let mut new = CfqV1 {
+            queues: Arena::new(tables.queues),
+            free_queues: List::default(),
+            by_pid: HashChains::new(tables.buckets),
+            turns: List::default(),
+            busy_queues: 0,
+            driver_list: DriverList::new(Arena::new(tables.places)),
+            max_queued: block.nr_requests,
+            quantum: 0,
+            queued: 0,
+            head_bug: false,
+        };
+        for slot in 0..new.queues.capacity() {
+            new.free_queues.push_back(&mut new.queues, slot);
+        }
+        for (index, tunable) in INFO.tunables.iter().enumerate() {
+            new.set_tunable(block, index, tunable.default);
+        }
+        new
+    }
+
+    fn into_tables(self) -> Tables<H> {
+        let (queues, places) = (self.queues.into_slots(), self.driver_list.into_nodes());
+        Tables { queues, buckets: self.by_pid.into_slots(), places }
+    }
+
+    fn tunable(&self, index: usize) -> i64 {
+        match index {
+            0 => self.quantum.into(),
+            1 => self.queued.into(),
+            _ => self.head_bug.into(),
+        }
+    }
+
+    fn set_tunable(&mut self, _: &mut Block<H>, index: usize, value: i64) {
+        match index {
+            0 => self.quantum = value.unsigned_abs() as u32,
+            1 => self.queued = value.unsigned_abs() as u32,
+            _ => self.head_bug = value != 0,
+        }
+    }
+
+    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+        // Only the submitter's own queue is looked through; back merges are found in all.
+        let slot = self.find_queue(block.table.contexts[bio.context.slot].pid);
+        if slot == NIL { NIL } else { self.queues[slot].tree.find(&block.table.nodes, bio.end()) }
+    }
+
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].prev()
+    }
+
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].next()
+    }
+
+    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+        let owner = block.table.requests[request].owner;
+        if merge == Merge::Front && owner != NIL {
+            self.queues[owner].tree.remove(&mut block.table.nodes, request);
+            self.sort(block, owner, request);
+        }
+    }
+
+    fn join(&mut self, block: &mut Block<H>, _: Slot, absorbed: Slot) {
+        self.remove(block, absorbed);
+    }
+
+    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
+        let slot = self.find_queue(block.table.contexts[context].pid);
+        if slot == NIL || self.busy_queues == 0 {
+            return MayQueue::May;
+        }
+        // Whoever is refused has requests queued, and sleeps until one that goes the same way is done.
+        let share = NR_REQUESTS.saturating_sub(self.queued) / self.busy_queues.max(1);
+        let limit = if share < QUEUED_MIN { QUEUED_MIN } else { share.min(self.max_queued) };
+        let queued = self.queues[slot].queued[op.direction()];
+        if queued > limit { MayQueue::No } else { MayQueue::May }
+    }
+
+    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+        let slot = self.get_queue(block, request);
+        if slot == NIL {
+            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            return self.driver_list.append(block, request);
+        }
+        block.table.requests[request].owner = slot;
+        let queued = &mut self.queues[slot].queued[block.table.requests[request].op.direction()];
+        *queued = queued.saturating_add(1);
+        self.sort(block, slot, request);
+    }
+
+    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+        if force {
+            while self.busy_queues > 0 {
+                self.pass(block);
+            }
+            return self.driver_list.give_all(block);
+        }
+        if self.driver_list.is_empty() {
+            let mut moved = 0u32;
+            while moved < self.quantum && self.busy_queues > 0 {
+                moved = moved.saturating_add(self.pass(block));
+            }
+        }
+        self.driver_list.give_first(block)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.busy_queues == 0 && self.driver_list.is_empty()
+    }
+}
+
+impl<H: Home> CfqV1<H> {
+    /// Visits every queue once and moves as many requests.
+    fn pass(&mut self, block: &mut Block<H>) -> u32 {
+        let (mut moved, mut at) = (0u32, self.turns.head());
+        debug_assert_ne!(at, NIL);
+        while at != NIL {
+            // What is served may leave the list, but the next to be visited stands behind it.
+            let next = self.turns.next(&self.queues, at);
+            let served = if self.head_bug { self.turns.head() } else { at };
+            let request = self.queues[served].tree.first();
+            self.remove(block, request);
+            self.drop_if_empty(served);
+            self.place(block, request);
+            moved = moved.saturating_add(1);
+            at = next;
+        }
+        moved
+    }
+
+    /// Puts a request on the driver's list. One below the first goes right before the last; any other one before the last that does not
+    /// lie below it. (That is no order by sector, though it was meant to be one.)
+    fn place(&mut self, block: &mut Block<H>, request: Slot) {
+        let list = &self.driver_list;
+        let sector = block.table.requests[request].sector;
+        let (first, last) = (list.first(), list.last());
+        let after = if first != NIL && sector < block.table.requests[first].sector {
+            list.before(last)
+        } else {
+            match list.last_that(|range| range.greatest >= sector) {
+                NIL => last,
+                above => list.before(above),
+            }
+        };
+        self.driver_list.insert_after(block, after, request);
+    }
+
+    /// Sorts a request into its queue.
+    fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
+        let sector = block.table.requests[request].sector;
+        self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
+        // A queue has room for one request a sector: the older one goes to the driver's list.
+        let alias = sorted_fifo::alias(block, request);
+        if alias != NIL {
+            self.remove(block, alias);
+            self.place(block, alias);
+        }
+    }
+
+    /// Takes a request out of its queue.
+    fn remove(&mut self, block: &mut Block<H>, request: Slot) {
+        let entry = &mut block.table.requests[request];
+        let owner = core::mem::replace(&mut entry.owner, NIL);
+        let queue = &mut self.queues[owner];
+        let queued = &mut queue.queued[entry.op.direction()];
+        *queued = queued.saturating_sub(1);
+        queue.tree.remove(&mut block.table.nodes, request);
+    }
+
+    /// A queue without requests is gone, and all that was known of it.
+    fn drop_if_empty(&mut self, slot: Slot) {
+        let queue = &self.queues[slot];
+        if queue.tree.is_empty() {
+            debug_assert_eq!(queue.queued, [0; 2]);
+            let key = u64::from(queue.pid);
+            self.turns.remove(&mut self.queues, slot);
+            self.by_pid.remove::<ByPid, _, _>(&mut self.queues, key, slot);
+            self.free_queues.push_front(&mut self.queues, slot);
+            self.busy_queues = self.busy_queues.saturating_sub(1);
+        }
+    }
+
+    /// The queue of a process, or [`NIL`].
+    fn find_queue(&self, pid: u32) -> Slot {
+        let mut at = self.by_pid.first(u64::from(pid));
+        while at != NIL && self.queues[at].pid != pid {
+            at = self.queues[at].by_pid.next;
+        }
+        at
+    }
+
+    /// The queue for a request, made at the head of the list if there is none. [`NIL`]: no room.
+    fn get_queue(&mut self, block: &Block<H>, request: Slot) -> Slot {
+        let pid = block.table.contexts[block.table.requests[request].context].pid;
+        let found = self.find_queue(pid);
+        if found != NIL {
+            return found;
+        }
+        let slot = self.free_queues.pop_front(&mut self.queues);
+        if slot != NIL {
+            self.queues[slot] = Queue { pid, ..Queue::default() };
+            self.by_pid.insert::<ByPid, _, _>(&mut self.queues, u64::from(pid), slot);
+            self.turns.push_front(&mut self.queues, slot);
+            self.busy_queues = self.busy_queues.saturating_add(1);
+        }
+        slot
+    }
+}

@@ -1,0 +1,495 @@
+//! The second CFQ: "cfq-v2", as in Linux 2.6.10 to 2.6.12.
+//!
+//! The idea: as in the first, the driver gets one request of every queue a pass. But a queue lives as long as its process, so that
+//! passes can visit those first that have had least service in the last second or so; and who shares a queue can be chosen. Within
+//! a queue the request nearest to the head goes first, a short way behind it counting double, unless another one has waited too long.
+//!
+//! Service is the time that requests take; once four were in the device at a time, which then queues by itself, it is their number.
+//!
+//! The state is in [`CfqV2`]; `queue` has the queues and the order of their turns. What a pass takes goes to the driver's list, which
+//! this elevator keeps itself: one by one they go on to the block layer.
+//!
+//! Nothing of this was recorded from a kernel: it is by specification only. Left out is what the queue cannot be told: processes
+//! that reclaim memory, which may always allocate, and how many requests a process woken for one may take.
+
+mod queue;
+mod tunables;
+
+use super::chooser::Chooser;
+use super::driver_list::DriverList;
+use super::sorted_fifo;
+use super::{Elevator, MayQueue, Merge};
+use crate::bio::{Bio, Op};
+use crate::event::Note;
+use crate::parts::tree::Range;
+use crate::parts::{Arena, HashChains, List, NIL, Node, Slot};
+use crate::queue::block::{Block, Of};
+use crate::storage::{Capacity, Home, Maker, buckets};
+
+use queue::{ByKey, Key, Queue, Turns};
+pub(crate) use tunables::INFO;
+use tunables::NR_REQUESTS;
+
+/// Index of async requests.
+const ASYNC: usize = 0;
+/// Index of sync ones.
+const SYNC: usize = 1;
+/// Where a context's history keeps its queue: it has one for both.
+const OWN: usize = 0;
+/// No queue may have more requests than this allocated in one direction.
+const MAX_QUEUED: u32 = NR_REQUESTS / 16;
+/// Service counts over this time.
+const SERVICE_PERIOD_MS: u64 = 1000;
+/// With so many requests in the device at once, it is taken to queue by itself.
+const TAGGED_DEPTH: u32 = 4;
+
+/// Its tables.
+pub(crate) struct Tables<H: Home> {
+    queues: H::Slots<Queue>,
+    /// As many nodes, for the order of turns.
+    turns: H::Slots<Node>,
+    buckets: H::Slots<u32>,
+    /// One entry a request, for the driver's list.
+    places: H::Slots<Node<Range>>,
+}
+
+/// The state.
+pub(crate) struct CfqV2<H: Home> {
+    queues: Of<H, Queue>,
+    free_queues: List<ByKey>,
+    by_key: HashChains<H::Slots<u32>>,
+    turns: Turns<H>,
+    driver_list: DriverList<H>,
+    /// Where the head is taken to be when requests are compared.
+    last_sector: u64,
+    in_driver: u32,
+    /// The device has been seen to queue by itself.
+    tagged: bool,
+    /// The tunables, as stored and in the order of their list.
+    stored: [i64; 10],
+    quantum: u32,
+    queued: u32,
+    /// By the kind that they are named after: async, sync.
+    fifo_expire: [u64; 2],
+    fifo_batch_expire: u64,
+    by_group: bool,
+    find_best: bool,
+    chooser: Chooser,
+    swapped_fifo: bool,
+}
+
+impl<H: Home> Elevator<H> for CfqV2<H> {
+    type Tables = Tables<H>;
+
+    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+        let queues = capacity.queues();
+        Tables {
+            queues: maker.table(queues),
+            turns: maker.table(queues),
+            buckets: maker.table(buckets(capacity.contexts)),
+            places: maker.table(capacity.request_slots()),
+        }
+    }
+
+    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
+        let mut new = CfqV2 {
+            queues: Arena::new(tables.queues),
+            free_queues: List::default(),
+            by_key: HashChains::new(tables.buckets),
+            turns: Turns::new(Arena::new(tables.turns)),
+            driver_list: DriverList::new(Arena::new(tables.places)),
+            last_sector: 0,
+            in_driver: 0,
+            tagged: false,
+            stored: [0; 10],
+            quantum: 0,
+            queued: 0,
+            fifo_expire: [0; 2],
+            fifo_batch_expire: 0,
+            by_group: false,
+            find_best: false,
+            // Metadata and sync requests did not go before others yet.
+            chooser: Chooser { back_max: 0, back_penalty: 0, marks_count: false },
+            swapped_fifo: false,
+        };
+        for slot in 0..new.queues.capacity().min(new.turns.capacity()) {
+            new.free_queues.push_back(&mut new.queues, slot);
+        }
+        for (index, tunable) in INFO.tunables.iter().enumerate() {
+            // Defaults are rounded down to ticks, but to one at least; what is stored later is rounded up.
+            new.store(index, tunable.default, block.clock.ticks_of_ms(tunable.default.unsigned_abs()).max(1));
+        }
+        new
+    }
+
+    fn into_tables(self) -> Tables<H> {
+        let (queues, places) = (self.queues.into_slots(), self.driver_list.into_nodes());
+        Tables { queues, turns: self.turns.into_nodes(), buckets: self.by_key.into_slots(), places }
+    }
+
+    fn tunable(&self, index: usize) -> i64 {
+        self.stored.get(index).copied().unwrap_or(0)
+    }
+
+    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+        self.store(index, value, block.clock.ticks_of_stored_ms(value.unsigned_abs()));
+    }
+
+    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+        let slot = block.table.contexts[bio.context.slot].history.queues[OWN];
+        if slot == NIL { NIL } else { self.queues[slot].tree.find(&block.table.nodes, bio.end()) }
+    }
+
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].prev()
+    }
+
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].next()
+    }
+
+    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+        let owner = block.table.requests[request].owner;
+        if merge == Merge::Back || owner == NIL {
+            return;
+        }
+        self.leave_next(block, request);
+        self.queues[owner].tree.remove(&mut block.table.nodes, request);
+        self.sort(block, owner, request);
+    }
+
+    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+        let (owner, kind) = (block.table.requests[request].owner, kind_of(block, request));
+        let older = block.table.arrivals[absorbed].deadline;
+        if older < block.table.arrivals[request].deadline && kind == kind_of(block, absorbed) {
+            // It has waited as long as the older of the two.
+            block.table.arrivals[request].deadline = older;
+            let fifo = &mut self.queues[owner].fifos[kind];
+            fifo.remove(&mut block.table.arrivals, request);
+            fifo.insert_after(&mut block.table.arrivals, absorbed, request);
+        }
+        self.remove(block, absorbed);
+    }
+
+    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
+        let own = block.table.contexts[context].history.queues[OWN];
+        let slot = if own == NIL { self.find_queue(self.key_of(block, context)) } else { own };
+        let allocated = self.queues[slot].allocated[op.direction()];
+        // Whoever is refused has requests allocated, and sleeps until one that goes the same way is done.
+        if slot != NIL && allocated >= MAX_QUEUED {
+            return MayQueue::No;
+        }
+        if slot == NIL || allocated < self.queued {
+            return MayQueue::Must;
+        }
+        let share = NR_REQUESTS.checked_div(self.turns.count).unwrap_or(MAX_QUEUED);
+        let limit = if share < self.queued { self.queued } else { share.min(MAX_QUEUED) };
+        if allocated >= limit { MayQueue::No } else { MayQueue::May }
+    }
+
+    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
+        let (context, op) = (block.table.requests[request].context, block.table.requests[request].op);
+        let slot = self.queue_of(block, context);
+        let queue = &mut self.queues[slot];
+        queue.references = queue.references.saturating_add(1);
+        let allocated = &mut queue.allocated[op.direction()];
+        *allocated = allocated.saturating_add(1);
+        block.table.requests[request].owner = slot;
+    }
+
+    fn free(&mut self, block: &mut Block<H>, request: Slot) {
+        let entry = &mut block.table.requests[request];
+        let owner = core::mem::replace(&mut entry.owner, NIL);
+        let allocated = &mut self.queues[owner].allocated[entry.op.direction()];
+        *allocated = allocated.saturating_sub(1);
+        self.unreference(owner);
+    }
+
+    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+        let owner = block.table.requests[request].owner;
+        if owner == NIL {
+            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            return self.driver_list.append(block, request);
+        }
+        self.sort(block, owner, request);
+        block.table.arrivals[request].deadline = block.ticks();
+        let fifo = &mut self.queues[owner].fifos[kind_of(block, request)];
+        fifo.push_back(&mut block.table.arrivals, request);
+    }
+
+    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+        if force {
+            while self.turns.count > 0 {
+                self.pass(block, false);
+            }
+            return self.driver_list.give_all(block);
+        }
+        if self.driver_list.is_empty() {
+            let mut moved = self.pass(block, true);
+            while moved < self.quantum && self.turns.count > 0 {
+                moved = moved.saturating_add(self.pass(block, false));
+            }
+        }
+        self.driver_list.give_first(block)
+    }
+
+    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
+        let (owner, now) = (block.table.requests[request].owner, block.ticks());
+        // It is on no list by arrival any more: from now on this is when its service began.
+        block.table.arrivals[request].deadline = now;
+        if self.tagged {
+            self.charge(block, owner, 1, 10);
+        } else {
+            self.queues[owner].service_start.get_or_insert(now);
+        }
+        self.in_driver = self.in_driver.saturating_add(1);
+        if self.in_driver >= TAGGED_DEPTH {
+            self.tagged = true;
+        }
+    }
+
+    fn deactivate(&mut self, block: &mut Block<H>, request: Slot) {
+        self.in_driver = self.in_driver.saturating_sub(1);
+        if self.tagged {
+            let owner = block.table.requests[request].owner;
+            let queue = &mut self.queues[owner];
+            queue.service_used = queue.service_used.saturating_sub(1);
+            self.turns.service_changed(&self.queues, owner);
+        }
+    }
+
+    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
+        let owner = block.table.requests[request].owner;
+        self.in_driver = self.in_driver.saturating_sub(1);
+        if owner == NIL {
+            return;
+        }
+        let queue = &mut self.queues[owner];
+        queue.in_flight = queue.in_flight.saturating_sub(1);
+        if !self.tagged {
+            let took = block.ticks().saturating_sub(block.table.arrivals[request].deadline);
+            self.charge(block, owner, took, 8);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.turns.count == 0 && self.driver_list.is_empty()
+    }
+
+    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
+        self.leave_queue(block, context);
+    }
+
+    fn group_changed(&mut self, block: &mut Block<H>, context: Slot) {
+        let slot = block.table.contexts[context].history.queues[OWN];
+        if slot != NIL && matches!(self.queues[slot].key, Key::Group(_)) {
+            self.leave_queue(block, context);
+        }
+    }
+
+    fn release_group(&mut self, _: &mut Block<H>, group: Slot) -> bool {
+        self.find_queue(Key::Group(group)) == NIL
+    }
+}
+
+impl<H: Home> CfqV2<H> {
+    /// Visits every queue once, the least served first, and takes a request of each; the first time a queue that has requests on
+    /// their way is passed over. Answers how many were moved.
+    fn pass(&mut self, block: &mut Block<H>, first: bool) -> u32 {
+        let (mut moved, mut at) = (0u32, self.turns.first());
+        while at != NIL {
+            let next = self.turns.next(at);
+            if !first || self.queues[at].in_flight == 0 {
+                let request = self.choose(block, at);
+                self.last_sector = block.table.requests[request].end();
+                self.move_to_driver(block, request);
+                moved = moved.saturating_add(1);
+            }
+            at = next;
+        }
+        moved
+    }
+
+    /// The request of a queue to serve next: one that has waited too long, async ones first; else the nearest.
+    fn choose(&mut self, block: &mut Block<H>, slot: Slot) -> Slot {
+        let now = block.ticks();
+        let queue = &mut self.queues[slot];
+        debug_assert!(!queue.tree.is_empty() && queue.next != NIL);
+        if now >= queue.last_fifo_expire.saturating_add(self.fifo_batch_expire) {
+            let [for_async, for_sync] = self.fifo_expire;
+            let limits = if self.swapped_fifo { [for_sync, for_async] } else { [for_async, for_sync] };
+            for (fifo, limit) in queue.fifos.iter().zip(limits) {
+                let oldest = fifo.head();
+                if oldest != NIL && now > block.table.arrivals[oldest].deadline.saturating_add(limit) {
+                    queue.last_fifo_expire = now;
+                    block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+                    return oldest;
+                }
+            }
+        }
+        if self.find_best { queue.next } else { queue.tree.first() }
+    }
+
+    /// Takes a request out of its queue and puts it on the driver's list: behind the last one that lies below it, or that lies above
+    /// the head while it lies below.
+    fn move_to_driver(&mut self, block: &mut Block<H>, request: Slot) {
+        let owner = block.table.requests[request].owner;
+        self.remove(block, request);
+        let queue = &mut self.queues[owner];
+        queue.in_flight = queue.in_flight.saturating_add(1);
+        let (sector, head) = (block.table.requests[request].sector, self.last_sector);
+        let wraps = sector < head;
+        let after = self.driver_list.last_that(|range| range.least < sector || (wraps && range.greatest > head));
+        if after != NIL && block.table.requests[after].sector >= sector {
+            self.last_sector = sector;
+        }
+        self.driver_list.insert_after(block, after, request);
+    }
+
+    /// Sorts a request into its queue and files the queue if it was empty.
+    fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
+        let sector = block.table.requests[request].sector;
+        self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
+        // A queue has room for one request a sector: the older one goes to the driver's list, before the new one is sorted in.
+        let alias = sorted_fifo::alias(block, request);
+        if alias != NIL {
+            self.queues[owner].tree.remove(&mut block.table.nodes, request);
+            self.move_to_driver(block, alias);
+            self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
+        }
+        let now = block.ticks();
+        let queue = &mut self.queues[owner];
+        if !queue.filed {
+            if queue.period_is_over(now, block.clock.ticks_of_ms(SERVICE_PERIOD_MS)) {
+                queue.service_used /= 8;
+            }
+            self.turns.file(&mut self.queues, owner);
+        }
+        let next = self.queues[owner].next;
+        self.queues[owner].next = self.chooser.best(block, next, request, self.last_sector);
+    }
+
+    /// Takes a request out of its queue, and the queue out of the passes if that was the last.
+    fn remove(&mut self, block: &mut Block<H>, request: Slot) {
+        self.leave_next(block, request);
+        let owner = block.table.requests[request].owner;
+        let queue = &mut self.queues[owner];
+        queue.tree.remove(&mut block.table.nodes, request);
+        queue.fifos[kind_of(block, request)].remove(&mut block.table.arrivals, request);
+        if queue.tree.is_empty() {
+            self.turns.unfile(&mut self.queues, owner);
+        }
+    }
+
+    /// A request that leaves its place hands its turn to the nearer of its neighbours.
+    fn leave_next(&mut self, block: &Block<H>, request: Slot) {
+        let owner = block.table.requests[request].owner;
+        let queue = &self.queues[owner];
+        if queue.next == request {
+            let next = self.chooser.neighbour(block, &queue.tree, request, self.last_sector);
+            self.queues[owner].next = next;
+        }
+    }
+
+    /// Counts service for a queue; what it had before counts less from one second to the next.
+    fn charge(&mut self, block: &mut Block<H>, slot: Slot, amount: u64, divisor: u64) {
+        let (now, period) = (block.ticks(), block.clock.ticks_of_ms(SERVICE_PERIOD_MS));
+        let queue = &mut self.queues[slot];
+        if queue.period_is_over(now, period) {
+            queue.service_used /= divisor.max(1);
+            queue.service_start = Some(now);
+        }
+        queue.service_start.get_or_insert(now);
+        queue.service_used = queue.service_used.saturating_add(amount);
+        let name = queue.name();
+        self.turns.service_changed(&self.queues, slot);
+        block.note(|_| Note::Charge { queue: name, amount });
+    }
+
+    /// The queue that a context's request belongs to: its own, found or made. [`NIL`]: no room.
+    fn queue_of(&mut self, block: &mut Block<H>, context: Slot) -> Slot {
+        let key = self.key_of(block, context);
+        let own = block.table.contexts[context].history.queues[OWN];
+        if own != NIL && self.queues[own].key.is_same_type(key) {
+            return own;
+        }
+        let mut slot = self.find_queue(key);
+        if slot == NIL && own != NIL {
+            // The type of keys was changed: the queue goes on under its new key.
+            let old = self.queues[own].key;
+            self.by_key.remove::<ByKey, _, _>(&mut self.queues, old.hash(), own);
+            self.queues[own].key = key;
+            self.by_key.insert::<ByKey, _, _>(&mut self.queues, key.hash(), own);
+            return own;
+        }
+        if slot == NIL {
+            slot = self.free_queues.pop_front(&mut self.queues);
+            if slot == NIL {
+                return NIL;
+            }
+            self.queues[slot] = Queue { key, ..Queue::default() };
+            self.by_key.insert::<ByKey, _, _>(&mut self.queues, key.hash(), slot);
+        }
+        self.queues[slot].references = self.queues[slot].references.saturating_add(1);
+        self.leave_queue(block, context);
+        block.table.contexts[context].history.queues[OWN] = slot;
+        slot
+    }
+
+    fn key_of(&self, block: &Block<H>, context: Slot) -> Key {
+        let context = &block.table.contexts[context];
+        if self.by_group { Key::Group(context.group) } else { Key::Process(context.pid) }
+    }
+
+    fn find_queue(&self, key: Key) -> Slot {
+        let mut at = self.by_key.first(key.hash());
+        while at != NIL && self.queues[at].key != key {
+            at = self.queues[at].by_key.next;
+        }
+        at
+    }
+
+    fn leave_queue(&mut self, block: &mut Block<H>, context: Slot) {
+        let slot = core::mem::replace(&mut block.table.contexts[context].history.queues[OWN], NIL);
+        self.unreference(slot);
+    }
+
+    fn unreference(&mut self, slot: Slot) {
+        if slot == NIL {
+            return;
+        }
+        let queue = &mut self.queues[slot];
+        queue.references = queue.references.saturating_sub(1);
+        if queue.references == 0 {
+            debug_assert!(queue.tree.is_empty() && queue.in_flight == 0);
+            let key = queue.key;
+            self.by_key.remove::<ByKey, _, _>(&mut self.queues, key.hash(), slot);
+            self.free_queues.push_front(&mut self.queues, slot);
+        }
+    }
+
+    /// Stores a tunable; `ticks` is what it comes to if it is a time in ms.
+    fn store(&mut self, index: usize, value: i64, ticks: u64) {
+        if let Some(stored) = self.stored.get_mut(index) {
+            *stored = value;
+        }
+        let count = value.unsigned_abs();
+        match index {
+            0 => self.quantum = count as u32,
+            1 => self.queued = count as u32,
+            2 => self.fifo_expire[SYNC] = ticks,
+            3 => self.fifo_expire[ASYNC] = ticks,
+            4 => self.fifo_batch_expire = ticks,
+            5 => self.by_group = value != 0,
+            6 => self.find_best = value != 0,
+            // KiB to sectors.
+            7 => self.chooser.back_max = count.saturating_mul(2),
+            8 => self.chooser.back_penalty = count,
+            _ => self.swapped_fifo = value != 0,
+        }
+    }
+}
+
+fn kind_of<H: Home>(block: &Block<H>, request: Slot) -> usize {
+    if block.table.requests[request].is_sync() { SYNC } else { ASYNC }
+}

@@ -1,0 +1,84 @@
+//! The driver's list as elevators kept it before Linux 2.6.14: what is decided, in an order that is the elevator's own, given to
+//! the block layer one by one.
+//!
+//! Each form of CFQ has a rule of its own for where a request goes, told as a walk from the list's tail to the last entry of some kind. A
+//! tree of the list's places, each subtree with the range of its first sectors, gives the same place in O(log N).
+
+use crate::parts::tree::Range;
+use crate::parts::{NIL, Node, Slot, Tree};
+use crate::queue::block::{Block, Of};
+use crate::storage::Home;
+
+/// The list. Its entries lie at the requests' slots.
+pub(crate) struct DriverList<H: Home> {
+    nodes: Of<H, Node<Range>>,
+    places: Tree,
+}
+
+impl<H: Home> DriverList<H> {
+    pub fn new(nodes: Of<H, Node<Range>>) -> Self {
+        DriverList { nodes, places: Tree::default() }
+    }
+
+    pub fn into_nodes(self) -> H::Slots<Node<Range>> {
+        self.nodes.into_slots()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// The first request, or [`NIL`].
+    pub fn first(&self) -> Slot {
+        self.places.first()
+    }
+
+    /// The last request, or [`NIL`].
+    pub fn last(&self) -> Slot {
+        self.places.last()
+    }
+
+    /// The request before this one, or [`NIL`].
+    pub fn before(&self, request: Slot) -> Slot {
+        if request == NIL { NIL } else { self.nodes[request].prev() }
+    }
+
+    /// The last request of which `holds` says so, or [`NIL`]; it is asked about ranges of first sectors, and must hold for a range of
+    /// several requests just if it does for one of them.
+    pub fn last_that(&self, holds: impl Fn(Range) -> bool) -> Slot {
+        self.places.last_that(&self.nodes, holds)
+    }
+
+    /// Puts a request that has left its queue right after another, or first; it takes no more bios.
+    pub fn insert_after(&mut self, block: &mut Block<H>, before: Slot, request: Slot) {
+        debug_assert_eq!(self.nodes[request].prev(), NIL);
+        block.end_merging(request);
+        let sector = block.table.requests[request].sector;
+        self.places.insert_after(&mut self.nodes, before, request, sector);
+    }
+
+    /// Puts a request last.
+    pub fn append(&mut self, block: &mut Block<H>, request: Slot) {
+        self.insert_after(block, self.places.last(), request);
+    }
+
+    /// Gives the first request to the block layer; answers how many that were: 1 or 0.
+    pub fn give_first(&mut self, block: &mut Block<H>) -> u32 {
+        let request = self.places.first();
+        if request == NIL {
+            return 0;
+        }
+        self.places.remove(&mut self.nodes, request);
+        block.dispatch_append(request);
+        1
+    }
+
+    /// Gives all requests to the block layer.
+    pub fn give_all(&mut self, block: &mut Block<H>) -> u32 {
+        let mut given = 0u32;
+        while self.give_first(block) > 0 {
+            given = given.saturating_add(1);
+        }
+        given
+    }
+}

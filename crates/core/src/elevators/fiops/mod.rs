@@ -1,0 +1,544 @@
+//! FIOPS, "fair IOPS": as posted in 2012 for Linux 3.4, for devices without an arm.
+//!
+//! The idea: each request costs its process a number of *vios*; the process that has spent least is served next, its requests in
+//! order of arrival. There are no slices and nothing is waited for: where a seek costs nothing, requests are all there is to share.
+//! Classes are strict: real time before best effort before idle.
+//!
+//! Who was idle comes back with what the others have spent meanwhile (the floor of the tree), so idling earns no credit. Who still has
+//! requests in the device was not idle and keeps its place.
+//!
+//! Processes are members of *shares*: one for each class of each group. Without groups, as in the kernel, there is one a class, and the
+//! order among shares decides nothing. The state is in [`Fiops`]; `service_tree` has the order, `tunables` the costs.
+
+mod service_tree;
+mod tunables;
+
+use super::sorted_fifo::SortedFifo;
+use super::{Elevator, Merge};
+use crate::bio::Bio;
+use crate::event::Note;
+use crate::group::ROOT;
+use crate::parts::{Arena, NIL, Node, Slot, Tree};
+use crate::priority::{Class, Priority};
+use crate::queue::block::{Block, Of};
+use crate::storage::{Capacity, Home, Maker};
+
+use service_tree::{ServiceTree, is_below};
+pub(crate) use tunables::INFO;
+use tunables::{SyncPreempt, Tunables};
+
+/// The classes, best first.
+const CLASSES: usize = 3;
+const CLASS_SLOTS: u32 = 3;
+/// The group of a process that has left its group while it had no requests.
+const ELSEWHERE: Slot = NIL - 1;
+/// The weight of a group that pays what its requests cost.
+const NORMAL_WEIGHT: u64 = 100;
+
+/// A process: a context, at the context's place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Process {
+    /// What it has spent.
+    vios: u64,
+    /// Counts placements, by which equals are told apart.
+    order: u64,
+    /// Its requests, sync and async alike.
+    queue: SortedFifo,
+    /// Requests that were dispatched and are not done.
+    in_flight: u32,
+    priority: Priority,
+    priority_changed: bool,
+    /// The share that it waits in, or [`NIL`].
+    share: Slot,
+    /// The group that its vios are counted in.
+    group: Slot,
+    /// It is among those whose next request is sync.
+    leads_with_sync: bool,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        Process {
+            vios: 0,
+            order: 0,
+            queue: SortedFifo::default(),
+            in_flight: 0,
+            priority: Priority::UNSET,
+            priority_changed: false,
+            share: NIL,
+            group: NIL,
+            leads_with_sync: false,
+        }
+    }
+}
+
+/// The processes of one class in one group.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Share {
+    members: ServiceTree,
+    /// Those of them whose next request is sync, in the same order; kept while async requests can be passed.
+    sync_first: Tree,
+    /// What they have spent in all, by the group's weight.
+    vios: u64,
+    in_flight: u32,
+    /// It is among the shares with work.
+    waits: bool,
+}
+
+/// Its tables.
+pub(crate) struct Tables<H: Home> {
+    processes: H::Slots<Process>,
+    process_nodes: H::Slots<Node>,
+    sync_nodes: H::Slots<Node>,
+    shares: H::Slots<Share>,
+    share_nodes: H::Slots<Node>,
+}
+
+/// The state.
+pub(crate) struct Fiops<H: Home> {
+    processes: Of<H, Process>,
+    process_nodes: Of<H, Node>,
+    sync_nodes: Of<H, Node>,
+    shares: Of<H, Share>,
+    share_nodes: Of<H, Node>,
+    /// The shares with work, by class.
+    classes: [ServiceTree; CLASSES],
+    /// Processes with requests, by class.
+    waiting: [u32; CLASSES],
+    /// Requests in the device, or on their way to it: async, sync.
+    in_flight: [u32; 2],
+    /// Counts placements.
+    placements: u64,
+    /// Counts requests.
+    arrivals: u64,
+    tunables: Tunables,
+}
+
+impl<H: Home> Elevator<H> for Fiops<H> {
+    type Tables = Tables<H>;
+
+    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+        let shares = capacity.group_slots().saturating_mul(CLASS_SLOTS);
+        Tables {
+            processes: maker.table(capacity.contexts),
+            process_nodes: maker.table(capacity.contexts),
+            sync_nodes: maker.table(capacity.contexts),
+            shares: maker.table(shares),
+            share_nodes: maker.table(shares),
+        }
+    }
+
+    fn new(_: &mut Block<H>, tables: Tables<H>) -> Self {
+        Fiops {
+            processes: Arena::new(tables.processes),
+            process_nodes: Arena::new(tables.process_nodes),
+            sync_nodes: Arena::new(tables.sync_nodes),
+            shares: Arena::new(tables.shares),
+            share_nodes: Arena::new(tables.share_nodes),
+            classes: [ServiceTree::default(); CLASSES],
+            waiting: [0; CLASSES],
+            in_flight: [0; 2],
+            placements: 0,
+            arrivals: 0,
+            tunables: Tunables::defaults(),
+        }
+    }
+
+    fn into_tables(self) -> Tables<H> {
+        Tables {
+            processes: self.processes.into_slots(),
+            process_nodes: self.process_nodes.into_slots(),
+            sync_nodes: self.sync_nodes.into_slots(),
+            shares: self.shares.into_slots(),
+            share_nodes: self.share_nodes.into_slots(),
+        }
+    }
+
+    fn tunable(&self, index: usize) -> i64 {
+        self.tunables.get(index)
+    }
+
+    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+        self.tunables.set(index, value);
+        for process in 0..self.processes.capacity() {
+            if self.processes[process].share == NIL {
+                continue;
+            }
+            if self.processes[process].share != self.share_of(block, process) && tunables::decides_shares(index) {
+                self.refile(block, process);
+            }
+            self.note_lead(block, process);
+        }
+    }
+
+    fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
+        block.table.requests[request].context == bio.context.slot
+    }
+
+    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+        let process = bio.context.slot;
+        if self.has_room_for(process) { self.processes[process].queue.at_sector(block, bio.end()) } else { NIL }
+    }
+
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].prev()
+    }
+
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].next()
+    }
+
+    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+        if merge == Merge::Front {
+            let process = block.table.requests[request].context;
+            self.processes[process].queue.resort(block, request);
+        }
+    }
+
+    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+        let (process, survivor) = (block.table.requests[absorbed].context, block.table.requests[request].context);
+        if self.tunables.first_form && process == survivor {
+            self.processes[process].queue.inherit(block, request, absorbed);
+        }
+        self.processes[process].queue.remove(block, absorbed);
+        if self.processes[process].queue.is_empty() {
+            let share = self.leave(process);
+            self.settle(share);
+        } else {
+            self.note_lead(block, process);
+        }
+    }
+
+    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
+        block.table.requests[request].owner = NIL;
+    }
+
+    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+        let process = block.table.requests[request].context;
+        if !self.has_room_for(process) {
+            // The storage was made for fewer contexts: its requests are served in order of arrival.
+            return block.dispatch_sort(request);
+        }
+        self.meet(block, process);
+        self.arrivals = self.arrivals.wrapping_add(1);
+        let arrival = self.arrivals;
+        self.processes[process].queue.insert(block, request, arrival);
+        if self.processes[process].share == NIL {
+            self.file(block, process);
+        }
+    }
+
+    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+        let Some(class) = self.classes.iter().position(|class| !class.is_empty()) else { return 0 };
+        if force {
+            return self.drain(block, class);
+        }
+        let process = self.select(block, class);
+        if process == NIL {
+            return 0;
+        }
+        let request = self.processes[process].queue.oldest();
+        self.charge(block, process, request);
+        self.move_to_dispatch(block, process, request);
+        self.refile(block, process);
+        1
+    }
+
+    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
+        let entry = &block.table.requests[request];
+        let (process, share, sync) = (entry.context, entry.owner, entry.is_sync());
+        if share == NIL {
+            return;
+        }
+        less(if sync { &mut self.in_flight[1] } else { &mut self.in_flight[0] });
+        less(&mut self.processes[process].in_flight);
+        less(&mut self.shares[share].in_flight);
+        // More may be allowed now than was: async requests wait for sync ones.
+        if self.in_flight == [0; 2] && !Elevator::<H>::is_empty(self) {
+            block.kick();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.classes.iter().all(ServiceTree::is_empty)
+    }
+
+    fn priority_changed(&mut self, _: &mut Block<H>, context: Slot) {
+        self.processes[context].priority_changed = true;
+    }
+
+    fn group_created(&mut self, _: &mut Block<H>, group: Slot) {
+        for share in shares_of(group) {
+            self.shares[share] = Share::default();
+        }
+    }
+
+    fn release_group(&mut self, _: &mut Block<H>, group: Slot) -> bool {
+        let mut shares = shares_of(group);
+        shares.all(|share| self.shares[share].members.is_empty() && self.shares[share].in_flight == 0)
+    }
+
+    fn group_changed(&mut self, block: &mut Block<H>, context: Slot) {
+        if !self.tunables.groups {
+            return;
+        }
+        if self.processes[context].share != NIL {
+            self.refile(block, context);
+        } else {
+            self.processes[context].group = ELSEWHERE;
+        }
+    }
+}
+
+impl<H: Home> Fiops<H> {
+    /// Whether the tables have a place for this context.
+    fn has_room_for(&self, process: Slot) -> bool {
+        let nodes = self.process_nodes.capacity().min(self.sync_nodes.capacity());
+        process < self.processes.capacity().min(nodes) && self.share_nodes.capacity() >= CLASS_SLOTS
+    }
+
+    /// Gets to know a process that is new, or looks at its changed priority.
+    fn meet(&mut self, block: &mut Block<H>, process: Slot) {
+        let context = &mut block.table.contexts[process];
+        let entry = &mut self.processes[process];
+        let new = !core::mem::replace(&mut context.history.known, true);
+        if new {
+            debug_assert!(entry.queue.is_empty() && entry.in_flight == 0, "who is new has no requests");
+            *entry = Process::default();
+        }
+        if new || (entry.priority_changed && self.tunables.reread_priority) {
+            entry.priority = context.effective_priority();
+            entry.priority_changed = false;
+        }
+    }
+
+    /// Whose turn it is in a class: the process that has spent least, of the share that has.
+    fn turn_of(&self, class: usize) -> Slot {
+        let share = self.class(class).first();
+        self.shares[share].members.first()
+    }
+
+    /// The process that is served, or [`NIL`] if none is for now. Lower classes are not tried then.
+    fn select(&mut self, block: &mut Block<H>, class: usize) -> Slot {
+        let process = self.turn_of(class);
+        let request = self.processes[process].queue.oldest();
+        if block.table.requests[request].is_sync() {
+            return process;
+        }
+        let [_, sync_in_flight] = self.in_flight;
+        let alone = self.waiting.get(class) == Some(&1);
+        if self.tunables.postpones_async() && sync_in_flight > 0 && alone {
+            // With others around, their sync requests get their turn by what they cost. Sync requests are in the device, so a completion will
+            // run the queue.
+            block.note(|_| Note::Postponed);
+            return NIL;
+        }
+        let share = &self.shares[self.processes[process].share];
+        if self.tunables.sync_preempt == SyncPreempt::Off || share.members.len() < 2 {
+            return process;
+        }
+        match (share.sync_first.first(), self.tunables.sync_preempt) {
+            (NIL, SyncPreempt::Shipped) => share.members.last(),
+            (NIL, _) => process,
+            (sync, _) => sync,
+        }
+    }
+
+    /// Moves all requests of the process whose turn it is, for nothing.
+    fn drain(&mut self, block: &mut Block<H>, class: usize) -> u32 {
+        let process = self.turn_of(class);
+        let mut moved = 0u32;
+        while !self.processes[process].queue.is_empty() {
+            let request = self.processes[process].queue.oldest();
+            self.move_to_dispatch(block, process, request);
+            more(&mut moved);
+        }
+        self.refile(block, process);
+        moved
+    }
+
+    /// Moves a request to the dispatch list: from now on it counts as in the device.
+    fn move_to_dispatch(&mut self, block: &mut Block<H>, process: Slot, request: Slot) {
+        let entry = &mut self.processes[process];
+        entry.queue.remove(block, request);
+        more(&mut entry.in_flight);
+        let share = entry.share;
+        debug_assert!(share != NIL, "who has requests waits in a share");
+        more(&mut self.shares[share].in_flight);
+        let moved = &mut block.table.requests[request];
+        moved.owner = share;
+        more(if moved.is_sync() { &mut self.in_flight[1] } else { &mut self.in_flight[0] });
+        if self.tunables.first_form {
+            block.dispatch_sort(request);
+        } else {
+            block.dispatch_append(request);
+        }
+    }
+
+    /// Charges a process, and its share by the group's weight, for a request.
+    fn charge(&mut self, block: &mut Block<H>, process: Slot, request: Slot) {
+        let entry = &mut self.processes[process];
+        let cost = self.tunables.cost(&block.table.requests[request], entry.priority);
+        entry.vios = entry.vios.wrapping_add(cost);
+        let share = &mut self.shares[entry.share];
+        let group = entry.share / CLASS_SLOTS;
+        let weight = u64::from(block.table.groups[group].weights().weight).max(1);
+        share.vios = share.vios.wrapping_add((cost.saturating_mul(NORMAL_WEIGHT) / weight).max(1));
+        block.note(|block| Note::Charge { queue: block.table.contexts[process].pid, amount: cost });
+    }
+
+    /// Files a process that has requests again. Who was idle has no less spent than the others; who still has requests in the device
+    /// was not idle.
+    fn file(&mut self, block: &Block<H>, process: Slot) {
+        let share = self.share_of(block, process);
+        let entry = &mut self.processes[process];
+        if !(self.tunables.shares_deep() && entry.in_flight > 0) {
+            entry.vios = self.shares[share].members.entry(entry.vios);
+        }
+        self.enter(block, process, share);
+    }
+
+    /// Files a process anew after what it has spent, its class or its group has changed; or not at all if it has no more requests.
+    fn refile(&mut self, block: &Block<H>, process: Slot) {
+        let before = self.leave(process);
+        if !self.processes[process].queue.is_empty() {
+            let share = self.share_of(block, process);
+            self.enter(block, process, share);
+        }
+        self.settle(before);
+    }
+
+    /// Takes a process in, with what it has spent. What it spent in another group says nothing in this one.
+    fn enter(&mut self, block: &Block<H>, process: Slot, share: Slot) {
+        let (group, class) = (share / CLASS_SLOTS, class_index(share));
+        let entry = &mut self.processes[process];
+        debug_assert!(entry.share == NIL && !entry.queue.is_empty(), "a process enters once, with requests");
+        let members = &mut self.shares[share].members;
+        if entry.group != NIL && entry.group != group {
+            entry.vios = members.floor();
+        }
+        self.placements = self.placements.wrapping_add(1);
+        (entry.share, entry.group, entry.order) = (share, group, self.placements);
+        members.insert::<H>(&mut self.process_nodes, process, entry.vios);
+        members.raise_floor::<H>(&self.process_nodes);
+        if let Some(waiting) = self.waiting.get_mut(class) {
+            more(waiting);
+        }
+        self.note_lead(block, process);
+        if !self.shares[share].waits {
+            self.file_share(share);
+        }
+    }
+
+    /// Takes a process out of its share and answers which; [`settle`](Self::settle) has to follow.
+    fn leave(&mut self, process: Slot) -> Slot {
+        let entry = &mut self.processes[process];
+        let share = core::mem::replace(&mut entry.share, NIL);
+        debug_assert!(share != NIL, "who leaves was inside");
+        if core::mem::take(&mut entry.leads_with_sync) {
+            self.shares[share].sync_first.remove(&mut self.sync_nodes, process);
+        }
+        self.shares[share].members.remove::<H>(&mut self.process_nodes, process);
+        if let Some(waiting) = self.waiting.get_mut(class_index(share)) {
+            less(waiting);
+        }
+        share
+    }
+
+    /// Keeps up who leads with a sync request, if that is asked for.
+    fn note_lead(&mut self, block: &Block<H>, process: Slot) {
+        let entry = &self.processes[process];
+        let (share, vios, order) = (entry.share, entry.vios, entry.order);
+        let wanted = self.tunables.sync_preempt != SyncPreempt::Off;
+        let leads = wanted && block.table.requests[entry.queue.oldest()].is_sync();
+        if leads == entry.leads_with_sync || share == NIL {
+            return;
+        }
+        self.processes[process].leads_with_sync = leads;
+        let Fiops { processes, shares, sync_nodes, .. } = self;
+        let tree = &mut shares[share].sync_first;
+        if leads {
+            // The same order as among all members.
+            let precedes =
+                |other: Slot, key: u64| is_below(vios, key) || (vios == key && is_below(order, processes[other].order));
+            tree.insert_by(sync_nodes, process, vios, precedes);
+        } else {
+            tree.remove(sync_nodes, process);
+        }
+    }
+
+    /// Files a share that has work again, by the rule for processes.
+    fn file_share(&mut self, share: Slot) {
+        let entry = &mut self.shares[share];
+        let [real_time, best_effort, idle] = &mut self.classes;
+        let class = pick(class_index(share), real_time, best_effort, idle);
+        if !(self.tunables.shares_deep() && entry.in_flight > 0) {
+            entry.vios = class.entry(entry.vios);
+        }
+        entry.waits = true;
+        class.insert::<H>(&mut self.share_nodes, share, entry.vios);
+        class.raise_floor::<H>(&self.share_nodes);
+    }
+
+    /// Brings a share to its place after its members or what it has spent have changed.
+    fn settle(&mut self, share: Slot) {
+        let entry = &mut self.shares[share];
+        entry.members.raise_floor::<H>(&self.process_nodes);
+        let [real_time, best_effort, idle] = &mut self.classes;
+        let class = pick(class_index(share), real_time, best_effort, idle);
+        debug_assert!(entry.waits, "a share with members waits");
+        class.remove::<H>(&mut self.share_nodes, share);
+        entry.waits = !entry.members.is_empty();
+        if entry.waits {
+            class.insert::<H>(&mut self.share_nodes, share, entry.vios);
+        }
+        class.raise_floor::<H>(&self.share_nodes);
+    }
+
+    /// The share that a process belongs to now.
+    fn share_of(&self, block: &Block<H>, process: Slot) -> Slot {
+        let class = match self.processes[process].priority.class() {
+            _ if self.tunables.first_form => 1,
+            Class::RealTime => 0,
+            Class::None | Class::BestEffort => 1,
+            Class::Idle => 2,
+        };
+        let group = if self.tunables.groups { block.table.contexts[process].group } else { ROOT };
+        let share = group.saturating_mul(CLASS_SLOTS).saturating_add(class);
+        // A group that the storage was not made for counts as the root.
+        if share < self.shares.capacity().min(self.share_nodes.capacity()) { share } else { class }
+    }
+
+    fn class(&self, class: usize) -> &ServiceTree {
+        let [real_time, best_effort, idle] = &self.classes;
+        pick(class, real_time, best_effort, idle)
+    }
+}
+
+/// The shares of a group, one a class.
+fn shares_of(group: Slot) -> core::ops::Range<Slot> {
+    let first = group.saturating_mul(CLASS_SLOTS);
+    first..first.saturating_add(CLASS_SLOTS)
+}
+
+/// The class of a share, as an index.
+fn class_index(share: Slot) -> usize {
+    (share % CLASS_SLOTS) as usize
+}
+
+fn pick<T>(class: usize, real_time: T, best_effort: T, idle: T) -> T {
+    match class {
+        0 => real_time,
+        1 => best_effort,
+        _ => idle,
+    }
+}
+
+fn more(count: &mut u32) {
+    *count = count.saturating_add(1);
+}
+
+fn less(count: &mut u32) {
+    debug_assert!(*count > 0, "what is counted down was counted up");
+    *count = count.saturating_sub(1);
+}
