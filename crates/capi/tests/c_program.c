@@ -15,7 +15,7 @@ static struct hoistway_queue *make(const char *elevator, uint32_t events, struct
 	int32_t index = hoistway_elevator_index(elevator, strlen(elevator));
 	int32_t made = hoistway_queue_init(queue, size, &capacity, config, (uint32_t)index, 0);
 	int32_t refused = hoistway_queue_init(queue, size - 1, &capacity, config, (uint32_t)index, 0);
-	printf("%s is %d, init %d, too small %d\n", elevator, index, made, refused);
+	printf("%s %s, init %d, too small %d\n", elevator, index >= 0 ? "is known" : "is not", made, refused);
 	return queue;
 }
 
@@ -117,7 +117,9 @@ int main(void)
 	submit(noop, one, 12, 508, 0);
 	uint64_t now_ns = serve(noop, 0);
 	int32_t switched = hoistway_switch(noop, (uint32_t)hoistway_elevator_index("cfq-v3", 6), now_ns);
-	printf("switch %d to %d\n", switched, hoistway_elevator(noop));
+	char name[16] = "";
+	hoistway_elevator_name((uint32_t)hoistway_elevator(noop), name, sizeof name);
+	printf("switch %d to %s\n", switched, name);
 	tunables(noop);
 	struct hoistway_event event = {0};
 	int events = 0;

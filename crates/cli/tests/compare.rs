@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Folder, Ran, TINY_JOB, hoistway, run};
+use hoistway_core::Kind;
 use hoistway_fio::results::Report;
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ fn all_elevators_are_compared_unless_named() {
     let document = compare(TINY_JOB, &["--json"]).json();
     let names: Vec<&str> =
         document["elevators"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
-    let all: Vec<&str> = hoistway_core::Kind::ALL.iter().map(|kind| kind.info().name).collect();
+    let all: Vec<&str> = Kind::ALL.iter().map(|kind| kind.info().name).collect();
     assert_eq!(names, all);
 }
 

@@ -121,6 +121,8 @@ macro_rules! elevators {
 elevators! {
     CfqV1 in cfq_v1: elevators::cfq_v1::CfqV1<H>;
     CfqV2 in cfq_v2: elevators::cfq_v2::CfqV2<H>;
+    Linus in linus: elevators::linus::Linus<H>;
+    Sfq in sfq: elevators::sfq::Sfq<H>;
     Noop in noop: elevators::noop::Noop;
     Deadline in deadline: elevators::deadline::Deadline;
     Anticipatory in anticipatory: elevators::anticipatory::Anticipatory;

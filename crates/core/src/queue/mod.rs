@@ -205,6 +205,7 @@ impl<H: Home> RequestQueue<H> {
             free_contexts: List::default(),
             work: Ring::new(storage.work),
             nr_requests: config.nr_requests.unwrap_or(DEFAULT_NR_REQUESTS),
+            max_sectors: config.max_sectors,
             hw_queues: config.hw_queues.max(1),
             hw_queue: None,
             rotational: config.rotational,

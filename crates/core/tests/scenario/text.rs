@@ -10,6 +10,7 @@
 //!   plugging, merging                    both are off if not said
 //!   flash                                the device has no arm that moves
 //!   layer 2.6.24, pool 128, uptime 10000 the block layer, requests a direction, ms since boot (2.6.18, no limit, 0)
+//!   max-sectors 16                       the largest request that merging makes (1024)
 //!   ordered drain-flush                  how barriers are kept: drain, drain-flush, drain-fua, tag
 //!   group G in root weight 500 leaf 250  a group below the root (or `in` another): its weight, its processes' against its groups' (100)
 //!   process A be0 in G                   a priority: be0 to be7, rt0 to rt7, idle, nice-20 to nice19; and a group, the root if not said
@@ -53,6 +54,7 @@ pub struct Scenario {
     pub merging: bool,
     pub layer: BlockLayer,
     pub pool: Option<u32>,
+    pub max_sectors: u32,
     pub uptime_ms: u64,
     pub ordered: OrderedMode,
     pub hw_queues: u16,
@@ -189,6 +191,7 @@ impl Scenario {
             merging: false,
             layer: BlockLayer::V2_6_18,
             pool: None,
+            max_sectors: 1024,
             uptime_ms: 0,
             ordered: OrderedMode::Drain { flush: false, fua: false },
             hw_queues: 1,
@@ -262,6 +265,7 @@ impl Scenario {
             "plugging" => self.plugging = true,
             "flash" => self.rotational = false,
             "merging" => self.merging = true,
+            "max-sectors" => self.max_sectors = number(rest)? as u32,
             "pool" => self.pool = Some(number(rest)? as u32),
             "uptime" => self.uptime_ms = number(rest)?,
             "layer" => self.layer = layer(rest)?,

@@ -88,6 +88,7 @@ impl<'a> World<'a> {
             plugging: scenario.plugging,
             merging: scenario.merging,
             nr_requests: scenario.pool,
+            max_sectors: scenario.max_sectors,
             ordered: scenario.ordered,
             hw_queues: scenario.hw_queues,
             rotational: scenario.rotational,

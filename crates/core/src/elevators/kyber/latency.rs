@@ -142,8 +142,7 @@ mod tests {
     fn the_percentile_is_the_class_of_the_sample_at_its_place() {
         // ceil(500 * 99 / 100) = 495: the 495th of 500 samples.
         for (slow, class) in [(5, 0), (6, 6)] {
-            let mut samples = Samples::default();
-            samples.total = [500 - slow, 0, 0, 0, 0, 0, slow, 0];
+            let mut samples = Samples { total: [500 - slow, 0, 0, 0, 0, 0, slow, 0], ..Samples::default() };
             assert_eq!(samples.percentile(Kind::Total, 99, 10, 1000), Some(class));
             assert_eq!(samples.total, [0; BUCKETS]);
         }

@@ -1,0 +1,267 @@
+//! Stochastic fair queueing for disks, "sfq": what CFQ grew from.
+//!
+//! The idea: hash the processes into a fixed number of buckets and serve the buckets in turn, one request each. That is fair among
+//! processes without keeping anything about one, as long as their hashes differ; those that collide share a turn, so the hash is
+//! changed now and then and nobody shares for long. McKenney described it for packets ("Stochastic fairness queueing", 1990).
+//!
+//! This is a reconstruction. In early 2003 such a scheduler was proposed for Linux and posted for 2.5, and CFQ followed within weeks,
+//! with a queue a process in place of the buckets; no source of it was found. The buckets, their order and the length of a round here
+//! are what the first CFQ in the kernel had, and the period of the hash is the one usual for packets: choices, not facts.
+//!
+//! The state: 64 buckets, each sorted by sector and by arrival, and a list of those that have requests. The hash is salted by a seed
+//! and by the number of the period since boot, so the same calls give the same buckets: the core draws no random numbers.
+
+use super::sorted_fifo::SortedFifo;
+use super::{Elevator, Merge};
+use crate::bio::Bio;
+use crate::event::Note;
+use crate::layer::BlockLayer;
+use crate::parts::{Arena, Link, LinkOf, List, NIL, Slot};
+use crate::queue::block::{Block, Of};
+use crate::registry::Info;
+use crate::storage::{Capacity, Home, Maker};
+use crate::tunable::{Tunable, Unit};
+
+/// Buckets: a power of two.
+const BUCKETS: u32 = 64;
+
+/// What the registry tells of it.
+pub(crate) const INFO: Info = Info {
+    name: "sfq",
+    aliases: &[],
+    kernel: "none: a reconstruction of what was posted for 2.5 in early 2003",
+    idea: "Processes are hashed into 64 buckets, and each bucket in turn has a request served; the hash changes every ten seconds.",
+    suits: "To show what CFQ began with: fair by requests among many processes, without anticipation, and so with a seek for each.",
+    layer: BlockLayer::V2_6_18,
+    groups: false,
+    reservations: false,
+    nr_requests: None,
+    hashes_back_merges: true,
+    tunables: &[
+        Tunable {
+            name: "quantum",
+            unit: Unit::Requests,
+            default: 4,
+            min: 1,
+            max: u32::MAX as i64,
+            meaning: "Rounds over all buckets go on until so many requests were moved to the dispatch list, where they are sorted.",
+            trade_off: "Higher seeks less and lets a newcomer wait longer.",
+        },
+        Tunable {
+            name: "perturb",
+            unit: Unit::Milliseconds,
+            default: 10_000,
+            min: 0,
+            max: u32::MAX as i64,
+            meaning: "How long a hash is kept for requests that arrive; 0 is for ever.",
+            trade_off: "Shorter ends a collision sooner; a process that is waiting may find its requests in two buckets, and out of order.",
+        },
+        Tunable {
+            name: "seed",
+            unit: Unit::Number,
+            default: 0,
+            min: 0,
+            max: i64::MAX,
+            meaning: "What the hashes are derived from, beside the time.",
+            trade_off: "None; another one has other collisions.",
+        },
+        Tunable {
+            name: "sorted",
+            unit: Unit::Switch,
+            default: 1,
+            min: 0,
+            max: 1,
+            meaning: "Whether a bucket's turn is its lowest sector's (as in the first CFQ) or its oldest request's.",
+            trade_off: "Sorted seeks less; a process that goes on asking at low sectors then starves what waits above in its own bucket.",
+        },
+    ],
+};
+
+/// The requests of the processes that share a hash.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Bucket {
+    requests: SortedFifo,
+    /// Its place among those that have requests.
+    busy: Link,
+}
+
+/// The list of buckets that have requests.
+#[derive(Debug)]
+struct Busy;
+
+impl LinkOf<Bucket> for Busy {
+    fn link(bucket: &Bucket) -> &Link {
+        &bucket.busy
+    }
+    fn link_mut(bucket: &mut Bucket) -> &mut Link {
+        &mut bucket.busy
+    }
+}
+
+/// Its tables.
+pub(crate) struct Tables<H: Home> {
+    buckets: H::Slots<Bucket>,
+}
+
+/// The state.
+pub(crate) struct Sfq<H: Home> {
+    buckets: Of<H, Bucket>,
+    /// Those that have requests, in the order in which they got some.
+    busy: List<Busy>,
+    quantum: u32,
+    perturb_ms: i64,
+    /// The same in ticks.
+    perturb: u64,
+    seed: i64,
+    sorted: bool,
+}
+
+impl<H: Home> Elevator<H> for Sfq<H> {
+    type Tables = Tables<H>;
+
+    fn make_tables<M: Maker<H>>(_: Capacity, maker: &mut M) -> Tables<H> {
+        Tables { buckets: maker.table(BUCKETS) }
+    }
+
+    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
+        let mut new = Sfq {
+            buckets: Arena::new(tables.buckets),
+            busy: List::default(),
+            quantum: 0,
+            perturb_ms: 0,
+            perturb: 0,
+            seed: 0,
+            sorted: true,
+        };
+        for (index, tunable) in INFO.tunables.iter().enumerate() {
+            new.set_tunable(block, index, tunable.default);
+        }
+        new
+    }
+
+    fn into_tables(self) -> Tables<H> {
+        Tables { buckets: self.buckets.into_slots() }
+    }
+
+    fn tunable(&self, index: usize) -> i64 {
+        match index {
+            0 => i64::from(self.quantum),
+            1 => self.perturb_ms,
+            2 => self.seed,
+            _ => i64::from(self.sorted),
+        }
+    }
+
+    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+        match index {
+            0 => self.quantum = value.unsigned_abs() as u32,
+            1 => {
+                self.perturb_ms = value;
+                self.perturb = block.clock.ticks_of_stored_ms(value.unsigned_abs());
+            }
+            2 => self.seed = value,
+            _ => self.sorted = value != 0,
+        }
+    }
+
+    /// Only in the bucket that the bio itself would go to.
+    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+        let bucket = self.bucket_of(block, bio.context.slot);
+        self.buckets[bucket].requests.at_sector(block, bio.end())
+    }
+
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].prev()
+    }
+
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].next()
+    }
+
+    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+        if merge == Merge::Front {
+            let bucket = block.table.requests[request].owner;
+            self.buckets[bucket].requests.resort(block, request);
+        }
+    }
+
+    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+        let (bucket, other) = (block.table.requests[request].owner, block.table.requests[absorbed].owner);
+        if bucket == other {
+            self.buckets[bucket].requests.inherit(block, request, absorbed);
+        }
+        self.remove(block, absorbed);
+    }
+
+    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+        let context = block.table.requests[request].context;
+        let bucket = self.bucket_of(block, context);
+        block.table.requests[request].owner = bucket;
+        if self.buckets[bucket].requests.is_empty() {
+            self.busy.push_back(&mut self.buckets, bucket);
+        }
+        let arrived = block.ticks();
+        self.buckets[bucket].requests.insert(block, request, arrived);
+    }
+
+    fn dispatch(&mut self, block: &mut Block<H>, _force: bool) -> u32 {
+        let mut moved = 0u32;
+        while moved < self.quantum && !self.busy.is_empty() {
+            moved = moved.saturating_add(self.round(block));
+        }
+        moved
+    }
+
+    fn free(&mut self, block: &mut Block<H>, request: Slot) {
+        block.table.requests[request].owner = NIL;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.busy.is_empty()
+    }
+}
+
+impl<H: Home> Sfq<H> {
+    /// Moves one request of each bucket.
+    fn round(&mut self, block: &mut Block<H>) -> u32 {
+        let mut moved = 0u32;
+        let mut bucket = self.busy.head();
+        while bucket != NIL {
+            let next = self.busy.next(&self.buckets, bucket);
+            let requests = &self.buckets[bucket].requests;
+            let request = if self.sorted { requests.lowest() } else { requests.oldest() };
+            debug_assert!(request != NIL, "a busy bucket has a request");
+            block.note(|_| Note::Charge { queue: bucket, amount: 1 });
+            self.remove(block, request);
+            block.dispatch_sort(request);
+            moved = moved.saturating_add(1);
+            bucket = next;
+        }
+        moved
+    }
+
+    /// Takes a request out of its bucket.
+    fn remove(&mut self, block: &mut Block<H>, request: Slot) {
+        let bucket = block.table.requests[request].owner;
+        self.buckets[bucket].requests.remove(block, request);
+        if self.buckets[bucket].requests.is_empty() {
+            self.busy.remove(&mut self.buckets, bucket);
+        }
+    }
+
+    /// The bucket that a process's requests go to now.
+    fn bucket_of(&self, block: &Block<H>, context: Slot) -> Slot {
+        let period = block.ticks().checked_div(self.perturb).unwrap_or(0);
+        let salt = mix(self.seed.unsigned_abs().wrapping_add(mix(period)));
+        let pid = u64::from(block.table.contexts[context].pid);
+        (mix(pid ^ salt) % u64::from(BUCKETS)) as Slot
+    }
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea and Flood 2014): every bit of the answer depends on every bit of the number.
+fn mix(number: u64) -> u64 {
+    let z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
