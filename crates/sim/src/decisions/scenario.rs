@@ -22,8 +22,6 @@ pub struct Scenario {
     pub(super) target: &'static Target,
     pub(super) kind: Kind,
     pub(super) hz: u32,
-    /// Whether the device has a head that seeks.
-    pub(super) rotational: bool,
     pub(super) depth: u32,
     pub(super) rotational: bool,
     pub(super) merging: bool,
@@ -352,7 +350,6 @@ impl Scenario {
             target,
             kind,
             hz: raw.hz,
-            rotational: raw.rotational,
             depth: raw.depth,
             rotational: raw.rotational,
             merging: !raw.nomerge,
