@@ -284,7 +284,12 @@ impl<H: Home> Elevator<H> for Bfq<H> {
             // No room for another queue: the storage was made too small. It is served in order of arrival.
             return block.dispatch_append(request);
         }
+        let waited = self.waits();
         self.insert_request(block, request);
+        if waited && !self.waits() {
+            // Block layers that do not run the queue at every arrival would let the disk idle on.
+            block.run_now();
+        }
         self.sweep();
     }
 
@@ -340,6 +345,11 @@ impl<H: Home> Bfq<H> {
         }
         let [async_queue, sync_queue] = self.processes[process].queues;
         if sync { sync_queue } else { async_queue }
+    }
+
+    /// Whether the disk is kept idle, and a timer ends that.
+    fn waits(&self) -> bool {
+        self.in_service != NIL && self.queues[self.in_service].waits
     }
 
     /// Which of two requests comes first within a queue.
