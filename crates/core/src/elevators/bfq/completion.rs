@@ -96,7 +96,7 @@ impl<H: Home> Bfq<H> {
     /// The wait for the next request of the queue in service was in vain.
     pub(super) fn idle_over(&mut self, block: &mut Block<H>) {
         let slot = self.in_service;
-        if slot != NIL {
+        if slot != NIL && self.queues[slot].waits {
             self.queues[slot].waits = false;
             block.note(|_| Note::IdleTimeout { queue: self.name(slot) });
             if tick(block) >= self.queues[slot].timeout {

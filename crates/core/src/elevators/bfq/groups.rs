@@ -115,7 +115,7 @@ impl<H: Home> Bfq<H> {
     pub(super) fn dissolve_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
         let mut slot = self.groups[group].members.head();
         while slot != NIL {
-            if self.queues[slot].allocated > 0 || slot == self.in_service {
+            if self.queues[slot].allocated > 0 {
                 return false;
             }
             slot = self.queues[slot].member_link.next;

@@ -154,7 +154,7 @@ impl<H: Home> Elevator<H> for Bfq<H> {
             position_in_service: 0,
             budget_max: BUDGET_DEFAULT,
             slots: 0,
-            rate: Rate::new(raising::Reference::of(block.rotational).rate * 2 / 3),
+            rate: Rate::new(raising::Reference::of(block.rotational).rate.saturating_mul(2) / 3),
             queueing: Queueing::default(),
             flash_queueing: !block.rotational,
             rotational: block.rotational,
@@ -198,7 +198,12 @@ impl<H: Home> Elevator<H> for Bfq<H> {
 
     fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
         if block.table.contexts[bio.context.slot].history.known {
+            let waited = self.waits();
             self.notice_group(block, bio.context.slot);
+            if waited && !self.waits() {
+                // The bio may be refused, and then its submitter does not look for deferred work: the timer brings the run that is due.
+                block.arm_at_ktime(Timer::Idle, block.ktime_ns());
+            }
             self.sweep();
         }
         Search::Usual
@@ -398,6 +403,6 @@ impl<H: Home> Bfq<H> {
     /// What is left of a queue's budget; it can be overdrawn.
     fn budget_left(&self, queue: Slot) -> i64 {
         let at = &self.engine.entities[queue];
-        at.budget as i64 - at.service as i64
+        (at.budget as i64).saturating_sub(at.service as i64)
     }
 }

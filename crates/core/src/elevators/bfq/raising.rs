@@ -36,7 +36,7 @@ impl Reference {
     /// How long a program takes to start on a device of this rate, in ms.
     pub fn duration(self, rate: u64) -> Tick {
         let [shortest, longest] = INTERACTIVE_MS;
-        (self.rate.saturating_mul(self.duration_ms) / rate.max(1)).clamp(shortest, longest) as Tick
+        (self.rate.saturating_mul(self.duration_ms) / rate.max(1)).max(shortest).min(longest) as Tick
     }
 }
 
