@@ -135,6 +135,7 @@ elevators! {
     Kyber in kyber: elevators::kyber::Kyber<H>;
     CfqBw in cfq_bw: elevators::cfq_bw::CfqBw<H>;
     Cfq in cfq: elevators::cfq::Cfq<H>;
+    Bfq in bfq: elevators::bfq::Bfq<H>;
 }
 
 impl Kind {

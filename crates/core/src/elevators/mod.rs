@@ -3,6 +3,7 @@
 pub mod anticipatory;
 mod async_queues;
 mod bandwidth;
+pub mod bfq;
 pub mod bfq_v0;
 pub mod cfq;
 pub mod cfq_bw;

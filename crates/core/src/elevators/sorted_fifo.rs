@@ -95,6 +95,12 @@ impl SortedFifo {
         self.tree.find_topmost(&block.table.nodes, sector)
     }
 
+    /// A request begins at another sector than before, but still between the same others.
+    pub fn rekey<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
+        let sector = block.table.requests[request].sector;
+        block.table.nodes[request].rekey(sector);
+    }
+
     /// The request of the lowest sector, or [`NIL`].
     #[inline]
     pub fn lowest(&self) -> Slot {
