@@ -46,11 +46,12 @@ enum hoistway_status {
 	HOISTWAY_FULL = -3,          /* the table of requests or contexts is full: try again after a completion or an exit */
 	HOISTWAY_STALE = -4,         /* the context or request is not, or no longer, one of this queue's */
 	HOISTWAY_BAD_EXTENT = -5,    /* the bio has no sectors, or ends beyond sector 2^64 */
-	HOISTWAY_NOT_SUPPORTED = -6, /* a barrier for a device that cannot order */
+	HOISTWAY_NOT_SUPPORTED = -6, /* a barrier for a device that cannot order; a reservation from an elevator that has none */
 	HOISTWAY_UNKNOWN = -7,       /* no elevator or tunable of this name or number */
 	HOISTWAY_OUT_OF_RANGE = -8,  /* a tunable's value is out of its range */
 	HOISTWAY_BUSY = -9,          /* a switch is under way */
-	HOISTWAY_NOT_AWAKE = -10     /* submit: the process sleeps for a request; resubmit: it was not woken */
+	HOISTWAY_NOT_AWAKE = -10,    /* submit: the process sleeps for a request; resubmit: it was not woken */
+	HOISTWAY_NO_CAPACITY = -11   /* the device cannot keep one more promise of this size */
 };
 
 struct hoistway_queue;
@@ -113,6 +114,13 @@ struct hoistway_bio {
 	uint32_t sectors; /* at least 1; a barrier may have 0 */
 	uint16_t op;      /* HOISTWAY_READ or HOISTWAY_WRITE */
 	uint16_t flags;
+};
+
+/* The bandwidth that a process reserves. */
+struct hoistway_reservation {
+	uint64_t bytes_per_second; /* 1 to 10^10 */
+	uint64_t depth_bytes;      /* what it may have at once after a pause, 1 to 2^50; 0: what comes in half a second, or two requests */
+	uint64_t request_bytes;    /* the size of its requests, 512 to 2^30: small ones cost more; 0: 128 KiB */
 };
 
 /* What became of a bio. */
@@ -270,6 +278,13 @@ int32_t hoistway_context_exit(struct hoistway_queue *queue, hoistway_context con
 int32_t hoistway_context_set_priority(struct hoistway_queue *queue, hoistway_context context, uint32_t class_, uint32_t level,
                                       uint64_t now_ns);
 int32_t hoistway_context_set_nice(struct hoistway_queue *queue, hoistway_context context, int8_t nice, uint64_t now_ns);
+
+/* Reserves bandwidth for it, in elevators with a bandwidth class ("cfq-bw"), or changes what it has reserved: less is always granted. It
+ * ends with hoistway_release(), the process, or a switch. After NO_CAPACITY `headroom` has what is left, in bytes a second. INVALID,
+ * STALE, NOT_SUPPORTED, NO_CAPACITY. */
+int32_t hoistway_reserve(struct hoistway_queue *queue, hoistway_context context, const struct hoistway_reservation *reservation,
+                         uint64_t now_ns, uint64_t *headroom);
+int32_t hoistway_release(struct hoistway_queue *queue, hoistway_context context, uint64_t now_ns);
 
 /* --- requests --- */
 
