@@ -328,7 +328,8 @@ fn what_best_effort_does_not_want_goes_to_the_excess() {
     for other in others {
         assert!(rate(other) * 100 >= 98 * 8 * MIB, "{}", rate(other));
     }
-    let idle_in_vain = world.idle.iter().filter(|(from_ns, until_ns, queued)| from_ns < until_ns && queued.contains(&reader));
+    let idle_in_vain =
+        world.idle.iter().filter(|(from_ns, until_ns, queued)| from_ns < until_ns && queued.contains(&reader));
     assert_eq!(idle_in_vain.count(), 0, "while it wanted more");
 }
 

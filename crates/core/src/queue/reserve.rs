@@ -93,12 +93,7 @@ pub struct Reserved {
 impl<H: Home> RequestQueue<H> {
     /// Reserves bandwidth for a process, or changes what it has reserved. A lower load on the device is always granted; of a higher one
     /// the difference must fit. The reservation ends with [`release`](Self::release), with the process, or with a switch of the elevator.
-    pub fn reserve(
-        &mut self,
-        id: ContextId,
-        reservation: Reservation,
-        now_ns: u64,
-    ) -> Result<Kick, ReserveError> {
+    pub fn reserve(&mut self, id: ContextId, reservation: Reservation, now_ns: u64) -> Result<Kick, ReserveError> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(ReserveError::Stale)?;
         self.elevator.reserve(&mut self.block, slot, reservation)?;

@@ -1,6 +1,8 @@
 //! Cases as bytes.
 
-use hoistway_core::{BlockLayer, Capacity, Class, ClockConfig, Flags, Kind, Op, OrderedMode, Priority, QueueConfig, Reservation};
+use hoistway_core::{
+    BlockLayer, Capacity, Class, ClockConfig, Flags, Kind, Op, OrderedMode, Priority, QueueConfig, Reservation,
+};
 
 /// The length of the header.
 pub const HEADER_BYTES: usize = 8;

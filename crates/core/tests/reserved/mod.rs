@@ -159,9 +159,8 @@ impl World {
 
     /// Bytes that a process was served between two times, by completion.
     pub fn served(&self, process: usize, from_ns: u64, until_ns: u64) -> u64 {
-        let within = |service: &&Service| {
-            service.process == process && service.done_ns > from_ns && service.done_ns <= until_ns
-        };
+        let within =
+            |service: &&Service| service.process == process && service.done_ns > from_ns && service.done_ns <= until_ns;
         self.services.iter().filter(within).map(|service| service.bytes).sum()
     }
 

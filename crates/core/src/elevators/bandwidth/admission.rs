@@ -107,8 +107,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         }
         let tunables = &self.tunables;
         let positioning = requests.saturating_mul(tunables.position_ns);
-        self.sweep_ns_max =
-            transfer_ns(tunables, bytes).saturating_add(positioning).saturating_add(tunables.return_ns);
+        self.sweep_ns_max = transfer_ns(tunables, bytes).saturating_add(positioning).saturating_add(tunables.return_ns);
     }
 
     /// How long after it is within the reservation a request is done at the latest: it waits for the sweep that runs, for its own, and

@@ -201,9 +201,7 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
 
     fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
         match self.held[request].stage {
-            Stage::Inner => {
-                !self.reserves(bio.context.slot, bio.op) && self.inner.allow_merge(block, request, bio)
-            }
+            Stage::Inner => !self.reserves(bio.context.slot, bio.op) && self.inner.allow_merge(block, request, bio),
             Stage::Pending => block.table.requests[request].context == bio.context.slot,
             Stage::Ours | Stage::Swept => false,
         }
@@ -485,4 +483,3 @@ fn weight_of(level: u8) -> u32 {
 fn bytes_of<H: Home>(block: &Block<H>, request: Slot) -> u64 {
     u64::from(block.table.requests[request].sectors).saturating_mul(SECTOR_BYTES)
 }
-
