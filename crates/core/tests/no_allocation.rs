@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use hoistway_core::{
     Bio, Capacity, Class, ContextId, ElevatorStorage, Flags, Kind, Next, NoSink, Op, Owned, Priority, QueueConfig,
-    RequestId, RequestQueue, Storage, Submitted, Work,
+    RequestId, RequestQueue, Reservation, Storage, Submitted, Work,
 };
 
 /// Counts what it is asked for and passes it on.
@@ -131,6 +131,7 @@ impl Host {
             93..=95 => self.fire(),
             96 => self.exit(which),
             97 => self.set_priority(which),
+            98 if self.below(2) == 0 => self.reserve(which),
             98 => self.set_tunable(),
             _ => drop(self.queue.unplug_for_waiter(self.now_ns)),
         }
@@ -206,6 +207,14 @@ impl Host {
         if let Some((context, _)) = self.processes[which] {
             let _ = self.queue.set_priority(context, priority, self.now_ns);
             self.done.reprioritised += 1;
+        }
+    }
+
+    fn reserve(&mut self, which: usize) {
+        let reservation = Reservation::of(1 + self.below(4_000_000));
+        if let Some((context, _)) = self.processes[which] {
+            let _ = self.queue.release(context, self.now_ns);
+            let _ = self.queue.reserve(context, reservation, self.now_ns);
         }
     }
 
