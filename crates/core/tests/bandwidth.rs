@@ -376,8 +376,8 @@ fn what_is_reserved_and_not_used_is_best_efforts() {
     let (used, rest) = (world.served(lazy, 0, 20 * SECOND_NS) / 20, world.served(greedy, 0, 20 * SECOND_NS) / 20);
     assert!(used < 5 * MIB && used + rest >= 98_000_000, "{used} + {rest}");
 }
-/// A best-effort reader with one request at a time, 128 KiB, and 0.2 ms of thought: 12.8 ms a request while a greedy reader's excess is put in
-/// after each of its own, 1.5 ms when the excess waits for a ms of silence.
+/// A best-effort reader with one request at a time, 128 KiB, and 0.2 ms of thought. While a greedy reader's excess is put in after each of its
+/// own, a request takes 8 + 1.3 ms and the other's 8 + 5.2; when the excess waits for a ms of silence, 0.2 + 1.3 ms.
 #[test]
 fn a_ms_of_silence_before_the_excess_keeps_a_best_effort_reader_whole() {
     let rates = [0, 1].map(|wait_ms| {

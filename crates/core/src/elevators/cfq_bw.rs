@@ -35,7 +35,7 @@ const fn join<const N: usize>(inner: &[Tunable]) -> [Tunable; N] {
 pub(crate) const INFO: Info = Info {
     name: "cfq-bw",
     aliases: &[],
-    kernel: "none; a proof of concept for CFQ was shown, and here it lies over the CFQ of 2.6.18",
+    kernel: "2.6.18's CFQ (with reservations as none)",
     idea: "A process may reserve bytes a second. What all reserving processes have a right to by now is served in one ascending \
            sweep, before best effort; what they ask beyond that waits until nobody else asks. The rest is cfq-v3's.",
     suits: "Media streams, recorders and clients with a contract, beside others that take what is left. Without \
