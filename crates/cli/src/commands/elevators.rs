@@ -44,6 +44,10 @@ struct Elevator {
     idea: &'static str,
     /// What it is good for, and what not.
     suits: &'static str,
+    /// Whether it can divide the disk among groups of processes.
+    groups: bool,
+    /// Whether processes can reserve bandwidth from it.
+    reservations: bool,
     /// Its tunables.
     tunables: Vec<TunableRow>,
 }
@@ -69,8 +73,9 @@ struct TunableRow {
 
 impl Elevator {
     fn new(info: &'static Info) -> Elevator {
-        let Info { name, aliases, kernel, idea, suits, .. } = *info;
-        Elevator { name, aliases, kernel, idea, suits, tunables: info.tunables.iter().map(TunableRow::new).collect() }
+        let Info { name, aliases, kernel, idea, suits, groups, reservations, .. } = *info;
+        let tunables = info.tunables.iter().map(TunableRow::new).collect();
+        Elevator { name, aliases, kernel, idea, suits, groups, reservations, tunables }
     }
 }
 
@@ -104,6 +109,14 @@ fn explain(info: &'static Info, out: &mut Out) -> Result<()> {
         out.paragraph(2, &format!("Also called {}.", info.aliases.join(", ")))?;
     }
     out.paragraph(2, &format!("Decides as Linux {} did.", info.kernel))?;
+    if info.groups {
+        let switch = info.tunables.iter().any(|row| row.name == "groups" && row.default == 0);
+        let when = if switch { " when its tunable `groups` is 1" } else { "" };
+        out.paragraph(2, &format!("Divides the disk among control groups{when}: cgroup and cgroup_weight of a job."))?;
+    }
+    if info.reservations {
+        out.paragraph(2, "Takes reservations of bandwidth: hoistway_reserve of a job.")?;
+    }
     for (heading, text) in [("Idea", info.idea), ("Suits", info.suits)] {
         out.line("")?;
         out.heading(heading)?;
