@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use hoistway_core::{Info, Kind, Tunable, Unit};
+use hoistway_sim::group_switch;
 use serde::Serialize;
 
 use crate::cli::ElevatorsArgs;
@@ -15,7 +16,7 @@ pub fn run(args: &ElevatorsArgs, out: &mut Out) -> Result<Exit> {
     if args.json {
         out.json(&Document { schema: 1, elevators: kinds.iter().map(|kind| Elevator::new(kind.info())).collect() })?;
     } else if let Some(kind) = args.name {
-        explain(kind.info(), out)?;
+        explain(kind, out)?;
     } else {
         list(out)?;
     }
@@ -103,15 +104,16 @@ fn first_sentence(text: &str) -> &str {
     end.map_or_else(|| text.trim_end_matches('.'), |end| &text[..end])
 }
 
-fn explain(info: &'static Info, out: &mut Out) -> Result<()> {
+fn explain(kind: Kind, out: &mut Out) -> Result<()> {
+    let info = kind.info();
     out.heading(info.name)?;
     if !info.aliases.is_empty() {
         out.paragraph(2, &format!("Also called {}.", info.aliases.join(", ")))?;
     }
     out.paragraph(2, &format!("Decides as Linux {} did.", info.kernel))?;
     if info.groups {
-        let switch = info.tunables.iter().any(|row| row.name == "groups" && row.default == 0);
-        let when = if switch { " when its tunable `groups` is 1" } else { "" };
+        let switch = group_switch(kind).filter(|row| row.default == 0);
+        let when = switch.map_or_else(String::new, |row| format!(" when its tunable `{}` is 1", row.name));
         out.paragraph(2, &format!("Divides the disk among control groups{when}: cgroup and cgroup_weight of a job."))?;
     }
     if info.reservations {
