@@ -10,7 +10,7 @@ use crate::memory::{Shell, shell};
 use crate::types::{CBio, CRequest, CSubmitted, CWork, Status};
 
 /// Answers whether the host has to run the queue, or the error.
-fn kick(result: Result<Kick, Status>) -> i32 {
+pub(crate) fn kick(result: Result<Kick, Status>) -> i32 {
     match result {
         Ok(Kick::Quiet) => Status::Ok as i32,
         Ok(Kick::Run) => Status::Run as i32,
@@ -18,7 +18,7 @@ fn kick(result: Result<Kick, Status>) -> i32 {
     }
 }
 
-fn stale(_: Stale) -> Status {
+pub(crate) fn stale(_: Stale) -> Status {
     Status::Stale
 }
 
@@ -168,11 +168,36 @@ pub unsafe extern "C" fn hoistway_unplug(queue: *mut Shell, now_ns: u64) -> i32 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_next(queue: *mut Shell, now_ns: u64, request: *mut CRequest) -> i32 {
     // SAFETY: the caller's promise.
+    unsafe { next(queue, None, now_ns, request) }
+}
+
+/// The same for one hardware queue of the device.
+///
+/// # Safety
+/// As for [`hoistway_next`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_next_for(
+    queue: *mut Shell,
+    hw_queue: u32,
+    now_ns: u64,
+    request: *mut CRequest,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { next(queue, Some(hw_queue), now_ns, request) }
+}
+
+unsafe fn next(queue: *mut Shell, hw_queue: Option<u32>, now_ns: u64, request: *mut CRequest) -> i32 {
+    // SAFETY: the caller's promise.
     let shell = match unsafe { shell(queue) }.and_then(|shell| arguments::check_out(request).map(|()| shell)) {
         Ok(shell) => shell,
         Err(status) => return status as i32,
     };
-    let id = match shell.queue.next(now_ns) {
+    let next = match hw_queue.map(u16::try_from) {
+        None => shell.queue.next(now_ns),
+        Some(Ok(hw_queue)) if hw_queue < shell.queue.config().hw_queues => shell.queue.next_for(hw_queue, now_ns),
+        Some(_) => return Status::Invalid as i32,
+    };
+    let id = match next {
         Next::Request(id) => id,
         Next::Wait => return Status::Wait as i32,
         Next::Empty => return Status::Empty as i32,

@@ -18,9 +18,9 @@ pub enum Status {
     Invalid = -1,
     /// The block of memory is smaller than `hoistway_queue_size` says, or an array is too short. Nothing was done.
     TooSmall = -2,
-    /// The table of requests or of contexts is full.
+    /// The table of requests, of contexts or of groups is full.
     Full = -3,
-    /// The context or request is not, or no longer, one of this queue's.
+    /// The context, group or request is not, or no longer, one of this queue's.
     Stale = -4,
     /// The bio has no sectors, or ends beyond sector 2^64.
     BadExtent = -5,
@@ -28,9 +28,9 @@ pub enum Status {
     NotSupported = -6,
     /// There is no elevator, or the elevator has no tunable, of this name or index.
     Unknown = -7,
-    /// The tunable's value is out of its range.
+    /// The tunable's value, or a group's weight, is out of its range.
     OutOfRange = -8,
-    /// A switch is under way: wait until it is over.
+    /// A switch is under way: wait until it is over. Or the group has child groups, contexts or requests, or is the root.
     Busy = -9,
     /// The process sleeps for a request and submits another bio, or was not woken and resubmits.
     NotAwake = -10,
@@ -188,7 +188,7 @@ pub struct CBio {
     pub sector: u64,
     /// The length in sectors of 512 bytes.
     pub sectors: u32,
-    /// 0 reads, 1 writes.
+    /// 0 reads, 1 writes, 3 discards.
     pub op: u16,
     /// Marks: see `HOISTWAY_SYNC` and the others.
     pub flags: u16,
@@ -222,7 +222,7 @@ pub struct CRequest {
     pub sectors: u32,
     /// The process that it was made for.
     pub pid: u32,
-    /// 0 reads, 1 writes, 2 flushes the device's cache.
+    /// 0 reads, 1 writes, 2 flushes the device's cache, 3 discards.
     pub op: u16,
     /// The marks of the bio that it was made for.
     pub flags: u16,

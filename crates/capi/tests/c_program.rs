@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// What the program must print, and why.
 const EXPECTED: &str = "\
-noop is known, init 0, too small -2
+noop is known 1, init 0, too small -2
 no sectors -5
 unknown flag -1
 unknown context -4
@@ -18,12 +18,16 @@ submit 0 what 1
  tokens 10 12; again -4
 1 100+8 at 5 ms
  tokens 11; again -4
-switch 0 to cfq-v3
+groups -8 0 0, one too many -3
+move 0, weigh 0, cpu 0
+remove -9 -9
+empty 0 0, twice -4
+switch 0, done 1
 slice_idle 4 of 8
 out of range -8
 set 0 found 1 unknown -7
 4 events, the last of kind 44; dropped more: 1
-cfq-v3 is known, init 0, too small -2
+cfq-v3 is known 1, init 0, too small -2
 submit 0 what 0
 submit 0 what 0
 submit 0 what 0

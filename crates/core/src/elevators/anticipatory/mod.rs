@@ -378,15 +378,16 @@ impl Anticipatory {
         CHOOSER.neighbour(block, self.sides[side & 1].tree(), request, self.last_sector[side & 1])
     }
 
-    /// A queued request of the same kind and first sector goes to the dispatch list, before the new one is sorted in.
+    /// A queued request of the same kind and first sector goes to the dispatch list.
     #[inline]
     fn dispatch_alias<H: Home>(&mut self, block: &mut Block<H>, request: Slot, side: usize) {
-        let alias = sorted_fifo::alias(block, request);
-        if alias != NIL {
-            self.sides[side & 1].unsort(block, request);
-            self.move_to_dispatch(block, alias);
-            self.sides[side & 1].sort(block, request);
-        }
+        sorted_fifo::move_alias(
+            self,
+            block,
+            request,
+            |elevator| elevator.sides[side & 1].tree_mut(),
+            Self::move_to_dispatch,
+        );
     }
 
     fn leave_queue<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
