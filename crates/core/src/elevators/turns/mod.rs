@@ -14,6 +14,7 @@ mod queue;
 
 use super::async_queues::AsyncQueues;
 use super::slice_tunables::SliceTunables;
+use super::sorted_fifo;
 use super::wf2q::{self, Engine, IDLE, ROOT_LEVEL};
 use super::{Elevator, Merge};
 use crate::bio::{Bio, Flags, Op};
@@ -381,12 +382,9 @@ impl<H: Home, M: Measure> Turns<H, M> {
     /// Sorts a request into its queue, and lets the queue wait for its turn with a budget for what is next now.
     fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
         let sector = block.table.requests[request].sector;
-        // A queue has room for one request a sector: the older one goes to the dispatch list, and counts for nothing.
-        let alias = self.queues[owner].tree.find(&block.table.nodes, sector);
-        if alias != NIL {
-            self.move_to_dispatch(block, alias);
-        }
         self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
+        // The older of two at one sector counts for nothing.
+        sorted_fifo::move_alias(self, block, request, |turns| &mut turns.queues[owner].tree, Self::move_to_dispatch);
         self.queued = self.queued.saturating_add(1);
         let (chooser, next) = (self.measure.shared().chooser(true), self.queues[owner].next);
         self.queues[owner].next = chooser.best(block, next, request, self.last_position);
