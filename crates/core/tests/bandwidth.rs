@@ -234,6 +234,26 @@ fn the_bound_of_four_streams_is_what_the_sum_says() {
     assert_eq!(reserved.delay_ns_max / 1_000_000, 864);
 }
 
+/// A device that was taken for 100 MB/s and has 20: two reservations of 20 MB/s are admitted and cannot be kept. After three sweeps with late
+/// requests it is told; the reservations stay.
+#[test]
+fn a_device_that_is_slower_than_was_measured_is_noticed() {
+    for actual in [100_000_000, 20_000_000] {
+        let mut world = World::new(Kind::CfqBw, Device { bytes_per_second: actual, position_ns: 0 });
+        world.queue.set_tunable("device_bandwidth", 100_000).expect("in range");
+        for index in 0..2 {
+            let first_sector = index * 100_000_000;
+            let pace = Pace::Greedy(64);
+            let number = world.add(Process { pace, sectors: 1024, first_sector, random: false, from_ns: 0 });
+            world.reserve(number, Reservation::of(20_000_000)).expect("0.4 of what was measured");
+        }
+        // Its sweeps get longer and longer: three of them take some seconds.
+        world.run(20 * SECOND_NS);
+        let degraded = world.notes().iter().any(|(_, note)| matches!(note, Note::Degraded { .. }));
+        assert_eq!((degraded, world.reserved().contexts), (actual == 20_000_000, 2), "{actual} bytes a second");
+    }
+}
+
 /// A disk of 100 MB/s, 8 ms a seek. Ten films of 3 MiB/s, read ahead 1 MiB at a time, and best-effort readers.
 fn films(best_effort: usize, reserve: bool) -> (World, Vec<usize>) {
     let mut world = World::new(Kind::CfqBw, Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
