@@ -84,7 +84,7 @@ impl<H: Home> Elevator<H> for Anticipatory {
 
     fn new(block: &mut Block<H>, (): ()) -> Self {
         let tunables = Tunables::defaults(&block.clock);
-        let new = Anticipatory {
+        Anticipatory {
             sides: [SortedFifo::default(); 2],
             next: [NIL; 2],
             last_sector: [0; 2],
@@ -103,8 +103,7 @@ impl<H: Home> Elevator<H> for Anticipatory {
             dispatched: 0,
             estimate: Estimate::default(),
             tunables,
-        };
-        new
+        }
     }
 
     fn into_tables(self) {}
