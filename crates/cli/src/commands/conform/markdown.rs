@@ -61,7 +61,7 @@ fn by_elevator(files: &[File]) -> String {
 /// The elevator, with what makes it that kernel's.
 fn tuned(target: &Target) -> String {
     let tunables = target.tunables.iter().map(|(name, value)| format!(", `{name}` {value}"));
-    format!("`{}`{}", target.elevator, tunables.collect::<String>())
+    format!("`{}`{}", target.elevator.info().name, tunables.collect::<String>())
 }
 
 /// A line a file, a column a list that any of them has.
@@ -100,10 +100,9 @@ fn differences(files: &[File]) -> String {
 /// Elevators that none of the files is for.
 fn without_recordings(files: &[File]) -> String {
     let is_for = |kind: &Kind| {
-        targets().iter().any(|target| {
-            Kind::from_name(target.elevator) == Some(*kind)
-                && files.iter().any(|file| file.sources.contains(&target.source))
-        })
+        targets()
+            .iter()
+            .any(|target| target.elevator == *kind && files.iter().any(|file| file.sources.contains(&target.source)))
     };
     let names: Vec<String> =
         Kind::ALL.iter().filter(|kind| !is_for(kind)).map(|kind| format!("`{}`", kind.info().name)).collect();
