@@ -43,20 +43,22 @@ enum hoistway_status {
 	HOISTWAY_EMPTY = 3,          /* nothing is queued, armed, deferred or recorded */
 	HOISTWAY_INVALID = -1,       /* a bad pointer, a number out of range, an unknown flag */
 	HOISTWAY_TOO_SMALL = -2,     /* the memory or an array is too small */
-	HOISTWAY_FULL = -3,          /* the table of requests or contexts is full: try again after a completion or an exit */
-	HOISTWAY_STALE = -4,         /* the context or request is not, or no longer, one of this queue's */
+	HOISTWAY_FULL = -3,          /* the table of requests, contexts or groups is full: try again after a completion, an exit ... */
+	HOISTWAY_STALE = -4,         /* the context, group or request is not, or no longer, one of this queue's */
 	HOISTWAY_BAD_EXTENT = -5,    /* the bio has no sectors, or ends beyond sector 2^64 */
-	HOISTWAY_NOT_SUPPORTED = -6, /* a barrier for a device that cannot order */
+	HOISTWAY_NOT_SUPPORTED = -6, /* a barrier for a device that cannot order; a reservation from an elevator that has none */
 	HOISTWAY_UNKNOWN = -7,       /* no elevator or tunable of this name or number */
-	HOISTWAY_OUT_OF_RANGE = -8,  /* a tunable's value is out of its range */
-	HOISTWAY_BUSY = -9,          /* a switch is under way */
-	HOISTWAY_NOT_AWAKE = -10     /* submit: the process sleeps for a request; resubmit: it was not woken */
+	HOISTWAY_OUT_OF_RANGE = -8,  /* a tunable's value or a group's weight is out of its range */
+	HOISTWAY_BUSY = -9,          /* a switch is under way; the group has child groups, contexts or requests, or is the root */
+	HOISTWAY_NOT_AWAKE = -10,    /* submit: the process sleeps for a request; resubmit: it was not woken */
+	HOISTWAY_NO_CAPACITY = -11   /* the device cannot keep one more promise of this size */
 };
 
 struct hoistway_queue;
 
-/* Handles of contexts and requests: opaque numbers, stale once what they name has gone. */
+/* Handles of contexts, groups and requests: opaque numbers, stale once what they name has gone. */
 typedef uint64_t hoistway_context;
+typedef uint64_t hoistway_group;
 typedef uint64_t hoistway_request_id;
 
 /* How much a queue holds at once; each at most 2^24. */
@@ -86,7 +88,7 @@ struct hoistway_config {
 };
 
 /* Operations. */
-enum hoistway_op { HOISTWAY_READ = 0, HOISTWAY_WRITE = 1, HOISTWAY_FLUSH = 2 };
+enum hoistway_op { HOISTWAY_READ = 0, HOISTWAY_WRITE = 1, HOISTWAY_FLUSH = 2, HOISTWAY_DISCARD = 3 };
 
 /* Marks of a bio. */
 enum hoistway_flags {
@@ -112,8 +114,15 @@ struct hoistway_bio {
 	hoistway_context context;
 	uint64_t sector;
 	uint32_t sectors; /* at least 1; a barrier may have 0 */
-	uint16_t op;      /* HOISTWAY_READ or HOISTWAY_WRITE */
+	uint16_t op;      /* HOISTWAY_READ, HOISTWAY_WRITE or HOISTWAY_DISCARD; only the queue makes a flush */
 	uint16_t flags;
+};
+
+/* The bandwidth that a process reserves. */
+struct hoistway_reservation {
+	uint64_t bytes_per_second; /* 1 to 10^10 */
+	uint64_t depth_bytes;      /* what it may have at once after a pause, 1 to 2^50; 0: what comes in half a second, or two requests */
+	uint64_t request_bytes;    /* the size of its requests, 512 to 2^30: small ones cost more; 0: 128 KiB */
 };
 
 /* What became of a bio. */
@@ -272,6 +281,39 @@ int32_t hoistway_context_set_priority(struct hoistway_queue *queue, hoistway_con
                                       uint64_t now_ns);
 int32_t hoistway_context_set_nice(struct hoistway_queue *queue, hoistway_context context, int8_t nice, uint64_t now_ns);
 
+/* Tells on which CPU it runs, 0 to 65535: multi-queue elevators file its requests by it. INVALID, STALE. */
+int32_t hoistway_context_set_cpu(struct hoistway_queue *queue, hoistway_context context, uint32_t cpu);
+
+/* --- groups --- */
+
+/* The weights of a group: its own among its parent's other groups and processes, and (CFQ's final form) that of its own processes
+ * against its child groups. Elevators without groups treat all processes as of one. */
+enum hoistway_weight { HOISTWAY_WEIGHT_MIN = 1, HOISTWAY_WEIGHT_DEFAULT = 100, HOISTWAY_WEIGHT_MAX = 1000 };
+
+/* Writes the root group, in which every context starts. INVALID. */
+int32_t hoistway_group_root(struct hoistway_queue *queue, hoistway_group *group);
+
+/* Makes a group below `parent`. INVALID, STALE, OUT_OF_RANGE, FULL (the root counts). */
+int32_t hoistway_group_create(struct hoistway_queue *queue, hoistway_group parent, uint32_t weight, uint32_t leaf_weight,
+                              uint64_t now_ns, hoistway_group *group);
+
+/* Changes its weights. STALE, OUT_OF_RANGE. */
+int32_t hoistway_group_set_weights(struct hoistway_queue *queue, hoistway_group group, uint32_t weight, uint32_t leaf_weight,
+                                   uint64_t now_ns);
+
+/* Removes it. STALE; BUSY while it has child groups, contexts or requests. */
+int32_t hoistway_group_remove(struct hoistway_queue *queue, hoistway_group group, uint64_t now_ns);
+
+/* Moves a process to a group. As in the kernel, elevators notice when they look at the process next. STALE. */
+int32_t hoistway_context_move(struct hoistway_queue *queue, hoistway_context context, hoistway_group group, uint64_t now_ns);
+
+/* Reserves bandwidth for it, in elevators with a bandwidth class ("cfq-bw"), or changes what it has reserved: less is always granted. It
+ * ends with hoistway_release(), the process, or a switch. After NO_CAPACITY `headroom` has what is left, in bytes a second. INVALID,
+ * STALE, NOT_SUPPORTED, NO_CAPACITY. */
+int32_t hoistway_reserve(struct hoistway_queue *queue, hoistway_context context, const struct hoistway_reservation *reservation,
+                         uint64_t now_ns, uint64_t *headroom);
+int32_t hoistway_release(struct hoistway_queue *queue, hoistway_context context, uint64_t now_ns);
+
 /* --- requests --- */
 
 /* A process submits a bio. INVALID, FULL, STALE, BAD_EXTENT, NOT_SUPPORTED, NOT_AWAKE. After HOISTWAY_ASLEEP the process submits nothing until
@@ -286,6 +328,10 @@ int32_t hoistway_unplug(struct hoistway_queue *queue, uint64_t now_ns);
 
 /* The next request, which the device takes by this call (OK), or WAIT, or EMPTY. */
 int32_t hoistway_next(struct hoistway_queue *queue, uint64_t now_ns, struct hoistway_request *request);
+
+/* The next request for one hardware queue, 0 to one less than the configuration's number of them. Elevators that know of one queue
+ * answer the same for each. INVALID. */
+int32_t hoistway_next_for(struct hoistway_queue *queue, uint32_t hw_queue, uint64_t now_ns, struct hoistway_request *request);
 
 /* The device has finished a request: writes the tokens of its bios and their number. `len` must be at least the request's
  * bios_max. STALE, TOO_SMALL. */

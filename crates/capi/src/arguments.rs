@@ -2,7 +2,7 @@
 
 use core::mem::transmute;
 
-use hoistway_core::{Bio, Class, ContextId, Flags, Op, Priority, Request, RequestId};
+use hoistway_core::{Bio, Class, ContextId, Flags, GroupId, Op, Priority, Request, RequestId};
 
 use crate::types::{CBio, Status};
 
@@ -58,6 +58,16 @@ pub(crate) fn context_id(bits: u64) -> ContextId {
     unsafe { transmute::<u64, ContextId>(bits) }
 }
 
+pub(crate) fn group_bits(id: GroupId) -> u64 {
+    // SAFETY: as for requests.
+    unsafe { transmute::<GroupId, u64>(id) }
+}
+
+pub(crate) fn group_id(bits: u64) -> GroupId {
+    // SAFETY: as for requests.
+    unsafe { transmute::<u64, GroupId>(bits) }
+}
+
 /// The marks and their bits in C.
 const FLAGS: [(u16, Flags); 6] =
     [(1, Flags::SYNC), (2, Flags::META), (4, Flags::IDLE), (8, Flags::UNPLUG), (16, Flags::FUA), (32, Flags::BARRIER)];
@@ -77,6 +87,7 @@ pub(crate) fn bio(from: &CBio) -> Result<Bio, Status> {
     let op = match from.op {
         0 => Op::Read,
         1 => Op::Write,
+        3 => Op::Discard,
         _ => return Err(Status::Invalid),
     };
     let CBio { token, context, sector, sectors, .. } = *from;

@@ -2,15 +2,15 @@
 //!
 //! `queue` must always be null or point to a queue that `hoistway_queue_init` made and that no other thread uses during the call.
 
-use hoistway_core::{Kick, Kind, Next, Stale, SubmitError, Submitted, Work};
+use hoistway_core::{Kick, Kind, Next, ReserveError, Stale, SubmitError, Submitted, Work};
 
 use crate::arguments;
 use crate::events::CEvent;
 use crate::memory::{Shell, shell};
-use crate::types::{CBio, CRequest, CSubmitted, CWork, Status};
+use crate::types::{CBio, CRequest, CReservation, CSubmitted, CWork, Status};
 
 /// Answers whether the host has to run the queue, or the error.
-fn kick(result: Result<Kick, Status>) -> i32 {
+pub(crate) fn kick(result: Result<Kick, Status>) -> i32 {
     match result {
         Ok(Kick::Quiet) => Status::Ok as i32,
         Ok(Kick::Run) => Status::Run as i32,
@@ -18,7 +18,7 @@ fn kick(result: Result<Kick, Status>) -> i32 {
     }
 }
 
-fn stale(_: Stale) -> Status {
+pub(crate) fn stale(_: Stale) -> Status {
     Status::Stale
 }
 
@@ -91,6 +91,50 @@ pub unsafe extern "C" fn hoistway_context_set_nice(queue: *mut Shell, context: u
     // SAFETY: the caller's promise.
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| shell.queue.set_nice(arguments::context_id(context), nice, now_ns).map_err(stale)))
+}
+
+/// Reserves bandwidth for a process, or changes what it has reserved. When the device cannot keep that, what is left is written to
+/// `headroom`, in bytes a second.
+///
+/// # Safety
+/// As told for the module; `reservation` must point to a readable structure and `headroom` to a writable number, null and badly
+/// aligned pointers are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_reserve(
+    queue: *mut Shell,
+    context: u64,
+    reservation: *const CReservation,
+    now_ns: u64,
+    headroom: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let (shell, reservation) = unsafe { (shell(queue), arguments::read(reservation)) };
+    kick(shell.and_then(|shell| {
+        let reservation = reservation?.to_core();
+        arguments::check_out(headroom)?;
+        let reserved = shell.queue.reserve(arguments::context_id(context), reservation, now_ns);
+        reserved.map_err(|error| match error {
+            ReserveError::Stale => Status::Stale,
+            ReserveError::NotSupported => Status::NotSupported,
+            ReserveError::BadRate => Status::Invalid,
+            ReserveError::NoCapacity { headroom_bytes_per_second } => {
+                // SAFETY: checked, and the caller's promise.
+                unsafe { headroom.write(headroom_bytes_per_second) };
+                Status::NoCapacity
+            }
+        })
+    }))
+}
+
+/// Gives a process's reservation back; without one, nothing happens.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_release(queue: *mut Shell, context: u64, now_ns: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    kick(shell.and_then(|shell| shell.queue.release(arguments::context_id(context), now_ns).map_err(stale)))
 }
 
 /// A process submits a bio.
@@ -168,11 +212,36 @@ pub unsafe extern "C" fn hoistway_unplug(queue: *mut Shell, now_ns: u64) -> i32 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hoistway_next(queue: *mut Shell, now_ns: u64, request: *mut CRequest) -> i32 {
     // SAFETY: the caller's promise.
+    unsafe { next(queue, None, now_ns, request) }
+}
+
+/// The same for one hardware queue of the device.
+///
+/// # Safety
+/// As for [`hoistway_next`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_next_for(
+    queue: *mut Shell,
+    hw_queue: u32,
+    now_ns: u64,
+    request: *mut CRequest,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { next(queue, Some(hw_queue), now_ns, request) }
+}
+
+unsafe fn next(queue: *mut Shell, hw_queue: Option<u32>, now_ns: u64, request: *mut CRequest) -> i32 {
+    // SAFETY: the caller's promise.
     let shell = match unsafe { shell(queue) }.and_then(|shell| arguments::check_out(request).map(|()| shell)) {
         Ok(shell) => shell,
         Err(status) => return status as i32,
     };
-    let id = match shell.queue.next(now_ns) {
+    let next = match hw_queue.map(u16::try_from) {
+        None => shell.queue.next(now_ns),
+        Some(Ok(hw_queue)) if hw_queue < shell.queue.config().hw_queues => shell.queue.next_for(hw_queue, now_ns),
+        Some(_) => return Status::Invalid as i32,
+    };
+    let id = match next {
         Next::Request(id) => id,
         Next::Wait => return Status::Wait as i32,
         Next::Empty => return Status::Empty as i32,

@@ -13,12 +13,14 @@
 mod arguments;
 mod calls;
 mod events;
+mod groups;
 mod memory;
 mod names;
 mod types;
 
 pub use calls::*;
 pub use events::{CEvent, EventKind, EventRing};
+pub use groups::*;
 pub use memory::{hoistway_queue_init, hoistway_queue_size};
 pub use names::*;
 pub use types::*;

@@ -129,11 +129,11 @@ impl Plan {
     fn new(asked: CCapacity) -> Option<Plan> {
         let capacity = asked.checked()?;
         let queue = align(size_of::<Shell>())?;
-        let events = queue.checked_add(measure(|ruler| drop(Storage::make(capacity, ruler)))?)?;
-        let first = events.checked_add(measure(|ruler| drop(ruler.table::<CEvent>(asked.events)))?)?;
+        let events = queue.checked_add(measure(|ruler| _ = Storage::make(capacity, ruler))?)?;
+        let first = events.checked_add(measure(|ruler| _ = ruler.table::<CEvent>(asked.events))?)?;
         let mut largest = 0;
         for &kind in Kind::ALL {
-            largest = measure(|ruler| drop(ElevatorStorage::make(kind, capacity, ruler)))?.max(largest);
+            largest = measure(|ruler| _ = ElevatorStorage::make(kind, capacity, ruler))?.max(largest);
         }
         let second = first.checked_add(largest)?;
         let size = second.checked_add(largest).filter(|&size| size <= isize::MAX as usize)?;

@@ -1,6 +1,6 @@
 //! The structures and codes that cross the boundary. They have the layout of their namesakes in `hoistway.h`.
 
-use hoistway_core::{BlockLayer, Capacity, ClockConfig, OrderedMode, QueueConfig};
+use hoistway_core::{BlockLayer, Capacity, ClockConfig, OrderedMode, QueueConfig, Reservation};
 
 /// What a function answers: 0 or more is success, less is one of these errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,22 +18,24 @@ pub enum Status {
     Invalid = -1,
     /// The block of memory is smaller than `hoistway_queue_size` says, or an array is too short. Nothing was done.
     TooSmall = -2,
-    /// The table of requests or of contexts is full.
+    /// The table of requests, of contexts or of groups is full.
     Full = -3,
-    /// The context or request is not, or no longer, one of this queue's.
+    /// The context, group or request is not, or no longer, one of this queue's.
     Stale = -4,
     /// The bio has no sectors, or ends beyond sector 2^64.
     BadExtent = -5,
-    /// The bio is a barrier and the queue's device cannot order.
+    /// The bio is a barrier and the queue's device cannot order; or the elevator has no bandwidth class to reserve from.
     NotSupported = -6,
     /// There is no elevator, or the elevator has no tunable, of this name or index.
     Unknown = -7,
-    /// The tunable's value is out of its range.
+    /// The tunable's value, or a group's weight, is out of its range.
     OutOfRange = -8,
-    /// A switch is under way: wait until it is over.
+    /// A switch is under way: wait until it is over. Or the group has child groups, contexts or requests, or is the root.
     Busy = -9,
     /// The process sleeps for a request and submits another bio, or was not woken and resubmits.
     NotAwake = -10,
+    /// The device cannot keep one more promise of this size.
+    NoCapacity = -11,
 }
 
 /// How much a queue holds at once.
@@ -188,10 +190,32 @@ pub struct CBio {
     pub sector: u64,
     /// The length in sectors of 512 bytes.
     pub sectors: u32,
-    /// 0 reads, 1 writes.
+    /// 0 reads, 1 writes, 3 discards.
     pub op: u16,
     /// Marks: see `HOISTWAY_SYNC` and the others.
     pub flags: u16,
+}
+
+/// The bandwidth that a process reserves.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct CReservation {
+    /// The rate, in bytes a second: 1 to 10^10.
+    pub bytes_per_second: u64,
+    /// The depth of its token bucket, in bytes: 1 to 2^50, or 0 for the default.
+    pub depth_bytes: u64,
+    /// The size of its requests, in bytes: 512 to 2^30, or 0 for 128 KiB.
+    pub request_bytes: u64,
+}
+
+impl CReservation {
+    pub(crate) fn to_core(self) -> Reservation {
+        Reservation {
+            bytes_per_second: self.bytes_per_second,
+            depth_bytes: (self.depth_bytes > 0).then_some(self.depth_bytes),
+            request_bytes: if self.request_bytes > 0 { self.request_bytes } else { Reservation::REQUEST_DEFAULT },
+        }
+    }
 }
 
 /// What became of a bio.
@@ -222,7 +246,7 @@ pub struct CRequest {
     pub sectors: u32,
     /// The process that it was made for.
     pub pid: u32,
-    /// 0 reads, 1 writes, 2 flushes the device's cache.
+    /// 0 reads, 1 writes, 2 flushes the device's cache, 3 discards.
     pub op: u16,
     /// The marks of the bio that it was made for.
     pub flags: u16,

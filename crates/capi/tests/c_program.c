@@ -9,13 +9,13 @@
 
 static struct hoistway_queue *make(const char *elevator, uint32_t events, struct hoistway_config *config)
 {
-	struct hoistway_capacity capacity = {.requests = 16, .contexts = 4, .merged_bios = 16, .events = events};
+	struct hoistway_capacity capacity = {.requests = 16, .contexts = 4, .merged_bios = 16, .events = events, .groups = 3};
 	size_t size = hoistway_queue_size(&capacity);
 	struct hoistway_queue *queue = aligned_alloc(HOISTWAY_ALIGNMENT, size);
 	int32_t index = hoistway_elevator_index(elevator, strlen(elevator));
 	int32_t made = hoistway_queue_init(queue, size, &capacity, config, (uint32_t)index, 0);
 	int32_t refused = hoistway_queue_init(queue, size - 1, &capacity, config, (uint32_t)index, 0);
-	printf("%s %s, init %d, too small %d\n", elevator, index >= 0 ? "is known" : "is not", made, refused);
+	printf("%s is known %d, init %d, too small %d\n", elevator, index >= 0, made, refused);
 	return queue;
 }
 
@@ -43,7 +43,7 @@ static uint64_t serve(struct hoistway_queue *queue, uint64_t now_ns)
 		struct hoistway_work work;
 		uint64_t tokens[16], at_ns;
 		uint32_t count = 0;
-		int32_t status = hoistway_next(queue, now_ns, &request);
+		int32_t status = hoistway_next_for(queue, 0, now_ns, &request);
 		if (status == HOISTWAY_EMPTY)
 			return now_ns;
 		if (status == HOISTWAY_WAIT) {
@@ -103,6 +103,23 @@ static void errors(struct hoistway_queue *queue, hoistway_context context)
 	printf("unknown elevator %d %d\n", hoistway_elevator_index("lift", 4), hoistway_switch(queue, 1000, 0));
 }
 
+/* A tree of two groups below the root, with a process in the lower one. */
+static void groups(struct hoistway_queue *queue, hoistway_context context)
+{
+	hoistway_group root, upper = 0, lower = 0, third = 0;
+	hoistway_group_root(queue, &root);
+	int32_t heavy = hoistway_group_create(queue, root, HOISTWAY_WEIGHT_MAX + 1, 1, 0, &upper);
+	int32_t made = hoistway_group_create(queue, root, HOISTWAY_WEIGHT_MAX, HOISTWAY_WEIGHT_MIN, 0, &upper);
+	int32_t below = hoistway_group_create(queue, upper, HOISTWAY_WEIGHT_DEFAULT, 10, 0, &lower);
+	printf("groups %d %d %d, one too many %d\n", heavy, made, below, hoistway_group_create(queue, root, 1, 1, 0, &third));
+	printf("move %d, weigh %d, cpu %d\n", hoistway_context_move(queue, context, lower, 0),
+	       hoistway_group_set_weights(queue, upper, 500, 500, 0), hoistway_context_set_cpu(queue, context, 3));
+	printf("remove %d %d\n", hoistway_group_remove(queue, upper, 0), hoistway_group_remove(queue, lower, 0));
+	hoistway_context_move(queue, context, root, 0);
+	int32_t first = hoistway_group_remove(queue, lower, 0), second = hoistway_group_remove(queue, upper, 0);
+	printf("empty %d %d, twice %d\n", first, second, hoistway_group_remove(queue, upper, 0));
+}
+
 int main(void)
 {
 	struct hoistway_config config;
@@ -116,10 +133,10 @@ int main(void)
 	submit(noop, one, 11, 100, 0);
 	submit(noop, one, 12, 508, 0);
 	uint64_t now_ns = serve(noop, 0);
-	int32_t switched = hoistway_switch(noop, (uint32_t)hoistway_elevator_index("cfq-v3", 6), now_ns);
-	char name[16] = "";
-	hoistway_elevator_name((uint32_t)hoistway_elevator(noop), name, sizeof name);
-	printf("switch %d to %s\n", switched, name);
+	groups(noop, one);
+	int32_t to = hoistway_elevator_index("cfq-v3", 6);
+	int32_t switched = hoistway_switch(noop, (uint32_t)to, now_ns);
+	printf("switch %d, done %d\n", switched, hoistway_elevator(noop) == to);
 	tunables(noop);
 	struct hoistway_event event = {0};
 	int events = 0;
@@ -135,6 +152,24 @@ int main(void)
 	serve(cfq, 0);
 	int32_t exited = hoistway_context_exit(cfq, a, 100 * MS);
 	printf("exit %d, twice %d\n", exited, hoistway_context_exit(cfq, a, 100 * MS));
+
+	struct hoistway_queue *bw = make("cfq-bw", 0, &config);
+	hoistway_context c = process(bw, 3), d = process(bw, 4);
+	struct hoistway_reservation wanted = {.bytes_per_second = 5000000};
+	uint64_t headroom = 0;
+	printf("reserve %d, from cfq-v3 %d\n", hoistway_reserve(bw, c, &wanted, 0, &headroom),
+	       hoistway_reserve(cfq, b, &wanted, 0, &headroom));
+	printf("no capacity %d", hoistway_reserve(bw, d, &wanted, 0, &headroom));
+	printf(", left %llu\n", (unsigned long long)headroom);
+	wanted.bytes_per_second = 0;
+	printf("bad rate %d, stale %d, null %d\n", hoistway_reserve(bw, c, &wanted, 0, &headroom),
+	       hoistway_reserve(bw, d + 1, &wanted, 0, &headroom), hoistway_reserve(bw, d, NULL, 0, &headroom));
+	submit(bw, d, 30, 100, 0);
+	submit(bw, c, 31, 200, 0);
+	serve(bw, 0);
+	int32_t released = hoistway_release(bw, c, 100 * MS);
+	printf("release %d, stale %d\n", released, hoistway_release(bw, d + 1, 100 * MS));
+	free(bw);
 	free(noop);
 	free(cfq);
 	return 0;

@@ -193,3 +193,72 @@ fn a_full_ring_of_events_drops_the_oldest_and_counts_them() {
     // SAFETY: the queue lives.
     assert_eq!(unsafe { hoistway_events_dropped(queue.memory) }, 3);
 }
+
+#[test]
+fn groups_are_made_weighed_used_and_removed() {
+    let queue = Queue::new("noop", 0);
+    let (memory, context) = (queue.memory, queue.process(1));
+    let (mut root, mut group, mut other) = (1, 0, 0);
+    // SAFETY: the queue lives; a null pointer is what is tested.
+    unsafe {
+        assert_eq!(hoistway_group_root(memory, null_mut()), Status::Invalid as i32);
+        assert_eq!(hoistway_group_root(memory, &mut root), Status::Ok as i32);
+        let create = |parent, weight, leaf, group| hoistway_group_create(memory, parent, weight, leaf, 0, group);
+        assert_eq!(create(root, 100, 100, null_mut()), Status::Invalid as i32);
+        for (weight, leaf) in [(0, 100), (1001, 100), (100, 0), (100, 65536 + 100)] {
+            assert_eq!(create(root, weight, leaf, &mut group), Status::OutOfRange as i32, "{weight}, {leaf}");
+        }
+        assert_eq!(create(root + 1, 100, 100, &mut group), Status::Stale as i32);
+        assert_eq!(create(root, 1000, 1, &mut group), Status::Ok as i32);
+        // Two groups, and the root is one of them.
+        assert_eq!(create(group, 100, 100, &mut other), Status::Full as i32);
+        assert_eq!(hoistway_group_set_weights(memory, group, 0, 1, 0), Status::OutOfRange as i32);
+        assert_eq!(hoistway_group_set_weights(memory, group, 1, 1000, 0), Status::Ok as i32);
+        assert_eq!(hoistway_context_move(memory, context, group, 0), Status::Ok as i32);
+        assert_eq!(hoistway_group_remove(memory, group, 0), Status::Busy as i32);
+        assert_eq!(hoistway_group_remove(memory, root, 0), Status::Busy as i32);
+        assert_eq!(hoistway_context_move(memory, context, root, 0), Status::Ok as i32);
+        assert_eq!(hoistway_group_remove(memory, group, 0), Status::Ok as i32);
+        assert_eq!(hoistway_group_remove(memory, group, 0), Status::Stale as i32);
+        assert_eq!(hoistway_context_move(memory, context, group, 0), Status::Stale as i32);
+        assert_eq!(hoistway_context_move(memory, context + 1, root, 0), Status::Stale as i32);
+        // A place in the table is used again, under another name.
+        assert_eq!(create(root, 100, 100, &mut other), Status::Ok as i32);
+        assert_ne!(other, group);
+    }
+}
+
+#[test]
+fn a_cpu_and_a_hardware_queue_have_their_ranges() {
+    let queue = Queue::new("noop", 0);
+    let context = queue.process(1);
+    let mut request = CRequest::default();
+    // SAFETY: the queue lives.
+    unsafe {
+        assert_eq!(hoistway_context_set_cpu(queue.memory, context, 65535), Status::Ok as i32);
+        assert_eq!(hoistway_context_set_cpu(queue.memory, context, 65536), Status::Invalid as i32);
+        assert_eq!(hoistway_context_set_cpu(queue.memory, context + 1, 0), Status::Stale as i32);
+        assert_eq!(queue.read(context, 7, 100), Status::Ok as i32);
+        // There is one hardware queue, number 0.
+        assert_eq!(hoistway_next_for(queue.memory, 1, 0, &mut request), Status::Invalid as i32);
+        assert_eq!(hoistway_next_for(queue.memory, 65536, 0, &mut request), Status::Invalid as i32);
+        assert_eq!(hoistway_next_for(queue.memory, 0, 0, &mut request), Status::Ok as i32);
+        assert_eq!((request.token, request.sector), (7, 100));
+        assert_eq!(hoistway_next_for(queue.memory, 0, 0, &mut request), Status::Empty as i32);
+    }
+}
+
+#[test]
+fn a_discard_is_served_as_one() {
+    let queue = Queue::new("deadline", 0);
+    let context = queue.process(1);
+    let bio = CBio { token: 1, context, sector: 8, sectors: 8, op: 3, flags: 0 };
+    let mut submitted = CSubmitted::default();
+    // SAFETY: the queue lives.
+    unsafe {
+        assert_eq!(hoistway_submit(queue.memory, &bio, 0, &mut submitted), Status::Ok as i32);
+        let flush = CBio { op: 2, ..bio };
+        assert_eq!(hoistway_submit(queue.memory, &flush, 0, &mut submitted), Status::Invalid as i32);
+    }
+    assert_eq!(queue.next().map(|request| request.op), Ok(3));
+}

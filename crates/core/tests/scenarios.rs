@@ -98,7 +98,7 @@ fn failures(scenario: &Scenario) -> Vec<String> {
 
 /// What is other than it should be.
 fn difference(want: &Want, issues: &[Issue], asleep: &std::collections::BTreeSet<(usize, u64)>) -> Option<String> {
-    use scenario::Wanted::{Among, Asleep, Order, Total};
+    use scenario::Wanted::{Among, Asleep, Count, Order, Total};
     match &want.what {
         Order(runs) => {
             let mut rest = issues;
@@ -116,6 +116,10 @@ fn difference(want: &Want, issues: &[Issue], asleep: &std::collections::BTreeSet
             .find(|run| !issues.windows(run.count).any(|some| run.fits(some)))
             .map(|run| format!("{run:?} is missing")),
         Total(count) => (issues.len() != *count).then(|| format!("{} requests, not {count}", issues.len())),
+        Count { process, count, before_ms } => {
+            let found = issues.iter().filter(|issue| issue.process == *process && issue.at_ms < *before_ms).count();
+            (found != *count).then(|| format!("{found} requests, not {count}"))
+        }
         Asleep { process, at_ms, asleep: wanted } => {
             (asleep.contains(&(*process, *at_ms)) != *wanted).then(|| format!("asleep: {asleep:?}"))
         }

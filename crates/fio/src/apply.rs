@@ -4,8 +4,8 @@ use crate::{
     job::{Job, RateProcess, Sequencer},
     units::{KbBase, TimeUnit},
     values::{
-        Fault, block_range, block_size, block_split, boolean, count, count_u32, directions, distribution, flag,
-        ioengine, names, one_of, overlay, percent, range, rw, size, time_ns,
+        Fault, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32, directions,
+        distribution, flag, ioengine, names, one_of, overlay, percent, range, rw, size, time_ns,
     },
 };
 
@@ -158,11 +158,9 @@ fn set_standing(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
             })?);
         }
         "nice" => job.nice = Some(nice(value)?),
-        "cgroup" => job.cgroup = Some(value.into()),
-        "cgroup_weight" => {
-            let weight = count(value, base, 10..=1000)?;
-            job.cgroup_weight = Some(u32::try_from(weight).unwrap_or(u32::MAX));
-        }
+        "cgroup" => job.cgroup = Some(cgroup(value)?),
+        "cgroup_weight" => job.cgroup_weight = cgroup_weights(value, base)?,
+        "hoistway_reserve" => job.hoistway_reserve = Some(count(value, base, 1..=u64::MAX)?),
         "kb_base" => job.kb_base = kb_base(value)?,
         _ => return Ok(false),
     }
@@ -269,6 +267,7 @@ mod tests {
         ("group_reporting", "1"),
         ("cgroup", "g"),
         ("cgroup_weight", "100"),
+        ("hoistway_reserve", "1m"),
         ("kb_base", "1000"),
     ];
 

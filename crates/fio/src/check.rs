@@ -1,5 +1,7 @@
 //! What is wrong with a job as a whole, and between jobs.
 
+use std::collections::HashMap;
+
 use crate::{
     diagnostic::Diagnostic,
     job::{BlockSize, Direction, Job, Rw, Size},
@@ -12,7 +14,9 @@ const SECTOR_BYTES: u64 = 512;
 /// Checks one job; `entries` are all options that went into it, the defaults first.
 pub(crate) fn job(job: &Job, section: &Section, entries: &[&Entry], faults: &mut Vec<Diagnostic>) {
     let check = Check { job, section, entries };
-    faults.extend([check.size(), check.time_based(), check.thinktime_spin(), check.rates()].into_iter().flatten());
+    faults.extend(
+        [check.size(), check.time_based(), check.thinktime_spin(), check.rates(), check.cgroup()].into_iter().flatten(),
+    );
     for direction in [Direction::Read, Direction::Write] {
         let used = match direction {
             Direction::Read => job.rw.reads(),
@@ -35,7 +39,7 @@ pub(crate) fn between_jobs(jobs: &mut [Job], sections: &[Section], faults: &mut 
         }
         job.groupid = group;
     }
-    let mut named: std::collections::HashMap<&str, usize> = std::collections::HashMap::new();
+    let mut named: HashMap<&str, usize> = HashMap::new();
     // The sections of jobs stand in the order of the jobs.
     for (job, section) in jobs.iter().zip(sections.iter().filter(|section| !section.is_global())) {
         if let Some(waitee) = &job.wait_for {
@@ -51,6 +55,29 @@ pub(crate) fn between_jobs(jobs: &mut [Job], sections: &[Section], faults: &mut 
             faults.extend(fault.map(|(message, help)| place.fault(format!("wait_for: {message}"), Some(help.into()))));
         }
         *named.entry(&job.name).or_default() += 1;
+    }
+    cgroup_weights(jobs, sections, faults);
+}
+
+/// A group has one weight, whichever jobs give it.
+fn cgroup_weights(jobs: &[Job], sections: &[Section], faults: &mut Vec<Diagnostic>) {
+    let mut weighed: HashMap<&str, (u32, &Job)> = HashMap::new();
+    for (job, section) in jobs.iter().zip(sections.iter().filter(|section| !section.is_global())) {
+        for (path, weight) in job.cgroup_way() {
+            let Some(weight) = weight else { continue };
+            let (first, giver) = *weighed.entry(path).or_insert((weight, job));
+            if first == weight {
+                continue;
+            }
+            let own: Vec<&Entry> = section.entries.iter().collect();
+            let place = last(&own, &["cgroup_weight", "cgroup"]).unwrap_or(&section.place);
+            let message = format!(
+                "cgroup_weight: group `{path}` weighs {weight} in job `{}` and {first} in job `{}`, line {} of {}",
+                job.name, giver.name, giver.line, giver.file
+            );
+            let help = "give it one weight; a job without cgroup_weight takes what others give its group";
+            faults.push(place.fault(message, Some(help.into())));
+        }
     }
 }
 
@@ -124,6 +151,30 @@ impl Check<'_> {
             let message = format!("job `{}` has both rate and rate_iops for one direction", job.name);
             self.place(&["rate", "rate_iops"]).fault(message, Some("keep one of the two".into()))
         })
+    }
+
+    /// Weights are for the groups of `cgroup`: one for the last, or one for each. A weight of a global section does not count where
+    /// a job is in no group.
+    fn cgroup(&self) -> Option<Diagnostic> {
+        let job = self.job;
+        let weights = job.cgroup_weight.len();
+        let own: Vec<&Entry> = self.section.entries.iter().collect();
+        let (message, help) = match &job.cgroup {
+            // A group that is wrong has its own fault.
+            None if weights == 0 || self.has("cgroup") || last(&own, &["cgroup_weight"]).is_none() => return None,
+            None => ("there is no group to weigh".to_owned(), "give cgroup= too, or leave the weight out".to_owned()),
+            Some(_) if weights <= 1 => return None,
+            Some(path) => {
+                let names = path.split('/').count();
+                if names == weights {
+                    return None;
+                }
+                let message = format!("{weights} weights for the {names} groups of `{path}`");
+                (message, "one weight is the last group's; or give one for each, as in 300/100".to_owned())
+            }
+        };
+        let place = self.place(&["cgroup_weight"]);
+        Some(place.fault(format!("cgroup_weight: {message}"), Some(help)))
     }
 
     /// Direct requests are whole sectors.

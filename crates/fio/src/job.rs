@@ -1,7 +1,7 @@
 //! What a job file says, in types.
 
 use crate::units::{KbBase, print_size};
-use std::{fmt, ops::RangeInclusive};
+use std::{collections::HashMap, fmt, ops::RangeInclusive};
 
 /// A job file that was understood: at least one job.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,10 +127,14 @@ pub struct Job {
     pub prioclass: Option<u8>,
     /// The nice value, -20 to 19.
     pub nice: Option<i8>,
-    /// The control group that the job runs in.
+    /// The control group that the job runs in: the names on the way to it from the root, which has none itself, with slashes between them.
+    /// No name is empty.
     pub cgroup: Option<String>,
-    /// The weight of that group, 10 to 1000.
-    pub cgroup_weight: Option<u32>,
+    /// The weights of the groups on that way, 1 to 1000: that of the group itself alone, or one for each name of `cgroup`. Empty when none
+    /// was given.
+    pub cgroup_weight: Vec<u32>,
+    /// Bandwidth that each clone of the job reserves, in bytes a second, where the elevator takes reservations. hoistway's own.
+    pub hoistway_reserve: Option<u64>,
     /// Whether the clones of a group are reported as one.
     pub group_reporting: bool,
     /// Whether a new reporting group starts here.
@@ -158,7 +162,44 @@ pub struct Job {
     pub file: String,
 }
 
+/// A control group that jobs run in, or that lies above one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cgroup {
+    /// The names on the way to it from the root, with slashes between them.
+    pub path: String,
+    /// Its weight among its siblings, 1 to 1000, if any job gives it one.
+    pub weight: Option<u32>,
+}
+
+impl JobFile {
+    /// All control groups of the jobs, each once: parents before their children, otherwise in the order of the file. The root is not
+    /// among them.
+    pub fn cgroups(&self) -> Vec<Cgroup> {
+        let mut groups: Vec<Cgroup> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for (path, weight) in self.jobs.iter().flat_map(Job::cgroup_way) {
+            let place = *places.entry(path).or_insert(groups.len());
+            match groups.get_mut(place) {
+                Some(group) => group.weight = group.weight.or(weight),
+                None => groups.push(Cgroup { path: path.into(), weight }),
+            }
+        }
+        groups
+    }
+}
+
 impl Job {
+    /// The groups on the way to the job's own, from the top, each by its path and with the weight that this job gives it.
+    pub fn cgroup_way(&self) -> Vec<(&str, Option<u32>)> {
+        let Some(path) = &self.cgroup else { return Vec::new() };
+        let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+        let paths: Vec<&str> = ends.map(|end| &path[..end]).collect();
+        // A single weight is that of the last group.
+        let unweighted = paths.len().saturating_sub(self.cgroup_weight.len());
+        let weights = std::iter::repeat_n(None, unweighted).chain(self.cgroup_weight.iter().copied().map(Some));
+        paths.into_iter().zip(weights).collect()
+    }
+
     /// The files of one clone of the job, `clone` counting from 0, directory included.
     ///
     /// `filename` is shared by all clones and taken as written; made-up names follow `filename_format`, by default
@@ -248,7 +289,8 @@ impl Default for Job {
             prioclass: None,
             nice: None,
             cgroup: None,
-            cgroup_weight: None,
+            cgroup_weight: Vec::new(),
+            hoistway_reserve: None,
             group_reporting: false,
             new_group: false,
             write_bw_log: None,

@@ -1,4 +1,4 @@
-//! Every option that fio 3.33 knows, and what becomes of it here.
+//! Every option that fio 3.33 knows, and what becomes of it here; and hoistway's own, which fio refuses.
 //!
 //! Names and aliases are those of `fio --cmdhelp=all`, of `fio --enghelp` for each engine, and of the manual.
 
@@ -13,7 +13,7 @@ pub enum Support {
     Refused(&'static [&'static str]),
 }
 
-/// One option of fio.
+/// One option of fio, or of hoistway: those begin with `hoistway_`.
 #[derive(Debug)]
 pub struct KnownOption {
     /// The canonical name: the one that fio's JSON prints.
@@ -118,6 +118,7 @@ pub static OPTIONS: &[KnownOption] = &[
     yes("group_reporting", &[]),
     yes("cgroup", &[]),
     yes("cgroup_weight", &[]),
+    yes("hoistway_reserve", &[]),
     yes("kb_base", &[]),
     idle("description", &[]),
     idle("unique_filename", &[]),

@@ -34,8 +34,8 @@ mod values;
 
 pub use diagnostic::{Diagnostic, Diagnostics, LoadError};
 pub use job::{
-    BlockSize, Direction, Directions, Distribution, Ignored, Ioengine, Job, JobFile, RateProcess, Rw, Sequencer, Size,
-    SplitEntry, Zone,
+    BlockSize, Cgroup, Direction, Directions, Distribution, Ignored, Ioengine, Job, JobFile, RateProcess, Rw,
+    Sequencer, Size, SplitEntry, Zone,
 };
 pub use known::{KnownOption, OPTIONS, Support};
 pub use parse::{load, parse};

@@ -34,6 +34,10 @@ pub(crate) const NOT_SUPPORTED: &str = "known to fio, not supported by hoistway"
 
 const BSSPLIT_MAX: usize = 64;
 const ZONES_MAX: usize = 256;
+/// Groups may lie so deep in one another.
+const CGROUPS_MAX: usize = 32;
+/// fio's manual has 100 to 1000; the kernel's schedulers take 1 (BFQ) or 10 (CFQ) to 1000.
+const CGROUP_WEIGHTS: RangeInclusive<u64> = 1..=1000;
 
 /// A flag: bare, 0 or 1.
 pub(crate) fn flag(value: Option<&str>) -> Result<bool, Fault> {
@@ -68,6 +72,31 @@ pub(crate) fn count(value: &str, base: KbBase, range: RangeInclusive<u64>) -> Re
 pub(crate) fn count_u32(value: &str, base: KbBase, least: u32) -> Result<u32, Fault> {
     let number = count(value, base, u64::from(least)..=u64::from(u32::MAX))?;
     Ok(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+/// The names on the way to a control group, with slashes between them.
+pub(crate) fn cgroup(value: &str) -> Result<String, Fault> {
+    let help = "names with one slash between them, the root's being left out: cgroup=users/alice";
+    if let Some(odd) = value.split('/').find(|name| name.is_empty() || *name == "." || *name == "..") {
+        let what = if odd.is_empty() { "an empty name".to_owned() } else { format!("the name `{odd}`") };
+        return Err(Fault::with_help(format!("`{value}` has {what}"), help));
+    }
+    let depth = value.split('/').count();
+    if depth > CGROUPS_MAX {
+        return Err(Fault::with_help(format!("{depth} groups in one another"), format!("{CGROUPS_MAX} at the most")));
+    }
+    Ok(value.into())
+}
+
+/// The weight of a group, or one for each on the way to it, with slashes between them.
+pub(crate) fn cgroup_weights(value: &str, base: KbBase) -> Result<Vec<u32>, Fault> {
+    value
+        .split('/')
+        .map(|weight| {
+            let weight = count(weight, base, CGROUP_WEIGHTS)?;
+            Ok(u32::try_from(weight).unwrap_or(u32::MAX))
+        })
+        .collect()
 }
 
 /// A percentage from 0 to 100, its sign optional.

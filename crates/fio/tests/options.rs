@@ -246,8 +246,35 @@ fn writes_are_synchronous_by_any_of_the_words() {
 fn standing_is_taken() {
     let job = job("prio=7\nprioclass=3\nnice=-20\ncgroup=web\ncgroup_weight=500\nname=other");
     assert_eq!((job.prio, job.prioclass, job.nice), (Some(7), Some(3), Some(-20)));
-    assert_eq!((job.cgroup.as_deref(), job.cgroup_weight), (Some("web"), Some(500)));
+    assert_eq!((job.cgroup.as_deref(), &job.cgroup_weight[..]), (Some("web"), &[500][..]));
     assert_eq!(job.name, "other");
+}
+
+#[test]
+fn groups_lie_in_one_another_and_are_listed_from_the_top() {
+    let text = "[global]\nsize=1m\ncgroup_weight=70\n[a]\ncgroup=users/alice\ncgroup_weight=300/50\n[b]\ncgroup=users/bob\n\
+                [c]\ncgroup=users\ncgroup_weight=300\n[d]\ncgroup=system/log/old\n[e]\n";
+    let file = common::parse_text(text).expect("each group has one weight");
+    let groups: Vec<(String, Option<u32>)> =
+        file.cgroups().into_iter().map(|group| (group.path, group.weight)).collect();
+    // What nobody weighs has no weight; the weight of all jobs is that of each one's own group.
+    let expected = [
+        ("users", Some(300)),
+        ("users/alice", Some(50)),
+        ("users/bob", Some(70)),
+        ("system", None),
+        ("system/log", None),
+        ("system/log/old", Some(70)),
+    ];
+    assert_eq!(groups, expected.map(|(path, weight)| (path.to_owned(), weight)));
+    assert_eq!(file.jobs[0].cgroup_way(), [("users", Some(300)), ("users/alice", Some(50))]);
+    assert_eq!(file.jobs[4].cgroup_way(), []);
+}
+
+#[test]
+fn a_reservation_is_a_rate() {
+    assert_eq!(job("hoistway_reserve=10m").hoistway_reserve, Some(10 << 20));
+    assert_eq!(job("").hoistway_reserve, None);
 }
 
 #[test]

@@ -2,15 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use hoistway_core::Kind;
+use hoistway_core::{Kind, ReserveError};
 use hoistway_drive::Profile;
 use hoistway_fio::logs::LogEntry;
 use hoistway_fio::results::PERCENTILES;
-use hoistway_fio::{Direction, JobFile};
+use hoistway_fio::{Direction, Job, JobFile};
 use rayon::prelude::*;
 
 use crate::config::HostConfig;
 use crate::error::SimError;
+use crate::groups::{self, GroupRun};
 use crate::measure::{BandwidthSample, Latencies, Latency, Window, jain};
 use crate::record::{HeadSample, Slice};
 use crate::settings::{Setting, elevator_names};
@@ -102,6 +103,10 @@ pub struct Run {
     pub drive_bytes: u64,
     /// How often the drive went from one process's requests to another's.
     pub turns: u64,
+    /// Whether the elevator divides the disk among control groups; the others take all processes as of one.
+    pub divides_by_groups: bool,
+    /// What each control group of the job file got: parents before their children, otherwise in the order of the file.
+    pub groups: Vec<GroupRun>,
     /// The processes.
     pub processes: Vec<ProcessRun>,
     /// Where the arm was, if recorded.
@@ -121,6 +126,8 @@ pub struct ProcessRun {
     pub groupid: u32,
     /// The process id.
     pub pid: u32,
+    /// Its control group: the names on the way to it from the root; none is the root.
+    pub cgroup: Option<String>,
     /// The priority's class: 0 none, 1 real time, 2 best effort, 3 idle.
     pub prioclass: u8,
     /// The priority's level; what counts when none is set follows nice.
@@ -217,15 +224,20 @@ pub fn compare(
     let reference = outcomes.next().ok_or(SimError::Cancelled)?;
     let single = bytes_per_s(&reference);
     let reference_arm = verdict::arm_share(&reference.drive, reference.end_ns - reference.start_ns);
-    let runs: Vec<Run> =
-        request.elevators.iter().zip(outcomes).map(|(kind, outcome)| Run::new(*kind, outcome, single)).collect();
+    let mut notes = notes(request);
+    let mut runs = Vec::with_capacity(request.elevators.len());
+    for (kind, outcome) in request.elevators.iter().zip(outcomes) {
+        notes.extend(groups::note_of_switch(*kind, outcome.divides_by_groups, &request.jobs));
+        notes.extend(refusals(*kind, &outcome));
+        runs.push(Run::new(*kind, outcome, single, &request.jobs));
+    }
     Ok(Comparison {
         drive: request.profile.name().into(),
         seed: request.seed,
         single_stream_bytes_per_s: single,
         decided_by: verdict::decided_by(&runs, reference_arm),
         runs,
-        notes: notes(&request.jobs),
+        notes,
     })
 }
 
@@ -285,31 +297,52 @@ fn bytes_per_s(outcome: &Outcome) -> f64 {
     rate(bytes, outcome.end_ns - outcome.start_ns)
 }
 
-fn rate(bytes: u64, ns: u64) -> f64 {
+pub(crate) fn rate(bytes: u64, ns: u64) -> f64 {
     if ns == 0 { 0.0 } else { bytes as f64 * 1e9 / ns as f64 }
 }
 
-fn notes(jobs: &JobFile) -> Vec<String> {
+/// What of the job file is not simulated.
+fn notes(request: &CompareRequest) -> Vec<String> {
+    let jobs = &request.jobs;
     let ignored = jobs.ignored.iter().map(|option| {
         format!("{}:{}: `{}` is accepted and changes nothing here", option.file, option.line, option.name)
     });
-    let groups = jobs.jobs.iter().filter(|job| job.cgroup.is_some() || job.cgroup_weight.is_some()).map(|job| {
-        format!(
-            "{}:{}: job `{}`: none of these elevators has control groups: cgroup changes nothing",
-            job.file, job.line, job.name
-        )
-    });
+    let any = |has: fn(&hoistway_core::Info) -> bool| request.elevators.iter().any(|kind| has(kind.info()));
+    let unknown = groups::notes(jobs, any(|info| info.groups), any(|info| info.reservations));
     let waiting = jobs.jobs.iter().filter(|job| !job.direct && job.effective_iodepth() > 1).map(|job| {
         format!(
             "{}:{}: job `{}`: requests through the page cache are made one at a time, iodepth={} or not",
             job.file, job.line, job.name, job.iodepth
         )
     });
-    ignored.chain(groups).chain(waiting).collect()
+    ignored.chain(unknown).chain(waiting).collect()
+}
+
+/// Reservations that an elevator refused, a note a job: their processes ran without.
+fn refusals(elevator: Kind, outcome: &Outcome) -> Vec<String> {
+    let name = elevator.info().name;
+    let mut jobs: Vec<(usize, u32, ReserveError)> = Vec::new();
+    for (pid, refusal) in &outcome.refused {
+        let process = outcome.processes.iter().find(|process| process.plan.pid == *pid);
+        let Some(job) = process.map(|process| process.plan.job) else { continue };
+        match jobs.iter_mut().find(|(known, ..)| *known == job) {
+            Some((_, count, _)) => *count += 1,
+            None => jobs.push((job, 1, *refusal)),
+        }
+    }
+    let told = |(index, count, refusal): (usize, u32, ReserveError)| {
+        let process = outcome.processes.iter().find(|process| process.plan.job == index)?;
+        let Job { file, line, name: job, .. } = &*process.job;
+        let whose = if count == 1 { "a process".to_owned() } else { format!("{count} processes") };
+        Some(format!(
+            "{file}:{line}: job `{job}`: {name} refuses the reservation of {whose}, best effort then: {refusal}"
+        ))
+    };
+    jobs.into_iter().filter_map(told).collect()
 }
 
 impl Run {
-    fn new(elevator: Kind, outcome: Outcome, single: f64) -> Run {
+    fn new(elevator: Kind, outcome: Outcome, single: f64, jobs: &JobFile) -> Run {
         let bytes_per_s = bytes_per_s(&outcome);
         let processes: Vec<ProcessRun> = outcome.processes.into_iter().map(ProcessRun::new).collect();
         let rates: Vec<f64> = processes.iter().map(|process| process.bytes_per_s).collect();
@@ -334,6 +367,8 @@ impl Run {
             drive_requests: outcome.requests,
             drive_bytes: outcome.bytes,
             turns: outcome.turns,
+            divides_by_groups: outcome.divides_by_groups,
+            groups: groups::group_runs(jobs, &processes),
             processes,
             head: outcome.recording.head,
             slices: outcome.recording.slices,
@@ -361,6 +396,7 @@ impl ProcessRun {
             job: plan.job,
             groupid: job.groupid,
             pid: plan.pid,
+            cgroup: job.cgroup.clone(),
             prioclass: plan.priority.class() as u8,
             prio: effective.level(),
             start_ns: measured_from_ns,

@@ -7,6 +7,7 @@
 //!   set fifo_batch=4                     a tunable
 //!   service 5, depth 2                   ms a request; how many the device takes at once (5 and 1 if not said)
 //!   service-of-writes 20                 if it is another
+//!   device 40MiB/s                       a request takes as long as its bytes do, in whole ms
 //!   plugging, merging                    both are off if not said
 //!   flash                                the device has no arm that moves
 //!   layer 2.6.24, pool 128, uptime 10000 the block layer, requests a direction, ms since boot (2.6.18, no limit, 0)
@@ -26,12 +27,16 @@
 //!   exit A @8                            A exits
 //!   priority A idle @8                   A's priority changes
 //!   move A G @5, weigh G 300 leaf 9 @6   A moves to a group; a group's weights change (each on a line of its own)
+//!   reserve A 10MiB/s @0                 A reserves bandwidth; `depth 4MiB` and `request 512KiB` if not what they are by default;
+//!                                        `refused 730` if only so many bytes a second are left
+//!   release A @8                         A gives it back
 //!   requeue @2                           the device gives back what it took last
 //!   switch deadline @2                   another elevator
 //!   set quantum=1 @2                     a tunable is set then
 //!   expect A1000@0 A[5..20]x4 w50+16     what the device gets, in order, and perhaps more after it
 //!   expect form=1,2: A50 A100            the same, if that tunable has one of these values
 //!   among W9000@180                      requests that it gets, whatever comes between
+//!   count A 204 @20000                   how many of A it gets before that time
 //!   total 3                              how many it gets
 //!   asleep A @0                          a process sleeps for a request at the end of that ms; `awake A @5`
 //! ```
@@ -39,7 +44,7 @@
 //! In an expectation `A` is a process, `r`, `w`, `d` and `flush` are operations, a number is the first sector, `+` a length, `@` a time in ms;
 //! each part may be left out. `A[5..20]x4` are four of A in a row, the first at 5, the last at 20 ms.
 
-use hoistway_core::{BlockLayer, Class, Flags, GroupWeights, Kind, Op, OrderedMode, Priority};
+use hoistway_core::{BlockLayer, Class, Flags, GroupWeights, Kind, Op, OrderedMode, Priority, Reservation};
 
 /// A scenario.
 #[derive(Clone, Debug)]
@@ -49,6 +54,8 @@ pub struct Scenario {
     pub settings: Vec<(String, i64)>,
     pub service_ms: u64,
     pub write_service_ms: Option<u64>,
+    /// Bytes a second, if the service takes as long as the transfer.
+    pub bandwidth: Option<u64>,
     pub depth: usize,
     pub plugging: bool,
     pub merging: bool,
@@ -100,6 +107,8 @@ pub enum What {
     SetCpu { process: usize, cpu: u16 },
     Move { process: usize, group: usize },
     Weigh { group: usize, weights: GroupWeights },
+    Reserve { process: usize, reservation: Reservation, refused: Option<u64> },
+    Release { process: usize },
     Requeue,
     Switch { kind: Kind },
     Set { name: String, value: i64 },
@@ -127,6 +136,7 @@ pub enum Wanted {
     Order(Vec<Run>),
     Among(Vec<Run>),
     Total(usize),
+    Count { process: usize, count: usize, before_ms: u64 },
     Asleep { process: usize, at_ms: u64, asleep: bool },
 }
 
@@ -186,6 +196,7 @@ impl Scenario {
             settings: Vec::new(),
             service_ms: 5,
             write_service_ms: None,
+            bandwidth: None,
             depth: 1,
             plugging: false,
             merging: false,
@@ -214,9 +225,21 @@ impl Scenario {
         let what = match word {
             "expect" | "among" => return self.take_order(word == "among", rest, line_number),
             "total" => Wanted::Total(number(rest)? as usize),
+            "count" => {
+                let (what, before_ms) = timed(rest)?;
+                let (name, count) = what.split_once(' ').ok_or("a name and a number are wanted")?;
+                Wanted::Count { process: self.process(name), count: number(count)? as usize, before_ms }
+            }
             "asleep" | "awake" => {
                 let (name, at_ms) = timed(rest)?;
                 Wanted::Asleep { process: self.process(name), at_ms, asleep: word == "asleep" }
+            }
+            "reserve" => return self.take_reservation(rest),
+            "release" => {
+                let (name, at_ms) = timed(rest)?;
+                let process = self.process(name);
+                self.acts.push(Act { at_ms, goes_on: false, what: What::Release { process } });
+                return Ok(());
             }
             "exit" | "priority" | "cpu" | "move" | "weigh" | "requeue" | "switch" => {
                 let (what, at_ms) = timed(rest)?;
@@ -261,6 +284,7 @@ impl Scenario {
             }
             "service" => self.service_ms = number(rest)?,
             "service-of-writes" => self.write_service_ms = Some(number(rest)?),
+            "device" => self.bandwidth = Some(bytes(rest.strip_suffix("/s").ok_or("a rate is wanted")?)?),
             "depth" => self.depth = number(rest)? as usize,
             "plugging" => self.plugging = true,
             "flash" => self.rotational = false,
@@ -295,6 +319,23 @@ impl Scenario {
             }
             _ => return Err("not understood".to_owned()),
         }
+        Ok(())
+    }
+
+    fn take_reservation(&mut self, rest: &str) -> Result<(), String> {
+        let (what, at_ms) = timed(rest)?;
+        let words: Vec<&str> = what.split_whitespace().collect();
+        let [name, rate, ..] = words.as_slice() else { return Err("a name and a rate are wanted".to_owned()) };
+        let mut reservation = Reservation::of(bytes(rate.strip_suffix("/s").ok_or("a rate is wanted")?)?);
+        let after = |name| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1));
+        if let Some(depth) = after("depth") {
+            reservation.depth_bytes = Some(bytes(depth)?);
+        }
+        if let Some(request) = after("request") {
+            reservation.request_bytes = bytes(request)?;
+        }
+        let (process, refused) = (self.process(name), number_after(&words, "refused")?);
+        self.acts.push(Act { at_ms, goes_on: false, what: What::Reserve { process, reservation, refused } });
         Ok(())
     }
 
@@ -406,6 +447,14 @@ impl Scenario {
 
 fn number(text: &str) -> Result<u64, String> {
     text.trim().parse().map_err(|_| format!("{text} is no number"))
+}
+
+/// A number of bytes: 10MB, 512KiB, 1000.
+fn bytes(text: &str) -> Result<u64, String> {
+    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("KB", 1000), ("MB", 1_000_000)];
+    let unit = units.into_iter().find_map(|(unit, factor)| text.strip_suffix(unit).map(|rest| (rest, factor)));
+    let (digits, factor) = unit.unwrap_or((text, 1));
+    Ok(number(digits)? * factor)
 }
 
 /// The number after a word, such as 100 in `step 100`.

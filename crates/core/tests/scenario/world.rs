@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use hoistway_core::{
     Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, GroupId, Kick, Next, NoSink, Op, Owned, QueueConfig,
-    RequestId, RequestQueue, Storage, Submitted, Work,
+    RequestId, RequestQueue, ReserveError, Storage, Submitted, Work,
 };
 
 use super::text::{Piece, Scenario, What};
@@ -221,6 +221,22 @@ impl<'a> World<'a> {
                 let kick = self.queue.set_group_weights(self.groups[*group], *weights, self.now_ms * MS);
                 self.obey(kick.map_err(|error| error.to_string())?)
             }
+            What::Reserve { process, reservation, refused } => {
+                let answer = self.queue.reserve(self.contexts[*process], *reservation, self.now_ms * MS);
+                match (answer, refused) {
+                    (Ok(kick), None) => self.obey(kick),
+                    (Err(ReserveError::NoCapacity { headroom_bytes_per_second }), Some(headroom))
+                        if headroom_bytes_per_second == *headroom =>
+                    {
+                        Ok(())
+                    }
+                    (answer, refused) => Err(format!("{answer:?}, and not {refused:?}")),
+                }
+            }
+            What::Release { process } => {
+                let kick = self.queue.release(self.contexts[*process], self.now_ms * MS);
+                self.obey(kick.map_err(|_| "released by one who is gone")?)
+            }
             What::Requeue => {
                 let (id, _) = self.device.pop().ok_or("the device has nothing to give back")?;
                 let kick = self.queue.requeue(id, self.now_ms * MS).map_err(|_| "stale")?;
@@ -303,7 +319,15 @@ impl<'a> World<'a> {
             let (op, sector, sectors) = (request.op(), request.sector(), request.sectors());
             self.issues.push(Issue { process, op, sector, sectors, at_ms: self.now_ms });
             let writes = self.scenario.write_service_ms.filter(|_| op == Op::Write);
-            self.device.push((id, self.now_ms + writes.unwrap_or(self.scenario.service_ms)));
+            let mut service_ms = writes.unwrap_or(self.scenario.service_ms);
+            if let Some(bandwidth) = self.scenario.bandwidth {
+                let scaled = u64::from(sectors) * 512 * 1000;
+                if scaled % bandwidth != 0 {
+                    return Err(format!("{sectors} sectors do not take whole ms"));
+                }
+                service_ms = scaled / bandwidth;
+            }
+            self.device.push((id, self.now_ms + service_ms));
         }
         Ok(())
     }

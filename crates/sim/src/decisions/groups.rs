@@ -33,11 +33,18 @@ impl Scenario {
     }
 }
 
-/// The groups of a file, parents before children and otherwise in the file's order; and what finds a group by its id, given the
-/// field that has it.
-pub(super) fn groups(
-    raw: &[RawGroup],
-) -> Result<(Vec<Group>, impl Fn(&str, u32) -> Result<GroupIndex, ScenarioError>), ScenarioError> {
+/// Finds groups by their ids.
+pub(super) struct Places(HashMap<u32, GroupIndex>);
+
+impl Places {
+    /// The group of an id, which stands in this field.
+    pub fn find(&self, field: &str, id: u32) -> Result<GroupIndex, ScenarioError> {
+        self.0.get(&id).copied().ok_or_else(|| unknown(field, id))
+    }
+}
+
+/// The groups of a file, parents before children and otherwise in the file's order.
+pub(super) fn groups(raw: &[RawGroup]) -> Result<(Vec<Group>, Places), ScenarioError> {
     let by_id = by_id(raw)?;
     let mut places: HashMap<u32, GroupIndex> = HashMap::with_capacity(raw.len() + 1);
     places.insert(ROOT_ID, GroupIndex(0));
@@ -60,8 +67,7 @@ pub(super) fn groups(
             places.insert(raw[at].id, GroupIndex(groups.len()));
         }
     }
-    let find = move |field: &str, id: u32| places.get(&id).copied().ok_or_else(|| unknown(field, id));
-    Ok((groups, find))
+    Ok((groups, Places(places)))
 }
 
 /// The place in the file of each group by its id.

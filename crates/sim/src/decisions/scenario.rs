@@ -333,17 +333,17 @@ impl Scenario {
             let priority = priority(field, change.class, change.level)?;
             priority_changes.push(PriorityChange { process, priority, at_ns: change.at_ns });
         }
-        let (groups, group_of) = groups(&raw.groups)?;
+        let (groups, places) = groups(&raw.groups)?;
         let mut moves = Vec::with_capacity(raw.group_changes.len());
         for (index, change) in raw.group_changes.iter().enumerate() {
             let process = process(format!("group_changes[{index}].pid"), change.pid)?;
-            let group = group_of(&format!("group_changes[{index}].group"), change.group)?;
+            let group = places.find(&format!("group_changes[{index}].group"), change.group)?;
             moves.push(Move { process, group, at_ns: change.at_ns });
         }
         let mut processes = Vec::with_capacity(raw.processes.len());
         for (index, process) in raw.processes.iter().enumerate() {
             let priority = priority(|| format!("processes[{index}].level"), process.class, process.level)?;
-            let group = group_of(&format!("processes[{index}].group"), process.group)?;
+            let group = places.find(&format!("processes[{index}].group"), process.group)?;
             processes.push(Process { pid: process.pid, priority, group });
         }
         Ok(Scenario {

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hoistway_core::{Class, Priority};
+use hoistway_core::{Class, Priority, Reservation};
 use hoistway_fio::{Direction, Job, JobFile, Size};
 use rand::RngExt;
 
 use super::offsets::Region;
 use super::stream;
 use crate::error::SimError;
+use crate::groups::{self, GroupPlan};
 use crate::host::files::{Wanted, is_device};
 
 /// More processes than this are a slip of the pen.
@@ -22,6 +23,8 @@ const FIRST_PID: u32 = 1001;
 pub(crate) struct Plan {
     pub processes: Vec<ProcessPlan>,
     pub files: Vec<Wanted>,
+    /// Control groups, parents before their children, the root left out.
+    pub groups: Vec<GroupPlan>,
 }
 
 /// One process: a clone of a job.
@@ -32,6 +35,9 @@ pub(crate) struct ProcessPlan {
     pub pid: u32,
     pub priority: Priority,
     pub nice: i8,
+    /// Its control group: 0 is the root, n is number n - 1 of [`Plan::groups`].
+    pub group: usize,
+    pub reservation: Option<Reservation>,
     /// The files, by their place in [`Plan::files`], and what of each it works on.
     pub files: Vec<(u32, Region)>,
     /// The bytes of one pass.
@@ -76,18 +82,21 @@ impl Plan {
         }
         let mut processes = Vec::new();
         let mut wall = 0;
-        for (index, job) in file.jobs.iter().enumerate() {
+        let (groups, group_of) = groups::plan(file);
+        for ((index, job), group) in file.jobs.iter().enumerate().zip(group_of) {
             check(job)?;
+            let reservation = groups::reservation(job, smallest(job))?;
             if job.stonewall {
                 wall = index;
             }
             let waited = job.wait_for.as_ref().and_then(|name| file.jobs.iter().position(|other| other.name == *name));
             let gate = Gate { jobs_before: wall, job: waited };
             for (clone, files) in (0u32..).zip(planner.files_of(job)?) {
-                processes.push(planner.process(index, job, clone, files, gate, processes.len()));
+                let process = planner.process(index, job, clone, files, gate, processes.len());
+                processes.push(ProcessPlan { group, reservation, ..process });
             }
         }
-        Ok(Plan { processes, files: planner.files })
+        Ok(Plan { processes, files: planner.files, groups })
     }
 }
 
@@ -217,6 +226,8 @@ impl Planner {
             pid: FIRST_PID + before as u32,
             priority: priority(job),
             nice: job.nice.unwrap_or(0),
+            group: 0,
+            reservation: None,
             files,
             io_bytes,
             delay_ns,

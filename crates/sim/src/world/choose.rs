@@ -57,6 +57,9 @@ impl<S: Observer> World<S> {
             return Flow::Block;
         }
         process.start(self.now_ns);
+        if let Some(reservation) = process.plan.reservation {
+            self.device.reserve(task, reservation, self.now_ns, &mut self.events);
+        }
         self.forget_files(task);
         Flow::On
     }

@@ -4,11 +4,13 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use hoistway_core::{
-    Bio, ContextId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue, SubmitError, Submitted, Work,
+    Bio, ContextId, GroupId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue, Reservation, ReserveError,
+    SubmitError, Submitted, Tunable, Work,
 };
 use hoistway_drive::{Access, Drive, Phases};
 
 use crate::events::{Events, What};
+use crate::groups::group_switch;
 use crate::record::{HeadSample, Observer};
 
 /// Where the time of the drive went, in ns.
@@ -47,6 +49,8 @@ pub(crate) struct Device<S: Observer> {
     pub turns: u64,
     last_pid: u32,
     head: Vec<HeadSample>,
+    /// Reservations that were refused by an elevator that takes some: the process, and why.
+    pub refused_reservations: Vec<(u32, ReserveError)>,
     /// What went wrong and cannot.
     pub defect: Option<String>,
 }
@@ -84,16 +88,42 @@ impl<S: Observer> Device<S> {
             turns: 0,
             last_pid: 0,
             head: Vec::new(),
+            refused_reservations: Vec::new(),
             defect: None,
         }
     }
 
     /// Makes the next task known; tasks are numbered in the order of these calls. Answers whether there was room.
-    pub fn add_submitter(&mut self, pid: u32, priority: Priority, nice: i8) -> bool {
+    pub fn add_submitter(&mut self, pid: u32, priority: Priority, nice: i8, group: Option<GroupId>) -> bool {
         let Ok(context) = self.queue.create_context(pid, priority, nice) else { return false };
+        let moved = group.map(|group| self.queue.move_context(context, group, 0));
+        if !matches!(moved, Some(Ok(_))) {
+            return false;
+        }
         self.by_context.insert(context, self.submitters.len() as u32);
         self.submitters.push(Submitter { context, backlog: VecDeque::new() });
         true
+    }
+
+    /// Whether the elevator, as it is tuned, divides the disk among groups.
+    pub fn divides_by_groups(&self) -> bool {
+        let switch = group_switch(self.queue.kind());
+        let is_off =
+            |(tunable, value): (&Tunable, i64)| switch.is_some_and(|known| known.name == tunable.name) && value == 0;
+        self.queue.kind().info().groups && !self.queue.tunables().any(is_off)
+    }
+
+    /// A task reserves bandwidth, where the elevator takes reservations; one that it refuses is written down, and the task goes on without.
+    pub fn reserve(&mut self, task: u32, reservation: Reservation, now_ns: u64, events: &mut Events) {
+        let context = self.context(task);
+        match self.queue.reserve(context, reservation, now_ns) {
+            Ok(kick) => self.settle(kick, now_ns, events),
+            Err(ReserveError::NotSupported) => {}
+            Err(refusal) => {
+                let pid = self.queue.context(context).map_or(0, |context| context.pid());
+                self.refused_reservations.push((pid, refusal));
+            }
+        }
     }
 
     /// The context that a task's bios carry.

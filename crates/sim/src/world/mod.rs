@@ -15,13 +15,16 @@ mod sync;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hoistway_core::{Capacity, ElevatorStorage, Kind, NoSink, Owned, Priority, RequestQueue, Storage};
+use hoistway_core::{
+    Capacity, ElevatorStorage, GroupId, Kind, NoSink, Owned, Priority, QueueConfig, RequestQueue, ReserveError, Storage,
+};
 use hoistway_drive::{Drive, Profile};
 use hoistway_fio::{Job, JobFile};
 
 use crate::config::{HostConfig, PAGE_BYTES, PAGE_SECTORS};
 use crate::error::SimError;
 use crate::events::{Events, HORIZON_NS, What};
+use crate::groups::GroupPlan;
 use crate::host::cpu::Cpus;
 use crate::host::files::{File, Layout, lay_out};
 use crate::host::page_cache::PageCache;
@@ -60,6 +63,10 @@ pub(crate) struct Outcome {
     pub requests: u64,
     pub bytes: u64,
     pub turns: u64,
+    /// Whether the elevator, as it was tuned, divided the disk among groups.
+    pub divides_by_groups: bool,
+    /// Reservations that the elevator refused: the process, and why.
+    pub refused: Vec<(u32, ReserveError)>,
     pub recording: Recording,
 }
 
@@ -167,7 +174,8 @@ impl<S: Observer> World<S> {
         let layout = Layout { groups: host.groups, gap_pages: host.file_gap_kib / 4, aged: host.aged };
         let mut rng = stream(request.seed, 0, 7);
         let files = lay_out(&plan.files, drive.capacity_sectors(), layout, &mut rng)?;
-        let queue = make_queue::<S>(request, plan.processes.len())?;
+        let mut queue = make_queue::<S>(request, plan.processes.len(), plan.groups.len())?;
+        let groups = make_groups(&mut queue, &plan.groups);
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
         let mut unfinished_by_job = vec![0; jobs.len()];
         let mut processes = Vec::new();
@@ -201,18 +209,19 @@ impl<S: Observer> World<S> {
             steps_at_once: 0,
             host,
         };
-        world.add_submitters()?;
+        world.add_submitters(&groups)?;
         Ok(world)
     }
 
-    fn add_submitters(&mut self) -> Result<(), SimError> {
+    fn add_submitters(&mut self, groups: &[GroupId]) -> Result<(), SimError> {
         for process in &self.processes {
             let plan = &process.plan;
-            if !self.device.add_submitter(plan.pid, plan.priority, plan.nice) {
-                return Err(self.defect("no room for a process's context".into()));
+            let group = groups.get(plan.group).copied();
+            if !self.device.add_submitter(plan.pid, plan.priority, plan.nice, group) {
+                return Err(self.defect("no room for a process's context, or its group".into()));
             }
         }
-        if !self.device.add_submitter(flusher::PID, Priority::UNSET, 0) {
+        if !self.device.add_submitter(flusher::PID, Priority::UNSET, 0, groups.first().copied()) {
             return Err(self.defect("no room for the flusher's context".into()));
         }
         Ok(())
@@ -407,7 +416,19 @@ impl<S: Observer> World<S> {
         let drive = self.device.time(start_ns, end_ns);
         let (requests, bytes, turns) = (self.device.requests, self.device.bytes, self.device.turns);
         let recording = self.device.recording(end_ns);
-        Outcome { processes: self.processes, start_ns, end_ns, drive, requests, bytes, turns, recording }
+        let refused = std::mem::take(&mut self.device.refused_reservations);
+        Outcome {
+            divides_by_groups: self.device.divides_by_groups(),
+            processes: self.processes,
+            start_ns,
+            end_ns,
+            drive,
+            requests,
+            bytes,
+            turns,
+            refused,
+            recording,
+        }
     }
 
     fn defect(&self, problem: String) -> SimError {
@@ -442,14 +463,19 @@ fn specimen(request: &WorldRequest) -> Drive {
 }
 
 /// A queue with room for these processes, its elevator tuned as told.
-fn make_queue<S: Observer>(request: &WorldRequest, processes: usize) -> Result<RequestQueue<Owned<S>>, SimError> {
-    let config = request.host.queue;
+fn make_queue<S: Observer>(
+    request: &WorldRequest,
+    processes: usize,
+    groups: usize,
+) -> Result<RequestQueue<Owned<S>>, SimError> {
+    let config = QueueConfig { rotational: request.profile.is_rotational(), ..request.host.queue };
     let usual = Capacity::default();
     // Batchers may take half as much again as the pool of each direction has.
     let requests = config.nr_requests.map_or(1024, |pool| pool.saturating_mul(3));
     let capacity = Capacity {
         requests: usual.requests.max(requests).saturating_add(processes as u32),
         contexts: processes as u32 + 1,
+        groups: groups as u32 + 1,
         ..usual
     };
     let storage = Storage::owned(capacity);
@@ -459,4 +485,15 @@ fn make_queue<S: Observer>(request: &WorldRequest, processes: usize) -> Result<R
         setting.apply(&mut queue)?;
     }
     Ok(queue)
+}
+
+/// The root, and the groups of the job file in their order; there is room for them.
+fn make_groups<S: Observer>(queue: &mut RequestQueue<Owned<S>>, plans: &[GroupPlan]) -> Vec<GroupId> {
+    let mut groups = vec![queue.root_group()];
+    for plan in plans {
+        let made = groups.get(plan.parent).map(|parent| queue.create_group(*parent, plan.weights, 0));
+        debug_assert!(matches!(made, Some(Ok(_))), "the queue was made with room for its groups");
+        groups.extend(made.and_then(Result::ok));
+    }
+    groups
 }

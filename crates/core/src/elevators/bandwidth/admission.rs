@@ -75,13 +75,13 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         if flow.is_reserved() {
             flow.bucket.change(rate, depth, now_ns);
         } else {
+            self.reservations = self.reservations.saturating_add(1);
             flow.bucket = Bucket::full(rate, depth, now_ns);
             // Whoever had the entry before is not this process.
             flow.excess_served = 0;
         }
         flow.request_bytes = request_bytes;
-        self.quiet_at_ns = self.quiet_at_ns.max(flow.bucket.full_at());
-        self.refile(block, context);
+        self.refile(block, context, now_ns);
         self.set_bounds(block);
         Ok(())
     }

@@ -72,11 +72,6 @@ impl Bucket {
         self.stamp_ns.saturating_add(seconds.saturating_mul(SECOND_NS)).saturating_add(part_ns)
     }
 
-    /// When it is full, in ns.
-    pub fn full_at(&self) -> u64 {
-        self.holds_at(self.depth)
-    }
-
     fn cap(&mut self) {
         if self.tokens >= signed(self.depth) {
             self.tokens = signed(self.depth);
@@ -122,6 +117,6 @@ mod tests {
         bucket.take(1 << 41);
         bucket.refill(u64::MAX);
         bucket.refill(3);
-        assert!(bucket.holds(1 << 50) && bucket.full_at() == u64::MAX);
+        assert!(bucket.holds(1 << 50));
     }
 }

@@ -1,7 +1,7 @@
 //! The order of the classes: real time, within a reservation, best effort, beyond a reservation, idle.
 
 use super::flow::Stage;
-use super::{BEST_EFFORT, Bandwidth, REAL_TIME, weight_of};
+use super::{BEST_EFFORT, Bandwidth, REAL_TIME, bytes_of, weight_of};
 use crate::clock::Timer;
 use crate::elevators::Elevator;
 use crate::parts::{NIL, Slot};
@@ -15,12 +15,14 @@ const SCALE: u64 = 1 << 10;
 impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     /// Moves what comes next, one request unless the layer has nothing to do.
     pub(super) fn dispatch_by_class(&mut self, block: &mut Block<H>) -> u32 {
-        if self.inside == 0 && self.awaited == NIL && block.clock.now_ns() >= self.quiet_at_ns {
+        if self.reservations == 0 && self.inside == 0 {
             return self.inner.dispatch(block, false);
         }
         block.timers.cancel(Timer::Refill);
+        // Who has reserved something waits for one request at most, even if nothing of it is here yet.
         block.batch_max = 1;
-        let moved = self.dispatch_one(block);
+        let idle = self.inside == 0 && self.awaited == NIL;
+        let moved = if idle { self.dispatch_inner(block) } else { self.dispatch_one(block) };
         block.batch_max = u32::MAX;
         moved
     }
@@ -53,16 +55,23 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
             return self.dispatch_excess(block);
         }
         // Of the idle class perhaps; whoever is of a better one has been asked already.
-        if others { 0 } else { self.inner.dispatch(block, false) }
+        if others { 0 } else { self.dispatch_inner(block) }
     }
 
     /// The inner elevator's turn. Its service is reckoned against the excess, if there is some.
+    ///
+    /// While it keeps the disk idle for somebody it is not asked. It would begin the wait anew each time that it is, and it would be asked
+    /// after each request of a reserving process: those who wait with it would never have their turn.
     fn dispatch_inner(&mut self, block: &mut Block<H>) -> u32 {
+        if block.timers.armed_for(Timer::Idle).is_some() {
+            return 0;
+        }
         let moved = self.inner.dispatch(block, false);
         if moved == 0 {
             return 0;
         }
         let first = block.dispatch.head();
+        self.largest_bytes = self.largest_bytes.max(bytes_of(block, first));
         let sectors = u64::from(block.table.requests[first].sectors).saturating_mul(u64::from(moved));
         let part = sectors.saturating_mul(SCALE) / self.inner_weight.max(1);
         self.excess_lead = match self.least_served.is_empty() {
@@ -74,10 +83,11 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
 
     /// Serves the first request of the process that has had the least beyond its reservation. It pays no tokens for that.
     fn dispatch_excess(&mut self, block: &mut Block<H>) -> u32 {
-        if self.tunables.excess_waits && block.timers.armed_for(Timer::Idle).is_some() {
-            // The inner elevator waits for somebody; but who comes within its reservation meanwhile does not.
+        let silent_at_ns = self.inner_end_ns.saturating_add(self.tunables.excess_wait_ns);
+        if block.clock.now_ns() < silent_at_ns {
+            // Who comes within its reservation meanwhile does not wait.
             let first = self.soonest.first();
-            let at_ns = self.soonest_nodes[first].key();
+            let at_ns = silent_at_ns.min(self.soonest_nodes[first].key());
             block.timers.arm(Timer::Refill, at_ns);
             return 0;
         }
@@ -88,7 +98,8 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         let flow = &mut self.flows[context];
         self.excess_floor = flow.excess_served;
         flow.excess_served = flow.excess_served.saturating_add(sectors);
-        self.take_pending(block, request);
+        let now_ns = block.clock.now_ns();
+        self.take_pending(block, request, now_ns);
         let part = sectors.saturating_mul(SCALE) / u64::from(weight_of(NORMAL_LEVEL)).max(1);
         self.excess_lead = match self.queued(BEST_EFFORT) {
             0 => 0,
@@ -123,7 +134,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
                 break;
             }
             let request = self.flows[context].pending.head();
-            self.take_pending(block, request);
+            self.take_pending(block, request, 0);
             block.dispatch_sort(request);
             moved = moved.saturating_add(1);
         }

@@ -7,17 +7,17 @@
 //! is wasted, and who asks for more than was promised does not lose what was. Admission control keeps the promises together below
 //! what the device can do.
 //!
-//! All other requests are the inner elevator's, which decides as ever. While any reservation is in use the layer takes one request at a
-//! time from it, and asks it for real-time requests by themselves: between any two requests, one that is within its reservation can
-//! come. It bypasses the sorting of the dispatch list for its own: they are appended, in the sweep's order. When all reserving
-//! processes are silent and their buckets full, the inner elevator works as if there were no layer.
+//! All other requests are the inner elevator's, which decides as ever. As long as there is any reservation it moves one request at a time:
+//! between any two, one that is within its reservation can come. While requests of reserving processes wait, it is asked for real-time
+//! requests by themselves. The layer bypasses the sorting of the dispatch list for its own: they are appended, in the sweep's order.
+//! Without reservations the inner elevator works as if there were no layer.
 //!
 //! The state: per process a bucket and the requests that wait for tokens, in order of arrival (`flow`, `bucket`); the present sweep and
 //! the next (`sweep`); two orders of the processes with waiting requests, by when the first comes within the reservation and by how much
 //! excess they have had (`waiting`). `dispatch` has the order of the classes, `admission` the promises, this file the way of a request.
 //!
-//! No kernel had it. It follows the bandwidth class that Lunde, Espeland, Stensland, Petlund and Halvorsen proposed for CFQ in 2009, as
-//! far as that was published.
+//! No kernel had it. It follows the bandwidth class that Lunde, Espeland, Stensland, Petlund and Halvorsen showed as a proof of concept for
+//! CFQ, as far as that was published: a token bucket a process, one elevator over all that reserve, what is not used for the others.
 
 mod admission;
 mod bucket;
@@ -86,6 +86,8 @@ pub(crate) struct Bandwidth<H: Home, E: Elevator<H>> {
     inner_queued: [u32; 3],
     /// The weights of the processes with best-effort requests among them.
     inner_weight: u64,
+    /// When a request of the inner elevator's was done last, but for the idle class, in ns.
+    inner_end_ns: u64,
     /// How far the excess is ahead of best effort, in sectors a weight, scaled; as long as both have requests.
     excess_lead: i64,
     /// The process for whose next request the head waits, or [`NIL`], and until when, in ns.
@@ -93,8 +95,8 @@ pub(crate) struct Bandwidth<H: Home, E: Elevator<H>> {
     awaited_until_ns: u64,
     /// Something is queued, and the last dispatch moved nothing.
     waiting: bool,
-    /// From then on all buckets are full, unless somebody pays before, in ns.
-    quiet_at_ns: u64,
+    /// Processes with a reservation.
+    reservations: u32,
     /// The largest request seen, in bytes.
     largest_bytes: u64,
     sweep_ns_max: u64,
@@ -135,11 +137,12 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             arrivals: 0,
             inner_queued: [0; 3],
             inner_weight: 0,
+            inner_end_ns: 0,
             excess_lead: 0,
             awaited: NIL,
             awaited_until_ns: 0,
             waiting: false,
-            quiet_at_ns: 0,
+            reservations: 0,
             largest_bytes: 0,
             sweep_ns_max: 0,
             tunables: Tunables::defaults(),
@@ -289,8 +292,9 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         }
         self.entered_inner(block, request);
         self.inner.insert(block, request);
-        // Nobody runs a queue that waits but who ends the wait.
-        if self.waiting && block.table.requests[request].priority.class() == Class::RealTime {
+        // The wait may be the layer's own, and then the inner elevator does not know how to end it.
+        let layer_waits = self.waiting && (self.inside > 0 || self.awaited != NIL);
+        if layer_waits && block.table.requests[request].priority.class() == Class::RealTime {
             block.run_now();
         }
     }
@@ -324,6 +328,9 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
 
     fn complete(&mut self, block: &mut Block<H>, request: Slot) {
         if self.held[request].stage == Stage::Inner {
+            if block.table.requests[request].priority.class() != Class::Idle {
+                self.inner_end_ns = block.clock.now_ns();
+            }
             return self.inner.complete(block, request);
         }
         self.completed(block, request);
@@ -353,6 +360,7 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             return;
         }
         self.flows[context].bucket = bucket::Bucket::default();
+        self.reservations = self.reservations.saturating_sub(1);
         if self.awaited == context {
             self.awaited = NIL;
         }
@@ -361,7 +369,7 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             if request == NIL {
                 break;
             }
-            self.take_pending(block, request);
+            self.take_pending(block, request, 0);
             self.held[request] = Held::default();
             self.inner.allocate(block, request);
             self.inner.prepare_insert(block, request);
@@ -475,4 +483,20 @@ fn weight_of(level: u8) -> u32 {
 
 fn bytes_of<H: Home>(block: &Block<H>, request: Slot) -> u64 {
     u64::from(block.table.requests[request].sectors).saturating_mul(SECTOR_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elevators::{anticipatory::Anticipatory, deadline::Deadline, noop::Noop};
+    use crate::event::NoSink;
+    use crate::storage::Borrowed;
+
+    #[test]
+    fn the_layer_lies_over_any_elevator() {
+        fn is_elevator<E: Elevator<Borrowed<'static, NoSink>>>() {}
+        is_elevator::<Bandwidth<Borrowed<'static, NoSink>, Noop>>();
+        is_elevator::<Bandwidth<Borrowed<'static, NoSink>, Deadline>>();
+        is_elevator::<Bandwidth<Borrowed<'static, NoSink>, Anticipatory>>();
+    }
 }

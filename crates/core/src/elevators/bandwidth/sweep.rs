@@ -18,26 +18,27 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         let now_ns = block.clock.now_ns();
         loop {
             let context = self.soonest.first();
-            if context == NIL || self.soonest_nodes[context].key() > now_ns {
+            let within_at_ns = self.soonest_nodes[context].key();
+            if context == NIL || within_at_ns > now_ns {
                 return;
             }
-            self.promote_first(block, context, now_ns);
+            self.promote_first(block, context, within_at_ns);
         }
     }
 
-    /// A process pays for its first pending request. It goes into the present sweep if that has not passed it and the process has not
+    /// A process pays for its first pending request, as of the moment at which there were the tokens for it: a full bucket would have let
+    /// more go to waste than the process did. The request goes into the present sweep if that has not passed it and the process has not
     /// had its share of the sweep, else into the next.
-    fn promote_first(&mut self, block: &mut Block<H>, context: Slot, now_ns: u64) {
+    fn promote_first(&mut self, block: &mut Block<H>, context: Slot, within_at_ns: u64) {
         let request = self.flows[context].pending.head();
         let (bytes, sector) = (bytes_of(block, request), block.table.requests[request].sector);
         let flow = &mut self.flows[context];
-        flow.bucket.refill(now_ns);
+        flow.bucket.refill(within_at_ns);
         debug_assert!(flow.bucket.holds(bytes), "its time has come, and there are no tokens");
         flow.bucket.take(bytes);
-        self.quiet_at_ns = self.quiet_at_ns.max(flow.bucket.full_at());
-        self.take_pending(block, request);
+        self.take_pending(block, request, within_at_ns);
         self.held[request].stage = Stage::Swept;
-        self.held[request].conformed_ns = Some(now_ns);
+        self.held[request].conformed_ns = Some(within_at_ns);
         self.inside = self.inside.saturating_add(1);
         block.note(|block| Note::Charge { queue: block.table.contexts[context].pid, amount: bytes });
         let number = self.sweep_number;

@@ -68,12 +68,12 @@ pub(in crate::elevators) const ROWS: [Tunable; COUNT] = [
         "1 lets reserving processes profit from an unfair share; best effort pays.",
     ),
     row(
-        "excess_waits",
-        Unit::Switch,
-        (0, 0, 1),
-        "1 lets the excess wait, too, while the disk is kept idle for a best-effort process's next request.",
-        "0 never leaves the disk idle and makes a best-effort process that thinks between its requests seek for each; 1 costs up to \
-         slice_idle a turn.",
+        "excess_wait",
+        Unit::Milliseconds,
+        (0, 0, 100),
+        "How long best effort must have been silent before the excess is served.",
+        "0 never leaves the disk idle, and puts a request in after each one of a best-effort reader that asks for one at a time; 1 or 2 \
+         keep such readers together, and waste as much whenever best effort falls silent.",
     ),
     row(
         "dirs",
@@ -101,7 +101,7 @@ pub(super) struct Tunables {
     pub return_ns: u64,
     pub horizon_ns: u64,
     pub shares_excess: bool,
-    pub excess_waits: bool,
+    pub excess_wait_ns: u64,
     pub reads: bool,
     pub writes: bool,
     pub idle_ns: u64,
@@ -116,7 +116,7 @@ impl Tunables {
             return_ns: 0,
             horizon_ns: 0,
             shares_excess: false,
-            excess_waits: false,
+            excess_wait_ns: 0,
             reads: false,
             writes: false,
             idle_ns: 0,
@@ -143,7 +143,7 @@ impl Tunables {
             3 => self.horizon_ns = value.saturating_mul(1_000_000),
             4 | 5 => {}
             6 => self.shares_excess = value != 0,
-            7 => self.excess_waits = value != 0,
+            7 => self.excess_wait_ns = value.saturating_mul(1_000_000),
             8 => (self.reads, self.writes) = (value != 1, value != 0),
             _ => self.idle_ns = value.saturating_mul(1_000_000),
         }

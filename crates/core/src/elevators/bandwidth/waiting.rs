@@ -33,7 +33,10 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
             // Who comes anew does not get what it has not asked for so far.
             let served = &mut self.flows[context].excess_served;
             *served = (*served).max(self.excess_floor);
-            self.refile(block, context);
+            let now_ns = block.clock.now_ns();
+            // While nothing waited, what came beyond a full bucket was lost.
+            self.flows[context].bucket.refill(now_ns);
+            self.refile(block, context, now_ns);
         }
         if self.awaited == context {
             self.awaited = NIL;
@@ -67,7 +70,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
             pending.remove(&mut block.table.arrivals, request);
             pending.insert_before(&mut block.table.arrivals, absorbed, request);
         }
-        self.take_pending(block, absorbed);
+        self.take_pending(block, absorbed, 0);
         self.has_grown(block, request);
     }
 
@@ -75,12 +78,12 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         let context = block.table.requests[request].context;
         self.largest_bytes = self.largest_bytes.max(bytes_of(block, request));
         if self.flows[context].pending.head() == request {
-            self.refile(block, context);
+            self.refile(block, context, 0);
         }
     }
 
-    /// Takes a request out of those that wait for tokens.
-    pub(super) fn take_pending(&mut self, block: &mut Block<H>, request: Slot) {
+    /// Takes a request out of those that wait for tokens; the one behind it has been the first since `from_ns`.
+    pub(super) fn take_pending(&mut self, block: &mut Block<H>, request: Slot, from_ns: u64) {
         debug_assert_eq!(self.held[request].stage, Stage::Pending);
         let context = block.table.requests[request].context;
         self.held[request].stage = Stage::Ours;
@@ -89,11 +92,12 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         flow.sorted.remove(&mut block.table.nodes, request);
         flow.queued = flow.queued.saturating_sub(1);
         self.inside = self.inside.saturating_sub(1);
-        self.refile(block, context);
+        self.refile(block, context, from_ns);
     }
 
-    /// Files a process among those with pending requests, where its first one and its excess say; or takes it out.
-    pub(super) fn refile(&mut self, block: &Block<H>, context: Slot) {
+    /// Files a process among those with pending requests, where its first one and its excess say; or takes it out. The first one is
+    /// within the reservation when there are tokens for it, but not before `from_ns`.
+    pub(super) fn refile(&mut self, block: &Block<H>, context: Slot, from_ns: u64) {
         let Flow { bucket, pending, excess_served, filed, .. } = self.flows[context];
         if filed {
             self.soonest.remove(&mut self.soonest_nodes, context);
@@ -104,7 +108,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         if first == NIL {
             return;
         }
-        let within_at_ns = bucket.holds_at(bytes_of(block, first));
+        let within_at_ns = bucket.holds_at(bytes_of(block, first)).max(from_ns);
         self.soonest.insert(&mut self.soonest_nodes, context, within_at_ns);
         // Of those that have had the same, the one with the least place goes first.
         let nodes = &mut self.least_served_nodes;

@@ -1,0 +1,135 @@
+//! Groups, and where contexts run: making, weighing, removing, moving.
+//!
+//! `queue` must always be null or point to a queue that `hoistway_queue_init` made and that no other thread uses during the call.
+
+use hoistway_core::{GroupError, GroupId, GroupWeights};
+
+use crate::arguments;
+use crate::calls::{kick, stale};
+use crate::memory::{Shell, shell};
+use crate::types::Status;
+
+fn status(error: GroupError) -> Status {
+    match error {
+        GroupError::Stale => Status::Stale,
+        GroupError::Full => Status::Full,
+        GroupError::BadWeight => Status::OutOfRange,
+        GroupError::Busy => Status::Busy,
+    }
+}
+
+/// Weights that are too large for the core's numbers are out of range too.
+fn weights(weight: u32, leaf_weight: u32) -> Result<GroupWeights, Status> {
+    let narrow = |weight: u32| u16::try_from(weight).map_err(|_| Status::OutOfRange);
+    Ok(GroupWeights { weight: narrow(weight)?, leaf_weight: narrow(leaf_weight)? })
+}
+
+/// Writes a handle, if there is one.
+///
+/// # Safety
+/// If there is one, `group` must have been checked and point to a writable number.
+unsafe fn write(made: Result<GroupId, Status>, group: *mut u64) -> i32 {
+    match made {
+        Ok(id) => {
+            // SAFETY: the caller's promise.
+            unsafe { group.write(arguments::group_bits(id)) };
+            Status::Ok as i32
+        }
+        Err(status) => status as i32,
+    }
+}
+
+/// Writes the root group, in which every context starts.
+///
+/// # Safety
+/// As told for the module; `group` must point to a writable number, null and badly aligned pointers are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_group_root(queue: *mut Shell, group: *mut u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let root = unsafe { shell(queue) }.and_then(|shell| {
+        arguments::check_out(group)?;
+        Ok(shell.queue.root_group())
+    });
+    // SAFETY: checked, and the caller's promise.
+    unsafe { write(root, group) }
+}
+
+/// Makes a group below `parent`; its handle is written to `group`.
+///
+/// # Safety
+/// As for [`hoistway_group_root`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_group_create(
+    queue: *mut Shell,
+    parent: u64,
+    weight: u32,
+    leaf_weight: u32,
+    now_ns: u64,
+    group: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let made = unsafe { shell(queue) }.and_then(|shell| {
+        arguments::check_out(group)?;
+        let weights = weights(weight, leaf_weight)?;
+        shell.queue.create_group(arguments::group_id(parent), weights, now_ns).map_err(status)
+    });
+    // SAFETY: checked, and the caller's promise.
+    unsafe { write(made, group) }
+}
+
+/// Changes a group's weights.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_group_set_weights(
+    queue: *mut Shell,
+    group: u64,
+    weight: u32,
+    leaf_weight: u32,
+    now_ns: u64,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    kick(shell.and_then(|shell| {
+        let weights = weights(weight, leaf_weight)?;
+        shell.queue.set_group_weights(arguments::group_id(group), weights, now_ns).map_err(status)
+    }))
+}
+
+/// Removes a group without child groups, contexts and requests.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_group_remove(queue: *mut Shell, group: u64, now_ns: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    kick(shell.and_then(|shell| shell.queue.remove_group(arguments::group_id(group), now_ns).map_err(status)))
+}
+
+/// Moves a context to a group.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_context_move(queue: *mut Shell, context: u64, group: u64, now_ns: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    let (context, group) = (arguments::context_id(context), arguments::group_id(group));
+    kick(shell.and_then(|shell| shell.queue.move_context(context, group, now_ns).map_err(stale)))
+}
+
+/// Tells on which CPU a context's process runs.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_context_set_cpu(queue: *mut Shell, context: u64, cpu: u32) -> i32 {
+    // SAFETY: the caller's promise.
+    let set = unsafe { shell(queue) }.and_then(|shell| {
+        let cpu = u16::try_from(cpu).map_err(|_| Status::Invalid)?;
+        shell.queue.set_cpu(arguments::context_id(context), cpu).map_err(stale)
+    });
+    set.err().unwrap_or(Status::Ok) as i32
+}
