@@ -46,11 +46,12 @@ enum hoistway_status {
 	HOISTWAY_FULL = -3,          /* the table of requests, contexts or groups is full: try again after a completion, an exit ... */
 	HOISTWAY_STALE = -4,         /* the context, group or request is not, or no longer, one of this queue's */
 	HOISTWAY_BAD_EXTENT = -5,    /* the bio has no sectors, or ends beyond sector 2^64 */
-	HOISTWAY_NOT_SUPPORTED = -6, /* a barrier for a device that cannot order */
+	HOISTWAY_NOT_SUPPORTED = -6, /* a barrier for a device that cannot order; a reservation from an elevator that has none */
 	HOISTWAY_UNKNOWN = -7,       /* no elevator or tunable of this name or number */
 	HOISTWAY_OUT_OF_RANGE = -8,  /* a tunable's value or a group's weight is out of its range */
 	HOISTWAY_BUSY = -9,          /* a switch is under way; the group has child groups, contexts or requests, or is the root */
-	HOISTWAY_NOT_AWAKE = -10     /* submit: the process sleeps for a request; resubmit: it was not woken */
+	HOISTWAY_NOT_AWAKE = -10,    /* submit: the process sleeps for a request; resubmit: it was not woken */
+	HOISTWAY_NO_CAPACITY = -11   /* the device cannot keep one more promise of this size */
 };
 
 struct hoistway_queue;
@@ -115,6 +116,13 @@ struct hoistway_bio {
 	uint32_t sectors; /* at least 1; a barrier may have 0 */
 	uint16_t op;      /* HOISTWAY_READ, HOISTWAY_WRITE or HOISTWAY_DISCARD; only the queue makes a flush */
 	uint16_t flags;
+};
+
+/* The bandwidth that a process reserves. */
+struct hoistway_reservation {
+	uint64_t bytes_per_second; /* 1 to 10^10 */
+	uint64_t depth_bytes;      /* what it may have at once after a pause, 1 to 2^50; 0: what comes in half a second, or two requests */
+	uint64_t request_bytes;    /* the size of its requests, 512 to 2^30: small ones cost more; 0: 128 KiB */
 };
 
 /* What became of a bio. */
@@ -298,6 +306,13 @@ int32_t hoistway_group_remove(struct hoistway_queue *queue, hoistway_group group
 
 /* Moves a process to a group. As in the kernel, elevators notice when they look at the process next. STALE. */
 int32_t hoistway_context_move(struct hoistway_queue *queue, hoistway_context context, hoistway_group group, uint64_t now_ns);
+
+/* Reserves bandwidth for it, in elevators with a bandwidth class ("cfq-bw"), or changes what it has reserved: less is always granted. It
+ * ends with hoistway_release(), the process, or a switch. After NO_CAPACITY `headroom` has what is left, in bytes a second. INVALID,
+ * STALE, NOT_SUPPORTED, NO_CAPACITY. */
+int32_t hoistway_reserve(struct hoistway_queue *queue, hoistway_context context, const struct hoistway_reservation *reservation,
+                         uint64_t now_ns, uint64_t *headroom);
+int32_t hoistway_release(struct hoistway_queue *queue, hoistway_context context, uint64_t now_ns);
 
 /* --- requests --- */
 

@@ -2,12 +2,12 @@
 //!
 //! `queue` must always be null or point to a queue that `hoistway_queue_init` made and that no other thread uses during the call.
 
-use hoistway_core::{Kick, Kind, Next, Stale, SubmitError, Submitted, Work};
+use hoistway_core::{Kick, Kind, Next, ReserveError, Stale, SubmitError, Submitted, Work};
 
 use crate::arguments;
 use crate::events::CEvent;
 use crate::memory::{Shell, shell};
-use crate::types::{CBio, CRequest, CSubmitted, CWork, Status};
+use crate::types::{CBio, CRequest, CReservation, CSubmitted, CWork, Status};
 
 /// Answers whether the host has to run the queue, or the error.
 pub(crate) fn kick(result: Result<Kick, Status>) -> i32 {
@@ -91,6 +91,50 @@ pub unsafe extern "C" fn hoistway_context_set_nice(queue: *mut Shell, context: u
     // SAFETY: the caller's promise.
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| shell.queue.set_nice(arguments::context_id(context), nice, now_ns).map_err(stale)))
+}
+
+/// Reserves bandwidth for a process, or changes what it has reserved. When the device cannot keep that, what is left is written to
+/// `headroom`, in bytes a second.
+///
+/// # Safety
+/// As told for the module; `reservation` must point to a readable structure and `headroom` to a writable number, null and badly
+/// aligned pointers are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_reserve(
+    queue: *mut Shell,
+    context: u64,
+    reservation: *const CReservation,
+    now_ns: u64,
+    headroom: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let (shell, reservation) = unsafe { (shell(queue), arguments::read(reservation)) };
+    kick(shell.and_then(|shell| {
+        let reservation = reservation?.to_core();
+        arguments::check_out(headroom)?;
+        let reserved = shell.queue.reserve(arguments::context_id(context), reservation, now_ns);
+        reserved.map_err(|error| match error {
+            ReserveError::Stale => Status::Stale,
+            ReserveError::NotSupported => Status::NotSupported,
+            ReserveError::BadRate => Status::Invalid,
+            ReserveError::NoCapacity { headroom_bytes_per_second } => {
+                // SAFETY: checked, and the caller's promise.
+                unsafe { headroom.write(headroom_bytes_per_second) };
+                Status::NoCapacity
+            }
+        })
+    }))
+}
+
+/// Gives a process's reservation back; without one, nothing happens.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_release(queue: *mut Shell, context: u64, now_ns: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    kick(shell.and_then(|shell| shell.queue.release(arguments::context_id(context), now_ns).map_err(stale)))
 }
 
 /// A process submits a bio.

@@ -1,6 +1,6 @@
 //! The structures and codes that cross the boundary. They have the layout of their namesakes in `hoistway.h`.
 
-use hoistway_core::{BlockLayer, Capacity, ClockConfig, OrderedMode, QueueConfig};
+use hoistway_core::{BlockLayer, Capacity, ClockConfig, OrderedMode, QueueConfig, Reservation};
 
 /// What a function answers: 0 or more is success, less is one of these errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Status {
     Stale = -4,
     /// The bio has no sectors, or ends beyond sector 2^64.
     BadExtent = -5,
-    /// The bio is a barrier and the queue's device cannot order.
+    /// The bio is a barrier and the queue's device cannot order; or the elevator has no bandwidth class to reserve from.
     NotSupported = -6,
     /// There is no elevator, or the elevator has no tunable, of this name or index.
     Unknown = -7,
@@ -34,6 +34,8 @@ pub enum Status {
     Busy = -9,
     /// The process sleeps for a request and submits another bio, or was not woken and resubmits.
     NotAwake = -10,
+    /// The device cannot keep one more promise of this size.
+    NoCapacity = -11,
 }
 
 /// How much a queue holds at once.
@@ -192,6 +194,28 @@ pub struct CBio {
     pub op: u16,
     /// Marks: see `HOISTWAY_SYNC` and the others.
     pub flags: u16,
+}
+
+/// The bandwidth that a process reserves.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct CReservation {
+    /// The rate, in bytes a second: 1 to 10^10.
+    pub bytes_per_second: u64,
+    /// The depth of its token bucket, in bytes: 1 to 2^50, or 0 for the default.
+    pub depth_bytes: u64,
+    /// The size of its requests, in bytes: 512 to 2^30, or 0 for 128 KiB.
+    pub request_bytes: u64,
+}
+
+impl CReservation {
+    pub(crate) fn to_core(self) -> Reservation {
+        Reservation {
+            bytes_per_second: self.bytes_per_second,
+            depth_bytes: (self.depth_bytes > 0).then_some(self.depth_bytes),
+            request_bytes: if self.request_bytes > 0 { self.request_bytes } else { Reservation::REQUEST_DEFAULT },
+        }
+    }
 }
 
 /// What became of a bio.

@@ -152,6 +152,24 @@ int main(void)
 	serve(cfq, 0);
 	int32_t exited = hoistway_context_exit(cfq, a, 100 * MS);
 	printf("exit %d, twice %d\n", exited, hoistway_context_exit(cfq, a, 100 * MS));
+
+	struct hoistway_queue *bw = make("cfq-bw", 0, &config);
+	hoistway_context c = process(bw, 3), d = process(bw, 4);
+	struct hoistway_reservation wanted = {.bytes_per_second = 5000000};
+	uint64_t headroom = 0;
+	printf("reserve %d, from cfq-v3 %d\n", hoistway_reserve(bw, c, &wanted, 0, &headroom),
+	       hoistway_reserve(cfq, b, &wanted, 0, &headroom));
+	printf("no capacity %d", hoistway_reserve(bw, d, &wanted, 0, &headroom));
+	printf(", left %llu\n", (unsigned long long)headroom);
+	wanted.bytes_per_second = 0;
+	printf("bad rate %d, stale %d, null %d\n", hoistway_reserve(bw, c, &wanted, 0, &headroom),
+	       hoistway_reserve(bw, d + 1, &wanted, 0, &headroom), hoistway_reserve(bw, d, NULL, 0, &headroom));
+	submit(bw, d, 30, 100, 0);
+	submit(bw, c, 31, 200, 0);
+	serve(bw, 0);
+	int32_t released = hoistway_release(bw, c, 100 * MS);
+	printf("release %d, stale %d\n", released, hoistway_release(bw, d + 1, 100 * MS));
+	free(bw);
 	free(noop);
 	free(cfq);
 	return 0;

@@ -68,6 +68,10 @@ Examples:
   hoistway compare mine.fio --elevators deadline,cfq-v3 --set cfq-v3.slice_idle=0
   hoistway compare mine.fio --json | jq '.elevators[] | {name, bytes_per_s}'
 
+Jobs may run in control groups, as in fio: cgroup=users/alice with cgroup_weight=300, or with 200/300 to weigh both
+groups; weights go from 1 to 1000, and are 100 if none is given. hoistway_reserve=10m reserves 10 MiB/s for each
+process of a job, where the elevator takes reservations.
+
 The same job, drive and seed give the same figures on every machine.")]
 pub struct CompareArgs {
     /// The workload: a fio job file; without it, the example examples/competing-readers.fio

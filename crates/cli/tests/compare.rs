@@ -186,6 +186,42 @@ fn an_ignored_option_is_told_on_standard_error_only() {
     assert!(!told.out.contains("refill_buffers"));
 }
 
+/// Two readers in groups of unlike weights below one.
+const GROUPED_JOB: &str = "[global]\nrw=randread\nbs=4k\nsize=64m\ndirect=1\nruntime=2\ntime_based\n\
+    [alice]\ncgroup=users/alice\ncgroup_weight=200/300\n[bob]\ncgroup=users/bob\noffset=32m\n";
+
+#[test]
+fn what_control_groups_get_has_a_table_and_keys_of_its_own() {
+    let ran = compare(GROUPED_JOB, &["--elevators", "noop,deadline"]);
+    let rows: Vec<Vec<&str>> = ran.out.lines().map(|line| line.split_whitespace().collect()).collect();
+    let at = rows.iter().position(|row| row[..] == ["group", "weight", "noop", "deadline"]).expect("a table of groups");
+    assert_eq!(rows[at + 1], ["no", "groups", "no", "groups"]);
+    let lines = &rows[at + 3..at + 6];
+    let named: Vec<String> = lines.iter().map(|row| row[..2].join(" ")).collect();
+    assert_eq!(named, ["users 200", "users/alice 300", "users/bob 100"]);
+    assert_eq!(lines[0][2..], ["100", "100"]);
+    assert!(ran.err.contains("none of these elevators has control groups"), "{}", ran.err);
+    let document = compare(GROUPED_JOB, &["--elevators", "noop", "--json"]).json();
+    let run = &document["elevators"][0];
+    assert_eq!((&run["divides_by_groups"], run["groups"].as_array().map(Vec::len)), (&json!(false), Some(3)));
+    let shares: f64 = [1, 2].iter().map(|group| run["groups"][group]["share"].as_f64().expect("a share")).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{shares}");
+    assert_eq!(run["processes"][1]["cgroup"], "users/bob");
+}
+
+#[test]
+fn in_a_pipe_the_table_of_groups_is_one() {
+    let ran = compare(GROUPED_JOB, &[]);
+    let rows = ran.out.lines().filter(|line| line.trim_start().starts_with("users/alice "));
+    let figures: Vec<usize> = rows.map(|row| row.split_whitespace().count()).collect();
+    assert_eq!(figures, [2 + Kind::ALL.len()], "{}", ran.out);
+}
+
+#[test]
+fn a_job_without_groups_has_no_table_of_them() {
+    assert!(!compare(TINY_JOB, &["--elevators", "noop"]).out.contains("weight"));
+}
+
 #[test]
 #[cfg(unix)]
 fn ctrl_c_stops_a_run_within_a_moment_and_leaves_no_page() {

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 use common::{Folder, hoistway, run};
+use hoistway_core::Kind;
 use serde_json::json;
 
 #[test]
@@ -29,6 +30,19 @@ fn an_elevator_is_explained_with_the_defaults_and_ranges_of_its_tunables() {
 #[test]
 fn an_alias_explains_the_elevator_that_it_means() {
     assert_eq!(run(&["elevators", "as"]).out, run(&["elevators", "anticipatory"]).out);
+}
+
+#[test]
+fn an_elevator_says_whether_it_has_groups_and_takes_reservations() {
+    for kind in Kind::ALL {
+        let info = kind.info();
+        let out = run(&["elevators", info.name]).out;
+        assert_eq!(out.contains("Divides the disk among control groups"), info.groups, "{out}");
+        assert_eq!(out.contains("Takes reservations of bandwidth"), info.reservations, "{out}");
+        let document = run(&["elevators", info.name, "--json"]).json();
+        let elevator = &document["elevators"][0];
+        assert_eq!((&elevator["groups"], &elevator["reservations"]), (&json!(info.groups), &json!(info.reservations)));
+    }
 }
 
 #[test]

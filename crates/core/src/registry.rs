@@ -119,21 +119,23 @@ macro_rules! elevators {
 }
 
 elevators! {
-    CfqV1 in cfq_v1: elevators::cfq_v1::CfqV1<H>;
-    CfqV2 in cfq_v2: elevators::cfq_v2::CfqV2<H>;
     Linus in linus: elevators::linus::Linus<H>;
-    Sfq in sfq: elevators::sfq::Sfq<H>;
     Noop in noop: elevators::noop::Noop;
     Deadline in deadline: elevators::deadline::Deadline;
     Anticipatory in anticipatory: elevators::anticipatory::Anticipatory;
+    Sfq in sfq: elevators::sfq::Sfq<H>;
+    CfqV1 in cfq_v1: elevators::cfq_v1::CfqV1<H>;
+    CfqV2 in cfq_v2: elevators::cfq_v2::CfqV2<H>;
     CfqV3 in cfq_v3: elevators::cfq_v3::CfqV3<H>;
-    Fiops in fiops: elevators::fiops::Fiops<H>;
-    MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
     CfqTree in cfq_tree: elevators::cfq_tree::CfqTree<H>;
-    BfqV0 in bfq_v0: elevators::bfq_v0::BfqV0<H>;
-    Kyber in kyber: elevators::kyber::Kyber<H>;
     CfqBw in cfq_bw: elevators::cfq_bw::CfqBw<H>;
+    BfqV0 in bfq_v0: elevators::bfq_v0::BfqV0<H>;
+    CfqWf2q in cfq_wf2q: elevators::cfq_wf2q::CfqWf2q<H>;
+    Fiops in fiops: elevators::fiops::Fiops<H>;
     Cfq in cfq: elevators::cfq::Cfq<H>;
+    MqDeadline in mq_deadline: elevators::mq_deadline::MqDeadline;
+    Bfq in bfq: elevators::bfq::Bfq<H>;
+    Kyber in kyber: elevators::kyber::Kyber<H>;
 }
 
 impl Kind {

@@ -178,6 +178,7 @@ proptest! {
     ) {
         let (mut world, _) = greedy_world(&Case { flows: Vec::new(), ..case.clone() }, if idles { 8 } else { 0 });
         world.queue.set_tunable("excess", shares.into()).expect("in range");
+        world.queue.set_tunable("excess_wait", 0).expect("in range");
         let others = case.others.len();
         for (flow, think_us) in case.flows.iter().zip(think_us.iter().cycle()) {
             let (sectors, random) = (flow.sectors, flow.random);
@@ -233,6 +234,26 @@ fn the_bound_of_four_streams_is_what_the_sum_says() {
     assert_eq!(reserved.delay_ns_max / 1_000_000, 864);
 }
 
+/// A device that was taken for 100 MB/s and has 20: two reservations of 20 MB/s are admitted and cannot be kept. After three sweeps with late
+/// requests it is told; the reservations stay.
+#[test]
+fn a_device_that_is_slower_than_was_measured_is_noticed() {
+    for actual in [100_000_000, 20_000_000] {
+        let mut world = World::new(Kind::CfqBw, Device { bytes_per_second: actual, position_ns: 0 });
+        world.queue.set_tunable("device_bandwidth", 100_000).expect("in range");
+        for index in 0..2 {
+            let first_sector = index * 100_000_000;
+            let pace = Pace::Greedy(64);
+            let number = world.add(Process { pace, sectors: 1024, first_sector, random: false, from_ns: 0 });
+            world.reserve(number, Reservation::of(20_000_000)).expect("0.4 of what was measured");
+        }
+        // Its sweeps get longer and longer: three of them take some seconds.
+        world.run(20 * SECOND_NS);
+        let degraded = world.notes().iter().any(|(_, note)| matches!(note, Note::Degraded { .. }));
+        assert_eq!((degraded, world.reserved().contexts), (actual == 20_000_000, 2), "{actual} bytes a second");
+    }
+}
+
 /// A disk of 100 MB/s, 8 ms a seek. Ten films of 3 MiB/s, read ahead 1 MiB at a time, and best-effort readers.
 fn films(best_effort: usize, reserve: bool) -> (World, Vec<usize>) {
     let mut world = World::new(Kind::CfqBw, Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
@@ -285,6 +306,31 @@ fn reserving_readers_do_not_notice_best_effort_ones() {
 fn without_reservations_they_miss_their_deadlines() {
     let (world, films) = films(8, false);
     assert!(misses(&world, &films) > 50, "{}", misses(&world, &films));
+}
+
+/// The published load: ten films, three readers of 4 KiB anywhere 20 times a second, five of 4 MiB/s in a row. Without seeks it is half
+/// of the device's time; with a seek for each request, more than all of it: 30 * 18.5 ms + 60 * 8 ms + 40 * 13 ms a second.
+#[test]
+fn ten_films_do_not_miss_a_deadline_beside_the_published_load() {
+    let mut missed = Vec::new();
+    for reserve in [true, false] {
+        let (mut world, films) = films(0, reserve);
+        let now_ns = world.now_ns;
+        for index in 0..8u64 {
+            let (ns, sectors) = if index < 3 { (SECOND_NS / 20, 8) } else { (SECOND_NS / 8, 1024) };
+            let first_sector = 400_000_000 + index * 30_000_000;
+            let process = Process { pace: Pace::Every(ns), sectors, first_sector, random: index < 3, from_ns: now_ns };
+            world.add(process);
+        }
+        world.run(now_ns + 20 * SECOND_NS);
+        let late = |of_films: bool| {
+            let done = world.services.iter().filter(|s| films.contains(&s.process) == of_films);
+            done.filter(|s| s.done_ns - s.submitted_ns > SECOND_NS).count()
+        };
+        missed.push((late(true), late(false)));
+    }
+    assert_eq!(missed[0].0, 0, "{missed:?}");
+    assert!(missed[0].1 > 0 && missed[1].0 > 0, "somebody has to miss: {missed:?}");
 }
 
 #[test]
@@ -349,4 +395,22 @@ fn what_is_reserved_and_not_used_is_best_efforts() {
     world.run(20 * SECOND_NS);
     let (used, rest) = (world.served(lazy, 0, 20 * SECOND_NS) / 20, world.served(greedy, 0, 20 * SECOND_NS) / 20);
     assert!(used < 5 * MIB && used + rest >= 98_000_000, "{used} + {rest}");
+}
+/// A best-effort reader with one request at a time, 128 KiB, and 0.2 ms of thought. While a greedy reader's excess is put in after each of its
+/// own, a request takes 8 + 1.3 ms and the other's 8 + 5.2; when the excess waits for a ms of silence, 0.2 + 1.3 ms.
+#[test]
+fn a_ms_of_silence_before_the_excess_keeps_a_best_effort_reader_whole() {
+    let rates = [0, 1].map(|wait_ms| {
+        let mut world = World::new(Kind::CfqBw, Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
+        world.queue.set_tunable("excess_wait", wait_ms).expect("in range");
+        let greedy =
+            world.add(Process { pace: Pace::Greedy(64), sectors: 1024, first_sector: 0, random: false, from_ns: 0 });
+        let wanted = Reservation { request_bytes: MIB / 2, ..Reservation::of(10 * MIB) };
+        world.reserve(greedy, wanted).expect("0.1 + 0.16");
+        let pace = Pace::Thinks(200_000);
+        let other = world.add(Process { pace, sectors: 256, first_sector: 400_000_000, random: false, from_ns: 0 });
+        world.run(20 * SECOND_NS);
+        world.served(other, 0, 20 * SECOND_NS) / 20_000_000
+    });
+    assert_eq!(rates, [5, 50], "MB/s");
 }

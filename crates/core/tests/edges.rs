@@ -124,10 +124,10 @@ fn one_process_alone_is_served() {
 #[test]
 fn ten_thousand_processes_are_served() {
     for_every_kind(|case| {
-        case.capacity = Capacity { requests: 1000, contexts: 10_000, merged_bios: 16, groups: 300 };
+        case.capacity = Capacity { requests: 1000, contexts: 10_000, merged_bios: 16, groups: 60 };
         // The host makes 5,000 at once.
         case.calls.extend(processes(5_000));
-        case.calls.extend((0..299).map(|parent| Call::CreateGroup { parent, weights: GroupWeights::default() }));
+        case.calls.extend((0..59).map(|parent| Call::CreateGroup { parent, weights: GroupWeights::default() }));
         case.calls.extend((0..10_000).map(|process| Call::Move { process, group: process }));
         case.calls.extend(mixed_load(900, 10_000));
         case.calls.extend([Call::Complete { which: 0 }; 10]);
@@ -143,8 +143,8 @@ fn a_device_takes_one_request_or_a_thousand() {
             case.calls.extend(processes(10));
             case.calls.extend(mixed_load(1050, 13));
             case.calls.extend([Call::Unplug, Call::Pass { ns: 20_000_000 }]);
-            case.calls.extend([Call::Complete { which: 7 }; 500]);
-            case.calls.extend(mixed_load(300, 13));
+            case.calls.extend([Call::Complete { which: 7 }; 200]);
+            case.calls.extend(mixed_load(100, 13));
         });
     }
 }

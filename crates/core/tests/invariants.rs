@@ -47,6 +47,24 @@ fn the_same_calls_give_the_same_answers() {
     }
 }
 
+#[test]
+fn without_reservations_a_layer_decides_as_the_elevator_below() {
+    let place = |kind| Kind::ALL.iter().position(|&other| other == kind).expect("every kind is in the list") as u8;
+    for number in 0..400u64 {
+        let mut bytes = Random(number + (1 << 51)).bytes();
+        for record in bytes[HEADER_BYTES..].chunks_exact_mut(RECORD_BYTES) {
+            // Tunables are numbered otherwise, and neither a reservation nor a switch is meant here.
+            if matches!(record[0] % 32, 28..=30) {
+                record[0] = 0;
+            }
+        }
+        bytes[0] = place(Kind::CfqV3);
+        let below = outcome(&bytes);
+        bytes[0] = place(Kind::CfqBw);
+        assert_eq!(outcome(&bytes), below, "case {number}");
+    }
+}
+
 /// The machine's own test: a host that breaks the contract is noticed.
 #[test]
 fn a_bio_that_is_forgotten_is_noticed() {

@@ -9,7 +9,7 @@ use std::cell::Cell;
 
 use hoistway_core::{
     Bio, Capacity, Class, ContextId, ElevatorStorage, Flags, GroupId, GroupWeights, Kind, Next, NoSink, Op, Owned,
-    Priority, QueueConfig, RequestId, RequestQueue, Storage, Submitted, Work,
+    Priority, QueueConfig, RequestId, RequestQueue, Reservation, Storage, Submitted, Work,
 };
 
 /// Counts what it is asked for and passes it on.
@@ -137,7 +137,8 @@ impl Host {
             93..=95 => self.fire(),
             96 => self.exit(which),
             97 => self.set_priority(which),
-            98 if self.below(2) == 0 => self.change_groups(which),
+            98 if self.below(3) == 0 => self.change_groups(which),
+            98 if self.below(2) == 0 => self.reserve(which),
             98 => self.set_tunable(),
             _ => drop(self.queue.unplug_for_waiter(self.now_ns)),
         }
@@ -238,6 +239,14 @@ impl Host {
                     self.done.moved += 1;
                 }
             }
+        }
+    }
+
+    fn reserve(&mut self, which: usize) {
+        let reservation = Reservation::of(1 + self.below(4_000_000));
+        if let Some((context, _)) = self.processes[which] {
+            let _ = self.queue.release(context, self.now_ns);
+            let _ = self.queue.reserve(context, reservation, self.now_ns);
         }
     }
 

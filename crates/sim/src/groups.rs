@@ -1,13 +1,19 @@
 //! Control groups: the tree that jobs ask for, and what each group got.
 
-use hoistway_core::{GroupWeights, Kind, Reservation};
+use hoistway_core::{GroupWeights, Kind, Reservation, Tunable};
 use hoistway_fio::{Job, JobFile};
 
 use crate::compare::ProcessRun;
 use crate::error::SimError;
 
-/// The tunable with which groups are switched on, in elevators that had them as an option.
-pub(crate) const GROUPS_TUNABLE: &str = "groups";
+/// The tunables with which groups are switched on, in elevators that have them as an option: 1 is on.
+const SWITCHES: [&str; 2] = ["groups", "key_type"];
+
+/// The tunable with which an elevator's groups are switched on (1) and off (0); `None` if it has no groups, or has them always.
+pub fn group_switch(elevator: Kind) -> Option<&'static Tunable> {
+    let info = elevator.info();
+    info.tunables.iter().find(|tunable| info.groups && SWITCHES.contains(&tunable.name))
+}
 
 /// A group of the job file, parents before their children.
 #[derive(Clone, Debug)]
@@ -69,12 +75,9 @@ pub(crate) fn notes(jobs: &JobFile, divides: bool, reserves: bool) -> Vec<String
 
 /// How to switch groups on, where jobs have some and the elevator could.
 pub(crate) fn note_of_switch(elevator: Kind, divides: bool, jobs: &JobFile) -> Option<String> {
-    let info = elevator.info();
-    let wanted = info.groups && !divides && jobs.jobs.iter().any(|job| job.cgroup.is_some());
-    wanted.then(|| {
-        let name = info.name;
-        format!("{name} divides the disk among groups when it is told to: --set {name}.{GROUPS_TUNABLE}=1")
-    })
+    let switch = group_switch(elevator).filter(|_| !divides && jobs.jobs.iter().any(|job| job.cgroup.is_some()))?;
+    let name = elevator.info().name;
+    Some(format!("{name} divides the disk among groups when it is told to: --set {name}.{}=1", switch.name))
 }
 
 /// What a control group got in a run, its child groups included.

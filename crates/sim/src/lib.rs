@@ -44,7 +44,7 @@ mod world;
 pub use compare::{CompareRequest, Comparison, DirectionRun, ProcessRun, Progress, Run, Spread, compare};
 pub use config::{CpuCosts, HostConfig, PAGE_BYTES};
 pub use error::SimError;
-pub use groups::GroupRun;
+pub use groups::{GroupRun, group_switch};
 pub use measure::{BandwidthSample, Latencies, Latency, Window, Windows, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};
 pub use settings::{Setting, elevator_of_name};

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use hoistway_core::{Info, Kind, Tunable, Unit};
+use hoistway_sim::group_switch;
 use serde::Serialize;
 
 use crate::cli::ElevatorsArgs;
@@ -15,7 +16,7 @@ pub fn run(args: &ElevatorsArgs, out: &mut Out) -> Result<Exit> {
     if args.json {
         out.json(&Document { schema: 1, elevators: kinds.iter().map(|kind| Elevator::new(kind.info())).collect() })?;
     } else if let Some(kind) = args.name {
-        explain(kind.info(), out)?;
+        explain(kind, out)?;
     } else {
         list(out)?;
     }
@@ -44,6 +45,10 @@ struct Elevator {
     idea: &'static str,
     /// What it is good for, and what not.
     suits: &'static str,
+    /// Whether it can divide the disk among groups of processes.
+    groups: bool,
+    /// Whether processes can reserve bandwidth from it.
+    reservations: bool,
     /// Its tunables.
     tunables: Vec<TunableRow>,
 }
@@ -69,8 +74,9 @@ struct TunableRow {
 
 impl Elevator {
     fn new(info: &'static Info) -> Elevator {
-        let Info { name, aliases, kernel, idea, suits, .. } = *info;
-        Elevator { name, aliases, kernel, idea, suits, tunables: info.tunables.iter().map(TunableRow::new).collect() }
+        let Info { name, aliases, kernel, idea, suits, groups, reservations, .. } = *info;
+        let tunables = info.tunables.iter().map(TunableRow::new).collect();
+        Elevator { name, aliases, kernel, idea, suits, groups, reservations, tunables }
     }
 }
 
@@ -98,12 +104,21 @@ fn first_sentence(text: &str) -> &str {
     end.map_or_else(|| text.trim_end_matches('.'), |end| &text[..end])
 }
 
-fn explain(info: &'static Info, out: &mut Out) -> Result<()> {
+fn explain(kind: Kind, out: &mut Out) -> Result<()> {
+    let info = kind.info();
     out.heading(info.name)?;
     if !info.aliases.is_empty() {
         out.paragraph(2, &format!("Also called {}.", info.aliases.join(", ")))?;
     }
     out.paragraph(2, &format!("Decides as Linux {} did.", info.kernel))?;
+    if info.groups {
+        let switch = group_switch(kind).filter(|row| row.default == 0);
+        let when = switch.map_or_else(String::new, |row| format!(" when its tunable `{}` is 1", row.name));
+        out.paragraph(2, &format!("Divides the disk among control groups{when}: cgroup and cgroup_weight of a job."))?;
+    }
+    if info.reservations {
+        out.paragraph(2, "Takes reservations of bandwidth: hoistway_reserve of a job.")?;
+    }
     for (heading, text) in [("Idea", info.idea), ("Suits", info.suits)] {
         out.line("")?;
         out.heading(heading)?;

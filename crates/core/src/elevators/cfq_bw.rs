@@ -1,7 +1,7 @@
 //! "cfq-bw": CFQ with time slices and priority lists, and reserved bandwidth over it.
 //!
 //! The idea is that of a bandwidth class between CFQ's real-time and best-effort classes (Lunde, Espeland, Stensland, Petlund and
-//! Halvorsen, 2009): see `bandwidth` for how it is built here, and [`super::cfq_v3`] for what is below.
+//! Halvorsen): see `bandwidth` for how it is built here, and [`super::cfq_v3`] for what is below.
 
 use super::bandwidth::{self, Bandwidth};
 use super::cfq_v3::{self, CfqV3};
@@ -35,7 +35,7 @@ const fn join<const N: usize>(inner: &[Tunable]) -> [Tunable; N] {
 pub(crate) const INFO: Info = Info {
     name: "cfq-bw",
     aliases: &[],
-    kernel: "none; after a class proposed for 2.6.29, here over the CFQ of 2.6.18",
+    kernel: "2.6.18's CFQ (with reservations as none)",
     idea: "A process may reserve bytes a second. What all reserving processes have a right to by now is served in one ascending \
            sweep, before best effort; what they ask beyond that waits until nobody else asks. The rest is cfq-v3's.",
     suits: "Media streams, recorders and clients with a contract, beside others that take what is left. Without \

@@ -267,18 +267,18 @@ impl<H: Home> CfqV1<H> {
             let next = self.turns.next(&self.queues, at);
             let served = if self.head_bug { self.turns.head() } else { at };
             let request = self.queues[served].tree.first();
-            self.remove(block, request);
+            self.move_to_driver(block, request);
             self.drop_if_empty(served);
-            self.place(block, request);
             moved = moved.saturating_add(1);
             at = next;
         }
         moved
     }
 
-    /// Puts a request on the driver's list. One below the first goes right before the last; any other one before the last that does not
+    /// Takes a request out of its queue and puts it on the driver's list. One below the first goes right before the last; any other one before the last that does not
     /// lie below it. (That is no order by sector, though it was meant to be one.)
-    fn place(&mut self, block: &mut Block<H>, request: Slot) {
+    fn move_to_driver(&mut self, block: &mut Block<H>, request: Slot) {
+        self.remove(block, request);
         let list = &self.driver_list;
         let sector = block.table.requests[request].sector;
         let (first, last) = (list.first(), list.last());
@@ -297,12 +297,7 @@ impl<H: Home> CfqV1<H> {
     fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
         let sector = block.table.requests[request].sector;
         self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
-        // A queue has room for one request a sector: the older one goes to the driver's list.
-        let alias = sorted_fifo::alias(block, request);
-        if alias != NIL {
-            self.remove(block, alias);
-            self.place(block, alias);
-        }
+        sorted_fifo::move_alias(self, block, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_driver);
     }
 
     /// Takes a request out of its queue.

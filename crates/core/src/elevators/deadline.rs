@@ -318,16 +318,19 @@ impl Deadline {
         block.dispatch_append(request);
     }
 
-    /// A queued request of the same direction and first sector goes to the dispatch list: before 3.x, and so not in the form for later
-    /// kernels, the tree had room for one a sector. It goes before the new one is sorted in, which therefore does not count as its successor.
+    /// A queued request of the same direction and first sector goes to the dispatch list, though not in the form for later kernels, whose
+    /// tree had room for more. The new one, which is not sorted in when it goes, does not count as its successor.
     #[inline]
     fn dispatch_alias<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
-        let alias = sorted_fifo::alias(block, request);
-        if alias != NIL && self.form != Form::Counted {
+        if self.form != Form::Counted {
             let op = block.table.requests[request].op;
-            self.side_mut(op).unsort(block, request);
-            self.move_to_dispatch(block, alias);
-            self.side_mut(op).sort(block, request);
+            sorted_fifo::move_alias(
+                self,
+                block,
+                request,
+                |deadline| deadline.side_mut(op).tree_mut(),
+                Self::move_to_dispatch,
+            );
         }
     }
 

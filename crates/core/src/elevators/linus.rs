@@ -7,7 +7,8 @@
 //! The state: one list in the order in which the driver will get it, and what each request has left. A new bio walks the list
 //! from its tail and does three things at once: it takes a passover from what it passes, remembers the first place where it would
 //! fit, and looks for a request that it can join. The walk is the definition, so it costs what it costs in 2.4, a look at each
-//! queued request: the pool of requests kept it short there, as it does here.
+//! queued request (in form 0 each is looked at once more than it has passovers at the most): the pool of requests kept it short there, as
+//! it does here.
 //!
 //! 2.4 went through several forms. Form 0 is that of 2.4.1. In form 1, Red Hat's 2.4.18, one whose passovers are used up only
 //! forbids to insert before it, and in form 2, 2.4.32, passovers are taken only by requests that really go before; both let a read

@@ -3,6 +3,7 @@
 pub mod anticipatory;
 mod async_queues;
 mod bandwidth;
+pub mod bfq;
 pub mod bfq_v0;
 pub mod cfq;
 pub mod cfq_bw;
@@ -10,6 +11,7 @@ pub mod cfq_tree;
 pub mod cfq_v1;
 pub mod cfq_v2;
 pub mod cfq_v3;
+pub mod cfq_wf2q;
 pub mod chooser;
 pub mod deadline;
 mod driver_list;
@@ -21,6 +23,7 @@ pub mod noop;
 pub mod sfq;
 mod slice_tunables;
 mod sorted_fifo;
+mod turns;
 pub mod wf2q;
 
 use crate::bio::{Bio, Flags, Op};

@@ -12,12 +12,26 @@ pub(crate) struct SortedFifo {
     fifo: List<Arrivals>,
 }
 
-/// The request before a sorted one, if it begins at the same sector, or [`NIL`].
+/// Moves the request out that begins at the same sector as one that was just sorted into a tree, if there is one.
+///
+/// Before Linux 3.x an order by sector had room for one request a sector: the older one was dispatched, whoever's turn it was, *before* the
+/// newer one was sorted in. So the newer one stands aside while `move_out` looks at the older one's neighbours.
 #[inline]
-pub(crate) fn alias<H: Home>(block: &Block<H>, request: Slot) -> Slot {
-    let node = &block.table.nodes[request];
-    let before = node.prev();
-    if before != NIL && block.table.nodes[before].key() == node.key() { before } else { NIL }
+pub(crate) fn move_alias<H: Home, E>(
+    elevator: &mut E,
+    block: &mut Block<H>,
+    request: Slot,
+    tree: impl Fn(&mut E) -> &mut Tree,
+    move_out: impl FnOnce(&mut E, &mut Block<H>, Slot),
+) {
+    let (sector, alias) = (block.table.nodes[request].key(), block.table.nodes[request].prev());
+    if alias == NIL || block.table.nodes[alias].key() != sector {
+        return;
+    }
+    tree(elevator).remove(&mut block.table.nodes, request);
+    move_out(elevator, block, alias);
+    tree(elevator).insert(&mut block.table.nodes, request, sector);
+    debug_assert_ne!(block.table.nodes[request].prev(), alias);
 }
 
 impl SortedFifo {
@@ -31,6 +45,12 @@ impl SortedFifo {
     #[inline]
     pub fn tree(&self) -> &Tree {
         &self.tree
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn tree_mut(&mut self) -> &mut Tree {
+        &mut self.tree
     }
 
     /// Takes a request in. Of several that begin at one sector, the new one comes last.
@@ -51,17 +71,7 @@ impl SortedFifo {
 
     /// Sorts a request anew, whose first sector has changed; its place in order of arrival stays.
     pub fn resort<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
-        self.unsort(block, request);
-        self.sort(block, request);
-    }
-
-    /// Takes a request out of the order by sector only.
-    pub fn unsort<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
         self.tree.remove(&mut block.table.nodes, request);
-    }
-
-    /// Puts it back, by the sector that it has now.
-    pub fn sort<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
         let sector = block.table.requests[request].sector;
         self.tree.insert(&mut block.table.nodes, request, sector);
     }
@@ -85,6 +95,12 @@ impl SortedFifo {
         self.tree.find_topmost(&block.table.nodes, sector)
     }
 
+    /// A request begins at another sector than before, but still between the same others.
+    pub fn rekey<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
+        let sector = block.table.requests[request].sector;
+        block.table.nodes[request].rekey(sector);
+    }
+
     /// The request of the lowest sector, or [`NIL`].
     #[inline]
     pub fn lowest(&self) -> Slot {
@@ -95,18 +111,6 @@ impl SortedFifo {
     #[inline]
     pub fn oldest(&self) -> Slot {
         self.fifo.head()
-    }
-
-    /// The request after this one by sector, or [`NIL`].
-    #[inline]
-    pub fn after<H: Home>(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].next()
-    }
-
-    /// The request before this one by sector, or [`NIL`].
-    #[inline]
-    pub fn before<H: Home>(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].prev()
     }
 
     /// Whether the oldest request should have been started before `now`.

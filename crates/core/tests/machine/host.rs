@@ -569,7 +569,7 @@ impl Host {
     }
 
     /// What holds between calls.
-    fn check(&self) -> Outcome {
+    fn check(&mut self) -> Outcome {
         if self.queue.in_flight() as usize != self.device.len() {
             return Err(format!("{} in flight, {} in the device", self.queue.in_flight(), self.device.len()));
         }

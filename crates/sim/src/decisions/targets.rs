@@ -45,8 +45,9 @@ const TARGETS: &[Target] = &[
     Target { tunables: &[("groups", 0), ("group_idle", 0)], ..built("linux-4.19 cfq", "cfq", BlockLayer::V4_19) },
     // In a hierarchy of the first version of control groups, CFQ's root weighs twice the default of 500.
     Target { root_weights: Some(GroupWeights::of(1000)), ..built("linux-4.19 cfq (groups)", "cfq", BlockLayer::V4_19) },
-    missing("linux-6.1 bfq", "bfq", BlockLayer::V6_1),
-    missing("linux-6.1 bfq (groups)", "bfq", BlockLayer::V6_1),
+    // Without CONFIG_BFQ_GROUP_IOSCHED, and with.
+    Target { tunables: &[("groups", 0)], ..built("linux-6.1 bfq", "bfq", BlockLayer::V6_1) },
+    Target { tunables: &[("groups", 1)], ..built("linux-6.1 bfq (groups)", "bfq", BlockLayer::V6_1) },
     // The recording ran the queue at arrivals and completions only.
     Target { tunables: &[("rerun_delay", 0)], ..built("linux-6.1 mq-deadline", "mq-deadline", BlockLayer::V6_1) },
     built("linux-6.1 kyber", "kyber", BlockLayer::V6_1),

@@ -5,12 +5,12 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use hoistway_core::{
     Bio, ContextId, GroupId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue, Reservation, ReserveError,
-    SubmitError, Submitted, Work,
+    SubmitError, Submitted, Tunable, Work,
 };
 use hoistway_drive::{Access, Drive, Phases};
 
 use crate::events::{Events, What};
-use crate::groups::GROUPS_TUNABLE;
+use crate::groups::group_switch;
 use crate::record::{HeadSample, Observer};
 
 /// Where the time of the drive went, in ns.
@@ -105,10 +105,12 @@ impl<S: Observer> Device<S> {
         true
     }
 
-    /// Whether the elevator divides the disk among groups: some do where their tunable of this name says so.
+    /// Whether the elevator, as it is tuned, divides the disk among groups.
     pub fn divides_by_groups(&self) -> bool {
-        let switched = self.queue.tunables().find(|(tunable, _)| tunable.name == GROUPS_TUNABLE);
-        self.queue.kind().info().groups && switched.is_none_or(|(_, value)| value != 0)
+        let switch = group_switch(self.queue.kind());
+        let is_off =
+            |(tunable, value): (&Tunable, i64)| switch.is_some_and(|known| known.name == tunable.name) && value == 0;
+        self.queue.kind().info().groups && !self.queue.tunables().any(is_off)
     }
 
     /// A task reserves bandwidth, where the elevator takes reservations; one that it refuses is written down, and the task goes on without.

@@ -1,7 +1,7 @@
 //! The JSON document of `hoistway compare --json`.
 
 use hoistway_fio::results::Report;
-use hoistway_sim::{Comparison, DriveTime, Latency, ProcessRun, Run, Spread};
+use hoistway_sim::{Comparison, DriveTime, GroupRun, Latency, ProcessRun, Run, Spread};
 use serde::Serialize;
 
 use super::Workload;
@@ -54,6 +54,11 @@ struct Elevator<'a> {
     drive_requests: u64,
     /// How often the drive went from one process's requests to another's.
     turns: u64,
+    /// Whether the elevator divides the disk among control groups; the others take all processes as of one.
+    divides_by_groups: bool,
+    /// What each control group of the job file got: `name` (the names on the way to it, with slashes), `weight`, `bytes`, `bytes_per_s`
+    /// and `share`, its part of what all processes moved while all of them ran. Empty when jobs have no `cgroup`.
+    groups: &'a [GroupRun],
     /// The processes, in the order of the job file.
     processes: &'a [ProcessRun],
 }
@@ -89,6 +94,8 @@ impl<'a> Elevator<'a> {
             drive_ns: run.drive_ns,
             drive_requests: run.drive_requests,
             turns: run.turns,
+            divides_by_groups: run.divides_by_groups,
+            groups: &run.groups,
             processes: &run.processes,
         }
     }

@@ -1,5 +1,6 @@
 //! `hoistway compare`: one workload under several elevators.
 
+mod groups;
 mod json;
 mod logs;
 mod page;
@@ -129,6 +130,7 @@ fn jobs(path: Option<&Path>) -> Result<JobFile> {
 
 fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
     table::print(comparison, out)?;
+    groups::print(comparison, out)?;
     out.line("")?;
     out.paragraph(0, &format!("In short: {}", comparison.decided_by))?;
     // Standard error, so that a script that reads the table does not stumble over them.

@@ -130,7 +130,8 @@ fn table(names: &[&str], columns: &[Column]) -> Table {
     table
 }
 
-fn width(table: &Table) -> usize {
+/// The columns of the terminal that a table takes.
+pub fn width(table: &Table) -> usize {
     // Without the escapes that colours are made of: they take no columns.
     let mut plain = table.clone();
     plain.force_no_tty();

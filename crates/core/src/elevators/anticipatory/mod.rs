@@ -84,7 +84,7 @@ impl<H: Home> Elevator<H> for Anticipatory {
 
     fn new(block: &mut Block<H>, (): ()) -> Self {
         let tunables = Tunables::defaults(&block.clock);
-        let new = Anticipatory {
+        Anticipatory {
             sides: [SortedFifo::default(); 2],
             next: [NIL; 2],
             last_sector: [0; 2],
@@ -103,8 +103,7 @@ impl<H: Home> Elevator<H> for Anticipatory {
             dispatched: 0,
             estimate: Estimate::default(),
             tunables,
-        };
-        new
+        }
     }
 
     fn into_tables(self) {}
@@ -378,15 +377,16 @@ impl Anticipatory {
         CHOOSER.neighbour(block, self.sides[side & 1].tree(), request, self.last_sector[side & 1])
     }
 
-    /// A queued request of the same kind and first sector goes to the dispatch list, before the new one is sorted in.
+    /// A queued request of the same kind and first sector goes to the dispatch list.
     #[inline]
     fn dispatch_alias<H: Home>(&mut self, block: &mut Block<H>, request: Slot, side: usize) {
-        let alias = sorted_fifo::alias(block, request);
-        if alias != NIL {
-            self.sides[side & 1].unsort(block, request);
-            self.move_to_dispatch(block, alias);
-            self.sides[side & 1].sort(block, request);
-        }
+        sorted_fifo::move_alias(
+            self,
+            block,
+            request,
+            |elevator| elevator.sides[side & 1].tree_mut(),
+            Self::move_to_dispatch,
+        );
     }
 
     fn leave_queue<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {

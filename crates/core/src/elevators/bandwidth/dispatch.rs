@@ -55,11 +55,17 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
             return self.dispatch_excess(block);
         }
         // Of the idle class perhaps; whoever is of a better one has been asked already.
-        if others { 0 } else { self.inner.dispatch(block, false) }
+        if others { 0 } else { self.dispatch_inner(block) }
     }
 
     /// The inner elevator's turn. Its service is reckoned against the excess, if there is some.
+    ///
+    /// While it keeps the disk idle for somebody it is not asked. It would begin the wait anew each time that it is, and it would be asked
+    /// after each request of a reserving process: those who wait with it would never have their turn.
     fn dispatch_inner(&mut self, block: &mut Block<H>) -> u32 {
+        if block.timers.armed_for(Timer::Idle).is_some() {
+            return 0;
+        }
         let moved = self.inner.dispatch(block, false);
         if moved == 0 {
             return 0;

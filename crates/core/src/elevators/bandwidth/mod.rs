@@ -16,8 +16,8 @@
 //! the next (`sweep`); two orders of the processes with waiting requests, by when the first comes within the reservation and by how much
 //! excess they have had (`waiting`). `dispatch` has the order of the classes, `admission` the promises, this file the way of a request.
 //!
-//! No kernel had it. It follows the bandwidth class that Lunde, Espeland, Stensland, Petlund and Halvorsen proposed for CFQ in 2009, as
-//! far as that was published.
+//! No kernel had it. It follows the bandwidth class that Lunde, Espeland, Stensland, Petlund and Halvorsen showed as a proof of concept for
+//! CFQ, as far as that was published: a token bucket a process, one elevator over all that reserve, what is not used for the others.
 
 mod admission;
 mod bucket;
@@ -292,8 +292,9 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         }
         self.entered_inner(block, request);
         self.inner.insert(block, request);
-        // Nobody runs a queue that waits but who ends the wait.
-        if self.waiting && block.table.requests[request].priority.class() == Class::RealTime {
+        // The wait may be the layer's own, and then the inner elevator does not know how to end it.
+        let layer_waits = self.waiting && (self.inside > 0 || self.awaited != NIL);
+        if layer_waits && block.table.requests[request].priority.class() == Class::RealTime {
             block.run_now();
         }
     }
@@ -482,4 +483,20 @@ fn weight_of(level: u8) -> u32 {
 
 fn bytes_of<H: Home>(block: &Block<H>, request: Slot) -> u64 {
     u64::from(block.table.requests[request].sectors).saturating_mul(SECTOR_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elevators::{anticipatory::Anticipatory, deadline::Deadline, noop::Noop};
+    use crate::event::NoSink;
+    use crate::storage::Borrowed;
+
+    #[test]
+    fn the_layer_lies_over_any_elevator() {
+        fn is_elevator<E: Elevator<Borrowed<'static, NoSink>>>() {}
+        is_elevator::<Bandwidth<Borrowed<'static, NoSink>, Noop>>();
+        is_elevator::<Bandwidth<Borrowed<'static, NoSink>, Deadline>>();
+        is_elevator::<Bandwidth<Borrowed<'static, NoSink>, Anticipatory>>();
+    }
 }

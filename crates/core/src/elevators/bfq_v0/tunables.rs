@@ -155,10 +155,6 @@ impl Tunables {
         new
     }
 
-    pub fn get(&self, index: usize) -> i64 {
-        self.shared.get(index)
-    }
-
     pub fn set(&mut self, clock: &Clock, index: usize, value: i64) {
         self.shared.set(INFO.tunables, clock, index, value);
         if let Some(tunable) = INFO.tunables.get(index) {

@@ -75,7 +75,6 @@ pub(crate) struct Cfq<H: Home> {
     min_vdisktime: u64,
     requesters: Of<H, Requester>,
     /// What is served, and until when; only the kind counts while a queue has the disk.
-    serving_group: Slot,
     serving_class: Class,
     serving_kind: Kind,
     workload_expires: u64,
@@ -138,7 +137,6 @@ impl<H: Home> Elevator<H> for Cfq<H> {
             group_tree: Tree::default(),
             min_vdisktime: 0,
             requesters: Arena::new(tables.requesters),
-            serving_group: NIL,
             serving_class: Class::BestEffort,
             serving_kind: Kind::Async,
             workload_expires: now,

@@ -81,7 +81,8 @@ impl<H: Home> Cfq<H> {
         self.requesters[context].priority = priority;
     }
 
-    /// A changed group: the process gets other queues.
+    /// A changed group: the process gets other queues. (The kernel forgets here that a merge with another queue had counted the process
+    /// in advance, so that the other queue's memory is never freed. That is mended: the table would fill up.)
     fn notice_group(&mut self, block: &mut Block<H>, context: Slot) {
         let group = self.group_of(block, context);
         if self.requesters[context].group != group {

@@ -23,7 +23,7 @@ const COUNT: usize = 18;
 /// What the registry tells of the elevator.
 pub(crate) const INFO: Info = Info {
     name: "cfq",
-    aliases: &["cfq-final"],
+    aliases: &[],
     kernel: "4.19 (this form from 2.6.33 to 4.20)",
     idea: "Groups share the disk by weight, within a group real time goes before best effort before idle, and each process has it \
            for a slice of time that its priority scales and the number of processes shortens. For one that reads in order the disk is \

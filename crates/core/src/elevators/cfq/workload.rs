@@ -110,7 +110,6 @@ impl<H: Home> Cfq<H> {
     /// Decides which group, class and kind is served, and answers the first queue there, or [`NIL`].
     pub(super) fn choose_queue(&mut self, block: &mut Block<H>) -> Slot {
         let group = self.next_group();
-        self.serving_group = group;
         if group == NIL {
             debug_assert_eq!(self.busy_queues, 0);
             return NIL;

@@ -350,13 +350,7 @@ impl<H: Home> CfqV2<H> {
     fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
         let sector = block.table.requests[request].sector;
         self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
-        // A queue has room for one request a sector: the older one goes to the driver's list, before the new one is sorted in.
-        let alias = sorted_fifo::alias(block, request);
-        if alias != NIL {
-            self.queues[owner].tree.remove(&mut block.table.nodes, request);
-            self.move_to_driver(block, alias);
-            self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
-        }
+        sorted_fifo::move_alias(self, block, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_driver);
         let now = block.ticks();
         let queue = &mut self.queues[owner];
         if !queue.filed {

@@ -329,13 +329,7 @@ impl<H: Home> CfqV3<H> {
     fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
         let sector = block.table.requests[request].sector;
         self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
-        // A queue has room for one request a sector: the older one goes to the dispatch list, before the new one is sorted in.
-        let alias = sorted_fifo::alias(block, request);
-        if alias != NIL {
-            self.queues[owner].tree.remove(&mut block.table.nodes, request);
-            self.move_to_dispatch(block, alias);
-            self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
-        }
+        sorted_fifo::move_alias(self, block, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_dispatch);
         if self.queues[owner].filed.is_none() {
             self.busy_queues = self.busy_queues.saturating_add(1);
             self.filing.refile(&mut self.queues, owner, false);

@@ -300,6 +300,15 @@ impl<H: Home> Engine<H> {
         }
     }
 
+    /// Forgets all that a level only remembers.
+    pub fn forget_idle(&mut self, level: Slot) {
+        for class in 0..CLASSES as u8 {
+            while !self.levels[level].tree(class).idle.is_empty() {
+                self.forget(self.levels[level].tree(class).idle.first());
+            }
+        }
+    }
+
     /// A queue is being given so much service: it, the groups that it is in, and the time of all their trees go on.
     pub fn charge(&mut self, queue: Slot, service: u64) {
         let mut entity = queue;

@@ -4,42 +4,36 @@ use crate::parts::{Link, LinkOf, List, NIL, Slot, Tree};
 use crate::priority::Priority;
 use crate::request::Arrivals;
 
-/// A queue of BFQ's. What the engine knows of it lies in its entity, at the same slot.
+/// A queue. What the engine knows of it lies in its entity, at the same slot.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Queue {
+pub(crate) struct Queue<T> {
     /// The process, or `None` for async requests, which processes share.
-    pub(super) pid: Option<u32>,
+    pub(crate) pid: Option<u32>,
     /// The priority as last read from its process.
-    pub(super) priority: Priority,
-    pub(super) tree: Tree,
+    pub(crate) priority: Priority,
+    pub(crate) tree: Tree,
     /// The request to serve next, if none is overdue.
-    pub(super) next: Slot,
-    pub(super) fifo: List<Arrivals>,
-    /// The budget that it is given, in sectors, if that is enough for its next request.
-    pub(super) max_budget: u64,
+    pub(crate) next: Slot,
+    pub(crate) fifo: List<Arrivals>,
     /// Requests on the dispatch list or in the device.
-    pub(super) in_flight: u32,
-    /// Slots granted, as a decaying count: 32 60 84 ... towards 256.
-    pub(super) slots: u32,
-    /// When the first request completed in this slot: tick and ns since boot.
-    pub(super) clock_started: Option<(u64, u64)>,
-    /// The mean seek distance of its process, in sectors.
-    pub(super) seek_mean: u64,
+    pub(crate) in_flight: u32,
+    /// What its elevator keeps of its turns.
+    pub(crate) own: T,
     /// The context, places among the async queues, and requests that point here.
-    pub(super) references: u32,
+    pub(crate) references: u32,
     /// It has requests, or the disk.
-    pub(super) busy: bool,
+    pub(crate) busy: bool,
     /// Its oldest request was looked at in this slot.
-    pub(super) fifo_checked: bool,
+    pub(crate) fifo_checked: bool,
     /// The disk may be kept idle for it.
-    pub(super) idle_window: bool,
+    pub(crate) idle_window: bool,
     /// The disk is being kept idle for it.
-    pub(super) wait_request: bool,
+    pub(crate) wait_request: bool,
     /// Its place among free entries, or among those that only the engine remembers.
-    pub(super) spare: Link,
+    pub(crate) spare: Link,
 }
 
-impl Default for Queue {
+impl<T: Default> Default for Queue<T> {
     fn default() -> Self {
         Queue {
             pid: None,
@@ -47,11 +41,8 @@ impl Default for Queue {
             tree: Tree::default(),
             next: NIL,
             fifo: List::default(),
-            max_budget: 0,
             in_flight: 0,
-            slots: 0,
-            clock_started: None,
-            seek_mean: 0,
+            own: T::default(),
             references: 0,
             busy: false,
             fifo_checked: false,
@@ -62,27 +53,27 @@ impl Default for Queue {
     }
 }
 
-impl Queue {
+impl<T> Queue<T> {
     /// For one process's sync requests.
-    pub(super) fn is_sync(&self) -> bool {
+    pub(crate) fn is_sync(&self) -> bool {
         self.pid.is_some()
     }
 
     /// What events call it.
-    pub(super) fn name(&self) -> u32 {
+    pub(crate) fn name(&self) -> u32 {
         self.pid.unwrap_or(0)
     }
 }
 
 /// The lists of free entries and of those that only the engine remembers.
 #[derive(Debug)]
-pub(super) struct Spare;
+pub(crate) struct Spare;
 
-impl LinkOf<Queue> for Spare {
-    fn link(queue: &Queue) -> &Link {
+impl<T> LinkOf<Queue<T>> for Spare {
+    fn link(queue: &Queue<T>) -> &Link {
         &queue.spare
     }
-    fn link_mut(queue: &mut Queue) -> &mut Link {
+    fn link_mut(queue: &mut Queue<T>) -> &mut Link {
         &mut queue.spare
     }
 }

@@ -1,0 +1,202 @@
+//! A queue becomes busy: with which budget, raised or not, and whether it takes the disk from another. And it ceases to be.
+
+use super::raising::Reference;
+use super::state::{INTERACTIVE, NEVER, Queue, SOFT_RAISING_MS, SOFT_REAL_TIME, Tick};
+use super::{Bfq, engine_tick, tick, wf2q};
+use crate::event::{Expiry, Note};
+use crate::parts::{NIL, Slot};
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// A queue that was empty for longer than this may start a program, in ms.
+const IDLE_LONG_MS: Tick = 2000;
+/// One that was for so much longer is no part of a burst any more.
+const BURST_FORGOTTEN_MS: Tick = 10_000;
+/// A queue that has just got its own requests back is not raised for so long, in ms.
+const RAISED_AFTER_SPLIT_MS: Tick = 2000;
+/// Only queues of the default weight (level 4) are raised.
+const DEFAULT_WEIGHT: u32 = 40;
+
+/// What a queue that becomes busy looks like.
+#[derive(Clone, Copy, Debug)]
+struct Looks {
+    /// Like a program's start.
+    interactive: bool,
+    /// Like something that plays.
+    soft: bool,
+    /// It may be raised for either.
+    deserves: bool,
+    /// It was empty for long.
+    empty_long: bool,
+    /// It came with many others at once.
+    large_burst: bool,
+}
+
+impl<H: Home> Bfq<H> {
+    /// A queue has got its first request. Answers whether it looks interactive.
+    pub(super) fn activate_queue(&mut self, block: &mut Block<H>, slot: Slot, coefficient: u32) -> bool {
+        debug_assert!(self.queues[slot].next != NIL);
+        let now = tick(block);
+        let looks = self.looks_of(block, slot);
+        let returns = self.renew_budget(block, slot);
+        let queue = &self.queues[slot];
+        let forgotten = looks.empty_long && now > queue.timeout.saturating_add(BURST_FORGOTTEN_MS);
+        if !queue.fresh && forgotten {
+            self.leave_burst(slot);
+            self.queues[slot].large_burst = false;
+        }
+        self.queues[slot].fresh = false;
+        let long_since_split = now > self.queues[slot].split_at.saturating_add(RAISED_AFTER_SPLIT_MS);
+        if self.tunables.low_latency && long_since_split {
+            self.change_raising(slot, coefficient, looks, now);
+            if self.coefficient(slot) != coefficient {
+                self.engine.entities[slot].pending = true;
+                let coefficient = self.coefficient(slot);
+                block.note(|_| Note::WeightRaised { queue: self.name(slot), coefficient });
+            }
+        }
+        let queue = &mut self.queues[slot];
+        queue.active_since = now;
+        queue.served = 0;
+        queue.soft_later = false;
+        self.become_busy(block, slot);
+        self.preempt(block, slot, returns);
+        looks.interactive
+    }
+
+    fn looks_of(&self, block: &Block<H>, slot: Slot) -> Looks {
+        let now = tick(block);
+        let queue = &self.queues[slot];
+        let default_weight = self.engine.entities[slot].new_base == DEFAULT_WEIGHT;
+        let empty_long = queue.in_flight == 0 && now > queue.timeout.saturating_add(IDLE_LONG_MS);
+        let soft = !queue.is_totally_seeky()
+            && !queue.large_burst
+            && now > queue.soft_start
+            && queue.in_flight == 0
+            && default_weight;
+        let interactive = !queue.large_burst && empty_long && default_weight;
+        let process = block.table.requests[queue.next].context;
+        let alone = queue.owner != NIL || self.processes[process].stably;
+        let raised = self.coefficient(slot) > 1;
+        let deserves = self.tunables.low_latency && (raised || (queue.sync && alone && (interactive || soft)));
+        Looks { interactive, soft, deserves, empty_long, large_burst: queue.large_burst }
+    }
+
+    /// Gives a queue a budget; what was left of the last one if it left service only for want of requests, and comes back in time. Answers
+    /// whether that is so.
+    fn renew_budget(&mut self, block: &Block<H>, slot: Slot) -> bool {
+        let queue = &self.queues[slot];
+        let until_ns = queue.last_end_ns.saturating_add(self.tunables.slice_idle_ns.saturating_mul(3));
+        let left = self.budget_left(slot);
+        let cost = self.cost(block, queue.next, slot);
+        let queue = &mut self.queues[slot];
+        let entity = &mut self.engine.entities[slot];
+        entity.service = 0;
+        if queue.expired_waiting && block.ktime_ns() <= until_ns && left > 0 {
+            entity.budget = left.unsigned_abs().min(queue.budget_max);
+            return true;
+        }
+        entity.budget = queue.budget_max.max(cost);
+        queue.expired_waiting = false;
+        false
+    }
+
+    fn change_raising(&mut self, slot: Slot, coefficient: u32, looks: Looks, now: Tick) {
+        let duration = Reference::of(self.rotational).duration(self.rate.rate);
+        let entity = &mut self.engine.entities[slot];
+        let queue = &mut self.queues[slot];
+        if coefficient == 1 {
+            if !looks.deserves {
+                return;
+            }
+            if looks.interactive {
+                queue.served_raised = 0;
+                (entity.coefficient, queue.raised_for) = (INTERACTIVE, duration);
+            } else {
+                queue.interactive_at = NEVER;
+                (entity.coefficient, queue.raised_for) = (SOFT_REAL_TIME, SOFT_RAISING_MS);
+            }
+            let budget_min = self.budget_min();
+            let entity = &mut self.engine.entities[slot];
+            entity.budget = entity.budget.min(budget_min.saturating_mul(2));
+        } else if looks.interactive {
+            (entity.coefficient, queue.raised_for) = (INTERACTIVE, duration);
+        } else if looks.large_burst {
+            entity.coefficient = 1;
+        } else if looks.soft {
+            if !queue.is_soft() {
+                queue.interactive_at = queue.raised_at;
+                queue.raised_for = SOFT_RAISING_MS;
+                entity.coefficient = SOFT_REAL_TIME;
+            }
+            queue.raised_at = now;
+        }
+    }
+
+    /// Takes the disk from the queue in service, if this one should have it first.
+    fn preempt(&mut self, block: &mut Block<H>, slot: Slot, returns: bool) {
+        let served = self.in_service;
+        let root = &self.engine.levels[wf2q::ROOT_LEVEL];
+        if served == NIL || root.next == root.current {
+            return;
+        }
+        let (one, other) = (&self.engine.entities[slot], &self.engine.entities[served]);
+        let comes_back = returns && one.coefficient >= other.coefficient;
+        let above = one.class < other.class;
+        if comes_back || above || self.outweighs(slot, served) || !self.may_idle(served) {
+            block.note(|_| Note::Preempt { queue: self.name(slot), victim: self.name(served) });
+            self.expire(block, served, Expiry::Preempted, false);
+        }
+    }
+
+    /// Whether a queue weighs more than another; across groups the groups count.
+    fn outweighs(&self, slot: Slot, other: Slot) -> bool {
+        if self.group_of(slot) == self.group_of(other) {
+            return self.engine.entities[slot].weight > self.engine.entities[other].weight;
+        }
+        let weight = |slot: Slot| {
+            let group = self.engine.levels[self.group_of(slot)].group;
+            self.engine.entities[if group == NIL { slot } else { group }].weight
+        };
+        weight(slot) > weight(other)
+    }
+
+    fn become_busy(&mut self, block: &Block<H>, slot: Slot) {
+        debug_assert!(!self.queues[slot].busy);
+        let shifts = core::mem::take(&mut self.queues[slot].expired_waiting);
+        self.engine.raise(slot, shifts, false, false, engine_tick(block));
+        self.queues[slot].busy = true;
+        self.count_busy(slot, 1);
+        if self.queues[slot].in_flight == 0 && self.coefficient(slot) == 1 {
+            self.engine.enter_weights(slot);
+        }
+        let waker = self.queues[slot].waker;
+        if waker != NIL && self.queues[waker].woken.head() != slot {
+            let mut woken = self.queues[waker].woken;
+            woken.remove::<Queue, _>(&mut self.queues, slot);
+            woken.push_front::<Queue, _>(&mut self.queues, slot);
+            self.queues[waker].woken = woken;
+        }
+    }
+
+    /// A queue has nothing to do with the disk any more, but for what is in the device.
+    pub(super) fn leave_busy(&mut self, block: &Block<H>, slot: Slot, expiring: bool) {
+        debug_assert!(self.queues[slot].busy);
+        self.queues[slot].busy = false;
+        self.count_busy(slot, -1);
+        self.engine.deactivate(slot, true, expiring, engine_tick(block));
+        if self.queues[slot].in_flight == 0 {
+            self.engine.leave_all(slot);
+        }
+    }
+
+    fn count_busy(&mut self, slot: Slot, by: i32) {
+        let entity = &self.engine.entities[slot];
+        if let Some(count) = self.busy.get_mut(usize::from(entity.class)) {
+            *count = count.saturating_add(by);
+        }
+        if entity.coefficient > 1 {
+            self.raised_busy = self.raised_busy.saturating_add(by);
+        }
+    }
+}

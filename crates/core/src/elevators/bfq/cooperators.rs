@@ -1,0 +1,314 @@
+//! Cooperators: processes that read side by side, or were made for one job, come to share a queue.
+
+use super::state::{NEVER, SYNC, Saved, Tick};
+use super::{Bfq, tick};
+use crate::event::Note;
+use crate::parts::{NIL, Slot};
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// Requests this near to each other are side by side, in sectors.
+const CLOSE_SECTORS: u64 = 8 * 1024;
+/// Queues that have been served for longer than this have had their time to merge, in ms.
+const LATE_MS: Tick = 100;
+/// A queue made within this time of the one before it may be part of the same job, in ms.
+const TOGETHER_MS: Tick = 180;
+/// Until this time has passed it is not known whether they are worth merging, in ms.
+const SETTLED_MS: Tick = 600;
+
+impl<H: Home> Bfq<H> {
+    /// Whether a queue has been served for too long to begin to share.
+    fn is_late(&self, slot: Slot, now: Tick) -> bool {
+        let queue = &self.queues[slot];
+        queue.served > 0 && now > queue.first_served.saturating_add(LATE_MS)
+    }
+
+    /// The queue that a process's request or bio at `sector` is to go to in place of `slot`, or [`NIL`].
+    pub(super) fn merge_test(&mut self, block: &Block<H>, slot: Slot, sector: u64, process: Slot) -> Slot {
+        let now = tick(block);
+        if self.queues[slot].target != NIL {
+            return self.last_target(slot);
+        }
+        let (link, queue) = (self.processes[process].link, &self.queues[slot]);
+        let settled = now > queue.split_at.saturating_add(SETTLED_MS) && now > queue.created.saturating_add(SETTLED_MS);
+        if !self.flash_queueing && queue.sync && link != NIL && !queue.fresh && settled {
+            return self.merge_for_job(slot, link, process);
+        }
+        if self.flash_queueing || self.is_late(slot, now) || self.busy_queues() == 1 {
+            return NIL;
+        }
+        let served = self.in_service;
+        let close = sector.abs_diff(self.position_in_service) <= CLOSE_SECTORS;
+        if served != NIL
+            && served != slot
+            && close
+            && self.group_of(slot) == self.group_of(served)
+            && self.fit_together(slot, served, now)
+        {
+            let planned = self.plan(slot, served);
+            if planned != NIL {
+                return planned;
+            }
+        }
+        let found = self.look_up(block, self.group_of(slot), sector);
+        if found == NIL || found == slot || !self.fit_together(slot, found, now) {
+            return NIL;
+        }
+        self.plan(slot, found)
+    }
+
+    /// The planned merge with a queue that was made shortly before this one: it is done unless the disk is better kept idle for it.
+    fn merge_for_job(&mut self, slot: Slot, link: Slot, process: Slot) -> Slot {
+        let users = self.queues[slot].users.min(self.queues[link].users);
+        self.unlink(process);
+        if users == 0 || self.idling_boosts(slot) {
+            return NIL;
+        }
+        let planned = self.plan(slot, link);
+        if planned != NIL {
+            self.mark_stable(process, planned);
+        }
+        planned
+    }
+
+    /// A process and the one that a queue was made for share it for good.
+    fn mark_stable(&mut self, process: Slot, slot: Slot) {
+        self.processes[process].stably = true;
+        let owner = self.queues[slot].owner;
+        if owner != NIL {
+            self.processes[owner].stably = true;
+        }
+    }
+
+    /// Whether two queues can share: neither seeks, and both are sync and of one class.
+    fn fit_together(&self, slot: Slot, other: Slot, now: Tick) -> bool {
+        let (one, two) = (&self.queues[slot], &self.queues[other]);
+        let same_class = self.engine.entities[slot].class == self.engine.entities[other].class;
+        let calm = !one.is_seeky() && !two.is_seeky();
+        !self.is_late(other, now) && same_class && !self.is_idle_class(slot) && calm && one.sync && two.sync
+    }
+
+    /// The end of the chain of queues that a queue's processes are to use.
+    fn last_target(&self, slot: Slot) -> Slot {
+        let mut at = slot;
+        while self.queues[at].target != NIL {
+            at = self.queues[at].target;
+        }
+        at
+    }
+
+    /// Plans that a queue's processes use another; answers the one at the end of that one's chain, or [`NIL`] if it cannot be.
+    fn plan(&mut self, slot: Slot, other: Slot) -> Slot {
+        if self.queues[other].users == 0 {
+            return NIL;
+        }
+        let mut at = other;
+        while self.queues[at].target != NIL {
+            if self.queues[at].target == slot {
+                return NIL;
+            }
+            at = self.queues[at].target;
+        }
+        let (users, others) = (self.queues[slot].users, self.queues[at].users);
+        if users == 0 || others == 0 || at == slot || self.group_of(slot) != self.group_of(at) {
+            return NIL;
+        }
+        self.queues[slot].target = at;
+        self.queues[at].users = others.saturating_add(users);
+        at
+    }
+
+    /// Moves a process along the chain from its queue to `end`; answers that.
+    pub(super) fn follow(&mut self, block: &mut Block<H>, process: Slot, slot: Slot, end: Slot) -> Slot {
+        let mut at = slot;
+        while at != end && at != NIL {
+            let next = self.queues[at].target;
+            self.merge_queues(block, process, at, next);
+            at = next;
+        }
+        end
+    }
+
+    /// A process leaves its queue for another, which inherits what speaks for it.
+    fn merge_queues(&mut self, block: &mut Block<H>, process: Slot, from: Slot, to: Slot) {
+        debug_assert!(from != to && to != NIL);
+        self.save(from, tick(block));
+        self.save(to, tick(block));
+        if core::mem::take(&mut self.queues[from].io_bound) {
+            self.queues[to].io_bound = true;
+        }
+        let waker = self.queues[from].waker;
+        if waker != NIL && waker != to && self.queues[to].waker == NIL {
+            self.set_waker(to, waker);
+            self.queues[to].tentative = (NIL, 0);
+        }
+        self.hand_on_raising(from, to);
+        block.note(|_| Note::QueuesMerged { queue: self.name(from), into: self.name(to) });
+        self.point(process, SYNC, to);
+        self.queues[to].shared = true;
+        self.queues[to].owner = NIL;
+        self.queues[from].owner = NIL;
+        let group = self.group_of(from);
+        if self.groups[group].newest == from {
+            self.groups[group].newest = to;
+        }
+        self.release(block, from);
+    }
+
+    fn hand_on_raising(&mut self, from: Slot, to: Slot) {
+        let (coefficient, one) = (self.coefficient(from), self.queues[from]);
+        if coefficient <= 1 {
+            return;
+        }
+        if self.coefficient(to) == 1 {
+            let queue = &mut self.queues[to];
+            queue.raised_for = one.raised_for;
+            queue.raised_at = one.raised_at;
+            queue.interactive_at = one.interactive_at;
+            if queue.busy {
+                self.raised_busy = self.raised_busy.saturating_add(1);
+            }
+            self.engine.entities[to].coefficient = coefficient;
+            self.engine.entities[to].pending = true;
+        }
+        self.engine.entities[from].coefficient = 1;
+        self.engine.entities[from].pending = true;
+        if one.busy {
+            self.raised_busy = self.raised_busy.saturating_sub(1);
+        }
+    }
+
+    /// Keeps a queue's state for its owner, who is about to share.
+    fn save(&mut self, slot: Slot, now: Tick) {
+        let (queue, entity) = (self.queues[slot], self.engine.entities[slot]);
+        if queue.owner == NIL {
+            return;
+        }
+        let mut saved = Saved {
+            baseline_ns: queue.baseline_ns,
+            inject_limit: queue.inject_limit,
+            lowered_at: queue.lowered_at,
+            weight: entity.base,
+            think: queue.think,
+            last_end_ns: queue.last_end_ns,
+            short_think: queue.short_think,
+            io_bound: queue.io_bound,
+            observed_ns: queue.observed_ns,
+            idle_ns: queue.idle_ns,
+            large_burst: queue.large_burst,
+            in_burst: queue.in_burst,
+            coefficient: entity.coefficient,
+            interactive_at: queue.interactive_at,
+            served_raised: queue.served_raised,
+            raised_at: queue.raised_at,
+            raised_for: queue.raised_for,
+        };
+        if queue.fresh && !queue.large_burst && self.tunables.low_latency {
+            // It is merged before it was busy: it would have been raised by its first request.
+            saved.coefficient = super::state::INTERACTIVE;
+            saved.interactive_at = NEVER;
+            saved.served_raised = self.processes[queue.owner].saved.served_raised;
+            saved.raised_at = now;
+            saved.raised_for = self.interactive_ms();
+        }
+        self.processes[queue.owner].saved = saved;
+    }
+
+    /// Gives a process a sync queue of its own; or, on flash that queues, one that was made for the same job.
+    pub(super) fn create(&mut self, block: &mut Block<H>, process: Slot) -> Slot {
+        let slot = self.create_own(block, process);
+        if slot == NIL {
+            return NIL;
+        }
+        let group = self.group_of(slot);
+        let newest = self.groups[group].newest;
+        let (one, other) = (&self.engine.entities[slot], &self.engine.entities[newest]);
+        let alike = newest != NIL
+            && self.queues[newest].created.saturating_add(SETTLED_MS) >= self.queues[slot].created
+            && one.class == other.class
+            && self.level(slot) == self.level(newest);
+        if !alike {
+            self.groups[group].newest = slot;
+        } else if self.queues[newest].created.saturating_add(TOGETHER_MS) >= self.queues[slot].created {
+            if self.flash_queueing {
+                let planned = self.plan(slot, newest);
+                if planned != NIL {
+                    self.mark_stable(process, planned);
+                    self.queues[slot].owner = process;
+                    return self.follow(block, process, slot, planned);
+                }
+            } else {
+                self.unlink(process);
+                self.processes[process].link = newest;
+                self.queues[newest].links = self.queues[newest].links.saturating_add(1);
+            }
+        }
+        slot
+    }
+
+    /// Gives a process a new sync queue.
+    pub(super) fn create_own(&mut self, block: &mut Block<H>, process: Slot) -> Slot {
+        let slot = self.make_queue(block, process, true);
+        if slot != NIL {
+            self.queues[slot].users = 1;
+            self.point(process, SYNC, slot);
+        }
+        slot
+    }
+
+    /// Files a queue by where its next request lies, among those of its group that others may join.
+    pub(super) fn index(&mut self, block: &Block<H>, slot: Slot) {
+        self.unindex(slot);
+        let next = self.queues[slot].next;
+        if next == NIL || self.is_idle_class(slot) || self.is_late(slot, tick(block)) {
+            return;
+        }
+        let (group, sector) = (self.group_of(slot), block.table.requests[next].sector);
+        let (met, met_sector) = self.walk(block, group, sector);
+        if met != NIL && met_sector == sector {
+            return;
+        }
+        let before = if met != NIL && sector < met_sector { self.index_nodes[met].prev() } else { met };
+        let mut tree = self.groups[group].index;
+        tree.insert_after(&mut self.index_nodes, before, slot, sector);
+        self.groups[group].index = tree;
+        self.queues[slot].indexed = group;
+    }
+
+    /// Takes a queue out of its group's index, if it is in it.
+    pub(super) fn unindex(&mut self, slot: Slot) {
+        let group = core::mem::replace(&mut self.queues[slot].indexed, NIL);
+        if group != NIL {
+            let mut tree = self.groups[group].index;
+            tree.remove(&mut self.index_nodes, slot);
+            self.groups[group].index = tree;
+        }
+    }
+
+    /// The queue of an index that a search for a sector meets last, with its sector. Requests grow at their fronts without their queues
+    /// being filed anew: it is where they begin now that is compared.
+    fn walk(&self, block: &Block<H>, group: Slot, sector: u64) -> (Slot, u64) {
+        let (mut at, mut met, mut met_sector) = (self.groups[group].index.root(), NIL, 0);
+        while at != NIL {
+            (met, met_sector) = (at, block.table.requests[self.queues[at].next].sector);
+            if sector == met_sector {
+                break;
+            }
+            let node = &self.index_nodes[at];
+            at = if sector > met_sector { node.right() } else { node.left() };
+        }
+        (met, met_sector)
+    }
+
+    /// A queue of a group whose next request is close to a sector, or [`NIL`].
+    fn look_up(&self, block: &Block<H>, group: Slot, sector: u64) -> Slot {
+        let (met, met_sector) = self.walk(block, group, sector);
+        if met == NIL || met_sector.abs_diff(sector) <= CLOSE_SECTORS {
+            return met;
+        }
+        let node = &self.index_nodes[met];
+        let other = if met_sector < sector { node.next() } else { node.prev() };
+        let far = block.table.requests[self.queues[other].next].sector.abs_diff(sector) > CLOSE_SECTORS;
+        if other == NIL || far { NIL } else { other }
+    }
+}

@@ -1,0 +1,171 @@
+//! The queue in service loses the disk: what it is charged, what its next budget is.
+
+use super::state::Tick;
+use super::{Bfq, SLOTS_KNOWN, engine_tick, tick};
+use crate::clock::Timer;
+use crate::event::{Expiry, Note};
+use crate::parts::{NIL, Slot};
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// A slot shorter than this says nothing of how long its requests took, in us: it counts as some ms.
+const SLOT_US_MIN: u64 = 1000;
+/// What such a slot counts as, in ms: the idling that Linux ships for the kind of device.
+const SHORT_SLOT_FLASH_MS: u64 = 2;
+const SHORT_SLOT_ROTATIONAL_MS: u64 = 8;
+/// From this length on it is measured how fast a queue was, in us; below, seeking is taken for slow.
+const MEASURED_US: u64 = 20_000;
+/// The time that the largest budget stands for when time is charged, in ms: whatever timeout_sync is.
+const CHARGED_MS_MAX: u64 = 125;
+
+impl<H: Home> Bfq<H> {
+    /// Takes the disk from the queue in service. With `idled` it kept the disk idle until now: its slot ended when that began.
+    pub(super) fn expire(&mut self, block: &mut Block<H>, slot: Slot, reason: Expiry, idled: bool) {
+        debug_assert!(slot != NIL && slot == self.in_service);
+        let now = tick(block);
+        let served = self.engine.entities[slot].service;
+        self.charge_time(block, slot, reason, idled);
+        self.note_expiry(block, slot, reason, served);
+        let raised = self.coefficient(slot) > 1;
+        if self.tunables.low_latency && !raised {
+            self.queues[slot].raised_at = now;
+        }
+        if self.tunables.low_latency && self.queues[slot].requests.is_empty() {
+            if self.queues[slot].in_flight == 0 {
+                self.queues[slot].soft_start = self.next_soft_start(slot, now);
+            } else {
+                self.queues[slot].soft_later = true;
+            }
+        }
+        self.injection.abandon();
+        self.feed_back(block, slot, reason);
+        self.close(block, slot, reason);
+        if !self.queues[slot].busy && reason != Expiry::TimedOut && reason != Expiry::Exhausted {
+            self.queues[slot].expired_waiting = true;
+        } else {
+            self.engine.entities[slot].service = 0;
+        }
+        let mut group = self.engine.levels[self.group_of(slot)].group;
+        while group != NIL {
+            let entity = &mut self.engine.entities[group];
+            entity.service = 0;
+            group = self.engine.levels[entity.level].group;
+        }
+    }
+
+    fn note_expiry(&self, block: &mut Block<H>, slot: Slot, reason: Expiry, served: u64) {
+        let (queue, budget) = (self.name(slot), self.engine.entities[slot].budget);
+        let charged = self.engine.entities[slot].service;
+        block.note(|_| Note::BudgetExpired { queue, reason, served, budget });
+        if charged != served {
+            block.note(|_| Note::Charge { queue, amount: charged });
+        }
+    }
+
+    /// A queue that was slow, or whose time was over long before its budget, is charged as if it had moved data at full speed all the time.
+    fn charge_time(&mut self, block: &Block<H>, slot: Slot, reason: Expiry, idled: bool) {
+        let served = self.engine.entities[slot].service;
+        let end_ns = if idled { self.idle_start_ns } else { block.ktime_ns() };
+        let (mut slow, mut length_ms) = (false, 0);
+        if self.queues[slot].sync {
+            let length_us = end_ns.saturating_sub(self.slot_start_ns) / 1000;
+            slow = self.queues[slot].is_seeky();
+            length_ms = match (length_us < SLOT_US_MIN, self.rotational) {
+                (true, true) => SHORT_SLOT_ROTATIONAL_MS,
+                (true, false) => SHORT_SLOT_FLASH_MS,
+                _ => length_us / 1000,
+            };
+            if length_us > MEASURED_US {
+                slow = served < self.budget_max / 2;
+            }
+        }
+        let wasted = reason == Expiry::TimedOut && self.has_third_left(slot);
+        if self.coefficient(slot) == 1 && (slow || wasted) {
+            let time = self.budget_max.saturating_mul(length_ms.min(CHARGED_MS_MAX)) / CHARGED_MS_MAX;
+            let total = time.max(served);
+            let entity = &mut self.engine.entities[slot];
+            entity.budget = entity.budget.max(total);
+            self.serve(block, slot, total.saturating_sub(served));
+        }
+    }
+
+    /// A queue is given so much service.
+    pub(super) fn serve(&mut self, block: &Block<H>, slot: Slot, sectors: u64) {
+        let raised = self.coefficient(slot) > 1;
+        let queue = &mut self.queues[slot];
+        if queue.served == 0 {
+            queue.first_served = tick(block);
+        }
+        if raised {
+            queue.served_raised = queue.served_raised.saturating_add(sectors);
+        }
+        queue.served = queue.served.saturating_add(sectors);
+        self.engine.charge(slot, sectors);
+    }
+
+    /// Sets the next budget by how this one ended: larger as long as the queue uses it up.
+    fn feed_back(&mut self, block: &Block<H>, slot: Slot, reason: Expiry) {
+        let (least, largest) = (self.budget_min(), self.budget_max);
+        let queue = &self.queues[slot];
+        let raised = self.coefficient(slot) > 1;
+        let last = if raised { least.saturating_mul(2) } else { queue.budget_max };
+        let budget = match reason {
+            _ if !queue.sync => largest,
+            _ if raised => last,
+            Expiry::TooIdle if queue.in_flight > 0 => last.saturating_mul(2).min(largest),
+            Expiry::TooIdle if last > least.saturating_mul(5) => last.saturating_sub(least.saturating_mul(4)),
+            Expiry::TooIdle => least,
+            Expiry::TimedOut => last.saturating_mul(2).min(largest),
+            Expiry::Exhausted => last.saturating_mul(4).min(largest),
+            Expiry::NoMoreRequests => self.engine.entities[slot].service.max(least),
+            Expiry::Preempted => return,
+        };
+        let capped = self.slots >= SLOTS_KNOWN && self.tunables.max_budget == 0;
+        let budget = if capped { budget.min(largest) } else { budget };
+        let next = queue.next;
+        self.queues[slot].budget_max = budget;
+        if next != NIL {
+            let cost = self.cost(block, next, slot);
+            self.engine.entities[slot].budget = budget.max(cost);
+        }
+    }
+
+    /// Ends the service of a queue: it waits for its turn again if it has requests, or if the disk should have been kept for it and another
+    /// took it.
+    pub(super) fn close(&mut self, block: &mut Block<H>, slot: Slot, reason: Expiry) {
+        let now = tick(block);
+        let queue = &mut self.queues[slot];
+        if queue.shared && queue.is_seeky() {
+            queue.to_split = true;
+        }
+        let empty = queue.requests.is_empty();
+        if empty && !(reason == Expiry::Preempted && self.idling_is_needed(slot)) {
+            if self.queues[slot].in_flight == 0 {
+                self.queues[slot].timeout = now;
+            }
+            self.leave_busy(block, slot, true);
+        } else {
+            self.engine.raise(slot, false, true, true, engine_tick(block));
+            if !empty && !self.flash_queueing {
+                self.index(block, slot);
+            }
+        }
+        self.stop_waiting(block, slot);
+        self.in_service = NIL;
+        self.engine.clear_current(slot);
+    }
+
+    /// The disk is no longer kept idle for a queue.
+    pub(super) fn stop_waiting(&mut self, block: &mut Block<H>, slot: Slot) {
+        self.queues[slot].waits = false;
+        block.timers.cancel(Timer::Idle);
+    }
+
+    /// When a slot that begins now times out: a raised queue is given its multiple, but one as soft real time.
+    pub(super) fn slot_timeout(&self, slot: Slot, now: Tick) -> Tick {
+        let entity = &self.engine.entities[slot];
+        let soft = self.queues[slot].is_soft();
+        let times = if soft { 1 } else { entity.weight / entity.base.max(1) };
+        now.saturating_add(Tick::from(self.tunables.timeout_ms).saturating_mul(Tick::from(times)))
+    }
+}

@@ -1,0 +1,300 @@
+//! A request comes in: which queue it goes to, what it tells of its process, and where it is sorted in.
+
+use super::lifetime::weight_of;
+use super::state::{ASYNC, Process, SYNC, Tick};
+use super::{Bfq, tick, wf2q};
+use crate::event::{Expiry, Note};
+use crate::parts::{NIL, Slot};
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// Requests farther apart than this are not near each other, in sectors.
+const NEAR_SECTORS: u64 = 800;
+/// On flash only smaller requests than this suffer from being far from the one before.
+const SMALL_ON_FLASH_SECTORS: u32 = 64;
+/// A queue that has just got its own requests back is not judged for so long, in ms.
+const JUDGED_AFTER_SPLIT_MS: Tick = 2000;
+/// A limit of injection that was lowered less than this ago is kept though the queue has begun to send sooner, in ms.
+const INJECTED_MS: Tick = 100;
+/// A queue's share of idle time is observed over times of this length, in ns, each half as important as the next.
+const OBSERVED_NS_MAX: u64 = 200_000_000;
+/// An async queue that was not raised for so long is when a request comes, in ms.
+const ASYNC_GAP_MS: Tick = 500;
+/// A lone request shorter than this is no reason to end the idling: the next one probably joins it.
+const SMALL_SECTORS: u32 = 32;
+
+impl<H: Home> Bfq<H> {
+    /// Finds the queue that a new request goes to, taking notice of what has changed about its process.
+    pub(super) fn assign(&mut self, block: &mut Block<H>, request: Slot) {
+        let (process, sync) = (block.table.requests[request].context, block.table.requests[request].is_sync());
+        self.meet(block, process);
+        self.notice_priority(block, process);
+        self.notice_group(block, process);
+        let mut slot = self.queue_of(block, process, sync);
+        let (mut split, mut kept) = (false, false);
+        if slot == NIL {
+            slot = if sync { self.create(block, process) } else { self.use_async(block, process) };
+        } else if self.queues[slot].shared && self.queues[slot].to_split && !self.processes[process].stably {
+            let own = self.split(block, process, slot);
+            (kept, split) = (own == slot, true);
+            slot = own;
+        }
+        if slot == NIL {
+            return;
+        }
+        block.table.requests[request].owner = slot;
+        let requests = &mut self.processes[process].requests;
+        *requests = requests.saturating_add(1);
+        let queue = &mut self.queues[slot];
+        queue.allocated = queue.allocated.saturating_add(1);
+        if queue.target == NIL && queue.users == 1 {
+            queue.owner = process;
+            if split {
+                self.restore(block, process, slot, kept);
+            }
+        }
+        if self.queues[slot].fresh && (self.burst.size > 0 || self.busy_queues() == 0) {
+            self.notice_burst(slot, tick(block));
+        }
+    }
+
+    /// Points a process to the async queue of its group and priority.
+    fn use_async(&mut self, block: &mut Block<H>, process: Slot) -> Slot {
+        let slot = self.async_queue(block, process);
+        if slot != NIL {
+            self.add_user(slot);
+            self.point(process, ASYNC, slot);
+        }
+        slot
+    }
+
+    /// Opens the books on a process that is new here.
+    fn meet(&mut self, block: &mut Block<H>, process: Slot) {
+        if !core::mem::replace(&mut block.table.contexts[process].history.known, true) {
+            let priority = block.table.contexts[process].effective_priority();
+            let group = self.group_now(block, process);
+            self.processes[process] = Process { priority, group, ..Process::default() };
+        }
+    }
+
+    /// A process of another class or level goes to another async queue; its sync queue changes when it is scheduled next.
+    fn notice_priority(&mut self, block: &mut Block<H>, process: Slot) {
+        let priority = block.table.contexts[process].effective_priority();
+        if core::mem::replace(&mut self.processes[process].priority, priority) == priority {
+            return;
+        }
+        let [old, sync] = self.processes[process].queues;
+        if old != NIL {
+            self.point(process, ASYNC, NIL);
+            let new = self.async_queue(block, process);
+            if new != NIL {
+                self.add_user(new);
+                self.point(process, ASYNC, new);
+            }
+            self.release(block, old);
+        }
+        if sync != NIL {
+            let entity = &mut self.engine.entities[sync];
+            entity.new_class = wf2q::class_index(priority.class());
+            entity.new_base = weight_of(priority);
+            entity.pending = true;
+        }
+    }
+
+    /// Takes a request into its queue, or into the one that this is merged into.
+    pub(super) fn insert_request(&mut self, block: &mut Block<H>, request: Slot) {
+        let (process, sector) = (block.table.requests[request].context, block.table.requests[request].sector);
+        let mut slot = block.table.requests[request].owner;
+        let target = self.merge_test(block, slot, sector, process);
+        if target != NIL {
+            let (from, to) = (slot, target);
+            self.queues[from].allocated = self.queues[from].allocated.saturating_sub(1);
+            self.queues[to].allocated = self.queues[to].allocated.saturating_add(1);
+            self.queues[from].fresh = false;
+            block.table.requests[request].owner = to;
+            slot = self.follow(block, process, from, to);
+        }
+        self.learn_think_time(block, slot);
+        self.learn_distance(block, slot, request);
+        let coefficient = self.coefficient(slot);
+        self.count(block, slot, request, process);
+        let interactive = self.file(block, slot, request, coefficient);
+        let now = tick(block);
+        if self.tunables.low_latency && (coefficient == 1 || self.coefficient(slot) == 1 || interactive) {
+            self.queues[slot].raised_at = now;
+        }
+        self.queues[slot].last_sector = block.table.requests[request].end();
+        if self.in_service == slot && self.queues[slot].waits {
+            self.end_waiting(block, slot, request);
+        }
+    }
+
+    /// How long the process took to send its next request, and whether that is worth waiting for.
+    fn learn_think_time(&mut self, block: &Block<H>, slot: Slot) {
+        let (now_ns, now) = (block.ktime_ns(), tick(block));
+        let idle_class = self.is_idle_class(slot);
+        let longest_ns = self.tunables.slice_idle_ns;
+        let queue = &mut self.queues[slot];
+        if !queue.busy && queue.in_flight == 0 {
+            // Before the first completion the difference is negative, and counts as huge.
+            let elapsed_ns = now_ns.wrapping_sub(queue.last_end_ns);
+            queue.think.add_think(elapsed_ns.min(longest_ns.saturating_mul(2)));
+        }
+        let recent = now <= queue.split_at.saturating_add(JUDGED_AFTER_SPLIT_MS);
+        if !queue.sync || idle_class || longest_ns == 0 || recent {
+            return;
+        }
+        let short = !(queue.think.is_valid() && queue.think.mean > longest_ns / 2);
+        let changed = core::mem::replace(&mut queue.short_think, short) != short;
+        let rested = now >= queue.lowered_at.saturating_add(INJECTED_MS) || !short;
+        if changed && queue.baseline_ns == 0 && rested {
+            self.reset_injection(slot, now);
+        }
+    }
+
+    /// Whether the request lies far from the queue's last one. A queue that seeks all the time does not play anything.
+    fn learn_distance(&mut self, block: &Block<H>, slot: Slot, request: Slot) {
+        let far = self.is_far(block, self.queues[slot].last_sector, request);
+        let queue = &mut self.queues[slot];
+        queue.history = (queue.history << 1) | u32::from(far);
+        if self.coefficient(slot) > 1 && self.queues[slot].is_soft() && self.queues[slot].is_totally_seeky() {
+            self.end_soft_raising(slot, tick(block));
+        }
+    }
+
+    /// Whether a request lies far from a place; none is far from the start of the disk, which stands for no place.
+    pub(super) fn is_far(&self, block: &Block<H>, place: u64, request: Slot) -> bool {
+        let request = &block.table.requests[request];
+        let small = self.rotational || request.sectors < SMALL_ON_FLASH_SECTORS;
+        place != 0 && request.sector.abs_diff(place) > NEAR_SECTORS && small
+    }
+
+    /// Counts a request, and draws from it who wakes whom, how requests of others do and how idle the queue is.
+    fn count(&mut self, block: &Block<H>, slot: Slot, request: Slot, process: Slot) {
+        let now_ns = block.ktime_ns();
+        let nothing_waited = self.queues[slot].pending() == 0;
+        let kind = if block.table.requests[request].is_sync() { SYNC } else { ASYNC };
+        if let Some(queued) = self.queues[slot].queued.get_mut(kind) {
+            *queued = queued.saturating_add(1);
+        }
+        self.queued = self.queued.saturating_add(1);
+        if !self.queues[slot].sync {
+            return;
+        }
+        if self.processes[process].requests <= 1 {
+            self.look_for_waker(block, slot);
+            self.time_request(block, slot);
+        }
+        let queue = &mut self.queues[slot];
+        // Unsigned, and wrapping around: a new queue's first gap is minus one, and reads as endless until there is a real one.
+        let observed_ns = now_ns.wrapping_sub(queue.observed_ns);
+        if nothing_waited && queue.in_flight == 0 {
+            queue.idle_ns = queue.idle_ns.wrapping_add(now_ns.wrapping_sub(queue.last_end_ns));
+        }
+        if !queue.fresh {
+            queue.io_bound = queue.idle_ns.wrapping_mul(5) <= observed_ns;
+            if observed_ns > OBSERVED_NS_MAX {
+                queue.observed_ns = now_ns.wrapping_sub(observed_ns / 2);
+                queue.idle_ns /= 2;
+            }
+        }
+    }
+
+    /// Sorts a request in and schedules its queue; answers whether the queue became busy as an interactive one. `coefficient` is the
+    /// queue's before that.
+    fn file(&mut self, block: &mut Block<H>, slot: Slot, request: Slot, coefficient: u32) -> bool {
+        let sync = block.table.requests[request].is_sync();
+        let [expire_async_ns, expire_sync_ns] = self.tunables.fifo_expire_ns;
+        let expire_ns = if sync { expire_sync_ns } else { expire_async_ns };
+        let deadline_ns = block.ktime_ns().saturating_add(expire_ns);
+        self.queues[slot].requests.insert(block, request, deadline_ns);
+        let before = self.queues[slot].next;
+        let next = self.chooser().best(block, before, request, self.position);
+        self.queues[slot].next = next;
+        if next != before && !self.flash_queueing {
+            self.index(block, slot);
+        }
+        if !self.queues[slot].busy {
+            return self.activate_queue(block, slot, coefficient);
+        }
+        let now = tick(block);
+        let gap = now > self.queues[slot].raised_at.saturating_add(ASYNC_GAP_MS);
+        if self.tunables.low_latency && coefficient == 1 && !sync && gap {
+            self.raise_interactive(slot);
+            self.raised_busy = self.raised_busy.saturating_add(1);
+            self.engine.entities[slot].pending = true;
+            block.note(|_| Note::WeightRaised { queue: self.name(slot), coefficient: super::state::INTERACTIVE });
+        }
+        if next != before {
+            self.next_changed(block, slot);
+        }
+        false
+    }
+
+    /// The request that the disk was kept idle for has come.
+    fn end_waiting(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
+        let kind = if block.table.requests[request].is_sync() { SYNC } else { ASYNC };
+        let queue = &self.queues[slot];
+        let lone = queue.queued.get(kind) == Some(&1) && block.table.requests[request].sectors < SMALL_SECTORS;
+        let timed_out = tick(block) >= queue.timeout;
+        if lone && self.idling_boosts(slot) && !timed_out {
+            return;
+        }
+        self.stop_waiting(block, slot);
+        block.note(|_| Note::IdleHit { queue: self.name(slot) });
+        if timed_out {
+            self.expire(block, slot, Expiry::TimedOut, false);
+        }
+    }
+
+    /// A queue that is not in service has another request to serve next: its budget has to hold that.
+    pub(super) fn next_changed(&mut self, block: &Block<H>, slot: Slot) {
+        let next = self.queues[slot].next;
+        if next == NIL || slot == self.in_service {
+            return;
+        }
+        let cost = self.cost(block, next, slot);
+        let entity = &mut self.engine.entities[slot];
+        let budget = self.queues[slot].budget_max.max(cost).max(entity.service);
+        if core::mem::replace(&mut entity.budget, budget) != budget {
+            self.engine.raise(slot, false, false, false, super::engine_tick(block));
+        }
+    }
+
+    /// A request has grown at its front. It is sorted anew only if it has passed the one before it.
+    pub(super) fn merged_at_front(&mut self, block: &mut Block<H>, request: Slot) {
+        let slot = block.table.requests[request].owner;
+        if slot == NIL {
+            return;
+        }
+        let below = block.table.nodes[request].prev();
+        let sector = block.table.requests[request].sector;
+        if below == NIL || block.table.requests[below].sector <= sector {
+            return self.queues[slot].requests.rekey(block, request);
+        }
+        self.queues[slot].requests.resort(block, request);
+        let before = self.queues[slot].next;
+        let next = self.chooser().best(block, before, request, self.position);
+        self.queues[slot].next = next;
+        if next != before {
+            self.next_changed(block, slot);
+            if !self.flash_queueing {
+                self.index(block, slot);
+            }
+        }
+    }
+
+    /// `absorbed` has become part of `request`, which may be another queue's.
+    pub(super) fn join_requests(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+        let (slot, other) = (block.table.requests[request].owner, block.table.requests[absorbed].owner);
+        if slot != NIL && slot == other {
+            self.queues[slot].requests.inherit(block, request, absorbed);
+        }
+        if slot != NIL && self.queues[slot].next == absorbed {
+            self.queues[slot].next = request;
+        }
+        if other != NIL {
+            self.remove(block, absorbed);
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! BFQ as in mainline: budget fair queueing with groups and low latency, Linux 6.1.
+//!
+//! The idea: one queue at a time has the disk, for a budget of sectors, and who comes next is decided by B-WF2Q+ (`super::wf2q`): the
+//! share of each follows its weight, and budgets can be as large as throughput asks for without changing it. A queue that seeks is
+//! charged the time that it took as if it had been sectors. Upon that stand heuristics: the disk is kept idle for a queue that will soon send more;
+//! queues that start a program or play are *raised* (their weights multiplied); processes that read side by side share a queue;
+//! while the disk is kept, others' requests are *injected*.
+//!
+//! The state is in `state`: queues, processes, groups. This file has the way in from the request queue. Then, along a request's way: `insert`,
+//! `activation` (a queue becomes busy), `select` and `injection` (who is served), `expire` and `raising`, `completion` (with the
+//! timer); `cooperators` and `split` (shared queues), `bursts`, `groups`; `idling` has the tests that all of them ask; `rate` measures the device.
+
+mod activation;
+mod bursts;
+mod completion;
+mod cooperators;
+mod expire;
+mod groups;
+mod idling;
+mod injection;
+mod insert;
+mod lifetime;
+mod raising;
+mod rate;
+mod select;
+mod split;
+mod state;
+mod tunables;
+
+use super::async_queues::AsyncQueues;
+use super::chooser::Chooser;
+use super::wf2q::{self, Engine};
+use super::{Elevator, Merge, Search};
+use crate::bio::{Bio, Flags, Op};
+use crate::clock::Timer;
+use crate::parts::{Arena, List, NIL, Node, Slot};
+use crate::queue::block::{Block, Of};
+use crate::storage::{Capacity, Home, Maker};
+
+use bursts::Burst;
+use injection::Injection;
+use rate::{Queueing, Rate};
+use state::{GroupState, Member, NEVER, Process, Queue, Tick};
+pub(crate) use tunables::INFO;
+use tunables::{Tunables, place};
+
+/// A level's idle class is let before the others after so long without, in ms.
+const IDLE_CLASS_GUARANTEE_MS: u64 = 200;
+/// Budgets, as long as none is known to be better: 8 MiB.
+const BUDGET_DEFAULT: u64 = 16 * 1024;
+/// The smoothed count of slots from which the automatic budget is believed: reached with the 11th.
+const SLOTS_KNOWN: u32 = 194;
+
+/// Its tables.
+pub(crate) struct Tables<H: Home> {
+    queues: H::Slots<Queue>,
+    /// As many nodes, for the indices of positions.
+    index: H::Slots<Node>,
+    /// By the contexts' places.
+    processes: H::Slots<Process>,
+    /// By the groups' places.
+    groups: H::Slots<GroupState>,
+    engine: wf2q::Tables<H>,
+}
+
+/// The state.
+pub(crate) struct Bfq<H: Home> {
+    queues: Of<H, Queue>,
+    free_queues: List<Member>,
+    /// Where the look for a queue that only the past keeps goes on.
+    reclaim_at: Slot,
+    index_nodes: Of<H, Node>,
+    processes: Of<H, Process>,
+    groups: Of<H, GroupState>,
+    engine: Engine<H>,
+
+    /// The queue in service, or [`NIL`].
+    in_service: Slot,
+    /// When its slot began, and when the disk was last kept idle, in ns.
+    slot_start_ns: u64,
+    idle_start_ns: u64,
+    /// Busy queues by class. A class that changes while its queue is busy leaves one count too high and one too low: 0 alone reads as none.
+    busy: [i32; wf2q::CLASSES],
+    raised_busy: i32,
+    /// Requests waiting, and in the device.
+    queued: u32,
+    in_flight: u32,
+
+    /// The end of the request that was dispatched last; and of the last one of the queue in service, 0 at the start of a slot.
+    position: u64,
+    position_in_service: u64,
+    /// The largest budget, in sectors.
+    budget_max: u64,
+    /// A smoothed count of slots: it tends to 256.
+    slots: u32,
+    rate: Rate,
+    queueing: Queueing,
+    /// The device is flash, and takes several requests at once or is not known not to.
+    flash_queueing: bool,
+    rotational: bool,
+
+    /// The queue whose request completed last, if it serves one process; or [`NIL`].
+    done_queue: Slot,
+    burst: Burst,
+    injection: Injection,
+    tunables: Tunables,
+}
+
+/// Whole milliseconds since boot.
+fn tick<H: Home>(block: &Block<H>) -> Tick {
+    (block.ktime_ns() / 1_000_000) as Tick
+}
+
+/// The same for the engine.
+fn engine_tick<H: Home>(block: &Block<H>) -> u64 {
+    block.ktime_ns() / 1_000_000
+}
+
+impl<H: Home> Elevator<H> for Bfq<H> {
+    type Tables = Tables<H>;
+
+    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+        let groups = capacity.group_slots();
+        let queues = capacity.queues().saturating_add(groups.saturating_mul(AsyncQueues::COUNT));
+        Tables {
+            queues: maker.table(queues),
+            index: maker.table(queues),
+            processes: maker.table(capacity.contexts),
+            groups: maker.table(groups),
+            engine: Engine::<H>::make_tables(queues, groups, maker),
+        }
+    }
+
+    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
+        let tunables = Tunables::defaults();
+        let rules =
+            wf2q::Rules { exact_search: false, keeps_time: false, idle_guarantee: Some(IDLE_CLASS_GUARANTEE_MS) };
+        let mut bfq = Bfq {
+            queues: Arena::new(tables.queues),
+            free_queues: List::default(),
+            reclaim_at: 0,
+            index_nodes: Arena::new(tables.index),
+            processes: Arena::new(tables.processes),
+            groups: Arena::new(tables.groups),
+            engine: Engine::new(tables.engine, rules, engine_tick(block)),
+            in_service: NIL,
+            slot_start_ns: 0,
+            idle_start_ns: 0,
+            busy: [0; wf2q::CLASSES],
+            raised_busy: 0,
+            queued: 0,
+            in_flight: 0,
+            position: 0,
+            position_in_service: 0,
+            budget_max: BUDGET_DEFAULT,
+            slots: 0,
+            rate: Rate::new(raising::Reference::of(block.rotational).rate.saturating_mul(2) / 3),
+            queueing: Queueing::default(),
+            flash_queueing: !block.rotational,
+            rotational: block.rotational,
+            done_queue: NIL,
+            burst: Burst::default(),
+            injection: Injection::default(),
+            tunables,
+        };
+        let room = bfq.queues.capacity().min(bfq.index_nodes.capacity()).min(bfq.engine.queue_capacity());
+        for slot in 0..room {
+            bfq.free_queues.push_back(&mut bfq.queues, slot);
+        }
+        bfq.meet_groups(block);
+        bfq
+    }
+
+    fn into_tables(self) -> Tables<H> {
+        Tables {
+            queues: self.queues.into_slots(),
+            index: self.index_nodes.into_slots(),
+            processes: self.processes.into_slots(),
+            groups: self.groups.into_slots(),
+            engine: self.engine.into_tables(),
+        }
+    }
+
+    fn tunable(&self, index: usize) -> i64 {
+        self.tunables.get(index)
+    }
+
+    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+        self.tunables.set(index, value);
+        match index {
+            place::MAX_BUDGET | place::TIMEOUT_SYNC => self.find_budget_max(),
+            place::LOW_LATENCY if value == 0 => self.end_all_raising(tick(block)),
+            place::SEARCH_FIXED => self.engine.rules.exact_search = value != 0,
+            place::TIME_FIXED => self.engine.rules.keeps_time = value != 0,
+            _ => {}
+        }
+    }
+
+    fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
+        if block.table.contexts[bio.context.slot].history.known {
+            let waited = self.waits();
+            self.notice_group(block, bio.context.slot);
+            if waited && !self.waits() {
+                // The bio may be refused, and then its submitter does not look for deferred work: the timer brings the run that is due.
+                block.arm_at_ktime(Timer::Idle, block.ktime_ns());
+            }
+            self.sweep();
+        }
+        Search::Usual
+    }
+
+    fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
+        let sync = bio.op == Op::Read || bio.flags.has(Flags::SYNC);
+        if sync && !block.table.requests[request].is_sync() {
+            return false;
+        }
+        let process = bio.context.slot;
+        let queue = self.queue_of(block, process, sync);
+        if queue == NIL {
+            return false;
+        }
+        let target = self.merge_test(block, queue, bio.sector, process);
+        let queue = if target == NIL { queue } else { self.follow(block, process, queue, target) };
+        self.sweep();
+        block.table.requests[request].owner == queue
+    }
+
+    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+        let sync = bio.op == Op::Read || bio.flags.has(Flags::SYNC);
+        let queue = self.queue_of(block, bio.context.slot, sync);
+        if queue == NIL { NIL } else { self.queues[queue].requests.at_sector(block, bio.end()) }
+    }
+
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].prev()
+    }
+
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].next()
+    }
+
+    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+        if merge == Merge::Front {
+            self.merged_at_front(block, request);
+            self.sweep();
+        }
+    }
+
+    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+        self.join_requests(block, request, absorbed);
+        self.sweep();
+    }
+
+    fn depth_limit(&self, nr_requests: u32, op: Op, flags: Flags) -> u32 {
+        // Sixteenths of the tags: less for others while a raised queue is busy, so that it finds one free.
+        let sixteenths = match (op, flags.has(Flags::SYNC), self.raised_busy > 0) {
+            (Op::Read, _, _) => return nr_requests,
+            (_, false, false) => 8,
+            (_, true, false) => 12,
+            (_, false, true) => 3,
+            (_, true, true) => 6,
+        };
+        (nr_requests.saturating_mul(sixteenths) / 16).max(1)
+    }
+
+    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
+        block.table.requests[request].owner = NIL;
+    }
+
+    fn free(&mut self, block: &mut Block<H>, request: Slot) {
+        let owner = core::mem::replace(&mut block.table.requests[request].owner, NIL);
+        if owner != NIL {
+            let process = block.table.requests[request].context;
+            let requests = &mut self.processes[process].requests;
+            *requests = requests.saturating_sub(1);
+            let queue = &mut self.queues[owner];
+            queue.allocated = queue.allocated.saturating_sub(1);
+            self.end_if_unused(owner);
+        }
+    }
+
+    fn prepare_insert(&mut self, block: &mut Block<H>, request: Slot) {
+        self.assign(block, request);
+        self.sweep();
+    }
+
+    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+        if block.table.requests[request].owner == NIL {
+            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            return block.dispatch_append(request);
+        }
+        let waited = self.waits();
+        self.insert_request(block, request);
+        if waited && !self.waits() {
+            // Block layers that do not run the queue at every arrival would let the disk idle on.
+            block.run_now();
+        }
+        self.sweep();
+    }
+
+    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+        let moved = if force { self.drain(block) } else { self.dispatch_one(block) };
+        self.sweep();
+        moved
+    }
+
+    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
+        if block.table.requests[request].owner != NIL {
+            self.completed(block, request);
+            self.sweep();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queued == 0
+    }
+
+    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
+        if block.table.contexts[context].history.known {
+            self.process_exits(block, context);
+            self.sweep();
+        }
+    }
+
+    fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
+        self.meet_group(block, group);
+    }
+
+    fn group_weights_changed(&mut self, block: &mut Block<H>, group: Slot) {
+        self.weigh_group(block, group);
+    }
+
+    fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
+        let released = self.dissolve_group(block, group);
+        self.sweep();
+        released
+    }
+
+    fn timer(&mut self, block: &mut Block<H>, _: Timer) {
+        self.idle_over(block);
+        self.sweep();
+    }
+}
+
+impl<H: Home> Bfq<H> {
+    /// A process's queue for sync or async requests, or [`NIL`].
+    fn queue_of(&self, block: &Block<H>, process: Slot, sync: bool) -> Slot {
+        if !block.table.contexts[process].history.known {
+            return NIL;
+        }
+        let [async_queue, sync_queue] = self.processes[process].queues;
+        if sync { sync_queue } else { async_queue }
+    }
+
+    /// Whether the disk is kept idle, and a timer ends that.
+    fn waits(&self) -> bool {
+        self.in_service != NIL && self.queues[self.in_service].waits
+    }
+
+    /// Which of two requests comes first within a queue.
+    fn chooser(&self) -> Chooser {
+        let Tunables { back_max_sectors: back_max, back_penalty, .. } = self.tunables;
+        Chooser { back_max, back_penalty, marks_count: true }
+    }
+
+    /// Busy queues of all classes.
+    fn busy_queues(&self) -> i32 {
+        self.busy.iter().fold(0, |sum, &count| sum.saturating_add(count))
+    }
+
+    /// The largest budget as far as it can be relied on.
+    fn budget_safe(&self) -> u64 {
+        if self.slots < SLOTS_KNOWN { BUDGET_DEFAULT } else { self.budget_max }
+    }
+
+    /// The least budget.
+    fn budget_min(&self) -> u64 {
+        self.budget_safe() / 32
+    }
+
+    /// Sets the largest budget: the user's, or what the device moves in a whole timeout.
+    fn find_budget_max(&mut self) {
+        self.budget_max = match self.tunables.max_budget {
+            0 => self.rate.sectors_in_ms(u64::from(self.tunables.timeout_ms)),
+            budget => budget,
+        };
+    }
+
+    /// The group that a queue is in.
+    fn group_of(&self, queue: Slot) -> Slot {
+        self.engine.entities[queue].level
+    }
+
+    /// By what a queue's weight is multiplied; 1 is not raised.
+    fn coefficient(&self, queue: Slot) -> u32 {
+        self.engine.entities[queue].coefficient
+    }
+
+    fn is_idle_class(&self, queue: Slot) -> bool {
+        self.engine.entities[queue].class == wf2q::IDLE
+    }
+
+    /// What is left of a queue's budget; it can be overdrawn.
+    fn budget_left(&self, queue: Slot) -> i64 {
+        let at = &self.engine.entities[queue];
+        (at.budget as i64).saturating_sub(at.service as i64)
+    }
+}

@@ -1,0 +1,166 @@
+//! How fast the device is, and whether it queues by itself: what budgets and durations are derived from.
+
+/// Rates are in sectors a microsecond, times 2^16.
+const RATE_SHIFT: u32 = 16;
+/// Requests that an interval needs to be believed.
+const REQUESTS_MIN: u64 = 32;
+/// How long it has to be for that.
+const LENGTH_NS_MIN: u64 = 300_000_000;
+/// At this length it ends.
+const LENGTH_NS_MAX: u64 = 1_000_000_000;
+/// A device with nothing to do for so long ends it too.
+const PAUSE_NS_MAX: u64 = 100_000_000;
+/// A device that completed a request less than this ago was kept busy.
+const BUSY_NS: u64 = 2_000_000;
+/// Above 20 sectors a microsecond (10 GB/s) the sums are not believed.
+const RATE_MAX: u64 = 20 << RATE_SHIFT;
+
+/// The estimate of the device's peak rate, from the requests dispatched in an interval.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rate {
+    /// Sectors a microsecond, times 2^16; at least 1.
+    pub rate: u64,
+    /// Requests of the present interval; 0 if there is none.
+    requests: u64,
+    /// Those that lay side by side and kept the device busy.
+    sequential: u64,
+    sectors: u64,
+    /// The largest one lately.
+    sectors_max: u64,
+    first_ns: u64,
+    last_ns: u64,
+    length_ns: u64,
+    /// When a request completed last.
+    pub completed_ns: u64,
+}
+
+/// A request as the estimate sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Dispatched {
+    pub sectors: u32,
+    /// It does not lie near the one before it.
+    pub far: bool,
+    /// Requests in the device before it.
+    pub in_flight: u32,
+}
+
+impl Rate {
+    pub fn new(rate: u64) -> Rate {
+        Rate {
+            rate,
+            requests: 0,
+            sequential: 0,
+            sectors: 0,
+            sectors_max: 0,
+            first_ns: 0,
+            last_ns: 0,
+            length_ns: 0,
+            completed_ns: 0,
+        }
+    }
+
+    /// Counts a request that is dispatched; answers whether the rate has changed.
+    pub fn dispatched(&mut self, request: Dispatched, now_ns: u64) -> bool {
+        let size = u64::from(request.sectors);
+        let mut changed = false;
+        if self.requests == 0 {
+            self.open(size, now_ns);
+        } else if now_ns.saturating_sub(self.last_ns) > PAUSE_NS_MAX && request.in_flight == 0 {
+            changed = self.close();
+            self.open(size, now_ns);
+        } else {
+            self.requests = self.requests.saturating_add(1);
+            let busy = request.in_flight > 0 || now_ns.saturating_sub(self.completed_ns) < BUSY_NS;
+            if busy && !request.far {
+                self.sequential = self.sequential.saturating_add(1);
+            }
+            self.sectors = self.sectors.saturating_add(size);
+            self.sectors_max = if self.requests.is_multiple_of(32) { size } else { self.sectors_max.max(size) };
+            self.length_ns = now_ns.saturating_sub(self.first_ns);
+            if self.length_ns >= LENGTH_NS_MAX {
+                changed = self.close();
+                self.open(size, now_ns);
+            }
+        }
+        self.last_ns = now_ns;
+        changed
+    }
+
+    /// A request has completed; answers whether the rate has changed. A long pause in which even the largest request would have been slow ends
+    /// the interval: nobody used the device.
+    pub fn completed(&mut self, now_ns: u64) -> bool {
+        let since_us = now_ns.saturating_sub(self.completed_ns) / 1000;
+        let slow = (self.sectors_max << RATE_SHIFT) / since_us.max(1) < 64;
+        let changed = since_us > BUSY_NS / 1000 && slow && self.close();
+        self.completed_ns = now_ns;
+        changed
+    }
+
+    /// The sectors that the device moves in so many milliseconds.
+    pub fn sectors_in_ms(&self, ms: u64) -> u64 {
+        self.rate.saturating_mul(1000).saturating_mul(ms) >> RATE_SHIFT
+    }
+
+    fn open(&mut self, size: u64, now_ns: u64) {
+        (self.requests, self.sequential) = (1, 0);
+        (self.sectors, self.sectors_max) = (size, size);
+        self.first_ns = now_ns;
+    }
+
+    /// Ends the interval. What it says counts the more, the longer and the more sequential it was.
+    fn close(&mut self) -> bool {
+        let requests = core::mem::take(&mut self.requests);
+        if requests < REQUESTS_MIN || self.length_ns < LENGTH_NS_MIN {
+            return false;
+        }
+        let length_ns = self.length_ns.max(self.completed_ns.saturating_sub(self.first_ns));
+        let seen = (self.sectors << RATE_SHIFT) / (length_ns / 1000).max(1);
+        let mixed = self.sequential < requests.saturating_mul(3) / 4;
+        if (mixed && seen <= self.rate) || seen > RATE_MAX {
+            return false;
+        }
+        let ninths = self.sequential.saturating_mul(9) / requests.max(1);
+        let weight = (ninths.saturating_mul(length_ns) / LENGTH_NS_MAX).min(8);
+        let divisor = 10u64.saturating_sub(weight).max(1);
+        let kept = self.rate.saturating_mul(divisor.saturating_sub(1)) / divisor;
+        self.rate = kept.saturating_add(seen / divisor).max(1);
+        true
+    }
+}
+
+/// So many requests in the device and waiting are a chance to see whether it queues.
+const LOADED: u32 = 3;
+/// Samples before that is decided.
+const SAMPLES: u32 = 32;
+
+/// Whether the device takes several requests at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Queueing {
+    /// As far as it is known: a device that once did is known to for good.
+    pub queues: Option<bool>,
+    in_flight_max: u32,
+    samples: u32,
+}
+
+impl Queueing {
+    /// The most requests that the device has had at once lately.
+    pub fn in_flight_max(&self) -> u32 {
+        self.in_flight_max
+    }
+
+    /// A request completes. `in_flight` counts it still; `loaded` is false where the queue in service sends little by itself. Answers
+    /// whether it was decided anew.
+    pub fn sample(&mut self, in_flight: u32, queued: u32, loaded: bool) -> bool {
+        self.in_flight_max = self.in_flight_max.max(in_flight);
+        if self.queues == Some(true) || in_flight.saturating_add(queued) <= LOADED || !loaded {
+            return false;
+        }
+        self.samples = self.samples.saturating_add(1);
+        if self.samples <= SAMPLES {
+            return false;
+        }
+        self.queues = Some(self.in_flight_max > LOADED);
+        (self.in_flight_max, self.samples) = (0, 0);
+        true
+    }
+}

@@ -1,0 +1,161 @@
+//! CFQ's time slices scheduled by WF2Q+: "cfq-wf2q", an idea of the discussion of BFQ in 2008. No kernel had it.
+//!
+//! The idea: each process has the disk to itself for a slice of time, as with CFQ; but who is next, WF2Q+ decides, and what a slice
+//! really took is what its process pays. A queue's slice may begin when its virtual start has come (`S <= V`), and of those the one of
+//! the least virtual finish `F = S + slice / weight` is next: a deadline. Who leaves a slice unused does not lose the rest, who overran it
+//! waits the longer, and nobody falls behind his share by more than about a slice. Groups have weights among the processes and groups
+//! beside them.
+//!
+//! The way of a request is in `turns`; here is what a turn is: a slice of time. That is the state, in [`Time`].
+
+mod tunables;
+
+use super::slice_tunables::SliceTunables;
+use super::turns::{Measure, Turns};
+use super::wf2q::{IDLE, Rules};
+use crate::clock::Clock;
+use crate::event::{Expiry, Note};
+use crate::parts::{NIL, Slot};
+use crate::priority::{Class, LEVELS, Priority};
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+pub(crate) use tunables::INFO;
+use tunables::{SLICE_SCALING, Tunables};
+
+/// The weight of level 7; that of level 0 is eight times it. A group has 100 unless it is given another.
+const WEIGHT_STEP: u32 = 10;
+
+/// The elevator.
+pub(crate) type CfqWf2q<H> = Turns<H, Time>;
+
+/// Turns are measured in microseconds.
+#[derive(Debug)]
+pub(crate) struct Time {
+    /// Up to when the active queue has been charged, in ns since boot.
+    accounted_ns: u64,
+    tunables: Tunables,
+}
+
+impl Measure for Time {
+    const GROUPS: bool = true;
+    const MANY_BATCHES: bool = false;
+    type Own = ();
+
+    fn new(clock: &Clock) -> Self {
+        Time { accounted_ns: 0, tunables: Tunables::defaults(clock) }
+    }
+
+    fn rules() -> Rules {
+        Rules { exact_search: true, keeps_time: true, idle_guarantee: None }
+    }
+
+    fn shared(&self) -> &SliceTunables {
+        &self.tunables.shared
+    }
+
+    fn tunable(&self, index: usize) -> i64 {
+        self.tunables.shared.get(index)
+    }
+
+    fn set_tunable<H: Home>(turns: &mut CfqWf2q<H>, block: &mut Block<H>, index: usize, value: i64) {
+        turns.measure.tunables.set(&block.clock, index, value);
+        if index == SLICE_SCALING {
+            turns.weigh_all();
+        }
+    }
+
+    /// By frequency: 80 at level 0, 10 at level 7. By length: 90 and 20, as slices are 180 % and 40 %.
+    fn weight_of(&self, priority: Priority) -> u32 {
+        let best = if self.tunables.scales_length { LEVELS.saturating_add(1) } else { LEVELS };
+        u32::from(best.saturating_sub(priority.level())).max(1).saturating_mul(WEIGHT_STEP)
+    }
+
+    fn async_quantum(&self) -> u32 {
+        self.tunables.shared.quantum
+    }
+
+    fn begin_with<H: Home>(_: &mut CfqWf2q<H>, _: Slot) {}
+
+    /// The active queue pays for the time in which the disk works for it, or is kept idle for it.
+    fn account<H: Home>(turns: &mut CfqWf2q<H>, block: &Block<H>) {
+        let (slot, now_ns) = (turns.active, block.ktime_ns());
+        let queue = &turns.queues[slot];
+        if slot == NIL || (queue.in_flight == 0 && !queue.wait_request) {
+            turns.measure.accounted_ns = now_ns;
+            return;
+        }
+        let us = now_ns.saturating_sub(turns.measure.accounted_ns) / 1000;
+        // Less than a microsecond is left for the next time.
+        let accounted_ns = turns.measure.accounted_ns.saturating_add(us.saturating_mul(1000));
+        turns.measure.accounted_ns = accounted_ns;
+        if us > 0 {
+            turns.engine.charge(slot, us);
+        }
+    }
+
+    /// Its slice, in us.
+    fn grant_budget<H: Home>(turns: &mut CfqWf2q<H>, block: &Block<H>, slot: Slot) {
+        let queue = &turns.queues[slot];
+        let ticks = turns.measure.tunables.slice_of(queue.is_sync(), queue.priority);
+        turns.engine.entities[slot].budget = block.clock.ns_of_ticks(ticks) / 1000;
+    }
+
+    fn charge_of<H: Home>(_: &Block<H>, _: Slot) -> u64 {
+        0
+    }
+
+    fn begin_turn<H: Home>(turns: &mut CfqWf2q<H>, block: &mut Block<H>) {
+        let (name, us) = (turns.queues[turns.active].name(), turns.left(turns.active));
+        turns.measure.accounted_ns = block.ktime_ns();
+        block.note(|block| {
+            let until_ns = block.clock.now_ns().saturating_add(us.saturating_mul(1000));
+            Note::SliceSet { queue: name, until_ns }
+        });
+    }
+
+    /// Its slice is used up; in the idle class, as soon as somebody else wants the disk.
+    fn is_over<H: Home>(turns: &CfqWf2q<H>, _: &Block<H>) -> bool {
+        let (slot, entity) = (turns.active, &turns.engine.entities[turns.active]);
+        let yields = entity.class == IDLE && entity.service > 0 && turns.queues[slot].in_flight == 0;
+        turns.left(slot) == 0 || (yields && turns.busy_queues > 1)
+    }
+
+    fn end_turn<H: Home>(turns: &mut CfqWf2q<H>, block: &mut Block<H>, _: Expiry, _: bool, _: Option<u64>) {
+        let slot = turns.active;
+        let (name, left_us, used_us) =
+            (turns.queues[slot].name(), turns.left(slot), turns.engine.entities[slot].service);
+        block.note(|_| Note::SliceExpired { queue: name, left_ns: left_us.saturating_mul(1000), preempted: false });
+        block.note(|_| Note::Charge { queue: name, amount: used_us });
+        if turns.queues[slot].next != NIL {
+            Self::grant_budget(turns, block, slot);
+        }
+        turns.leave_disk(block);
+    }
+
+    /// With its last request under way the slice may be over, or the disk be kept idle.
+    fn completed<H: Home>(turns: &mut CfqWf2q<H>, block: &mut Block<H>, request: Slot) {
+        let queue = &turns.queues[turns.active];
+        if queue.in_flight > 0 {
+            return;
+        }
+        let empty = queue.next == NIL;
+        if Self::is_over(turns, block) {
+            Self::end_turn(turns, block, Expiry::TimedOut, false, None);
+        } else if empty && !(block.table.requests[request].is_sync() && turns.arm_idle(block, request)) {
+            Self::end_turn(turns, block, Expiry::NoMoreRequests, false, None);
+        }
+    }
+}
+
+impl Tunables {
+    /// The slice of a queue, in ticks. The idle class has level 7.
+    fn slice_of(&self, sync: bool, priority: Priority) -> u64 {
+        let even = self.shared.slice[usize::from(sync)];
+        if !self.scales_length {
+            return even;
+        }
+        let level = if priority.class() == Class::Idle { LEVELS.saturating_sub(1) } else { priority.level() };
+        self.shared.slice_of(sync, level).max(1)
+    }
+}

@@ -1,0 +1,99 @@
+//! What is learnt of processes and of the device, and how the disk is kept idle for a process's next request.
+
+use super::{Measure, Turns};
+use crate::clock::Timer;
+use crate::elevators::wf2q::IDLE;
+use crate::event::{Expiry, Note};
+use crate::parts::{Mean, NIL, Slot};
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+/// A mean seek distance from which a process counts as seeky, in sectors.
+pub(crate) const SEEKY_SECTORS: u64 = 8192;
+/// How long a seeky process is waited for at most.
+const SEEKY_IDLE_MS: u64 = 2;
+/// With more than this many requests in the device at once, the device is taken to queue by itself.
+const HW_QUEUE_DEPTH: u32 = 4;
+/// It is judged only while there are as many requests.
+const HW_QUEUE_THRESHOLD: u32 = 4;
+/// The number of moments over which it is judged.
+const HW_QUEUE_SAMPLES: u32 = 32;
+
+/// Whether a process seeks far, and that has been seen often enough.
+fn is_seeky(seek: &Mean) -> bool {
+    seek.is_valid() && seek.mean > SEEKY_SECTORS
+}
+
+impl<H: Home, M: Measure> Turns<H, M> {
+    /// A request has come: learn from it how its process behaves, and whether the disk may be kept idle for it.
+    pub(super) fn update_habits(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
+        let (now, idle) = (block.ticks(), self.measure.shared().slice_idle);
+        let (sector, end) = (block.table.requests[request].sector, block.table.requests[request].end());
+        let context = block.context_of(request);
+        let running = context.is_running();
+        let history = &mut context.history;
+        history.think.add_think(now.saturating_sub(history.last_end).min(idle.saturating_mul(2)));
+        let first = history.last_position == 0;
+        history.seek.add_seek_clipped(if first { 0 } else { sector.abs_diff(history.last_position) });
+        history.last_position = end;
+        let queue = &mut self.queues[slot];
+        if !queue.is_sync() {
+            return;
+        }
+        M::habits_updated(&mut queue.own, history.seek.mean);
+        if self.engine.entities[slot].class == IDLE {
+            return;
+        }
+        if !running || idle == 0 || (self.hw_tag && history.seek.mean > SEEKY_SECTORS) {
+            queue.idle_window = false;
+        } else if history.think.is_valid() {
+            queue.idle_window = history.think.mean <= idle;
+        }
+    }
+
+    /// Judges whether the device queues by itself, by how many requests it has had while there were enough.
+    pub(super) fn judge_device(&mut self) {
+        self.most_in_driver = self.most_in_driver.max(self.in_driver);
+        if self.in_driver.saturating_add(self.queued) < HW_QUEUE_THRESHOLD {
+            return;
+        }
+        self.hw_tag_samples = self.hw_tag_samples.saturating_add(1);
+        if self.hw_tag_samples > HW_QUEUE_SAMPLES {
+            self.hw_tag = self.most_in_driver > HW_QUEUE_DEPTH;
+            self.hw_tag_samples = 0;
+            self.most_in_driver = 0;
+        }
+    }
+
+    /// Keeps the disk idle for the next request of the process that this one, of the queue that has the disk, was of. Answers whether it
+    /// does.
+    pub fn arm_idle(&mut self, block: &mut Block<H>, request: Slot) -> bool {
+        let context = block.context_of(request);
+        let (running, seek) = (context.is_running(), context.history.seek);
+        let queue = &mut self.queues[self.active];
+        let mut wait = self.measure.shared().slice_idle;
+        if !running || !queue.idle_window || wait == 0 {
+            return false;
+        }
+        if is_seeky(&seek) {
+            wait = wait.min(block.clock.ticks_of_ms(SEEKY_IDLE_MS));
+        }
+        queue.wait_request = true;
+        let (name, until) = (queue.name(), block.ticks().saturating_add(wait));
+        self.idle_since_ns = block.ktime_ns();
+        block.arm_at_tick(Timer::Idle, until);
+        block.note(|block| Note::IdleArmed { queue: name, until_ns: block.clock.time_of_tick(until) });
+        true
+    }
+
+    /// The wait for the next request of the queue that has the disk is over.
+    pub(super) fn idle_over(&mut self, block: &mut Block<H>) {
+        if self.active != NIL {
+            let name = self.queues[self.active].name();
+            block.note(|_| Note::IdleTimeout { queue: name });
+            let reason = if M::is_over(self, block) { Expiry::TimedOut } else { Expiry::TooIdle };
+            M::end_turn(self, block, reason, false, Some(self.idle_since_ns));
+        }
+        self.kick(block);
+    }
+}

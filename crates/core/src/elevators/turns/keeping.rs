@@ -1,0 +1,236 @@
+//! The queues themselves: which requests belong to which, their priorities and groups, and when their places are free again.
+
+use super::{ASYNC, Measure, PRIORITY_CHANGED, Queue, SYNC, Turns, level_of, queue_of};
+use crate::elevators::async_queues::AsyncQueues;
+use crate::elevators::wf2q::{IDLE, ROOT_LEVEL, class_index};
+use crate::parts::{NIL, Slot};
+use crate::priority::Priority;
+use crate::queue::block::Block;
+use crate::storage::Home;
+
+impl<H: Home, M: Measure> Turns<H, M> {
+    /// The queue for a context's next request, made if there is none; [`NIL`] without room. A changed priority is noticed here.
+    pub(super) fn queue_for(&mut self, block: &mut Block<H>, context: Slot, sync: bool) -> Slot {
+        let now = block.ticks();
+        let history = &mut block.table.contexts[context].history;
+        if !history.known {
+            history.known = true;
+            history.last_end = now;
+        }
+        if history.marks & PRIORITY_CHANGED != 0 {
+            history.marks &= !PRIORITY_CHANGED;
+            self.read_priority(block, context);
+        }
+        let found = queue_of(block, context, sync);
+        if found != NIL {
+            return found;
+        }
+        let queue = if sync {
+            let entry = &block.table.contexts[context];
+            let (priority, pid) = (entry.effective_priority(), entry.pid);
+            self.make_queue(block, level_of::<H, M>(block, context), priority, Some(pid))
+        } else {
+            self.async_queue(block, context)
+        };
+        self.reference(queue);
+        block.table.contexts[context].history.queues[usize::from(sync)] = queue;
+        queue
+    }
+
+    /// A process's priority has changed: its sync queue takes it over when it next waits for a turn, its async requests go to another queue.
+    fn read_priority(&mut self, block: &mut Block<H>, context: Slot) {
+        let [old, sync] = block.table.contexts[context].history.queues;
+        let priority = block.table.contexts[context].effective_priority();
+        if old != NIL {
+            let level = level_of::<H, M>(block, context);
+            let new = if self.measure.takes_async_along() && self.async_queues[level].get(priority) == NIL {
+                self.put_async(level, priority, old);
+                old
+            } else {
+                self.async_queue(block, context)
+            };
+            self.reference(new);
+            block.table.contexts[context].history.queues[ASYNC] = new;
+            self.unreference(old);
+        }
+        if sync != NIL {
+            self.queues[sync].priority = priority;
+            let entity = &mut self.engine.entities[sync];
+            entity.new_class = class_index(priority.class());
+            entity.new_base = self.measure.weight_of(priority);
+            entity.pending = true;
+            if entity.new_class == IDLE {
+                self.queues[sync].idle_window = false;
+            }
+        }
+    }
+
+    /// The weights of priorities have changed: queues take them over when they next wait for a turn.
+    pub fn weigh_all(&mut self) {
+        for slot in 0..self.queues.capacity().min(self.engine.queue_capacity()) {
+            let entity = &mut self.engine.entities[slot];
+            entity.new_base = self.measure.weight_of(self.queues[slot].priority);
+            entity.pending = true;
+        }
+    }
+
+    /// The async queue that processes of this one's group and priority share, or [`NIL`] if there is no room for it.
+    fn async_queue(&mut self, block: &mut Block<H>, context: Slot) -> Slot {
+        let priority = block.table.contexts[context].effective_priority();
+        let level = level_of::<H, M>(block, context);
+        let found = self.async_queues[level].get(priority);
+        if found != NIL {
+            return found;
+        }
+        let new = self.make_queue(block, level, priority, None);
+        if new != NIL {
+            self.put_async(level, priority, new);
+        }
+        new
+    }
+
+    /// Puts a queue in the place of a priority, which keeps it for good.
+    fn put_async(&mut self, level: Slot, priority: Priority, queue: Slot) {
+        self.async_queues[level].put(priority, queue);
+        self.reference(queue);
+    }
+
+    /// A new queue that nothing refers to yet, or [`NIL`].
+    fn make_queue(&mut self, block: &mut Block<H>, level: Slot, priority: Priority, pid: Option<u32>) -> Slot {
+        let mut slot = self.free_queues.pop_front(&mut self.queues);
+        if slot == NIL {
+            slot = self.remembered.head();
+            if slot == NIL {
+                return NIL;
+            }
+            // The place of one that only the engine remembers: its past service is forgotten.
+            if slot == self.active {
+                self.leave_disk(block);
+            }
+            self.remembered.remove(&mut self.queues, slot);
+        }
+        let class = class_index(priority.class());
+        let idle_window = pid.is_some() && class != IDLE;
+        self.queues[slot] = Queue { pid, priority, idle_window, ..Queue::default() };
+        self.engine.init_queue(slot, level, class, self.measure.weight_of(priority), 0);
+        M::begin_with(self, slot);
+        slot
+    }
+
+    pub(super) fn reference(&mut self, slot: Slot) {
+        if slot != NIL {
+            self.queues[slot].references = self.queues[slot].references.saturating_add(1);
+        }
+    }
+
+    pub(super) fn unreference(&mut self, slot: Slot) {
+        if slot == NIL {
+            return;
+        }
+        let queue = &mut self.queues[slot];
+        queue.references = queue.references.saturating_sub(1);
+        if queue.references > 0 {
+            return;
+        }
+        // Its requests are gone; it may have the disk still, empty, or be ahead of its tree's time.
+        let is_free = self.engine.is_out(slot) && !self.engine.entities[slot].forgotten;
+        let spare = if is_free { &mut self.free_queues } else { &mut self.remembered };
+        spare.push_back(&mut self.queues, slot);
+    }
+
+    /// Frees the queues that the engine has let go of.
+    pub(super) fn free_forgotten(&mut self) {
+        loop {
+            let slot = self.engine.take_forgotten();
+            if slot == NIL {
+                return;
+            }
+            if self.queues[slot].references == 0 {
+                self.remembered.remove(&mut self.queues, slot);
+                self.free_queues.push_back(&mut self.queues, slot);
+            }
+        }
+    }
+
+    /// Takes in the groups that are there as the elevator is attached.
+    pub(super) fn add_groups(&mut self, block: &Block<H>) {
+        for group in ROOT_LEVEL.saturating_add(1)..self.async_queues.capacity() {
+            if block.table.groups[group].in_use {
+                self.add_group(block, group);
+            }
+        }
+    }
+
+    pub(super) fn add_group(&mut self, block: &Block<H>, group: Slot) {
+        if M::GROUPS && group < self.async_queues.capacity() {
+            let entry = &block.table.groups[group];
+            self.engine.init_group(group, entry.parent, u32::from(entry.weights.weight));
+            self.async_queues[group] = AsyncQueues::default();
+        }
+    }
+
+    /// A group's weight counts from when it next waits for a turn.
+    pub(super) fn weigh_group(&mut self, block: &Block<H>, group: Slot) {
+        if M::GROUPS && group != ROOT_LEVEL {
+            let entity = self.engine.group_entity(group);
+            let entity = &mut self.engine.entities[entity];
+            entity.new_base = u32::from(block.table.groups[group].weights.weight);
+            entity.pending = true;
+        }
+    }
+
+    /// A process has moved: its sync queue moves with it, whatever is in it; async requests stay where they are.
+    pub(super) fn move_to_group(&mut self, block: &mut Block<H>, context: Slot) {
+        if !M::GROUPS {
+            return;
+        }
+        M::account(self, block);
+        let [old, sync] = block.table.contexts[context].history.queues;
+        block.table.contexts[context].history.queues[ASYNC] = NIL;
+        self.unreference(old);
+        if sync != NIL {
+            debug_assert!(queue_of(block, context, true) == block.table.contexts[context].history.queues[SYNC]);
+            if sync == self.active {
+                self.leave_disk(block);
+                self.kick(block);
+            }
+            let busy = self.queues[sync].busy;
+            if busy {
+                self.engine.deactivate(sync, false, false, block.ticks());
+            } else {
+                self.engine.forget(sync);
+            }
+            self.engine.set_parent(sync, level_of::<H, M>(block, context));
+            if busy {
+                self.wait_for_turn(block, sync);
+            }
+        }
+        self.free_forgotten();
+    }
+
+    /// Lets go of a group; answers `false` if requests of it are left.
+    pub(super) fn remove_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
+        if !M::GROUPS || group == ROOT_LEVEL {
+            return true;
+        }
+        M::account(self, block);
+        let active = self.active;
+        if active != NIL && self.queues[active].next == NIL && self.engine.entities[active].level == group {
+            self.leave_disk(block);
+            self.kick(block);
+        }
+        let places = self.async_queues[group];
+        // The place itself refers to it.
+        let in_use = |slot: Slot| slot != NIL && (self.queues[slot].references > 1 || self.queues[slot].busy);
+        if places.all().any(in_use) {
+            return false;
+        }
+        self.engine.forget_idle(group);
+        places.all().for_each(|queue| self.unreference(queue));
+        self.async_queues[group] = AsyncQueues::default();
+        let entity = self.engine.group_entity(group);
+        self.engine.forget_entirely(entity);
+        self.free_forgotten();
+        true
+    }
+}

@@ -1,0 +1,649 @@
+//! Queues of processes that take turns by WF2Q+: what BFQ's first form and CFQ scheduled by WF2Q+ have in common.
+//!
+//! Each process has a queue of its sync requests; the async ones of a priority share one. A queue that has requests waits in the engine
+//! (`wf2q`) until it gets the disk to itself for a turn. What a turn is measured in, how long it may be and what is charged
+//! for it is the [`Measure`]: sectors in `bfq_v0`, time in `cfq_wf2q`. Within a turn requests go by sector, up to a quantum at a time;
+//! when the queue is empty the disk may be kept idle for its process for a few milliseconds.
+//!
+//! This file has the way of a request: insert, dispatch, complete. `keeping` has the queues themselves, with priorities and groups;
+//! `habits` what is learnt of processes and of the device, and idling.
+
+mod habits;
+mod keeping;
+mod queue;
+
+use super::async_queues::AsyncQueues;
+use super::slice_tunables::SliceTunables;
+use super::sorted_fifo;
+use super::wf2q::{self, Engine, IDLE, ROOT_LEVEL};
+use super::{Elevator, Merge};
+use crate::bio::{Bio, Flags, Op};
+use crate::clock::{Clock, Timer};
+use crate::event::{Expiry, Note};
+use crate::parts::{Arena, List, NIL, Slot};
+use crate::priority::Priority;
+use crate::queue::block::{Block, Of};
+use crate::storage::{Capacity, Home, Maker};
+
+pub(crate) use habits::SEEKY_SECTORS;
+pub(crate) use queue::Queue;
+use queue::Spare;
+
+/// Index of a context's async queue.
+const ASYNC: usize = 0;
+/// Index of its sync queue.
+pub(crate) const SYNC: usize = 1;
+/// A context's mark: its priority has changed since its last request.
+const PRIORITY_CHANGED: u8 = 1;
+/// A queue that is alone may have so many times its quantum in flight.
+const ALONE_QUANTUMS: u32 = 4;
+
+/// What turns are measured in. Its methods are the elevator's, apart from what both have in common.
+pub(crate) trait Measure: Sized + 'static {
+    /// Whether groups share the disk.
+    const GROUPS: bool;
+    /// Whether one call may move batches of several queues to the dispatch list. Then a turn can end, and the next begin, before the device
+    /// has worked off what was moved: no matter, unless it is charged for time.
+    const MANY_BATCHES: bool;
+    /// What is kept of a queue's turns.
+    type Own: Copy + Default + 'static;
+
+    /// With default tunables.
+    fn new(clock: &Clock) -> Self;
+    /// How the engine is to work.
+    fn rules() -> wf2q::Rules;
+    /// The tunables that all have.
+    fn shared(&self) -> &SliceTunables;
+    /// The value of a tunable.
+    fn tunable(&self, index: usize) -> i64;
+    /// Stores a tunable.
+    fn set_tunable<H: Home>(turns: &mut Turns<H, Self>, block: &mut Block<H>, index: usize, value: i64);
+    /// The weight of a priority.
+    fn weight_of(&self, priority: Priority) -> u32;
+    /// As shipped in the first BFQ: a process that changes its priority takes its async queue along to a place that is empty.
+    fn takes_async_along(&self) -> bool {
+        false
+    }
+    /// How many async requests are moved at a time.
+    fn async_quantum(&self) -> u32;
+
+    /// A queue was made, or emptied by force: what it starts with.
+    fn begin_with<H: Home>(turns: &mut Turns<H, Self>, slot: Slot);
+    /// Charges for what has happened since the last call, if time counts.
+    fn account<H: Home>(_turns: &mut Turns<H, Self>, _block: &Block<H>) {}
+    /// Sets the budget of a queue that waits for its turn; it has a request to be served next.
+    fn grant_budget<H: Home>(turns: &mut Turns<H, Self>, block: &Block<H>, slot: Slot);
+    /// What a request uses up of its queue's budget as it is moved.
+    fn charge_of<H: Home>(block: &Block<H>, request: Slot) -> u64;
+    /// The turn of the active queue begins.
+    fn begin_turn<H: Home>(turns: &mut Turns<H, Self>, block: &mut Block<H>);
+    /// Whether the time of the active queue's turn is over.
+    fn is_over<H: Home>(turns: &Turns<H, Self>, block: &Block<H>) -> bool;
+    /// Its turn ends, for this reason: [`Turns::leave_disk`], after what is to be learnt of it. `in_choice`: as a queue was to be chosen;
+    /// `idle_since_ns`: after the disk was idle from then on, in ns since boot.
+    fn end_turn<H: Home>(
+        turns: &mut Turns<H, Self>,
+        block: &mut Block<H>,
+        reason: Expiry,
+        in_choice: bool,
+        idle_since_ns: Option<u64>,
+    );
+    /// Whether a queue has had enough after a batch of so many requests, if others wait.
+    fn ends_after(&self, _sync: bool, _idle_class: bool, _moved: u32) -> bool {
+        false
+    }
+    /// A request of the active queue is done.
+    fn completed<H: Home>(turns: &mut Turns<H, Self>, block: &mut Block<H>, request: Slot);
+    /// A request of a sync queue has come: what else is to be learnt of it.
+    fn habits_updated(_own: &mut Self::Own, _seek_mean: u64) {}
+}
+
+/// Its tables.
+pub(crate) struct Tables<H: Home, M: Measure> {
+    queues: H::Slots<Queue<M::Own>>,
+    engine: wf2q::Tables<H>,
+    async_queues: H::Slots<AsyncQueues>,
+}
+
+/// The state.
+pub(crate) struct Turns<H: Home, M: Measure> {
+    pub queues: Of<H, Queue<M::Own>>,
+    pub engine: Engine<H>,
+    free_queues: List<Spare>,
+    /// Queues that nobody but the engine knows any more: their past service still counts.
+    remembered: List<Spare>,
+    /// Of each group.
+    async_queues: Of<H, AsyncQueues>,
+    /// Queues that have requests, or the disk.
+    pub busy_queues: u32,
+    /// The queue that has the disk, or [`NIL`].
+    pub active: Slot,
+    /// Requests in the queues.
+    queued: u32,
+    /// Requests that the driver has.
+    pub in_driver: u32,
+    /// Requests of sync queues on the dispatch list or in the device.
+    sync_in_flight: u32,
+    /// The end of the request that the driver took last.
+    last_position: u64,
+    /// The device queues by itself, as far as is known.
+    hw_tag: bool,
+    hw_tag_samples: u32,
+    most_in_driver: u32,
+    /// Since when the disk is kept idle, in ns since boot.
+    idle_since_ns: u64,
+    pub measure: M,
+}
+
+impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
+    type Tables = Tables<H, M>;
+
+    fn make_tables<C: Maker<H>>(capacity: Capacity, maker: &mut C) -> Tables<H, M> {
+        let groups = if M::GROUPS { capacity.group_slots() } else { 1 };
+        // A sync queue a process, as many that are only remembered, and the async ones.
+        let queues = capacity.contexts.saturating_mul(2).saturating_add(AsyncQueues::COUNT.saturating_mul(groups));
+        Tables {
+            queues: maker.table(queues),
+            engine: Engine::<H>::make_tables(queues, groups, maker),
+            async_queues: maker.table(groups),
+        }
+    }
+
+    fn new(block: &mut Block<H>, tables: Tables<H, M>) -> Self {
+        let engine = Engine::new(tables.engine, M::rules(), block.ticks());
+        let mut queues: Of<H, Queue<M::Own>> = Arena::new(tables.queues);
+        let mut free_queues = List::default();
+        for slot in 0..queues.capacity().min(engine.queue_capacity()) {
+            free_queues.push_back(&mut queues, slot);
+        }
+        let mut new = Turns {
+            queues,
+            engine,
+            free_queues,
+            remembered: List::default(),
+            async_queues: Arena::new(tables.async_queues),
+            busy_queues: 0,
+            active: NIL,
+            queued: 0,
+            in_driver: 0,
+            sync_in_flight: 0,
+            last_position: 0,
+            hw_tag: true,
+            hw_tag_samples: 0,
+            most_in_driver: 0,
+            idle_since_ns: 0,
+            measure: M::new(&block.clock),
+        };
+        new.add_groups(block);
+        new
+    }
+
+    fn into_tables(self) -> Tables<H, M> {
+        Tables {
+            queues: self.queues.into_slots(),
+            engine: self.engine.into_tables(),
+            async_queues: self.async_queues.into_slots(),
+        }
+    }
+
+    fn tunable(&self, index: usize) -> i64 {
+        self.measure.tunable(index)
+    }
+
+    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+        M::set_tunable(self, block, index, value);
+    }
+
+    fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
+        let sync = is_sync(bio);
+        if sync && !block.table.requests[request].is_sync() {
+            return false;
+        }
+        let queue = queue_of(block, bio.context.slot, sync);
+        queue != NIL && queue == block.table.requests[request].owner
+    }
+
+    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+        let queue = queue_of(block, bio.context.slot, is_sync(bio));
+        if queue == NIL { NIL } else { self.queues[queue].tree.find(&block.table.nodes, bio.end()) }
+    }
+
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].prev()
+    }
+
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].next()
+    }
+
+    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+        let owner = block.table.requests[request].owner;
+        if merge == Merge::Back || owner == NIL {
+            return;
+        }
+        M::account(self, block);
+        self.queues[owner].tree.remove(&mut block.table.nodes, request);
+        self.queued = self.queued.saturating_sub(1);
+        self.sort(block, owner, request);
+    }
+
+    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+        M::account(self, block);
+        let owner = block.table.requests[absorbed].owner;
+        if owner == block.table.requests[request].owner {
+            // It takes over the earlier deadline, but keeps its own place in order of arrival.
+            let deadline = block.table.arrivals[absorbed].deadline.min(block.table.arrivals[request].deadline);
+            block.table.arrivals[request].deadline = deadline;
+        }
+        self.remove(block, absorbed);
+        self.free_forgotten();
+    }
+
+    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
+        let context = block.table.requests[request].context;
+        let sync = block.table.requests[request].is_sync();
+        let queue = self.queue_for(block, context, sync);
+        self.reference(queue);
+        block.table.requests[request].owner = queue;
+    }
+
+    fn free(&mut self, block: &mut Block<H>, request: Slot) {
+        let owner = core::mem::replace(&mut block.table.requests[request].owner, NIL);
+        self.unreference(owner);
+    }
+
+    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+        let owner = block.table.requests[request].owner;
+        if owner == NIL {
+            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            return block.dispatch_sort(request);
+        }
+        M::account(self, block);
+        self.sort(block, owner, request);
+        let expire = self.measure.shared().fifo_expire[usize::from(self.queues[owner].is_sync())];
+        block.table.arrivals[request].deadline = block.ticks().saturating_add(expire);
+        self.queues[owner].fifo.push_back(&mut block.table.arrivals, request);
+        self.update_habits(block, owner, request);
+        if owner == self.active && core::mem::take(&mut self.queues[owner].wait_request) {
+            block.timers.cancel(Timer::Idle);
+            let name = self.queues[owner].name();
+            block.note(|_| Note::IdleHit { queue: name });
+            block.run_now();
+        }
+        self.free_forgotten();
+    }
+
+    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+        let mut moved = 0u32;
+        M::account(self, block);
+        if force {
+            return self.drain(block);
+        }
+        while self.busy_queues > 0 {
+            let slot = self.select(block);
+            if slot == NIL || self.has_enough(slot) {
+                break;
+            }
+            self.queues[slot].wait_request = false;
+            block.timers.cancel(Timer::Idle);
+            moved = moved.saturating_add(self.dispatch_batch(block, slot));
+            if moved > 0 && !M::MANY_BATCHES {
+                break;
+            }
+        }
+        self.free_forgotten();
+        moved
+    }
+
+    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
+        self.in_driver = self.in_driver.saturating_add(1);
+        self.last_position = block.table.requests[request].end();
+    }
+
+    fn deactivate(&mut self, _: &mut Block<H>, _: Slot) {
+        self.in_driver = self.in_driver.saturating_sub(1);
+    }
+
+    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
+        M::account(self, block);
+        let owner = block.table.requests[request].owner;
+        self.judge_device();
+        self.in_driver = self.in_driver.saturating_sub(1);
+        if owner != NIL {
+            let queue = &mut self.queues[owner];
+            queue.in_flight = queue.in_flight.saturating_sub(1);
+            if queue.is_sync() {
+                self.sync_in_flight = self.sync_in_flight.saturating_sub(1);
+            }
+        }
+        if block.table.requests[request].is_sync() {
+            let now = block.ticks();
+            block.context_of(request).history.last_end = now;
+        }
+        if owner != NIL && owner == self.active {
+            M::completed(self, block, request);
+        }
+        if self.in_driver == 0 {
+            self.kick(block);
+        }
+        self.free_forgotten();
+    }
+
+    fn is_empty(&self) -> bool {
+        self.queued == 0
+    }
+
+    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
+        M::account(self, block);
+        let queues = core::mem::replace(&mut block.table.contexts[context].history.queues, [NIL; 2]);
+        for queue in queues {
+            if queue != NIL {
+                if queue == self.active {
+                    self.leave_disk(block);
+                    self.kick(block);
+                }
+                self.unreference(queue);
+            }
+        }
+        self.free_forgotten();
+    }
+
+    fn priority_changed(&mut self, block: &mut Block<H>, context: Slot) {
+        let history = &mut block.table.contexts[context].history;
+        if history.known {
+            history.marks |= PRIORITY_CHANGED;
+        }
+    }
+
+    fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
+        self.add_group(block, group);
+    }
+
+    fn group_weights_changed(&mut self, block: &mut Block<H>, group: Slot) {
+        self.weigh_group(block, group);
+    }
+
+    fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
+        self.remove_group(block, group)
+    }
+
+    fn group_changed(&mut self, block: &mut Block<H>, context: Slot) {
+        self.move_to_group(block, context);
+    }
+
+    fn timer(&mut self, block: &mut Block<H>, _: Timer) {
+        M::account(self, block);
+        self.idle_over(block);
+        self.free_forgotten();
+    }
+}
+
+impl<H: Home, M: Measure> Turns<H, M> {
+    /// Sorts a request into its queue, and lets the queue wait for its turn with a budget for what is next now.
+    fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
+        let sector = block.table.requests[request].sector;
+        self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
+        // The older of two at one sector counts for nothing.
+        sorted_fifo::move_alias(self, block, request, |turns| &mut turns.queues[owner].tree, Self::move_to_dispatch);
+        self.queued = self.queued.saturating_add(1);
+        let (chooser, next) = (self.measure.shared().chooser(true), self.queues[owner].next);
+        self.queues[owner].next = chooser.best(block, next, request, self.last_position);
+        if !self.queues[owner].busy {
+            M::grant_budget(self, block, owner);
+            self.set_busy(owner, true);
+            self.wait_for_turn(block, owner);
+        } else if owner != self.active {
+            M::grant_budget(self, block, owner);
+            self.wait_anew(block, owner);
+        }
+    }
+
+    /// Takes a request out of its queue, which finds what is next after it; a queue that waits for its turn does so with a budget for that,
+    /// or not at all if it was the last.
+    fn remove(&mut self, block: &mut Block<H>, request: Slot) {
+        let owner = block.table.requests[request].owner;
+        if owner == NIL {
+            return;
+        }
+        if self.queues[owner].next == request {
+            let (chooser, tree) = (self.measure.shared().chooser(true), self.queues[owner].tree);
+            self.queues[owner].next = chooser.neighbour(block, &tree, request, self.last_position);
+            if self.queues[owner].next != NIL && owner != self.active {
+                M::grant_budget(self, block, owner);
+                self.wait_anew(block, owner);
+            }
+        }
+        let queue = &mut self.queues[owner];
+        queue.tree.remove(&mut block.table.nodes, request);
+        queue.fifo.remove(&mut block.table.arrivals, request);
+        self.queued = self.queued.saturating_sub(1);
+        if queue.tree.is_empty() && queue.busy && owner != self.active {
+            self.set_busy(owner, false);
+            self.wait_no_more(block, owner, false);
+        }
+    }
+
+    fn move_to_dispatch(&mut self, block: &mut Block<H>, request: Slot) {
+        let owner = block.table.requests[request].owner;
+        self.remove(block, request);
+        let queue = &mut self.queues[owner];
+        queue.in_flight = queue.in_flight.saturating_add(1);
+        if queue.is_sync() {
+            self.sync_in_flight = self.sync_in_flight.saturating_add(1);
+        }
+        block.dispatch_sort(request);
+    }
+
+    fn set_busy(&mut self, slot: Slot, busy: bool) {
+        debug_assert!(self.queues[slot].busy != busy);
+        self.queues[slot].busy = busy;
+        self.busy_queues = if busy { self.busy_queues.saturating_add(1) } else { self.busy_queues.saturating_sub(1) };
+    }
+
+    /// The queue to dispatch from now, or [`NIL`] to wait.
+    fn select(&mut self, block: &mut Block<H>) -> Slot {
+        if self.active == NIL {
+            return self.next_turn(block);
+        }
+        let queue = &self.queues[self.active];
+        let reason = if M::is_over(self, block) {
+            Expiry::TimedOut
+        } else if queue.next != NIL {
+            if M::charge_of(block, queue.next) <= self.left(self.active) {
+                return self.active;
+            }
+            Expiry::Exhausted
+        } else if queue.wait_request || (queue.in_flight > 0 && queue.idle_window) {
+            return NIL;
+        } else {
+            Expiry::NoMoreRequests
+        };
+        M::end_turn(self, block, reason, true, None);
+        self.next_turn(block)
+    }
+
+    /// Gives the disk to the queue whose turn it is.
+    fn next_turn(&mut self, block: &mut Block<H>) -> Slot {
+        debug_assert!(self.active == NIL);
+        let slot = if M::GROUPS { self.engine.pick_next(block.ticks()) } else { self.engine.flat_select() };
+        self.active = slot;
+        if slot == NIL {
+            return NIL;
+        }
+        self.engine.entities[slot].service = 0;
+        let queue = &mut self.queues[slot];
+        debug_assert!(queue.busy && queue.next != NIL, "a queue that waits for its turn has requests");
+        queue.fifo_checked = false;
+        let (name, level) = (queue.name(), queue.priority.level());
+        block.note(|_| Note::Activate { queue: name, level });
+        M::begin_turn(self, block);
+        slot
+    }
+
+    /// What is left of a queue's budget.
+    pub fn left(&self, slot: Slot) -> u64 {
+        let entity = &self.engine.entities[slot];
+        entity.budget.saturating_sub(entity.service)
+    }
+
+    /// Whether the queue that has the disk has as much in flight as it may, or has to let sync requests pass.
+    fn has_enough(&self, slot: Slot) -> bool {
+        let (queue, quantum) = (&self.queues[slot], self.quantum(slot));
+        let full = queue.in_flight >= quantum
+            && (self.busy_queues > 1 || queue.in_flight >= quantum.saturating_mul(ALONE_QUANTUMS));
+        full || (!queue.is_sync() && self.sync_in_flight > 0)
+    }
+
+    /// How many requests are moved at a time.
+    fn quantum(&self, slot: Slot) -> u32 {
+        if !self.queues[slot].is_sync() {
+            self.measure.async_quantum()
+        } else if self.engine.entities[slot].class == IDLE {
+            1
+        } else {
+            self.measure.shared().quantum
+        }
+    }
+
+    /// Moves up to a quantum of requests of the queue that has the disk.
+    fn dispatch_batch(&mut self, block: &mut Block<H>, slot: Slot) -> u32 {
+        let (mut moved, quantum) = (0u32, self.quantum(slot));
+        while moved < quantum && self.queues[slot].next != NIL {
+            let overdue = self.take_overdue(block, slot);
+            let request = if overdue != NIL { overdue } else { self.queues[slot].next };
+            let charge = M::charge_of(block, request);
+            if charge > self.left(slot) {
+                self.queues[slot].next = request;
+                M::end_turn(self, block, Expiry::Exhausted, false, None);
+                return moved;
+            }
+            if charge > 0 {
+                self.engine.charge(slot, charge);
+            }
+            self.move_to_dispatch(block, request);
+            moved = moved.saturating_add(1);
+        }
+        let (sync, idle_class) = (self.queues[slot].is_sync(), self.engine.entities[slot].class == IDLE);
+        if self.busy_queues > 1 && self.measure.ends_after(sync, idle_class, moved) {
+            M::end_turn(self, block, Expiry::Exhausted, false, None);
+        }
+        moved
+    }
+
+    /// The oldest request of a queue, if it is overdue as the queue's turn begins.
+    fn take_overdue(&mut self, block: &mut Block<H>, slot: Slot) -> Slot {
+        let queue = &mut self.queues[slot];
+        let oldest = queue.fifo.head();
+        if core::mem::replace(&mut queue.fifo_checked, true) || oldest == NIL {
+            return NIL;
+        }
+        if block.ticks() < block.table.arrivals[oldest].deadline {
+            return NIL;
+        }
+        block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+        oldest
+    }
+
+    /// The queue that has the disk goes back among those that wait, or leaves them if it has no requests.
+    pub fn leave_disk(&mut self, block: &mut Block<H>) {
+        let slot = core::mem::replace(&mut self.active, NIL);
+        if slot == NIL {
+            return;
+        }
+        block.timers.cancel(Timer::Idle);
+        self.queues[slot].wait_request = false;
+        if self.queues[slot].next == NIL {
+            self.set_busy(slot, false);
+            self.wait_no_more(block, slot, true);
+        } else if M::GROUPS {
+            self.engine.raise(slot, false, true, true, block.ticks());
+            self.out_of_service(slot);
+        } else {
+            self.engine.flat_requeue(slot);
+        }
+    }
+
+    fn drain(&mut self, block: &mut Block<H>) -> u32 {
+        let mut moved = 0u32;
+        self.leave_disk(block);
+        loop {
+            let slot = self.next_turn(block);
+            if slot == NIL {
+                break;
+            }
+            while self.queues[slot].next != NIL {
+                let next = self.queues[slot].next;
+                self.move_to_dispatch(block, next);
+                moved = moved.saturating_add(1);
+            }
+            M::begin_with(self, slot);
+            self.leave_disk(block);
+        }
+        debug_assert!(self.queued == 0 && self.busy_queues == 0);
+        self.free_forgotten();
+        moved
+    }
+
+    /// A queue that had no requests waits for its turn.
+    fn wait_for_turn(&mut self, block: &Block<H>, slot: Slot) {
+        if M::GROUPS {
+            self.engine.raise(slot, false, false, false, block.ticks());
+        } else {
+            self.engine.flat_activate(slot);
+        }
+    }
+
+    /// One that waits goes behind others of the same finish, with the budget that it has now.
+    fn wait_anew(&mut self, block: &Block<H>, slot: Slot) {
+        if M::GROUPS {
+            self.engine.raise(slot, false, false, false, block.ticks());
+        } else {
+            self.engine.flat_requeue(slot);
+        }
+    }
+
+    /// One that has no requests any more waits no longer. `served`: it has had its turn.
+    fn wait_no_more(&mut self, block: &Block<H>, slot: Slot, served: bool) {
+        if M::GROUPS {
+            self.engine.deactivate(slot, true, served, block.ticks());
+            if served {
+                self.out_of_service(slot);
+            }
+        } else {
+            self.engine.flat_deactivate(slot, true);
+        }
+    }
+
+    /// A queue has left service, and so have its groups: what they were served is reckoned with.
+    fn out_of_service(&mut self, slot: Slot) {
+        self.engine.clear_current(slot);
+        let mut entity = slot;
+        while entity != NIL {
+            self.engine.entities[entity].service = 0;
+            entity = self.engine.levels[self.engine.entities[entity].level].group;
+        }
+    }
+
+    /// Asks for a run of the queue, if there are requests.
+    pub fn kick(&self, block: &mut Block<H>) {
+        if self.queued > 0 {
+            block.kick();
+        }
+    }
+}
+
+/// Whether somebody waits for a bio.
+fn is_sync(bio: &Bio) -> bool {
+    bio.op == Op::Read || bio.flags.has(Flags::SYNC)
+}
+
+/// A context's queue for sync requests or for async ones, or [`NIL`].
+fn queue_of<H: Home>(block: &Block<H>, context: Slot, sync: bool) -> Slot {
+    let [asynchronous, synchronous] = block.table.contexts[context].history.queues;
+    if sync { synchronous } else { asynchronous }
+}
+
+/// The level that a context's queues are at.
+fn level_of<H: Home, M: Measure>(block: &Block<H>, context: Slot) -> Slot {
+    if M::GROUPS { block.table.contexts[context].group } else { ROOT_LEVEL }
+}
