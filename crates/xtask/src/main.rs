@@ -5,6 +5,7 @@
 mod arrows;
 mod bare;
 mod laws;
+mod pages;
 mod proof;
 mod repository;
 mod steps;
@@ -21,7 +22,9 @@ tasks:
   proof   the core cannot panic: its optimised object refers to nothing but memcpy and its kin
   laws    the core's other laws: no unsafe, no dependencies, no floats, no dyn, no function pointers; a build for a bare
           machine; the arrows between crates
-  tidy    lengths of functions and files, words that do not belong here, links between documents";
+  tidy    lengths of functions and files, words that do not belong here, links between documents
+  pages   the generated part of docs/conformance.md is current; `pages write` writes it, and `pages write DIR` also the part on the
+          whole recordings, which lie in DIR";
 
 fn main() -> std::process::ExitCode {
     match run() {
@@ -40,6 +43,9 @@ fn run() -> Result<()> {
         ["proof"] => proof::run(),
         ["laws"] => laws::run(),
         ["tidy"] => tidy::run(),
+        ["pages"] => pages::check(),
+        ["pages", "write"] => pages::write(None),
+        ["pages", "write", recordings] => pages::write(Some(recordings)),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())
