@@ -8,6 +8,7 @@ mod laws;
 mod proof;
 mod repository;
 mod steps;
+mod tables;
 mod tidy;
 mod tokens;
 mod tools;
@@ -21,7 +22,8 @@ tasks:
   proof   the core cannot panic: its optimised object refers to nothing but memcpy and its kin
   laws    the core's other laws: no unsafe, no dependencies, no floats, no dyn, no function pointers; a build for a bare
           machine; the arrows between crates
-  tidy    lengths of functions and files, words that do not belong here, links between documents";
+  tidy    lengths of functions and files, words that do not belong here, links between documents
+  tables  brings the tables of tunables in docs/elevators up to date; not a part of `test`, which only compares them";
 
 fn main() -> std::process::ExitCode {
     match run() {
@@ -40,6 +42,7 @@ fn run() -> Result<()> {
         ["proof"] => proof::run(),
         ["laws"] => laws::run(),
         ["tidy"] => tidy::run(),
+        ["tables"] => tables::run(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())
