@@ -19,6 +19,10 @@ pub struct Info {
     pub aliases: &'static [&'static str],
     /// The kernels whose decisions it takes.
     pub kernel: &'static str,
+    /// The kernels that had it, in a word or two: "2.6.6-2.6.9", "posted 2003", "never".
+    pub in_linux: &'static str,
+    /// The idea on a line of a list: at most 52 characters.
+    pub headline: &'static str,
     /// How it works, in a few sentences.
     pub idea: &'static str,
     /// What it is good for, and what not.

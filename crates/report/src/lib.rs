@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bars;
 mod charts;
 mod data;
 mod format;
@@ -25,6 +26,7 @@ mod palette;
 mod reduce;
 mod table;
 
+pub use bars::{Bars, Measured, bars_svg};
 pub use data::{
     ComparePage, DriveTime, ELEVATORS_MAX, ElevatorResult, Fact, HeadTrack, LatencySummary, PROCESSES_MAX,
     PercentileLatency, ProcessBandwidth, Slice,

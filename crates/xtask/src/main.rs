@@ -9,6 +9,7 @@ mod pages;
 mod proof;
 mod repository;
 mod steps;
+mod tables;
 mod tidy;
 mod tokens;
 mod tools;
@@ -24,7 +25,8 @@ tasks:
           machine; the arrows between crates
   tidy    lengths of functions and files, words that do not belong here, links between documents
   pages   the generated part of docs/conformance.md is current; `pages write` writes it, and `pages write DIR` also the part on the
-          whole recordings, which lie in DIR";
+          whole recordings, which lie in DIR
+  tables  brings the tables of tunables in docs/elevators up to date; not a part of `test`, which only compares them";
 
 fn main() -> std::process::ExitCode {
     match run() {
@@ -46,6 +48,7 @@ fn run() -> Result<()> {
         ["pages"] => pages::check(),
         ["pages", "write"] => pages::write(None),
         ["pages", "write", recordings] => pages::write(Some(recordings)),
+        ["tables"] => tables::run(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())
