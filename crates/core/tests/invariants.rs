@@ -1,8 +1,9 @@
 //! What holds for every elevator whatever is done with it: each bio is served once, nothing is lost, no wait is for ever.
 //!
 //! Cases are random bytes from a fixed seed (see `machine`). `HOISTWAY_CASES` makes more of them, `HOISTWAY_SEED` others,
-//! `HOISTWAY_ELEVATOR` only those that begin with this elevator. A failing case is made smaller by leaving out calls, as long as it
-//! still fails, and printed. `HOISTWAY_CASE` names a file with a case to play instead, such as the fuzzer finds.
+//! `HOISTWAY_ELEVATOR` only those that begin with this elevator; with `--nocapture` the number of calls is shown. A failing case
+//! is made smaller by leaving out calls, as long as it still fails, and printed. `HOISTWAY_CASE` names a file with a case to play
+//! instead, such as the fuzzer finds.
 
 #![cfg(feature = "alloc")]
 
@@ -28,13 +29,16 @@ fn everything_is_served_once_and_nothing_waits_for_ever() {
         if only.as_ref().is_some_and(|name| name != kind.info().name) {
             continue;
         }
+        let mut calls = 0;
         for number in 0..from_environment("HOISTWAY_CASES", CASES) {
             let seed = from_environment("HOISTWAY_SEED", 1).wrapping_mul(1 << 40) + number;
             let mut random = Random(seed ^ ((index as u64) << 32));
             let mut bytes = random.bytes();
             bytes[0] = index as u8;
+            calls += (bytes.len() - HEADER_BYTES) / RECORD_BYTES;
             check(&format!("{}, seed {seed}", kind.info().name), bytes);
         }
+        println!("{}: {calls} calls", kind.info().name);
     }
 }
 

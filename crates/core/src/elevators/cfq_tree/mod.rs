@@ -317,8 +317,9 @@ impl<H: Home> CfqTree<H> {
             queue.metadata = queue.metadata.saturating_sub(1);
         }
         if queue.tree.is_empty() {
-            // The next one may be a request that stands aside while its alias, the last one left, is moved out.
-            debug_assert_ne!(queue.next, request);
+            // What is next after the last one is at most a request that grew down to its sector and stands aside until it is gone.
+            let requests = &block.table.requests;
+            debug_assert!(queue.next == NIL || requests[queue.next].sector == requests[request].sector);
             self.service.unfile(&mut self.queues, owner);
         }
     }
