@@ -256,3 +256,26 @@ fn every_tunable_works_at_both_ends_of_its_range() {
         }
     }
 }
+
+/// Two threads share a queue by their process's id. When queues go by group from then on, the first thread takes the queue along to its
+/// group, and when that one has gone, the group has no process and no request, but the queue still has the other thread's.
+#[test]
+fn a_group_can_be_removed_though_a_thread_elsewhere_shares_its_queue() {
+    let mut case = case_of(Kind::CfqV2);
+    let thread = Call::Create { pid: 7, priority: Priority::UNSET, nice: 0 };
+    case.calls.extend([thread, thread, Call::CreateGroup { parent: 0, weights: GroupWeights::default() }]);
+    case.calls.extend([submit(3, Op::Read, Place::At(0), 8), submit(4, Op::Read, Place::At(1000), 8)]);
+    let by_group = Kind::CfqV2.info().tunables.iter().position(|tunable| tunable.name == "key_type");
+    let index = by_group.expect("a tunable of cfq-v2") as u8;
+    case.calls.extend([Call::SetTunable { index, value: Value::Greatest }, Call::Move { process: 3, group: 1 }]);
+    case.calls.extend([submit(3, Op::Read, Place::At(2000), 8), Call::Unplug]);
+    case.calls.extend([Call::Complete { which: 0 }; 3]);
+    case.calls.extend([submit(4, Op::Read, Place::At(3000), 8), Call::Exit { process: 3 }]);
+    // The host expects that it is gone, and that another can take its place.
+    case.calls.extend([Call::RemoveGroup { group: 1 }, submit(3, Op::Read, Place::At(4000), 8)]);
+    case.calls.push(Call::CreateGroup { parent: 0, weights: GroupWeights::default() });
+    case.calls.extend([Call::Move { process: 0, group: 1 }, submit(0, Op::Read, Place::At(5000), 8)]);
+    if let Err(what) = play_case(&case) {
+        panic!("{what}");
+    }
+}
