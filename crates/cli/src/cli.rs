@@ -118,6 +118,9 @@ pub struct ConformArgs {
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
+    /// Print Markdown instead: the tables of docs/conformance.md
+    #[arg(long, conflicts_with_all = ["json", "verbose"])]
+    pub markdown: bool,
 }
 
 /// `hoistway elevators`.

@@ -48,6 +48,24 @@ fn one_nanosecond_of_difference_exits_with_3() {
 }
 
 #[test]
+fn markdown_has_the_counts_the_differences_and_who_has_no_recordings() {
+    let folder = Folder::new();
+    let ran = run(&["conform", "--markdown", &corrupted(&folder)]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(3), ""));
+    let line = |start: &str| {
+        let found = ran.out.lines().find(|line| line.starts_with(start));
+        found.unwrap_or_else(|| panic!("no line begins with {start:?}: {}", ran.out))
+    };
+    assert!(line("1 of 2 scenarios are identical; they hold ").ends_with(" decisions."));
+    assert!(line("| linux-4.19 noop | `noop` | 1 / 2 | ").ends_with(" |"));
+    assert_eq!(line("| file | "), "| file | identical | dispatch | complete |");
+    assert!(line("| `corrupted` | 1 / 2 | ").ends_with(" |"));
+    assert!(line("- `corrupted`, line 2, ").contains("dispatch[3]: expected request "));
+    assert!(line("No recording is for ").contains("`deadline`, ") && !line("No recording is for ").contains("`noop`"));
+    assert_eq!(run(&["conform", "--markdown", "--json", "x"]).code, Some(2));
+}
+
+#[test]
 fn verbose_tells_the_first_difference_and_the_events_before_it() {
     let folder = Folder::new();
     let ran = run(&["conform", "-v", &corrupted(&folder)]);

@@ -39,7 +39,7 @@ fn a_page_s_tunables_are_what_the_command_prints() {
         assert!(printed.starts_with(FIRST_LINE) || printed == "None.\n", "{printed}");
         assert!(
             format!("{section}\n").contains(&format!("\n{printed}\n")),
-            "the table of {name}.md is not what `hoistway elevators {name} --markdown` prints; `cargo xtask tables` \
+            "the table of {name}.md is not what `hoistway elevators {name} --markdown` prints; `cargo xtask pages write` \
              brings it up to date"
         );
     }

@@ -5,6 +5,7 @@
 mod arrows;
 mod bare;
 mod laws;
+mod pages;
 mod proof;
 mod repository;
 mod steps;
@@ -23,7 +24,8 @@ tasks:
   laws    the core's other laws: no unsafe, no dependencies, no floats, no dyn, no function pointers; a build for a bare
           machine; the arrows between crates
   tidy    lengths of functions and files, words that do not belong here, links between documents
-  tables  brings the tables of tunables in docs/elevators up to date; not a part of `test`, which only compares them";
+  pages   the generated part of docs/conformance.md is current; `pages write` writes it and the tables of tunables in docs/elevators
+          (which a test of the command checks), and `pages write DIR` also the part on the whole recordings, which lie in DIR";
 
 fn main() -> std::process::ExitCode {
     match run() {
@@ -42,7 +44,9 @@ fn run() -> Result<()> {
         ["proof"] => proof::run(),
         ["laws"] => laws::run(),
         ["tidy"] => tidy::run(),
-        ["tables"] => tables::run(),
+        ["pages"] => pages::check(),
+        ["pages", "write"] => pages::write(None).and_then(|()| tables::write()),
+        ["pages", "write", recordings] => pages::write(Some(recordings)).and_then(|()| tables::write()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

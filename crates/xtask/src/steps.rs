@@ -7,20 +7,21 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::tools::{self, cargo};
-use crate::{laws, proof, tidy};
+use crate::{laws, pages, proof, tidy};
 
 /// A check.
 type Step = fn() -> Result<()>;
 
 /// Runs everything. A failing step does not keep the others from running; at the end all that failed are named.
 pub fn test() -> Result<()> {
-    let steps: [(&str, Step); 8] = [
+    let steps: [(&str, Step); 9] = [
         ("tools", tools::install_missing),
         ("format", format),
         ("tidy", tidy::run),
         ("clippy", clippy),
         ("tests", tests),
         ("docs", docs),
+        ("pages", pages::check),
         ("laws", laws::run),
         ("proof", proof::run),
     ];

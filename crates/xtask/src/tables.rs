@@ -11,7 +11,7 @@ use crate::tools::{self, cargo};
 const HEADER: &str = "| tunable |";
 
 /// Rewrites the tables that differ.
-pub fn run() -> Result<()> {
+pub fn write() -> Result<()> {
     let folder = repository::root().join("docs/elevators");
     for entry in std::fs::read_dir(&folder).with_context(|| format!("{}", folder.display()))? {
         let path = entry?.path();

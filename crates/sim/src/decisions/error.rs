@@ -87,14 +87,6 @@ pub enum ScenarioError {
         /// All that would be right.
         known: String,
     },
-    /// The elevator that would have to decide is not built yet.
-    #[error("not built yet: {elevator} (for source \"{name}\")")]
-    NotBuilt {
-        /// The source as it stands in the file.
-        name: String,
-        /// What is missing.
-        elevator: String,
-    },
     /// A field has a value that it cannot have.
     #[error("{field} is {value}; {right}")]
     Value {

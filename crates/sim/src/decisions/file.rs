@@ -27,8 +27,21 @@ pub struct FileReport {
     pub identical: u32,
     /// How many recorded decisions they hold.
     pub decisions: u64,
+    /// The same by list, of the lists that any of them has.
+    pub lists: Vec<ListCount>,
+    /// Whose decisions they are: the scenarios' `source`, each once.
+    pub sources: Vec<&'static str>,
     /// Those that did not come out identical.
     pub scenarios: Vec<ScenarioReport>,
+}
+
+/// How many decisions of one list a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ListCount {
+    /// The list.
+    pub list: List,
+    /// How many.
+    pub decisions: u64,
 }
 
 /// A scenario that came out different.
@@ -52,12 +65,19 @@ pub struct ScenarioReport {
 /// is not built yet.
 pub fn replay_file(path: &Path, mut progress: impl FnMut(u32)) -> Result<FileReport, DecisionError> {
     let file = path.display().to_string();
-    let mut report = FileReport { file, total: 0, identical: 0, decisions: 0, scenarios: Vec::new() };
+    let mut report = FileReport {
+        file,
+        total: 0,
+        identical: 0,
+        decisions: 0,
+        lists: Vec::new(),
+        sources: Vec::new(),
+        scenarios: Vec::new(),
+    };
     let mut lines = Lines::open(path)?;
     while let Some((line, text)) = lines.next()? {
         let scenario = Scenario::from_json(text).map_err(|error| bad_scenario(path, line, text, error))?;
-        let recorded = List::ALL.into_iter().filter_map(|list| scenario.expected(list)).map(<[_]>::len);
-        report.decisions = report.decisions.saturating_add(recorded.sum::<usize>() as u64);
+        report.count(&scenario);
         report.total = report.total.saturating_add(1);
         match compare(&scenario, &replay_scenario(&scenario)) {
             None => report.identical = report.identical.saturating_add(1),
@@ -72,6 +92,25 @@ pub fn replay_file(path: &Path, mut progress: impl FnMut(u32)) -> Result<FileRep
         return Err(DecisionError::Empty { file: path.to_owned() });
     }
     Ok(report)
+}
+
+impl FileReport {
+    /// Counts what was recorded for a scenario.
+    fn count(&mut self, scenario: &Scenario) {
+        for list in List::ALL {
+            let Some(recorded) = scenario.expected(list) else { continue };
+            let decisions = recorded.len() as u64;
+            self.decisions = self.decisions.saturating_add(decisions);
+            match self.lists.iter_mut().find(|count| count.list == list) {
+                Some(count) => count.decisions = count.decisions.saturating_add(decisions),
+                None => self.lists.push(ListCount { list, decisions }),
+            }
+        }
+        let source = scenario.target().source;
+        if !self.sources.contains(&source) {
+            self.sources.push(source);
+        }
+    }
 }
 
 fn bad_scenario(path: &Path, line: usize, text: &[u8], error: ScenarioError) -> DecisionError {

@@ -17,7 +17,7 @@ mod targets;
 
 pub use compare::{Difference, compare};
 pub use error::{DecisionError, ScenarioError};
-pub use file::{FileReport, ScenarioReport, replay_file};
+pub use file::{FileReport, ListCount, ScenarioReport, replay_file};
 pub use replay::{Made, Replay, replay_scenario};
 pub use scenario::{Decision, Domain, How, List, Plugging, Scenario};
 pub use targets::{Target, targets};

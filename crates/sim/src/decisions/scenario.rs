@@ -308,7 +308,8 @@ impl Scenario {
     /// built yet, or contradicts itself.
     pub fn from_json(line: &[u8]) -> Result<Scenario, ScenarioError> {
         let raw: RawScenario = serde_json::from_slice(line).map_err(json_error)?;
-        let (target, kind) = Target::of_source(&raw.source)?;
+        let target = Target::of_source(&raw.source)?;
+        let kind = target.elevator;
         check_sizes(&raw)?;
         let pids = pids(&raw)?;
         let (pool, tunables) = tunables(&raw, target, kind)?;
@@ -429,7 +430,7 @@ fn tunables(raw: &RawScenario, target: &Target, kind: Kind) -> Result<(Option<u3
             return Err(ScenarioError::value(
                 field(),
                 value,
-                format!("{} has no tunable of this name", target.elevator),
+                format!("{} has no tunable of this name", target.elevator.info().name),
             ));
         };
         if !(tunable.min..=tunable.max).contains(value) {

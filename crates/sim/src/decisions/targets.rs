@@ -10,64 +10,58 @@ pub struct Target {
     /// The kernel and its scheduler, as the field `source` has them.
     pub source: &'static str,
     /// hoistway's elevator.
-    pub elevator: &'static str,
+    pub elevator: Kind,
     /// The block layer around it.
     pub layer: BlockLayer,
     /// Tunables that make the elevator the one of that kernel; set before those of a scenario.
     pub tunables: &'static [(&'static str, i64)],
     /// The weights of that kernel's root group, where they are not the usual ones.
     pub root_weights: Option<GroupWeights>,
-    /// Whether all that the source needs is here; if not, its scenarios are refused as not built yet.
-    pub built: bool,
 }
 
-const fn built(source: &'static str, elevator: &'static str, layer: BlockLayer) -> Target {
-    Target { source, elevator, layer, tunables: &[], root_weights: None, built: true }
-}
-
-const fn missing(source: &'static str, elevator: &'static str, layer: BlockLayer) -> Target {
-    Target { source, elevator, layer, tunables: &[], root_weights: None, built: false }
+const fn target(source: &'static str, elevator: Kind, layer: BlockLayer) -> Target {
+    Target { source, elevator, layer, tunables: &[], root_weights: None }
 }
 
 /// The table: the place to add a source.
 const TARGETS: &[Target] = &[
-    built("linux-2.6.18 noop", "noop", BlockLayer::V2_6_18),
-    built("linux-2.6.18 deadline", "deadline", BlockLayer::V2_6_18),
-    built("linux-2.6.18 anticipatory", "anticipatory", BlockLayer::V2_6_18),
-    built("linux-2.6.18 cfq", "cfq-v3", BlockLayer::V2_6_18),
-    built("linux-2.6.24 cfq", "cfq-tree", BlockLayer::V2_6_24),
-    built("linux-2.6.29 bfq", "bfq-v0", BlockLayer::V2_6_29),
-    built("linux-3.4 fiops", "fiops", BlockLayer::V3_4),
-    built("linux-4.19 noop", "noop", BlockLayer::V4_19),
+    target("linux-2.6.18 noop", Kind::Noop, BlockLayer::V2_6_18),
+    target("linux-2.6.18 deadline", Kind::Deadline, BlockLayer::V2_6_18),
+    target("linux-2.6.18 anticipatory", Kind::Anticipatory, BlockLayer::V2_6_18),
+    target("linux-2.6.18 cfq", Kind::CfqV3, BlockLayer::V2_6_18),
+    target("linux-2.6.24 cfq", Kind::CfqTree, BlockLayer::V2_6_24),
+    target("linux-2.6.29 bfq", Kind::BfqV0, BlockLayer::V2_6_29),
+    target("linux-3.4 fiops", Kind::Fiops, BlockLayer::V3_4),
+    target("linux-4.19 noop", Kind::Noop, BlockLayer::V4_19),
     // Form 2: the batch is counted in requests, wherever they lie.
-    Target { tunables: &[("form", 2)], ..built("linux-4.19 deadline", "deadline", BlockLayer::V4_19) },
+    Target { tunables: &[("form", 2)], ..target("linux-4.19 deadline", Kind::Deadline, BlockLayer::V4_19) },
     // A kernel without groups does not wait for them either.
-    Target { tunables: &[("groups", 0), ("group_idle", 0)], ..built("linux-4.19 cfq", "cfq", BlockLayer::V4_19) },
+    Target { tunables: &[("groups", 0), ("group_idle", 0)], ..target("linux-4.19 cfq", Kind::Cfq, BlockLayer::V4_19) },
     // In a hierarchy of the first version of control groups, CFQ's root weighs twice the default of 500.
-    Target { root_weights: Some(GroupWeights::of(1000)), ..built("linux-4.19 cfq (groups)", "cfq", BlockLayer::V4_19) },
+    Target {
+        root_weights: Some(GroupWeights::of(1000)),
+        ..target("linux-4.19 cfq (groups)", Kind::Cfq, BlockLayer::V4_19)
+    },
     // Without CONFIG_BFQ_GROUP_IOSCHED, and with.
-    Target { tunables: &[("groups", 0)], ..built("linux-6.1 bfq", "bfq", BlockLayer::V6_1) },
-    Target { tunables: &[("groups", 1)], ..built("linux-6.1 bfq (groups)", "bfq", BlockLayer::V6_1) },
+    Target { tunables: &[("groups", 0)], ..target("linux-6.1 bfq", Kind::Bfq, BlockLayer::V6_1) },
+    Target { tunables: &[("groups", 1)], ..target("linux-6.1 bfq (groups)", Kind::Bfq, BlockLayer::V6_1) },
     // The recording ran the queue at arrivals and completions only.
-    Target { tunables: &[("rerun_delay", 0)], ..built("linux-6.1 mq-deadline", "mq-deadline", BlockLayer::V6_1) },
-    built("linux-6.1 kyber", "kyber", BlockLayer::V6_1),
+    Target { tunables: &[("rerun_delay", 0)], ..target("linux-6.1 mq-deadline", Kind::MqDeadline, BlockLayer::V6_1) },
+    target("linux-6.1 kyber", Kind::Kyber, BlockLayer::V6_1),
 ];
 
-/// All sources that are known, those whose elevator is not built yet included.
+/// All sources that are known.
 pub fn targets() -> &'static [Target] {
     TARGETS
 }
 
 impl Target {
-    /// The target of a source, and the kind of its elevator.
-    pub(crate) fn of_source(name: &str) -> Result<(&'static Target, Kind), ScenarioError> {
+    /// The target of a source.
+    pub(crate) fn of_source(name: &str) -> Result<&'static Target, ScenarioError> {
         let Some(target) = TARGETS.iter().find(|target| target.source == name) else {
             let known = TARGETS.iter().map(|target| target.source).collect::<Vec<_>>().join(", ");
             return Err(ScenarioError::UnknownSource { name: name.to_owned(), known });
         };
-        match Kind::from_name(target.elevator) {
-            Some(kind) if target.built => Ok((target, kind)),
-            _ => Err(ScenarioError::NotBuilt { name: name.to_owned(), elevator: target.elevator.to_owned() }),
-        }
+        Ok(target)
     }
 }

@@ -11,7 +11,7 @@ impl<H: Home> Engine<H> {
     pub fn raise(&mut self, entity: Slot, backshift: bool, all: bool, expiring: bool, tick: u64) {
         let mut entity = entity;
         while entity != NIL {
-            let Level { current, group, .. } = self.level_of(entity);
+            let Level { current, group, .. } = *self.level_of(entity);
             if current == entity || self.entities[entity].place == Place::Active {
                 self.requeue(entity);
             } else {
@@ -186,7 +186,7 @@ impl<H: Home> Engine<H> {
         self.levels[level].next != NIL || self.levels[level].current != NIL
     }
 
-    fn level_of(&self, entity: Slot) -> Level {
-        self.levels[self.entities[entity].level]
+    fn level_of(&self, entity: Slot) -> &Level {
+        &self.levels[self.entities[entity].level]
     }
 }

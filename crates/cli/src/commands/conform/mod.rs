@@ -1,12 +1,14 @@
 //! `hoistway conform`: recorded decisions, replayed.
 
+mod markdown;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
 use anyhow::Result;
-use hoistway_sim::decisions::{DecisionError, FileReport, ScenarioReport, replay_file};
+use hoistway_sim::decisions::{DecisionError, FileReport, ListCount, ScenarioReport, replay_file};
 use serde::Serialize;
 
 use crate::cli::ConformArgs;
@@ -22,7 +24,7 @@ pub fn run(args: &ConformArgs, out: &mut Out) -> Result<Exit> {
     replay_all(&args.files, |path, replayed| {
         match replayed {
             Ok(report) => {
-                if !args.json {
+                if !args.json && !args.markdown {
                     tell_of(&report, args.verbose, out)?;
                 }
                 document.files.push(File::new(report));
@@ -36,6 +38,8 @@ pub fn run(args: &ConformArgs, out: &mut Out) -> Result<Exit> {
     })?;
     if args.json {
         out.json(&document)?;
+    } else if args.markdown {
+        markdown::print(&document, out)?;
     }
     Ok(match document {
         Document { errors, .. } if !errors.is_empty() => Exit::Failed,
@@ -66,6 +70,10 @@ struct File {
     total: u32,
     /// How many recorded decisions those hold.
     decisions: u64,
+    /// The same by list: `list` and `decisions`.
+    lists: Vec<ListCount>,
+    /// Whose decisions they are: the scenarios' `source`, each once.
+    sources: Vec<&'static str>,
     /// Where each of the others first differs.
     differences: Vec<ScenarioReport>,
 }
@@ -81,8 +89,8 @@ struct Failure {
 
 impl File {
     fn new(report: FileReport) -> File {
-        let FileReport { file, total, identical, decisions, scenarios } = report;
-        File { file, identical, total, decisions, differences: scenarios }
+        let FileReport { file, total, identical, decisions, lists, sources, scenarios } = report;
+        File { file, identical, total, decisions, lists, sources, differences: scenarios }
     }
 }
 
