@@ -68,7 +68,7 @@ pub(crate) const INFO: Info = Info {
         switch(
             "low_latency",
             1,
-            "1 raises queues that start a program or play, in size and order of 30 and 3000.",
+            "1 raises queues for a while: the weight of one that starts a program counts 30 times, that of one that plays 3000 times.",
             "On, a system stays responsive under load; off, shares follow weights alone.",
         ),
         switch(
