@@ -281,6 +281,11 @@ int32_t hoistway_context_set_priority(struct hoistway_queue *queue, hoistway_con
                                       uint64_t now_ns);
 int32_t hoistway_context_set_nice(struct hoistway_queue *queue, hoistway_context context, int8_t nice, uint64_t now_ns);
 
+/* Tells by which policy it is given the CPU, which the class of a priority of class NONE follows from 2.6.26 on: 0 normal, 1 real time
+ * (SCHED_FIFO, SCHED_RR), 2 idle (SCHED_IDLE). INVALID, STALE. */
+int32_t hoistway_context_set_cpu_policy(struct hoistway_queue *queue, hoistway_context context, uint32_t policy,
+                                        uint64_t now_ns);
+
 /* Tells on which CPU it runs, 0 to 65535: multi-queue elevators file its requests by it. INVALID, STALE. */
 int32_t hoistway_context_set_cpu(struct hoistway_queue *queue, hoistway_context context, uint32_t cpu);
 

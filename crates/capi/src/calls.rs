@@ -2,7 +2,7 @@
 //!
 //! `queue` must always be null or point to a queue that `hoistway_queue_init` made and that no other thread uses during the call.
 
-use hoistway_core::{Kick, Kind, Next, ReserveError, Stale, SubmitError, Submitted, Work};
+use hoistway_core::{CpuPolicy, Kick, Kind, Next, ReserveError, Stale, SubmitError, Submitted, Work};
 
 use crate::arguments;
 use crate::events::CEvent;
@@ -91,6 +91,30 @@ pub unsafe extern "C" fn hoistway_context_set_nice(queue: *mut Shell, context: u
     // SAFETY: the caller's promise.
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| shell.queue.set_nice(arguments::context_id(context), nice, now_ns).map_err(stale)))
+}
+
+/// Tells by which policy a process is given the CPU: 0 normal, 1 real time, 2 idle.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_context_set_cpu_policy(
+    queue: *mut Shell,
+    context: u64,
+    policy: u32,
+    now_ns: u64,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    kick(shell.and_then(|shell| {
+        let policy = match policy {
+            0 => CpuPolicy::Normal,
+            1 => CpuPolicy::RealTime,
+            2 => CpuPolicy::Idle,
+            _ => return Err(Status::Invalid),
+        };
+        shell.queue.set_cpu_policy(arguments::context_id(context), policy, now_ns).map_err(stale)
+    }))
 }
 
 /// Reserves bandwidth for a process, or changes what it has reserved. When the device cannot keep that, what is left is written to

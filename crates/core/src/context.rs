@@ -1,7 +1,7 @@
 //! I/O contexts: who asks.
 
 use crate::parts::{Link, LinkOf, Mean, NIL, Slot};
-use crate::priority::Priority;
+use crate::priority::{CpuPolicy, Priority};
 
 /// Names an I/O context. It goes stale when the context's process has exited and its last request is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +18,7 @@ pub struct Context {
     pub(crate) pid: u32,
     pub(crate) priority: Priority,
     pub(crate) nice: i8,
+    pub(crate) policy: CpuPolicy,
     /// The CPU that its process runs on: multi-queue elevators file its requests by it.
     pub(crate) cpu: u16,
     /// Its group's place.
@@ -69,9 +70,15 @@ impl Context {
         self.priority
     }
 
-    /// The priority that counts, an unset one following nice.
+    /// The priority that counts, an unset one following nice and the policy by which its process is given the CPU.
     #[inline]
     pub fn effective_priority(&self) -> Priority {
+        self.priority.effective_under(self.nice, self.policy)
+    }
+
+    /// The one that counted before 2.6.26: an unset one is best effort whatever the CPU policy.
+    #[inline]
+    pub(crate) fn effective_priority_by_nice(&self) -> Priority {
         self.priority.effective(self.nice)
     }
 

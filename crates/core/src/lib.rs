@@ -36,7 +36,7 @@ pub use event::{Event, Expiry, Io, NoSink, Note, Sink};
 pub use group::{Group, GroupError, GroupId, GroupWeights};
 pub use layer::BlockLayer;
 pub use parts::{HeapEntry, Node};
-pub use priority::{Class, LEVELS, NORMAL_LEVEL, Priority};
+pub use priority::{Class, CpuPolicy, LEVELS, NORMAL_LEVEL, Priority};
 pub use queue::reserve::{Reservation, ReserveError, Reserved};
 pub use queue::{Full, Kick, Next, OrderedMode, QueueConfig, RequestQueue, Stale, SubmitError, Submitted};
 pub use registry::{Info, Kind};

@@ -27,6 +27,19 @@ impl core::fmt::Debug for Priority {
     }
 }
 
+/// The policy by which a process is given the CPU, as far as its I/O follows from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum CpuPolicy {
+    /// `SCHED_OTHER`, `SCHED_BATCH`: an unset I/O priority is best effort.
+    #[default]
+    Normal = 0,
+    /// `SCHED_FIFO`, `SCHED_RR`: real time.
+    RealTime = 1,
+    /// `SCHED_IDLE`: the idle class.
+    Idle = 2,
+}
+
 /// The level of a best-effort process of nice 0.
 pub const NORMAL_LEVEL: u8 = 4;
 /// The number of levels.
@@ -87,6 +100,15 @@ impl Priority {
         }
     }
 
+    /// The same from 2.6.26 on: the class of an unset one follows the policy by which its process is given the CPU.
+    pub const fn effective_under(self, nice: i8, policy: CpuPolicy) -> Priority {
+        match (self.class(), policy) {
+            (Class::None, CpuPolicy::RealTime) => Priority::of(Class::RealTime, nice_level(nice)),
+            (Class::None, CpuPolicy::Idle) => Priority::of(Class::Idle, LEVELS - 1),
+            _ => self.effective(nice),
+        }
+    }
+
     /// The better of two, as for a request that two processes' bios were merged into: an unset one loses, then the
     /// lower class wins, then the lower level.
     pub fn best(self, other: Priority) -> Priority {
@@ -124,6 +146,16 @@ mod tests {
                 "nice {nice}"
             );
         }
+    }
+
+    #[test]
+    fn the_class_of_an_unset_priority_follows_the_cpu_policy() {
+        let under = |policy| Priority::UNSET.effective_under(-20, policy);
+        assert_eq!(under(CpuPolicy::Normal), Priority::new(Class::BestEffort, 0).unwrap());
+        assert_eq!(under(CpuPolicy::RealTime), Priority::new(Class::RealTime, 0).unwrap());
+        assert_eq!(under(CpuPolicy::Idle), Priority::new(Class::Idle, 7).unwrap());
+        let set = Priority::new(Class::BestEffort, 3).unwrap();
+        assert_eq!(set.effective_under(0, CpuPolicy::RealTime), set);
     }
 
     #[test]

@@ -39,7 +39,11 @@ pub struct HostConfig {
     pub file_gap_kib: u64,
     /// Files lie in pieces of 64 KiB to 1 MiB, mixed among each other, as on a file system that has been in use.
     pub aged: bool,
-    /// The request queue. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
+    /// The request queue, but for two things: its block layer is that of the kernel which each elevator is from (later kernels
+    /// look for back merges themselves and ask the elevator before they merge; multi-queue ones have one pool of tags), and
+    /// whether the device is rotational is for the drive's profile to say. Plugging is 2.6.18's for all: from 2.6.39 on processes
+    /// gathered their bios themselves before they submitted them, and until a process waits, for the same purpose; both end
+    /// when it waits. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
     /// otherwise: that the anticipatory elevator's wait is then a single tick of 4 ms, and ends early when the tick
     /// falls into a short think time, is part of what was measured at the time.
     pub queue: QueueConfig,

@@ -111,19 +111,6 @@ fn bandwidth_over_time_is_flat_under_cfq_and_noisier_under_the_anticipatory_elev
 }
 
 #[test]
-fn cfq_divides_the_disk_by_priority_as_its_lists_do() {
-    // A round has 8 - p visits of 180 - 20 p ms: weights of 1440, 1120, 840, 600, 400, 240, 120, 40, in sum 4800.
-    let jobs = include_str!("../../../examples/priorities.fio");
-    let run = run(&request(jobs, &[Kind::CfqV3])).expect("a run").runs.remove(0);
-    let total: u64 = run.processes.iter().map(|process| process.bytes).sum();
-    for (priority, process) in (0u32..).zip(&run.processes) {
-        let weight = f64::from((180 - 20 * priority) * (8 - priority));
-        let share = process.bytes as f64 * 100.0 / total as f64;
-        near(&format!("share of priority {priority}, percent"), share, weight * 100.0 / 4800.0, 2.0);
-    }
-}
-
-#[test]
 fn the_anticipatory_elevator_loses_less_and_is_fairer_than_published() {
     // Published: 91.2 % and 1.305. Turns end when a waiting request's time is over, every 125 ms, and hardly ever
     // before.

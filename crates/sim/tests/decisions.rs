@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use hoistway_sim::decisions::{
     Decision, DecisionError, FileReport, How, List, Plugging, Scenario, ScenarioError, compare, replay_file,
-    replay_scenario, targets,
+    replay_scenario,
 };
 use serde_json::{Value, json};
 

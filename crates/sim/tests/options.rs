@@ -3,7 +3,7 @@
 mod common;
 
 use common::{bytes, noop, request, run, seconds, with_host};
-use hoistway_core::Kind;
+use hoistway_core::{BlockLayer, Kind};
 use hoistway_sim::HostConfig;
 
 #[test]
@@ -313,4 +313,16 @@ fn what_changes_nothing_is_noted() {
     assert!(notes[0].contains("`description` is accepted and changes nothing here"), "{}", notes[0]);
     assert!(notes[1].contains("job `a`: none of these elevators has control groups"), "{}", notes[1]);
     assert!(notes[2].contains("one at a time, iodepth=8 or not"), "{}", notes[2]);
+}
+
+#[test]
+fn elevators_of_later_kernels_have_the_back_merges_of_their_block_layer() {
+    // Two files by turns: what comes next is never behind what came last, so that a request is found by its end or not at all.
+    let jobs = "[a]\nsize=8m\nnrfiles=2\ndirect=1\nioengine=libaio\niodepth=32\n";
+    let later: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| kind.info().layer != BlockLayer::V2_6_18).collect();
+    let runs = run(&request(jobs, &later)).expect("runs").runs;
+    assert!(!runs.is_empty());
+    for run in runs {
+        assert!(run.drive_requests < 2048 / 4, "{}: {} requests", run.elevator, run.drive_requests);
+    }
 }

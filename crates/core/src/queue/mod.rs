@@ -21,7 +21,7 @@ use crate::event::{Event, Io};
 use crate::group::{FreeGroups, ROOT};
 use crate::layer::{BlockLayer, Rules};
 use crate::parts::{Arena, HashChains, List, NIL, Ring, Slot};
-use crate::priority::Priority;
+use crate::priority::{CpuPolicy, Priority};
 use crate::registry::{AnyElevator, Kind};
 use crate::request::{Marks, Plain, Request, RequestId, State};
 use crate::storage::{ElevatorStorage, Home, Storage, Work};
@@ -314,6 +314,15 @@ impl<H: Home> RequestQueue<H> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
         self.block.table.contexts[slot].nice = nice;
+        Ok(self.end())
+    }
+
+    /// Tells by which policy a context's process is given the CPU, which the class of an unset priority follows from 2.6.26 on. Like
+    /// [`set_nice`](Self::set_nice), it is seen when the priority is read anew.
+    pub fn set_cpu_policy(&mut self, id: ContextId, policy: CpuPolicy, now_ns: u64) -> Result<Kick, Stale> {
+        self.begin(now_ns);
+        let slot = self.running_context(id).ok_or(Stale)?;
+        self.block.table.contexts[slot].policy = policy;
         Ok(self.end())
     }
 

@@ -1,8 +1,8 @@
 //! Cases as bytes.
 
 use hoistway_core::{
-    BlockLayer, Capacity, Class, ClockConfig, Flags, GroupWeights, Kind, Op, OrderedMode, Priority, QueueConfig,
-    Reservation,
+    BlockLayer, Capacity, Class, ClockConfig, CpuPolicy, Flags, GroupWeights, Kind, Op, OrderedMode, Priority,
+    QueueConfig, Reservation,
 };
 
 /// The length of the header.
@@ -73,6 +73,10 @@ pub enum Call {
     SetNice {
         process: u16,
         nice: i8,
+    },
+    SetPolicy {
+        process: u16,
+        policy: CpuPolicy,
     },
     SetCpu {
         process: u16,
@@ -218,6 +222,10 @@ fn call(record: &[u8]) -> Call {
         46 | 47 => Call::Create { pid: u32::from(a % 8), priority: priority(b), nice: nice(c) },
         48 | 49 => Call::Exit { process: a.into() },
         50 => Call::SetPriority { process: a.into(), priority: priority(b) },
+        51 if c < 64 => {
+            let policy = pick(&[CpuPolicy::Normal, CpuPolicy::RealTime, CpuPolicy::Idle], b);
+            Call::SetPolicy { process: a.into(), policy }
+        }
         51 => Call::SetNice { process: a.into(), nice: nice(b) },
         52 => Call::SetCpu { process: a.into(), cpu: pick(&[0, 1, 2, 3, 4, 64, u16::MAX], b) },
         53 | 54 => Call::SetTunable { index: a, value: value(b, c) },

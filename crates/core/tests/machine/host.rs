@@ -112,6 +112,9 @@ impl Host {
             Call::SetNice { process, nice } => {
                 self.with_process(process, |queue, context, now_ns| queue.set_nice(context, nice, now_ns))?;
             }
+            Call::SetPolicy { process, policy } => {
+                self.with_process(process, |queue, context, now_ns| queue.set_cpu_policy(context, policy, now_ns))?;
+            }
             Call::SetCpu { process, cpu } => {
                 self.with_process(process, |queue, context, _| queue.set_cpu(context, cpu).map(|()| Kick::Quiet))?;
             }

@@ -18,6 +18,7 @@
 //!   thread B of A                        B has A's process id, and is called A in expectations
 //!   hw-queues 4                          the driver takes one request of each hardware queue in turn (1)
 //!   cpu A 2 @0                           on which CPU A runs from then on (0)
+//!   cpu-policy A idle @0                 by which policy it is given the CPU: normal, realtime, idle (normal)
 //!   A: r1000 w50+16 d900 @5              bios that A submits together at 5 ms: reads, writes, discards; 8 sectors if not said;
 //!                                        flags after an exclamation mark: w50!sync, w50!barrier, w50!unplug
 //!   A: 40 w0 @0                          40 of them, one after the other: 0, 8, 16 ...
@@ -44,7 +45,7 @@
 //! In an expectation `A` is a process, `r`, `w`, `d` and `flush` are operations, a number is the first sector, `+` a length, `@` a time in ms;
 //! each part may be left out. `A[5..20]x4` are four of A in a row, the first at 5, the last at 20 ms.
 
-use hoistway_core::{BlockLayer, Class, Flags, GroupWeights, Kind, Op, OrderedMode, Priority, Reservation};
+use hoistway_core::{BlockLayer, Class, CpuPolicy, Flags, GroupWeights, Kind, Op, OrderedMode, Priority, Reservation};
 
 /// A scenario.
 #[derive(Clone, Debug)]
@@ -105,6 +106,7 @@ pub enum What {
     Exit { process: usize },
     SetPriority { process: usize, priority: Priority },
     SetCpu { process: usize, cpu: u16 },
+    SetPolicy { process: usize, policy: CpuPolicy },
     Move { process: usize, group: usize },
     Weigh { group: usize, weights: GroupWeights },
     Reserve { process: usize, reservation: Reservation, refused: Option<u64> },
@@ -241,7 +243,7 @@ impl Scenario {
                 self.acts.push(Act { at_ms, goes_on: false, what: What::Release { process } });
                 return Ok(());
             }
-            "exit" | "priority" | "cpu" | "move" | "weigh" | "requeue" | "switch" => {
+            "exit" | "priority" | "cpu" | "cpu-policy" | "move" | "weigh" | "requeue" | "switch" => {
                 let (what, at_ms) = timed(rest)?;
                 let what = self.change(word, what)?;
                 self.acts.push(Act { at_ms, goes_on: false, what });
@@ -266,6 +268,7 @@ impl Scenario {
         Ok(match word {
             "exit" => What::Exit { process: self.process(rest) },
             "priority" => What::SetPriority { process: self.process(name), priority: priority_of(value)?.0 },
+            "cpu-policy" => What::SetPolicy { process: self.process(name), policy: policy(value)? },
             "cpu" => What::SetCpu { process: self.process(name), cpu: number(value)? as u16 },
             "move" => What::Move { process: self.process(name), group: self.group(value)? },
             "weigh" => What::Weigh { group: self.group(name)?, weights: weights(&format!("weight {value}"))? },
@@ -517,6 +520,15 @@ fn priority_of(text: &str) -> Result<(Priority, i8), String> {
     };
     let level = level.parse().map_err(|_| bad())?;
     Ok((Priority::new(class, level).ok_or_else(bad)?, 0))
+}
+
+fn policy(text: &str) -> Result<CpuPolicy, String> {
+    Ok(match text {
+        "normal" => CpuPolicy::Normal,
+        "realtime" => CpuPolicy::RealTime,
+        "idle" => CpuPolicy::Idle,
+        _ => return Err(format!("{text} is no policy: normal, realtime, idle")),
+    })
 }
 
 fn piece(word: &str) -> Result<Piece, String> {

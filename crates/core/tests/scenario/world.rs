@@ -209,6 +209,10 @@ impl<'a> World<'a> {
                 let kick = self.queue.set_priority(self.contexts[*process], *priority, self.now_ms * MS);
                 self.obey(kick.map_err(|_| "set the priority of one who is gone")?)
             }
+            What::SetPolicy { process, policy } => {
+                let kick = self.queue.set_cpu_policy(self.contexts[*process], *policy, self.now_ms * MS);
+                self.obey(kick.map_err(|_| "set the policy of one who is gone")?)
+            }
             What::SetCpu { process, cpu } => self
                 .queue
                 .set_cpu(self.contexts[*process], *cpu)

@@ -468,7 +468,12 @@ fn make_queue<S: Observer>(
     processes: usize,
     groups: usize,
 ) -> Result<RequestQueue<Owned<S>>, SimError> {
-    let config = QueueConfig { rotational: request.profile.is_rotational(), ..request.host.queue };
+    // Each elevator works in the block layer that it was written for, and knows what kind of device it has.
+    let config = QueueConfig {
+        layer: request.elevator.info().layer,
+        rotational: request.profile.is_rotational(),
+        ..request.host.queue
+    };
     let usual = Capacity::default();
     // Batchers may take half as much again as the pool of each direction has.
     let requests = config.nr_requests.map_or(1024, |pool| pool.saturating_mul(3));

@@ -129,7 +129,8 @@ impl<H: Home> Bfq<H> {
         }
     }
 
-    /// How long the process took to send its next request, and whether that is worth waiting for.
+    /// How long the process took to send its next request, and whether that is worth waiting for: it is unless, after three samples or more, the
+    /// mean is above half of the longest idling. If that has changed and nothing is known of injection yet, what is guessed of it begins anew.
     fn learn_think_time(&mut self, block: &Block<H>, slot: Slot) {
         let (now_ns, now) = (block.ktime_ns(), tick(block));
         let idle_class = self.is_idle_class(slot);

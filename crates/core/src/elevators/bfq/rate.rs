@@ -164,3 +164,52 @@ impl Queueing {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Dispatches `count` requests of 512 sectors, one each 10 ms, each of which completes at once.
+    fn run(rate: &mut Rate, count: u64, far: bool) -> bool {
+        let mut changed = false;
+        for number in 0..count {
+            let now_ns = number * 10 * MS;
+            changed |= rate.dispatched(Dispatched { sectors: 512, far, in_flight: 0 }, now_ns);
+            changed |= rate.completed(now_ns + 9 * MS);
+        }
+        changed
+    }
+
+    #[test]
+    fn a_second_of_sequential_requests_counts_for_half() {
+        // The 101st request ends the interval after 1 s: 101 * 512 * 2^16 / 1000000 us = 3389, of which each lay near the one before but the first,
+        // which is not asked: 9 * 100 / 101 = 8 parts. 9333 / 2 + 3389 / 2 = 4666 + 1694.
+        let mut rate = Rate::new(9333);
+        assert!(!run(&mut rate, 100, false));
+        assert_eq!(rate.rate, 9333);
+        let mut rate = Rate::new(9333);
+        assert!(run(&mut rate, 101, false));
+        assert_eq!(rate.rate, 6360);
+    }
+
+    #[test]
+    fn seeks_that_are_slower_than_what_was_seen_say_nothing() {
+        let mut rate = Rate::new(9333);
+        assert!(!run(&mut rate, 101, true));
+        assert_eq!(rate.rate, 9333);
+    }
+
+    #[test]
+    fn a_device_queues_if_the_33rd_moment_of_load_has_seen_four_requests_in_it() {
+        let mut queueing = Queueing::default();
+        for _ in 0..32 {
+            assert!(!queueing.sample(4, 0, true));
+            assert!(!queueing.sample(3, 0, true), "three are no load");
+        }
+        assert!(queueing.sample(2, 2, true));
+        assert_eq!(queueing.queues, Some(true));
+        assert!(!queueing.sample(1, 9, true), "and that is never taken back");
+    }
+}

@@ -124,7 +124,7 @@ impl<H: Home> Cfq<H> {
     fn get_queue(&mut self, block: &mut Block<H>, context: Slot, sync: bool) -> Slot {
         let group = self.group_of(block, context);
         let entry = &block.table.contexts[context];
-        let priority = self.requesters[context].priority.effective(entry.nice);
+        let priority = self.requesters[context].priority.effective_under(entry.nice, entry.policy);
         if !sync {
             let shared = self.groups[group].async_queues.get(priority);
             if shared != NIL {
@@ -162,7 +162,8 @@ impl<H: Home> Cfq<H> {
             return;
         }
         queue.priority_changed = false;
-        queue.priority = self.requesters[context].priority.effective(block.table.contexts[context].nice);
+        let entry = &block.table.contexts[context];
+        queue.priority = self.requesters[context].priority.effective_under(entry.nice, entry.policy);
         queue.original = queue.priority;
         if queue.is_idle_class() {
             queue.idle_window = false;
