@@ -72,16 +72,17 @@ macro_rules! elevators {
         impl<H: Home> AnyElevator<H> {
             /// A fresh elevator of the kind that the storage is for.
             pub fn new(block: &mut Block<H>, storage: ElevatorStorage<H>) -> Self {
-                match storage.0 {
+                match storage.tables {
                     $(AnyTables::$kind(tables) => AnyElevator::$kind(<$type as Elevator<H>>::new(block, tables)),)*
                 }
             }
 
-            /// Ends it and gives its storage back.
-            pub fn into_storage(self) -> ElevatorStorage<H> {
-                ElevatorStorage(match self {
+            /// Ends it and gives its storage back, which holds no less than the queue that it was in.
+            pub fn into_storage(self, capacity: Capacity) -> ElevatorStorage<H> {
+                let tables = match self {
                     $(AnyElevator::$kind(elevator) => AnyTables::$kind(Elevator::<H>::into_tables(elevator)),)*
-                })
+                };
+                ElevatorStorage { tables, capacity }
             }
 
             pub fn kind(&self) -> Kind {
