@@ -178,7 +178,7 @@ fn measure(make: impl FnOnce(&mut Ruler)) -> Option<usize> {
 
 /// The end of a table behind `end`, and its start.
 fn place<T>(end: usize, len: u32) -> Option<(usize, usize)> {
-    debug_assert!(align_of::<T>() <= ALIGNMENT);
+    const { assert!(align_of::<T>() <= ALIGNMENT) };
     let start = end.checked_next_multiple_of(align_of::<T>())?;
     let end = start.checked_add((len as usize).checked_mul(size_of::<T>())?)?;
     (end <= isize::MAX as usize).then_some((start, end))

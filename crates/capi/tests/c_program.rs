@@ -38,7 +38,7 @@ submit 0 what 0
 2 2000+8 at 18 ms
  tokens 21; again -4
 exit 0, twice -4
-cfq-bw is 4, init 0, too small -2
+cfq-bw is known 1, init 0, too small -2
 reserve 0, from cfq-v3 -6
 no capacity -11, left 2577199
 bad rate -1, stale -4, null -1

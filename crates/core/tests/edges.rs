@@ -7,7 +7,10 @@
 #[allow(dead_code)] // Cases are written down here, not read from bytes.
 mod machine;
 
-use hoistway_core::{Capacity, Class, Flags, GroupWeights, Kind, Op, Priority, QueueConfig};
+use hoistway_core::{
+    Bio, Capacity, Class, ElevatorStorage, Flags, GroupWeights, Kind, Next, NoSink, Op, Priority, QueueConfig,
+    RequestQueue, Storage, Submitted, Work,
+};
 use machine::{Call, Case, Place, Value, play_case};
 
 /// A case for a kind of elevator in the block layer that it worked in, with room for everything that the edges need.
@@ -255,4 +258,52 @@ fn every_tunable_works_at_both_ends_of_its_range() {
             }
         }
     }
+}
+
+/// Two threads share a queue by their process's id. When queues go by group from then on, the first thread takes the queue along to its
+/// group, and when that one has gone, the group has no process and no request, but the queue still has the other thread's.
+#[test]
+fn a_group_can_be_removed_though_a_thread_elsewhere_shares_its_queue() {
+    let mut case = case_of(Kind::CfqV2);
+    let thread = Call::Create { pid: 7, priority: Priority::UNSET, nice: 0 };
+    case.calls.extend([thread, thread, Call::CreateGroup { parent: 0, weights: GroupWeights::default() }]);
+    case.calls.extend([submit(3, Op::Read, Place::At(0), 8), submit(4, Op::Read, Place::At(1000), 8)]);
+    let by_group = Kind::CfqV2.info().tunables.iter().position(|tunable| tunable.name == "key_type");
+    let index = by_group.expect("a tunable of cfq-v2") as u8;
+    case.calls.extend([Call::SetTunable { index, value: Value::Greatest }, Call::Move { process: 3, group: 1 }]);
+    case.calls.extend([submit(3, Op::Read, Place::At(2000), 8), Call::Unplug]);
+    case.calls.extend([Call::Complete { which: 0 }; 3]);
+    case.calls.extend([submit(4, Op::Read, Place::At(3000), 8), Call::Exit { process: 3 }]);
+    // The host expects that it is gone, and that another can take its place.
+    case.calls.extend([Call::RemoveGroup { group: 1 }, submit(3, Op::Read, Place::At(4000), 8)]);
+    case.calls.push(Call::CreateGroup { parent: 0, weights: GroupWeights::default() });
+    case.calls.extend([Call::Move { process: 0, group: 1 }, submit(0, Op::Read, Place::At(5000), 8)]);
+    if let Err(what) = play_case(&case) {
+        panic!("{what}");
+    }
+}
+
+/// With a pool of four, three reads of one process are within the pool, and the fourth makes that process the one that may go beyond: the
+/// two others sleep. The first completion wakes the first sleeper. It exits before anybody has asked who is woken, so its turn is the
+/// second one's.
+#[test]
+fn nobody_who_has_exited_is_woken() {
+    let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 0, groups: 1 };
+    let config = QueueConfig { nr_requests: Some(4), plugging: false, ..QueueConfig::default() };
+    let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::Noop, capacity));
+    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    let [reader, first, second] = [1, 2, 3].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("room"));
+    let read = |token, context| Bio::new(token, context, Op::Read, token * 1000, 8);
+    for token in 0..4 {
+        let (submitted, _) = queue.submit(read(token, reader), 0).expect("room");
+        assert!(matches!(submitted, Submitted::Queued(_)));
+    }
+    for (token, sleeper) in [(4, first), (5, second)] {
+        assert_eq!(queue.submit(read(token, sleeper), 0).expect("room").0, Submitted::Asleep);
+    }
+    let Next::Request(id) = queue.next(0) else { panic!("four reads are queued") };
+    let _ = queue.complete(id, 1, |_| {}).expect("it is in the device");
+    let _ = queue.exit_context(first, 2).expect("it runs");
+    let work: Vec<Work> = core::iter::from_fn(|| queue.next_work()).filter(|work| *work != Work::Run).collect();
+    assert_eq!(work, [Work::Wake(second)]);
 }

@@ -1,9 +1,9 @@
 //! What holds for every elevator whatever is done with it: each bio is served once, nothing is lost, no wait is for ever.
 //!
-//! Cases are random bytes from a fixed seed (see `machine`). `HOISTWAY_CASES` makes more of them, `HOISTWAY_SEED` others,
-//! `HOISTWAY_ELEVATOR` only those that begin with this elevator; with `--nocapture` the number of calls is shown. A failing case
-//! is made smaller by leaving out calls, as long as it still fails, and printed. `HOISTWAY_CASE` names a file with a case to play
-//! instead, such as the fuzzer finds.
+//! Cases are random bytes from a fixed seed (see `machine`). `HOISTWAY_CASES` makes more of them, `HOISTWAY_CALLS` longer ones,
+//! `HOISTWAY_SEED` others, `HOISTWAY_ELEVATOR` only those that begin with this elevator; with `--nocapture` the number of calls is
+//! shown. A failing case is made smaller by leaving out calls, as long as it still fails, and printed. `HOISTWAY_CASE` names a file
+//! with a case to play instead, such as the fuzzer finds.
 
 #![cfg(feature = "alloc")]
 
@@ -17,6 +17,8 @@ use machine::{Call, Case, HEADER_BYTES, RECORD_BYTES, play_case};
 
 /// Cases an elevator, unless more are asked for.
 const CASES: u64 = 1500;
+/// Calls a case, one less at the most, unless more are asked for.
+const CALLS: u64 = 300;
 
 #[test]
 fn everything_is_served_once_and_nothing_waits_for_ever() {
@@ -24,6 +26,7 @@ fn everything_is_served_once_and_nothing_waits_for_ever() {
         let bytes = std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         return check("case", bytes);
     }
+    let length = from_environment("HOISTWAY_CALLS", CALLS);
     let only = std::env::var("HOISTWAY_ELEVATOR").ok();
     for (index, kind) in Kind::ALL.iter().enumerate() {
         if only.as_ref().is_some_and(|name| name != kind.info().name) {
@@ -33,7 +36,7 @@ fn everything_is_served_once_and_nothing_waits_for_ever() {
         for number in 0..from_environment("HOISTWAY_CASES", CASES) {
             let seed = from_environment("HOISTWAY_SEED", 1).wrapping_mul(1 << 40) + number;
             let mut random = Random(seed ^ ((index as u64) << 32));
-            let mut bytes = random.bytes();
+            let mut bytes = random.bytes(length);
             bytes[0] = index as u8;
             calls += (bytes.len() - HEADER_BYTES) / RECORD_BYTES;
             check(&format!("{}, seed {seed}", kind.info().name), bytes);
@@ -45,7 +48,7 @@ fn everything_is_served_once_and_nothing_waits_for_ever() {
 #[test]
 fn the_same_calls_give_the_same_answers() {
     for number in 0..200u64 {
-        let mut bytes = Random(number + (1 << 50)).bytes();
+        let mut bytes = Random(number + (1 << 50)).bytes(CALLS);
         bytes[0] = number as u8;
         assert_eq!(outcome(&bytes), outcome(&bytes), "case {number}");
     }
@@ -54,7 +57,7 @@ fn the_same_calls_give_the_same_answers() {
 #[test]
 fn without_reservations_a_layer_decides_as_the_elevator_below() {
     for number in 0..400u64 {
-        let mut case = Case::read(&Random(number + (1 << 51)).bytes());
+        let mut case = Case::read(&Random(number + (1 << 51)).bytes(CALLS));
         // Tunables are numbered otherwise, and neither a reservation nor a switch is meant here.
         let matters = |call: &Call| {
             !matches!(call, Call::SetTunable { .. } | Call::Switch { .. } | Call::Reserve { .. } | Call::Release { .. })
@@ -138,9 +141,9 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A header and up to 300 calls. A third of the cases has the configuration that everybody uses.
-    fn bytes(&mut self) -> Vec<u8> {
-        let calls = (self.next() % 300) as usize;
+    /// A header and fewer than so many calls. A third of the cases has the configuration that everybody uses.
+    fn bytes(&mut self, calls: u64) -> Vec<u8> {
+        let calls = (self.next() % calls.max(1)) as usize;
         let mut bytes: Vec<u8> = (0..HEADER_BYTES + calls * RECORD_BYTES).map(|_| self.next() as u8).collect();
         if self.next().is_multiple_of(3) {
             bytes[..HEADER_BYTES].fill(0);

@@ -98,7 +98,7 @@ impl SortedFifo {
     /// A request begins at another sector than before, but still between the same others.
     pub fn rekey<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
         let sector = block.table.requests[request].sector;
-        block.table.nodes[request].rekey(sector);
+        block.table.nodes[request].set_key(sector);
     }
 
     /// The request of the lowest sector, or [`NIL`].

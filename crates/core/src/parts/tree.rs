@@ -91,13 +91,6 @@ impl<G: Augment> Default for Node<G> {
     }
 }
 
-impl Node {
-    /// Gives it another key by which it belongs in the same place.
-    pub fn rekey(&mut self, key: u64) {
-        self.key = key;
-    }
-}
-
 impl<G: Augment> Node<G> {
     /// The key it was filed under.
     #[inline]

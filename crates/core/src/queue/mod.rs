@@ -480,7 +480,9 @@ impl<H: Home> RequestQueue<H> {
                 }
                 Work::Unplug if self.remove_plug() => return Some(Work::Run),
                 Work::Unplug => {}
-                wake => return Some(wake),
+                Work::Wake(context) if self.is_woken(context) => return Some(Work::Wake(context)),
+                // Its process has exited since, and another one was woken in its place.
+                Work::Wake(_) => {}
             }
         }
     }

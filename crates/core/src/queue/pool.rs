@@ -141,6 +141,12 @@ impl<H: Home> RequestQueue<H> {
         }
     }
 
+    /// Whether a process was woken and has not gone on.
+    pub(super) fn is_woken(&self, id: ContextId) -> bool {
+        let context = &self.block.table.contexts[id.slot];
+        context.generation == id.generation && matches!(context.sleep, Sleep::Woken(_))
+    }
+
     fn wake_one(&mut self, index: usize) {
         let (Some(size), Some(side)) = (self.pool.size, self.pool.sides.get_mut(index)) else { return };
         if side.count.saturating_add(1) > size && !self.rules.multi_queue {

@@ -288,7 +288,13 @@ impl<H: Home> Elevator<H> for CfqV2<H> {
     }
 
     fn release_group(&mut self, _: &mut Block<H>, group: Slot) -> bool {
-        self.find_queue(Key::Group(group)) == NIL
+        // Requests may be left in its queue, and, since the type of keys was changed, processes of other groups: it goes on under a key that
+        // nobody will ever look for.
+        let slot = self.find_queue(Key::Group(group));
+        if slot != NIL {
+            self.set_key(slot, Key::Group(NIL));
+        }
+        true
     }
 }
 
@@ -410,10 +416,7 @@ impl<H: Home> CfqV2<H> {
         let mut slot = self.find_queue(key);
         if slot == NIL && own != NIL {
             // The type of keys was changed: the queue goes on under its new key.
-            let old = self.queues[own].key;
-            self.by_key.remove::<ByKey, _, _>(&mut self.queues, old.hash(), own);
-            self.queues[own].key = key;
-            self.by_key.insert::<ByKey, _, _>(&mut self.queues, key.hash(), own);
+            self.set_key(own, key);
             return own;
         }
         if slot == NIL {
@@ -433,6 +436,12 @@ impl<H: Home> CfqV2<H> {
     fn key_of(&self, block: &Block<H>, context: Slot) -> Key {
         let context = &block.table.contexts[context];
         if self.by_group { Key::Group(context.group) } else { Key::Process(context.pid) }
+    }
+
+    fn set_key(&mut self, slot: Slot, key: Key) {
+        let old = core::mem::replace(&mut self.queues[slot].key, key);
+        self.by_key.remove::<ByKey, _, _>(&mut self.queues, old.hash(), slot);
+        self.by_key.insert::<ByKey, _, _>(&mut self.queues, key.hash(), slot);
     }
 
     fn find_queue(&self, key: Key) -> Slot {
