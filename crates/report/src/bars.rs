@@ -139,7 +139,7 @@ mod tests {
         let widths: Vec<&str> =
             svg.split("<rect class=\"bar").skip(1).map(|rest| rest.split("width=\"").nth(1).unwrap()).collect();
         let widths: Vec<f64> = widths.iter().map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect();
-        assert_eq!(widths, [142.5, 71.3, 285.0, 285.0]);
+        assert_eq!(widths, [142.5, 71.2, 285.0, 285.0]);
     }
 
     #[test]
