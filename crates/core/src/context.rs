@@ -76,12 +76,6 @@ impl Context {
         self.priority.effective_under(self.nice, self.policy)
     }
 
-    /// The one that counted before 2.6.26: an unset one is best effort whatever the CPU policy.
-    #[inline]
-    pub(crate) fn effective_priority_by_nice(&self) -> Priority {
-        self.priority.effective(self.nice)
-    }
-
     /// Whether its process runs.
     #[inline]
     pub(crate) fn is_running(&self) -> bool {

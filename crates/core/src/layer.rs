@@ -27,6 +27,8 @@ pub(crate) struct Rules {
     pub sorting_stops_at_direction: bool,
     /// Before a bio joins a request, the elevator is asked whether it may; elevators of 2.6.18 and before did not have a say.
     pub asks_elevator: bool,
+    /// The class of an unset priority follows the CPU policy (2.6.26 and later).
+    pub cpu_policy_counts: bool,
     /// Multi-queue: one pool of tags for both directions without batching, requests of different priorities stay apart, a
     /// request may join a queued one as it is inserted, and the elevator is asked about a merge once more when it is done.
     pub multi_queue: bool,
@@ -39,6 +41,7 @@ impl BlockLayer {
             hashes_back_merges: !first,
             sorting_stops_at_direction: !first,
             asks_elevator: !first,
+            cpu_policy_counts: !matches!(self, BlockLayer::V2_6_18 | BlockLayer::V2_6_24),
             multi_queue: matches!(self, BlockLayer::V6_1),
         }
     }

@@ -48,7 +48,8 @@ impl<H: Home> RequestQueue<H> {
         Ok(self.end())
     }
 
-    /// Removes a group that has no child groups, no contexts and no requests.
+    /// Removes a group that has no child groups and no contexts. An elevator that shares the disk by group refuses while requests of the
+    /// group are left; the others do not look.
     pub fn remove_group(&mut self, id: GroupId, now_ns: u64) -> Result<Kick, GroupError> {
         self.begin(now_ns);
         let slot = self.known_group(id).ok_or(GroupError::Stale)?;
@@ -68,6 +69,10 @@ impl<H: Home> RequestQueue<H> {
         self.begin(now_ns);
         let context = self.running_context(id).ok_or(Stale)?;
         let group = self.known_group(group).ok_or(Stale)?;
+        if self.block.table.contexts[context].group == group {
+            // It is there already, and loses nothing.
+            return Ok(self.end());
+        }
         self.block.leave_group(context);
         self.block.enter_group(context, group);
         self.elevator.group_changed(&mut self.block, context);

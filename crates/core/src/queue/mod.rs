@@ -321,12 +321,14 @@ impl<H: Home> RequestQueue<H> {
         Ok(self.end())
     }
 
-    /// Tells by which policy a context's process is given the CPU, which the class of an unset priority follows from 2.6.26 on. Like
-    /// [`set_nice`](Self::set_nice), it is seen when the priority is read anew.
+    /// Tells by which policy a context's process is given the CPU, which the class of an unset priority follows in block layers from 2.6.26
+    /// on; it is nothing to those before. Like [`set_nice`](Self::set_nice), it is seen when the priority is read anew.
     pub fn set_cpu_policy(&mut self, id: ContextId, policy: CpuPolicy, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
-        self.block.table.contexts[slot].policy = policy;
+        if self.rules.cpu_policy_counts {
+            self.block.table.contexts[slot].policy = policy;
+        }
         Ok(self.end())
     }
 
@@ -569,6 +571,9 @@ impl<H: Home> RequestQueue<H> {
         if !self.allocate_from_pool(context, bio, woken) {
             self.block.tell(|block| Event::Sleep(io_of(block, bio)));
             self.sleep(context, bio.op);
+            if woken {
+                self.pass_on(bio.op);
+            }
             return Ok(Submitted::Asleep);
         }
         let slot = self.take_free_request();

@@ -19,6 +19,8 @@ pub(super) struct Pool {
     /// The size a direction; without one, only the storage limits.
     size: Option<u32>,
     sides: [Side; 2],
+    /// The elevator would not let the last one who asked have a request, for reasons that need not hold for the next.
+    denied: bool,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +29,10 @@ struct Side {
     /// The pool has run out: only batchers get more.
     full: bool,
     waiters: List<Waiting>,
+    /// How many wait.
+    sleeping: u32,
+    /// How many more of them may be woken because one that was woken could not go on: each at most once for a freed request.
+    passes: u32,
 }
 
 impl Pool {
@@ -56,6 +62,7 @@ impl Pool {
         contexts[context].sleep = Sleep::Asleep(side as u8);
         if let Some(side) = self.sides.get_mut(side) {
             side.waiters.push_back(contexts, context);
+            side.sleeping = side.sleeping.saturating_add(1);
         }
     }
 }
@@ -81,6 +88,7 @@ impl<H: Home> RequestQueue<H> {
     fn take_tag(&mut self, size: u32, bio: &Bio) -> bool {
         let limit = self.elevator.depth_limit(size, bio.op, bio.flags).clamp(1, size.max(1));
         let free = self.pool.allocated() < limit;
+        self.pool.denied = !free;
         if free {
             self.pool.count_one(direction(bio.op));
         }
@@ -90,7 +98,8 @@ impl<H: Home> RequestQueue<H> {
     fn try_allocate(&mut self, context: Slot, op: Op) -> bool {
         let may = self.elevator.may_queue(&mut self.block, context, op);
         let Some(size) = self.pool.size else { return true };
-        if may == MayQueue::No {
+        self.pool.denied = may == MayQueue::No;
+        if self.pool.denied {
             return false;
         }
         let Some(side) = self.pool.sides.get(direction(op)) else { return false };
@@ -123,6 +132,9 @@ impl<H: Home> RequestQueue<H> {
         if let Some(side) = self.pool.sides.get_mut(index) {
             side.count = side.count.saturating_sub(1);
         }
+        for side in &mut self.pool.sides {
+            side.passes = side.sleeping.saturating_sub(1);
+        }
         self.wake_one(index);
         if self.rules.multi_queue {
             // The tag may serve either direction, and the first to be woken may not be allowed to take it.
@@ -137,6 +149,7 @@ impl<H: Home> RequestQueue<H> {
             Sleep::Asleep(index) => {
                 if let Some(side) = self.pool.sides.get_mut(usize::from(index)) {
                     side.waiters.remove(&mut self.block.table.contexts, context);
+                    side.sleeping = side.sleeping.saturating_sub(1);
                 }
             }
             Sleep::Woken(index) => self.wake_one(usize::from(index)),
@@ -149,6 +162,16 @@ impl<H: Home> RequestQueue<H> {
         context.generation == id.generation && matches!(context.sleep, Sleep::Woken(_))
     }
 
+    /// A process that was woken may not allocate and has gone to sleep again, at the end: what it was woken for may serve the next.
+    pub(super) fn pass_on(&mut self, op: Op) {
+        let index = direction(op);
+        let Some(side) = self.pool.sides.get_mut(index) else { return };
+        if side.passes > 0 && self.pool.denied {
+            side.passes = side.passes.saturating_sub(1);
+            self.wake_one(index);
+        }
+    }
+
     fn wake_one(&mut self, index: usize) {
         let (Some(size), Some(side)) = (self.pool.size, self.pool.sides.get_mut(index)) else { return };
         if side.count.saturating_add(1) > size && !self.rules.multi_queue {
@@ -157,6 +180,7 @@ impl<H: Home> RequestQueue<H> {
         side.full = false;
         let slot = side.waiters.pop_front(&mut self.block.table.contexts);
         if slot != crate::parts::NIL {
+            side.sleeping = side.sleeping.saturating_sub(1);
             let context = &mut self.block.table.contexts[slot];
             context.sleep = Sleep::Woken(index as u8);
             let generation = context.generation;

@@ -422,7 +422,7 @@ impl<H: Home> CfqTree<H> {
 
     /// The async queue for a context, made if there is none; it counts one reference more. [`NIL`]: no room.
     fn find_async(&mut self, block: &mut Block<H>, context: Slot) -> Slot {
-        let priority = block.table.contexts[context].effective_priority_by_nice();
+        let priority = block.table.contexts[context].effective_priority();
         let mut queue = self.async_queues.get(priority);
         if queue == NIL {
             // As shipped, a process whose priority was changed brings its old queue along, with its old class and level, and all of the
@@ -457,7 +457,7 @@ impl<H: Home> CfqTree<H> {
         if !core::mem::take(&mut queue.priority_changed) {
             return;
         }
-        queue.priority = block.table.contexts[context].effective_priority_by_nice();
+        queue.priority = block.table.contexts[context].effective_priority();
         if queue.priority.class() == Class::Idle {
             queue.idle_window = false;
         }

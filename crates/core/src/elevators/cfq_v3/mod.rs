@@ -472,7 +472,7 @@ impl<H: Home> CfqV3<H> {
             return;
         }
         queue.priority_changed = false;
-        let priority: Priority = block.table.contexts[context].effective_priority_by_nice();
+        let priority: Priority = block.table.contexts[context].effective_priority();
         if priority.class() == Class::Idle {
             queue.idle_window = false;
         }
