@@ -72,16 +72,17 @@ macro_rules! elevators {
         impl<H: Home> AnyElevator<H> {
             /// A fresh elevator of the kind that the storage is for.
             pub fn new(block: &mut Block<H>, storage: ElevatorStorage<H>) -> Self {
-                match storage.0 {
+                match storage.tables {
                     $(AnyTables::$kind(tables) => AnyElevator::$kind(<$type as Elevator<H>>::new(block, tables)),)*
                 }
             }
 
-            /// Ends it and gives its storage back.
-            pub fn into_storage(self) -> ElevatorStorage<H> {
-                ElevatorStorage(match self {
+            /// Ends it and gives its storage back, which holds no less than the queue that it was in.
+            pub fn into_storage(self, capacity: Capacity) -> ElevatorStorage<H> {
+                let tables = match self {
                     $(AnyElevator::$kind(elevator) => AnyTables::$kind(Elevator::<H>::into_tables(elevator)),)*
-                })
+                };
+                ElevatorStorage { tables, capacity }
             }
 
             pub fn kind(&self) -> Kind {
@@ -196,11 +197,11 @@ impl<H: Home> AnyElevator<H> {
     }
     #[inline]
     pub fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
-        each!(self, e => e.allocate(block, request))
+        each!(self, e => hooks::allocate(e, block, request))
     }
     #[inline]
     pub fn free(&mut self, block: &mut Block<H>, request: Slot) {
-        each!(self, e => e.free(block, request))
+        each!(self, e => hooks::free(e, block, request))
     }
     #[inline]
     pub fn prepare_insert(&mut self, block: &mut Block<H>, request: Slot) {
@@ -208,11 +209,11 @@ impl<H: Home> AnyElevator<H> {
     }
     #[inline]
     pub fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        each!(self, e => e.insert(block, request))
+        each!(self, e => hooks::insert(e, block, request))
     }
     #[inline]
     pub fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
-        each!(self, e => e.dispatch(block, force))
+        each!(self, e => hooks::dispatch(e, block, force))
     }
     #[inline]
     pub fn activate(&mut self, block: &mut Block<H>, request: Slot) {
@@ -223,7 +224,7 @@ impl<H: Home> AnyElevator<H> {
     }
     #[inline]
     pub fn complete(&mut self, block: &mut Block<H>, request: Slot) {
-        each!(self, e => e.complete(block, request))
+        each!(self, e => hooks::complete(e, block, request))
     }
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -266,5 +267,32 @@ impl<H: Home> AnyElevator<H> {
     }
     pub fn timer(&mut self, block: &mut Block<H>, timer: Timer) {
         each!(self, e => e.timer(block, timer))
+    }
+}
+
+/// The greater steps of a request's way, each elevator's in a function of its own: inlined into one that has them all, the smallest elevator
+/// would pay for the registers and the frame that the largest needs.
+mod hooks {
+    use super::{Block, Elevator, Home, Slot};
+
+    #[inline(never)]
+    pub fn allocate<H: Home, E: Elevator<H>>(elevator: &mut E, block: &mut Block<H>, request: Slot) {
+        elevator.allocate(block, request);
+    }
+    #[inline(never)]
+    pub fn free<H: Home, E: Elevator<H>>(elevator: &mut E, block: &mut Block<H>, request: Slot) {
+        elevator.free(block, request);
+    }
+    #[inline(never)]
+    pub fn insert<H: Home, E: Elevator<H>>(elevator: &mut E, block: &mut Block<H>, request: Slot) {
+        elevator.insert(block, request);
+    }
+    #[inline(never)]
+    pub fn dispatch<H: Home, E: Elevator<H>>(elevator: &mut E, block: &mut Block<H>, force: bool) -> u32 {
+        elevator.dispatch(block, force)
+    }
+    #[inline(never)]
+    pub fn complete<H: Home, E: Elevator<H>>(elevator: &mut E, block: &mut Block<H>, request: Slot) {
+        elevator.complete(block, request);
     }
 }

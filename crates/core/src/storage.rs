@@ -98,6 +98,8 @@ pub struct Storage<H: Home> {
     pub(crate) buckets: H::Slots<u32>,
     /// Deferred work.
     pub(crate) work: H::Slots<Work>,
+    /// What they were made for.
+    pub(crate) capacity: Capacity,
 }
 
 impl<H: Home> Storage<H> {
@@ -114,27 +116,42 @@ impl<H: Home> Storage<H> {
             groups: maker.table(capacity.group_slots()),
             buckets: maker.table(buckets(capacity.requests)),
             work: maker.table(capacity.work_slots()),
+            capacity,
         }
     }
 }
 
 /// The tables that an elevator of one kind needs beyond the queue's own. Handing them over says which elevator is meant.
 #[allow(missing_debug_implementations)]
-pub struct ElevatorStorage<H: Home>(pub(crate) AnyTables<H>);
+pub struct ElevatorStorage<H: Home> {
+    pub(crate) tables: AnyTables<H>,
+    /// What they were made for, or less.
+    pub(crate) capacity: Capacity,
+}
 
 impl<H: Home> ElevatorStorage<H> {
     /// The tables that an elevator of this kind needs at this capacity.
     pub fn make<M: Maker<H>>(kind: Kind, capacity: Capacity, maker: &mut M) -> Self {
-        ElevatorStorage(AnyTables::make(kind, capacity, maker))
+        ElevatorStorage { tables: AnyTables::make(kind, capacity, maker), capacity }
     }
 
     /// The kind of elevator that they are for.
     pub fn kind(&self) -> Kind {
-        self.0.kind()
+        self.tables.kind()
     }
 }
 
 impl Capacity {
+    /// What both hold.
+    pub(crate) fn common(self, other: Capacity) -> Capacity {
+        Capacity {
+            requests: self.requests.min(other.requests),
+            contexts: self.contexts.min(other.contexts),
+            merged_bios: self.merged_bios.min(other.merged_bios),
+            groups: self.groups.min(other.groups),
+        }
+    }
+
     /// How many queues an elevator that keeps one for each process's sync and async requests can come to need.
     pub const fn queues(self) -> u32 {
         self.contexts.saturating_mul(2).saturating_add(self.requests)

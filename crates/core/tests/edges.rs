@@ -307,3 +307,61 @@ fn nobody_who_has_exited_is_woken() {
     let work: Vec<Work> = core::iter::from_fn(|| queue.next_work()).filter(|work| *work != Work::Run).collect();
     assert_eq!(work, [Work::Wake(second)]);
 }
+
+/// So many requests, contexts and groups as a queue takes, whose own tables and whose elevator's were made for these capacities.
+fn room_of(kind: Kind, own: Capacity, elevators: Capacity, switched: Option<(Kind, Capacity)>) -> [u32; 3] {
+    let config = QueueConfig { nr_requests: None, merging: false, ..QueueConfig::default() };
+    let (storage, elevator) = (Storage::owned(own), ElevatorStorage::owned(kind, elevators));
+    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    if let Some((other, capacity)) = switched {
+        let _ = queue.switch(ElevatorStorage::owned(other, capacity), 0);
+        assert_eq!(queue.kind(), if capacity.requests < elevators.requests { kind } else { other });
+        assert!(queue.take_retired_storage().is_some());
+    }
+    let mut contexts = Vec::new();
+    while let Ok(context) = queue.create_context(contexts.len() as u32, Priority::UNSET, 0) {
+        contexts.push(context);
+    }
+    let mut groups = 1;
+    while queue.create_group(queue.root_group(), GroupWeights::default(), 0).is_ok() {
+        groups += 1;
+    }
+    let mut requests = 0;
+    for &context in contexts.iter().cycle() {
+        let bio = Bio::new(requests, context, Op::Read, requests * 1000, 8);
+        if queue.submit(bio, 0).is_err() {
+            break;
+        }
+        requests += 1;
+    }
+    let (mut served, mut now_ns) = (0, 0);
+    loop {
+        match queue.next(now_ns) {
+            Next::Request(id) => {
+                let _ = queue.complete(id, now_ns, |_| served += 1).expect("it is in the device");
+            }
+            Next::Wait => {
+                now_ns = queue.next_timer().expect("something ends a wait");
+                let _ = queue.timer(now_ns);
+            }
+            Next::Empty => break,
+        }
+    }
+    assert_eq!(served, requests, "all that was taken is served");
+    [requests as u32, contexts.len() as u32, groups]
+}
+
+/// Whichever of the two storages is the smaller, the queue holds no more than that: what lay beyond its end would be lost.
+#[test]
+fn a_queue_holds_what_its_storage_and_its_elevators_both_hold() {
+    let small = Capacity { requests: 10, contexts: 3, merged_bios: 4, groups: 2 };
+    let large = Capacity { requests: 30, contexts: 7, merged_bios: 9, groups: 5 };
+    for &kind in Kind::ALL {
+        for (own, elevators) in [(small, small), (small, large), (large, small)] {
+            assert_eq!(room_of(kind, own, elevators, None), [10, 3, 2], "{}", kind.info().name);
+        }
+        let other = if kind == Kind::Noop { Kind::CfqV3 } else { Kind::Noop };
+        assert_eq!(room_of(kind, large, large, Some((other, small))), [30, 7, 5], "a storage too small is left over");
+        assert_eq!(room_of(kind, small, small, Some((other, large))), [10, 3, 2], "a larger one is taken");
+    }
+}

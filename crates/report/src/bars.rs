@@ -134,12 +134,12 @@ mod tests {
 
     #[test]
     fn bars_are_as_long_as_their_values() {
-        let elevators = vec![measured("half", 30.0, 400), measured("full", 60.0, 2000)];
+        let elevators = vec![measured("half", 30.0, 500), measured("full", 60.0, 2000)];
         let svg = bars_svg(&Bars { elevators, ..Bars::default() });
         let widths: Vec<&str> =
             svg.split("<rect class=\"bar").skip(1).map(|rest| rest.split("width=\"").nth(1).unwrap()).collect();
         let widths: Vec<f64> = widths.iter().map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect();
-        assert_eq!(widths, [142.5, 57.0, 285.0, 285.0]);
+        assert_eq!(widths, [142.5, 71.2, 285.0, 285.0]);
     }
 
     #[test]

@@ -46,10 +46,6 @@ fn elevators_with_groups_divide_the_disk_by_weight() {
             assert!(!comparison.runs[0].divides_by_groups);
             request.settings.push(Setting::parse(&format!("{name}.{}=1", switch.name)).expect("a switch"));
         }
-        // BFQ raises the weights of new processes for some seconds, and the groups' shares suffer.
-        if name == "bfq" {
-            request.settings.push(Setting::parse("bfq.low_latency=0").expect("a switch"));
-        }
         let comparison = run(&request).expect("a run");
         let alice = group(&comparison.runs[0], "users/alice");
         // 300 of 400 are due, but for the elevator that gives all groups the same.

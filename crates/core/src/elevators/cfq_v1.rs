@@ -281,7 +281,7 @@ impl<H: Home> CfqV1<H> {
     /// lie below it. (That is no order by sector, though it was meant to be one.)
     fn move_to_driver(&mut self, block: &mut Block<H>, request: Slot) {
         self.remove(block, request);
-        let list = &self.driver_list;
+        let list = &mut self.driver_list;
         let sector = block.table.requests[request].sector;
         let (first, last) = (list.first(), list.last());
         let after = if first != NIL && sector < block.table.requests[first].sector {

@@ -24,7 +24,7 @@ use crate::parts::{Arena, HashChains, List, NIL, Ring, Slot};
 use crate::priority::{CpuPolicy, Priority};
 use crate::registry::{AnyElevator, Kind};
 use crate::request::{Marks, Plain, Request, RequestId, State};
-use crate::storage::{ElevatorStorage, Home, Storage, Work};
+use crate::storage::{Capacity, ElevatorStorage, Home, Storage, Work};
 use crate::tunable::{Tunable, TunableError};
 
 pub use barrier::OrderedMode;
@@ -162,6 +162,8 @@ pub struct Full;
 #[allow(missing_debug_implementations)]
 pub struct RequestQueue<H: Home> {
     config: QueueConfig,
+    /// What both the queue's tables and the elevator's hold.
+    capacity: Capacity,
     rules: Rules,
     block: Block<H>,
     elevator: AnyElevator<H>,
@@ -178,7 +180,7 @@ pub struct RequestQueue<H: Home> {
 }
 
 impl<H: Home> RequestQueue<H> {
-    /// A queue with an elevator of the kind that `elevator_storage` is for.
+    /// A queue with an elevator of the kind that `elevator_storage` is for. It holds what both storages have room for.
     pub fn new(
         config: QueueConfig,
         storage: Storage<H>,
@@ -187,6 +189,7 @@ impl<H: Home> RequestQueue<H> {
         now_ns: u64,
     ) -> Self {
         let rules = config.layer.rules();
+        let capacity = storage.capacity.common(elevator_storage.capacity);
         let mut block = Block {
             table: Table {
                 requests: Arena::new(storage.requests),
@@ -220,6 +223,7 @@ impl<H: Home> RequestQueue<H> {
         let kind = elevator.kind();
         let mut queue = RequestQueue {
             config,
+            capacity,
             rules,
             block,
             elevator,
@@ -499,14 +503,14 @@ impl<H: Home> RequestQueue<H> {
         let Block { table, free_contexts, dispatch, .. } = &mut self.block;
         // Tables that were handed over in different lengths hold what the shortest holds.
         let beside = table.nodes.capacity().min(table.arrivals.capacity()).min(dispatch.capacity());
-        self.free_request_count = table.requests.capacity().min(beside);
+        self.free_request_count = table.requests.capacity().min(beside).min(self.capacity.request_slots());
         for slot in 0..self.free_request_count {
             self.free_requests.push_back(&mut table.requests, slot);
         }
-        for slot in ROOT.saturating_add(1)..table.groups.capacity() {
+        for slot in ROOT.saturating_add(1)..table.groups.capacity().min(self.capacity.group_slots()) {
             self.free_groups.push_back(&mut table.groups, slot);
         }
-        for slot in 0..table.contexts.capacity() {
+        for slot in 0..table.contexts.capacity().min(self.capacity.contexts) {
             free_contexts.push_back(&mut table.contexts, slot);
         }
         for slot in (0..table.merged.capacity()).rev() {

@@ -40,10 +40,12 @@ impl<H: Home> RequestQueue<H> {
     /// All that the old elevator holds goes to the dispatch list at once; requests that arrive before its last one has completed
     /// queue up behind in order of arrival. Then the new one is attached, with its default tunables; see
     /// [`is_switching`](Self::is_switching). A second switch before that replaces the first one's target. What is not needed of
-    /// the storage, now or then, is returned by [`take_retired_storage`](Self::take_retired_storage).
+    /// the storage, now or then, is returned by [`take_retired_storage`](Self::take_retired_storage): all of it, if it holds less than the
+    /// queue's own, for then nothing is switched.
     pub fn switch(&mut self, storage: ElevatorStorage<H>, now_ns: u64) -> Kick {
         self.begin(now_ns);
-        if storage.kind() == self.kind() && !self.switching.is_under_way() {
+        let too_small = storage.capacity.common(self.capacity) != self.capacity;
+        if too_small || (storage.kind() == self.kind() && !self.switching.is_under_way()) {
             self.switching.retire(storage);
             return self.end();
         }
@@ -92,7 +94,7 @@ impl<H: Home> RequestQueue<H> {
         }
         let new = AnyElevator::new(&mut self.block, storage);
         let old = core::mem::replace(&mut self.elevator, new);
-        self.switching.retire(old.into_storage());
+        self.switching.retire(old.into_storage(self.capacity));
         let kind = self.kind();
         self.fit_to(kind);
         self.block.last_merge = crate::parts::NIL;
