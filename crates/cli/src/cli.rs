@@ -132,6 +132,9 @@ pub struct ElevatorsArgs {
     /// The elevator to explain
     #[arg(value_name = "NAME", value_parser = names::kind)]
     pub name: Option<Kind>,
+    /// Print its tunables as the Markdown table of its page in docs/elevators
+    #[arg(long, requires = "name", conflicts_with = "json")]
+    pub markdown: bool,
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,

@@ -51,7 +51,7 @@ impl Out {
     }
 
     /// Prints a line in bold on a terminal.
-    pub fn heading(&mut self, line: &str) -> Result<(), OutputError> {
+    pub fn heading(&mut self, line: impl Display) -> Result<(), OutputError> {
         if self.styled { self.line(format_args!("\u{1b}[1m{line}\u{1b}[0m")) } else { self.line(line) }
     }
 

@@ -37,15 +37,26 @@ fn without_word(text: &str) -> Option<String> {
     }
 }
 
-/// What a tunable may be, with the unit: "0 to 4294967295 ms".
+/// From here on the greatest value is no more than the size of the kernel's variable.
+const NO_LIMIT: i64 = i32::MAX as i64;
+
+/// What a tunable may be, in its unit: "0 to 1", "1 or more", "any".
 pub fn range(tunable: &Tunable) -> String {
-    format!("{} to {}", tunable.min, with_unit(tunable.max, tunable.unit))
+    let Tunable { min, max, .. } = *tunable;
+    match (min <= -NO_LIMIT, max >= NO_LIMIT) {
+        (true, true) => "any".to_owned(),
+        (_, true) => format!("{min} or more"),
+        _ => format!("{min} to {max}"),
+    }
 }
 
-/// A value with its unit: "8 ms"; a switch, a factor and a form have none.
+/// A value with its unit: "8 ms"; a switch, a factor, a form and a plain number have none.
 pub fn with_unit(value: i64, unit: Unit) -> String {
     match unit {
-        Unit::Switch | Unit::Form | Unit::Factor => value.to_string(),
+        Unit::Switch | Unit::Form | Unit::Factor | Unit::Number => value.to_string(),
+        Unit::Requests | Unit::Times | Unit::Sectors if value == 1 => {
+            format!("1 {}", unit.label().trim_end_matches('s'))
+        }
         unit => format!("{value} {}", unit.label()),
     }
 }
@@ -69,6 +80,13 @@ mod tests {
         assert_eq!(parse("cfq-v3.slice_idle=4ms").map(|setting| setting.value), Ok(4));
         assert!(parse("cfq-v3.slice_idle=4requests").is_err());
         assert!(parse("cfq-v3.quantum=requests").is_err());
+    }
+
+    #[test]
+    fn a_range_tells_a_limit_only_if_there_is_one() {
+        let row = |max| Tunable { name: "", unit: Unit::Requests, default: 1, min: 1, max, meaning: "", trade_off: "" };
+        assert_eq!([i64::from(u32::MAX), 9].map(|max| range(&row(max))), ["1 or more", "1 to 9"]);
+        assert_eq!(with_unit(1, Unit::Requests), "1 request");
     }
 
     #[test]

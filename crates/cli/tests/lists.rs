@@ -13,9 +13,13 @@ use serde_json::json;
 fn elevators_are_listed_a_line_each() {
     let ran = run(&["elevators"]);
     assert_eq!(ran.code, Some(0));
-    for name in ["noop", "deadline", "anticipatory", "cfq-v3"] {
-        assert_eq!(ran.out.lines().filter(|line| line.starts_with(&format!("{name} "))).count(), 1, "{}", ran.out);
+    for kind in Kind::ALL {
+        let name = format!("{} ", kind.info().name);
+        let mut lines = ran.out.lines().filter(|line| line.starts_with(&name));
+        let headline = kind.info().headline;
+        assert!(lines.next().is_some_and(|line| line.ends_with(headline)) && lines.next().is_none(), "{}", ran.out);
     }
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 100), "{}", ran.out);
 }
 
 #[test]
@@ -38,6 +42,7 @@ fn an_elevator_says_whether_it_has_groups_and_takes_reservations() {
         let info = kind.info();
         let out = run(&["elevators", info.name]).out;
         assert_eq!(out.contains("Divides the disk among control groups"), info.groups, "{out}");
+        assert_eq!(out.contains("Knows no control groups"), !info.groups, "{out}");
         assert_eq!(out.contains("Takes reservations of bandwidth"), info.reservations, "{out}");
         let document = run(&["elevators", info.name, "--json"]).json();
         let elevator = &document["elevators"][0];

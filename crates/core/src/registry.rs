@@ -19,6 +19,10 @@ pub struct Info {
     pub aliases: &'static [&'static str],
     /// The kernels whose decisions it takes.
     pub kernel: &'static str,
+    /// The kernels that had it, in a word or two: "2.6.6-2.6.9", "posted 2003", "never".
+    pub in_linux: &'static str,
+    /// The idea on a line of a list: at most 52 characters.
+    pub headline: &'static str,
     /// How it works, in a few sentences.
     pub idea: &'static str,
     /// What it is good for, and what not.
@@ -193,11 +197,11 @@ impl<H: Home> AnyElevator<H> {
     }
     #[inline]
     pub fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
-        each!(self, e => e.allocate(block, request))
+        each!(self, e => hooks::allocate(e, block, request))
     }
     #[inline]
     pub fn free(&mut self, block: &mut Block<H>, request: Slot) {
-        each!(self, e => e.free(block, request))
+        each!(self, e => hooks::free(e, block, request))
     }
     #[inline]
     pub fn prepare_insert(&mut self, block: &mut Block<H>, request: Slot) {
@@ -205,11 +209,11 @@ impl<H: Home> AnyElevator<H> {
     }
     #[inline]
     pub fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        each!(self, e => e.insert(block, request))
+        each!(self, e => hooks::insert(e, block, request))
     }
     #[inline]
     pub fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
-        each!(self, e => e.dispatch(block, force))
+        each!(self, e => hooks::dispatch(e, block, force))
     }
     #[inline]
     pub fn activate(&mut self, block: &mut Block<H>, request: Slot) {
@@ -220,7 +224,7 @@ impl<H: Home> AnyElevator<H> {
     }
     #[inline]
     pub fn complete(&mut self, block: &mut Block<H>, request: Slot) {
-        each!(self, e => e.complete(block, request))
+        each!(self, e => hooks::complete(e, block, request))
     }
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -263,5 +267,32 @@ impl<H: Home> AnyElevator<H> {
     }
     pub fn timer(&mut self, block: &mut Block<H>, timer: Timer) {
         each!(self, e => e.timer(block, timer))
+    }
+}
+
+/// The greater steps of a request's way, each elevator's in a function of its own: inlined into one that has them all, the smallest elevator
+/// would pay for the registers and the frame that the largest needs.
+mod hooks {
+    use super::{Block, Elevator, Home, Slot};
+
+    #[inline(never)]
+    pub fn allocate<H: Home, E: Elevator<H>>(elevator: &mut E, block: &mut Block<H>, request: Slot) {
+        elevator.allocate(block, request);
+    }
+    #[inline(never)]
+    pub fn free<H: Home, E: Elevator<H>>(elevator: &mut E, block: &mut Block<H>, request: Slot) {
+        elevator.free(block, request);
+    }
+    #[inline(never)]
+    pub fn insert<H: Home, E: Elevator<H>>(elevator: &mut E, block: &mut Block<H>, request: Slot) {
+        elevator.insert(block, request);
+    }
+    #[inline(never)]
+    pub fn dispatch<H: Home, E: Elevator<H>>(elevator: &mut E, block: &mut Block<H>, force: bool) -> u32 {
+        elevator.dispatch(block, force)
+    }
+    #[inline(never)]
+    pub fn complete<H: Home, E: Elevator<H>>(elevator: &mut E, block: &mut Block<H>, request: Slot) {
+        elevator.complete(block, request);
     }
 }

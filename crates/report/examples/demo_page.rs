@@ -76,6 +76,7 @@ fn demo(processes: u32, seed: u64) -> ComparePage {
         window_ns: WINDOW_NS,
         processes: names.collect(),
         elevators: TEMPERS.iter().map(|t| elevator(t, processes, &mut rng)).collect(),
+        groups: Vec::new(),
     }
 }
 
@@ -92,6 +93,7 @@ fn elevator(temper: &Temper, processes: u32, rng: &mut impl Rng) -> ElevatorResu
         name: temper.name.into(),
         bytes_per_s,
         of_single_stream: Some(bytes_per_s / 58.6e6),
+        divides_by_groups: false,
         process_min_bytes_per_s: rates.iter().copied().fold(f64::MAX, f64::min),
         process_max_bytes_per_s: rates.iter().copied().fold(0.0, f64::max),
         jain: sum * sum / (f64::from(processes) * squares),

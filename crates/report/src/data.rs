@@ -34,6 +34,20 @@ pub struct ComparePage {
     pub processes: Vec<String>,
     /// One a row of the table and one a chart, in the order in which they are shown: at least 1, at most [`ELEVATORS_MAX`].
     pub elevators: Vec<ElevatorResult>,
+    /// What control groups got, parents before children; empty where the workload has none.
+    #[serde(default)]
+    pub groups: Vec<GroupRow>,
+}
+
+/// What a control group got under each elevator.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupRow {
+    /// The names on the way to it, with slashes between them.
+    pub name: String,
+    /// Its weight among its siblings.
+    pub weight: u32,
+    /// Its part of what all processes moved, 0 to 1, in the order of [`ComparePage::elevators`].
+    pub shares: Vec<f64>,
 }
 
 /// A name and a value about the run, as "seed: 42".
@@ -64,6 +78,9 @@ pub struct ElevatorResult {
     pub latency: LatencySummary,
     /// From the first request to the last completion, nanoseconds.
     pub runtime_ns: u64,
+    /// Whether it divides the disk among control groups: the others take all processes as of one.
+    #[serde(default)]
+    pub divides_by_groups: bool,
     /// What the drive spent that time on.
     pub drive: DriveTime,
     /// Latencies at percentiles, in rising order of percentile; may be empty.
@@ -169,6 +186,13 @@ impl ComparePage {
                 return Err(ReportError::DuplicateElevator { elevator: elevator.name.clone() });
             }
             elevator.check(self.processes.len())?;
+        }
+        for group in &self.groups {
+            let (shares, elevators) = (group.shares.len(), self.elevators.len());
+            if shares != elevators {
+                return Err(ReportError::GroupShares { group: group.name.clone(), shares, elevators });
+            }
+            group.shares.iter().try_for_each(|&share| rate(&group.name, "shares", share))?;
         }
         Ok(())
     }

@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bars;
 mod charts;
 mod data;
 mod format;
@@ -25,8 +26,9 @@ mod palette;
 mod reduce;
 mod table;
 
+pub use bars::{Bars, Measured, bars_svg};
 pub use data::{
-    ComparePage, DriveTime, ELEVATORS_MAX, ElevatorResult, Fact, HeadTrack, LatencySummary, PROCESSES_MAX,
+    ComparePage, DriveTime, ELEVATORS_MAX, ElevatorResult, Fact, GroupRow, HeadTrack, LatencySummary, PROCESSES_MAX,
     PercentileLatency, ProcessBandwidth, Slice,
 };
 pub use page::compare_page;
@@ -60,6 +62,16 @@ pub enum ReportError {
     DuplicateElevator {
         /// The name that appears twice.
         elevator: String,
+    },
+    /// A group has a share under every elevator.
+    #[error("group '{group}' has {shares} shares for {elevators} elevators: one for each")]
+    GroupShares {
+        /// The group.
+        group: String,
+        /// How many shares it has.
+        shares: usize,
+        /// How many elevators there are.
+        elevators: usize,
     },
     /// A rate, share or latency is negative, infinite or no number.
     #[error("{field} of {of} is {value}: it must be a finite number, 0 or more")]

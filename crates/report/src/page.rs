@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::ReportError;
 use crate::charts::{Figure, Legend, configuration, legends, sections};
-use crate::data::ComparePage;
-use crate::format::rate;
+use crate::data::{ComparePage, GroupRow};
+use crate::format::{figure, rate};
 use crate::reduce::{Reduction, reduce};
 use crate::table::{first_picks, table};
 
@@ -49,9 +49,11 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
             verdict => &drawn.verdict,
             notes => &drawn.notes,
             facts => serialised(&drawn.facts),
+            elevators => drawn.elevators.iter().map(|e| context! { name => &e.name, divides_by_groups => e.divides_by_groups }).collect::<Vec<_>>(),
         },
         single_stream,
         table => serialised(&table),
+        groups => serialised(&groups(&drawn)),
         sections => serialised(&sections),
         legends => serialised(&legends),
         style => Value::from_safe_string(STYLE.to_owned()),
@@ -61,6 +63,28 @@ pub fn compare_page(data: &ComparePage) -> Result<String, ReportError> {
         library => Value::from_safe_string(library()),
     })?;
     Ok(page)
+}
+
+/// A line of the table of control groups as the template takes it.
+#[derive(Serialize)]
+struct GroupLine {
+    /// Its own name, without those of the groups above it.
+    name: String,
+    /// How many groups are above it.
+    depth: usize,
+    weight: u32,
+    /// In percent, one an elevator.
+    shares: Vec<String>,
+}
+
+fn groups(page: &ComparePage) -> Vec<GroupLine> {
+    let line = |group: &GroupRow| GroupLine {
+        name: group.name.rsplit('/').next().unwrap_or_default().to_owned(),
+        depth: group.name.matches('/').count(),
+        weight: group.weight,
+        shares: group.shares.iter().map(|share| figure(share * 100.0)).collect(),
+    };
+    page.groups.iter().map(line).collect()
 }
 
 /// What the page's script draws.

@@ -17,8 +17,7 @@ pub struct Pair {
 }
 
 /// What a chart lies on in the dark theme; the style sheet has the same value.
-#[cfg(test)]
-const DARK_BACKGROUND: &str = "#15181e";
+pub const DARK_BACKGROUND: &str = "#15181e";
 
 const LIGHT: [&str; 16] = [
     "#235fea", "#7a1a03", "#1ba48b", "#b325a6", "#be881d", "#1499e3", "#636f07", "#5c5256", "#4f3c7f", "#9a0033",

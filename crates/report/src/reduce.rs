@@ -194,6 +194,7 @@ fn without_elevators(p: &ComparePage) -> ComparePage {
         verdict: p.verdict.clone(),
         notes: p.notes.clone(),
         processes: p.processes.clone(),
+        groups: p.groups.clone(),
         elevators: Vec::new(),
         ..*p
     }

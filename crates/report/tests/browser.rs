@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use hoistway_report::{
-    ComparePage, DriveTime, ElevatorResult, Fact, HeadTrack, LatencySummary, PercentileLatency, ProcessBandwidth,
-    Slice, compare_page,
+    ComparePage, DriveTime, ElevatorResult, Fact, GroupRow, HeadTrack, LatencySummary, PercentileLatency,
+    ProcessBandwidth, Slice, compare_page,
 };
 
 const CHECK: &str = include_str!("browser_check.js");
@@ -134,7 +134,17 @@ fn page(elevators: u32, processes: u32) -> ComparePage {
         processes: (0..processes).map(|p| format!("reader {p}")).collect(),
         elevators: (0..elevators).map(|e| elevator(e, processes)).collect(),
         notes: vec!["A note.".into()],
+        groups: (0..2).map(|g| group(g, elevators)).collect(),
         ..ComparePage::default()
+    }
+}
+
+fn group(g: u32, elevators: u32) -> GroupRow {
+    let share = |e: u32| 0.001 * f64::from(1 + 100 * g + e);
+    GroupRow {
+        name: ["users", "users/alice"][g as usize].into(),
+        weight: 100 + g,
+        shares: (0..elevators).map(share).collect(),
     }
 }
 
@@ -168,6 +178,7 @@ fn elevator(e: u32, processes: u32) -> ElevatorResult {
             max_ns: (90 + of) * ms,
         },
         runtime_ns: 10_000 * ms,
+        divides_by_groups: e.is_multiple_of(2),
         drive: DriveTime {
             seek_ns: 2_000 * ms + of,
             rotation_ns: 1_500 * ms + of,

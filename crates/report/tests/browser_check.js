@@ -128,6 +128,22 @@
     check(String(shown()) === String(before), "'all' does not bring processes back");
   }
 
+  function groups(page) {
+    const given = page.groups || [];
+    check(Boolean(byId("groups")) === given.length > 0, "the section of groups");
+    const rows = Array.from(document.querySelectorAll("#groups tbody tr"));
+    check(rows.length === given.length, `${rows.length} rows for ${given.length} groups`);
+    rows.forEach((row, i) => {
+      check(row.cells[0].textContent === given[i].name.split("/").pop(), `name of group ${i}`);
+      check(Number(row.cells[1].textContent) === given[i].weight, `weight of group ${i}`);
+      const shares = Array.from(row.cells).slice(2).map((cell) => Number(cell.textContent));
+      check(shares.every((share, e) => Math.abs(share - 100 * given[i].shares[e]) <= 0.005 * Math.max(1, share)), `shares of group ${i}: ${shares}`);
+    });
+    if (!given.length) return;
+    const without = Array.from(document.querySelectorAll("#groups thead th")).slice(2).map((th) => th.textContent.includes("no groups"));
+    check(without.every((no, e) => no === !page.elevators[e].divides_by_groups), "who has no groups");
+  }
+
   const shownFigures = () => Array.from(document.querySelectorAll("figure[data-elevator]")).filter((f) => !f.hidden);
   const shownElevators = () => Array.from(new Set(shownFigures().map((f) => f.dataset.elevator)));
 
@@ -146,7 +162,7 @@
     check(lines.filter((t) => t.visible === false).length === (lines.length ? 1 : 0), "the percentiles have a hidden elevator's line");
     chips[chips.length - 1].querySelector(".pin").click();
     await pause(2000);
-    check(document.querySelector("tbody tr").dataset.elevator === last, "a pinned elevator's row is not the first");
+    check(document.querySelector("#table tbody tr").dataset.elevator === last, "a pinned elevator's row is not the first");
     for (const charts of document.querySelectorAll(".charts")) {
       const first = charts.querySelector("figure[data-elevator]");
       check(!first || first.dataset.elevator === last, `${first && first.dataset.elevator} stands before the pinned elevator`);
@@ -159,12 +175,12 @@
     document.querySelector('#picker [data-set="all"]').click();
     await pause(4000);
     check(!rows.length || same(list(traces("drive-all")[0].x), page.elevators.map((e) => e.drive.seek_ns / 1e9)), "'all' does not bring all bars back");
-    const sorted = Array.from(document.querySelectorAll("tbody tr"), (row) => Number(row.cells[1].dataset.value));
+    const sorted = Array.from(document.querySelectorAll("#table tbody tr"), (row) => Number(row.cells[1].dataset.value));
     check(sorted.every((v, i) => i === 0 || sorted[i - 1] <= v), `unpinning does not bring the order back: ${sorted}`);
   }
 
   function table(page) {
-    const rows = () => Array.from(document.querySelectorAll("tbody tr"));
+    const rows = () => Array.from(document.querySelectorAll("#table tbody tr"));
     check(rows().length === page.elevators.length, "rows of the table");
     rows().forEach((row, i) => {
       check(row.cells[0].textContent === page.elevators[i].name, `name of row ${i}`);
@@ -233,7 +249,7 @@
     check(first === 0 || first === Math.min(page.elevators.length, 6), `${first} elevators are shown at first`);
     if (byId("picker")) document.querySelector('#picker [data-set="all"]').click();
     await pause(8000);
-    [bandwidth, latency, drive, head, slices, table].forEach((compare) => compare(page));
+    [bandwidth, latency, drive, head, slices, table, groups].forEach((compare) => compare(page));
     names();
     await theme();
     await legend();

@@ -9,6 +9,7 @@ mod pages;
 mod proof;
 mod repository;
 mod steps;
+mod tables;
 mod tidy;
 mod tokens;
 mod tools;
@@ -23,8 +24,8 @@ tasks:
   laws    the core's other laws: no unsafe, no dependencies, no floats, no dyn, no function pointers; a build for a bare
           machine; the arrows between crates
   tidy    lengths of functions and files, words that do not belong here, links between documents
-  pages   the generated part of docs/conformance.md is current; `pages write` writes it, and `pages write DIR` also the part on the
-          whole recordings, which lie in DIR";
+  pages   the generated part of docs/conformance.md is current; `pages write` writes it and the tables of tunables in docs/elevators
+          (which a test of the command checks), and `pages write DIR` also the part on the whole recordings, which lie in DIR";
 
 fn main() -> std::process::ExitCode {
     match run() {
@@ -44,8 +45,8 @@ fn run() -> Result<()> {
         ["laws"] => laws::run(),
         ["tidy"] => tidy::run(),
         ["pages"] => pages::check(),
-        ["pages", "write"] => pages::write(None),
-        ["pages", "write", recordings] => pages::write(Some(recordings)),
+        ["pages", "write"] => pages::write(None).and_then(|()| tables::write()),
+        ["pages", "write", recordings] => pages::write(Some(recordings)).and_then(|()| tables::write()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())

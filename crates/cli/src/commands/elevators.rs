@@ -16,7 +16,7 @@ pub fn run(args: &ElevatorsArgs, out: &mut Out) -> Result<Exit> {
     if args.json {
         out.json(&Document { schema: 1, elevators: kinds.iter().map(|kind| Elevator::new(kind.info())).collect() })?;
     } else if let Some(kind) = args.name {
-        explain(kind, out)?;
+        if args.markdown { markdown(kind, out)? } else { explain(kind, out)? }
     } else {
         list(out)?;
     }
@@ -41,6 +41,10 @@ struct Elevator {
     aliases: &'static [&'static str],
     /// The kernels whose decisions it takes.
     kernel: &'static str,
+    /// The kernels that had it, in a word or two.
+    in_linux: &'static str,
+    /// The idea in a line.
+    headline: &'static str,
     /// How it works.
     idea: &'static str,
     /// What it is good for, and what not.
@@ -74,9 +78,9 @@ struct TunableRow {
 
 impl Elevator {
     fn new(info: &'static Info) -> Elevator {
-        let Info { name, aliases, kernel, idea, suits, groups, reservations, .. } = *info;
+        let Info { name, aliases, kernel, in_linux, headline, idea, suits, groups, reservations, .. } = *info;
         let tunables = info.tunables.iter().map(TunableRow::new).collect();
-        Elevator { name, aliases, kernel, idea, suits, groups, reservations, tunables }
+        Elevator { name, aliases, kernel, in_linux, headline, idea, suits, groups, reservations, tunables }
     }
 }
 
@@ -88,33 +92,57 @@ impl TunableRow {
 }
 
 fn list(out: &mut Out) -> Result<()> {
-    let width = Kind::ALL.iter().map(|kind| kind.info().name.len()).max().unwrap_or(0);
+    let mut table = output::table(&["elevator", "Linux", "groups", "reserves", "idea"], 5);
     for kind in Kind::ALL {
-        let Info { name, idea, .. } = kind.info();
-        out.line(format_args!("{name:width$}  {}", first_sentence(idea)))?;
+        let Info { name, in_linux, headline, groups, reservations, .. } = *kind.info();
+        let groups = match group_switch(*kind) {
+            _ if !groups => "no",
+            Some(Tunable { default: 0, .. }) => "if set",
+            _ => "yes",
+        };
+        table.add_row([name, in_linux, groups, if reservations { "yes" } else { "no" }, headline]);
     }
+    out.table(&mut table)?;
     out.line("")?;
+    out.paragraph(
+        0,
+        "groups: it divides the disk among control groups by weight; the others take all processes as of one group. \
+         reserves: a process can reserve bytes a second.",
+    )?;
     out.paragraph(0, "`hoistway elevators NAME` explains one, with its tunables.")?;
     Ok(())
 }
 
-/// The idea up to its first full stop, semicolon or colon: enough for a list.
-fn first_sentence(text: &str) -> &str {
-    let end = [". ", "; ", ": "].iter().filter_map(|stop| text.find(stop)).min();
-    end.map_or_else(|| text.trim_end_matches('.'), |end| &text[..end])
+/// The table of tunables as the elevator's page in docs/elevators has it.
+fn markdown(kind: Kind, out: &mut Out) -> Result<()> {
+    let info = kind.info();
+    if info.tunables.is_empty() {
+        out.line("None.")?;
+        return Ok(());
+    }
+    out.line("| tunable | default | range | does | trade-off |")?;
+    out.line("|---|---|---|---|---|")?;
+    for row in info.tunables {
+        let (default, range) = (with_unit(row.default, row.unit), range(row));
+        let [meaning, trade_off] = [row.meaning, row.trade_off].map(|text| text.replace('|', "\\|"));
+        out.line(format_args!("| `{}` | {default} | {range} | {meaning} | {trade_off} |", row.name))?;
+    }
+    Ok(())
 }
 
 fn explain(kind: Kind, out: &mut Out) -> Result<()> {
     let info = kind.info();
-    out.heading(info.name)?;
+    out.heading(format_args!("{}: {}", info.name, info.headline))?;
     if !info.aliases.is_empty() {
         out.paragraph(2, &format!("Also called {}.", info.aliases.join(", ")))?;
     }
-    out.paragraph(2, &format!("Decides as Linux {} did.", info.kernel))?;
+    out.paragraph(2, &format!("Kernel: {}.", info.kernel))?;
     if info.groups {
         let switch = group_switch(kind).filter(|row| row.default == 0);
         let when = switch.map_or_else(String::new, |row| format!(" when its tunable `{}` is 1", row.name));
         out.paragraph(2, &format!("Divides the disk among control groups{when}: cgroup and cgroup_weight of a job."))?;
+    } else {
+        out.paragraph(2, "Knows no control groups: all processes count as of one.")?;
     }
     if info.reservations {
         out.paragraph(2, "Takes reservations of bandwidth: hoistway_reserve of a job.")?;
@@ -128,7 +156,7 @@ fn explain(kind: Kind, out: &mut Out) -> Result<()> {
     out.heading("Tunables")?;
     if info.tunables.is_empty() {
         out.paragraph(2, "None.")?;
-        return Ok(());
+        return more(info, out);
     }
     let mut table = output::table(&["  name", "default", "range"], 1);
     for row in info.tunables {
@@ -145,17 +173,13 @@ fn explain(kind: Kind, out: &mut Out) -> Result<()> {
     let unit = if *unit == Unit::Milliseconds { "ms" } else { "" };
     let set = format!("{}.{name}={default}{unit}", info.name);
     out.paragraph(0, &format!("To try another value: hoistway compare --set {set}"))?;
-    Ok(())
+    more(info, out)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_sentence_ends_at_its_stop() {
-        assert_eq!(first_sentence("Sorts requests. And merges."), "Sorts requests");
-        assert_eq!(first_sentence("First in, first out."), "First in, first out");
-        assert_eq!(first_sentence("Slices of time; at the end it waits."), "Slices of time");
-    }
+/// Where there is more to read.
+fn more(info: &Info, out: &mut Out) -> Result<()> {
+    let page = format!("docs/elevators/{}.md", info.name);
+    out.line("")?;
+    out.paragraph(0, &format!("A drawing, the life of a request, when to choose it, known defects: {page}"))?;
+    Ok(())
 }

@@ -36,6 +36,8 @@ pub(crate) const INFO: Info = Info {
     name: "cfq-bw",
     aliases: &[],
     kernel: "2.6.18's CFQ (with reservations as none)",
+    in_linux: "never",
+    headline: "cfq-v3 with bandwidth that processes reserve",
     idea: "A process may reserve bytes a second. What all reserving processes have a right to by now is served in one ascending \
            sweep, before best effort; what they ask beyond that waits until nobody else asks. The rest is cfq-v3's.",
     suits: "Media streams, recorders and clients with a contract, beside others that take what is left. Without \

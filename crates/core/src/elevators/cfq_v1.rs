@@ -31,6 +31,8 @@ pub(crate) const INFO: Info = Info {
     name: "cfq-v1",
     aliases: &[],
     kernel: "2.6.6 to 2.6.9, by specification only: nothing was recorded",
+    in_linux: "2.6.6-2.6.9",
+    headline: "A queue a process, a request of each in turn",
     idea: "Each process has a queue sorted by sector; the driver gets one request of every queue a pass. As shipped, a pass takes all its \
            requests from the newest queue instead.",
     suits: "Seeing where CFQ began. Every pass seeks from process to process, and as shipped it is not fair either.",
@@ -279,7 +281,7 @@ impl<H: Home> CfqV1<H> {
     /// lie below it. (That is no order by sector, though it was meant to be one.)
     fn move_to_driver(&mut self, block: &mut Block<H>, request: Slot) {
         self.remove(block, request);
-        let list = &self.driver_list;
+        let list = &mut self.driver_list;
         let sector = block.table.requests[request].sector;
         let (first, last) = (list.first(), list.last());
         let after = if first != NIL && sector < block.table.requests[first].sector {

@@ -20,6 +20,8 @@ pub(crate) const INFO: Info = Info {
     name: "deadline",
     aliases: &[],
     kernel: "2.6.18 (form 0), 2.6.24 (form 1), 2.6.28 to 4.20 (form 2)",
+    in_linux: "2.5.39-4.20",
+    headline: "Batches by sector; the overdue first, then reads",
     idea: "Ascending sectors in batches of one direction; the oldest request goes first once its deadline has passed; \
            writes are starved only so often.",
     suits: "Databases and devices with many requests outstanding. Several sequential readers at once make it seek for each.",

@@ -10,14 +10,19 @@ use crate::queue::block::{Block, Of};
 use crate::storage::Home;
 
 /// The list. Its entries lie at the requests' slots.
+///
+/// It is filled all at once and then given away from its head, so requests that were given stay in the tree, as *stale* ones before the
+/// head, until another one comes; if none does before the list is empty, the tree is forgotten as a whole.
 pub(crate) struct DriverList<H: Home> {
     nodes: Of<H, Node<Range>>,
     places: Tree,
+    /// The first request, or [`NIL`]. Before it in the tree are stale ones only.
+    head: Slot,
 }
 
 impl<H: Home> DriverList<H> {
     pub fn new(nodes: Of<H, Node<Range>>) -> Self {
-        DriverList { nodes, places: Tree::default() }
+        DriverList { nodes, places: Tree::default(), head: NIL }
     }
 
     pub fn into_nodes(self) -> H::Slots<Node<Range>> {
@@ -25,12 +30,12 @@ impl<H: Home> DriverList<H> {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.head == NIL
     }
 
     /// The first request, or [`NIL`].
     pub fn first(&self) -> Slot {
-        self.places.first()
+        self.head
     }
 
     /// The last request, or [`NIL`].
@@ -40,21 +45,23 @@ impl<H: Home> DriverList<H> {
 
     /// The request before this one, or [`NIL`].
     pub fn before(&self, request: Slot) -> Slot {
-        if request == NIL { NIL } else { self.nodes[request].prev() }
+        if request == self.head { NIL } else { self.nodes[request].prev() }
     }
 
     /// The last request of which `holds` says so, or [`NIL`]; it is asked about ranges of first sectors, and must hold for a range of
     /// several requests just if it does for one of them.
-    pub fn last_that(&self, holds: impl Fn(Range) -> bool) -> Slot {
+    pub fn last_that(&mut self, holds: impl Fn(Range) -> bool) -> Slot {
+        self.drop_stale();
         self.places.last_that(&self.nodes, holds)
     }
 
     /// Puts a request that has left its queue right after another, or first; it takes no more bios.
     pub fn insert_after(&mut self, block: &mut Block<H>, before: Slot, request: Slot) {
-        debug_assert_eq!(self.nodes[request].prev(), NIL);
+        self.drop_stale();
         block.end_merging(request);
         let sector = block.table.requests[request].sector;
         self.places.insert_after(&mut self.nodes, before, request, sector);
+        self.head = self.places.first();
     }
 
     /// Puts a request last.
@@ -64,13 +71,24 @@ impl<H: Home> DriverList<H> {
 
     /// Gives the first request to the block layer; answers how many that were: 1 or 0.
     pub fn give_first(&mut self, block: &mut Block<H>) -> u32 {
-        let request = self.places.first();
+        let request = self.head;
         if request == NIL {
             return 0;
         }
-        self.places.remove(&mut self.nodes, request);
+        self.head = self.nodes[request].next();
+        if self.head == NIL {
+            self.places = Tree::default();
+        }
         block.dispatch_append(request);
         1
+    }
+
+    /// Takes out of the tree what was given: each request once, so that it costs no more than if that had been done then.
+    fn drop_stale(&mut self) {
+        while self.places.first() != self.head {
+            let stale = self.places.first();
+            self.places.remove(&mut self.nodes, stale);
+        }
     }
 
     /// Gives all requests to the block layer.

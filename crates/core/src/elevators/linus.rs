@@ -30,6 +30,8 @@ pub(crate) const INFO: Info = Info {
     name: "linus",
     aliases: &["linus-2.4"],
     kernel: "2.4.1 (form 0), Red Hat's 2.4.18 (form 1), 2.4.32 (form 2), noop of 2.4 (form 3)",
+    in_linux: "2.4",
+    headline: "One list of sweeps; each request is passed so often",
     idea: "One list; a new request goes where it fits between two neighbours, and uses up a passover of each request that it goes before.",
     suits: "Throughput of one or a few streams. A stream of writes delays reads for seconds: the reason for what came after it.",
     // Its own, of 2.4, is not here: the oldest one that is.

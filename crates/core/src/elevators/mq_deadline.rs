@@ -24,6 +24,8 @@ pub(crate) const INFO: Info = Info {
     name: "mq-deadline",
     aliases: &[],
     kernel: "6.1 (with I/O priorities, from 5.14)",
+    in_linux: "from 4.11",
+    headline: "deadline for many queues, once a priority class",
     idea: "Deadline's sorted batches and deadlines, once a class: real time before best effort before idle, and a lower class only \
            when nothing better is queued or in the device, or when it has waited for long.",
     suits: "SATA disks and flash with a moderate queue depth, and disks of which ionice has to be heeded. It knows no fairness among processes.",

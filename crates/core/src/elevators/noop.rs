@@ -16,6 +16,8 @@ pub(crate) const INFO: Info = Info {
     name: "noop",
     aliases: &[],
     kernel: "2.6.18 (and every kernel until 4.20)",
+    in_linux: "2.6.0-4.20",
+    headline: "First come, first served, with merging",
     idea: "First come, first served; bios that lie side by side are merged.",
     suits: "Devices without seeks, or with a scheduler of their own behind them.",
     layer: BlockLayer::V2_6_18,

@@ -30,6 +30,8 @@ pub(crate) const INFO: Info = Info {
     name: "sfq",
     aliases: &[],
     kernel: "none: a reconstruction of what was posted for 2.5 in early 2003",
+    in_linux: "posted 2003",
+    headline: "Processes hashed into buckets that take turns",
     idea: "Processes are hashed into 64 buckets, and each bucket in turn has a request served; the hash changes every ten seconds.",
     suits: "To show what CFQ began with: fair by requests among many processes, without anticipation, and so with a seek for each.",
     layer: BlockLayer::V2_6_18,

@@ -35,6 +35,24 @@ impl<T: Copy + Default, S: DerefMut<Target = [T]>> Arena<T, S> {
     pub fn into_slots(self) -> S {
         self.slots
     }
+
+    /// The entry at `slot`, to be changed, if there is one. [`NIL`] is out of range: one test tells both.
+    #[inline(always)]
+    pub fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        self.slots.get_mut(slot as usize)
+    }
+
+    /// All entries: who looks up many at once holds on to where they lie.
+    #[inline(always)]
+    pub fn entries(&self) -> &[T] {
+        &self.slots
+    }
+
+    /// The same, to be changed.
+    #[inline(always)]
+    pub fn entries_mut(&mut self) -> &mut [T] {
+        &mut self.slots
+    }
 }
 
 impl<T: Copy + Default, S: DerefMut<Target = [T]>> Index<Slot> for Arena<T, S> {

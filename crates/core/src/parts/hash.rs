@@ -1,8 +1,8 @@
 //! Hash chains through the entries of an arena, newest entry first.
 
-use core::ops::{DerefMut, Index, IndexMut};
+use core::ops::DerefMut;
 
-use super::{Link, LinkOf, NIL, Slot};
+use super::{Arena, Link, LinkOf, NIL, Slot};
 
 /// Buckets of chains through the links `K` of entries; within a chain the newest entry comes first.
 ///
@@ -38,39 +38,41 @@ impl<S: DerefMut<Target = [u32]>> HashChains<S> {
 
     /// Files `slot` under `key`, before all others.
     #[inline]
-    pub fn insert<K, T, A>(&mut self, arena: &mut A, key: u64, slot: Slot)
+    pub fn insert<K, T, R>(&mut self, arena: &mut Arena<T, R>, key: u64, slot: Slot)
     where
         K: LinkOf<T>,
-        A: IndexMut<Slot> + Index<Slot, Output = T>,
+        T: Copy + Default,
+        R: DerefMut<Target = [T]>,
     {
         let bucket = self.bucket(key);
         if let Some(head) = self.buckets.get_mut(bucket) {
             let next = core::mem::replace(head, slot);
             *K::link_mut(&mut arena[slot]) = Link { prev: NIL, next };
-            if next != NIL {
-                K::link_mut(&mut arena[next]).prev = slot;
+            if let Some(next) = arena.get_mut(next) {
+                K::link_mut(next).prev = slot;
             }
         }
     }
 
     /// Takes `slot`, which was filed under `key`, out of its chain.
     #[inline]
-    pub fn remove<K, T, A>(&mut self, arena: &mut A, key: u64, slot: Slot)
+    pub fn remove<K, T, R>(&mut self, arena: &mut Arena<T, R>, key: u64, slot: Slot)
     where
         K: LinkOf<T>,
-        A: IndexMut<Slot> + Index<Slot, Output = T>,
+        T: Copy + Default,
+        R: DerefMut<Target = [T]>,
     {
         let Link { prev, next } = core::mem::take(K::link_mut(&mut arena[slot]));
-        if prev != NIL {
-            K::link_mut(&mut arena[prev]).next = next;
+        if let Some(before) = arena.get_mut(prev) {
+            K::link_mut(before).next = next;
         } else {
             let bucket = self.bucket(key);
             if let Some(head) = self.buckets.get_mut(bucket) {
                 *head = next;
             }
         }
-        if next != NIL {
-            K::link_mut(&mut arena[next]).prev = prev;
+        if let Some(after) = arena.get_mut(next) {
+            K::link_mut(after).prev = prev;
         }
     }
 

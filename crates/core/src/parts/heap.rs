@@ -105,7 +105,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
         while hole > 0 {
             let parent = hole.saturating_sub(1) / CHILDREN;
             let above = self.at(parent);
-            if !precedes(&entry, &above, base) {
+            if self.rank(&entry, base) > self.rank(&above, base) {
                 break;
             }
             self.set(hole, above);
@@ -118,12 +118,23 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
     fn least_child(&self, parent: usize, len: usize, base: u64) -> Option<(usize, HeapEntry)> {
         let from = parent.saturating_mul(CHILDREN).saturating_add(1);
         let children = self.entries.get(from..from.saturating_add(CHILDREN).min(len))?;
-        let mut least = (from, *children.first()?);
+        let (mut least, mut lowest) = (0usize, self.rank(children.first()?, base));
         for (i, child) in children.iter().enumerate().skip(1) {
+            let rank = self.rank(child, base);
             // Which child is the least is a coin toss: no branch.
-            least = select_unpredictable(precedes(child, &least.1, base), (from.saturating_add(i), *child), least);
+            let precedes = rank < lowest;
+            least = select_unpredictable(precedes, i, least);
+            lowest = select_unpredictable(precedes, rank, lowest);
         }
-        Some(least)
+        Some((from.saturating_add(least), *children.get(least)?))
+    }
+
+    /// What an entry is compared by: how far above the base its key lies, then when it went in. The count of insertions wraps around, so
+    /// they are told from the latest one.
+    #[inline(always)]
+    fn rank(&self, entry: &HeapEntry, base: u64) -> u128 {
+        let since = entry.order.wrapping_sub(self.order).wrapping_sub(1);
+        (u128::from(entry.key.wrapping_sub(base)) << 64) | u128::from(since)
     }
 
     #[inline]
@@ -137,12 +148,6 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
             *place = entry;
         }
     }
-}
-
-#[inline]
-fn precedes(a: &HeapEntry, b: &HeapEntry, base: u64) -> bool {
-    let (x, y) = (a.key.wrapping_sub(base), b.key.wrapping_sub(base));
-    (x < y) | ((x == y) & (a.order.wrapping_sub(b.order) > u32::MAX / 2))
 }
 
 #[cfg(test)]

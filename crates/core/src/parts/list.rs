@@ -1,9 +1,9 @@
 //! Doubly linked lists through the entries of an arena.
 
 use core::marker::PhantomData;
-use core::ops::{Index, IndexMut};
+use core::ops::DerefMut;
 
-use super::{NIL, Slot};
+use super::{Arena, NIL, Slot};
 
 /// The neighbours of an entry in one list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,39 +72,42 @@ impl<K> List<K> {
 
     /// Appends `slot`.
     #[inline]
-    pub fn push_back<T, A>(&mut self, arena: &mut A, slot: Slot)
+    pub fn push_back<T, S>(&mut self, arena: &mut Arena<T, S>, slot: Slot)
     where
         K: LinkOf<T>,
-        A: IndexMut<Slot> + Index<Slot, Output = T>,
+        T: Copy + Default,
+        S: DerefMut<Target = [T]>,
     {
         *K::link_mut(&mut arena[slot]) = Link { prev: self.tail, next: NIL };
-        match self.tail {
-            NIL => self.head = slot,
-            tail => K::link_mut(&mut arena[tail]).next = slot,
+        match arena.get_mut(self.tail) {
+            Some(tail) => K::link_mut(tail).next = slot,
+            None => self.head = slot,
         }
         self.tail = slot;
     }
 
     /// Puts `slot` before all others.
     #[inline]
-    pub fn push_front<T, A>(&mut self, arena: &mut A, slot: Slot)
+    pub fn push_front<T, S>(&mut self, arena: &mut Arena<T, S>, slot: Slot)
     where
         K: LinkOf<T>,
-        A: IndexMut<Slot> + Index<Slot, Output = T>,
+        T: Copy + Default,
+        S: DerefMut<Target = [T]>,
     {
         *K::link_mut(&mut arena[slot]) = Link { prev: NIL, next: self.head };
-        match self.head {
-            NIL => self.tail = slot,
-            head => K::link_mut(&mut arena[head]).prev = slot,
+        match arena.get_mut(self.head) {
+            Some(head) => K::link_mut(head).prev = slot,
+            None => self.tail = slot,
         }
         self.head = slot;
     }
 
     /// Puts `slot` right after `before`; with `before` [`NIL`], first.
-    pub fn insert_after<T, A>(&mut self, arena: &mut A, before: Slot, slot: Slot)
+    pub fn insert_after<T, S>(&mut self, arena: &mut Arena<T, S>, before: Slot, slot: Slot)
     where
         K: LinkOf<T>,
-        A: IndexMut<Slot> + Index<Slot, Output = T>,
+        T: Copy + Default,
+        S: DerefMut<Target = [T]>,
     {
         if before == NIL {
             return self.push_front(arena, slot);
@@ -119,10 +122,11 @@ impl<K> List<K> {
     }
 
     /// Puts `slot` right before `after`; with `after` [`NIL`], last.
-    pub fn insert_before<T, A>(&mut self, arena: &mut A, after: Slot, slot: Slot)
+    pub fn insert_before<T, S>(&mut self, arena: &mut Arena<T, S>, after: Slot, slot: Slot)
     where
         K: LinkOf<T>,
-        A: IndexMut<Slot> + Index<Slot, Output = T>,
+        T: Copy + Default,
+        S: DerefMut<Target = [T]>,
     {
         if after == NIL {
             return self.push_back(arena, slot);
@@ -133,38 +137,41 @@ impl<K> List<K> {
 
     /// Takes `slot` off the list; it must be on it.
     #[inline]
-    pub fn remove<T, A>(&mut self, arena: &mut A, slot: Slot)
+    pub fn remove<T, S>(&mut self, arena: &mut Arena<T, S>, slot: Slot)
     where
         K: LinkOf<T>,
-        A: IndexMut<Slot> + Index<Slot, Output = T>,
+        T: Copy + Default,
+        S: DerefMut<Target = [T]>,
     {
-        let Link { prev, next } = core::mem::take(K::link_mut(&mut arena[slot]));
-        match prev {
-            NIL => self.head = next,
-            prev => K::link_mut(&mut arena[prev]).next = next,
+        // Each half is read by itself, as neighbours wrote it: the processor forwards a store only to a load that it covers.
+        let link = K::link_mut(&mut arena[slot]);
+        let (prev, next) = (link.prev, link.next);
+        *link = Link::default();
+        match arena.get_mut(prev) {
+            Some(before) => K::link_mut(before).next = next,
+            None => self.head = next,
         }
-        match next {
-            NIL => self.tail = prev,
-            next => K::link_mut(&mut arena[next]).prev = prev,
+        match arena.get_mut(next) {
+            Some(after) => K::link_mut(after).prev = prev,
+            None => self.tail = prev,
         }
     }
 
     /// Takes the first entry off the list and returns it, or [`NIL`].
     #[inline]
-    pub fn pop_front<T, A>(&mut self, arena: &mut A) -> Slot
+    pub fn pop_front<T, S>(&mut self, arena: &mut Arena<T, S>) -> Slot
     where
         K: LinkOf<T>,
-        A: IndexMut<Slot> + Index<Slot, Output = T>,
+        T: Copy + Default,
+        S: DerefMut<Target = [T]>,
     {
         let head = self.head;
-        if head == NIL {
-            return NIL;
-        }
-        let next = K::link(&arena[head]).next;
-        *K::link_mut(&mut arena[head]) = Link::default();
-        match next {
-            NIL => self.tail = NIL,
-            next => K::link_mut(&mut arena[next]).prev = NIL,
+        let Some(entry) = arena.get_mut(head) else { return NIL };
+        let next = K::link(entry).next;
+        *K::link_mut(entry) = Link::default();
+        match arena.get_mut(next) {
+            Some(after) => K::link_mut(after).prev = NIL,
+            None => self.tail = NIL,
         }
         self.head = next;
         head
@@ -172,20 +179,22 @@ impl<K> List<K> {
 
     /// The entry after `slot`, or [`NIL`].
     #[inline]
-    pub fn next<T, A>(&self, arena: &A, slot: Slot) -> Slot
+    pub fn next<T, S>(&self, arena: &Arena<T, S>, slot: Slot) -> Slot
     where
         K: LinkOf<T>,
-        A: Index<Slot, Output = T>,
+        T: Copy + Default,
+        S: DerefMut<Target = [T]>,
     {
         K::link(&arena[slot]).next
     }
 
     /// The entry before `slot`, or [`NIL`].
     #[inline]
-    pub fn prev<T, A>(&self, arena: &A, slot: Slot) -> Slot
+    pub fn prev<T, S>(&self, arena: &Arena<T, S>, slot: Slot) -> Slot
     where
         K: LinkOf<T>,
-        A: Index<Slot, Output = T>,
+        T: Copy + Default,
+        S: DerefMut<Target = [T]>,
     {
         K::link(&arena[slot]).prev
     }

@@ -8,9 +8,9 @@
 
 use core::cmp::Ordering;
 use core::hint::select_unpredictable;
-use core::ops::{Index, IndexMut};
+use core::ops::DerefMut;
 
-use super::{NIL, Slot};
+use super::{Arena, NIL, Slot};
 
 /// What a node remembers of its whole subtree, and how keys compare.
 pub trait Augment: Copy + Default + PartialEq {
@@ -76,8 +76,8 @@ pub struct Node<G: Augment = ()> {
     key: u64,
     value: G::Value,
     parent: Slot,
-    left: Slot,
-    right: Slot,
+    /// Left and right.
+    children: [Slot; 2],
     prev: Slot,
     next: Slot,
     red: bool,
@@ -87,7 +87,7 @@ pub struct Node<G: Augment = ()> {
 impl<G: Augment> Default for Node<G> {
     fn default() -> Self {
         let (value, summary) = (G::Value::default(), G::default());
-        Node { key: 0, value, parent: NIL, left: NIL, right: NIL, prev: NIL, next: NIL, red: false, summary }
+        Node { key: 0, value, parent: NIL, children: [NIL; 2], prev: NIL, next: NIL, red: false, summary }
     }
 }
 
@@ -113,13 +113,15 @@ impl<G: Augment> Node<G> {
     /// The root of the subtree before it, or `u32::MAX`.
     #[inline]
     pub fn left(&self) -> Slot {
-        self.left
+        let [left, _] = self.children;
+        left
     }
 
     /// The root of the subtree after it, or `u32::MAX`.
     #[inline]
     pub fn right(&self) -> Slot {
-        self.right
+        let [_, right] = self.children;
+        right
     }
 
     /// What it remembers of its subtree.
@@ -152,11 +154,10 @@ impl Default for Tree {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Left,
-    Right,
-}
+/// Which of a node's children, as their index: left or right.
+type Side = bool;
+const LEFT: Side = false;
+const RIGHT: Side = true;
 
 impl Tree {
     /// Whether it has no nodes.
@@ -185,71 +186,72 @@ impl Tree {
 
     /// Files `slot` under `key`, after all nodes of the same key.
     #[inline]
-    pub fn insert<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, key: u64)
+    pub fn insert<G: Augment, S>(&mut self, nodes: &mut Arena<Node<G>, S>, slot: Slot, key: u64)
     where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+        S: DerefMut<Target = [Node<G>]>,
     {
         self.insert_with(nodes, slot, key, G::Value::default());
     }
 
     /// The same, with a value for the summaries.
     #[inline]
-    pub fn insert_with<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, key: u64, value: G::Value)
+    pub fn insert_with<G: Augment, S>(&mut self, nodes: &mut Arena<Node<G>, S>, slot: Slot, key: u64, value: G::Value)
     where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+        S: DerefMut<Target = [Node<G>]>,
     {
-        let (mut parent, mut side, mut at) = (NIL, Side::Left, self.root);
-        while at != NIL {
-            let node = &nodes[at];
+        let nodes = nodes.entries_mut();
+        let (mut parent, mut side, mut at) = (NIL, LEFT, self.root);
+        while let Some(node) = nodes.get(at as usize) {
             parent = at;
             // Which way it goes is a coin toss to the processor: it had better not guess.
             let left = G::before(key, node.key);
-            side = if left { Side::Left } else { Side::Right };
-            at = select_unpredictable(left, node.left, node.right);
+            side = !left;
+            at = select_unpredictable(left, node.left(), node.right());
         }
         self.attach(nodes, slot, (key, value), parent, side);
     }
 
     /// Files `slot` under `key` by an order of the caller's: `precedes` tells whether it goes before a node (its slot and key). Such a
     /// tree is stepped through; the look-ups by key are not for it.
-    pub fn insert_by<G: Augment, A>(
+    pub fn insert_by<G: Augment, S>(
         &mut self,
-        nodes: &mut A,
+        nodes: &mut Arena<Node<G>, S>,
         slot: Slot,
         key: u64,
         mut precedes: impl FnMut(Slot, u64) -> bool,
     ) where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+        S: DerefMut<Target = [Node<G>]>,
     {
-        let (mut parent, mut side, mut at) = (NIL, Side::Left, self.root);
-        while at != NIL {
+        let nodes = nodes.entries_mut();
+        let (mut parent, mut side, mut at) = (NIL, LEFT, self.root);
+        while let Some(node) = nodes.get(at as usize) {
             parent = at;
-            side = if precedes(at, nodes[at].key) { Side::Left } else { Side::Right };
-            at = child(nodes, at, side);
+            let left = precedes(at, node.key);
+            side = !left;
+            at = select_unpredictable(left, node.left(), node.right());
         }
         self.attach(nodes, slot, (key, G::Value::default()), parent, side);
     }
 
     /// Puts `slot` right after `before`, whatever the keys; with `before` [`NIL`], first.
-    pub fn insert_after<G: Augment, A>(&mut self, nodes: &mut A, before: Slot, slot: Slot, key: u64)
+    pub fn insert_after<G: Augment, S>(&mut self, nodes: &mut Arena<Node<G>, S>, before: Slot, slot: Slot, key: u64)
     where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+        S: DerefMut<Target = [Node<G>]>,
     {
-        let (parent, side) = if before == NIL {
-            (self.first, Side::Left)
-        } else if nodes[before].right == NIL {
-            (before, Side::Right)
-        } else {
+        let nodes = nodes.entries_mut();
+        let (parent, side) = match nodes.get(before as usize) {
+            None => (self.first, LEFT),
+            Some(node) if node.right() == NIL => (before, RIGHT),
             // The node after `before` is the leftmost one of its right subtree: it has no left child.
-            (nodes[before].next, Side::Left)
+            Some(node) => (node.next, LEFT),
         };
         self.attach(nodes, slot, (key, G::Value::default()), parent, side);
     }
 
     /// A node of this key, the first of them, or [`NIL`]. For trees that were filled by [`Tree::insert`].
-    pub fn find<G: Augment, A>(&self, nodes: &A, key: u64) -> Slot
+    pub fn find<G: Augment, S>(&self, nodes: &Arena<Node<G>, S>, key: u64) -> Slot
     where
-        A: Index<Slot, Output = Node<G>>,
+        S: DerefMut<Target = [Node<G>]>,
     {
         let at = self.first_not_below(nodes, key);
         if at != NIL && nodes[at].key == key { at } else { NIL }
@@ -257,292 +259,338 @@ impl Tree {
 
     /// A node of this key, of several the one that a search from the root meets first, or [`NIL`]. For trees that were filled by
     /// [`Tree::insert`].
-    pub fn find_topmost<G: Augment, A>(&self, nodes: &A, key: u64) -> Slot
+    pub fn find_topmost<G: Augment, S>(&self, nodes: &Arena<Node<G>, S>, key: u64) -> Slot
     where
-        A: Index<Slot, Output = Node<G>>,
+        S: DerefMut<Target = [Node<G>]>,
     {
-        let mut at = self.root;
-        while at != NIL && nodes[at].key != key {
-            let node = &nodes[at];
-            at = select_unpredictable(key < node.key, node.left, node.right);
+        let (nodes, mut at) = (nodes.entries(), self.root);
+        while let Some(node) = nodes.get(at as usize) {
+            if node.key == key {
+                return at;
+            }
+            at = select_unpredictable(key < node.key, node.left(), node.right());
         }
-        at
+        NIL
     }
 
     /// The first node whose key is not below `key`, or [`NIL`]. For trees that were filled by [`Tree::insert`].
-    pub fn first_not_below<G: Augment, A>(&self, nodes: &A, key: u64) -> Slot
+    pub fn first_not_below<G: Augment, S>(&self, nodes: &Arena<Node<G>, S>, key: u64) -> Slot
     where
-        A: Index<Slot, Output = Node<G>>,
+        S: DerefMut<Target = [Node<G>]>,
     {
+        let nodes = nodes.entries();
         let (mut found, mut at) = (NIL, self.root);
-        while at != NIL {
-            let node = &nodes[at];
+        while let Some(node) = nodes.get(at as usize) {
             let below = G::before(node.key, key);
             found = select_unpredictable(below, found, at);
-            at = select_unpredictable(below, node.right, node.left);
+            at = select_unpredictable(below, node.right(), node.left());
         }
         found
     }
 
     /// The last node whose key is below `bound`, wherever it stands in the sequence, or [`NIL`].
-    pub fn last_below<A>(&self, nodes: &A, bound: u64) -> Slot
+    pub fn last_below<S>(&self, nodes: &Arena<Node<Least>, S>, bound: u64) -> Slot
     where
-        A: Index<Slot, Output = Node<Least>>,
+        S: DerefMut<Target = [Node<Least>]>,
     {
         self.last_that(nodes, |least| least.0 < bound)
     }
 
     /// The last node for which `holds`, wherever it stands in the sequence, or [`NIL`]. `holds` is asked about the summaries of subtrees
     /// and of single nodes: it must hold for a subtree just if it does for one of its nodes.
-    pub fn last_that<G: Augment, A>(&self, nodes: &A, holds: impl Fn(G) -> bool) -> Slot
+    pub fn last_that<G: Augment, S>(&self, nodes: &Arena<Node<G>, S>, holds: impl Fn(G) -> bool) -> Slot
     where
-        A: Index<Slot, Output = Node<G>>,
+        S: DerefMut<Target = [Node<G>]>,
     {
-        let holds_one = |at: Slot| at != NIL && holds(nodes[at].summary);
+        let nodes = nodes.entries();
+        let holds_one = |at: Slot| nodes.get(at as usize).is_some_and(|node| holds(node.summary));
         let mut at = self.root;
         if !holds_one(at) {
             return NIL;
         }
-        loop {
-            let node = &nodes[at];
-            if holds_one(node.right) {
-                at = node.right;
-            } else if holds(G::summary(node.key, node.value, None, None)) || !holds_one(node.left) {
+        while let Some(node) = nodes.get(at as usize) {
+            if holds_one(node.right()) {
+                at = node.right();
+            } else if holds(G::summary(node.key, node.value, None, None)) || !holds_one(node.left()) {
                 return at;
             } else {
-                at = node.left;
+                at = node.left();
             }
         }
+        at
     }
 
     /// Takes `slot`, which must be in this tree, out of it.
-    pub fn remove<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot)
+    pub fn remove<G: Augment, S>(&mut self, nodes: &mut Arena<Node<G>, S>, slot: Slot)
     where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
+        S: DerefMut<Target = [Node<G>]>,
     {
-        let node = nodes[slot];
+        let nodes = nodes.entries_mut();
+        let Some(place) = nodes.get_mut(slot as usize) else { return };
+        let node = *place;
+        *place = Node::default();
         self.unthread(nodes, &node);
         // `hole` is what takes the place of the node that is spliced out, `above` its parent: the upkeep starts there.
         let (hole, above, removed_red);
         // The summaries up to `replaced` are out of date whatever they read.
         let mut replaced = node.parent;
-        if node.left == NIL || node.right == NIL {
-            hole = if node.left == NIL { node.right } else { node.left };
+        let [left, right] = node.children;
+        if left == NIL || right == NIL {
+            hole = if left == NIL { right } else { left };
             (above, removed_red) = (node.parent, node.red);
             self.replace_child(nodes, node.parent, slot, hole);
+            set_parent(nodes, hole, node.parent);
         } else {
             // The node after it has no left child: it is spliced out and takes this node's place and colour.
             let heir = node.next;
-            removed_red = nodes[heir].red;
-            hole = nodes[heir].right;
-            if nodes[heir].parent == slot {
+            let Some(entry) = nodes.get_mut(heir as usize) else { return };
+            removed_red = entry.red;
+            hole = entry.right();
+            let parent = entry.parent;
+            (entry.parent, entry.red, entry.summary) = (node.parent, node.red, node.summary);
+            if parent == slot {
+                entry.children = [left, hole];
                 above = heir;
             } else {
-                above = nodes[heir].parent;
-                self.replace_child(nodes, above, heir, hole);
-                nodes[heir].right = node.right;
-                nodes[node.right].parent = heir;
+                entry.children = [left, right];
+                above = parent;
+                if let Some(parent) = nodes.get_mut(parent as usize) {
+                    parent.children[usize::from(LEFT)] = hole;
+                }
+                set_parent(nodes, hole, above);
+                set_parent(nodes, right, heir);
             }
-            nodes[heir].left = node.left;
-            nodes[node.left].parent = heir;
-            nodes[heir].red = node.red;
-            nodes[heir].summary = node.summary;
+            set_parent(nodes, left, heir);
             self.replace_child(nodes, node.parent, slot, heir);
             replaced = heir;
         }
-        nodes[slot] = Node::default();
         if G::KEPT {
-            self.summarise_up(nodes, above, replaced);
+            summarise_up(nodes, above, replaced);
         }
         if !removed_red {
             self.rebalance_after_removal(nodes, hole, above);
         }
     }
 
-    fn attach<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, filed: (u64, G::Value), parent: Slot, side: Side)
-    where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
-    {
-        let (prev, next) = match (parent, side) {
-            (NIL, _) => (NIL, NIL),
-            (parent, Side::Left) => (nodes[parent].prev, parent),
-            (parent, Side::Right) => (parent, nodes[parent].next),
-        };
-        let (key, value) = filed;
-        let summary = G::summary(key, value, None, None);
-        nodes[slot] = Node { key, value, parent, left: NIL, right: NIL, prev, next, red: true, summary };
-        match prev {
-            NIL => self.first = slot,
-            prev => nodes[prev].next = slot,
-        }
-        match next {
-            NIL => self.last = slot,
-            next => nodes[next].prev = slot,
-        }
-        if parent == NIL {
+    fn attach<G: Augment>(
+        &mut self,
+        nodes: &mut [Node<G>],
+        slot: Slot,
+        filed: (u64, G::Value),
+        parent: Slot,
+        side: Side,
+    ) {
+        let mut around = [NIL; 2];
+        let mut parent_is_red = false;
+        if let Some(above) = nodes.get_mut(parent as usize) {
+            // It comes between its parent and the parent's neighbour on its side.
+            around = if side == LEFT { [above.prev, parent] } else { [parent, above.next] };
+            above.children[usize::from(side)] = slot;
+            parent_is_red = above.red;
+        } else {
             self.root = slot;
-            nodes[slot].red = false;
-            return;
         }
-        match side {
-            Side::Left => nodes[parent].left = slot,
-            Side::Right => nodes[parent].right = slot,
+        let ([prev, next], (key, value)) = (around, filed);
+        let Some(place) = nodes.get_mut(slot as usize) else { return };
+        let (red, summary) = (parent != NIL, G::summary(key, value, None, None));
+        *place = Node { key, value, parent, children: [NIL; 2], prev, next, red, summary };
+        match nodes.get_mut(prev as usize) {
+            Some(before) => before.next = slot,
+            None => self.first = slot,
+        }
+        match nodes.get_mut(next as usize) {
+            Some(after) => after.prev = slot,
+            None => self.last = slot,
         }
         if G::KEPT {
-            self.summarise_up(nodes, parent, parent);
+            summarise_up(nodes, parent, parent);
         }
-        self.rebalance_after_insertion(nodes, slot);
-    }
-
-    fn unthread<G: Augment, A>(&mut self, nodes: &mut A, node: &Node<G>)
-    where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
-    {
-        match node.prev {
-            NIL => self.first = node.next,
-            prev => nodes[prev].next = node.next,
-        }
-        match node.next {
-            NIL => self.last = node.prev,
-            next => nodes[next].prev = node.prev,
+        if parent_is_red {
+            self.rebalance_after_insertion(nodes, slot);
         }
     }
 
-    fn replace_child<G: Augment, A>(&mut self, nodes: &mut A, parent: Slot, child: Slot, with: Slot)
-    where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
-    {
-        if parent == NIL {
-            self.root = with;
-        } else if nodes[parent].left == child {
-            nodes[parent].left = with;
-        } else {
-            nodes[parent].right = with;
+    #[inline]
+    fn unthread<G: Augment>(&mut self, nodes: &mut [Node<G>], node: &Node<G>) {
+        match nodes.get_mut(node.prev as usize) {
+            Some(before) => before.next = node.next,
+            None => self.first = node.next,
         }
-        if with != NIL {
-            nodes[with].parent = parent;
+        match nodes.get_mut(node.next as usize) {
+            Some(after) => after.prev = node.prev,
+            None => self.last = node.prev,
         }
     }
 
-    /// Turns the edge between `slot` and its child on the other side, so that `slot` goes down to `side`.
-    fn rotate<G: Augment, A>(&mut self, nodes: &mut A, slot: Slot, side: Side)
-    where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
-    {
-        let parent = nodes[slot].parent;
-        let riser = child(nodes, slot, side.other());
-        let inner = child(nodes, riser, side);
-        set_child(nodes, slot, side.other(), inner);
-        if inner != NIL {
-            nodes[inner].parent = slot;
+    /// Puts `with` where `child` is under `parent`, or at the root.
+    #[inline]
+    fn replace_child<G: Augment>(&mut self, nodes: &mut [Node<G>], parent: Slot, child: Slot, with: Slot) {
+        match nodes.get_mut(parent as usize) {
+            Some(above) => {
+                let side = above.side_of(child);
+                above.children[usize::from(side)] = with;
+            }
+            None => self.root = with,
+        }
+    }
+
+    /// Turns the edge between `slot` and its child on the other side, so that `slot` goes down to `side`. Summaries are up to date.
+    fn rotate<G: Augment>(&mut self, nodes: &mut [Node<G>], slot: Slot, side: Side) {
+        let Some(node) = nodes.get(slot as usize) else { return };
+        let (parent, riser, summary) = (node.parent, node.child(!side), node.summary);
+        let Some(above) = nodes.get_mut(riser as usize) else { return };
+        let inner = above.child(side);
+        above.children[usize::from(side)] = slot;
+        above.parent = parent;
+        // The riser's subtree is now what the other one's was.
+        above.summary = summary;
+        set_parent(nodes, inner, slot);
+        if let Some(node) = nodes.get_mut(slot as usize) {
+            node.children[usize::from(!side)] = inner;
+            node.parent = riser;
         }
         self.replace_child(nodes, parent, slot, riser);
-        set_child(nodes, riser, side, slot);
-        nodes[slot].parent = riser;
         if G::KEPT {
             summarise(nodes, slot);
-            summarise(nodes, riser);
         }
     }
 
-    fn rebalance_after_insertion<G: Augment, A>(&mut self, nodes: &mut A, mut slot: Slot)
-    where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
-    {
+    /// `slot` and its parent are red.
+    fn rebalance_after_insertion<G: Augment>(&mut self, nodes: &mut [Node<G>], mut slot: Slot) {
         loop {
-            let parent = nodes[slot].parent;
-            if parent == NIL || !nodes[parent].red {
-                break;
+            let Some(node) = nodes.get(slot as usize) else { break };
+            let parent = node.parent;
+            let Some(above) = nodes.get(parent as usize) else { break };
+            let (red, grand, inner) = (above.red, above.parent, above.side_of(slot));
+            if !red {
+                return;
             }
-            let grand = nodes[parent].parent;
-            if grand == NIL {
-                break;
-            }
-            let side = side_of(nodes, grand, parent);
-            let uncle = child(nodes, grand, side.other());
-            if uncle != NIL && nodes[uncle].red {
-                nodes[parent].red = false;
-                nodes[uncle].red = false;
-                nodes[grand].red = true;
+            let Some(top) = nodes.get_mut(grand as usize) else { break };
+            let side = top.side_of(parent);
+            let uncle = top.child(!side);
+            top.red = true;
+            if let Some(uncle) = nodes.get_mut(uncle as usize)
+                && uncle.red
+            {
+                uncle.red = false;
+                set_red(nodes, parent, false);
                 slot = grand;
                 continue;
             }
             let mut top = parent;
-            if side_of(nodes, parent, slot) != side {
+            if inner != side {
                 self.rotate(nodes, parent, side);
                 top = slot;
             }
-            nodes[top].red = false;
-            nodes[grand].red = true;
-            self.rotate(nodes, grand, side.other());
-            break;
+            set_red(nodes, top, false);
+            self.rotate(nodes, grand, !side);
+            return;
         }
-        let root = self.root;
-        nodes[root].red = false;
+        set_red(nodes, self.root, false);
     }
 
     /// `hole` (perhaps [`NIL`]) under `above` is one black short.
-    fn rebalance_after_removal<G: Augment, A>(&mut self, nodes: &mut A, mut hole: Slot, mut above: Slot)
-    where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
-    {
-        while above != NIL && (hole == NIL || !nodes[hole].red) {
-            let side = if nodes[above].left == hole { Side::Left } else { Side::Right };
-            let mut sibling = child(nodes, above, side.other());
-            if sibling == NIL {
+    fn rebalance_after_removal<G: Augment>(&mut self, nodes: &mut [Node<G>], mut hole: Slot, mut above: Slot) {
+        while let Some(parent) = nodes.get(above as usize)
+            && !is_red(nodes, hole)
+        {
+            let side = parent.side_of(hole);
+            let (mut sibling, mut above_is_red) = (parent.child(!side), parent.red);
+            if is_red(nodes, sibling) {
+                set_red(nodes, sibling, false);
+                set_red(nodes, above, true);
+                above_is_red = true;
+                self.rotate(nodes, above, side);
+                sibling = nodes.get(above as usize).map_or(NIL, |parent| parent.child(!side));
+            }
+            let Some(beside) = nodes.get(sibling as usize) else {
                 debug_assert!(false, "a node that is one black short has a sibling");
                 return;
-            }
-            if nodes[sibling].red {
-                nodes[sibling].red = false;
-                nodes[above].red = true;
-                self.rotate(nodes, above, side);
-                sibling = child(nodes, above, side.other());
-            }
-            let (near, far) = (child(nodes, sibling, side), child(nodes, sibling, side.other()));
-            let is_red = |nodes: &A, slot: Slot| slot != NIL && nodes[slot].red;
-            if !is_red(nodes, near) && !is_red(nodes, far) {
-                nodes[sibling].red = true;
-                hole = above;
-                above = nodes[above].parent;
-                continue;
-            }
+            };
+            let (near, mut far) = (beside.child(side), beside.child(!side));
             if !is_red(nodes, far) {
-                nodes[near].red = false;
-                nodes[sibling].red = true;
-                self.rotate(nodes, sibling, side.other());
-                sibling = near;
+                if !is_red(nodes, near) {
+                    set_red(nodes, sibling, true);
+                    hole = above;
+                    above = parent_of(nodes, above);
+                    continue;
+                }
+                set_red(nodes, near, false);
+                set_red(nodes, sibling, true);
+                self.rotate(nodes, sibling, !side);
+                (far, sibling) = (sibling, near);
             }
-            nodes[sibling].red = nodes[above].red;
-            nodes[above].red = false;
-            let far = child(nodes, sibling, side.other());
-            if far != NIL {
-                nodes[far].red = false;
-            }
+            set_red(nodes, sibling, above_is_red);
+            set_red(nodes, above, false);
+            set_red(nodes, far, false);
             self.rotate(nodes, above, side);
             return;
         }
-        if hole != NIL {
-            nodes[hole].red = false;
-        }
+        set_red(nodes, hole, false);
+    }
+}
+
+impl<G: Augment> Node<G> {
+    #[inline(always)]
+    fn child(&self, side: Side) -> Slot {
+        self.children[usize::from(side)]
     }
 
-    /// Brings the summaries up to date from `slot` upwards: at least up to `must_reach`, then as long as they change.
-    fn summarise_up<G: Augment, A>(&self, nodes: &mut A, mut slot: Slot, must_reach: Slot)
-    where
-        A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
-    {
-        let mut reached = false;
-        while slot != NIL {
-            let before = nodes[slot].summary;
-            summarise(nodes, slot);
-            reached |= slot == must_reach;
-            if reached && nodes[slot].summary == before {
-                return;
-            }
-            slot = nodes[slot].parent;
-        }
+    /// On which side its child `slot` is; a missing one may be on both.
+    #[inline(always)]
+    fn side_of(&self, slot: Slot) -> Side {
+        self.left() != slot
     }
+}
+
+#[inline(always)]
+fn set_parent<G: Augment>(nodes: &mut [Node<G>], slot: Slot, parent: Slot) {
+    if let Some(node) = nodes.get_mut(slot as usize) {
+        node.parent = parent;
+    }
+}
+
+#[inline(always)]
+fn parent_of<G: Augment>(nodes: &[Node<G>], slot: Slot) -> Slot {
+    nodes.get(slot as usize).map_or(NIL, |node| node.parent)
+}
+
+#[inline(always)]
+fn set_red<G: Augment>(nodes: &mut [Node<G>], slot: Slot, red: bool) {
+    if let Some(node) = nodes.get_mut(slot as usize) {
+        node.red = red;
+    }
+}
+
+#[inline(always)]
+fn is_red<G: Augment>(nodes: &[Node<G>], slot: Slot) -> bool {
+    nodes.get(slot as usize).is_some_and(|node| node.red)
+}
+
+/// Brings the summaries up to date from `slot` upwards: at least up to `must_reach`, then as long as they change.
+fn summarise_up<G: Augment>(nodes: &mut [Node<G>], mut slot: Slot, must_reach: Slot) {
+    let mut reached = false;
+    while slot != NIL {
+        reached |= slot == must_reach;
+        let changed = summarise(nodes, slot);
+        if reached && !changed {
+            return;
+        }
+        slot = parent_of(nodes, slot);
+    }
+}
+
+/// Brings one node's summary up to date; answers whether it has changed.
+#[inline]
+fn summarise<G: Augment>(nodes: &mut [Node<G>], slot: Slot) -> bool {
+    let Some(node) = nodes.get(slot as usize) else { return false };
+    let of = |slot: Slot| nodes.get(slot as usize).map(|node| node.summary);
+    let summary = G::summary(node.key, node.value, of(node.left()), of(node.right()));
+    let changed = summary != node.summary;
+    if let Some(node) = nodes.get_mut(slot as usize) {
+        node.summary = summary;
+    }
+    changed
 }
 
 /// Where a search from the root ended that goes by an order of its own.
@@ -559,9 +607,9 @@ pub struct Descent {
 impl Tree {
     /// Goes down from the root; `order` says how what is searched for compares to a node. Which of two neighbours is met last, and which
     /// of several equals first, depends on the shape of the tree: it is the textbook's.
-    pub fn descend<G: Augment, A>(&self, nodes: &A, mut order: impl FnMut(Slot) -> Ordering) -> Descent
+    pub fn descend<G: Augment, S>(&self, nodes: &Arena<Node<G>, S>, mut order: impl FnMut(Slot) -> Ordering) -> Descent
     where
-        A: Index<Slot, Output = Node<G>>,
+        S: DerefMut<Target = [Node<G>]>,
     {
         let mut ended = Descent { found: NIL, last: NIL, before: NIL };
         let mut at = self.root;
@@ -571,55 +619,12 @@ impl Tree {
                     ended.found = at;
                     break;
                 }
-                Ordering::Less => (ended.last, at) = (at, nodes[at].left),
-                Ordering::Greater => (ended.last, ended.before, at) = (at, at, nodes[at].right),
+                Ordering::Less => (ended.last, at) = (at, nodes[at].left()),
+                Ordering::Greater => (ended.last, ended.before, at) = (at, at, nodes[at].right()),
             }
         }
         ended
     }
-}
-
-impl Side {
-    fn other(self) -> Side {
-        match self {
-            Side::Left => Side::Right,
-            Side::Right => Side::Left,
-        }
-    }
-}
-
-#[inline]
-fn child<G: Augment, A: Index<Slot, Output = Node<G>>>(nodes: &A, slot: Slot, side: Side) -> Slot {
-    match side {
-        Side::Left => nodes[slot].left,
-        Side::Right => nodes[slot].right,
-    }
-}
-
-#[inline]
-fn set_child<G: Augment, A>(nodes: &mut A, slot: Slot, side: Side, child: Slot)
-where
-    A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
-{
-    match side {
-        Side::Left => nodes[slot].left = child,
-        Side::Right => nodes[slot].right = child,
-    }
-}
-
-#[inline]
-fn side_of<G: Augment, A: Index<Slot, Output = Node<G>>>(nodes: &A, parent: Slot, slot: Slot) -> Side {
-    if nodes[parent].left == slot { Side::Left } else { Side::Right }
-}
-
-fn summarise<G: Augment, A>(nodes: &mut A, slot: Slot)
-where
-    A: IndexMut<Slot> + Index<Slot, Output = Node<G>>,
-{
-    let node = nodes[slot];
-    let of = |slot: Slot| if slot == NIL { None } else { Some(nodes[slot].summary) };
-    let summary = G::summary(node.key, node.value, of(node.left), of(node.right));
-    nodes[slot].summary = summary;
 }
 
 #[cfg(test)]

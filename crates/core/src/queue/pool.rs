@@ -4,9 +4,9 @@ use super::{RequestQueue, direction};
 use crate::bio::{Bio, Op};
 use crate::context::{Context, ContextId, Sleep, Waiting};
 use crate::elevators::MayQueue;
-use crate::parts::{List, Slot};
+use crate::parts::{Arena, List, Slot};
 use crate::storage::{Home, Work};
-use core::ops::{Index, IndexMut};
+use core::ops::DerefMut;
 
 /// A batcher may make this many allocations from a full pool ...
 const BATCH_REQUESTS: u32 = 32;
@@ -47,10 +47,12 @@ impl Pool {
         }
     }
 
-    pub fn add_waiter<A>(&mut self, contexts: &mut A, context: Slot, side: usize)
-    where
-        A: IndexMut<Slot> + Index<Slot, Output = Context>,
-    {
+    pub fn add_waiter<S: DerefMut<Target = [Context]>>(
+        &mut self,
+        contexts: &mut Arena<Context, S>,
+        context: Slot,
+        side: usize,
+    ) {
         contexts[context].sleep = Sleep::Asleep(side as u8);
         if let Some(side) = self.sides.get_mut(side) {
             side.waiters.push_back(contexts, context);

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use hoistway_report::{
-    ComparePage, DriveTime, ElevatorResult, Fact, HeadTrack, LatencySummary, PROCESSES_MAX, PercentileLatency,
-    ProcessBandwidth, Slice,
+    ComparePage, DriveTime, ElevatorResult, Fact, GroupRow, HeadTrack, LatencySummary, PROCESSES_MAX,
+    PercentileLatency, ProcessBandwidth, Slice,
 };
-use hoistway_sim::{Comparison, Latency, ProcessRun, Run, SliceKind};
+use hoistway_sim::{Comparison, GroupRun, Latency, ProcessRun, Run, SliceKind};
 
 /// What the kernel's own requests are called: write-back, which belongs to no process of the job file.
 const KERNEL: &str = "write-back";
@@ -30,7 +30,19 @@ pub fn page(comparison: &Comparison, job: &str, drive: &str, settings: &[String]
         window_ns,
         elevators: comparison.runs.iter().map(|run| elevator(run, &processes, window_ns)).collect(),
         processes: processes.names,
+        groups: groups(&comparison.runs),
     }
+}
+
+/// The groups of the job file, which are the same in every run.
+fn groups(runs: &[Run]) -> Vec<GroupRow> {
+    let named = runs.first().map_or(&[][..], |run| &run.groups);
+    let row = |(place, group): (usize, &GroupRun)| GroupRow {
+        name: group.name.clone(),
+        weight: group.weight.into(),
+        shares: runs.iter().map(|run| run.groups.get(place).map_or(0.0, |group| group.share)).collect(),
+    };
+    named.iter().enumerate().map(row).collect()
 }
 
 fn facts(comparison: &Comparison, job: &str, drive: &str, settings: &[String]) -> Vec<Fact> {
@@ -95,6 +107,7 @@ fn elevator(run: &Run, processes: &Processes, window_ns: u64) -> ElevatorResult 
         name: run.elevator.clone(),
         bytes_per_s: run.bytes_per_s,
         of_single_stream: Some(run.of_single_stream),
+        divides_by_groups: run.divides_by_groups,
         process_min_bytes_per_s: run.process_bytes_per_s.min,
         process_max_bytes_per_s: run.process_bytes_per_s.max,
         jain: run.jain,

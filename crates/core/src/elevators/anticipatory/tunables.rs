@@ -15,6 +15,8 @@ pub(crate) const INFO: Info = Info {
     name: "anticipatory",
     aliases: &["as"],
     kernel: "2.6.18 (in Linux from 2.6.0 to 2.6.32)",
+    in_linux: "2.6.0-2.6.32",
+    headline: "deadline that waits for a process's next read",
     idea: "Deadline's order in timed batches of reads and writes; after a read the disk is kept still for a few ms, because the \
            same process will probably read on near by.",
     suits: "Single slow disks with processes that read one block after the other. Many outstanding requests, arrays and flash \

@@ -27,6 +27,8 @@ pub(crate) const INFO: Info = Info {
     name: "bfq",
     aliases: &[],
     kernel: "6.1 (mainline since 4.12)",
+    in_linux: "from 4.12",
+    headline: "Budgets by weight; favours programs that start",
     idea: "One queue at a time has the disk, for a budget of sectors. B-WF2Q+ says whose turn it is, so each gets the share of \
            its weight however large its budgets are; those who seek are charged the time that they took. Queues that start a \
            program, or play, are raised; those that read side by side share a queue; gaps are filled with others' requests.",
@@ -66,7 +68,7 @@ pub(crate) const INFO: Info = Info {
         switch(
             "low_latency",
             1,
-            "1 raises queues that start a program or play, in size and order of 30 and 3000.",
+            "1 raises queues for a while: the weight of one that starts a program counts 30 times, that of one that plays 3000 times.",
             "On, a system stays responsive under load; off, shares follow weights alone.",
         ),
         switch(

@@ -29,6 +29,8 @@ pub(crate) const INFO: Info = Info {
     name: "bfq-v0",
     aliases: &[],
     kernel: "2.6.29 with the first public patch of BFQ (2008), without control groups",
+    in_linux: "posted 2008",
+    headline: "A budget of sectors a process, exact shares",
     idea: "Each process has the disk to itself until it has used up a budget of sectors. B-WF2Q+ decides who is next, by what each \
            has really got: a process's share does not depend on its budget, which grows while it is used up and shrinks \
            while its process keeps the disk waiting. Who is too slow for his budget pays for all of it.",

@@ -25,6 +25,8 @@ pub(crate) const INFO: Info = Info {
     name: "cfq",
     aliases: &[],
     kernel: "4.19 (this form from 2.6.33 to 4.20)",
+    in_linux: "2.6.33-4.20",
+    headline: "A slice of time by group, class and process",
     idea: "Groups share the disk by weight, within a group real time goes before best effort before idle, and each process has it \
            for a slice of time that its priority scales and the number of processes shortens. For one that reads in order the disk is \
            kept idle a few ms; those that seek are waited for together; two that read side by side share a queue.",

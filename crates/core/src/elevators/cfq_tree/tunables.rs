@@ -13,6 +13,8 @@ pub(crate) const INFO: Info = Info {
     name: "cfq-tree",
     aliases: &[],
     kernel: "2.6.24 (this form from 2.6.22 to 2.6.32)",
+    in_linux: "2.6.22-2.6.32",
+    headline: "A slice of time a process, in the order of a tree",
     idea: "Each process has the disk to itself for a slice of time, which its priority scales. All queues with requests stand in one \
            tree, by class and by a time: the later, the shorter their slices and the more others wait. At the end of a burst \
            the disk is kept idle for a few ms; sync requests take it from async queues at once.",

@@ -27,6 +27,8 @@ pub(crate) const INFO: Info = Info {
     name: "cfq-v2",
     aliases: &[],
     kernel: "2.6.10 to 2.6.12, by specification only: nothing was recorded",
+    in_linux: "2.6.10-2.6.12",
+    headline: "cfq-v1 that visits the least served first",
     idea: "The driver gets one request of every queue a pass, first of those that have had least of the disk's time lately. A queue lives as \
            long as its process; requests that have waited too long go first; short ways back are taken.",
     suits: "Many processes or users on one disk that shall have equal numbers of requests. It keeps no disk idle, so that \

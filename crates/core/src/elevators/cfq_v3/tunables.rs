@@ -13,6 +13,8 @@ pub(crate) const INFO: Info = Info {
     name: "cfq-v3",
     aliases: &[],
     kernel: "2.6.18 (this form from 2.6.13 to 2.6.21)",
+    in_linux: "2.6.13-2.6.21",
+    headline: "A slice of time a process, in rounds by priority",
     idea: "Each process has the disk to itself for a slice of time, which its priority scales; at the end of a burst the disk \
            is kept idle for a few ms for the process's next read. Async writes share one queue a level and are limited in number.",
     suits: "Desktops and servers with one disk and several processes: fair, with little seeking. Costs throughput where \

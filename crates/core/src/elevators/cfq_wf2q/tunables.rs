@@ -17,6 +17,8 @@ pub(crate) const INFO: Info = Info {
     name: "cfq-wf2q",
     aliases: &[],
     kernel: "none: an idea of 2008, in the block layer of 2.6.24",
+    in_linux: "never",
+    headline: "A slice of time a process, exact shares",
     idea: "Each process has the disk to itself for a slice of time. WF2Q+ decides who is next, by the time that each has really had: \
            a better priority gets slices more often, an unused rest is not lost and an overrun is paid back.",
     suits: "One disk and processes or groups that are to share its time exactly. Costs throughput where idling is in vain (many random \

@@ -20,6 +20,8 @@ pub(crate) const INFO: Info = Info {
     name: "fiops",
     aliases: &[],
     kernel: "posted for 3.4, 2012 (its second version; form 1 is the first)",
+    in_linux: "posted 2012",
+    headline: "Who has spent least goes next; made for flash",
     idea: "Each request costs its process so many vios, by direction, sync or async, and priority; the process that has spent least goes next, \
            in order of arrival. No slices, no idling, no sorting.",
     suits: "Flash with deep queues and several processes or groups that are to have equal shares of requests. On a disk with an arm it seeks \

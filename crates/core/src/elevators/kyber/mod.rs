@@ -48,6 +48,8 @@ pub(crate) const INFO: Info = Info {
     name: "kyber",
     aliases: &[],
     kernel: "6.1 (in the kernel since 4.12; this form since 4.20)",
+    in_linux: "from 4.12",
+    headline: "As many in the device as keeps latency in bounds",
     idea: "No order by position and no fairness among processes: reads, writes and discards may each have so many requests in the \
            device, and that number follows the latencies that are measured against a target.",
     suits: "Flash with many hardware queues, where reads must not wait for floods of writes. On a disk with an arm it leaves every \

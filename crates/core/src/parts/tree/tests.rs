@@ -33,10 +33,10 @@ fn black_height<G: Augment>(nodes: &Arena<Node<G>, &mut [Node<G>]>, slot: Slot, 
     }
     let node = &nodes[slot];
     assert_eq!(node.parent, parent);
-    for child in [node.left, node.right] {
+    for child in [node.left(), node.right()] {
         assert!(child == NIL || !(node.red && nodes[child].red), "no red node has a red child");
     }
-    let (left, right) = (black_height(nodes, node.left, slot), black_height(nodes, node.right, slot));
+    let (left, right) = (black_height(nodes, node.left(), slot), black_height(nodes, node.right(), slot));
     assert_eq!(left, right, "every path has as many black nodes");
     left + u32::from(!node.red)
 }
