@@ -1,11 +1,15 @@
 //! The C interface as a C program would call it, from Rust: bad arguments, switching there and back, the ring of events.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::{null, null_mut};
 
 use hoistway_capi::*;
 
 const CAPACITY: CCapacity = CCapacity { requests: 8, contexts: 2, merged_bios: 4, events: 6, groups: 2 };
+
+/// What memory is filled with before it is a queue's, and so many bytes behind it.
+const FILL: u8 = 0xA5;
+const GUARD: usize = 256;
 
 /// A queue in a block of memory of its own.
 struct Queue {
@@ -19,11 +23,13 @@ impl Queue {
         let mut config = CConfig::default();
         // SAFETY: all pointers are to live values, and the block is as large and aligned as asked for.
         unsafe {
-            let layout = Layout::from_size_align(hoistway_queue_size(&capacity), 64).expect("a size");
-            let memory = alloc_zeroed(layout).cast::<HoistwayQueue>();
+            let size = hoistway_queue_size(&capacity);
+            let layout = Layout::from_size_align(size + GUARD, 64).expect("a size");
+            let memory = alloc(layout).cast::<HoistwayQueue>();
+            memory.cast::<u8>().write_bytes(FILL, layout.size());
             assert_eq!(hoistway_config_default(&mut config), Status::Ok as i32);
             config.plugging = 0;
-            let made = hoistway_queue_init(memory, layout.size(), &capacity, &config, index(elevator), 0);
+            let made = hoistway_queue_init(memory, size, &capacity, &config, index(elevator), 0);
             assert_eq!(made, Status::Ok as i32);
             Queue { memory, layout }
         }
@@ -66,8 +72,13 @@ impl Queue {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout, and a queue has nothing to undo.
-        unsafe { dealloc(self.memory.cast(), self.layout) }
+        // SAFETY: it was allocated with this layout and filled, and a queue has nothing to undo.
+        unsafe {
+            let behind = self.memory.cast::<u8>().add(self.layout.size() - GUARD);
+            let touched = std::slice::from_raw_parts(behind, GUARD).iter().any(|&byte| byte != FILL);
+            dealloc(self.memory.cast(), self.layout);
+            assert!(!touched || std::thread::panicking(), "something was written behind the block");
+        }
     }
 }
 
@@ -170,6 +181,45 @@ fn an_elevator_is_switched_there_and_back_with_the_same_memory() {
         assert_eq!((switching, now), (0, index(to) as i32));
         assert_eq!(switch(to), Status::Ok as i32, "to itself");
         assert_eq!(queue.next().err(), Some(Status::Empty as i32));
+    }
+}
+
+/// Both sets of tables are used by every elevator, while the other set holds any other's requests.
+#[test]
+fn every_pair_of_elevators_is_switched_in_one_block() {
+    let kinds = hoistway_elevator_count();
+    for (from, to) in (0..kinds).flat_map(|from| (0..kinds).map(move |to| (from, to))) {
+        let queue = Queue::new("noop", 6);
+        let contexts = [queue.process(1), queue.process(2)];
+        let (mut asked, mut done, mut now_ns) = (0, Vec::new(), 0);
+        for kind in [from, to, from, to] {
+            let mut read = |number: usize| {
+                assert!(queue.read(contexts[number % 2], asked, (asked * 7919) % 10_000) >= 0);
+                asked += 1;
+            };
+            (0..3).for_each(&mut read);
+            // The old elevator has one in the device and hands two over; the others arrive before it is gone.
+            let device = queue.next().expect("three are queued");
+            // SAFETY: the queue lives.
+            assert!(unsafe { hoistway_switch(queue.memory, kind, 0) } >= 0);
+            (3..5).for_each(&mut read);
+            done.extend(queue.complete(device));
+            loop {
+                match queue.next() {
+                    Ok(request) => done.extend(queue.complete(request)),
+                    Err(other) if other == Status::Empty as i32 => break,
+                    // SAFETY: the queue lives.
+                    Err(_) => unsafe {
+                        assert_eq!(hoistway_next_timer(queue.memory, &mut now_ns), Status::Ok as i32);
+                        assert!(hoistway_timer(queue.memory, now_ns) >= 0);
+                    },
+                }
+            }
+            // SAFETY: the queue lives.
+            assert_eq!(unsafe { hoistway_elevator(queue.memory) }, kind as i32);
+        }
+        done.sort_unstable();
+        assert!(done.iter().copied().eq(0..asked), "{from} to {to}: {done:?} of {asked}");
     }
 }
 
