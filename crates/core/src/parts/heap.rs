@@ -65,6 +65,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
     }
 
     /// Puts `slot` in; answers whether there was room.
+    #[inline(never)]
     pub fn push(&mut self, key: u64, slot: Slot, base: u64) -> bool {
         if self.len as usize >= self.entries.len() {
             debug_assert!(false, "the heap has room for all requests");
@@ -82,6 +83,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
     }
 
     /// Takes the first out, or [`NIL`].
+    #[inline(never)]
     pub fn pop(&mut self, base: u64) -> Slot {
         if self.len == 0 {
             return NIL;
@@ -105,7 +107,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
         while hole > 0 {
             let parent = hole.saturating_sub(1) / CHILDREN;
             let above = self.at(parent);
-            if self.rank(&entry, base) > self.rank(&above, base) {
+            if !self.rank(&entry, base).is_below(self.rank(&above, base)) {
                 break;
             }
             self.set(hole, above);
@@ -122,19 +124,19 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
         for (i, child) in children.iter().enumerate().skip(1) {
             let rank = self.rank(child, base);
             // Which child is the least is a coin toss: no branch.
-            let precedes = rank < lowest;
+            let precedes = rank.is_below(lowest);
             least = select_unpredictable(precedes, i, least);
-            lowest = select_unpredictable(precedes, rank, lowest);
+            lowest.above = select_unpredictable(precedes, rank.above, lowest.above);
+            lowest.since = select_unpredictable(precedes, rank.since, lowest.since);
         }
         Some((from.saturating_add(least), *children.get(least)?))
     }
 
-    /// What an entry is compared by: how far above the base its key lies, then when it went in. The count of insertions wraps around, so
-    /// they are told from the latest one.
     #[inline(always)]
-    fn rank(&self, entry: &HeapEntry, base: u64) -> u128 {
+    fn rank(&self, entry: &HeapEntry, base: u64) -> Rank {
+        // The count of insertions wraps around: it is told from the latest one.
         let since = entry.order.wrapping_sub(self.order).wrapping_sub(1);
-        (u128::from(entry.key.wrapping_sub(base)) << 64) | u128::from(since)
+        Rank { above: entry.key.wrapping_sub(base), since }
     }
 
     #[inline]
@@ -147,6 +149,20 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
         if let Some(place) = self.entries.get_mut(index) {
             *place = entry;
         }
+    }
+}
+
+/// What an entry is compared by: how far above the base its key lies, then when it went in.
+#[derive(Clone, Copy)]
+struct Rank {
+    above: u64,
+    since: u32,
+}
+
+impl Rank {
+    #[inline(always)]
+    fn is_below(self, other: Rank) -> bool {
+        (self.above < other.above) | ((self.above == other.above) & (self.since < other.since))
     }
 }
 

@@ -605,23 +605,29 @@ pub struct Descent {
 }
 
 impl Tree {
-    /// Goes down from the root; `order` says how what is searched for compares to a node. Which of two neighbours is met last, and which
-    /// of several equals first, depends on the shape of the tree: it is the textbook's.
-    pub fn descend<G: Augment, S>(&self, nodes: &Arena<Node<G>, S>, mut order: impl FnMut(Slot) -> Ordering) -> Descent
+    /// Goes down from the root; `order` says how what is searched for compares to a node of this key. Which of two neighbours is met last,
+    /// and which of several equals first, depends on the shape of the tree: it is the textbook's.
+    pub fn descend<G: Augment, S>(
+        &self,
+        nodes: &Arena<Node<G>, S>,
+        mut order: impl FnMut(Slot, u64) -> Ordering,
+    ) -> Descent
     where
         S: DerefMut<Target = [Node<G>]>,
     {
+        let nodes = nodes.entries();
         let mut ended = Descent { found: NIL, last: NIL, before: NIL };
         let mut at = self.root;
-        while at != NIL {
-            match order(at) {
-                Ordering::Equal => {
-                    ended.found = at;
-                    break;
-                }
-                Ordering::Less => (ended.last, at) = (at, nodes[at].left()),
-                Ordering::Greater => (ended.last, ended.before, at) = (at, at, nodes[at].right()),
+        while let Some(node) = nodes.get(at as usize) {
+            let order = order(at, node.key);
+            if order == Ordering::Equal {
+                ended.found = at;
+                break;
             }
+            let above = order == Ordering::Greater;
+            ended.last = at;
+            ended.before = select_unpredictable(above, at, ended.before);
+            at = select_unpredictable(above, node.right(), node.left());
         }
         ended
     }

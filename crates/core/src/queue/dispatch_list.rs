@@ -100,6 +100,7 @@ impl<H: Home> DispatchList<H> {
         }
     }
 
+    #[inline(never)]
     fn sort_among(&mut self, table: &mut Table<H>, slot: Slot) {
         self.settle(table);
         let sector = table.requests[slot].sector;
@@ -183,13 +184,12 @@ impl<H: Home> DispatchList<H> {
         }
     }
 
-    /// The driver has seen the head: unless an appended request still holds the boundary, the sweep goes on from here.
+    /// The driver has seen the head, which ends at `end_sector`: unless an appended request still holds the boundary, the sweep goes on from here.
     #[inline]
-    pub fn passed(&mut self, table: &mut Table<H>, slot: Slot) {
+    pub fn passed(&mut self, table: &mut Table<H>, slot: Slot, end_sector: u64) {
         if self.boundary == NIL || self.boundary == slot {
             self.boundary = NIL;
-            let end = table.requests[slot].end();
-            self.move_boundary(table, end);
+            self.move_boundary(table, end_sector);
         }
     }
 
@@ -250,10 +250,9 @@ impl<H: Home> DispatchList<H> {
 
     #[inline]
     fn move_boundary(&mut self, table: &mut Table<H>, end_sector: u64) {
-        loop {
+        while !self.sweep.is_empty() {
             let (first, last) = self.sweep.key_range();
-            let in_order = first.wrapping_sub(end_sector) <= last.wrapping_sub(end_sector);
-            if self.sweep.is_empty() || in_order {
+            if first.wrapping_sub(end_sector) <= last.wrapping_sub(end_sector) {
                 break;
             }
             self.first_to_plain(table);

@@ -567,7 +567,9 @@ impl<H: Home> RequestQueue<H> {
             return Err(SubmitError::Full);
         }
         let context = bio.context.slot;
-        self.block.table.contexts[context].sleep = Sleep::Awake;
+        if woken {
+            self.block.table.contexts[context].sleep = Sleep::Awake;
+        }
         if !self.allocate_from_pool(context, bio, woken) {
             self.block.tell(|block| Event::Sleep(io_of(block, bio)));
             self.sleep(context, bio.op);
@@ -577,12 +579,11 @@ impl<H: Home> RequestQueue<H> {
             return Ok(Submitted::Asleep);
         }
         let slot = self.take_free_request();
-        self.fill(slot, bio);
+        let generation = self.fill(slot, bio);
         self.block.tell(|block| Event::Get(block.io(slot)));
         if self.config.plugging && self.is_empty() {
             self.plug();
         }
-        let generation = self.block.table.requests[slot].generation;
         if let Some(joined) = self.insert(slot) {
             return Ok(Submitted::Merged(joined));
         }
@@ -608,12 +609,16 @@ impl<H: Home> RequestQueue<H> {
         self.free_request_count = self.free_request_count.saturating_add(1);
     }
 
-    fn fill(&mut self, slot: Slot, bio: &Bio) {
+    /// Makes a free request that of a bio; answers its generation.
+    fn fill(&mut self, slot: Slot, bio: &Bio) -> u32 {
         let context = bio.context.slot;
         let now_ns = self.block.clock.now_ns();
-        let priority = self.block.table.contexts[context].effective_priority();
+        let entry = &mut self.block.table.contexts[context];
+        entry.requests = entry.requests.saturating_add(1);
+        let priority = entry.effective_priority();
         let request = &mut self.block.table.requests[slot];
-        request.generation = request.generation.wrapping_add(1);
+        let generation = request.generation.wrapping_add(1);
+        request.generation = generation;
         request.sector = bio.sector;
         request.token = bio.token;
         request.submitted_ns = now_ns;
@@ -627,11 +632,11 @@ impl<H: Home> RequestQueue<H> {
         // Marks are always written whole: the processor forwards a store only to a load that it covers.
         let private = !self.switching.is_under_way();
         request.marks = if private { Marks::PRIVATE } else { Marks::default() };
-        self.block.hold_context(context);
         if private {
             self.switching.private = self.switching.private.saturating_add(1);
             self.elevator.allocate(&mut self.block, slot);
         }
+        generation
     }
 
     /// Hands a new request to the elevator; one that it must not see goes to the end of the dispatch list. Answers the request that it
@@ -641,6 +646,9 @@ impl<H: Home> RequestQueue<H> {
         let mut marks = request.marks;
         self.ordered.colour(request.flags, &mut marks);
         let goes_back = marks.has(Marks::HARD_BARRIER) || !marks.has(Marks::PRIVATE);
+        if !goes_back && !self.rules.multi_queue {
+            marks.set(Marks::SORTED);
+        }
         request.marks = marks;
         if goes_back {
             self.insert_back(slot);
@@ -653,8 +661,8 @@ impl<H: Home> RequestQueue<H> {
                 self.block.run_now();
                 return joined;
             }
+            self.block.table.requests[slot].marks.set(Marks::SORTED);
         }
-        self.block.table.requests[slot].marks.set(Marks::SORTED);
         if self.config.merging {
             if self.block.last_merge == NIL {
                 self.block.last_merge = slot;
@@ -686,14 +694,15 @@ impl<H: Home> RequestQueue<H> {
             if slot == NIL {
                 return NIL;
             }
-            let marks = &mut self.block.table.requests[slot].marks;
-            let first_time = marks.has(Marks::SORTED) && !marks.has(Marks::ACTIVATED);
+            let request = &mut self.block.table.requests[slot];
+            let (op, end) = (request.op, request.end());
+            let first_time = request.marks.has(Marks::SORTED) && !request.marks.has(Marks::ACTIVATED);
             if first_time {
-                marks.set(Marks::ACTIVATED);
+                request.marks.set(Marks::ACTIVATED);
                 self.elevator.activate(&mut self.block, slot);
             }
-            if self.block.table.requests[slot].op != Op::Flush {
-                self.block.dispatch.passed(&mut self.block.table, slot);
+            if op != Op::Flush {
+                self.block.dispatch.passed(&mut self.block.table, slot, end);
             }
             return slot;
         }

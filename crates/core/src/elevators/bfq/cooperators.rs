@@ -3,6 +3,7 @@
 use super::state::{NEVER, SYNC, Saved, Tick};
 use super::{Bfq, tick};
 use crate::event::Note;
+use crate::parts::tree::Descent;
 use crate::parts::{NIL, Slot};
 use crate::queue::block::Block;
 use crate::storage::Home;
@@ -285,19 +286,24 @@ impl<H: Home> Bfq<H> {
         }
     }
 
+    /// The next request of a queue is another one, or begins elsewhere: its place in the index stays, and is marked with where that is.
+    pub(super) fn mark_index(&mut self, block: &Block<H>, slot: Slot) {
+        let queue = &self.queues[slot];
+        if queue.indexed != NIL && queue.next != NIL {
+            self.index_nodes[slot].set_key(block.table.requests[queue.next].sector);
+        }
+    }
+
     /// The queue of an index that a search for a sector meets last, with its sector. Requests grow at their fronts without their queues
     /// being filed anew: it is where they begin now that is compared.
     fn walk(&self, block: &Block<H>, group: Slot, sector: u64) -> (Slot, u64) {
-        let (mut at, mut met, mut met_sector) = (self.groups[group].index.root(), NIL, 0);
-        while at != NIL {
-            (met, met_sector) = (at, block.table.requests[self.queues[at].next].sector);
-            if sector == met_sector {
-                break;
-            }
-            let node = &self.index_nodes[at];
-            at = if sector > met_sector { node.right() } else { node.left() };
-        }
-        (met, met_sector)
+        let index = &self.groups[group].index;
+        let Descent { found, last, .. } = index.descend(&self.index_nodes, |slot, next| {
+            debug_assert_eq!(next, block.table.requests[self.queues[slot].next].sector, "places are marked anew");
+            sector.cmp(&next)
+        });
+        let met = if found != NIL { found } else { last };
+        (met, self.index_nodes[met].key())
     }
 
     /// A queue of a group whose next request is close to a sector, or [`NIL`].
@@ -308,7 +314,7 @@ impl<H: Home> Bfq<H> {
         }
         let node = &self.index_nodes[met];
         let other = if met_sector < sector { node.next() } else { node.prev() };
-        let far = block.table.requests[self.queues[other].next].sector.abs_diff(sector) > CLOSE_SECTORS;
+        let far = self.index_nodes[other].key().abs_diff(sector) > CLOSE_SECTORS;
         if other == NIL || far { NIL } else { other }
     }
 }

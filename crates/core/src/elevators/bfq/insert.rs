@@ -214,6 +214,8 @@ impl<H: Home> Bfq<H> {
         self.queues[slot].next = next;
         if next != before && !self.flash_queueing {
             self.index(block, slot);
+        } else {
+            self.mark_index(block, slot);
         }
         if !self.queues[slot].busy {
             return self.activate_queue(block, slot, coefficient);
@@ -271,12 +273,14 @@ impl<H: Home> Bfq<H> {
         let below = block.table.nodes[request].prev();
         let sector = block.table.requests[request].sector;
         if below == NIL || block.table.requests[below].sector <= sector {
-            return self.queues[slot].requests.rekey(block, request);
+            self.queues[slot].requests.rekey(block, request);
+            return self.mark_index(block, slot);
         }
         self.queues[slot].requests.resort(block, request);
         let before = self.queues[slot].next;
         let next = self.chooser().best(block, before, request, self.position);
         self.queues[slot].next = next;
+        self.mark_index(block, slot);
         if next != before {
             self.next_changed(block, slot);
             if !self.flash_queueing {
@@ -293,6 +297,7 @@ impl<H: Home> Bfq<H> {
         }
         if slot != NIL && self.queues[slot].next == absorbed {
             self.queues[slot].next = request;
+            self.mark_index(block, slot);
         }
         if other != NIL {
             self.remove(block, absorbed);

@@ -156,6 +156,7 @@ impl<H: Home> Bfq<H> {
         if self.queues[slot].next == request {
             let next = self.successor(block, slot, request);
             self.queues[slot].next = next;
+            self.mark_index(block, slot);
             self.next_changed(block, slot);
         }
         let kind = usize::from(block.table.requests[request].is_sync());

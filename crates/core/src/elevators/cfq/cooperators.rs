@@ -1,8 +1,8 @@
 //! Processes that read side by side: they come to share a queue, and part again when one strays.
 //!
 //! Queues that can be close to each other lie in trees by the sector of their next request, one for each level. They are placed when
-//! they are filed and when their next request changes at an arrival, but compared by the next request that they have at present: which of
-//! two neighbours a search meets depends on the shape of the tree.
+//! they are filed and when their next request changes at an arrival, but compared by the next request that they have at present, where a
+//! place is marked with it: which of two neighbours a search meets depends on the shape of the tree.
 
 use super::{Cfq, SYNC};
 use crate::event::Note;
@@ -71,18 +71,29 @@ impl<H: Home> Cfq<H> {
         if found != NIL || last == NIL {
             return found;
         }
-        let sector = self.next_sector(block, last);
+        let node = &self.positions[last];
+        let sector = node.key();
         if self.is_close(sector) {
             return last;
         }
-        let node = &self.positions[last];
         let neighbour = if sector < head { node.next() } else { node.prev() };
-        if neighbour != NIL && self.is_close(self.next_sector(block, neighbour)) { neighbour } else { NIL }
+        if neighbour != NIL && self.is_close(self.positions[neighbour].key()) { neighbour } else { NIL }
     }
 
     fn search(&self, block: &Block<H>, level: u8, sector: u64) -> Descent {
         let tree = self.position_trees.get(usize::from(level)).copied().unwrap_or_default();
-        tree.descend(&self.positions, |slot| sector.cmp(&self.next_sector(block, slot)))
+        tree.descend(&self.positions, |slot, next| {
+            debug_assert_eq!(next, self.next_sector(block, slot), "places are marked anew with every next request");
+            sector.cmp(&next)
+        })
+    }
+
+    /// The next request of a queue is another one, or begins elsewhere: its place stays, and is marked with where that is.
+    pub(super) fn mark_position(&mut self, block: &Block<H>, slot: Slot) {
+        let queue = &self.queues[slot];
+        if queue.positioned.is_some() && queue.next != NIL {
+            self.positions[slot].set_key(block.table.requests[queue.next].sector);
+        }
     }
 
     fn next_sector(&self, block: &Block<H>, slot: Slot) -> u64 {

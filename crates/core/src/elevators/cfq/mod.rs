@@ -214,6 +214,7 @@ impl<H: Home> Elevator<H> for Cfq<H> {
         }
         if self.queues[owner].next == absorbed {
             self.queues[owner].next = request;
+            self.mark_position(block, owner);
         }
         self.remove(block, gone, absorbed);
         if self.queues[gone].is_empty() && self.queues[gone].filed.is_some() && gone != self.active {
@@ -375,6 +376,8 @@ impl<H: Home> Cfq<H> {
         if best != next {
             self.queues[slot].next = best;
             self.position(block, slot);
+        } else if best == request {
+            self.mark_position(block, slot);
         }
     }
 
@@ -382,6 +385,7 @@ impl<H: Home> Cfq<H> {
     fn remove(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
         if self.queues[slot].next == request {
             self.queues[slot].next = self.neighbour(block, slot, request);
+            self.mark_position(block, slot);
         }
         let queue = &mut self.queues[slot];
         queue.requests.remove(block, request);
@@ -398,6 +402,7 @@ impl<H: Home> Cfq<H> {
 
     fn move_to_dispatch(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
         self.queues[slot].next = self.neighbour(block, slot, request);
+        self.mark_position(block, slot);
         self.remove(block, slot, request);
         let queue = &mut self.queues[slot];
         queue.dispatched = queue.dispatched.saturating_add(1);
