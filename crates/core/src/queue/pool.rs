@@ -9,7 +9,7 @@ use crate::storage::{Home, Work};
 use core::ops::DerefMut;
 
 /// A batcher may make this many allocations from a full pool ...
-const BATCH_REQUESTS: u32 = 32;
+const BATCH_REQUESTS: u8 = 32;
 /// ... within this time of becoming one.
 const BATCH_MS: u64 = 20;
 
@@ -53,8 +53,8 @@ impl Pool {
         context: Slot,
         side: usize,
     ) {
-        contexts[context].sleep = Sleep::Asleep(side as u8);
-        if let Some(side) = self.sides.get_mut(side) {
+        if let (Some(&sleep), Some(side)) = (Sleep::SLEEPS.get(side), self.sides.get_mut(side)) {
+            contexts[context].sleep = sleep;
             side.waiters.push_back(contexts, context);
         }
     }
@@ -132,14 +132,14 @@ impl<H: Home> RequestQueue<H> {
 
     /// A process that sleeps, or was woken and has not gone on, will not: another one may go on in its place.
     pub(super) fn stop_sleeping(&mut self, context: Slot) {
-        match core::mem::take(&mut self.block.table.contexts[context].sleep) {
+        let [reads, writes] = &mut self.pool.sides;
+        let contexts = &mut self.block.table.contexts;
+        match core::mem::take(&mut contexts[context].sleep) {
             Sleep::Awake => {}
-            Sleep::Asleep(index) => {
-                if let Some(side) = self.pool.sides.get_mut(usize::from(index)) {
-                    side.waiters.remove(&mut self.block.table.contexts, context);
-                }
-            }
-            Sleep::Woken(index) => self.wake_one(usize::from(index)),
+            Sleep::ForRead => reads.waiters.remove(contexts, context),
+            Sleep::ForWrite => writes.waiters.remove(contexts, context),
+            Sleep::WokenForRead => self.wake_one(0),
+            Sleep::WokenForWrite => self.wake_one(1),
         }
     }
 
@@ -152,7 +152,7 @@ impl<H: Home> RequestQueue<H> {
         let slot = side.waiters.pop_front(&mut self.block.table.contexts);
         if slot != crate::parts::NIL {
             let context = &mut self.block.table.contexts[slot];
-            context.sleep = Sleep::Woken(index as u8);
+            context.sleep = Sleep::WOKEN.get(index).copied().unwrap_or_default();
             let generation = context.generation;
             self.block.work.push(Work::Wake(ContextId { slot, generation }));
         }
