@@ -464,8 +464,7 @@ impl Tree {
 
     /// `slot` and its parent are red.
     fn rebalance_after_insertion<G: Augment>(&mut self, nodes: &mut [Node<G>], mut slot: Slot) {
-        loop {
-            let Some(node) = nodes.get(slot as usize) else { break };
+        while let Some(node) = nodes.get(slot as usize) {
             let parent = node.parent;
             let Some(above) = nodes.get(parent as usize) else { break };
             let (red, grand, inner) = (above.red, above.parent, above.side_of(slot));
