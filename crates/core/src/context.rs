@@ -10,33 +10,36 @@ pub struct ContextId {
     pub(crate) generation: u32,
 }
 
-/// An I/O context: a process, as far as the queue knows it.
+/// An I/O context: a process, as far as the queue knows it. It is two cache lines: what is looked at for every request, and what elevators
+/// learn of how the process behaves.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 pub struct Context {
     pub(crate) generation: u32,
     pub(crate) pid: u32,
+    /// Its group's place.
+    pub(crate) group: Slot,
+    /// Requests that were allocated for it and are not freed.
+    pub(crate) requests: u32,
     pub(crate) priority: Priority,
-    pub(crate) nice: i8,
     pub(crate) policy: CpuPolicy,
     /// The CPU that its process runs on: multi-queue elevators file its requests by it.
     pub(crate) cpu: u16,
-    /// Its group's place.
-    pub(crate) group: Slot,
+    pub(crate) nice: i8,
     pub(crate) state: State,
-    /// Requests that were allocated for it and are not freed.
-    pub(crate) requests: u32,
-    /// Allocations that a batcher may still make from a full pool.
-    pub(crate) batch_credit: u32,
-    /// The tick at which it last became a batcher.
-    pub(crate) last_waited: u64,
     /// Whether its process sleeps for a request.
     pub(crate) sleep: Sleep,
+    /// Allocations that a batcher may still make from a full pool.
+    pub(crate) batch_credit: u8,
+    /// The tick at which it last became a batcher.
+    pub(crate) last_waited: u64,
     /// Its place among those that sleep for a request, or among free entries.
     pub(crate) waiting: Link,
     /// What the elevator keeps about it.
     pub(crate) history: History,
 }
+
+const _: () = assert!(size_of::<Context>() == 128 && core::mem::offset_of!(Context, history.last_end) == 64);
 
 /// Where an entry of the table of contexts stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,10 +56,26 @@ pub(crate) enum State {
 pub(crate) enum Sleep {
     #[default]
     Awake,
-    /// Among the waiters for a read (0) or a write (1).
-    Asleep(u8),
-    /// Woken, but it has not gone on yet; the wake-up was for a read (0) or a write (1).
-    Woken(u8),
+    /// Among the waiters for a read.
+    ForRead,
+    /// Among those for a write.
+    ForWrite,
+    /// Woken, but it has not gone on yet; the wake-up was for a read.
+    WokenForRead,
+    /// The same, for a write.
+    WokenForWrite,
+}
+
+impl Sleep {
+    /// Asleep for a read (0) or a write (1).
+    pub const SLEEPS: [Sleep; 2] = [Sleep::ForRead, Sleep::ForWrite];
+    /// Woken for one.
+    pub const WOKEN: [Sleep; 2] = [Sleep::WokenForRead, Sleep::WokenForWrite];
+
+    #[inline]
+    pub fn is_woken(self) -> bool {
+        matches!(self, Sleep::WokenForRead | Sleep::WokenForWrite)
+    }
 }
 
 impl Context {
@@ -85,6 +104,7 @@ impl Context {
 
 /// What elevators remember of a process: one shape for all of them, cleared when the elevator is switched.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct History {
     /// Whether the elevator has met the context.
     pub known: bool,

@@ -72,12 +72,17 @@ impl<T: Copy + Default, S: DerefMut<Target = [T]>> IndexMut<Slot> for Arena<T, S
     fn index_mut(&mut self, slot: Slot) -> &mut T {
         match self.slots.get_mut(slot as usize) {
             Some(entry) => entry,
-            None => {
-                self.nil = T::default();
-                &mut self.nil
-            }
+            None => clean(&mut self.nil),
         }
     }
+}
+
+/// The entry that stands for those out of range, as it is before it is written to. Apart, as default entries can be long.
+#[cold]
+#[inline(never)]
+fn clean<T: Default>(nil: &mut T) -> &mut T {
+    *nil = T::default();
+    nil
 }
 
 #[cfg(test)]

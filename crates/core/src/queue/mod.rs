@@ -375,7 +375,7 @@ impl<H: Home> RequestQueue<H> {
     pub fn resubmit(&mut self, bio: Bio, now_ns: u64) -> Result<(Submitted, Kick), SubmitError> {
         self.begin(now_ns);
         self.check(&bio)?;
-        if !matches!(self.block.table.contexts[bio.context.slot].sleep, Sleep::Woken(_)) {
+        if !self.block.table.contexts[bio.context.slot].sleep.is_woken() {
             return Err(SubmitError::NotWoken);
         }
         let submitted = self.make_request(&bio, true)?;

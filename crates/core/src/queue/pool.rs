@@ -9,7 +9,7 @@ use crate::storage::{Home, Work};
 use core::ops::DerefMut;
 
 /// A batcher may make this many allocations from a full pool ...
-const BATCH_REQUESTS: u32 = 32;
+const BATCH_REQUESTS: u8 = 32;
 /// ... within this time of becoming one.
 const BATCH_MS: u64 = 20;
 
@@ -59,8 +59,8 @@ impl Pool {
         context: Slot,
         side: usize,
     ) {
-        contexts[context].sleep = Sleep::Asleep(side as u8);
-        if let Some(side) = self.sides.get_mut(side) {
+        if let (Some(&sleep), Some(side)) = (Sleep::SLEEPS.get(side), self.sides.get_mut(side)) {
+            contexts[context].sleep = sleep;
             side.waiters.push_back(contexts, context);
             side.sleeping = side.sleeping.saturating_add(1);
         }
@@ -144,22 +144,27 @@ impl<H: Home> RequestQueue<H> {
 
     /// A process that sleeps, or was woken and has not gone on, will not: another one may go on in its place.
     pub(super) fn stop_sleeping(&mut self, context: Slot) {
-        match core::mem::take(&mut self.block.table.contexts[context].sleep) {
+        let [reads, writes] = &mut self.pool.sides;
+        let contexts = &mut self.block.table.contexts;
+        match core::mem::take(&mut contexts[context].sleep) {
             Sleep::Awake => {}
-            Sleep::Asleep(index) => {
-                if let Some(side) = self.pool.sides.get_mut(usize::from(index)) {
-                    side.waiters.remove(&mut self.block.table.contexts, context);
-                    side.sleeping = side.sleeping.saturating_sub(1);
-                }
+            Sleep::ForRead => {
+                reads.waiters.remove(contexts, context);
+                reads.sleeping = reads.sleeping.saturating_sub(1);
             }
-            Sleep::Woken(index) => self.wake_one(usize::from(index)),
+            Sleep::ForWrite => {
+                writes.waiters.remove(contexts, context);
+                writes.sleeping = writes.sleeping.saturating_sub(1);
+            }
+            Sleep::WokenForRead => self.wake_one(0),
+            Sleep::WokenForWrite => self.wake_one(1),
         }
     }
 
     /// Whether a process was woken and has not gone on.
     pub(super) fn is_woken(&self, id: ContextId) -> bool {
         let context = &self.block.table.contexts[id.slot];
-        context.generation == id.generation && matches!(context.sleep, Sleep::Woken(_))
+        context.generation == id.generation && context.sleep.is_woken()
     }
 
     /// A process that was woken may not allocate and has gone to sleep again, at the end: what it was woken for may serve the next.
@@ -182,7 +187,7 @@ impl<H: Home> RequestQueue<H> {
         if slot != crate::parts::NIL {
             side.sleeping = side.sleeping.saturating_sub(1);
             let context = &mut self.block.table.contexts[slot];
-            context.sleep = Sleep::Woken(index as u8);
+            context.sleep = Sleep::WOKEN.get(index).copied().unwrap_or_default();
             let generation = context.generation;
             self.block.work.push(Work::Wake(ContextId { slot, generation }));
         }

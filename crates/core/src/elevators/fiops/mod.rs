@@ -400,6 +400,15 @@ impl<H: Home> Fiops<H> {
 
     /// Files a process anew after what it has spent, its class or its group has changed; or not at all if it has no more requests.
     fn refile(&mut self, block: &Block<H>, process: Slot) {
+        let Process { share, vios, ref queue, leads_with_sync, .. } = self.processes[process];
+        let plain = self.tunables.sync_preempt == SyncPreempt::Off && !leads_with_sync;
+        if plain && !queue.is_empty() && share == self.share_of(block, process) {
+            // It only takes another place in the same order.
+            self.placements = self.placements.wrapping_add(1);
+            self.processes[process].order = self.placements;
+            self.shares[share].members.refile::<H>(&mut self.process_nodes, process, vios);
+            return self.settle(share);
+        }
         let before = self.leave(process);
         if !self.processes[process].queue.is_empty() {
             let share = self.share_of(block, process);
@@ -487,10 +496,11 @@ impl<H: Home> Fiops<H> {
         let [real_time, best_effort, idle] = &mut self.classes;
         let class = pick(class_index(share), real_time, best_effort, idle);
         debug_assert!(entry.waits, "a share with members waits");
-        class.remove::<H>(&mut self.share_nodes, share);
         entry.waits = !entry.members.is_empty();
         if entry.waits {
-            class.insert::<H>(&mut self.share_nodes, share, entry.vios);
+            class.refile::<H>(&mut self.share_nodes, share, entry.vios);
+        } else {
+            class.remove::<H>(&mut self.share_nodes, share);
         }
         class.raise_floor::<H>(&self.share_nodes);
     }

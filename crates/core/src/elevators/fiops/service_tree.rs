@@ -68,6 +68,19 @@ impl ServiceTree {
         self.len = self.len.saturating_sub(1);
     }
 
+    /// Gives a member that has spent more (or less) its place by that: behind its equals. One that stands right is left where it is.
+    pub fn refile<H: Home>(&mut self, nodes: &mut Of<H, Node>, slot: Slot, vios: u64) {
+        let (before, after) = (nodes[slot].prev(), nodes[slot].next());
+        let late = before != NIL && is_below(vios, nodes[before].key());
+        let early = after != NIL && !is_below(vios, nodes[after].key());
+        if late || early {
+            self.tree.remove(nodes, slot);
+            self.tree.insert_by(nodes, slot, vios, |_, other| is_below(vios, other));
+        } else {
+            nodes[slot].set_key(vios);
+        }
+    }
+
     /// Raises the floor to what the first has spent, if it lies below.
     pub fn raise_floor<H: Home>(&mut self, nodes: &Of<H, Node>) {
         let first = self.tree.first();
