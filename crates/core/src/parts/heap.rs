@@ -121,8 +121,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
         let from = parent.saturating_mul(CHILDREN).saturating_add(1);
         let children = self.entries.get(from..from.saturating_add(CHILDREN).min(len))?;
         let (mut least, mut lowest) = (0usize, self.rank(children.first()?, base));
-        for i in 1..CHILDREN {
-            let Some(child) = children.get(i) else { break };
+        for (i, child) in (1..CHILDREN).zip(children.iter().skip(1)) {
             let rank = self.rank(child, base);
             // Which child is the least is a coin toss: no branch.
             let precedes = rank.is_below(lowest);
