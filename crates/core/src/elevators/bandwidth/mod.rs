@@ -292,9 +292,15 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         }
         self.entered_inner(block, request);
         self.inner.insert(block, request);
-        // The wait may be the layer's own, and then the inner elevator does not know how to end it.
+        // The wait may be the layer's own, and then the inner elevator does not know how to end it. Best effort ends the excess's wait for
+        // silence, but not the one for a reserving process's next request.
         let layer_waits = self.waiting && (self.inside > 0 || self.awaited != NIL);
-        if layer_waits && block.table.requests[request].priority.class() == Class::RealTime {
+        let ends_wait = match class_index(block.table.requests[request].priority.class()) {
+            REAL_TIME => true,
+            BEST_EFFORT => self.awaited == NIL,
+            _ => false,
+        };
+        if layer_waits && ends_wait {
             block.run_now();
         }
     }
