@@ -308,6 +308,34 @@ fn nobody_who_has_exited_is_woken() {
     assert_eq!(work, [Work::Wake(second)]);
 }
 
+/// Two processes sleep for a request, and their bios have the same token. The first one's goes between 1000 and 2000, where it fits, and not
+/// where the second one's would go, for which a place was looked last.
+#[test]
+fn bios_of_one_token_have_each_its_own_place_in_the_list_of_2_4() {
+    let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 4, groups: 1 };
+    let config = QueueConfig { nr_requests: Some(4), plugging: false, ..QueueConfig::default() };
+    let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::Linus, capacity));
+    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    let [reader, first, second] = [1, 2, 3].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("room"));
+    let read = |context, sector| Bio::new(7, context, Op::Read, sector, 8);
+    for sector in [0, 1000, 2000, 3000] {
+        let (submitted, _) = queue.submit(read(reader, sector), 0).expect("room");
+        assert!(matches!(submitted, Submitted::Queued(_)));
+    }
+    let Next::Request(id) = queue.next(0) else { panic!("four reads are queued") };
+    for (sleeper, sector) in [(first, 1500), (second, 2500)] {
+        assert_eq!(queue.submit(read(sleeper, sector), 0).expect("room").0, Submitted::Asleep);
+    }
+    let _ = queue.complete(id, 1, |_| {}).expect("it is in the device");
+    let (submitted, _) = queue.resubmit(read(first, 1500), 1).expect("it was woken");
+    assert!(matches!(submitted, Submitted::Queued(_)));
+    let mut sectors = Vec::new();
+    while let Next::Request(id) = queue.next(1) {
+        sectors.extend(queue.request(id).map(|request| request.sector()));
+    }
+    assert_eq!(sectors, [1000, 1500, 2000, 3000]);
+}
+
 /// So many requests, contexts and groups as a queue takes, whose own tables and whose elevator's were made for these capacities.
 fn room_of(kind: Kind, own: Capacity, elevators: Capacity, switched: Option<(Kind, Capacity)>) -> [u32; 3] {
     let config = QueueConfig { nr_requests: None, merging: false, ..QueueConfig::default() };
