@@ -215,15 +215,20 @@ impl<H: Home, M: Measure> Turns<H, M> {
         }
         M::account(self, block);
         let active = self.active;
-        if active != NIL && self.queues[active].next == NIL && self.engine.entities[active].level == group {
-            self.leave_disk(block);
-            self.kick(block);
-        }
+        let is_of_group = active != NIL && self.engine.entities[active].level == group;
+        let ends_turn = is_of_group && self.queues[active].next == NIL;
         let places = self.async_queues[group];
-        // The place itself refers to it.
-        let in_use = |slot: Slot| slot != NIL && (self.queues[slot].references > 1 || self.queues[slot].busy);
+        let in_use = |slot: Slot| {
+            // The place itself refers to it. Without requests, one that has the disk is busy only until it leaves it.
+            let busy = |slot: Slot| self.queues[slot].busy && !(ends_turn && slot == active);
+            slot != NIL && (self.queues[slot].references > 1 || busy(slot))
+        };
         if places.all().any(in_use) {
             return false;
+        }
+        if ends_turn {
+            self.leave_disk(block);
+            self.kick(block);
         }
         self.engine.forget_idle(group);
         places.all().for_each(|queue| self.unreference(queue));
