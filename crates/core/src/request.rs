@@ -132,7 +132,7 @@ impl Request {
         self.flags
     }
 
-    /// The priority of its context as it was when the request was made, an unset one following nice.
+    /// The priority of its context as it was when the request was made, an unset one following nice and the CPU policy.
     pub fn priority(&self) -> Priority {
         self.priority
     }

@@ -222,8 +222,9 @@ impl<H: Home> Bfq<H> {
         }
     }
 
-    /// There is no free queue: ends one that only the engine's memory of its service keeps. The kernel would have had room; a few steps are
-    /// made at a time, around the table.
+    /// There is no free queue: ends one that only the engine's memory of its service keeps. The kernel would have had room; a few places
+    /// are looked at at a time, around the table. If none of them can be done without, there is no room, though there may be one
+    /// further on: the request bypasses the queues, and the next try goes on from there.
     fn reclaim(&mut self) {
         let count = self.queues.capacity();
         for _ in 0..RECLAIM_STEPS.min(count) {

@@ -10,7 +10,8 @@
 //! device is never kept idle.
 //!
 //! The kernel keeps what was submitted lately in a list for each CPU, and moves those of all CPUs of a hardware queue to its list when
-//! that is empty. Here it is one list a hardware queue: with one CPU for each, as fast devices are mostly set up, it is the same.
+//! that is empty. Here it is one list a hardware queue: with one CPU for each, as fast devices are mostly set up, it is the same. Of more
+//! hardware queues than 256, or than the storage has requests, some share their lists.
 
 mod domain;
 mod latency;
@@ -40,7 +41,7 @@ const DISCARD_TARGET_NS: u64 = 5_000_000_000;
 const ASYNC_PERCENT: u32 = 75;
 /// A bio is tried with so many requests: those that came last.
 const MERGE_TRIES: u32 = 8;
-/// More hardware queues than this share their lists.
+/// More hardware queues than this share their lists; so do more than there are requests.
 const HW_QUEUES_MAX: u32 = 256;
 
 /// What the registry tells of it.
