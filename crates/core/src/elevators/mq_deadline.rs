@@ -5,7 +5,7 @@
 //! is queued *or in the device*, unless its own requests have grown old. The direction, the length of the batch and the patience with
 //! reads are one for the device, whichever class is served. The level inside a class does not count.
 
-use super::deadline::Direction;
+use super::direction::{Direction, READ, WRITE};
 use super::sorted_fifo::SortedFifo;
 use super::{Elevator, Merge};
 use crate::bio::{Bio, Flags, Op};
@@ -113,9 +113,6 @@ pub(crate) const INFO: Info = Info {
         },
     ],
 };
-
-const READ: usize = Op::Read.direction();
-const WRITE: usize = Op::Write.direction();
 
 /// The classes, best first.
 const CLASSES: usize = 3;
