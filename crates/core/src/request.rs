@@ -156,7 +156,7 @@ impl Request {
     /// A read, or a write that somebody waits for.
     #[inline]
     pub(crate) fn is_sync(&self) -> bool {
-        self.op == Op::Read || self.flags.has(Flags::SYNC)
+        self.op.is_sync(self.flags)
     }
 }
 

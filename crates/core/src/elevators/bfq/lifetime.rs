@@ -1,7 +1,7 @@
 //! How queues come to be and end, and who points to them.
 
 use super::state::{ASYNC, Process, Queue, SYNC};
-use super::{Bfq, NEVER, tick, wf2q};
+use super::{Bfq, NEVER, tick};
 use crate::parts::{NIL, Slot};
 use crate::priority::{Class, Priority};
 use crate::queue::block::Block;
@@ -57,7 +57,7 @@ impl<H: Home> Bfq<H> {
             ..Queue::default()
         };
         let (priority, group) = (self.processes[process].priority, self.processes[process].group.0);
-        let class = wf2q::class_index(priority.class());
+        let class = priority.class().rank();
         self.engine.init_queue(slot, group, class, weight_of(priority), 0);
         self.groups[group].members.push_back(&mut self.queues, slot);
         slot

@@ -213,7 +213,7 @@ impl<H: Home> Elevator<H> for Bfq<H> {
     }
 
     fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
-        let sync = bio.op == Op::Read || bio.flags.has(Flags::SYNC);
+        let sync = bio.is_sync();
         if sync && !block.table.requests[request].is_sync() {
             return false;
         }
@@ -229,7 +229,7 @@ impl<H: Home> Elevator<H> for Bfq<H> {
     }
 
     fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        let sync = bio.op == Op::Read || bio.flags.has(Flags::SYNC);
+        let sync = bio.is_sync();
         let queue = self.queue_of(block, bio.context.slot, sync);
         if queue == NIL { NIL } else { self.queues[queue].requests.at_sector(block, bio.end()) }
     }

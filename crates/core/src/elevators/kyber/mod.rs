@@ -223,7 +223,7 @@ impl<H: Home> Elevator<H> for Kyber<H> {
     }
 
     fn depth_limit(&self, nr_requests: u32, op: Op, flags: Flags) -> u32 {
-        if op == Op::Read || flags.has(Flags::SYNC) || flags.has(Flags::FUA) {
+        if op.is_sync(flags) || flags.has(Flags::FUA) {
             return nr_requests;
         }
         let limit = u64::from(nr_requests).saturating_mul(u64::from(ASYNC_PERCENT)) / 100;

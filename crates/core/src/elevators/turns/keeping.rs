@@ -2,7 +2,7 @@
 
 use super::{ASYNC, Measure, PRIORITY_CHANGED, Queue, SYNC, Turns, level_of, queue_of};
 use crate::elevators::async_queues::AsyncQueues;
-use crate::elevators::wf2q::{IDLE, ROOT_LEVEL, class_index};
+use crate::elevators::wf2q::{IDLE, ROOT_LEVEL};
 use crate::parts::{NIL, Slot};
 use crate::priority::Priority;
 use crate::queue::block::Block;
@@ -56,7 +56,7 @@ impl<H: Home, M: Measure> Turns<H, M> {
         if sync != NIL {
             self.queues[sync].priority = priority;
             let entity = &mut self.engine.entities[sync];
-            entity.new_class = class_index(priority.class());
+            entity.new_class = priority.class().rank();
             entity.new_base = self.measure.weight_of(priority);
             entity.pending = true;
             if entity.new_class == IDLE {
@@ -109,7 +109,7 @@ impl<H: Home, M: Measure> Turns<H, M> {
             }
             self.remembered.remove(&mut self.queues, slot);
         }
-        let class = class_index(priority.class());
+        let class = priority.class().rank();
         let idle_window = pid.is_some() && class != IDLE;
         self.queues[slot] = Queue { pid, priority, idle_window, ..Queue::default() };
         self.engine.init_queue(slot, level, class, self.measure.weight_of(priority), 0);

@@ -24,9 +24,7 @@ use crate::parts::{Arena, List, NIL, Node, Slot, Tree};
 use crate::queue::block::Of;
 use crate::storage::{Home, Maker};
 
-pub(crate) use entity::{
-    BEST_EFFORT, CLASSES, Entity, IDLE, LeastStart, Level, Place, REAL_TIME, class_index, is_later,
-};
+pub(crate) use entity::{BEST_EFFORT, CLASSES, Entity, IDLE, LeastStart, Level, Place, REAL_TIME, is_later};
 use entity::{Recent, later, virtual_distance};
 
 /// The level of those that are in no group.
