@@ -26,6 +26,12 @@ impl Op {
             _ => 1,
         }
     }
+
+    /// Whether somebody waits for what does this with these flags: for reads always, for the rest if it is marked so.
+    #[inline]
+    pub(crate) fn is_sync(self, flags: Flags) -> bool {
+        self == Op::Read || flags.has(Flags::SYNC)
+    }
 }
 
 /// Marks of a bio, which its request inherits.
@@ -88,5 +94,11 @@ impl Bio {
     #[inline]
     pub const fn end(&self) -> u64 {
         self.sector.saturating_add(self.sectors as u64)
+    }
+
+    /// Whether somebody waits for it: a read, or a write that says so.
+    #[inline]
+    pub(crate) fn is_sync(&self) -> bool {
+        self.op.is_sync(self.flags)
     }
 }

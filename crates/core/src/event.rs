@@ -163,9 +163,11 @@ pub enum Note {
         /// The process.
         pid: u32,
     },
-    /// A queue (or group) was charged for service, in the elevator's own measure: sectors, ns, ticks or FIOPS's vios.
+    /// A queue (or group) was charged for service, in the elevator's own measure: requests (sfq; cfq-v2 on a device that queues
+    /// itself; cfq on one, with slice_idle 0), ticks (cfq-v2 else), ns (cfq else), us (cfq-wf2q), sectors (BFQ in both forms), FIOPS's vios,
+    /// bytes (bandwidth class).
     Charge {
-        /// The queue.
+        /// The queue; in sfq the number of its bucket.
         queue: u32,
         /// How much.
         amount: u64,

@@ -15,6 +15,18 @@ pub enum Class {
     Idle = 3,
 }
 
+impl Class {
+    /// The order of service: 0 real time, 1 best effort, 2 idle. An unset class counts as best effort.
+    #[inline]
+    pub(crate) const fn rank(self) -> u8 {
+        match self {
+            Class::RealTime => 0,
+            Class::None | Class::BestEffort => 1,
+            Class::Idle => 2,
+        }
+    }
+}
+
 /// An I/O priority: a class and, within it, a level from 0 (best) to 7.
 ///
 /// It takes one byte: class times 8 and level.

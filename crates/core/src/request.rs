@@ -132,7 +132,7 @@ impl Request {
         self.flags
     }
 
-    /// The priority of its context as it was when the request was made, an unset one following nice.
+    /// The priority of its context as it was when the request was made, an unset one following nice and the CPU policy.
     pub fn priority(&self) -> Priority {
         self.priority
     }
@@ -156,7 +156,7 @@ impl Request {
     /// A read, or a write that somebody waits for.
     #[inline]
     pub(crate) fn is_sync(&self) -> bool {
-        self.op == Op::Read || self.flags.has(Flags::SYNC)
+        self.op.is_sync(self.flags)
     }
 }
 

@@ -8,8 +8,8 @@
 mod machine;
 
 use hoistway_core::{
-    Bio, Capacity, Class, ElevatorStorage, Flags, GroupWeights, Kind, Next, NoSink, Op, Priority, QueueConfig,
-    RequestQueue, Storage, Submitted, Work,
+    Bio, Capacity, Class, ElevatorStorage, Flags, GroupError, GroupWeights, Kind, Next, NoSink, Op, Priority,
+    QueueConfig, RequestQueue, Storage, Submitted, Work,
 };
 use machine::{Call, Case, Place, Value, play_case};
 
@@ -306,6 +306,59 @@ fn nobody_who_has_exited_is_woken() {
     let _ = queue.exit_context(first, 2).expect("it runs");
     let work: Vec<Work> = core::iter::from_fn(|| queue.next_work()).filter(|work| *work != Work::Run).collect();
     assert_eq!(work, [Work::Wake(second)]);
+}
+
+/// A group cannot be removed as long as a write of it is in the device, and its queue does not lose the disk by the attempt: what its process,
+/// back in the group, writes next comes before another's.
+#[test]
+fn a_group_that_cannot_be_removed_keeps_its_turn() {
+    let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 0, groups: 2 };
+    let config = QueueConfig { nr_requests: None, plugging: false, merging: false, ..QueueConfig::default() };
+    let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::CfqWf2q, capacity));
+    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    let [writer, other] = [1, 2].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("room"));
+    let group = queue.create_group(queue.root_group(), GroupWeights::default(), 0).expect("room");
+    let write = |context, sector| Bio::new(sector, context, Op::Write, sector, 8);
+    let _ = queue.move_context(writer, group, 0).expect("both are there");
+    let _ = queue.submit(write(writer, 0), 0).expect("room");
+    let Next::Request(first) = queue.next(0) else { panic!("a write is queued") };
+    let _ = queue.submit(write(other, 5000), 0).expect("room");
+    let _ = queue.move_context(writer, queue.root_group(), 500_000).expect("both are there");
+    // It has had 0.5 ms of its slice: beginning anew, it would come behind the other.
+    assert_eq!(queue.remove_group(group, 500_000).unwrap_err(), GroupError::Busy);
+    let _ = queue.move_context(writer, group, 500_000).expect("both are there");
+    let _ = queue.submit(write(writer, 8), 500_000).expect("room");
+    let _ = queue.complete(first, 1_000_000, |_| {}).expect("it is in the device");
+    let Next::Request(next) = queue.next(1_000_000) else { panic!("two writes are queued") };
+    assert_eq!(queue.request(next).map(|request| request.sector()), Some(8));
+}
+
+/// Two processes sleep for a request, and their bios have the same token. The first one's goes between 1000 and 2000, where it fits, and not
+/// where the second one's would go, for which a place was looked last.
+#[test]
+fn bios_of_one_token_have_each_its_own_place_in_the_list_of_2_4() {
+    let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 4, groups: 1 };
+    let config = QueueConfig { nr_requests: Some(4), plugging: false, ..QueueConfig::default() };
+    let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::Linus, capacity));
+    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    let [reader, first, second] = [1, 2, 3].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("room"));
+    let read = |context, sector| Bio::new(7, context, Op::Read, sector, 8);
+    for sector in [0, 1000, 2000, 3000] {
+        let (submitted, _) = queue.submit(read(reader, sector), 0).expect("room");
+        assert!(matches!(submitted, Submitted::Queued(_)));
+    }
+    let Next::Request(id) = queue.next(0) else { panic!("four reads are queued") };
+    for (sleeper, sector) in [(first, 1500), (second, 2500)] {
+        assert_eq!(queue.submit(read(sleeper, sector), 0).expect("room").0, Submitted::Asleep);
+    }
+    let _ = queue.complete(id, 1, |_| {}).expect("it is in the device");
+    let (submitted, _) = queue.resubmit(read(first, 1500), 1).expect("it was woken");
+    assert!(matches!(submitted, Submitted::Queued(_)));
+    let mut sectors = Vec::new();
+    while let Next::Request(id) = queue.next(1) {
+        sectors.extend(queue.request(id).map(|request| request.sector()));
+    }
+    assert_eq!(sectors, [1000, 1500, 2000, 3000]);
 }
 
 /// So many requests, contexts and groups as a queue takes, whose own tables and whose elevator's were made for these capacities.

@@ -4,6 +4,7 @@
 //! direction whenever a batch begins, and start with it if it has waited too long. Reads go first, writes at the latest after
 //! a few rounds of reads. No idling, no timers; priorities do not count.
 
+use super::direction::{Direction, READ, WRITE};
 use super::sorted_fifo::{self, SortedFifo};
 use super::{Elevator, Merge};
 use crate::bio::{Bio, Op};
@@ -117,40 +118,6 @@ pub(crate) struct Deadline {
     front_merges: bool,
     fifo_batch: u32,
     form: Form,
-}
-
-const READ: usize = Op::Read.direction();
-const WRITE: usize = Op::Write.direction();
-
-/// The direction that a batch begins with.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Direction {
-    /// How often reads have been chosen over waiting writes.
-    starved: i64,
-    /// How often they may be.
-    pub writes_starved: i64,
-}
-
-impl Direction {
-    /// Reads, unless there are none or they have been preferred to waiting writes often enough; nothing if nothing waits in either.
-    pub fn choose(&mut self, waiting: [bool; 2]) -> Option<usize> {
-        let [reads, writes] = waiting;
-        if reads && !writes {
-            return Some(READ);
-        }
-        if reads {
-            let enough = self.starved >= self.writes_starved;
-            self.starved = self.starved.saturating_add(1);
-            if !enough {
-                return Some(READ);
-            }
-        }
-        if !writes {
-            return None;
-        }
-        self.starved = 0;
-        Some(WRITE)
-    }
 }
 
 impl<H: Home> Elevator<H> for Deadline {

@@ -109,10 +109,12 @@ pub(crate) struct Linus<H: Home> {
     form: Form,
 }
 
-/// A place in the list.
+/// A place in the list, for the bio of this process, token and first sector: tokens are the submitters' own, and need not differ.
 #[derive(Clone, Copy, Debug)]
 struct Place {
+    context: Slot,
     token: u64,
+    sector: u64,
     /// The request to go behind, or [`NIL`]: the tail.
     after: Slot,
 }
@@ -204,7 +206,7 @@ impl<H: Home> Elevator<H> for Linus<H> {
             return Search::Found(request, merge);
         }
         let after = self.place_of(block, newcomer, &walk);
-        self.place = Some(Place { token: bio.token, after });
+        self.place = Some(Place { context: bio.context.slot, token: bio.token, sector: bio.sector, after });
         Search::Nothing
     }
 
@@ -225,10 +227,12 @@ impl<H: Home> Elevator<H> for Linus<H> {
     fn insert(&mut self, block: &mut Block<H>, request: Slot) {
         let entry = &block.table.requests[request];
         let newcomer = Newcomer { op: entry.op, sector: entry.sector, sectors: entry.sectors, merges: false };
-        let after = match self.place.take() {
-            Some(place) if place.token == entry.token => place.after,
+        let is_of_it =
+            |place: &Place| (place.context, place.token, place.sector) == (entry.context, entry.token, entry.sector);
+        let after = match self.place.take().filter(is_of_it) {
+            Some(place) => place.after,
             // Nobody looked for a place, or things have changed while its process slept.
-            _ => {
+            None => {
                 let walk = self.walk(block, newcomer);
                 self.place_of(block, newcomer, &walk)
             }

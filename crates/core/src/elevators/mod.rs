@@ -14,6 +14,7 @@ pub mod cfq_v3;
 pub mod cfq_wf2q;
 pub mod chooser;
 pub mod deadline;
+mod direction;
 mod driver_list;
 pub mod fiops;
 pub mod kyber;

@@ -5,7 +5,7 @@
 //! is queued *or in the device*, unless its own requests have grown old. The direction, the length of the batch and the patience with
 //! reads are one for the device, whichever class is served. The level inside a class does not count.
 
-use super::deadline::Direction;
+use super::direction::{Direction, READ, WRITE};
 use super::sorted_fifo::SortedFifo;
 use super::{Elevator, Merge};
 use crate::bio::{Bio, Flags, Op};
@@ -114,14 +114,11 @@ pub(crate) const INFO: Info = Info {
     ],
 };
 
-const READ: usize = Op::Read.direction();
-const WRITE: usize = Op::Write.direction();
-
 /// The classes, best first.
 const CLASSES: usize = 3;
-const REAL_TIME: usize = 0;
-const BEST_EFFORT: usize = 1;
-const IDLE: usize = 2;
+const REAL_TIME: usize = Class::RealTime.rank() as usize;
+const BEST_EFFORT: usize = Class::BestEffort.rank() as usize;
+const IDLE: usize = Class::Idle.rank() as usize;
 
 /// The requests of one class.
 #[derive(Clone, Copy, Debug)]
@@ -467,11 +464,7 @@ impl MqDeadline {
 
 /// The class that a priority counts as: one that was never set is best effort.
 fn class_of(priority: Priority) -> usize {
-    match priority.class() {
-        Class::RealTime => REAL_TIME,
-        Class::None | Class::BestEffort => BEST_EFFORT,
-        Class::Idle => IDLE,
-    }
+    usize::from(priority.class().rank())
 }
 
 /// Where a request is queued: its class and direction.

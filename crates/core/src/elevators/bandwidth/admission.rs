@@ -76,9 +76,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
             flow.bucket.change(rate, depth, now_ns);
         } else {
             self.reservations = self.reservations.saturating_add(1);
-            flow.bucket = Bucket::full(rate, depth, now_ns);
-            // Whoever had the entry before is not this process.
-            flow.excess_served = 0;
+            flow.begin(Bucket::full(rate, depth, now_ns));
         }
         flow.request_bytes = request_bytes;
         self.refile(block, context, now_ns);

@@ -52,7 +52,9 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
             }
         }
         if !self.least_served.is_empty() {
-            return self.dispatch_excess(block);
+            // In turn with best effort that has requests, it need not have fallen silent.
+            let in_turn = !excess_leads && self.queued(BEST_EFFORT) > 0;
+            return self.dispatch_excess(block, in_turn);
         }
         // Of the idle class perhaps; whoever is of a better one has been asked already.
         if others { 0 } else { self.dispatch_inner(block) }
@@ -81,10 +83,11 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         moved
     }
 
-    /// Serves the first request of the process that has had the least beyond its reservation. It pays no tokens for that.
-    fn dispatch_excess(&mut self, block: &mut Block<H>) -> u32 {
+    /// Serves the first request of the process that has had the least beyond its reservation, when it is the excess's turn or best effort
+    /// has been silent for long enough. It pays no tokens for that.
+    fn dispatch_excess(&mut self, block: &mut Block<H>, in_turn: bool) -> u32 {
         let silent_at_ns = self.inner_end_ns.saturating_add(self.tunables.excess_wait_ns);
-        if block.clock.now_ns() < silent_at_ns {
+        if !in_turn && block.clock.now_ns() < silent_at_ns {
             // Who comes within its reservation meanwhile does not wait.
             let first = self.soonest.first();
             let at_ns = silent_at_ns.min(self.soonest_nodes[first].key());

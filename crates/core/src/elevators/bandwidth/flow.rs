@@ -55,6 +55,14 @@ impl Flow {
         self.bucket.rate > 0
     }
 
+    /// It has a reservation from now on. Nothing of one before counts, its own or that of whoever had the entry.
+    pub fn begin(&mut self, bucket: Bucket) {
+        debug_assert!(!self.is_reserved() && self.queued == 0, "nobody without a reservation waits for tokens");
+        self.bucket = bucket;
+        self.excess_served = 0;
+        (self.quota, self.next_quota) = (Counted::default(), Counted::default());
+    }
+
     /// What it has reserved.
     pub fn reservation(&self) -> Option<Reservation> {
         self.is_reserved().then_some(Reservation {

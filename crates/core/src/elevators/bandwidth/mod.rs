@@ -292,9 +292,15 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         }
         self.entered_inner(block, request);
         self.inner.insert(block, request);
-        // The wait may be the layer's own, and then the inner elevator does not know how to end it.
+        // The wait may be the layer's own, and then the inner elevator does not know how to end it. Best effort ends the excess's wait for
+        // silence, but not the one for a reserving process's next request.
         let layer_waits = self.waiting && (self.inside > 0 || self.awaited != NIL);
-        if layer_waits && block.table.requests[request].priority.class() == Class::RealTime {
+        let ends_wait = match usize::from(block.table.requests[request].priority.class().rank()) {
+            REAL_TIME => true,
+            BEST_EFFORT => self.awaited == NIL,
+            _ => false,
+        };
+        if layer_waits && ends_wait {
             block.run_now();
         }
     }
@@ -430,7 +436,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     /// The inner elevator has one more request.
     fn entered_inner(&mut self, block: &Block<H>, request: Slot) {
         let request = &block.table.requests[request];
-        let class = class_index(request.priority.class());
+        let class = usize::from(request.priority.class().rank());
         if let Some(queued) = self.inner_queued.get_mut(class) {
             *queued = queued.saturating_add(1);
         }
@@ -448,7 +454,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     /// It has one less: the driver has it, or another has absorbed it.
     fn left_inner(&mut self, block: &Block<H>, request: Slot) {
         let request = &block.table.requests[request];
-        let class = class_index(request.priority.class());
+        let class = usize::from(request.priority.class().rank());
         if let Some(queued) = self.inner_queued.get_mut(class) {
             debug_assert!(*queued > 0);
             *queued = queued.saturating_sub(1);
@@ -464,17 +470,9 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     }
 }
 
-/// Indices of the inner elevator's counts.
-const REAL_TIME: usize = 0;
-const BEST_EFFORT: usize = 1;
-
-fn class_index(class: Class) -> usize {
-    match class {
-        Class::RealTime => REAL_TIME,
-        Class::None | Class::BestEffort => BEST_EFFORT,
-        Class::Idle => 2,
-    }
-}
+/// Indices of the inner elevator's counts: the ranks of the classes.
+const REAL_TIME: usize = Class::RealTime.rank() as usize;
+const BEST_EFFORT: usize = Class::BestEffort.rank() as usize;
 
 /// The weight of a best-effort process, as CFQ's slices have it: a fifth of level 4's more or less for each level.
 fn weight_of(level: u8) -> u32 {

@@ -63,18 +63,9 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
 
     /// Files a request in a sweep: by sector, and among those that begin at one sector by arrival.
     fn file(&self, block: &mut Block<H>, sweep: &mut Tree, request: Slot, sector: u64) {
-        let nodes = &mut block.table.nodes;
-        let comes_after = |slot: Slot, key: u64| key == sector && self.held[slot].order > self.held[request].order;
-        sweep.insert(nodes, request, sector);
-        let mut before = nodes[request].prev();
-        if before == NIL || !comes_after(before, nodes[before].key()) {
-            return;
-        }
-        while before != NIL && comes_after(before, nodes[before].key()) {
-            before = nodes[before].prev();
-        }
-        sweep.remove(nodes, request);
-        sweep.insert_after(nodes, before, request, sector);
+        let order = self.held[request].order;
+        let precedes = |other: Slot, key: u64| (sector, order) < (key, self.held[other].order);
+        sweep.insert_by(&mut block.table.nodes, request, sector, precedes);
     }
 
     /// When a sweep is over, the next begins at the bottom of the disk.

@@ -71,7 +71,8 @@ pub(in crate::elevators) const ROWS: [Tunable; COUNT] = [
         "excess_wait",
         Unit::Milliseconds,
         (0, 0, 100),
-        "How long best effort must have been silent before the excess is served.",
+        "How long best effort must have been silent before the excess is served, but for a turn that it has beside waiting best effort \
+         (excess=1).",
         "0 never leaves the disk idle, and puts a request in after each one of a best-effort reader that asks for one at a time; 1 or 2 \
          keep such readers together, and waste as much whenever best effort falls silent.",
     ),

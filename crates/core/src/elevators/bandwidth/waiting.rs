@@ -111,16 +111,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         let within_at_ns = bucket.holds_at(bytes_of(block, first)).max(from_ns);
         self.soonest.insert(&mut self.soonest_nodes, context, within_at_ns);
         // Of those that have had the same, the one with the least place goes first.
-        let nodes = &mut self.least_served_nodes;
-        self.least_served.insert(nodes, context, excess_served);
-        let mut before = nodes[context].prev();
-        if before == NIL || nodes[before].key() < excess_served || before < context {
-            return;
-        }
-        while before != NIL && nodes[before].key() == excess_served && before > context {
-            before = nodes[before].prev();
-        }
-        self.least_served.remove(nodes, context);
-        self.least_served.insert_after(nodes, before, context, excess_served);
+        let precedes = |other: Slot, served: u64| (excess_served, context) < (served, other);
+        self.least_served.insert_by(&mut self.least_served_nodes, context, excess_served, precedes);
     }
 }

@@ -86,7 +86,8 @@ impl<H: Home> Bfq<H> {
         next != NIL && self.cost(block, next, slot) as i64 <= self.budget_left(slot)
     }
 
-    /// The queue that became active last of those whose request does the one in service no harm, as far as its limit tells.
+    /// The queue that became active last of those whose request does the one in service no harm, as far as its limit tells. As in the
+    /// kernel, it is looked for among all active queues, one by one: O(N), unlike what the engine does.
     fn harmless(&mut self, block: &Block<H>, served: Slot) -> Slot {
         let limit = self.queues[served].inject_limit;
         if self.in_flight >= limit {

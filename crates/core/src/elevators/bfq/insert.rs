@@ -2,7 +2,7 @@
 
 use super::lifetime::weight_of;
 use super::state::{ASYNC, Process, SYNC, Tick};
-use super::{Bfq, tick, wf2q};
+use super::{Bfq, tick};
 use crate::event::{Expiry, Note};
 use crate::parts::{NIL, Slot};
 use crate::queue::block::Block;
@@ -95,7 +95,7 @@ impl<H: Home> Bfq<H> {
         }
         if sync != NIL {
             let entity = &mut self.engine.entities[sync];
-            entity.new_class = wf2q::class_index(priority.class());
+            entity.new_class = priority.class().rank();
             entity.new_base = weight_of(priority);
             entity.pending = true;
         }

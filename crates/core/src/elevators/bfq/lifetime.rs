@@ -1,7 +1,7 @@
 //! How queues come to be and end, and who points to them.
 
 use super::state::{ASYNC, Process, Queue, SYNC};
-use super::{Bfq, NEVER, tick, wf2q};
+use super::{Bfq, NEVER, tick};
 use crate::parts::{NIL, Slot};
 use crate::priority::{Class, Priority};
 use crate::queue::block::Block;
@@ -57,7 +57,7 @@ impl<H: Home> Bfq<H> {
             ..Queue::default()
         };
         let (priority, group) = (self.processes[process].priority, self.processes[process].group.0);
-        let class = wf2q::class_index(priority.class());
+        let class = priority.class().rank();
         self.engine.init_queue(slot, group, class, weight_of(priority), 0);
         self.groups[group].members.push_back(&mut self.queues, slot);
         slot
@@ -222,8 +222,9 @@ impl<H: Home> Bfq<H> {
         }
     }
 
-    /// There is no free queue: ends one that only the engine's memory of its service keeps. The kernel would have had room; a few steps are
-    /// made at a time, around the table.
+    /// There is no free queue: ends one that only the engine's memory of its service keeps. The kernel would have had room; a few places
+    /// are looked at at a time, around the table. If none of them can be done without, there is no room, though there may be one
+    /// further on: the request bypasses the queues, and the next try goes on from there.
     fn reclaim(&mut self) {
         let count = self.queues.capacity();
         for _ in 0..RECLAIM_STEPS.min(count) {

@@ -6,6 +6,9 @@
 //! queues that start a program or play are *raised* (their weights multiplied); processes that read side by side share a queue;
 //! while the disk is kept, others' requests are *injected*.
 //!
+//! What the engine does for one call is O(log N). The heuristics are not all: the search for a request to inject, for one,
+//! walks all active queues.
+//!
 //! The state is in `state`: queues, processes, groups. This file has the way in from the request queue. Then, along a request's way: `insert`,
 //! `activation` (a queue becomes busy), `select` and `injection` (who is served), `expire` and `raising`, `completion` (with the
 //! timer); `cooperators` and `split` (shared queues), `bursts`, `groups`; `idling` has the tests that all of them ask; `rate` measures the device.
@@ -210,7 +213,7 @@ impl<H: Home> Elevator<H> for Bfq<H> {
     }
 
     fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
-        let sync = bio.op == Op::Read || bio.flags.has(Flags::SYNC);
+        let sync = bio.is_sync();
         if sync && !block.table.requests[request].is_sync() {
             return false;
         }
@@ -226,7 +229,7 @@ impl<H: Home> Elevator<H> for Bfq<H> {
     }
 
     fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        let sync = bio.op == Op::Read || bio.flags.has(Flags::SYNC);
+        let sync = bio.is_sync();
         let queue = self.queue_of(block, bio.context.slot, sync);
         if queue == NIL { NIL } else { self.queues[queue].requests.at_sector(block, bio.end()) }
     }
@@ -286,7 +289,8 @@ impl<H: Home> Elevator<H> for Bfq<H> {
 
     fn insert(&mut self, block: &mut Block<H>, request: Slot) {
         if block.table.requests[request].owner == NIL {
-            // No room for another queue: the storage was made too small. It is served in order of arrival.
+            // No room for another queue: the storage was made too small, or none that can be done without was among the 64 places that
+            // were looked at. It bypasses the queues and is served in order of arrival.
             return block.dispatch_append(request);
         }
         let waited = self.waits();

@@ -179,14 +179,14 @@ impl<H: Home> Elevator<H> for Cfq<H> {
     }
 
     fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
-        let sync = is_sync(bio);
+        let sync = bio.is_sync();
         let queue = self.queue_of(block, bio.context.slot, sync);
         let entry = &block.table.requests[request];
         queue != NIL && queue == entry.owner && (entry.is_sync() || !sync)
     }
 
     fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        let queue = self.queue_of(block, bio.context.slot, is_sync(bio));
+        let queue = self.queue_of(block, bio.context.slot, bio.is_sync());
         // What is no queue holds nothing.
         self.queues[queue].requests.at_sector(block, bio.end())
     }
@@ -224,7 +224,7 @@ impl<H: Home> Elevator<H> for Cfq<H> {
 
     fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
         let flags = block.bio_flags;
-        let slot = self.queue_of(block, context, op == Op::Read || flags.has(Flags::SYNC));
+        let slot = self.queue_of(block, context, op.is_sync(flags));
         if slot == NIL {
             return MayQueue::May;
         }
@@ -524,8 +524,4 @@ impl<H: Home> Cfq<H> {
             block.kick();
         }
     }
-}
-
-fn is_sync(bio: &Bio) -> bool {
-    bio.op == Op::Read || bio.flags.has(Flags::SYNC)
 }

@@ -109,7 +109,7 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
     }
 
     fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
-        let sync = is_sync(bio);
+        let sync = bio.is_sync();
         if sync && !block.table.requests[request].is_sync() {
             return false;
         }
@@ -118,7 +118,7 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
     }
 
     fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        let queue = block.table.contexts[bio.context.slot].history.queues[usize::from(is_sync(bio))];
+        let queue = block.table.contexts[bio.context.slot].history.queues[usize::from(bio.is_sync())];
         if queue == NIL { NIL } else { self.queues[queue].tree.find(&block.table.nodes, bio.end()) }
     }
 
@@ -481,11 +481,6 @@ impl<H: Home> CfqTree<H> {
             self.kick(block);
         }
     }
-}
-
-/// A read, or a write that somebody waits for.
-fn is_sync(bio: &Bio) -> bool {
-    bio.op == Op::Read || bio.flags.has(Flags::SYNC)
 }
 
 fn is_metadata<H: Home>(block: &Block<H>, request: Slot) -> bool {

@@ -507,12 +507,9 @@ impl<H: Home> Fiops<H> {
 
     /// The share that a process belongs to now.
     fn share_of(&self, block: &Block<H>, process: Slot) -> Slot {
-        let class = match self.processes[process].priority.class() {
-            _ if self.tunables.first_form => 1,
-            Class::RealTime => 0,
-            Class::None | Class::BestEffort => 1,
-            Class::Idle => 2,
-        };
+        let first_form = self.tunables.first_form;
+        let rank = if first_form { Class::BestEffort.rank() } else { self.processes[process].priority.class().rank() };
+        let class = Slot::from(rank);
         let group = if self.tunables.groups { block.table.contexts[process].group } else { ROOT };
         let share = group.saturating_mul(CLASS_SLOTS).saturating_add(class);
         // A group that the storage was not made for counts as the root.

@@ -10,7 +10,8 @@
 //! device is never kept idle.
 //!
 //! The kernel keeps what was submitted lately in a list for each CPU, and moves those of all CPUs of a hardware queue to its list when
-//! that is empty. Here it is one list a hardware queue: with one CPU for each, as fast devices are mostly set up, it is the same.
+//! that is empty. Here it is one list a hardware queue: with one CPU for each, as fast devices are mostly set up, it is the same. Of more
+//! hardware queues than 256, or than the storage has requests, some share their lists.
 
 mod domain;
 mod latency;
@@ -40,7 +41,7 @@ const DISCARD_TARGET_NS: u64 = 5_000_000_000;
 const ASYNC_PERCENT: u32 = 75;
 /// A bio is tried with so many requests: those that came last.
 const MERGE_TRIES: u32 = 8;
-/// More hardware queues than this share their lists.
+/// More hardware queues than this share their lists; so do more than there are requests.
 const HW_QUEUES_MAX: u32 = 256;
 
 /// What the registry tells of it.
@@ -222,7 +223,7 @@ impl<H: Home> Elevator<H> for Kyber<H> {
     }
 
     fn depth_limit(&self, nr_requests: u32, op: Op, flags: Flags) -> u32 {
-        if op == Op::Read || flags.has(Flags::SYNC) || flags.has(Flags::FUA) {
+        if op.is_sync(flags) || flags.has(Flags::FUA) {
             return nr_requests;
         }
         let limit = u64::from(nr_requests).saturating_mul(u64::from(ASYNC_PERCENT)) / 100;

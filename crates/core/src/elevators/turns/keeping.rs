@@ -2,7 +2,7 @@
 
 use super::{ASYNC, Measure, PRIORITY_CHANGED, Queue, SYNC, Turns, level_of, queue_of};
 use crate::elevators::async_queues::AsyncQueues;
-use crate::elevators::wf2q::{IDLE, ROOT_LEVEL, class_index};
+use crate::elevators::wf2q::{IDLE, ROOT_LEVEL};
 use crate::parts::{NIL, Slot};
 use crate::priority::Priority;
 use crate::queue::block::Block;
@@ -56,7 +56,7 @@ impl<H: Home, M: Measure> Turns<H, M> {
         if sync != NIL {
             self.queues[sync].priority = priority;
             let entity = &mut self.engine.entities[sync];
-            entity.new_class = class_index(priority.class());
+            entity.new_class = priority.class().rank();
             entity.new_base = self.measure.weight_of(priority);
             entity.pending = true;
             if entity.new_class == IDLE {
@@ -109,7 +109,7 @@ impl<H: Home, M: Measure> Turns<H, M> {
             }
             self.remembered.remove(&mut self.queues, slot);
         }
-        let class = class_index(priority.class());
+        let class = priority.class().rank();
         let idle_window = pid.is_some() && class != IDLE;
         self.queues[slot] = Queue { pid, priority, idle_window, ..Queue::default() };
         self.engine.init_queue(slot, level, class, self.measure.weight_of(priority), 0);
@@ -215,15 +215,20 @@ impl<H: Home, M: Measure> Turns<H, M> {
         }
         M::account(self, block);
         let active = self.active;
-        if active != NIL && self.queues[active].next == NIL && self.engine.entities[active].level == group {
-            self.leave_disk(block);
-            self.kick(block);
-        }
+        let is_of_group = active != NIL && self.engine.entities[active].level == group;
+        let ends_turn = is_of_group && self.queues[active].next == NIL;
         let places = self.async_queues[group];
-        // The place itself refers to it.
-        let in_use = |slot: Slot| slot != NIL && (self.queues[slot].references > 1 || self.queues[slot].busy);
+        let in_use = |slot: Slot| {
+            // The place itself refers to it. Without requests, one that has the disk is busy only until it leaves it.
+            let busy = |slot: Slot| self.queues[slot].busy && !(ends_turn && slot == active);
+            slot != NIL && (self.queues[slot].references > 1 || busy(slot))
+        };
         if places.all().any(in_use) {
             return false;
+        }
+        if ends_turn {
+            self.leave_disk(block);
+            self.kick(block);
         }
         self.engine.forget_idle(group);
         places.all().for_each(|queue| self.unreference(queue));

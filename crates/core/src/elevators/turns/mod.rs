@@ -17,7 +17,7 @@ use super::slice_tunables::SliceTunables;
 use super::sorted_fifo;
 use super::wf2q::{self, Engine, IDLE, ROOT_LEVEL};
 use super::{Elevator, Merge};
-use crate::bio::{Bio, Flags, Op};
+use crate::bio::Bio;
 use crate::clock::{Clock, Timer};
 use crate::event::{Expiry, Note};
 use crate::parts::{Arena, List, NIL, Slot};
@@ -195,7 +195,7 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
     }
 
     fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
-        let sync = is_sync(bio);
+        let sync = bio.is_sync();
         if sync && !block.table.requests[request].is_sync() {
             return false;
         }
@@ -204,7 +204,7 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
     }
 
     fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        let queue = queue_of(block, bio.context.slot, is_sync(bio));
+        let queue = queue_of(block, bio.context.slot, bio.is_sync());
         if queue == NIL { NIL } else { self.queues[queue].tree.find(&block.table.nodes, bio.end()) }
     }
 
@@ -630,11 +630,6 @@ impl<H: Home, M: Measure> Turns<H, M> {
             block.kick();
         }
     }
-}
-
-/// Whether somebody waits for a bio.
-fn is_sync(bio: &Bio) -> bool {
-    bio.op == Op::Read || bio.flags.has(Flags::SYNC)
 }
 
 /// A context's queue for sync requests or for async ones, or [`NIL`].

@@ -7,20 +7,11 @@ use crate::priority::Class;
 /// The number of classes that a level tells apart.
 pub(crate) const CLASSES: usize = 3;
 /// Real time: before all others.
-pub(crate) const REAL_TIME: u8 = 0;
+pub(crate) const REAL_TIME: u8 = Class::RealTime.rank();
 /// Best effort.
-pub(crate) const BEST_EFFORT: u8 = 1;
+pub(crate) const BEST_EFFORT: u8 = Class::BestEffort.rank();
 /// Idle: when there is nobody else.
-pub(crate) const IDLE: u8 = 2;
-
-/// The place of a class among the trees of a level. An unset one counts as best effort.
-pub(crate) fn class_index(class: Class) -> u8 {
-    match class {
-        Class::RealTime => REAL_TIME,
-        Class::Idle => IDLE,
-        Class::None | Class::BestEffort => BEST_EFFORT,
-    }
-}
+pub(crate) const IDLE: u8 = Class::Idle.rank();
 
 /// One unit of service for an entity of weight 1 moves its timestamps by 2^22, so that what is lost in dividing by a weight is small.
 const SHIFT: u32 = 22;

@@ -7,7 +7,8 @@
 //! is reckoned from, so a budget that is too large or too small costs nobody his share.
 //!
 //! An [`Engine`] has entities (queues and groups, in one table: queues first, then groups) and levels (one a group; the root's is 0), each
-//! with a tree a class. Trees are sorted by finish and know the least start of each subtree, so that all is done in O(log N).
+//! with a tree a class. Trees are sorted by finish and know the least start of each subtree, so that all that the engine does is O(log N) a
+//! level; an elevator that steps through the active queues itself, as BFQ does to inject, is not.
 //!
 //! `entity` has the state, this file what is done to one entity in its tree, `flat` the 2008 form's scheduler of a single level,
 //! `hierarchy` that of levels within levels as in mainline.
@@ -23,9 +24,7 @@ use crate::parts::{Arena, List, NIL, Node, Slot, Tree};
 use crate::queue::block::Of;
 use crate::storage::{Home, Maker};
 
-pub(crate) use entity::{
-    BEST_EFFORT, CLASSES, Entity, IDLE, LeastStart, Level, Place, REAL_TIME, class_index, is_later,
-};
+pub(crate) use entity::{BEST_EFFORT, CLASSES, Entity, IDLE, LeastStart, Level, Place, REAL_TIME, is_later};
 use entity::{Recent, later, virtual_distance};
 
 /// The level of those that are in no group.

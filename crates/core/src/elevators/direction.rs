@@ -1,0 +1,38 @@
+//! The direction of deadline's and mq-deadline's batches: reads go first, and writes are starved only so often.
+
+use crate::bio::Op;
+
+/// Indices of what an elevator has for each direction.
+pub(crate) const READ: usize = Op::Read.direction();
+pub(crate) const WRITE: usize = Op::Write.direction();
+
+/// The direction that a batch begins with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Direction {
+    /// How often reads have been chosen over waiting writes.
+    starved: i64,
+    /// How often they may be.
+    pub writes_starved: i64,
+}
+
+impl Direction {
+    /// Reads, unless there are none or they have been preferred to waiting writes often enough; nothing if nothing waits in either.
+    pub fn choose(&mut self, waiting: [bool; 2]) -> Option<usize> {
+        let [reads, writes] = waiting;
+        if reads && !writes {
+            return Some(READ);
+        }
+        if reads {
+            let enough = self.starved >= self.writes_starved;
+            self.starved = self.starved.saturating_add(1);
+            if !enough {
+                return Some(READ);
+            }
+        }
+        if !writes {
+            return None;
+        }
+        self.starved = 0;
+        Some(WRITE)
+    }
+}
