@@ -13,7 +13,7 @@ pub struct ContextId {
 /// An I/O context: a process, as far as the queue knows it. It is two cache lines: what is looked at for every request, and what elevators
 /// learn of how the process behaves.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C, align(128))]
+#[repr(C, align(64))]
 pub struct Context {
     pub(crate) generation: u32,
     pub(crate) pid: u32,
