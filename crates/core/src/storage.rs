@@ -48,7 +48,7 @@ pub trait Maker<H: Home> {
 /// How much a queue holds at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Requests: queued, dispatched and in the device.
+    /// Requests: queued, dispatched and in the device, 1 to 2^24 or so (places are `u32`).
     pub requests: u32,
     /// I/O contexts, those that have exited but still have requests included.
     pub contexts: u32,

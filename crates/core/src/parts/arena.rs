@@ -10,7 +10,7 @@ pub const NIL: Slot = Slot::MAX;
 
 /// A fixed table of entries, indexed by [`Slot`]; `S` is what holds them (`&mut [T]` or `Box<[T]>`).
 ///
-/// Reading out of range gives a default entry; what is written there is lost. Both are mistakes of the caller, which
+/// Reading out of range gives a default entry, or what was last written out of range. Both are mistakes of the caller, which
 /// debug builds assert against where they matter; neither is a panic.
 #[derive(Debug)]
 pub struct Arena<T, S> {

@@ -46,7 +46,7 @@ pub struct QueueConfig {
     pub merging: bool,
     /// The size of the pool of requests a direction (4 or more; 128 in Linux), or `None` for as many as there is room for.
     pub nr_requests: Option<u32>,
-    /// The largest request that merging makes, in sectors.
+    /// The largest request that merging makes, in sectors, 1 or more: with less than two requests' worth nothing merges.
     pub max_sectors: u32,
     /// A request that a bio was refused for size takes no more bios, as in a real kernel.
     pub refusal_ends_merging: bool,
@@ -101,7 +101,8 @@ pub enum Submitted {
     Asleep,
 }
 
-/// Why a bio was not taken. Nothing has changed.
+/// Why a bio was not taken. The queue is as it was, but for what an elevator learns when it is asked for a request to merge with (BFQ may
+/// have merged two processes' queues): do what [`RequestQueue::next_work`] lists after an error, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitError {
     /// The storage holds no more: submit it again (or resubmit it, if that was refused) after a completion.
@@ -207,7 +208,7 @@ impl<H: Home> RequestQueue<H> {
             in_flight: 0,
             free_contexts: List::default(),
             work: Ring::new(storage.work),
-            nr_requests: config.nr_requests.unwrap_or(DEFAULT_NR_REQUESTS),
+            nr_requests: config.nr_requests.unwrap_or(DEFAULT_NR_REQUESTS).max(pool::SIZE_MIN),
             max_sectors: config.max_sectors,
             hw_queues: config.hw_queues.max(1),
             hw_queue: None,
@@ -344,7 +345,8 @@ impl<H: Home> RequestQueue<H> {
         self.kind().info().tunables.iter().enumerate().map(|(i, t)| (t, self.elevator.tunable(i)))
     }
 
-    /// Stores a tunable of the present elevator, by the kernel's name and in the kernel's unit.
+    /// Stores a tunable of the present elevator, by the kernel's name and in the kernel's unit. The elevator sees the time of the last call;
+    /// a wait that is under way ends as it was begun.
     pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<(), TunableError> {
         let tunables = self.kind().info().tunables;
         let index = tunables.iter().position(|t| t.name == name).ok_or(TunableError::Unknown)?;

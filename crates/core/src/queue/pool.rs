@@ -8,6 +8,8 @@ use crate::parts::{Arena, List, Slot};
 use crate::storage::{Home, Work};
 use core::ops::DerefMut;
 
+/// The least size of the pool a direction.
+pub(super) const SIZE_MIN: u32 = 4;
 /// A batcher may make this many allocations from a full pool ...
 const BATCH_REQUESTS: u8 = 32;
 /// ... within this time of becoming one.
@@ -38,7 +40,7 @@ struct Side {
 impl Pool {
     /// Sets the size a direction, at least 4.
     pub fn set_size(&mut self, size: Option<u32>) {
-        self.size = size.map(|n| n.max(4));
+        self.size = size.map(|n| n.max(SIZE_MIN));
     }
 
     /// Requests allocated in both directions.

@@ -15,11 +15,14 @@ pub(crate) const IDLE: u8 = Class::Idle.rank();
 
 /// One unit of service for an entity of weight 1 moves its timestamps by 2^22, so that what is lost in dividing by a weight is small.
 const SHIFT: u32 = 22;
+/// The most service that is told apart: its distance stays below half of what a timestamp holds.
+const SERVICE_MAX: u64 = (1 << (63 - SHIFT)) - 1;
 
 /// How far `service` moves the timestamps of an entity of this weight (or the time of a tree of this sum of weights).
 #[inline]
 pub(crate) fn virtual_distance(service: u64, weight: u64) -> u64 {
-    service.wrapping_shl(SHIFT) / weight.max(1)
+    // What a budget can hold by an absurd tunable alone (2^41 sectors are a PiB) would wrap around and turn the order upside down.
+    service.min(SERVICE_MAX).wrapping_shl(SHIFT) / weight.max(1)
 }
 
 /// Whether a timestamp is later than another. They wrap around: the nearer way counts.
