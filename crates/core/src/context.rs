@@ -142,6 +142,21 @@ impl Default for History {
     }
 }
 
+impl History {
+    /// A request has come: learn how long its process thought (more than twice the time that would be waited for it counts as that) and how far
+    /// it lies from the one before. Times are in the elevator's unit, sectors of 512 bytes.
+    pub fn learn(&mut self, now: u64, wait: u64, distance: u64, end: u64) {
+        self.think.add_think(now.saturating_sub(self.last_end).min(wait.saturating_mul(2)));
+        self.seek.add_seek_clipped(distance);
+        self.last_position = end;
+    }
+
+    /// Whether the process comes back within the time that would be waited for it; `None` while too little is known.
+    pub fn comes_back_in(&self, wait: u64) -> Option<bool> {
+        self.think.is_valid().then_some(self.think.mean <= wait)
+    }
+}
+
 /// The list of contexts that sleep for a request (or that of free entries).
 #[derive(Debug)]
 pub(crate) struct Waiting;

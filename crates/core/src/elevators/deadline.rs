@@ -181,14 +181,6 @@ impl<H: Home> Elevator<H> for Deadline {
         if self.front_merges { self.side(bio.op).at_sector(block, bio.end()) } else { NIL }
     }
 
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].prev()
-    }
-
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].next()
-    }
-
     fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
         if merge == Merge::Back {
             return;

@@ -115,14 +115,15 @@ pub(crate) trait Elevator<H: Home>: Sized {
         crate::parts::NIL
     }
 
-    /// The queued request that comes before this one by sector and could join it.
-    fn former(&self, _block: &Block<H>, _request: Slot) -> Slot {
-        crate::parts::NIL
+    /// The queued request that comes before this one and could join it, or [`crate::parts::NIL`]: its neighbour by sector, where requests
+    /// are sorted in the queue's nodes.
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].prev()
     }
 
     /// The queued request that comes after.
-    fn latter(&self, _block: &Block<H>, _request: Slot) -> Slot {
-        crate::parts::NIL
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+        block.table.nodes[request].next()
     }
 
     /// A bio was merged into a queued request and nothing joined; after a front merge it must be re-filed.

@@ -245,14 +245,6 @@ impl<H: Home> Elevator<H> for MqDeadline {
         if self.front_merges { self.queue(class_of(priority)).side(bio.op).at_sector(block, end) } else { NIL }
     }
 
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].prev()
-    }
-
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].next()
-    }
-
     fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
             // The next request of the batch stays that, though its sector has changed.

@@ -172,14 +172,6 @@ impl<H: Home> Elevator<H> for Sfq<H> {
         self.buckets[bucket].requests.at_sector(block, bio.end())
     }
 
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].prev()
-    }
-
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].next()
-    }
-
     fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
             let bucket = block.table.requests[request].owner;

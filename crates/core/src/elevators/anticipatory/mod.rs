@@ -126,14 +126,6 @@ impl<H: Home> Elevator<H> for Anticipatory {
         self.sides[side].at_sector(block, bio.end())
     }
 
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].prev()
-    }
-
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].next()
-    }
-
     fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
             let side = side_of(&block.table.requests[request]);

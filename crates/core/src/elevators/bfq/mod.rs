@@ -234,14 +234,6 @@ impl<H: Home> Elevator<H> for Bfq<H> {
         if queue == NIL { NIL } else { self.queues[queue].requests.at_sector(block, bio.end()) }
     }
 
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].prev()
-    }
-
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].next()
-    }
-
     fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
             self.merged_at_front(block, request);

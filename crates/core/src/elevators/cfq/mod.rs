@@ -191,14 +191,6 @@ impl<H: Home> Elevator<H> for Cfq<H> {
         self.queues[queue].requests.at_sector(block, bio.end())
     }
 
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].prev()
-    }
-
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].next()
-    }
-
     fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
         let owner = block.table.requests[request].owner;
         if merge == Merge::Front && owner != NIL {

@@ -140,14 +140,6 @@ impl<H: Home> Elevator<H> for CfqV2<H> {
         if slot == NIL { NIL } else { self.queues[slot].tree.find(&block.table.nodes, bio.end()) }
     }
 
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].prev()
-    }
-
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].next()
-    }
-
     fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
         let owner = block.table.requests[request].owner;
         if merge == Merge::Back || owner == NIL {

@@ -136,14 +136,6 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
         if queue == NIL { NIL } else { self.queues[queue].tree.find(&block.table.nodes, bio.end()) }
     }
 
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].prev()
-    }
-
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].next()
-    }
-
     fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
         let owner = block.table.requests[request].owner;
         if merge == Merge::Back || owner == NIL {

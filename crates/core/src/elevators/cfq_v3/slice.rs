@@ -211,15 +211,13 @@ impl<H: Home> CfqV3<H> {
         let context = block.context_of(request);
         let running = context.is_running();
         let history = &mut context.history;
-        history.think.add_think(now.saturating_sub(history.last_end).min(idle.saturating_mul(2)));
-        history.seek.add_seek_clipped(sector.abs_diff(history.last_position));
-        history.last_position = end;
+        history.learn(now, idle, sector.abs_diff(history.last_position), end);
         let seeky = self.hw_queue && history.seek.mean > SEEKY_SECTORS;
         let queue = &mut self.queues[slot];
         if !running || idle == 0 || seeky {
             queue.idle_window = false;
-        } else if history.think.is_valid() {
-            queue.idle_window = history.think.mean <= idle;
+        } else if let Some(comes_back) = history.comes_back_in(idle) {
+            queue.idle_window = comes_back;
         }
     }
 

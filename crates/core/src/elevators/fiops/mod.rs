@@ -180,14 +180,6 @@ impl<H: Home> Elevator<H> for Fiops<H> {
         if self.has_room_for(process) { self.processes[process].queue.at_sector(block, bio.end()) } else { NIL }
     }
 
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].prev()
-    }
-
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
-        block.table.nodes[request].next()
-    }
-
     fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
             let process = block.table.requests[request].context;

@@ -218,6 +218,14 @@ impl<H: Home> Elevator<H> for Kyber<H> {
         Search::Nothing
     }
 
+    fn former(&self, _: &Block<H>, _: Slot) -> Slot {
+        NIL
+    }
+
+    fn latter(&self, _: &Block<H>, _: Slot) -> Slot {
+        NIL
+    }
+
     fn join(&mut self, _: &mut Block<H>, _: Slot, _: Slot) {
         debug_assert!(false, "queued requests are never joined: no search for merges but Kyber's own finds them");
     }

@@ -32,10 +32,8 @@ impl<H: Home, M: Measure> Turns<H, M> {
         let context = block.context_of(request);
         let running = context.is_running();
         let history = &mut context.history;
-        history.think.add_think(now.saturating_sub(history.last_end).min(idle.saturating_mul(2)));
         let first = history.last_position == 0;
-        history.seek.add_seek_clipped(if first { 0 } else { sector.abs_diff(history.last_position) });
-        history.last_position = end;
+        history.learn(now, idle, if first { 0 } else { sector.abs_diff(history.last_position) }, end);
         let queue = &mut self.queues[slot];
         if !queue.is_sync() {
             return;
@@ -46,8 +44,8 @@ impl<H: Home, M: Measure> Turns<H, M> {
         }
         if !running || idle == 0 || (self.hw_tag && history.seek.mean > SEEKY_SECTORS) {
             queue.idle_window = false;
-        } else if history.think.is_valid() {
-            queue.idle_window = history.think.mean <= idle;
+        } else if let Some(comes_back) = history.comes_back_in(idle) {
+            queue.idle_window = comes_back;
         }
     }
 
