@@ -4,7 +4,7 @@
 //! direction whenever a batch begins, and start with it if it has waited too long. Reads go first, writes at the latest after
 //! a few rounds of reads. No idling, no timers; priorities do not count.
 
-use super::direction::{Direction, READ, WRITE};
+use super::direction::{Direction, READ, WRITE, WRITES_STARVED};
 use super::sorted_fifo::{self, SortedFifo};
 use super::{Elevator, Merge};
 use crate::bio::{Bio, Op};
@@ -15,6 +15,28 @@ use crate::queue::block::Block;
 use crate::registry::Info;
 use crate::storage::{Capacity, Home, Maker};
 use crate::tunable::{Tunable, Unit};
+
+/// How long a write may wait, in both deadlines.
+pub(super) const WRITE_EXPIRE: Tunable = Tunable {
+    name: "write_expire",
+    unit: Unit::Milliseconds,
+    default: 5000,
+    min: 0,
+    max: i32::MAX as i64,
+    meaning: "The same for a write; it is looked at only when a batch of writes begins.",
+    trade_off: "Shorter writes back sooner and costs seeks.",
+};
+
+/// Whether front merges are looked for, in both deadlines.
+pub(super) const FRONT_MERGES: Tunable = Tunable {
+    name: "front_merges",
+    unit: Unit::Switch,
+    default: 1,
+    min: 0,
+    max: 1,
+    meaning: "Whether a queued request that begins where a bio ends is looked for.",
+    trade_off: "Off saves a search a bio where such merges never happen.",
+};
 
 /// What the registry tells of it.
 pub(crate) const INFO: Info = Info {
@@ -41,33 +63,9 @@ pub(crate) const INFO: Info = Info {
             meaning: "The time after which a read should have been started.",
             trade_off: "Shorter bounds the latency of reads and costs seeks.",
         },
-        Tunable {
-            name: "write_expire",
-            unit: Unit::Milliseconds,
-            default: 5000,
-            min: 0,
-            max: i32::MAX as i64,
-            meaning: "The same for a write; it is looked at only when a batch of writes begins.",
-            trade_off: "Shorter writes back sooner and costs seeks.",
-        },
-        Tunable {
-            name: "writes_starved",
-            unit: Unit::Times,
-            default: 2,
-            min: i32::MIN as i64,
-            max: i32::MAX as i64,
-            meaning: "How often reads are preferred to waiting writes.",
-            trade_off: "Higher favours reads, lower keeps writes flowing.",
-        },
-        Tunable {
-            name: "front_merges",
-            unit: Unit::Switch,
-            default: 1,
-            min: 0,
-            max: 1,
-            meaning: "Whether a queued request that begins where a bio ends is looked for.",
-            trade_off: "Off saves a search a bio where such merges never happen.",
-        },
+        WRITE_EXPIRE,
+        WRITES_STARVED,
+        FRONT_MERGES,
         Tunable {
             name: "fifo_batch",
             unit: Unit::Requests,

@@ -1,10 +1,22 @@
 //! The direction of deadline's and mq-deadline's batches: reads go first, and writes are starved only so often.
 
 use crate::bio::Op;
+use crate::tunable::{Tunable, Unit};
 
 /// Indices of what an elevator has for each direction.
 pub(crate) const READ: usize = Op::Read.direction();
 pub(crate) const WRITE: usize = Op::Write.direction();
+
+/// How often reads go first: the row of both deadlines.
+pub(super) const WRITES_STARVED: Tunable = Tunable {
+    name: "writes_starved",
+    unit: Unit::Times,
+    default: 2,
+    min: i32::MIN as i64,
+    max: i32::MAX as i64,
+    meaning: "How often reads are preferred to waiting writes.",
+    trade_off: "Higher favours reads, lower keeps writes flowing.",
+};
 
 /// The direction that a batch begins with.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,8 @@
 //! is queued *or in the device*, unless its own requests have grown old. The direction, the length of the batch and the patience with
 //! reads are one for the device, whichever class is served. The level inside a class does not count.
 
-use super::direction::{Direction, READ, WRITE};
+use super::deadline::{FRONT_MERGES, WRITE_EXPIRE};
+use super::direction::{Direction, READ, WRITE, WRITES_STARVED};
 use super::sorted_fifo::SortedFifo;
 use super::{Elevator, Merge};
 use crate::bio::{Bio, Flags, Op};
@@ -44,33 +45,9 @@ pub(crate) const INFO: Info = Info {
             meaning: "The time after which a read should have been started; looked at when a batch begins.",
             trade_off: "Shorter bounds the latency of reads and costs seeks.",
         },
-        Tunable {
-            name: "write_expire",
-            unit: Unit::Milliseconds,
-            default: 5000,
-            min: 0,
-            max: i32::MAX as i64,
-            meaning: "The same for a write; it is looked at only when a batch of writes begins.",
-            trade_off: "Shorter writes back sooner and costs seeks.",
-        },
-        Tunable {
-            name: "writes_starved",
-            unit: Unit::Times,
-            default: 2,
-            min: i32::MIN as i64,
-            max: i32::MAX as i64,
-            meaning: "How often reads are preferred to waiting writes.",
-            trade_off: "Higher favours reads, lower keeps writes flowing.",
-        },
-        Tunable {
-            name: "front_merges",
-            unit: Unit::Switch,
-            default: 1,
-            min: 0,
-            max: 1,
-            meaning: "Whether a queued request that begins where a bio ends is looked for.",
-            trade_off: "Off saves a search a bio where such merges never happen.",
-        },
+        WRITE_EXPIRE,
+        WRITES_STARVED,
+        FRONT_MERGES,
         Tunable {
             name: "fifo_batch",
             unit: Unit::Requests,

@@ -34,6 +34,13 @@ pub(crate) fn move_alias<H: Home, E>(
     debug_assert_ne!(block.table.nodes[request].prev(), alias);
 }
 
+/// Gives `request` the earlier of its own deadline and that of `absorbed`, which joins it. Its place in order of arrival stays.
+pub(crate) fn take_older_deadline<H: Home>(block: &mut Block<H>, request: Slot, absorbed: Slot) {
+    let older = block.table.arrivals[absorbed].deadline;
+    let deadline = &mut block.table.arrivals[request].deadline;
+    *deadline = older.min(*deadline);
+}
+
 impl SortedFifo {
     /// Whether it holds none.
     #[inline]

@@ -131,8 +131,7 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
     }
 
     fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        let older = block.table.arrivals[absorbed].deadline.min(block.table.arrivals[request].deadline);
-        block.table.arrivals[request].deadline = older;
+        sorted_fifo::take_older_deadline(block, request, absorbed);
         self.remove(block, absorbed);
     }
 

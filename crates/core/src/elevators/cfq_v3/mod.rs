@@ -149,8 +149,7 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
     }
 
     fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        let older = block.table.arrivals[absorbed].deadline.min(block.table.arrivals[request].deadline);
-        block.table.arrivals[request].deadline = older;
+        sorted_fifo::take_older_deadline(block, request, absorbed);
         let owner = block.table.requests[absorbed].owner;
         if self.queues[owner].next == absorbed {
             self.queues[owner].next = self.neighbour(block, absorbed);

@@ -224,8 +224,7 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
         let owner = block.table.requests[absorbed].owner;
         if owner == block.table.requests[request].owner {
             // It takes over the earlier deadline, but keeps its own place in order of arrival.
-            let deadline = block.table.arrivals[absorbed].deadline.min(block.table.arrivals[request].deadline);
-            block.table.arrivals[request].deadline = deadline;
+            sorted_fifo::take_older_deadline(block, request, absorbed);
         }
         self.remove(block, absorbed);
         self.free_forgotten();
