@@ -18,7 +18,8 @@ fn serve(profile: &Profile) {
     for (sector, op) in
         [(0, Op::Read), (capacity / 2, Op::Write), (capacity.saturating_sub(8), Op::Read), (capacity, Op::Read)]
     {
-        if let Ok(service) = drive.start(now_ns, &Access { op, sector, sectors: 8 }) {
+        if let Ok(completion) = drive.serve(now_ns, Access { op, sector, sectors: 8 }) {
+            let service = completion.service;
             assert!(sector < capacity && service.finish_ns >= now_ns, "{service:?}");
             now_ns = service.finish_ns;
         }

@@ -9,7 +9,7 @@
 
 use std::f64::consts::TAU;
 
-use crate::disk::Disk;
+use crate::disk::Media;
 use crate::profile::{DiskProfile, Kind, Profile};
 use crate::recording::Record;
 use crate::{AccessError, check};
@@ -116,7 +116,7 @@ pub fn fit(profile: &Profile, recording: &[Record]) -> Result<Fit, FitError> {
 pub fn replay(profile: &Profile, recording: &[Record]) -> Result<Vec<Prediction>, FitError> {
     let disk = disk_of(profile)?;
     checked(disk, recording)?;
-    let mut model = Disk::new(disk);
+    let mut model = Media::new(disk);
     let mut free_ns = 0;
     let predict = |record: &Record| {
         model.resume_at(free_ns);
@@ -148,14 +148,14 @@ fn disk_of(profile: &Profile) -> Result<&DiskProfile, FitError> {
 
 fn checked(disk: &DiskProfile, recording: &[Record]) -> Result<(), FitError> {
     for (index, record) in recording.iter().enumerate() {
-        check(&record.access, disk.capacity_sectors).map_err(|source| FitError::Access { index, source })?;
+        check(&record.access.into(), disk.capacity_sectors).map_err(|source| FitError::Access { index, source })?;
     }
     Ok(())
 }
 
 /// Completion (ns) and the angle at which the request's last sector ends (revolutions) of every request.
 fn marks(disk: &DiskProfile, recording: &[Record]) -> Vec<(f64, f64)> {
-    let model = Disk::new(disk);
+    let model = Media::new(disk);
     let mark = |record: &Record| {
         let last = model.locate(record.access.sector + u64::from(record.access.sectors) - 1);
         let end = (u64::from(last.angle) + last.span(1)) as f64 / 4_294_967_296.0;

@@ -5,8 +5,9 @@
 //! is read from the die that its number names; where a page is written is the drive's choice, and it chooses the dies in turn. There is
 //! no mapping, no garbage and no buffer in this model: writes run at the rate that the dies program at.
 
+use crate::pending::Pending;
 use crate::profile::FlashProfile;
-use crate::{Access, Op, Phases, SECTOR_BYTES, Service, Source};
+use crate::{Access, Command, Completion, Op, Phases, SECTOR_BYTES, Service, Source, Status};
 
 /// A flash drive.
 #[derive(Debug, Clone)]
@@ -18,12 +19,20 @@ pub struct Flash {
     dies_ns: Vec<u64>,
     /// The die that programs next.
     next_die: usize,
+    pending: Pending,
 }
 
 impl Flash {
     pub(crate) fn new(profile: &FlashProfile) -> Flash {
         let dies = profile.dies.max(1) as usize;
-        Flash { profile: *profile, controller_ns: 0, link_ns: 0, dies_ns: vec![0; dies], next_die: 0 }
+        Flash {
+            profile: *profile,
+            controller_ns: 0,
+            link_ns: 0,
+            dies_ns: vec![0; dies],
+            next_die: 0,
+            pending: Pending::default(),
+        }
     }
 
     /// How many sectors the drive has.
@@ -36,7 +45,28 @@ impl Flash {
         self.profile.depth
     }
 
-    pub(crate) fn start(&mut self, now_ns: u64, access: &Access) -> Service {
+    pub(crate) fn submit(&mut self, now_ns: u64, tag: u32, command: &Command) {
+        let service = match command {
+            Command::Transfer { access, .. } => self.start(now_ns, access),
+            // Nothing is kept back, and nothing is known of what is needed.
+            Command::Flush | Command::Discard { .. } => {
+                Service { finish_ns: now_ns, phases: Phases::default(), source: Source::Buffer, cylinder: 0 }
+            }
+        };
+        self.pending.add(tag, service, Status::Done);
+    }
+
+    #[inline]
+    pub(crate) fn next_event_ns(&self) -> Option<u64> {
+        self.pending.next_event_ns()
+    }
+
+    #[inline]
+    pub(crate) fn poll(&mut self, now_ns: u64) -> Option<Completion> {
+        self.pending.poll(now_ns)
+    }
+
+    fn start(&mut self, now_ns: u64, access: &Access) -> Service {
         let ready_ns = now_ns.max(self.controller_ns).saturating_add(self.profile.command_ns);
         self.controller_ns = ready_ns;
         let finish_ns = match access.op {

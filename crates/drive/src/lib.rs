@@ -1,9 +1,9 @@
 //! Models of disks (geometry, seek curve, rotation, zones, the segmented read-ahead buffer) and of flash.
 //!
 //! A [`Profile`] is read from TOML (or taken from the built-in ones), checked once, and made into a [`Drive`]. A drive is
-//! told the time and given one [`Access`] after another; it answers when each finishes and where the time went. It reads
-//! no clock, draws no random numbers and uses no floating point while it serves: the same calls give the same answers on
-//! every machine.
+//! told the time and given [`Command`]s; it says when something happens next ([`Drive::next_event_ns`]) and hands out what has
+//! been completed by then and where the time went ([`Drive::poll`]). It reads no clock and draws no random numbers but from its own
+//! seeded stream: the same calls give the same answers on every machine.
 //!
 //! The service time is that of Ruemmler & Wilkes, "An introduction to disk drive modeling" (IEEE Computer 27(3), 1994):
 //! command overhead, seek or head switch, rotational delay to the first sector, transfer, and the skews crossed on the way.
@@ -12,25 +12,31 @@
 //! use hoistway_drive::{Access, Drive, Op, Profile};
 //! let profile = Profile::builtin("sata-7200-2006").expect("a built-in profile");
 //! let mut drive = Drive::new(&profile);
-//! let service = drive.start(0, &Access { op: Op::Read, sector: 123_456, sectors: 8 }).expect("within the disk");
-//! assert_eq!(service.finish_ns, service.phases.total_ns());
+//! let access = Access { op: Op::Read, sector: 123_456, sectors: 8 };
+//! drive.submit(0, 7, &access.into()).expect("within the disk");
+//! let finish_ns = drive.next_event_ns().expect("a command is under way");
+//! let completion = drive.poll(finish_ns).expect("it is over");
+//! assert_eq!((completion.tag, completion.service.phases.total_ns()), (7, finish_ns));
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod buffer;
 mod builtin;
+mod closed_loop;
 mod describe;
 mod disk;
 pub mod fit;
 mod flash;
 mod geometry;
 mod null;
+mod pending;
 mod platter;
 mod profile;
 pub mod recording;
 mod seek;
 
+pub use closed_loop::closed_loop;
 pub use describe::{BufferDescription, Description, ZoneDescription, describe};
 pub use disk::Disk;
 pub use flash::Flash;
@@ -49,7 +55,7 @@ pub enum Op {
     Write,
 }
 
-/// One command to a drive.
+/// Data to be moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Access {
     /// Read or write.
@@ -60,9 +66,73 @@ pub struct Access {
     pub sectors: u32,
 }
 
-/// Where the time of one command went, in nanoseconds. The sum is the service time.
+/// One command to a drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Command {
+    /// Moves data. A write completes when the drive has the data, be they in its cache; with `fua` (force unit access) when they are on
+    /// the media. Reads pay no heed to it.
+    Transfer {
+        /// What is moved.
+        access: Access,
+        /// To or from the media, past a write cache.
+        fua: bool,
+    },
+    /// Completes when everything that was completed before is on the media.
+    Flush,
+    /// The sectors are needed no more: to a flash drive a favour, to a disk nothing.
+    Discard {
+        /// The first sector.
+        sector: u64,
+        /// How many, at least 1.
+        sectors: u32,
+    },
+}
+
+impl From<Access> for Command {
+    fn from(access: Access) -> Command {
+        Command::Transfer { access, fua: false }
+    }
+}
+
+impl Command {
+    /// The sectors that the command names: the first, and how many. A flush names none.
+    pub fn span(&self) -> Option<(u64, u32)> {
+        match *self {
+            Command::Transfer { access, .. } => Some((access.sector, access.sectors)),
+            Command::Discard { sector, sectors } => Some((sector, sectors)),
+            Command::Flush => None,
+        }
+    }
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// It was done.
+    Done,
+    /// This sector could not be read or written, after all retries; those before it were.
+    MediaError {
+        /// The sector.
+        sector: u64,
+    },
+}
+
+/// A command that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// The number that the command was submitted with.
+    pub tag: u32,
+    /// When it ended and where the time went.
+    pub service: Service,
+    /// How it ended.
+    pub status: Status,
+}
+
+/// Where the time of one command went, in nanoseconds. The sum is the time from submission to completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Phases {
+    /// Waiting in the drive while it was at other commands.
+    pub wait_ns: u64,
     /// Command processing, and what the interface took beyond the work of the media.
     pub overhead_ns: u64,
     /// Moving the arm, switching heads and settling, those on the way through the data included; and waiting for an arm
@@ -75,8 +145,13 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// The service time: the sum of the four.
+    /// From submission to completion: the sum of all.
     pub fn total_ns(&self) -> u64 {
+        self.wait_ns + self.service_ns()
+    }
+
+    /// What the drive spent on the command: all but waiting.
+    pub fn service_ns(&self) -> u64 {
         self.overhead_ns + self.seek_ns + self.rotation_ns + self.transfer_ns
     }
 }
@@ -95,7 +170,7 @@ pub enum Source {
 /// The answer to one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
-    /// When the command completes, on the clock that was given to [`Drive::start`].
+    /// When the command completes, on the clock that was given to [`Drive::submit`].
     pub finish_ns: u64,
     /// Where the time went.
     pub phases: Phases,
@@ -156,38 +231,80 @@ impl Drive {
         }
     }
 
-    /// How many commands the drive takes at once: 1 for a disk.
+    /// How many commands the drive takes at once.
     pub fn depth(&self) -> u32 {
         match self {
-            Drive::Disk(_) => 1,
+            Drive::Disk(disk) => disk.depth(),
             Drive::Flash(flash) => flash.depth(),
             Drive::Null(null) => null.depth(),
         }
     }
 
-    /// Gives the drive a command at `now_ns`, which never decreases and stays below 2^63, and answers when it completes.
+    /// Gives the drive a command at `now_ns`, which never decreases and stays below 2^63. It comes out of [`Drive::poll`] under the number
+    /// `tag`.
     ///
-    /// At most [`Drive::depth`] commands may be under way. A disk that is given a command before the last one has
-    /// finished begins it when that one has; its `phases` then count from there.
+    /// Host and drive agree on the time: what was due before `now_ns` has been polled. At most [`Drive::depth`] commands may be under way.
     ///
     /// # Errors
     /// [`AccessError`] when the command is empty or reaches beyond the end; the drive's state is as before.
-    pub fn start(&mut self, now_ns: u64, access: &Access) -> Result<Service, AccessError> {
-        check(access, self.capacity_sectors())?;
-        Ok(match self {
-            Drive::Disk(disk) => disk.start(now_ns, access),
-            Drive::Flash(flash) => flash.start(now_ns, access),
-            Drive::Null(null) => null.start(now_ns),
-        })
+    pub fn submit(&mut self, now_ns: u64, tag: u32, command: &Command) -> Result<(), AccessError> {
+        check(command, self.capacity_sectors())?;
+        match self {
+            Drive::Disk(disk) => disk.submit(now_ns, tag, command),
+            Drive::Flash(flash) => flash.submit(now_ns, tag, command),
+            Drive::Null(null) => null.submit(now_ns, tag, command),
+        }
+        Ok(())
+    }
+
+    /// When [`Drive::poll`] has to be called next, if no command comes before: a command may be over then, or the drive has
+    /// something of its own to do. `None` while nothing is under way.
+    #[inline]
+    pub fn next_event_ns(&self) -> Option<u64> {
+        match self {
+            Drive::Disk(disk) => disk.next_event_ns(),
+            Drive::Flash(flash) => flash.next_event_ns(),
+            Drive::Null(null) => null.next_event_ns(),
+        }
+    }
+
+    /// Lets the time pass up to `now_ns` and hands out a command that is over by then, in the order in which they end; `None`
+    /// when there is no other.
+    #[inline]
+    pub fn poll(&mut self, now_ns: u64) -> Option<Completion> {
+        match self {
+            Drive::Disk(disk) => disk.poll(now_ns),
+            Drive::Flash(flash) => flash.poll(now_ns),
+            Drive::Null(null) => null.poll(now_ns),
+        }
+    }
+
+    /// Has one command done by a drive that has no other under way, and answers when it is over.
+    ///
+    /// # Errors
+    /// Those of [`Drive::submit`].
+    pub fn serve(&mut self, now_ns: u64, command: impl Into<Command>) -> Result<Completion, AccessError> {
+        self.submit(now_ns, 0, &command.into())?;
+        let mut clock_ns = now_ns;
+        loop {
+            if let Some(completion) = self.poll(clock_ns) {
+                return Ok(completion);
+            }
+            match self.next_event_ns() {
+                Some(at_ns) => clock_ns = clock_ns.max(at_ns),
+                None => unreachable!("a drive with a command under way has something to do"),
+            }
+        }
     }
 }
 
-fn check(access: &Access, capacity_sectors: u64) -> Result<(), AccessError> {
-    if access.sectors == 0 {
-        return Err(AccessError::ZeroLength { sector: access.sector });
+fn check(command: &Command, capacity_sectors: u64) -> Result<(), AccessError> {
+    let Some((sector, sectors)) = command.span() else { return Ok(()) };
+    if sectors == 0 {
+        return Err(AccessError::ZeroLength { sector });
     }
-    match access.sector.checked_add(u64::from(access.sectors)) {
+    match sector.checked_add(u64::from(sectors)) {
         Some(end) if end <= capacity_sectors => Ok(()),
-        _ => Err(AccessError::BeyondEnd { sector: access.sector, sectors: access.sectors, capacity_sectors }),
+        _ => Err(AccessError::BeyondEnd { sector, sectors, capacity_sectors }),
     }
 }

@@ -1,17 +1,19 @@
 //! A device that takes the same time for everything: what is left is what the software above it costs.
 
+use crate::pending::Pending;
 use crate::profile::NullProfile;
-use crate::{Phases, Service, Source};
+use crate::{Command, Completion, Phases, Service, Source, Status};
 
 /// A device of constant service time that takes several commands at once.
 #[derive(Debug, Clone)]
 pub struct Null {
     profile: NullProfile,
+    pending: Pending,
 }
 
 impl Null {
     pub(crate) fn new(profile: &NullProfile) -> Null {
-        Null { profile: *profile }
+        Null { profile: *profile, pending: Pending::default() }
     }
 
     /// How many sectors the device has.
@@ -24,9 +26,19 @@ impl Null {
         self.profile.depth
     }
 
-    pub(crate) fn start(&self, now_ns: u64) -> Service {
+    pub(crate) fn submit(&mut self, now_ns: u64, tag: u32, _: &Command) {
         let phases = Phases { overhead_ns: self.profile.service_ns, ..Phases::default() };
         let finish_ns = now_ns.saturating_add(self.profile.service_ns);
-        Service { finish_ns, phases, source: Source::Buffer, cylinder: 0 }
+        self.pending.add(tag, Service { finish_ns, phases, source: Source::Buffer, cylinder: 0 }, Status::Done);
+    }
+
+    #[inline]
+    pub(crate) fn next_event_ns(&self) -> Option<u64> {
+        self.pending.next_event_ns()
+    }
+
+    #[inline]
+    pub(crate) fn poll(&mut self, now_ns: u64) -> Option<Completion> {
+        self.pending.poll(now_ns)
     }
 }

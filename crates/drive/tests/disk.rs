@@ -46,7 +46,7 @@ fn profile(more: &str) -> Profile {
 }
 
 fn serve(drive: &mut Drive, now_ns: u64, op: Op, sector: u64, sectors: u32) -> Service {
-    drive.start(now_ns, &Access { op, sector, sectors }).expect("within the disk")
+    drive.serve(now_ns, Access { op, sector, sectors }).expect("within the disk").service
 }
 
 fn read(drive: &mut Drive, now_ns: u64, sector: u64, sectors: u32) -> Service {
@@ -66,7 +66,7 @@ fn first_read_waits_for_its_sector() {
     // 0.2 ms overhead; sector 10 begins at 1 ms, 4 sectors pass in 0.4 ms, the last takes 10 us to the host.
     let service = read(&mut Drive::new(&profile("")), 0, 10, 4);
     assert_ns(service.finish_ns, 1410 * US);
-    let Phases { overhead_ns, seek_ns, rotation_ns, transfer_ns } = service.phases;
+    let Phases { overhead_ns, seek_ns, rotation_ns, transfer_ns, .. } = service.phases;
     assert_ns(overhead_ns, 210 * US);
     assert_eq!(seek_ns, 0);
     assert_ns(rotation_ns, 800 * US);
@@ -294,7 +294,7 @@ fn idle_drive_goes_back_to_what_it_wrote() {
 #[test]
 fn command_beyond_the_end_or_of_no_length_is_refused() {
     let mut drive = Drive::new(&profile(""));
-    let mut start = |sector, sectors| drive.start(0, &Access { op: Op::Read, sector, sectors });
+    let mut start = |sector, sectors| drive.serve(0, Access { op: Op::Read, sector, sectors });
     let beyond = AccessError::BeyondEnd { sector: 19_999, sectors: 2, capacity_sectors: 20_000 };
     assert_eq!(start(19_999, 2), Err(beyond));
     assert_eq!(beyond.to_string(), "sectors 19999 to 19999+2 reach beyond the end: the drive has sectors 0 to 19999");
@@ -314,6 +314,6 @@ fn null_drive_takes_the_same_time_for_everything() {
     for sector in [0, 99, 50] {
         assert_eq!(serve(&mut drive, 10, Op::Write, sector, 1).finish_ns, 1244);
     }
-    assert!(drive.start(0, &Access { op: Op::Read, sector: 99, sectors: 2 }).is_err());
+    assert!(drive.serve(0, Access { op: Op::Read, sector: 99, sectors: 2 }).is_err());
     assert_eq!(Drive::new(&self::profile("")).depth(), 1);
 }

@@ -1,27 +1,18 @@
 //! The flash drive, against sums that can be done by hand.
 
-use hoistway_drive::{Access, Drive, Op, Profile};
+use hoistway_drive::{Access, Drive, Op, Profile, closed_loop};
 
 fn drive() -> Drive {
     Drive::new(&Profile::builtin("ssd-fiops").expect("a built-in profile"))
 }
 
 /// Operations a second of `count` commands of `sectors` sectors with `depth` under way at once, each at a place of its own.
-fn iops(op: Op, sectors: u32, depth: usize, count: u64) -> f64 {
-    let mut drive = drive();
-    let mut under_way: Vec<u64> = vec![0; depth];
-    let mut last_ns = 0;
-    for number in 0..count {
-        under_way.sort_unstable();
-        let now_ns = under_way[0];
-        // Multiplicative hashing spreads the pages over the dies (Knuth 1973).
-        let page = (number * 2_654_435_761) % 1_000_000;
-        let finish_ns =
-            drive.start(now_ns, &Access { op, sector: page * 8, sectors }).expect("within the drive").finish_ns;
-        under_way[0] = finish_ns;
-        last_ns = last_ns.max(finish_ns);
-    }
-    count as f64 / (last_ns as f64 / 1e9)
+fn iops(op: Op, sectors: u32, depth: u32, count: u64) -> f64 {
+    // Multiplicative hashing spreads the pages over the dies (Knuth 1973).
+    let page = |number: u64| (number * 2_654_435_761) % 1_000_000;
+    let commands = (0..count).map(|number| Access { op, sector: page(number) * 8, sectors }.into());
+    let end_ns = closed_loop(&mut drive(), 0, depth, commands, |_, _| {}).expect("within the drive");
+    count as f64 / (end_ns as f64 / 1e9)
 }
 
 fn assert_near(what: &str, found: f64, expected: f64, part: f64) {
@@ -31,7 +22,7 @@ fn assert_near(what: &str, found: f64, expected: f64, part: f64) {
 #[test]
 fn one_read_takes_its_command_its_page_and_its_sectors() {
     // 25 us + 75 us + 8 * 2.048 us = 116.384 us.
-    let service = drive().start(0, &Access { op: Op::Read, sector: 800, sectors: 8 }).expect("within the drive");
+    let service = drive().serve(0, Access { op: Op::Read, sector: 800, sectors: 8 }).expect("within the drive").service;
     assert_eq!(service.finish_ns, 116_384);
     assert_eq!((service.phases.overhead_ns, service.phases.transfer_ns), (25_000, 91_384));
 }
@@ -39,21 +30,24 @@ fn one_read_takes_its_command_its_page_and_its_sectors() {
 #[test]
 fn one_write_programs_its_page_after_its_sectors_have_come() {
     // 25 us + 16.384 us + 1 ms.
-    let service = drive().start(0, &Access { op: Op::Write, sector: 0, sectors: 8 }).expect("within the drive");
+    let service = drive().serve(0, Access { op: Op::Write, sector: 0, sectors: 8 }).expect("within the drive").service;
     assert_eq!(service.finish_ns, 1_041_384);
 }
 
 #[test]
 fn two_reads_of_one_die_wait_for_each_other_and_of_two_dies_do_not() {
-    let read = |drive: &mut Drive, page: u64| {
-        drive.start(0, &Access { op: Op::Read, sector: page * 8, sectors: 8 }).expect("within the drive").finish_ns
+    let read = |drive: &mut Drive, pages: [u64; 2]| {
+        for (tag, page) in (0..).zip(pages) {
+            drive
+                .submit(0, tag, &Access { op: Op::Read, sector: page * 8, sectors: 8 }.into())
+                .expect("within the drive");
+        }
+        pages.map(|_| drive.poll(u64::MAX).expect("under way").service.finish_ns)
     };
-    let mut same = drive();
     // The die is busy from 25 to 100 and from 100 to 175 us.
-    assert_eq!((read(&mut same, 0), read(&mut same, 20)), (116_384, 191_384));
-    let mut other = drive();
+    assert_eq!(read(&mut drive(), [0, 20]), [116_384, 191_384]);
     // The second command is ready at 50 us, its die done at 125.
-    assert_eq!((read(&mut other, 0), read(&mut other, 1)), (116_384, 141_384));
+    assert_eq!(read(&mut drive(), [0, 1]), [116_384, 141_384]);
 }
 
 #[test]

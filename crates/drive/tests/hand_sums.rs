@@ -14,7 +14,7 @@ fn bare(name: &str) -> Profile {
 }
 
 fn serve(drive: &mut Drive, now_ns: u64, op: Op, sector: u64, sectors: u32) -> Service {
-    let service = drive.start(now_ns, &Access { op, sector, sectors }).expect("within the drive");
+    let service = drive.serve(now_ns, Access { op, sector, sectors }).expect("within the drive").service;
     assert_eq!(service.finish_ns - now_ns, service.phases.total_ns(), "the phases are the service time");
     service
 }

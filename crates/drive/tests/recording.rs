@@ -106,7 +106,7 @@ fn fit_gets_back_the_rotation_of_a_recording_made_with_the_model() {
     let mut drive = Drive::new(&truth);
     for (record, gap_ns) in recording.iter_mut().zip(gaps.into_iter().chain([0])) {
         record.issue_ns = issue_ns;
-        let finish_ns = drive.start(issue_ns, &record.access).expect("within the drive").finish_ns;
+        let finish_ns = drive.serve(issue_ns, record.access).expect("within the drive").service.finish_ns;
         record.service_ns = finish_ns - issue_ns;
         issue_ns = finish_ns + gap_ns;
     }

@@ -20,7 +20,7 @@ fn random_reads_cost_less_than_200_ns_to_serve() {
         let begun = Instant::now();
         for sector in &sectors {
             let access = Access { op: Op::Read, sector: *sector, sectors: 8 };
-            now_ns = black_box(drive.start(now_ns, &access).expect("within the drive")).finish_ns;
+            now_ns = black_box(drive.serve(now_ns, access).expect("within the drive")).service.finish_ns;
         }
         let each_ns = begun.elapsed().as_nanos() as f64 / sectors.len() as f64;
         println!("{name}: {each_ns:.0} ns a random read");

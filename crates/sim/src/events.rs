@@ -3,13 +3,9 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use hoistway_core::RequestId;
-
 /// Something that happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// The drive has finished a request.
-    Completion(RequestId),
     /// A processor has done what a task asked of it.
     CpuDone(u32),
     /// A task's pause is over.
@@ -18,32 +14,20 @@ pub(crate) enum What {
     FlushTick,
 }
 
-impl What {
-    /// At one instant completions come first, everything else in the order in which it was arranged.
-    fn class(self) -> u64 {
-        match self {
-            What::Completion(_) => 0,
-            _ => 1,
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     at_ns: u64,
-    /// Class and, below it, the sequence number: no two are equal.
+    /// The sequence number: no two are equal.
     order: u64,
     what: What,
 }
 
-/// The events to come. Their order is total: time, class, and the order in which they were arranged.
+/// The events to come. Their order is total: time, and the order in which they were arranged.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     heap: BinaryHeap<Entry>,
     arranged: u64,
 }
-
-const CLASS_SHIFT: u32 = 60;
 
 /// The end of time, 146 years after its beginning: what would happen later happens then.
 pub(crate) const HORIZON_NS: u64 = 1 << 62;
@@ -52,8 +36,7 @@ impl Events {
     pub fn arrange(&mut self, at_ns: u64, what: What) {
         let at_ns = at_ns.min(HORIZON_NS);
         self.arranged += 1;
-        let order = (what.class() << CLASS_SHIFT) | self.arranged;
-        self.heap.push(Entry { at_ns, order, what });
+        self.heap.push(Entry { at_ns, order: self.arranged, what });
     }
 
     /// When the next event happens.

@@ -95,7 +95,7 @@ impl<S: Observer> World<S> {
         }
         process.current.waited = true;
         self.page_waiters[file as usize].push((task, page));
-        self.device.unplug(self.now_ns, &mut self.events);
+        self.device.unplug(self.now_ns);
         Flow::Block
     }
 
@@ -136,7 +136,7 @@ impl<S: Observer> World<S> {
             };
             let sectors = (count * PAGE_SECTORS) as u32;
             let bio = Bio { token: token.encode(), context, op, sector: disk, sectors, flags };
-            self.device.submit(task, bio, self.now_ns, &mut self.events);
+            self.device.submit(task, bio, self.now_ns);
             page += count;
             bios += 1;
         }

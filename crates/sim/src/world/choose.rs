@@ -58,7 +58,7 @@ impl<S: Observer> World<S> {
         }
         process.start(self.now_ns);
         if let Some(reservation) = process.plan.reservation {
-            self.device.reserve(task, reservation, self.now_ns, &mut self.events);
+            self.device.reserve(task, reservation, self.now_ns);
         }
         self.forget_files(task);
         Flow::On
@@ -217,7 +217,7 @@ impl<S: Observer> World<S> {
         process.stage = Stage::Done;
         process.end_ns = self.now_ns;
         let job = process.plan.job;
-        self.device.exit(task, self.now_ns, &mut self.events);
+        self.device.exit(task, self.now_ns);
         self.unfinished -= 1;
         self.unfinished_by_job[job] -= 1;
         if self.unfinished_by_job[job] == 0 {

@@ -4,14 +4,15 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use hoistway_core::{
-    Bio, ContextId, GroupId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue, Reservation, ReserveError,
-    SubmitError, Submitted, Tunable, Work,
+    Bio, ContextId, Flags, GroupId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue, Reservation,
+    ReserveError, SubmitError, Submitted, Tunable, Work,
 };
-use hoistway_drive::{Access, Drive, Phases};
+use hoistway_drive::{Access, Command, Completion, Drive, Phases};
 
-use crate::events::{Events, What};
 use crate::groups::group_switch;
 use crate::record::{HeadSample, Observer};
+
+use super::slab::Slab;
 
 /// Where the time of the drive went, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -32,7 +33,8 @@ pub struct DriveTime {
 pub(crate) struct Device<S: Observer> {
     queue: RequestQueue<Owned<S>>,
     drive: Drive,
-    in_flight: Vec<Started>,
+    /// Requests in the drive, by the tag that they have there.
+    in_flight: Slab<Started>,
     submitters: Vec<Submitter>,
     by_context: HashMap<ContextId, u32, BuildHasherDefault<DefaultHasher>>,
     /// Submitters that the queue's storage had no room for.
@@ -60,7 +62,6 @@ pub(crate) struct Device<S: Observer> {
 struct Started {
     id: RequestId,
     at_ns: u64,
-    phases: Phases,
 }
 
 /// A task as the queue knows it, and the bios that it could not submit yet.
@@ -75,7 +76,7 @@ impl<S: Observer> Device<S> {
         Device {
             queue,
             drive,
-            in_flight: Vec::new(),
+            in_flight: Slab::new(),
             submitters: Vec::new(),
             by_context: HashMap::default(),
             refused: VecDeque::new(),
@@ -114,10 +115,10 @@ impl<S: Observer> Device<S> {
     }
 
     /// A task reserves bandwidth, where the elevator takes reservations; one that it refuses is written down, and the task goes on without.
-    pub fn reserve(&mut self, task: u32, reservation: Reservation, now_ns: u64, events: &mut Events) {
+    pub fn reserve(&mut self, task: u32, reservation: Reservation, now_ns: u64) {
         let context = self.context(task);
         match self.queue.reserve(context, reservation, now_ns) {
-            Ok(kick) => self.settle(kick, now_ns, events),
+            Ok(kick) => self.settle(kick, now_ns),
             Err(ReserveError::NotSupported) => {}
             Err(refusal) => {
                 let pid = self.queue.context(context).map_or(0, |context| context.pid());
@@ -138,42 +139,57 @@ impl<S: Observer> Device<S> {
     }
 
     /// A task submits a bio; when there is no room for it, it and those after it are submitted later.
-    pub fn submit(&mut self, task: u32, bio: Bio, now_ns: u64, events: &mut Events) {
+    pub fn submit(&mut self, task: u32, bio: Bio, now_ns: u64) {
         if self.is_held_back(task) {
             self.submitters[task as usize].backlog.push_back(bio);
             return;
         }
         let answer = self.queue.submit(bio, now_ns);
-        self.submitted(task, bio, answer, now_ns, events);
-        self.work(now_ns, events);
+        self.submitted(task, bio, answer, now_ns);
+        self.work(now_ns);
     }
 
     /// A task is going to wait for what it submitted: whatever the queue holds back goes to the drive.
-    pub fn unplug(&mut self, now_ns: u64, events: &mut Events) {
+    pub fn unplug(&mut self, now_ns: u64) {
         let kick = self.queue.unplug_for_waiter(now_ns);
-        self.settle(kick, now_ns, events);
+        self.settle(kick, now_ns);
     }
 
-    /// The drive has finished a request; the tokens of its bios are added to `tokens`.
-    pub fn complete(&mut self, id: RequestId, now_ns: u64, events: &mut Events, tokens: &mut Vec<u64>) {
-        if let Some(at) = self.in_flight.iter().position(|started| started.id == id) {
-            let started = self.in_flight.swap_remove(at);
-            add(&mut self.phases, &started.phases);
-            self.requests += 1;
-            if self.in_flight.is_empty() {
-                self.busy_ns += now_ns - self.busy_since_ns;
-            }
+    /// When [`Self::drive_event`] has to be called.
+    #[inline]
+    pub fn next_drive_event(&self) -> Option<u64> {
+        self.drive.next_event_ns()
+    }
+
+    /// The drive has done something; when it has finished a request, the tokens of its bios are added to `tokens`.
+    pub fn drive_event(&mut self, now_ns: u64, tokens: &mut Vec<u64>) -> bool {
+        let Some(completion) = self.drive.poll(now_ns) else { return false };
+        let started = self.in_flight.remove(completion.tag);
+        self.completed(&started, &completion, now_ns);
+        self.complete(started.id, now_ns, tokens);
+        true
+    }
+
+    fn completed(&mut self, started: &Started, completion: &Completion, now_ns: u64) {
+        add(&mut self.phases, &completion.service.phases);
+        self.requests += 1;
+        if self.in_flight.is_empty() {
+            self.busy_ns += now_ns - self.busy_since_ns;
         }
+        debug_assert_eq!(completion.service.phases.total_ns(), now_ns - started.at_ns, "the phases are the whole time");
+    }
+
+    fn complete(&mut self, id: RequestId, now_ns: u64, tokens: &mut Vec<u64>) {
         match self.queue.complete(id, now_ns, |token| tokens.push(token)) {
-            Ok(kick) => self.settle(kick, now_ns, events),
+            Ok(kick) => self.settle(kick, now_ns),
             Err(stale) => self.broken(format!("a completion was refused: {stale:?}")),
         }
         while let Some(task) = self.refused.pop_front() {
-            if !self.retry(task, false, now_ns, events) {
+            if !self.retry(task, false, now_ns) {
                 break;
             }
         }
-        self.work(now_ns, events);
+        self.work(now_ns);
     }
 
     /// When [`Self::timer`] has to be called.
@@ -182,28 +198,26 @@ impl<S: Observer> Device<S> {
         self.queue.next_timer()
     }
 
-    pub fn timer(&mut self, now_ns: u64, events: &mut Events) {
+    pub fn timer(&mut self, now_ns: u64) {
         let kick = self.queue.timer(now_ns);
-        self.settle(kick, now_ns, events);
+        self.settle(kick, now_ns);
     }
 
     /// A task has ended.
-    pub fn exit(&mut self, task: u32, now_ns: u64, events: &mut Events) {
+    pub fn exit(&mut self, task: u32, now_ns: u64) {
         match self.queue.exit_context(self.context(task), now_ns) {
-            Ok(kick) => self.settle(kick, now_ns, events),
+            Ok(kick) => self.settle(kick, now_ns),
             Err(stale) => self.broken(format!("the exit of task {task} was refused: {stale:?}")),
         }
     }
 
-    /// Where the time from `from_ns` to `now_ns` went. Requests are not begun before `from_ns`.
+    /// Where the time from `from_ns` to `now_ns` went. Requests are not begun before `from_ns`; what is under way at the end counts as
+    /// what was served before it did.
     pub fn time(&self, from_ns: u64, now_ns: u64) -> DriveTime {
-        let mut phases = self.phases;
-        for started in &self.in_flight {
-            add(&mut phases, &begun(&started.phases, now_ns.saturating_sub(started.at_ns)));
-        }
+        let phases = self.phases;
         let under_way = if self.in_flight.is_empty() { 0 } else { now_ns - self.busy_since_ns };
         let busy_ns = self.busy_ns + under_way;
-        let total_ns = phases.total_ns().max(1);
+        let total_ns = phases.service_ns().max(1);
         // A drive that serves several requests at once spends their times side by side.
         let share = |phase_ns: u64| match total_ns > busy_ns {
             true => (u128::from(phase_ns) * u128::from(busy_ns) / u128::from(total_ns)) as u64,
@@ -226,24 +240,17 @@ impl<S: Observer> Device<S> {
         crate::record::Recording { head: std::mem::take(&mut self.head), slices }
     }
 
-    fn submitted(
-        &mut self,
-        task: u32,
-        bio: Bio,
-        answer: Result<(Submitted, Kick), SubmitError>,
-        now_ns: u64,
-        events: &mut Events,
-    ) -> bool {
+    fn submitted(&mut self, task: u32, bio: Bio, answer: Result<(Submitted, Kick), SubmitError>, now_ns: u64) -> bool {
         let taken = match answer {
             Ok((Submitted::Asleep, kick)) => {
-                self.kicked(kick, now_ns, events);
+                self.kicked(kick, now_ns);
                 false
             }
             Ok((_, kick)) => {
-                self.kicked(kick, now_ns, events);
+                self.kicked(kick, now_ns);
                 if !self.queue.config().plugging {
                     // Without plugs nothing else would run a queue that was empty.
-                    self.run(now_ns, events);
+                    self.run(now_ns);
                 }
                 true
             }
@@ -266,11 +273,11 @@ impl<S: Observer> Device<S> {
     }
 
     /// Submits what is held back of a task, as far as there is room. Answers whether all of it was taken.
-    fn retry(&mut self, task: u32, mut woken: bool, now_ns: u64, events: &mut Events) -> bool {
+    fn retry(&mut self, task: u32, mut woken: bool, now_ns: u64) -> bool {
         while let Some(bio) = self.submitters[task as usize].backlog.pop_front() {
             let answer = if woken { self.queue.resubmit(bio, now_ns) } else { self.queue.submit(bio, now_ns) };
             woken = false;
-            if !self.submitted(task, bio, answer, now_ns, events) {
+            if !self.submitted(task, bio, answer, now_ns) {
                 return false;
             }
         }
@@ -278,20 +285,20 @@ impl<S: Observer> Device<S> {
         true
     }
 
-    fn settle(&mut self, kick: Kick, now_ns: u64, events: &mut Events) {
-        self.kicked(kick, now_ns, events);
-        self.work(now_ns, events);
+    fn settle(&mut self, kick: Kick, now_ns: u64) {
+        self.kicked(kick, now_ns);
+        self.work(now_ns);
     }
 
     /// Does what the queue has put off.
-    fn work(&mut self, now_ns: u64, events: &mut Events) {
+    fn work(&mut self, now_ns: u64) {
         while let Some(work) = self.queue.next_work() {
             match work {
-                Work::Run => self.run(now_ns, events),
+                Work::Run => self.run(now_ns),
                 Work::Unplug => {}
                 Work::Wake(context) => {
                     if let Some(task) = self.by_context.get(&context).copied() {
-                        self.retry(task, true, now_ns, events);
+                        self.retry(task, true, now_ns);
                     }
                 }
             }
@@ -299,34 +306,35 @@ impl<S: Observer> Device<S> {
     }
 
     #[inline]
-    fn kicked(&mut self, kick: Kick, now_ns: u64, events: &mut Events) {
+    fn kicked(&mut self, kick: Kick, now_ns: u64) {
         if kick == Kick::Run {
-            self.run(now_ns, events);
+            self.run(now_ns);
         }
     }
 
     /// Gives the drive requests until it is full or none comes.
-    fn run(&mut self, now_ns: u64, events: &mut Events) {
-        while (self.in_flight.len() as u64) < u64::from(self.drive.depth()) && self.defect.is_none() {
+    fn run(&mut self, now_ns: u64) {
+        while self.in_flight.len() < self.drive.depth() && self.defect.is_none() {
             let Next::Request(id) = self.queue.next(now_ns) else { return };
-            self.start(id, now_ns, events);
+            self.start(id, now_ns);
         }
     }
 
-    fn start(&mut self, id: RequestId, now_ns: u64, events: &mut Events) {
+    fn start(&mut self, id: RequestId, now_ns: u64) {
         let Some(request) = self.queue.request(id) else {
             return self.broken(format!("request {id:?} is not there"));
         };
         let (sector, sectors) = (request.sector(), request.sectors());
-        let op = match request.op() {
-            Op::Read => hoistway_drive::Op::Read,
-            Op::Write => hoistway_drive::Op::Write,
-            // The drives have no write cache: there is nothing to flush.
-            Op::Flush | Op::Discard => return self.started(id, now_ns, now_ns, Phases::default(), events),
-        };
-        match self.drive.start(now_ns, &Access { op, sector, sectors }) {
-            Ok(service) => self.started(id, now_ns, service.finish_ns, service.phases, events),
-            Err(error) => return self.broken(format!("the drive refused a request: {error}")),
+        let (op, command) = (request.op(), command_of(request.op(), sector, sectors, request.flags()));
+        if self.in_flight.is_empty() {
+            self.busy_since_ns = now_ns;
+        }
+        let tag = self.in_flight.insert(Started { id, at_ns: now_ns });
+        if let Err(error) = self.drive.submit(now_ns, tag, &command) {
+            return self.broken(format!("the drive refused a request: {error}"));
+        }
+        if matches!(op, Op::Flush | Op::Discard) {
+            return;
         }
         let pid = self.queue.context_of(id).map_or(0, |context| context.pid());
         self.bytes += u64::from(sectors) * 512;
@@ -337,14 +345,6 @@ impl<S: Observer> Device<S> {
         if S::ENABLED {
             self.head.push(HeadSample { at_ns: now_ns, sector, pid });
         }
-    }
-
-    fn started(&mut self, id: RequestId, now_ns: u64, finish_ns: u64, phases: Phases, events: &mut Events) {
-        if self.in_flight.is_empty() {
-            self.busy_since_ns = now_ns;
-        }
-        self.in_flight.push(Started { id, at_ns: now_ns, phases });
-        events.arrange(finish_ns, What::Completion(id));
     }
 
     fn broken(&mut self, problem: String) {
@@ -361,18 +361,13 @@ fn add(sum: &mut Phases, more: &Phases) {
     sum.transfer_ns += more.transfer_ns;
 }
 
-/// What of a request's phases lies in its first `elapsed_ns`, taking them one after the other.
-fn begun(phases: &Phases, elapsed_ns: u64) -> Phases {
-    let mut left = elapsed_ns;
-    let mut part = |phase_ns: u64| {
-        let taken = phase_ns.min(left);
-        left -= taken;
-        taken
-    };
-    Phases {
-        overhead_ns: part(phases.overhead_ns),
-        seek_ns: part(phases.seek_ns),
-        rotation_ns: part(phases.rotation_ns),
-        transfer_ns: part(phases.transfer_ns),
+/// A request as the drive is told it.
+fn command_of(op: Op, sector: u64, sectors: u32, flags: Flags) -> Command {
+    let fua = flags.has(Flags::FUA);
+    match op {
+        Op::Read => Command::Transfer { access: Access { op: hoistway_drive::Op::Read, sector, sectors }, fua },
+        Op::Write => Command::Transfer { access: Access { op: hoistway_drive::Op::Write, sector, sectors }, fua },
+        Op::Flush => Command::Flush,
+        Op::Discard => Command::Discard { sector, sectors },
     }
 }

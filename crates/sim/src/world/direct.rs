@@ -36,7 +36,7 @@ impl<S: Observer> World<S> {
             let bio =
                 Bio { token: Token::Direct(slot).encode(), context, op, sector: disk, sectors: sectors as u32, flags };
             self.direct.get_mut(slot).pending += 1;
-            self.device.submit(task, bio, self.now_ns, &mut self.events);
+            self.device.submit(task, bio, self.now_ns);
         }
         let costs = self.host.costs;
         let process = &mut self.processes[task as usize];

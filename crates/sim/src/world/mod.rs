@@ -251,21 +251,22 @@ impl<S: Observer> World<S> {
 
     /// The next event or timer, and what follows at the same instant.
     fn step(&mut self) -> Result<(), SimError> {
-        let event_ns = self.events.next_ns();
-        let timer_ns = self.device.next_timer();
-        let timer_first = match (event_ns, timer_ns) {
-            (Some(event_ns), Some(timer_ns)) => timer_ns < event_ns,
-            (None, Some(_)) => true,
-            (Some(_), None) => false,
-            (None, None) => return Err(self.stuck()),
-        };
+        let never = u64::MAX;
+        let event_ns = self.events.next_ns().unwrap_or(never);
+        let timer_ns = self.device.next_timer().unwrap_or(never);
+        let drive_ns = self.device.next_drive_event().unwrap_or(never);
         self.idle_events += 1;
-        if timer_first {
-            self.pass_to(timer_ns.unwrap_or(self.now_ns));
-            self.device.timer(self.now_ns, &mut self.events);
+        if drive_ns <= event_ns.min(timer_ns) && drive_ns < never {
+            self.pass_to(drive_ns);
+            self.drive_event();
+        } else if timer_ns < event_ns {
+            self.pass_to(timer_ns);
+            self.device.timer(self.now_ns);
         } else if let Some((at_ns, what)) = self.events.pop() {
             self.pass_to(at_ns);
             self.happen(what);
+        } else {
+            return Err(self.stuck());
         }
         self.wake_resumed();
         self.run_ready();
@@ -282,17 +283,19 @@ impl<S: Observer> World<S> {
         }
     }
 
+    fn drive_event(&mut self) {
+        let mut tokens = std::mem::take(&mut self.tokens);
+        if self.device.drive_event(self.now_ns, &mut tokens) {
+            self.idle_events = 0;
+        }
+        for token in tokens.drain(..) {
+            self.bio_over(Token::decode(token));
+        }
+        self.tokens = tokens;
+    }
+
     fn happen(&mut self, what: What) {
         match what {
-            What::Completion(id) => {
-                self.idle_events = 0;
-                let mut tokens = std::mem::take(&mut self.tokens);
-                self.device.complete(id, self.now_ns, &mut self.events, &mut tokens);
-                for token in tokens.drain(..) {
-                    self.bio_over(Token::decode(token));
-                }
-                self.tokens = tokens;
-            }
             What::CpuDone(task) => {
                 self.idle_events = 0;
                 if let Some((next, burst_ns)) = self.cpus.leave() {

@@ -25,6 +25,17 @@ impl<T: Copy> Slab<T> {
         }
     }
 
+    /// How many entries there are.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        (self.entries.len() - self.free.len()) as u32
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     pub fn get_mut(&mut self, slot: u32) -> &mut T {
         &mut self.entries[slot as usize]
     }

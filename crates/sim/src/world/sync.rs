@@ -34,7 +34,7 @@ impl<S: Observer> World<S> {
         });
         if under_way || self.device.is_held_back(task) {
             self.sync_waiters.push(task);
-            self.device.unplug(self.now_ns, &mut self.events);
+            self.device.unplug(self.now_ns);
             return Flow::Block;
         }
         let costs = self.host.costs;

@@ -1,6 +1,4 @@
-//! A disk: one arm, one platter, one command at a time, and a read-ahead buffer that fills between commands.
-
-use std::sync::Arc;
+//! The works of a disk: one arm, one platter, one access at a time, and a read-ahead buffer that fills between accesses.
 
 use crate::buffer::Segments;
 use crate::geometry::{Geometry, Spot};
@@ -8,10 +6,13 @@ use crate::platter::Platter;
 use crate::profile::{DiskProfile, OverheadsNs, ReadAheadUntil};
 use crate::{Access, Op, Phases, Service, Source};
 
-/// A disk drive. Its state is that of the last command; what the read-ahead did since then is worked out when the next
-/// command arrives.
+use super::mechanics::Mechanics;
+use super::verify::Verify;
+
+/// Arm, platter and buffer. Their state is that of the last access; what the read-ahead did since then is worked out when the next
+/// one arrives.
 #[derive(Debug, Clone)]
-pub struct Disk {
+pub(crate) struct Media {
     geometry: Geometry,
     platter: Platter,
     mechanics: Mechanics,
@@ -26,14 +27,6 @@ pub struct Disk {
     last: Op,
     free_ns: u64,
     verify: Option<Verify>,
-}
-
-/// What it takes to bring a head over a track.
-#[derive(Debug, Clone)]
-struct Mechanics {
-    seek_ns: Arc<[u32]>,
-    head_switch_ns: u64,
-    write_settle_ns: i64,
 }
 
 /// Reading on into a segment after the command that started it.
@@ -62,19 +55,15 @@ struct Progress {
     track_end: u64,
 }
 
-impl Disk {
-    pub(crate) fn new(profile: &DiskProfile) -> Disk {
+impl Media {
+    pub(crate) fn new(profile: &DiskProfile) -> Media {
         let geometry = Geometry::new(profile);
         let buffer = &profile.buffer;
         let segments = if buffer.enabled { buffer.segments } else { 0 };
-        Disk {
+        Media {
             arm: geometry.locate(0),
             platter: Platter::new(profile.revolution_ns, profile.phase_revolutions),
-            mechanics: Mechanics {
-                seek_ns: profile.seek.table_ns(profile.cylinders).into(),
-                head_switch_ns: (profile.head_switch_ms * 1e6).round() as u64,
-                write_settle_ns: (profile.write_settle_ms * 1e6).round() as i64,
-            },
+            mechanics: Mechanics::new(profile),
             overheads: profile.overheads,
             interface_sector_ns: u64::from(profile.interface_sector_ns),
             immediate_read: buffer.enabled && buffer.immediate_read,
@@ -89,17 +78,15 @@ impl Disk {
         }
     }
 
-    /// How many sectors the disk has.
-    pub fn capacity_sectors(&self) -> u64 {
+    pub(crate) fn capacity_sectors(&self) -> u64 {
         self.geometry.capacity_sectors()
     }
 
-    /// The time of one revolution, rounded down to whole nanoseconds.
-    pub fn revolution_ns(&self) -> u64 {
+    pub(crate) fn revolution_ns(&self) -> u64 {
         self.platter.revolution_ns()
     }
 
-    /// Serves a command that is known to be within the disk.
+    /// Serves an access that is known to be within the disk.
     pub(crate) fn start(&mut self, now_ns: u64, access: &Access) -> Service {
         let now_ns = now_ns.max(self.free_ns);
         self.read_ahead_until(now_ns);
@@ -212,6 +199,7 @@ impl Disk {
             seek_ns: 0,
             rotation_ns: waited_ns - transfer_ns,
             transfer_ns,
+            ..Phases::default()
         };
         Service { finish_ns, phases, source, cylinder: spot.cylinder }
     }
@@ -257,7 +245,7 @@ impl Disk {
     fn service(&self, now_ns: u64, finish_ns: u64, progress: &Progress, source: Source, access: &Access) -> Service {
         let Progress { seek_ns, rotation_ns, transfer_ns, .. } = *progress;
         let overhead_ns = (finish_ns - now_ns).saturating_sub(seek_ns + rotation_ns + transfer_ns);
-        let phases = Phases { overhead_ns, seek_ns, rotation_ns, transfer_ns };
+        let phases = Phases { overhead_ns, seek_ns, rotation_ns, transfer_ns, ..Phases::default() };
         let on_media = if source == Source::Media { progress.cylinder } else { None };
         let cylinder = on_media.unwrap_or_else(|| self.geometry.locate(access.sector).cylinder);
         Service { finish_ns, phases, source, cylinder }
@@ -372,54 +360,6 @@ impl Disk {
             }
             ahead.at_ns = end_ns;
             ahead.next += u64::from(sectors);
-        }
-    }
-}
-
-/// The written sectors that the drive will read again when it has nothing else to do.
-#[derive(Debug, Clone)]
-struct Verify {
-    delay_ns: u64,
-    written: Vec<Access>,
-}
-
-impl Verify {
-    /// The most that are remembered; the oldest is forgotten.
-    const CAPACITY: usize = 64;
-
-    fn new(delay_ms: f64) -> Verify {
-        Verify { delay_ns: (delay_ms * 1e6).round() as u64, written: Vec::with_capacity(Verify::CAPACITY) }
-    }
-
-    fn add(&mut self, access: &Access) {
-        if self.written.len() == Verify::CAPACITY {
-            self.written.remove(0);
-        }
-        self.written.push(*access);
-    }
-
-    fn remove(&mut self, index: usize) {
-        self.written.remove(index);
-    }
-
-    fn nearest(&self, geometry: &Geometry, arm: &Spot) -> Option<(usize, Access)> {
-        let distance = |access: &Access| geometry.locate(access.sector).cylinder.abs_diff(arm.cylinder);
-        self.written.iter().copied().enumerate().min_by_key(|(_, access)| distance(access))
-    }
-}
-
-impl Mechanics {
-    /// From track to track: a seek, during which heads switch too, or a head switch alone; writes settle after either.
-    fn move_ns(&self, from: &Spot, to: &Spot, op: Op) -> u64 {
-        if from.same_track(to) {
-            return 0;
-        }
-        let distance = from.cylinder.abs_diff(to.cylinder) as usize;
-        let seek_ns = self.seek_ns.get(distance).copied().map_or(0, u64::from);
-        let move_ns = if from.head == to.head { seek_ns } else { seek_ns.max(self.head_switch_ns) };
-        match op {
-            Op::Read => move_ns,
-            Op::Write => move_ns.saturating_add_signed(self.write_settle_ns),
         }
     }
 }

@@ -1,0 +1,38 @@
+//! A host that keeps so many commands in a drive: a new one as soon as one is over.
+
+use crate::{AccessError, Command, Completion, Drive};
+
+/// Gives `drive` the commands, `depth` at a time (kept within 1 and the drive's own), from `start_ns` on; hands each completion to
+/// `each`, in order, with the time of its submission. A command's tag is its number modulo 2^32. Answers when the last was over.
+///
+/// # Errors
+/// [`AccessError`] for the first command that the drive refuses; those under way are left in it.
+pub fn closed_loop(
+    drive: &mut Drive,
+    start_ns: u64,
+    depth: u32,
+    commands: impl IntoIterator<Item = Command>,
+    mut each: impl FnMut(u64, &Completion),
+) -> Result<u64, AccessError> {
+    let depth = depth.clamp(1, drive.depth().max(1)) as usize;
+    let mut under_way: Vec<(u32, u64)> = Vec::with_capacity(depth);
+    let mut now_ns = start_ns;
+    let mut numbered = (0u64..).zip(commands);
+    let mut next = numbered.next();
+    loop {
+        while let (Some((number, command)), true) = (&next, under_way.len() < depth) {
+            let tag = *number as u32;
+            drive.submit(now_ns, tag, command)?;
+            under_way.push((tag, now_ns));
+            next = numbered.next();
+        }
+        let Some(at_ns) = drive.next_event_ns().filter(|_| !under_way.is_empty()) else { return Ok(now_ns) };
+        now_ns = now_ns.max(at_ns);
+        while let Some(completion) = drive.poll(now_ns) {
+            if let Some(at) = under_way.iter().position(|(tag, _)| *tag == completion.tag) {
+                let (_, submitted_ns) = under_way.swap_remove(at);
+                each(submitted_ns, &completion);
+            }
+        }
+    }
+}

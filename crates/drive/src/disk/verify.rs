@@ -1,0 +1,36 @@
+//! Going back over what was written: some drives read it again when no command comes.
+
+use crate::Access;
+use crate::geometry::{Geometry, Spot};
+
+/// The written sectors that the drive will read again when it has nothing else to do.
+#[derive(Debug, Clone)]
+pub(super) struct Verify {
+    pub(super) delay_ns: u64,
+    written: Vec<Access>,
+}
+
+impl Verify {
+    /// The most that are remembered; the oldest is forgotten.
+    const CAPACITY: usize = 64;
+
+    pub(super) fn new(delay_ms: f64) -> Verify {
+        Verify { delay_ns: (delay_ms * 1e6).round() as u64, written: Vec::with_capacity(Verify::CAPACITY) }
+    }
+
+    pub(super) fn add(&mut self, access: &Access) {
+        if self.written.len() == Verify::CAPACITY {
+            self.written.remove(0);
+        }
+        self.written.push(*access);
+    }
+
+    pub(super) fn remove(&mut self, index: usize) {
+        self.written.remove(index);
+    }
+
+    pub(super) fn nearest(&self, geometry: &Geometry, arm: &Spot) -> Option<(usize, Access)> {
+        let distance = |access: &Access| geometry.locate(access.sector).cylinder.abs_diff(arm.cylinder);
+        self.written.iter().copied().enumerate().min_by_key(|(_, access)| distance(access))
+    }
+}
