@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use hoistway_core::Kind;
-use hoistway_sim::Setting;
+use hoistway_sim::{Kernel, Setting};
 
 use crate::drive_choice;
 use crate::names::{self, Named};
@@ -65,6 +65,7 @@ Examples:
   hoistway compare                                    the example: eight readers of eight files
   hoistway compare mine.fio --report mine.html        a job of your own, with a page to look at
   hoistway compare mine.fio --drive scsi-15k-73       the same on a faster disk
+  hoistway compare mine.fio --kernel 3.2              on a host of 2012
   hoistway compare mine.fio --elevators deadline,cfq-v3 --set cfq-v3.slice_idle=0
   hoistway compare mine.fio --json | jq '.elevators[] | {name, bytes_per_s}'
 
@@ -86,6 +87,10 @@ pub struct CompareArgs {
     /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times
     #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
     pub settings: Vec<Setting>,
+    /// The kernel whose host all elevators run on: 2.6.18, 2.6.24, 3.2 or 6.1 [default: 2.6.18's, with each elevator in the block layer
+    /// that it was written for]
+    #[arg(long, value_name = "VERSION", value_parser = names::kernel)]
+    pub kernel: Option<Kernel>,
     /// Where all random numbers begin
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -231,6 +236,7 @@ impl Default for CompareArgs {
             drive: drive_choice::DEFAULT.to_owned(),
             elevators: Vec::new(),
             settings: Vec::new(),
+            kernel: None,
             seed: 1,
             report: None,
             logs: None,

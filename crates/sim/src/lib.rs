@@ -34,6 +34,7 @@ mod events;
 mod fio_json;
 mod groups;
 mod host;
+mod kernel;
 mod measure;
 mod record;
 mod settings;
@@ -45,6 +46,7 @@ pub use compare::{CompareRequest, Comparison, DirectionRun, ProcessRun, Progress
 pub use config::{CpuCosts, HostConfig, PAGE_BYTES};
 pub use error::SimError;
 pub use groups::{GroupRun, group_switch};
+pub use kernel::Kernel;
 pub use measure::{BandwidthSample, Latencies, Latency, Window, Windows, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};
 pub use settings::{Setting, elevator_of_name};
