@@ -35,6 +35,7 @@ mod fio_json;
 mod groups;
 mod host;
 mod measure;
+pub mod published;
 mod record;
 mod settings;
 mod verdict;
