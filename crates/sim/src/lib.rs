@@ -36,6 +36,7 @@ mod groups;
 mod host;
 mod kernel;
 mod measure;
+pub mod published;
 mod record;
 mod settings;
 mod verdict;
