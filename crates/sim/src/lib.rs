@@ -45,6 +45,7 @@ pub use compare::{CompareRequest, Comparison, DirectionRun, ProcessRun, Progress
 pub use config::{CpuCosts, HostConfig, PAGE_BYTES};
 pub use error::SimError;
 pub use groups::{GroupRun, group_switch};
+pub use host::fs::config::FileSystemConfig;
 pub use measure::{BandwidthSample, Latencies, Latency, Window, Windows, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};
 pub use settings::{Setting, elevator_of_name};
