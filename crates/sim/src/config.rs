@@ -3,6 +3,7 @@
 use hoistway_core::{ClockConfig, QueueConfig};
 
 use crate::error::SimError;
+use crate::host::fs::config::FileSystemConfig;
 use crate::kernel::Kernel;
 
 /// Bytes in a page of the page cache.
@@ -47,6 +48,8 @@ pub struct HostConfig {
     pub file_gap_kib: u64,
     /// Files lie in pieces of 64 KiB to 1 MiB, mixed among each other, as on a file system that has been in use.
     pub aged: bool,
+    /// How the file system was made, for jobs that have a tree of files; `groups`, `file_gap_kib` and `aged` are for the others.
+    pub file_system: FileSystemConfig,
     /// The request queue, but for two things: without a `kernel` its block layer is that of the kernel which each elevator is from
     /// (later kernels look for back merges themselves and ask the elevator before they merge; multi-queue ones have one pool of tags), and
     /// whether the device is rotational is for the drive's profile to say. Plugging is 2.6.18's for all: from 2.6.39 on processes
@@ -103,6 +106,7 @@ impl Default for HostConfig {
             groups: 16,
             file_gap_kib: 0,
             aged: false,
+            file_system: FileSystemConfig::default(),
             queue: QueueConfig { clock: ClockConfig { hz: 250, ..ClockConfig::default() }, ..QueueConfig::default() },
             spindle_tolerance_ppm: 2000,
         }
@@ -139,7 +143,7 @@ impl HostConfig {
                 return Err(SimError::Host { name, value, range });
             }
         }
-        Ok(())
+        self.file_system.check()
     }
 
     pub(crate) fn cache_pages(&self) -> u64 {

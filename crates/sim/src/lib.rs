@@ -47,6 +47,7 @@ pub use compare::{CompareRequest, Comparison, DirectionRun, ProcessRun, Progress
 pub use config::{CpuCosts, HostConfig, PAGE_BYTES};
 pub use error::SimError;
 pub use groups::{GroupRun, group_switch};
+pub use host::fs::config::FileSystemConfig;
 pub use kernel::Kernel;
 pub use measure::{BandwidthSample, Latencies, Latency, Window, Windows, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};
