@@ -227,14 +227,66 @@ pub struct BenchElevatorsArgs {
 /// `hoistway bench sim`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The workload: random 4 KiB direct reads, 32 outstanding, on the drive sata-7200-2006 under noop, in one thread.")]
+Examples:
+  hoistway bench sim                                      the default drives
+  hoistway bench sim --drive mine.toml --rw randwrite
+  hoistway bench sim --scaling                            cost against requests and processes
+  hoistway bench sim --sweep 8                            eight worlds on one core, and on all
+
+The workload: random 4 KiB direct requests, 32 outstanding in all, but one a process at least. Each row is measured in a process of its
+own; requests a second are of CPU time on one core.")]
 pub struct BenchSimArgs {
+    /// The drives, with commas between them: names, or profiles of your own [default: sata-7200-2006, cmr-8tb, and ssd-nvme-tlc with
+    /// random writes]
+    #[arg(long = "drive", value_name = "NAME|FILE.toml,...", value_delimiter = ',')]
+    pub drives: Vec<String>,
+    /// What is asked of the drives [default: randread; randwrite for ssd-nvme-tlc if no drive is named]
+    #[arg(long = "rw", value_name = "PATTERN")]
+    pub pattern: Option<Pattern>,
+    /// The elevator
+    #[arg(long, value_name = "NAME", default_value = "noop", value_parser = names::kind)]
+    pub elevator: Kind,
+    /// How many processes make the requests
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub processes: u32,
     /// How many requests to simulate
-    #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub requests: u64,
+    /// Measure how the cost of a request grows: from 10^5 to --requests requests, and from 1 to 4096 processes
+    #[arg(long, conflicts_with = "sweep")]
+    pub scaling: bool,
+    /// Measure how much faster so many worlds are on all cores than on one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pub sweep: Option<u32>,
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
+    /// Measure one row, told as JSON, in this process
+    #[arg(long, hide = true, value_name = "JSON")]
+    pub row: Option<String>,
+}
+
+/// What is asked of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pattern {
+    /// Random reads
+    Randread,
+    /// Random writes
+    Randwrite,
+    /// Random reads and writes, half and half
+    Randrw,
+}
+
+impl Pattern {
+    /// As fio calls it.
+    pub fn as_fio(self) -> &'static str {
+        match self {
+            Pattern::Randread => "randread",
+            Pattern::Randwrite => "randwrite",
+            Pattern::Randrw => "randrw",
+        }
+    }
 }
 
 /// `hoistway completions`.
