@@ -15,7 +15,7 @@ use super::{
 use crate::seek::{SeekCurve, ms_to_ns};
 
 /// The longest time that a profile may state, in ms: it keeps nanoseconds within 32 bits.
-const MAX_MS: f64 = 4000.0;
+pub(super) const MAX_MS: f64 = 4000.0;
 /// The most cylinders: the seek curve is kept as a table of one entry each.
 const MAX_CYLINDERS: u32 = 1 << 24;
 const MAX_SURFACES: u32 = 255;
@@ -25,7 +25,7 @@ const MAX_US: f64 = 1e6;
 const MAX_SEGMENTS: u32 = 65_536;
 const MAX_SEGMENT_SECTORS: u32 = 1 << 24;
 
-type Checked<T> = Result<T, ProfileError>;
+pub(super) type Checked<T> = Result<T, ProfileError>;
 
 /// Reads and checks a profile.
 pub(super) fn profile(text: &str, file: &str) -> Checked<Profile> {
@@ -49,7 +49,7 @@ pub(super) fn profile(text: &str, file: &str) -> Checked<Profile> {
     Ok(Profile { name: name.into_inner(), what, source, licence, inputs, kind })
 }
 
-struct Check<'a> {
+pub(super) struct Check<'a> {
     text: &'a str,
     file: &'a str,
 }
@@ -138,6 +138,7 @@ impl Check<'_> {
                 None => 0,
             },
             buffer: self.buffer(raw.buffer.as_ref())?,
+            queue: self.queue(raw.queue.as_ref())?,
         })
     }
 
@@ -473,7 +474,13 @@ impl Check<'_> {
         }
     }
 
-    fn within<T: PartialOrd + Display + Copy>(&self, value: &Spanned<T>, key: &str, low: T, high: T) -> Checked<T> {
+    pub(super) fn within<T: PartialOrd + Display + Copy>(
+        &self,
+        value: &Spanned<T>,
+        key: &str,
+        low: T,
+        high: T,
+    ) -> Checked<T> {
         let number = *value.as_ref();
         if number >= low && number <= high {
             return Ok(number);
@@ -481,7 +488,7 @@ impl Check<'_> {
         Err(self.value(value.span(), key, number, &format!("{low} to {high}")))
     }
 
-    fn value(&self, span: Range<usize>, key: &str, value: impl Display, expected: &str) -> ProfileError {
+    pub(super) fn value(&self, span: Range<usize>, key: &str, value: impl Display, expected: &str) -> ProfileError {
         let (line, column) = position(self.text, span.start);
         ProfileError::Value {
             file: self.file.to_string(),
