@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::raw::{
-    RawBuffer, RawDisk, RawFlash, RawForm, RawMapping, RawNull, RawOverhead, RawProfile, RawSeek, RawZone,
+    RawBuffer, RawDisk, RawFlash, RawForm, RawInterface, RawMapping, RawNull, RawOverhead, RawProfile, RawSeek, RawZone,
 };
 use super::{
     BufferProfile, DiskProfile, FlashProfile, Kind, Mapping, NullProfile, OverheadsNs, Profile, ProfileError,
@@ -35,6 +35,7 @@ pub(super) fn profile(text: &str, file: &str) -> Checked<Profile> {
         return Err(check.value(raw.name.span(), "name", "empty", "a name of at least one letter"));
     }
     let kind = match (&raw.disk, &raw.flash, &raw.null) {
+        _ if raw.base.is_some() => Kind::Disk(Box::new(check.based(&raw)?)),
         (Some(disk), None, None) => Kind::Disk(Box::new(check.disk(disk, &raw)?)),
         (None, Some(flash), None) => Kind::Flash(check.flash(flash.as_ref())?),
         (None, None, Some(null)) => Kind::Null(check.null(null.as_ref())?),
@@ -132,11 +133,8 @@ impl Check<'_> {
                 Some(idle) => Some(self.within(idle, "disk.idle_verify_ms", 0.0, MAX_MS)?),
                 None => None,
             },
-            overheads: self.overheads(&raw.overhead)?,
-            interface_sector_ns: match &raw.interface.sector_ns {
-                Some(sector_ns) => self.within(sector_ns, "interface.sector_ns", 0, 1_000_000_000)?,
-                None => 0,
-            },
+            overheads: self.overheads(raw.overhead.as_ref())?,
+            interface_sector_ns: self.interface_sector_ns(raw.interface.as_ref())?,
             buffer: self.buffer(raw.buffer.as_ref())?,
             queue: self.queue(raw.queue.as_ref())?,
         })
@@ -421,7 +419,15 @@ impl Check<'_> {
         Ok(SeekCurve::Table(checked))
     }
 
-    fn overheads(&self, raw: &RawOverhead) -> Checked<OverheadsNs> {
+    pub(super) fn interface_sector_ns(&self, raw: Option<&RawInterface>) -> Checked<u32> {
+        match raw.and_then(|raw| raw.sector_ns.as_ref()) {
+            Some(sector_ns) => self.within(sector_ns, "interface.sector_ns", 0, 1_000_000_000),
+            None => Ok(0),
+        }
+    }
+
+    pub(super) fn overheads(&self, raw: Option<&RawOverhead>) -> Checked<OverheadsNs> {
+        let Some(raw) = raw else { return Ok(OverheadsNs::default()) };
         let ns = |value: &Option<Spanned<f64>>, key: &str| match value {
             Some(ms) => self.within(ms, &format!("overhead.{key}"), 0.0, MAX_MS).map(ms_to_ns),
             None => Ok(0),
@@ -438,7 +444,7 @@ impl Check<'_> {
         })
     }
 
-    fn buffer(&self, raw: Option<&RawBuffer>) -> Checked<BufferProfile> {
+    pub(super) fn buffer(&self, raw: Option<&RawBuffer>) -> Checked<BufferProfile> {
         let Some(raw) = raw else {
             return Ok(BufferProfile {
                 enabled: false,

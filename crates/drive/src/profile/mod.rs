@@ -1,6 +1,7 @@
 //! Profiles of drives: what a model needs to know, read from TOML and checked once.
 
 mod check;
+mod check_base;
 mod check_queue;
 mod raw;
 

@@ -14,14 +14,13 @@ pub(super) struct RawProfile {
     pub(super) licence: Option<String>,
     #[serde(default)]
     pub(super) inputs: Vec<String>,
+    pub(super) base: Option<Spanned<String>>,
     pub(super) null: Option<Spanned<RawNull>>,
     pub(super) flash: Option<Spanned<RawFlash>>,
     pub(super) disk: Option<Spanned<RawDisk>>,
     pub(super) seek: Option<Spanned<RawSeek>>,
-    #[serde(default)]
-    pub(super) overhead: RawOverhead,
-    #[serde(default)]
-    pub(super) interface: RawInterface,
+    pub(super) overhead: Option<RawOverhead>,
+    pub(super) interface: Option<RawInterface>,
     pub(super) buffer: Option<RawBuffer>,
     pub(super) queue: Option<Spanned<RawQueue>>,
     #[serde(default)]
