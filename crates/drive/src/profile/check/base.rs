@@ -47,6 +47,7 @@ fn mechanics(raw: &RawProfile) -> Option<(Range<usize>, &'static str)> {
     first(raw.disk.as_ref().map(toml::Spanned::span), "disk")
         .or_else(|| first(raw.flash.as_ref().map(toml::Spanned::span), "flash"))
         .or_else(|| first(raw.cloud.as_ref().map(toml::Spanned::span), "cloud"))
+        .or_else(|| first(raw.array.as_ref().map(toml::Spanned::span), "array"))
         .or_else(|| first(raw.null.as_ref().map(toml::Spanned::span), "null"))
         .or_else(|| first(raw.seek.as_ref().map(toml::Spanned::span), "seek"))
         .or_else(|| first(raw.zone.first().map(toml::Spanned::span), "zone"))

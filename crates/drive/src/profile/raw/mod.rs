@@ -1,5 +1,6 @@
 //! The profile as the file has it, with the place of every value that can be wrong.
 
+mod array;
 mod cloud;
 mod disk;
 mod flash;
@@ -7,6 +8,7 @@ mod flash;
 use serde::Deserialize;
 use toml::Spanned;
 
+pub(super) use array::{RawArray, RawArrayCache, RawMember};
 pub(super) use cloud::{RawBucket, RawCloud, RawLatency};
 pub(super) use disk::{RawBuffer, RawDisk, RawForm, RawInterface, RawMapping, RawOverhead, RawQueue, RawSeek, RawZone};
 pub(super) use flash::RawFlash;
@@ -22,6 +24,7 @@ pub(super) struct RawProfile {
     pub(super) inputs: Vec<String>,
     pub(super) base: Option<Spanned<String>>,
     pub(super) null: Option<Spanned<RawNull>>,
+    pub(super) array: Option<Spanned<RawArray>>,
     pub(super) cloud: Option<Spanned<RawCloud>>,
     pub(super) flash: Option<Spanned<RawFlash>>,
     pub(super) disk: Option<Spanned<RawDisk>>,
