@@ -172,7 +172,7 @@ pub fn rms_ms<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> f64 
 fn disk_of(profile: &Profile) -> Result<&DiskProfile, FitError> {
     match profile.kind() {
         Kind::Disk(disk) => Ok(disk),
-        Kind::Flash(_) | Kind::Null(_) => Err(FitError::NoPlatter { name: profile.name().to_string() }),
+        _ => Err(FitError::NoPlatter { name: profile.name().to_string() }),
     }
 }
 

@@ -1,5 +1,6 @@
 //! From the file's text to a checked profile. Every refusal names file, line, column, key, value and what would be right.
 
+mod cloud;
 mod disk;
 mod flash;
 
@@ -36,7 +37,7 @@ struct Check<'a> {
 }
 
 /// What says which kind of drive a profile is of.
-const ONE_TABLE: &str = "one of the tables [disk], [flash] and [null]";
+const ONE_TABLE: &str = "one of the tables [disk], [flash], [cloud] and [null]";
 
 impl Check<'_> {
     /// The one table that says which kind of drive it is.
@@ -44,6 +45,7 @@ impl Check<'_> {
         let tables = [
             ("disk", raw.disk.as_ref().map(Spanned::span)),
             ("flash", raw.flash.as_ref().map(Spanned::span)),
+            ("cloud", raw.cloud.as_ref().map(Spanned::span)),
             ("null", raw.null.as_ref().map(Spanned::span)),
         ];
         let mut given = tables.into_iter().filter_map(|(key, span)| span.map(|span| (key, span)));
@@ -55,6 +57,8 @@ impl Check<'_> {
             Ok(Kind::Disk(Box::new(self.disk(disk, raw)?)))
         } else if let Some(flash) = &raw.flash {
             Ok(Kind::Flash(self.flash(flash.as_ref())?))
+        } else if let Some(cloud) = &raw.cloud {
+            Ok(Kind::Cloud(self.cloud(cloud.as_ref())?))
         } else if let Some(null) = &raw.null {
             Ok(Kind::Null(self.null(null.as_ref())?))
         } else {

@@ -1,11 +1,13 @@
 //! The profile as the file has it, with the place of every value that can be wrong.
 
+mod cloud;
 mod disk;
 mod flash;
 
 use serde::Deserialize;
 use toml::Spanned;
 
+pub(super) use cloud::{RawBucket, RawCloud, RawLatency};
 pub(super) use disk::{RawBuffer, RawDisk, RawForm, RawInterface, RawMapping, RawOverhead, RawSeek, RawZone};
 pub(super) use flash::RawFlash;
 
@@ -19,6 +21,7 @@ pub(super) struct RawProfile {
     #[serde(default)]
     pub(super) inputs: Vec<String>,
     pub(super) null: Option<Spanned<RawNull>>,
+    pub(super) cloud: Option<Spanned<RawCloud>>,
     pub(super) flash: Option<Spanned<RawFlash>>,
     pub(super) disk: Option<Spanned<RawDisk>>,
     pub(super) seek: Option<Spanned<RawSeek>>,
