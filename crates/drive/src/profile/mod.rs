@@ -271,6 +271,11 @@ impl Profile {
         Profile::from_toml(text, file).ok()
     }
 
+    /// The text of a built-in profile.
+    pub fn builtin_toml(name: &str) -> Option<&'static str> {
+        builtin::text(name).map(|(_, text)| text)
+    }
+
     /// The names of the built-in profiles, in the order in which they are best read.
     pub fn names() -> impl Iterator<Item = &'static str> {
         builtin::names()
