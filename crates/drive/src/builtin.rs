@@ -28,6 +28,8 @@ profiles!(
     "dec_rz26",
     "st41601n",
     "ssd-fiops",
+    "cloud-gp2",
+    "cloud-gp3",
     "null",
 );
 

@@ -2,7 +2,8 @@
 
 use crate::geometry::Geometry;
 use crate::profile::{
-    BufferProfile, DiskProfile, FlashProfile, Kind, Mapping, NullProfile, Profile, ReadAheadUntil, ZoneProfile,
+    BucketProfile, BufferProfile, CloudProfile, DiskProfile, FlashProfile, Kind, Mapping, NullProfile, Profile,
+    ReadAheadUntil, ZoneProfile,
 };
 use crate::seek::SeekCurve;
 use crate::{Op, SECTOR_BYTES};
@@ -106,6 +107,7 @@ pub struct BufferDescription {
 pub fn describe(profile: &Profile) -> Description {
     let mut description = match profile.kind() {
         Kind::Flash(flash) => describe_flash(flash),
+        Kind::Cloud(cloud) => describe_cloud(cloud),
         Kind::Null(null) => describe_null(null),
         Kind::Disk(disk) => describe_disk(disk),
     };
@@ -136,6 +138,27 @@ fn describe_flash(flash: &FlashProfile) -> Description {
         random_read_4k_iops: if random_ms > 0.0 { 1000.0 / random_ms } else { f64::INFINITY },
         interface_mb_s: (flash.link_sector_ns > 0).then(|| SECTOR_BYTES as f64 * 1000.0 / link_ns),
         ..blank(flash.capacity_sectors, flash.depth)
+    }
+}
+
+/// One 4 KiB read at a time, while the accounts cover it: its latency alone, or the accounts' pace where that is slower.
+fn describe_cloud(cloud: &CloudProfile) -> Description {
+    let sigma = f64::from(cloud.latency.jitter_sigma_milli) / 1000.0;
+    let jitter_ns = cloud.latency.jitter_median_ns as f64 * (sigma * sigma / 2.0).exp();
+    let latency_ms = (cloud.latency.floor_ns as f64 + jitter_ns) / 1e6;
+    let fastest = |bucket: &BucketProfile| bucket.ceiling_per_s.unwrap_or(bucket.rate_per_s) as f64;
+    let random_ms = latency_ms.max(1000.0 / fastest(&cloud.operations));
+    let account = |bucket: &BucketProfile, what: &str| {
+        let burst =
+            bucket.ceiling_per_s.map(|ceiling| format!(", {ceiling} while credits last, {} at most", bucket.depth));
+        format!("{} {what} a second{}", bucket.rate_per_s, burst.unwrap_or_default())
+    };
+    Description {
+        mapping: format!("{}; {}", account(&cloud.operations, "operations"), account(&cloud.bytes, "bytes")),
+        random_read_4k_ms: random_ms,
+        random_read_4k_iops: 1000.0 / random_ms,
+        interface_mb_s: Some(fastest(&cloud.bytes) / 1e6),
+        ..blank(cloud.capacity_sectors, cloud.depth)
     }
 }
 

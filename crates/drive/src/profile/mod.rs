@@ -1,6 +1,7 @@
 //! Profiles of drives: what a model needs to know, read from TOML and checked once.
 
 mod check;
+mod cloud;
 mod raw;
 
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::Op;
 use crate::builtin;
 use crate::seek::SeekCurve;
+pub(crate) use cloud::{BucketProfile, CloudProfile, LatencyProfile};
 
 /// A drive's description, checked: whatever is in here makes a drive that works.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +26,7 @@ pub struct Profile {
 pub(crate) enum Kind {
     Disk(Box<DiskProfile>),
     Flash(FlashProfile),
+    Cloud(CloudProfile),
     Null(NullProfile),
 }
 

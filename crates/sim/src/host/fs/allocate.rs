@@ -75,7 +75,9 @@ impl Allocator {
                     u64::from(group.free_inodes) >= mean_inodes && u64::from(group.free_blocks) >= mean_blocks
                 };
                 let around = (0..count).map(|step| (first + step) % count);
-                around.filter(|group| fit(&self.groups[*group as usize])).min_by_key(|group| self.directories_in(*group))
+                around
+                    .filter(|group| fit(&self.groups[*group as usize]))
+                    .min_by_key(|group| self.directories_in(*group))
             }
             Some(parent) => {
                 let quarter = u64::from(self.geometry.inodes_per_group) / 4;

@@ -252,7 +252,8 @@ mod tests {
     }
 
     fn blocks_of(tree: &Tree, files: &[File]) -> Vec<u64> {
-        let data = files.iter().flat_map(|file| file.runs()).flat_map(|(first, length)| first / 8..(first + length) / 8);
+        let data =
+            files.iter().flat_map(|file| file.runs()).flat_map(|(first, length)| first / 8..(first + length) / 8);
         let directories = tree.directories.iter().flat_map(|directory| directory.blocks.iter().copied());
         let mapping = tree.files.iter().flat_map(|file| file.mapping.iter().map(|mapping| mapping.block));
         data.chain(directories).chain(mapping).collect()

@@ -4,7 +4,10 @@
 //! 4.0 reference manual", CMU-PDL-08-101): a line a request, `R|W Hit|Miss sector sectors service_us gap_us`. The next
 //! request was issued when this one had completed and the gap had passed.
 
+mod validation;
+
 use crate::{Access, Op};
+pub use validation::{CurvePoint, Errors, Validation, validate};
 
 /// One recorded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
