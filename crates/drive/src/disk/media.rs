@@ -62,12 +62,13 @@ struct Progress {
 impl Media {
     pub(crate) fn new(profile: &DiskProfile) -> Media {
         let geometry = Geometry::new(profile);
+        let platter = Platter::new(profile.revolution_ns, profile.phase_revolutions);
         let buffer = &profile.buffer;
         let segments = if buffer.enabled { buffer.segments } else { 0 };
         Media {
             arm: geometry.locate(0),
-            platter: Platter::new(profile.revolution_ns, profile.phase_revolutions),
-            mechanics: Mechanics::new(profile),
+            mechanics: Mechanics::new(profile, &platter),
+            platter,
             overheads: profile.overheads,
             interface_sector_ns: u64::from(profile.interface_sector_ns),
             immediate_read: buffer.enabled && buffer.immediate_read,

@@ -102,21 +102,18 @@ impl Disk {
     }
 
     fn transfer(&mut self, now_ns: u64, tag: u32, access: Access) {
-        let waiting = Waiting::new(tag, access, now_ns, self.media.locate(access.sector));
-        if self.depth > 1 && !self.has_to_wait(&access) && self.serve_held(now_ns, &waiting) {
+        let waiting = Waiting { tag, access, arrived_ns: now_ns, spot: self.media.locate(access.sector) };
+        let behind = self.queue.behind(&access);
+        // What is being read is in the buffer when it has been read.
+        let is_under_way = || self.active.as_ref().is_some_and(|active| overlap(&active.access, &access));
+        if self.depth > 1 && behind == 0 && !is_under_way() && self.serve_held(now_ns, &waiting) {
             return;
         }
         if self.active.is_none() {
             self.begin(now_ns, waiting);
         } else {
-            self.queue.add(waiting);
+            self.queue.add(waiting, behind);
         }
-    }
-
-    /// Whether an access overlaps a waiting one that has to come first, or the one that the works are at: what is being read is in the
-    /// buffer when it has been read.
-    fn has_to_wait(&self, access: &Access) -> bool {
-        self.active.as_ref().is_some_and(|active| overlap(&active.access, access)) || self.queue.conflicts(access)
     }
 
     /// Has a read served from the buffer, if all of it is there.
