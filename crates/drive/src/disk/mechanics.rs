@@ -38,10 +38,9 @@ impl Mechanics {
         }
     }
 
-    /// No move over `distance` cylinders takes fewer turns, be it for a read or a write.
-    #[inline]
-    pub(super) fn least_turns(&self, distance: u32) -> u64 {
-        self.least_turns.get((distance >> self.shift) as usize).copied().unwrap_or(0)
+    /// For every 2^shift distances the fewest turns that a move takes, be it for a read or a write; and the shift.
+    pub(super) fn least_moves(&self) -> (&[u64], u32) {
+        (&self.least_turns, self.shift)
     }
 
     /// From track to track: a seek, during which heads switch too, or a head switch alone; writes settle after either.

@@ -30,10 +30,10 @@ impl Positioning<'_> {
         self.at_ns
     }
 
-    /// Nothing at `cylinder` and `angle` is reached in fewer turns: all that can be told from the distance at a glance.
-    #[inline]
-    pub(super) fn least(&self, cylinder: u32, angle: u32) -> u64 {
-        self.reached(angle, self.mechanics.least_turns(self.arm.cylinder.abs_diff(cylinder)))
+    /// What can be told at a glance.
+    pub(super) fn least(&self) -> Least<'_> {
+        let (moves, shift) = self.mechanics.least_moves();
+        Least { cylinder: self.arm.cylinder, angle: self.angle, tolerance: self.platter.tolerance(), moves, shift }
     }
 
     /// The turns until the first sector, at `spot`, of a command that has waited for `waited_ns`.
@@ -47,20 +47,38 @@ impl Positioning<'_> {
         let move_ns = overhead_ns.saturating_sub(waited_ns) + self.mechanics.move_ns(self.arm, spot, op);
         // The first sector of a write has to have come.
         let move_ns = move_ns.max((overhead_ns + first_ns).saturating_sub(waited_ns));
-        self.reached(spot.angle, self.platter.angle_in(move_ns))
+        reached(spot.angle.wrapping_sub(self.angle), self.platter.angle_in(move_ns), self.platter.tolerance())
     }
 
     /// A time as turns.
     pub(super) fn turns(&self, span_ns: u64) -> u64 {
         self.platter.angle_in(span_ns)
     }
+}
 
-    /// When `angle` is under the head for the first time after a move. A mark that has only just passed is still caught.
+/// A bound from the distance alone. Its parts lie close together: every waiting command is held against it at every choice.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Least<'a> {
+    cylinder: u32,
+    angle: u32,
+    tolerance: u32,
+    shift: u32,
+    moves: &'a [u64],
+}
+
+impl Least<'_> {
+    /// Nothing at `cylinder` and `angle` is reached in fewer turns.
     #[inline]
-    fn reached(&self, angle: u32, move_turns: u64) -> u64 {
-        let tolerance = self.platter.tolerance();
-        let ahead = angle.wrapping_sub(self.angle).wrapping_add(tolerance);
-        let wait = ahead.wrapping_sub(move_turns as u32);
-        (move_turns + u64::from(wait)).saturating_sub(u64::from(tolerance))
+    pub(super) fn turns(&self, cylinder: u32, angle: u32) -> u64 {
+        let distance = self.cylinder.abs_diff(cylinder);
+        let move_turns = self.moves.get((distance >> self.shift) as usize).copied().unwrap_or(0);
+        reached(angle.wrapping_sub(self.angle), move_turns, self.tolerance)
     }
+}
+
+/// When an angle that is `ahead` is under the head for the first time after a move. A mark that has only just passed is still caught.
+#[inline]
+fn reached(ahead: u32, move_turns: u64, tolerance: u32) -> u64 {
+    let wait = ahead.wrapping_add(tolerance).wrapping_sub(move_turns as u32);
+    (move_turns + u64::from(wait)).saturating_sub(u64::from(tolerance))
 }

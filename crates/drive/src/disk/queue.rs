@@ -96,7 +96,8 @@ impl Queue {
 
     /// Takes out the oldest read that lies in the sectors from `start` up to but not including `end` and is not held back.
     pub(super) fn take_read_within(&mut self, start: u64, end: u64) -> Option<Waiting> {
-        let begins_within = |target: &Target| start <= target.sector && target.sector < end;
+        // One comparison that is nearly always false: two would mispredict on random sectors.
+        let begins_within = |target: &Target| target.sector.wrapping_sub(start) < end - start;
         let mut from = 0;
         while let Some(offset) = self.targets.iter().skip(from).position(begins_within) {
             let index = from + offset;
@@ -121,15 +122,18 @@ impl Queue {
     /// What the distance tells at a glance orders them nearly as they are, so few seeks are looked up: the table of all distances is
     /// larger than what lies near a processor.
     fn nearest(&mut self, positioning: &Positioning<'_>) -> usize {
-        self.glances.clear();
         let (first, next) = positioning.stream.unwrap_or((1, 0));
-        for (index, target) in (0..).zip(&self.targets).take(self.window) {
+        let least = positioning.least();
+        let glance = |(index, target): (u64, &Target)| {
             let streams = target.op == Op::Read && first <= target.sector && target.sector <= next;
-            let turns = positioning.least(target.cylinder, target.angle);
+            let turns = least.turns(target.cylinder, target.angle);
             let turns = if streams { 0 } else { turns };
             // Turns take no more than 2^41, a place in the queue 8 bits.
-            self.glances.push(if target.behind > 0 { u64::MAX } else { turns << 8 | index });
-        }
+            if target.behind > 0 { u64::MAX } else { turns << 8 | index }
+        };
+        self.glances.clear();
+        let window = self.targets.len().min(self.window);
+        self.glances.extend((0..).zip(&self.targets[..window]).map(glance));
         let (mut best, mut best_turns) = (0, u64::MAX);
         while let Some(glance) = self.glances.iter().copied().min().filter(|glance| *glance < u64::MAX) {
             let index = (glance & 0xff) as usize;
