@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use hoistway_core::Kind;
-use hoistway_sim::Setting;
+use hoistway_sim::{Kernel, Setting};
 
 use crate::drive_choice;
 use crate::names::{self, Named};
@@ -46,6 +46,8 @@ pub enum Command {
     Elevators(ElevatorsArgs),
     /// List the drives, or explain one
     Drives(DrivesArgs),
+    /// Run the published results of the field and say which come out
+    Reproduce(ReproduceArgs),
     /// Measure hoistway itself: what its elevators and its simulator cost
     Bench(BenchArgs),
     /// Print completions for a shell
@@ -65,6 +67,7 @@ Examples:
   hoistway compare                                    the example: eight readers of eight files
   hoistway compare mine.fio --report mine.html        a job of your own, with a page to look at
   hoistway compare mine.fio --drive scsi-15k-73       the same on a faster disk
+  hoistway compare mine.fio --kernel 3.2              on a host of 2012
   hoistway compare mine.fio --elevators deadline,cfq-v3 --set cfq-v3.slice_idle=0
   hoistway compare mine.fio --json | jq '.elevators[] | {name, bytes_per_s}'
 
@@ -86,6 +89,10 @@ pub struct CompareArgs {
     /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times
     #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
     pub settings: Vec<Setting>,
+    /// The kernel whose host all elevators run on: 2.6.18, 2.6.24, 3.2 or 6.1 [default: 2.6.18's, with each elevator in the block layer
+    /// that it was written for]
+    #[arg(long, value_name = "VERSION", value_parser = names::kernel)]
+    pub kernel: Option<Kernel>,
     /// Where all random numbers begin
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -142,9 +149,17 @@ pub struct ElevatorsArgs {
 
 /// `hoistway drives`.
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  hoistway drives\n  hoistway drives sata-7200-2006\n  hoistway drives mine.toml --json"
-)]
+#[command(after_help = "\
+Examples:
+  hoistway drives
+  hoistway drives sata-7200-2006
+  hoistway drives mine.toml --json
+  hoistway drives --fit requests.csv -o mine.toml
+  hoistway drives --fit requests.csv --base sata-7200-2006 -o mine.toml
+
+A trace for --fit is a CSV file with the header `issue_us,op,sector,sectors,service_us` (op is R or W), or a validation trace of
+DiskSim: `R|W Hit|Miss sector sectors service_us gap_us`. Either may be gzipped. Its requests were made one at a time. The
+profile is fitted to the first half of them; the error on the second half is what to expect.")]
 pub struct DrivesArgs {
     /// The drive to explain: a name of the list, or a profile of your own
     #[arg(value_name = "NAME|FILE.toml")]
@@ -152,6 +167,49 @@ pub struct DrivesArgs {
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
+    /// Fit a profile to a trace of requests and their service times
+    #[arg(long, value_name = "TRACE", conflicts_with = "drive", help_heading = "Fitting")]
+    pub fit: Option<PathBuf>,
+    /// What kind of drive the trace is of; without it, the times tell
+    #[arg(long, requires = "fit", conflicts_with = "base", help_heading = "Fitting")]
+    pub kind: Option<DriveKind>,
+    /// Keep this disk's geometry, and fit rotation, overheads, settling and the height of the seek curve alone
+    #[arg(long, value_name = "NAME|FILE.toml", requires = "fit", help_heading = "Fitting")]
+    pub base: Option<String>,
+    /// Where to write the profile; without it, it is printed last
+    #[arg(short, long, value_name = "FILE.toml", requires = "fit", help_heading = "Fitting")]
+    pub output: Option<PathBuf>,
+}
+
+/// A kind of drive that can be fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DriveKind {
+    /// An arm over platters
+    Disk,
+    /// Dies behind a controller
+    Flash,
+}
+
+/// `hoistway reproduce`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hoistway reproduce                        all of them: a minute or two
+  hoistway reproduce S1-06                  what three elevators made of eight readers in 2006
+  hoistway reproduce S1 S2-04 --json | jq '.rows[] | {id, verdict}'
+
+A row that states a number is reproduced when all its figures lie within their tolerances, for the right reason, and no
+parameter was fitted to it. Rows that describe a drive are inputs, and outside the count.")]
+pub struct ReproduceArgs {
+    /// Which: ids (S1-06), all of a publication (S1), or `all` [default: all]
+    #[arg(value_name = "ID|SEED|all")]
+    pub ids: Vec<String>,
+    /// Print JSON instead
+    #[arg(long)]
+    pub json: bool,
+    /// Also write the page with its pictures into this folder: reproduced.md and reproduced/ID.svg
+    #[arg(long, value_name = "DIR")]
+    pub page: Option<PathBuf>,
 }
 
 /// `hoistway bench`.
@@ -198,14 +256,66 @@ pub struct BenchElevatorsArgs {
 /// `hoistway bench sim`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The workload: random 4 KiB direct reads, 32 outstanding, on the drive sata-7200-2006 under noop, in one thread.")]
+Examples:
+  hoistway bench sim                                      the default drives
+  hoistway bench sim --drive mine.toml --rw randwrite
+  hoistway bench sim --scaling                            cost against requests and processes
+  hoistway bench sim --sweep 8                            eight worlds on one core, and on all
+
+The workload: random 4 KiB direct requests, 32 outstanding in all, but one a process at least. Each row is measured in a process of its
+own; requests a second are of CPU time on one core.")]
 pub struct BenchSimArgs {
+    /// The drives, with commas between them: names, or profiles of your own [default: sata-7200-2006, cmr-8tb, and ssd-nvme-tlc with
+    /// random writes]
+    #[arg(long = "drive", value_name = "NAME|FILE.toml,...", value_delimiter = ',')]
+    pub drives: Vec<String>,
+    /// What is asked of the drives [default: randread; randwrite for ssd-nvme-tlc if no drive is named]
+    #[arg(long = "rw", value_name = "PATTERN")]
+    pub pattern: Option<Pattern>,
+    /// The elevator
+    #[arg(long, value_name = "NAME", default_value = "noop", value_parser = names::kind)]
+    pub elevator: Kind,
+    /// How many processes make the requests
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub processes: u32,
     /// How many requests to simulate
-    #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub requests: u64,
+    /// Measure how the cost of a request grows: from 10^5 to --requests requests, and from 1 to 4096 processes
+    #[arg(long, conflicts_with = "sweep")]
+    pub scaling: bool,
+    /// Measure how much faster so many worlds are on all cores than on one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    pub sweep: Option<u32>,
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
+    /// Measure one row, told as JSON, in this process
+    #[arg(long, hide = true, value_name = "JSON")]
+    pub row: Option<String>,
+}
+
+/// What is asked of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pattern {
+    /// Random reads
+    Randread,
+    /// Random writes
+    Randwrite,
+    /// Random reads and writes, half and half
+    Randrw,
+}
+
+impl Pattern {
+    /// As fio calls it.
+    pub fn as_fio(self) -> &'static str {
+        match self {
+            Pattern::Randread => "randread",
+            Pattern::Randwrite => "randwrite",
+            Pattern::Randrw => "randrw",
+        }
+    }
 }
 
 /// `hoistway completions`.
@@ -231,6 +341,7 @@ impl Default for CompareArgs {
             drive: drive_choice::DEFAULT.to_owned(),
             elevators: Vec::new(),
             settings: Vec::new(),
+            kernel: None,
             seed: 1,
             report: None,
             logs: None,

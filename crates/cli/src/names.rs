@@ -1,6 +1,7 @@
 //! Names that people type: elevators, and what is nearest to a name that is none.
 
 use hoistway_core::Kind;
+use hoistway_sim::Kernel;
 
 /// The elevator of this name or alias.
 ///
@@ -11,6 +12,18 @@ pub fn kind(name: &str) -> Result<Kind, String> {
         let names = Kind::ALL.iter().map(|kind| kind.info().name);
         let known = names.clone().collect::<Vec<_>>().join(", ");
         format!("there is no elevator `{name}`{}; there are {known}", did_you_mean(name, names))
+    })
+}
+
+/// The kernel of this version.
+///
+/// # Errors
+/// A sentence that names the nearest and all that there are.
+pub fn kernel(name: &str) -> Result<Kernel, String> {
+    Kernel::from_name(name).ok_or_else(|| {
+        let names = Kernel::ALL.iter().map(|kernel| kernel.name());
+        let known = names.clone().collect::<Vec<_>>().join(", ");
+        format!("there is no host of kernel `{name}`{}; there are {known}", did_you_mean(name, names))
     })
 }
 

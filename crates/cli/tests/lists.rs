@@ -159,9 +159,27 @@ fn a_benchmark_has_a_cell_for_each_elevator_and_number_of_processes() {
 
 #[test]
 fn the_simulator_s_benchmark_counts_requests_and_memory() {
-    let document = run(&["bench", "sim", "--requests", "2000", "--json"]).json();
-    assert_eq!(document["requests"], json!(2000));
-    assert!(document["requests_per_s"].as_f64().is_some_and(|rate| rate > 0.0));
-    #[cfg(target_os = "linux")]
-    assert!(document["peak_memory_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 20));
+    let args = ["bench", "sim", "--drive", "sata-7200-2006,null", "--processes", "3", "--requests", "2000", "--json"];
+    let document = run(&args).json();
+    let rows = document["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2);
+    for (row, drive) in rows.iter().zip(["sata-7200-2006", "null"]) {
+        // Three processes and the reference's one make 500 each.
+        assert_eq!((&row["drive"], &row["requests"], &row["processes"]), (&json!(drive), &json!(2000), &json!(3)));
+        assert!(row["requests_per_s"].as_f64().is_some_and(|rate| rate > 0.0));
+        #[cfg(target_os = "linux")]
+        assert!(row["peak_memory_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 20));
+    }
+}
+
+#[test]
+fn the_simulator_s_scaling_has_a_row_for_each_size_and_a_sweep_says_how_many_cores_it_had() {
+    let args = ["bench", "sim", "--drive", "null", "--requests", "5000", "--json"];
+    let rows = run(&[args.as_slice(), &["--scaling"]].concat()).json();
+    let sizes: Vec<u64> =
+        rows["rows"].as_array().expect("rows").iter().filter_map(|row| row["processes"].as_u64()).collect();
+    assert_eq!(sizes, [1, 8, 64, 512, 4096]);
+    let sweep = run(&[args.as_slice(), &["--sweep", "2"]].concat()).json();
+    assert_eq!(sweep["sweep"]["runs"], json!(2));
+    assert!(sweep["sweep"]["speed_up"].as_f64().is_some_and(|times| times > 0.0));
 }

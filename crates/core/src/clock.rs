@@ -25,14 +25,18 @@ pub(crate) struct Clock {
     next_tick_ns: u64,
     tick_ns: u64,
     uptime_ns: u64,
+    /// What [`Self::counted_ns`] counts in: 1, or a tick.
+    grain_ns: u64,
 }
 
 impl Clock {
-    pub fn new(config: ClockConfig, now_ns: u64) -> Clock {
+    /// A clock on which elevators that once counted in ticks do so (`in_ticks`), or count in ns.
+    pub fn new(config: ClockConfig, in_ticks: bool, now_ns: u64) -> Clock {
         let tick_ns = 1_000_000_000 / u64::from(config.hz.clamp(1, 1000));
         // Half of what a u64 holds is 292 years: enough for either side of the sum.
         let uptime_ns = config.uptime_ns.min(u64::MAX / 2);
-        let mut clock = Clock { now_ns: 0, ticks: 0, next_tick_ns: 0, tick_ns, uptime_ns };
+        let grain_ns = if in_ticks { tick_ns } else { 1 };
+        let mut clock = Clock { now_ns: 0, ticks: 0, next_tick_ns: 0, tick_ns, uptime_ns, grain_ns };
         clock.set(now_ns);
         clock
     }
@@ -56,6 +60,25 @@ impl Clock {
     #[inline]
     pub fn ktime_ns(&self) -> u64 {
         self.now_ns.saturating_add(self.uptime_ns)
+    }
+
+    /// The time since boot as an elevator has it that counted in ticks before it counted in ns.
+    #[inline]
+    pub fn counted_ns(&self) -> u64 {
+        if self.grain_ns > 1 { self.ticks.saturating_mul(self.tick_ns) } else { self.ktime_ns() }
+    }
+
+    /// The same for a time of the host's.
+    pub fn counted_at(&self, host_ns: u64) -> u64 {
+        let ktime_ns = host_ns.saturating_add(self.uptime_ns);
+        ktime_ns - ktime_ns.checked_rem(self.grain_ns).unwrap_or(0)
+    }
+
+    /// A length of time as such an elevator has it: whole ticks, rounded down but no fewer than one, or all of it.
+    #[inline]
+    pub fn counted_length(&self, ns: u64) -> u64 {
+        let whole = ns - ns.checked_rem(self.grain_ns).unwrap_or(0);
+        if ns > 0 { whole.max(self.grain_ns) } else { 0 }
     }
 
     /// The host's time of a time since boot, both in ns.
@@ -175,11 +198,23 @@ mod tests {
 
     #[test]
     fn ticks_count_from_boot_and_begin_on_whole_milliseconds() {
-        let mut clock = Clock::new(ClockConfig::default(), 0);
+        let mut clock = Clock::new(ClockConfig::default(), false, 0);
         assert_eq!(clock.ticks(), 10_000);
         clock.set(1_999_999);
         assert_eq!(clock.ticks(), 10_001);
         assert_eq!(clock.time_of_tick(10_002), 2_000_000);
+    }
+
+    #[test]
+    fn an_elevator_that_counts_in_ticks_sees_whole_ones() {
+        let config = ClockConfig { hz: 250, uptime_ns: 10_001_000_000 };
+        let (mut coarse, mut fine) = (Clock::new(config, true, 0), Clock::new(config, false, 0));
+        coarse.set(6_500_000);
+        fine.set(6_500_000);
+        assert_eq!((coarse.counted_ns(), fine.counted_ns()), (10_004_000_000, 10_007_500_000));
+        assert_eq!((coarse.counted_at(2_999_999), fine.counted_at(2_999_999)), (10_000_000_000, 10_003_999_999));
+        assert_eq!((coarse.counted_length(125_000_000), fine.counted_length(125_000_000)), (124_000_000, 125_000_000));
+        assert_eq!((coarse.counted_length(1_000_000), coarse.counted_length(0)), (4_000_000, 0));
     }
 
     #[test]

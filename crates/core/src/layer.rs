@@ -32,6 +32,9 @@ pub(crate) struct Rules {
     /// Multi-queue: one pool of tags for both directions without batching, requests of different priorities stay apart, a
     /// request may join a queued one as it is inserted, and the elevator is asked about a merge once more when it is done.
     pub multi_queue: bool,
+    /// Elevators that came to count in nanoseconds (CFQ did in 4.8) still count in whole ticks. Those that measured with the fine
+    /// clock from the start do so in every kernel.
+    pub counts_in_ticks: bool,
 }
 
 impl BlockLayer {
@@ -43,6 +46,7 @@ impl BlockLayer {
             asks_elevator: !first,
             cpu_policy_counts: !matches!(self, BlockLayer::V2_6_18 | BlockLayer::V2_6_24),
             multi_queue: matches!(self, BlockLayer::V6_1),
+            counts_in_ticks: !matches!(self, BlockLayer::V4_19 | BlockLayer::V6_1),
         }
     }
 }

@@ -34,6 +34,9 @@ profiles!(
     "dec_rz26",
     "st41601n",
     "ssd-fiops",
+    "array-8x15k",
+    "cloud-gp2",
+    "cloud-gp3",
     "null",
 );
 

@@ -7,12 +7,26 @@
 //! Request by request is the strict measure. A distribution of service times (the demerit of Ruemmler & Wilkes 1994) comes
 //! out nearly as well from a rotation that is guessed.
 
+mod arm;
+mod base;
+mod buffer;
+mod disk;
+mod flash;
+mod layout;
+mod requests;
+mod stats;
+mod tracks;
+mod whole;
+
 use std::f64::consts::TAU;
 
 use crate::disk::Media;
 use crate::profile::{DiskProfile, Kind, Profile};
 use crate::recording::Record;
-use crate::{AccessError, check};
+use crate::{AccessError, Op, check};
+pub use whole::{
+    Agreement, Base, Finding, FitKind, FitOptions, FitProfileError, FittedProfile, REQUESTS_MIN, fit_profile,
+};
 
 /// How far the fitted revolution may be from the profile's, as a part of it: 0.035 %.
 pub const REVOLUTION_RANGE: f64 = 3.5e-4;
@@ -28,13 +42,15 @@ pub struct Fit {
     pub coherence: f64,
     /// Root mean square error of the service times, in ms.
     pub rms_ms: f64,
-    /// The fitted profile, its buffer off.
+    /// The profile that was given, with the fitted rotation.
     pub profile: Profile,
 }
 
 /// One request of a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction {
+    /// What was recorded: a read or a write.
+    pub op: Op,
     /// The zone of its first sector.
     pub zone: u32,
     /// What the model says, in ns.
@@ -82,6 +98,14 @@ pub enum FitError {
 /// # Errors
 /// [`FitError`] when the profile is no disk's, a request does not fit the disk, or there are fewer than 100.
 pub fn fit(profile: &Profile, recording: &[Record]) -> Result<Fit, FitError> {
+    fit_rotation(&profile.clone().without_buffer(), recording)
+}
+
+/// Fits revolution and phase of `profile` to a recording that was made with the drive's buffer as the profile has it.
+///
+/// # Errors
+/// Those of [`fit`].
+pub fn fit_rotation(profile: &Profile, recording: &[Record]) -> Result<Fit, FitError> {
     let disk = disk_of(profile)?;
     if recording.len() < 100 {
         return Err(FitError::TooShort { found: recording.len() });
@@ -89,7 +113,7 @@ pub fn fit(profile: &Profile, recording: &[Record]) -> Result<Fit, FitError> {
     checked(disk, recording)?;
     let marks = marks(disk, recording);
     let (revolution_ns, resultant) = best_revolution(&marks, disk.revolution_ns);
-    let fitted = |phase: f64| profile.clone().without_buffer().with_rotation(revolution_ns, phase);
+    let fitted = |phase: f64| profile.clone().with_rotation(revolution_ns, phase);
     let mut best: Option<(f64, f64)> = None;
     // What is sent after the last sector has passed comes before or after the mean of the marks: look 0.04 turns around.
     for step in -20..=20 {
@@ -124,7 +148,13 @@ pub fn replay(profile: &Profile, recording: &[Record]) -> Result<Vec<Prediction>
         free_ns = record.issue_ns.saturating_add(record.service_ns);
         let service = model.start(record.issue_ns, &record.access);
         let zone = model.locate(record.access.sector).zone;
-        Prediction { zone, predicted_ns: service.phases.total_ns(), recorded_ns: record.service_ns, idle_ns }
+        Prediction {
+            op: record.access.op,
+            zone,
+            predicted_ns: service.phases.total_ns(),
+            recorded_ns: record.service_ns,
+            idle_ns,
+        }
     };
     Ok(recording.iter().map(predict).collect())
 }
@@ -142,7 +172,7 @@ pub fn rms_ms<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> f64 
 fn disk_of(profile: &Profile) -> Result<&DiskProfile, FitError> {
     match profile.kind() {
         Kind::Disk(disk) => Ok(disk),
-        Kind::Flash(_) | Kind::Null(_) => Err(FitError::NoPlatter { name: profile.name().to_string() }),
+        _ => Err(FitError::NoPlatter { name: profile.name().to_string() }),
     }
 }
 
@@ -153,7 +183,8 @@ fn checked(disk: &DiskProfile, recording: &[Record]) -> Result<(), FitError> {
     Ok(())
 }
 
-/// Completion (ns) and the angle at which the request's last sector ends (revolutions) of every request.
+/// Completion (ns) and the angle at which the request's last sector ends (revolutions) of every request but writes that complete
+/// in a cache.
 fn marks(disk: &DiskProfile, recording: &[Record]) -> Vec<(f64, f64)> {
     let model = Media::new(disk);
     let mark = |record: &Record| {
@@ -161,7 +192,8 @@ fn marks(disk: &DiskProfile, recording: &[Record]) -> Vec<(f64, f64)> {
         let end = (u64::from(last.angle) + last.span(1)) as f64 / 4_294_967_296.0;
         (record.issue_ns.saturating_add(record.service_ns) as f64, end)
     };
-    recording.iter().map(mark).collect()
+    let cached = disk.buffer.enabled && disk.buffer.write_cache;
+    recording.iter().filter(|record| !cached || record.access.op == Op::Read).map(mark).collect()
 }
 
 /// The sum of unit vectors at the marks' angles.

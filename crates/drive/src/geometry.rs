@@ -300,12 +300,12 @@ mod tests {
     fn geometry(name: &str) -> Geometry {
         match Profile::builtin(name).expect("built in").kind() {
             Kind::Disk(disk) => Geometry::new(disk),
-            Kind::Flash(_) | Kind::Null(_) => panic!("{name} has no geometry"),
+            _ => panic!("{name} has no geometry"),
         }
     }
 
     fn disks() -> impl Iterator<Item = &'static str> {
-        Profile::names().filter(|name| Profile::builtin(name).is_some_and(|profile| profile.is_rotational()))
+        Profile::names().filter(|name| Profile::builtin(name).is_some_and(|profile| profile.is_disk()))
     }
 
     #[test]

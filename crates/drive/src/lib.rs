@@ -1,4 +1,4 @@
-//! Models of disks (geometry, seek curve, rotation, zones, the segmented read-ahead buffer) and of flash.
+//! Models of disks (geometry, seek curve, rotation, zones, the segmented read-ahead buffer), of flash, of cloud volumes and of arrays.
 //!
 //! A [`Profile`] is read from TOML (or taken from the built-in ones), checked once, and made into a [`Drive`]. A drive is
 //! told the time and given [`Command`]s; it says when something happens next ([`Drive::next_event_ns`]) and hands out what has
@@ -21,9 +21,11 @@
 
 #![forbid(unsafe_code)]
 
+mod array;
 mod buffer;
 mod builtin;
 mod closed_loop;
+mod cloud;
 mod describe;
 mod disk;
 pub mod fit;
@@ -36,7 +38,9 @@ mod profile;
 pub mod recording;
 mod seek;
 
+pub use array::Array;
 pub use closed_loop::closed_loop;
+pub use cloud::Cloud;
 pub use describe::{BufferDescription, Description, ZoneDescription, describe};
 pub use disk::Disk;
 pub use flash::Flash;
@@ -208,6 +212,10 @@ pub enum Drive {
     Disk(Box<Disk>),
     /// A flash drive.
     Flash(Box<Flash>),
+    /// A rented volume with limits on operations and bytes.
+    Cloud(Box<Cloud>),
+    /// Drives behind a controller.
+    Array(Box<Array>),
     /// A device that takes the same time for everything.
     Null(Null),
 }
@@ -218,6 +226,8 @@ impl Drive {
         match profile.kind() {
             profile::Kind::Disk(disk) => Drive::Disk(Box::new(Disk::new(disk))),
             profile::Kind::Flash(flash) => Drive::Flash(Box::new(Flash::new(flash))),
+            profile::Kind::Cloud(cloud) => Drive::Cloud(Box::new(Cloud::new(cloud))),
+            profile::Kind::Array(array) => Drive::Array(Box::new(Array::new(array))),
             profile::Kind::Null(null) => Drive::Null(Null::new(null)),
         }
     }
@@ -227,6 +237,8 @@ impl Drive {
         match self {
             Drive::Disk(disk) => disk.capacity_sectors(),
             Drive::Flash(flash) => flash.capacity_sectors(),
+            Drive::Cloud(cloud) => cloud.capacity_sectors(),
+            Drive::Array(array) => array.capacity_sectors(),
             Drive::Null(null) => null.capacity_sectors(),
         }
     }
@@ -236,6 +248,8 @@ impl Drive {
         match self {
             Drive::Disk(disk) => disk.depth(),
             Drive::Flash(flash) => flash.depth(),
+            Drive::Cloud(cloud) => cloud.depth(),
+            Drive::Array(array) => array.depth(),
             Drive::Null(null) => null.depth(),
         }
     }
@@ -252,6 +266,8 @@ impl Drive {
         match self {
             Drive::Disk(disk) => disk.submit(now_ns, tag, command),
             Drive::Flash(flash) => flash.submit(now_ns, tag, command),
+            Drive::Cloud(cloud) => cloud.submit(now_ns, tag, command),
+            Drive::Array(array) => array.submit(now_ns, tag, command),
             Drive::Null(null) => null.submit(now_ns, tag, command),
         }
         Ok(())
@@ -264,6 +280,8 @@ impl Drive {
         match self {
             Drive::Disk(disk) => disk.next_event_ns(),
             Drive::Flash(flash) => flash.next_event_ns(),
+            Drive::Cloud(cloud) => cloud.next_event_ns(),
+            Drive::Array(array) => array.next_event_ns(),
             Drive::Null(null) => null.next_event_ns(),
         }
     }
@@ -275,6 +293,8 @@ impl Drive {
         match self {
             Drive::Disk(disk) => disk.poll(now_ns),
             Drive::Flash(flash) => flash.poll(now_ns),
+            Drive::Cloud(cloud) => cloud.poll(now_ns),
+            Drive::Array(array) => array.poll(now_ns),
             Drive::Null(null) => null.poll(now_ns),
         }
     }

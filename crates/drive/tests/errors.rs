@@ -337,11 +337,16 @@ fn profile_has_one_kind_of_drive() {
     let both = GOOD.to_string() + "[null]\nservice_ns = 1\ndepth = 1\ncapacity_sectors = 1\n";
     let error = refused_text(&both);
     assert!(
-        error.ends_with("`null` is given beside `disk`: a profile has one of the tables [disk], [flash] and [null]"),
+        error.ends_with(
+            "`null` is given beside `disk`: a profile has one of the tables [disk], [flash], [cloud], [array] and [null]"
+        ),
         "{error}"
     );
     let none = refused_text("name = \"x\"\nwhat = \"\"\nsource = \"\"\n");
-    assert_eq!(none, "small.toml:1:8: `disk` is missing: a profile has one of the tables [disk], [flash] and [null]");
+    assert_eq!(
+        none,
+        "small.toml:1:8: `disk` is missing: a profile has one of the tables [disk], [flash], [cloud], [array] and [null]"
+    );
     let unnamed = refused("name = \"small\"", "name = \"\"");
     assert_eq!(unnamed, "small.toml:1:8: `name` is empty: a name of at least one letter");
     let no_seek: String = GOOD

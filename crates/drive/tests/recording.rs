@@ -2,9 +2,9 @@
 
 use std::io::Read;
 
-use hoistway_drive::fit::{Prediction, fit, replay, rms_ms};
-use hoistway_drive::recording::{Record, parse};
-use hoistway_drive::{Drive, Profile, describe};
+use hoistway_drive::fit::{Prediction, fit, replay};
+use hoistway_drive::recording::{Errors, Record, parse, validate};
+use hoistway_drive::{Drive, Profile};
 
 /// 10,000 requests to a Cheetah 15K.5 with its buffer off.
 fn cheetah() -> Vec<Record> {
@@ -19,53 +19,29 @@ fn profile() -> Profile {
     Profile::builtin("cheetah15k5_146").expect("built in")
 }
 
-/// Root mean square errors in ms: of all, of requests that followed at once, of those after a pause; and the median.
-struct Errors {
-    whole_ms: f64,
-    busy_ms: f64,
-    idle_ms: f64,
-    median_ms: f64,
-}
-
-impl Errors {
-    fn of(predictions: &[Prediction]) -> Errors {
-        let mut errors: Vec<f64> = predictions.iter().map(|p| p.error_ms().abs()).collect();
-        errors.sort_by(f64::total_cmp);
-        Errors {
-            whole_ms: rms_ms(predictions),
-            busy_ms: rms_ms(predictions.iter().filter(|p| p.idle_ns < 1_000_000)),
-            idle_ms: rms_ms(predictions.iter().filter(|p| p.idle_ns >= 1_000_000)),
-            median_ms: errors[errors.len() / 2],
-        }
-    }
-}
-
-impl std::fmt::Display for Errors {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Errors { whole_ms, busy_ms, idle_ms, median_ms } = self;
-        write!(f, "RMS {whole_ms:.3} ms; at once {busy_ms:.3}, after a pause {idle_ms:.3}; median {median_ms:.3} ms")
-    }
+/// Those that follow another at once.
+fn at_once(predictions: &[Prediction]) -> Errors {
+    Errors::of(predictions.iter().filter(|prediction| prediction.idle_ns < 1_000_000))
 }
 
 #[test]
 fn recorded_requests_of_a_cheetah_15k5_are_predicted_one_by_one() {
     let recording = cheetah();
     let fit = fit(&profile(), &recording).expect("a fit");
-    let predictions = replay(&fit.profile, &recording).expect("a replay");
+    let validation = validate(&profile().without_buffer(), &recording).expect("a replay");
     println!("revolution {:.2} ns, coherence {:.4}", fit.revolution_ns, fit.coherence);
-    let all = Errors::of(&predictions);
-    println!("all: {all}");
-    for zone in 0..describe(&profile()).zones.len() as u32 {
-        let here: Vec<Prediction> = predictions.iter().copied().filter(|p| p.zone == zone).collect();
-        println!("zone {zone}, {} requests: {}", here.len(), Errors::of(&here));
+    let parts = [("all", validation.all), ("at once", validation.at_once), ("after a pause", validation.after_pause)];
+    let zones = validation.zones.iter().enumerate().map(|(zone, errors)| (format!("zone {zone}"), *errors));
+    for (part, errors) in parts.map(|(part, errors)| (part.to_string(), errors)).into_iter().chain(zones) {
+        println!("{part}: {errors:.3?}");
     }
     // Half of the requests within 0.05 ms of 6, and the angle of nearly every completion as computed.
-    assert!(all.median_ms < 0.05 && fit.coherence > 0.96, "{all}, coherence {}", fit.coherence);
+    assert!(validation.all.median_ms < 0.05 && fit.coherence > 0.96, "{validation:?}");
     // A request that follows another at once: 0.8 ms at most; a rotation that is guessed gives 1.63.
-    assert!(all.busy_ms < 0.8, "{all}");
+    assert!(validation.at_once.rms_ms < 0.8, "{:?}", validation.at_once);
     // After a pause the drive has sometimes been elsewhere for itself, which the model follows in part.
-    assert!(all.whole_ms < 1.25, "{all}");
-    assert_eq!(fit.rms_ms, all.whole_ms);
+    assert!(validation.all.rms_ms < 1.25, "{:?}", validation.all);
+    assert_eq!((fit.rms_ms, fit.coherence), (validation.all.rms_ms, validation.coherence));
 }
 
 #[test]
@@ -77,9 +53,10 @@ fn guessed_rotation_is_far_worse() {
         let guessed = profile().without_buffer().with_rotation(fitted.revolution_ns * 1.01, f64::from(tenth) / 10.0);
         replay(&guessed, &recording).expect("a replay")
     });
-    let guessed = Errors::of(&tenths.collect::<Vec<_>>());
-    println!("guessed: {guessed}");
-    assert!(guessed.busy_ms > 1.55 && guessed.median_ms > 0.9, "{guessed}");
+    let guessed = tenths.collect::<Vec<_>>();
+    let (all, at_once) = (Errors::of(&guessed), at_once(&guessed));
+    println!("guessed: {all:.3?}");
+    assert!(at_once.rms_ms > 1.55 && all.median_ms > 0.9, "{all:?}, {at_once:?}");
 }
 
 #[test]

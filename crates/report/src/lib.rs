@@ -20,6 +20,7 @@
 mod bars;
 mod charts;
 mod data;
+mod figures;
 mod format;
 mod page;
 mod palette;
@@ -31,6 +32,7 @@ pub use data::{
     ComparePage, DriveTime, ELEVATORS_MAX, ElevatorResult, Fact, GroupRow, HeadTrack, LatencySummary, PROCESSES_MAX,
     PercentileLatency, ProcessBandwidth, Slice,
 };
+pub use figures::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
 pub use page::compare_page;
 pub use reduce::{HEAD_POINTS_MAX, HEAD_POINTS_PAGE_MAX, SLICES_MAX, SLICES_PAGE_MAX, WINDOWS_MAX, WINDOWS_PAGE_MAX};
 

@@ -59,6 +59,9 @@ pub struct Comparison {
     pub seed: u64,
     /// Bytes a second of the first job alone: one process, on its first file.
     pub single_stream_bytes_per_s: f64,
+    /// Requests that the drives of all runs served, the reference's included.
+    #[serde(skip)]
+    pub simulated_requests: u64,
     /// A run for each elevator, in the order asked for.
     pub runs: Vec<Run>,
     /// What decided between them, in a sentence.
@@ -220,7 +223,9 @@ pub fn compare(
             world::run(&world, &stop, &mut headway).inspect_err(|_| failed.store(true, Ordering::Relaxed))
         })
         .collect();
-    let mut outcomes = succeeded(results)?.into_iter();
+    let outcomes = succeeded(results)?;
+    let simulated_requests = outcomes.iter().map(|outcome| outcome.requests).sum();
+    let mut outcomes = outcomes.into_iter();
     let reference = outcomes.next().ok_or(SimError::Cancelled)?;
     let single = bytes_per_s(&reference);
     let reference_arm = verdict::arm_share(&reference.drive, reference.end_ns - reference.start_ns);
@@ -235,6 +240,7 @@ pub fn compare(
         drive: request.profile.name().into(),
         seed: request.seed,
         single_stream_bytes_per_s: single,
+        simulated_requests,
         decided_by: verdict::decided_by(&runs, reference_arm),
         runs,
         notes,

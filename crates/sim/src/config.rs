@@ -3,6 +3,8 @@
 use hoistway_core::{ClockConfig, QueueConfig};
 
 use crate::error::SimError;
+use crate::host::fs::config::FileSystemConfig;
+use crate::kernel::Kernel;
 
 /// Bytes in a page of the page cache.
 pub const PAGE_BYTES: u64 = 4096;
@@ -13,6 +15,13 @@ pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
 /// memory under Linux 2.6.18.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
+    /// The kernel in whose block layer all elevators run, and whose defaults they have where those differ from what they have here.
+    /// `None`, the default: each elevator in the block layer that it was written for. [`HostConfig::kernel`] sets everything else
+    /// that belongs to a kernel, too.
+    pub kernel: Option<Kernel>,
+    /// The queue takes twice as many requests as the drive at once, 4 to 256, as multi-queue block layers do; `queue.nr_requests` does
+    /// not count then.
+    pub pool_follows_drive: bool,
     /// Processors, at least 1.
     pub cpus: u32,
     /// The page cache, in MiB, 1 to 2^24. The default leaves 10 % of 2 GB to kernel and programs.
@@ -39,8 +48,10 @@ pub struct HostConfig {
     pub file_gap_kib: u64,
     /// Files lie in pieces of 64 KiB to 1 MiB, mixed among each other, as on a file system that has been in use.
     pub aged: bool,
-    /// The request queue, but for two things: its block layer is that of the kernel which each elevator is from (later kernels
-    /// look for back merges themselves and ask the elevator before they merge; multi-queue ones have one pool of tags), and
+    /// How the file system was made, for jobs that have a tree of files; `groups`, `file_gap_kib` and `aged` are for the others.
+    pub file_system: FileSystemConfig,
+    /// The request queue, but for two things: without a `kernel` its block layer is that of the kernel which each elevator is from
+    /// (later kernels look for back merges themselves and ask the elevator before they merge; multi-queue ones have one pool of tags), and
     /// whether the device is rotational is for the drive's profile to say. Plugging is 2.6.18's for all: from 2.6.39 on processes
     /// gathered their bios themselves before they submitted them, and until a process waits, for the same purpose; both end
     /// when it waits. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
@@ -81,6 +92,8 @@ impl Default for CpuCosts {
 impl Default for HostConfig {
     fn default() -> Self {
         HostConfig {
+            kernel: None,
+            pool_follows_drive: false,
             cpus: 2,
             page_cache_mib: 1843,
             read_ahead_kib: 128,
@@ -93,6 +106,7 @@ impl Default for HostConfig {
             groups: 16,
             file_gap_kib: 0,
             aged: false,
+            file_system: FileSystemConfig::default(),
             queue: QueueConfig { clock: ClockConfig { hz: 250, ..ClockConfig::default() }, ..QueueConfig::default() },
             spindle_tolerance_ppm: 2000,
         }
@@ -117,6 +131,7 @@ impl HostConfig {
             ("groups", u64::from(self.groups), 1..=65536, "1 to 65536"),
             ("file_gap_kib", self.file_gap_kib, 0..=1 << 20, "0 to 1048576 KiB"),
             ("spindle_tolerance_ppm", u64::from(self.spindle_tolerance_ppm), 0..=10_000, "0 to 10000 ppm"),
+            ("hz", u64::from(self.queue.clock.hz), 1..=1000, "1 to 1000"),
             ("max_sectors", u64::from(self.queue.max_sectors), 8..=65536, "8 to 65536 sectors"),
             ("system_call_ns", self.costs.system_call_ns, 0..=1_000_000_000, "0 to a second"),
             ("copy_page_ns", self.costs.copy_page_ns, 0..=1_000_000_000, "0 to a second"),
@@ -128,7 +143,7 @@ impl HostConfig {
                 return Err(SimError::Host { name, value, range });
             }
         }
-        Ok(())
+        self.file_system.check()
     }
 
     pub(crate) fn cache_pages(&self) -> u64 {

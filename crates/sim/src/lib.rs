@@ -34,7 +34,9 @@ mod events;
 mod fio_json;
 mod groups;
 mod host;
+mod kernel;
 mod measure;
+pub mod published;
 mod record;
 mod settings;
 mod verdict;
@@ -45,6 +47,8 @@ pub use compare::{CompareRequest, Comparison, DirectionRun, ProcessRun, Progress
 pub use config::{CpuCosts, HostConfig, PAGE_BYTES};
 pub use error::SimError;
 pub use groups::{GroupRun, group_switch};
+pub use host::fs::config::FileSystemConfig;
+pub use kernel::Kernel;
 pub use measure::{BandwidthSample, Latencies, Latency, Window, Windows, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};
 pub use settings::{Setting, elevator_of_name};

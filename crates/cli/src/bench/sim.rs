@@ -1,55 +1,163 @@
-//! What the simulator costs: simulated requests a second on one core, and peak memory.
+//! What the simulator costs: simulated requests a second on one core, peak memory, start-up, and what a second core adds.
 //!
-//! The workload is the simplest that keeps a drive busy: random 4 KiB direct reads, 32 outstanding, under noop. It goes the
-//! way that `hoistway compare` goes, reference run included; both runs are of the same workload and both are counted.
+//! The workload is the simplest that keeps a drive busy: random 4 KiB direct requests, 32 outstanding in all. It goes the way that
+//! `hoistway compare` goes, reference run included: both runs are of the same workload, and both are counted. Each row is measured
+//! in a process of its own, so that memory is the row's alone.
 
 use std::fs;
+use std::process::Command;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use hoistway_core::Kind;
-use hoistway_drive::Profile;
+use hoistway_drive::Drive;
 use hoistway_sim::{CompareRequest, HostConfig, compare};
+use serde::{Deserialize, Serialize};
 
 use super::elevators::cpu_ns;
+use crate::cli::Pattern;
 use crate::drive_choice;
 
-/// What came out.
-#[derive(Clone, Copy, Debug)]
-pub struct Measured {
-    /// Requests that the simulated drive served.
+/// Requests outstanding in all, however many processes make them, but one a process at least.
+pub const OUTSTANDING: u32 = 32;
+
+/// What is simulated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Load {
+    /// The drive: a name or a file.
+    pub drive: String,
+    /// What is asked of it.
+    pub pattern: Pattern,
+    /// The elevator's name.
+    pub elevator: String,
+    /// How many processes ask.
+    pub processes: u32,
+    /// How many requests are simulated.
     pub requests: u64,
-    /// CPU time that they took, in ns.
+}
+
+/// What came out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Measured {
+    /// What was simulated; the requests are those that the simulated drive served.
+    #[serde(flatten)]
+    pub load: Load,
+    /// Requests a second of CPU time, on one core.
+    pub requests_per_s: f64,
+    /// CPU time a request, in ns.
+    pub ns_per_request: f64,
+    /// CPU time of all, in ns.
     pub cpu_ns: u64,
-    /// The most memory that the process has had, in bytes, where the system tells.
+    /// CPU time from the drive's name to a drive that takes commands, in ns.
+    pub start_up_ns: u64,
+    /// The most memory that the process has had, in bytes; null where the system does not tell.
     pub peak_memory_bytes: Option<u64>,
 }
 
-/// Simulates `requests` requests, one run after the other in one thread.
+/// Worlds run one after the other, and side by side.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Sweep {
+    /// How many worlds.
+    pub runs: u32,
+    /// The processors that the machine has.
+    pub cores: usize,
+    /// Wall-clock time on one core, in ns.
+    pub one_core_ns: u64,
+    /// Wall-clock time on all, in ns.
+    pub all_cores_ns: u64,
+    /// How many times as fast all cores are.
+    pub speed_up: f64,
+}
+
+/// Measures a load in a process of its own.
 ///
 /// # Errors
-/// Those of the simulator, and when no thread can be started.
-pub fn measure(requests: u64) -> Result<Measured> {
-    let each = requests.div_ceil(2);
+/// When the process cannot be started or fails; its error output is this one's.
+pub fn measure_apart(load: &Load) -> Result<Measured> {
+    let program = std::env::current_exe().context("hoistway's own program is not to be found")?;
+    let output = Command::new(&program)
+        .args(["bench", "sim", "--row", &serde_json::to_string(load)?])
+        .stderr(std::process::Stdio::inherit())
+        .output()
+        .with_context(|| format!("{} cannot be started", program.display()))?;
+    if !output.status.success() {
+        bail!("the measurement of `{}` failed: {}", load.drive, output.status);
+    }
+    serde_json::from_slice(&output.stdout).context("a measurement that cannot be read")
+}
+
+/// Measures a load in this process, one run after the other in one thread.
+///
+/// # Errors
+/// Those of the simulator and of the drive's profile, and when no thread can be started.
+pub fn measure(load: &Load) -> Result<Measured> {
+    let before_ns = cpu_ns();
+    drop(Drive::new(&drive_choice::load(&load.drive)?));
+    let start_up_ns = cpu_ns() - before_ns;
+    let request = request(load, 1)?;
+    let before_ns = cpu_ns();
+    let comparison = on_threads(1)?.install(|| compare(&request, &|_| (), &AtomicBool::new(false)))?;
+    let cpu_ns = cpu_ns() - before_ns;
+    let served = comparison.simulated_requests;
+    Ok(Measured {
+        load: Load { requests: served, ..load.clone() },
+        requests_per_s: served as f64 * 1e9 / cpu_ns.max(1) as f64,
+        ns_per_request: cpu_ns as f64 / served.max(1) as f64,
+        cpu_ns,
+        start_up_ns,
+        peak_memory_bytes: peak_memory_bytes(),
+    })
+}
+
+/// Runs `runs` worlds that differ in their seeds, on one core and on all; each of `load.requests` requests.
+///
+/// # Errors
+/// As for [`measure`].
+pub fn sweep(load: &Load, runs: u32) -> Result<Sweep> {
+    let requests = (1..=u64::from(runs)).map(|seed| request(load, seed)).collect::<Result<Vec<_>>>()?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let one_core_ns = wall_ns(&requests, 1)?;
+    let all_cores_ns = wall_ns(&requests, cores)?;
+    let speed_up = one_core_ns as f64 / all_cores_ns.max(1) as f64;
+    Ok(Sweep { runs, cores, one_core_ns, all_cores_ns, speed_up })
+}
+
+fn wall_ns(requests: &[CompareRequest], threads: usize) -> Result<u64> {
+    use rayon::prelude::*;
+    let pool = on_threads(threads)?;
+    let begun = Instant::now();
+    pool.install(|| {
+        requests.par_iter().try_for_each(|request| compare(request, &|_| (), &AtomicBool::new(false)).map(drop))
+    })?;
+    Ok(begun.elapsed().as_nanos() as u64)
+}
+
+fn on_threads(threads: usize) -> Result<rayon::ThreadPool> {
+    Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
+}
+
+/// The jobs, which make `load.requests` requests in the two runs: in the reference one process makes its part alone.
+fn request(load: &Load, seed: u64) -> Result<CompareRequest> {
+    let profile = drive_choice::load(&load.drive)?;
+    let each = load.requests.div_ceil(u64::from(load.processes) + 1).max(1);
+    let depth = (OUTSTANDING / load.processes).max(1);
+    let (rw, numjobs) = (load.pattern.as_fio(), load.processes);
     let job = format!(
-        "[random-readers]\nrw=randread\nbs=4k\nsize=64g\ndirect=1\nioengine=libaio\niodepth=32\nnorandommap\nnumber_ios={each}\n"
+        "[random]\nfilename=/dev/sda\nrw={rw}\nbs=4k\ndirect=1\nioengine=libaio\niodepth={depth}\nnorandommap\nnumjobs={numjobs}\n\
+         number_ios={each}\n"
     );
     let nothing_to_include = |path: &str, _: &str| Err(std::io::Error::other(path.to_owned()));
-    let request = CompareRequest {
+    let Some(elevator) = Kind::from_name(&load.elevator) else { bail!("there is no elevator `{}`", load.elevator) };
+    Ok(CompareRequest {
         jobs: hoistway_fio::parse(&job, "bench.fio", &|_| None, &nothing_to_include)?,
-        profile: Profile::builtin(drive_choice::DEFAULT).context("the default drive is built in")?,
+        profile,
         host: HostConfig::default(),
-        elevators: vec![Kind::Noop],
+        elevators: vec![elevator],
         settings: Vec::new(),
-        seed: 1,
+        seed,
         record: false,
-    };
-    let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    let before_ns = cpu_ns();
-    let comparison = one_thread.install(|| compare(&request, &|_| (), &AtomicBool::new(false)))?;
-    let cpu_ns = cpu_ns() - before_ns;
-    let served: u64 = comparison.runs.iter().map(|run| run.drive_requests).sum();
-    Ok(Measured { requests: served * 2, cpu_ns, peak_memory_bytes: peak_memory_bytes() })
+    })
 }
 
 /// `VmHWM` of /proc/self/status, which is in KiB.

@@ -1,11 +1,11 @@
 //! `hoistway bench`: what hoistway itself costs.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use hoistway_core::Kind;
 use serde::Serialize;
 
 use crate::bench::{elevators::measure, sim};
-use crate::cli::{BenchCommand, BenchElevatorsArgs, BenchSimArgs};
+use crate::cli::{BenchCommand, BenchElevatorsArgs, BenchSimArgs, Pattern};
 use crate::failure::Exit;
 use crate::figures::bytes;
 use crate::output::{self, Out};
@@ -74,28 +74,99 @@ fn elevators(args: &BenchElevatorsArgs, out: &mut Out) -> Result<Exit> {
 /// The JSON document of `hoistway bench sim --json`.
 #[derive(Serialize)]
 struct SimDocument {
-    /// The version of this form: 1.
+    /// The version of this form: 2.
     schema: u32,
-    /// Requests that were simulated.
-    requests: u64,
-    /// Of these so many a second of CPU time, on one core.
-    requests_per_s: f64,
-    /// CPU time, in ns.
-    cpu_ns: u64,
-    /// The most memory that the process has had, in bytes; null where the system does not tell.
-    peak_memory_bytes: Option<u64>,
+    /// A row for each measurement.
+    rows: Vec<sim::Measured>,
+    /// With `--sweep`: worlds on one core and on all.
+    sweep: Option<sim::Sweep>,
 }
 
+/// What is measured when no drive is named: a disk that takes one command at a time, one that orders 32, and flash at its garbage.
+const DEFAULT_LOADS: [(&str, Pattern); 3] =
+    [("sata-7200-2006", Pattern::Randread), ("cmr-8tb", Pattern::Randread), ("ssd-nvme-tlc", Pattern::Randwrite)];
+
 fn simulator(args: &BenchSimArgs, out: &mut Out) -> Result<Exit> {
-    let sim::Measured { requests, cpu_ns, peak_memory_bytes } = sim::measure(args.requests)?;
-    let requests_per_s = requests as f64 * 1e9 / cpu_ns.max(1) as f64;
-    if args.json {
-        out.json(&SimDocument { schema: 1, requests, requests_per_s, cpu_ns, peak_memory_bytes })?;
+    if let Some(row) = &args.row {
+        let load = serde_json::from_str(row).context("--row is for hoistway's own use")?;
+        out.json(&sim::measure(&load)?)?;
         return Ok(Exit::Success);
     }
-    out.line(format_args!("{requests} requests in {:.3} s of CPU time on one core", cpu_ns as f64 / 1e9))?;
-    out.line(format_args!("{requests_per_s:.0} simulated requests a second"))?;
-    let memory = peak_memory_bytes.map_or_else(|| "not told by this system".to_owned(), bytes);
-    out.line(format_args!("peak memory {memory}"))?;
+    let loads = loads(args);
+    let mut document = SimDocument { schema: 2, rows: Vec::new(), sweep: None };
+    match (args.sweep, loads.first()) {
+        (Some(runs), Some(load)) => document.sweep = Some(sim::sweep(load, runs)?),
+        _ => {
+            let loads = if args.scaling { loads.iter().flat_map(scaled).collect() } else { loads };
+            let bar = Bar::new(loads.len() as u64, "measuring");
+            for load in &loads {
+                document.rows.push(sim::measure_apart(load)?);
+                bar.set(document.rows.len() as u64);
+            }
+            bar.clear();
+        }
+    }
+    if args.json {
+        out.json(&document)?
+    } else {
+        tell(&document, out)?
+    }
     Ok(Exit::Success)
+}
+
+fn loads(args: &BenchSimArgs) -> Vec<sim::Load> {
+    let load = |drive: &str, pattern: Pattern| sim::Load {
+        drive: drive.to_owned(),
+        pattern: args.pattern.unwrap_or(pattern),
+        elevator: args.elevator.info().name.to_owned(),
+        processes: args.processes,
+        requests: args.requests,
+    };
+    match args.drives.as_slice() {
+        [] => DEFAULT_LOADS.iter().map(|(drive, pattern)| load(drive, *pattern)).collect(),
+        drives => drives.iter().map(|drive| load(drive, Pattern::Randread)).collect(),
+    }
+}
+
+/// The same load with ever more requests, and with ever more processes.
+fn scaled(load: &sim::Load) -> Vec<sim::Load> {
+    let sizes = (5..).map(|power| 10u64.pow(power)).take_while(|requests| *requests < load.requests);
+    let by_requests = sizes.chain([load.requests]).map(|requests| sim::Load { requests, ..load.clone() });
+    let by_processes = [8, 64, 512, 4096].map(|processes| sim::Load { processes, ..load.clone() });
+    by_requests.chain(by_processes).collect()
+}
+
+fn tell(document: &SimDocument, out: &mut Out) -> Result<()> {
+    if let Some(sim::Sweep { runs, cores, one_core_ns, all_cores_ns, speed_up }) = document.sweep {
+        let (one, all) = (one_core_ns as f64 / 1e9, all_cores_ns as f64 / 1e9);
+        return Ok(out.line(format_args!(
+            "{runs} worlds: {one:.2} s on one core, {all:.2} s on {cores}: {speed_up:.2} times as fast"
+        ))?);
+    }
+    let header = [
+        "drive",
+        "pattern",
+        "elevator",
+        "processes",
+        "requests",
+        "requests/s\nof CPU time",
+        "ns a\nrequest",
+        "start-up\nms",
+        "peak\nmemory",
+    ];
+    let mut table = output::table(&header, 3);
+    for row in &document.rows {
+        table.add_row([
+            row.load.drive.clone(),
+            row.load.pattern.as_fio().to_owned(),
+            row.load.elevator.clone(),
+            row.load.processes.to_string(),
+            row.load.requests.to_string(),
+            format!("{:.0}", row.requests_per_s),
+            format!("{:.0}", row.ns_per_request),
+            format!("{:.1}", row.start_up_ns as f64 / 1e6),
+            row.peak_memory_bytes.map_or_else(|| "-".to_owned(), bytes),
+        ]);
+    }
+    Ok(out.table(&mut table)?)
 }

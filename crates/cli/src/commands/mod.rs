@@ -7,6 +7,7 @@ mod conform;
 mod drives;
 mod elevators;
 mod man;
+mod reproduce;
 
 use anyhow::Result;
 
@@ -25,6 +26,7 @@ pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
         Some(Command::Conform(args)) => conform::run(&args, out),
         Some(Command::Elevators(args)) => elevators::run(&args, out),
         Some(Command::Drives(args)) => drives::run(&args, out),
+        Some(Command::Reproduce(args)) => reproduce::run(&args, out),
         Some(Command::Bench(args)) => bench::run(&args.what, out),
         Some(Command::Completions(args)) => completions::run(&args, out),
         Some(Command::Man(args)) => man::run(&args, out),

@@ -72,6 +72,12 @@ impl<H: Home> Block<H> {
         self.clock.ktime_ns()
     }
 
+    /// The time since boot in ns, in whole ticks where the kernel's elevators counted in those.
+    #[inline]
+    pub fn counted_ns(&self) -> u64 {
+        self.clock.counted_ns()
+    }
+
     /// Moves a request of the elevator's to the dispatch list, sorted. The elevator has taken it out of its own lists.
     #[inline]
     pub fn dispatch_sort(&mut self, slot: Slot) {

@@ -201,7 +201,7 @@ impl<H: Home> RequestQueue<H> {
                 groups: Arena::new(storage.groups),
             },
             dispatch: DispatchList::new(rules.sorting_stops_at_direction, storage.sweep),
-            clock: Clock::new(config.clock, now_ns),
+            clock: Clock::new(config.clock, rules.counts_in_ticks, now_ns),
             timers: Timers::default(),
             hash: HashChains::new(storage.buckets),
             last_merge: NIL,

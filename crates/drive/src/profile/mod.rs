@@ -1,15 +1,18 @@
 //! Profiles of drives: what a model needs to know, read from TOML and checked once.
 
+mod array;
 mod check;
-mod check_base;
-mod check_queue;
+mod cloud;
 mod raw;
 
 use std::path::{Path, PathBuf};
 
 use crate::Op;
+use crate::array::Layout;
 use crate::builtin;
 use crate::seek::SeekCurve;
+pub(crate) use array::{ArrayCacheProfile, ArrayProfile, DestageOrder};
+pub(crate) use cloud::{BucketProfile, CloudProfile, LatencyProfile};
 
 /// A drive's description, checked: whatever is in here makes a drive that works.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +29,8 @@ pub struct Profile {
 pub(crate) enum Kind {
     Disk(Box<DiskProfile>),
     Flash(FlashProfile),
+    Cloud(CloudProfile),
+    Array(Box<ArrayProfile>),
     Null(NullProfile),
 }
 
@@ -266,6 +271,11 @@ impl Profile {
         Profile::from_toml(text, file).ok()
     }
 
+    /// The text of a built-in profile.
+    pub fn builtin_toml(name: &str) -> Option<&'static str> {
+        builtin::text(name).map(|(_, text)| text)
+    }
+
     /// The names of the built-in profiles, in the order in which they are best read.
     pub fn names() -> impl Iterator<Item = &'static str> {
         builtin::names()
@@ -337,9 +347,28 @@ impl Profile {
         self
     }
 
-    /// Whether the drive has a head that seeks.
+    /// Whether a head seeks: the drive's, or that of an array's members.
     pub fn is_rotational(&self) -> bool {
+        match &self.kind {
+            Kind::Array(array) => array.members.iter().any(Profile::is_rotational),
+            _ => self.is_disk(),
+        }
+    }
+
+    /// Whether the drive is one disk.
+    pub fn is_disk(&self) -> bool {
         matches!(self.kind, Kind::Disk(_))
+    }
+
+    /// How many sectors of 512 bytes the drive has.
+    pub fn capacity_sectors(&self) -> u64 {
+        match &self.kind {
+            Kind::Disk(disk) => disk.capacity_sectors,
+            Kind::Flash(flash) => flash.capacity_sectors,
+            Kind::Cloud(cloud) => cloud.capacity_sectors,
+            Kind::Array(array) => Layout::new(array).capacity_sectors(),
+            Kind::Null(null) => null.capacity_sectors,
+        }
     }
 
     pub(crate) fn kind(&self) -> &Kind {

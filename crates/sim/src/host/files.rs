@@ -1,4 +1,5 @@
-//! Where files lie on the disk.
+//! Where files lie on the disk: the large files of jobs, which are open and whose metadata is in memory. A job with a tree of
+//! files gets a file system instead ([`super::fs`]), and these files come out of it.
 //!
 //! The disk is divided into allocation groups, as XFS and ext have them. The files of one directory lie in one group,
 //! one after the other in the order of their creation; each new directory takes the next group. The first group is at
@@ -59,7 +60,18 @@ impl File {
         self.bytes.div_ceil(PAGE_SECTORS * 512)
     }
 
-    fn append(&mut self, disk: u64, sectors: u64) {
+    /// A file of so many bytes without extents as yet.
+    pub fn empty(bytes: u64) -> File {
+        File { bytes, extents: Vec::new() }
+    }
+
+    /// Where it lies, in the order of the file: first sectors and lengths.
+    pub fn runs(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.extents.iter().map(|extent| (extent.disk, extent.sectors))
+    }
+
+    /// The file goes on there.
+    pub fn append(&mut self, disk: u64, sectors: u64) {
         if let Some(last) = self.extents.last_mut()
             && last.disk + last.sectors == disk
         {
@@ -95,7 +107,7 @@ pub(crate) fn lay_out(
     rng: &mut Pcg64,
 ) -> Result<Vec<File>, SimError> {
     let mut groups = Groups::new(capacity_sectors, layout.groups);
-    let mut files: Vec<File> = wanted.iter().map(|file| File { bytes: file.bytes, extents: Vec::new() }).collect();
+    let mut files: Vec<File> = wanted.iter().map(|file| File::empty(file.bytes)).collect();
     let mut directories: Vec<&str> = Vec::new();
     let mut pieces: Vec<(usize, usize, u64)> = Vec::new();
     for (index, (file, wanted_file)) in files.iter_mut().zip(wanted).enumerate() {
@@ -188,7 +200,7 @@ fn cut_and_shuffle(files: &[(usize, usize, u64)], rng: &mut Pcg64) -> Vec<(usize
     pieces
 }
 
-fn too_small(wanted: &[Wanted], capacity_sectors: u64) -> SimError {
+pub(crate) fn too_small(wanted: &[Wanted], capacity_sectors: u64) -> SimError {
     let files = wanted.iter().filter(|file| !is_device(&file.name));
     let needed_bytes = files.map(|file| file.bytes).fold(0, u64::saturating_add);
     let largest = wanted.iter().max_by_key(|file| file.bytes);

@@ -101,19 +101,25 @@ pub(crate) fn unit(rng: &mut Pcg64) -> f64 {
     rng.random_range(0..1u64 << 53) as f64 / (1u64 << 53) as f64
 }
 
-/// Around the middle, by the polar method of Marsaglia (1964); what lies outside is drawn again.
+/// The standard normal law, by the polar method of Marsaglia (1964).
+pub(crate) fn standard_normal(rng: &mut Pcg64) -> f64 {
+    loop {
+        let (x, y) = (2.0 * unit(rng) - 1.0, 2.0 * unit(rng) - 1.0);
+        let square = x * x + y * y;
+        if square > 0.0 && square < 1.0 {
+            return x * (-2.0 * square.ln() / square).sqrt();
+        }
+    }
+}
+
+/// Around the middle; what lies outside is drawn again.
 fn normal(rng: &mut Pcg64, blocks: u64, deviation: f64) -> u64 {
     let middle = blocks as f64 / 2.0;
     if deviation <= 0.0 {
         return blocks / 2;
     }
     loop {
-        let (x, y) = (2.0 * unit(rng) - 1.0, 2.0 * unit(rng) - 1.0);
-        let square = x * x + y * y;
-        if square == 0.0 || square >= 1.0 {
-            continue;
-        }
-        let value = middle + deviation * x * (-2.0 * square.ln() / square).sqrt();
+        let value = middle + deviation * standard_normal(rng);
         if (0.0..blocks as f64).contains(&value) {
             return (value as u64).min(blocks - 1);
         }

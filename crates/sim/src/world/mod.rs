@@ -8,9 +8,11 @@ mod choose;
 mod device;
 mod direct;
 mod flusher;
+mod layout;
 mod process;
 mod slab;
 mod sync;
+mod walk;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +28,7 @@ use crate::error::SimError;
 use crate::events::{Events, HORIZON_NS, What};
 use crate::groups::GroupPlan;
 use crate::host::cpu::Cpus;
-use crate::host::files::{File, Layout, lay_out};
+use crate::host::files::File;
 use crate::host::page_cache::PageCache;
 use crate::record::{Observer, Recording, SliceRecorder};
 use crate::settings::Setting;
@@ -171,10 +173,8 @@ impl<S: Observer> World<S> {
         // Whole pages: what is left of a page at the drive's end belongs to nobody.
         let capacity_bytes = drive.capacity_sectors() / PAGE_SECTORS * PAGE_BYTES;
         let plan = Plan::new(request.jobs, capacity_bytes, request.seed)?;
-        let layout = Layout { groups: host.groups, gap_pages: host.file_gap_kib / 4, aged: host.aged };
-        let mut rng = stream(request.seed, 0, 7);
-        let files = lay_out(&plan.files, drive.capacity_sectors(), layout, &mut rng)?;
-        let mut queue = make_queue::<S>(request, plan.processes.len(), plan.groups.len())?;
+        let layout::LaidOut { files, trees, disk } = layout::lay_out(&plan, &host, drive.capacity_sectors(), request.seed)?;
+        let mut queue = make_queue::<S>(request, drive.depth(), plan.processes.len(), plan.groups.len())?;
         let groups = make_groups(&mut queue, &plan.groups);
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
         let mut unfinished_by_job = vec![0; jobs.len()];
@@ -182,7 +182,10 @@ impl<S: Observer> World<S> {
         for process in plan.processes {
             unfinished_by_job[process.job] += 1;
             let job = jobs[process.job].clone();
-            processes.push(Process::new(process, job, host.read_ahead_pages()));
+            let tree = process.tree.and_then(|tree| trees.get(tree)).cloned();
+            let mut process = Process::new(process, job, host.read_ahead_pages());
+            process.walk_through(tree, disk, host.read_ahead_pages());
+            processes.push(process);
         }
         let mut world = World {
             elevator: request.elevator,
@@ -468,15 +471,11 @@ fn specimen(request: &WorldRequest) -> Drive {
 /// A queue with room for these processes, its elevator tuned as told.
 fn make_queue<S: Observer>(
     request: &WorldRequest,
+    depth: u32,
     processes: usize,
     groups: usize,
 ) -> Result<RequestQueue<Owned<S>>, SimError> {
-    // Each elevator works in the block layer that it was written for, and knows what kind of device it has.
-    let config = QueueConfig {
-        layer: request.elevator.info().layer,
-        rotational: request.profile.is_rotational(),
-        ..request.host.queue
-    };
+    let config = queue_config(request, depth);
     let usual = Capacity::default();
     // Batchers may take half as much again as the pool of each direction has.
     let requests = config.nr_requests.map_or(1024, |pool| pool.saturating_mul(3));
@@ -489,10 +488,28 @@ fn make_queue<S: Observer>(
     let storage = Storage::owned(capacity);
     let elevator = ElevatorStorage::owned(request.elevator, capacity);
     let mut queue = RequestQueue::new(config, storage, elevator, S::default(), 0);
+    if let Some(kernel) = request.host.kernel {
+        for (tunable, value) in kernel.defaults_of(request.elevator, config.rotational) {
+            let set = queue.set_tunable(tunable, *value);
+            debug_assert!(set.is_ok(), "{tunable} takes {value}");
+        }
+    }
     for setting in request.settings {
         setting.apply(&mut queue)?;
     }
     Ok(queue)
+}
+
+/// Each elevator works in the block layer that it was written for, unless all are to work in one kernel's, and knows what kind of
+/// device it has.
+fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
+    let host = request.host;
+    QueueConfig {
+        layer: host.kernel.map_or(request.elevator.info().layer, |kernel| kernel.layer()),
+        rotational: request.profile.is_rotational(),
+        nr_requests: if host.pool_follows_drive { Some(depth.clamp(2, 128) * 2) } else { host.queue.nr_requests },
+        ..host.queue
+    }
 }
 
 /// The root, and the groups of the job file in their order; there is room for them.

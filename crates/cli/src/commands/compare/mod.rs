@@ -91,7 +91,7 @@ fn request(args: &CompareArgs) -> Result<CompareRequest> {
     Ok(CompareRequest {
         jobs: jobs(args.job.as_deref())?,
         profile: drive_choice::load(&args.drive)?,
-        host: HostConfig::default(),
+        host: args.kernel.map_or_else(HostConfig::default, HostConfig::kernel),
         elevators,
         settings: args.settings.clone(),
         seed: args.seed,

@@ -212,7 +212,7 @@ impl<H: Home> Cfq<H> {
 
     /// The active queue loses the disk: its group pays for the time, and remembers what was left of the workload's.
     pub(super) fn charge_group(&mut self, block: &mut Block<H>, slot: Slot) {
-        let now = block.ktime_ns();
+        let now = block.counted_ns();
         let queue = &self.queues[slot];
         let (pid, group) = (queue.pid, queue.group);
         let charge = if self.charges_requests() {

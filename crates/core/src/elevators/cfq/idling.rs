@@ -84,7 +84,7 @@ impl<H: Home> Cfq<H> {
 
     /// Begins to keep the disk idle for the active queue, if it or its group is worth it.
     pub(super) fn arm_idle(&mut self, block: &mut Block<H>) {
-        let (slot, now) = (self.active, block.ktime_ns());
+        let (slot, now) = (self.active, block.counted_ns());
         let group_idle = self.tunables.group_idle;
         if !block.rotational && self.hw_queue.may_queue() && group_idle == 0 {
             return;
@@ -106,7 +106,8 @@ impl<H: Home> Cfq<H> {
         if for_group && (self.groups[queue.group].queues > 1 || tree_thinks_long) {
             return;
         }
-        let until = now.saturating_add(if for_group { group_idle } else { self.tunables.slice_idle });
+        let wait = if for_group { group_idle } else { self.tunables.slice_idle };
+        let until = now.saturating_add(block.clock.counted_length(wait));
         let pid = queue.pid;
         self.queues[slot].wait_request = true;
         block.arm_at_ktime(Timer::Idle, until);
@@ -116,7 +117,7 @@ impl<H: Home> Cfq<H> {
     /// The last queue of a group that has run out of requests at the end of its slice is given a little longer: if it went, the group
     /// would lose its place.
     pub(super) fn draw_slice_out(&mut self, block: &mut Block<H>) {
-        let now = block.ktime_ns();
+        let now = block.counted_ns();
         let queue = &self.queues[self.active];
         let group = &self.groups[queue.group];
         let (slice_idle, group_idle) = (self.tunables.slice_idle, self.tunables.group_idle);
@@ -140,7 +141,7 @@ impl<H: Home> Cfq<H> {
             let queue = &mut self.queues[self.active];
             let pid = queue.pid;
             block.note(|_| Note::IdleTimeout { queue: pid });
-            let in_time = !queue.slice_used(block.ktime_ns());
+            let in_time = !queue.slice_used(block.counted_ns());
             if queue.must_dispatch || (in_time && self.busy_queues > 0 && !queue.is_empty()) {
                 return self.kick(block);
             }
@@ -157,7 +158,7 @@ impl<H: Home> Cfq<H> {
 
     /// Learns from a request that has come.
     pub(super) fn update_history(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
-        let now = block.ktime_ns();
+        let now = block.counted_ns();
         let entry = block.table.requests[request];
         let (slice_idle, group_idle) = (self.tunables.slice_idle, self.tunables.group_idle);
         let queue = &mut self.queues[slot];

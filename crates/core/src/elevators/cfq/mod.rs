@@ -115,7 +115,7 @@ impl<H: Home> Elevator<H> for Cfq<H> {
     }
 
     fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
-        let now = block.ktime_ns();
+        let now = block.counted_ns();
         let mut queues: Of<H, ProcessQueue> = Arena::new(tables.queues);
         let (places, positions): (Of<H, Node>, Of<H, Node>) = (Arena::new(tables.places), Arena::new(tables.positions));
         let mut free_queues = List::<FreeQueues>::default();
@@ -265,7 +265,7 @@ impl<H: Home> Elevator<H> for Cfq<H> {
         self.read_priority(block, slot, entry.context);
         let [of_async, of_sync] = self.tunables.fifo_expire;
         let expire = if entry.is_sync() { of_sync } else { of_async };
-        let deadline = block.ktime_ns().saturating_add(expire);
+        let deadline = block.counted_ns().saturating_add(block.clock.counted_length(expire));
         let queue = &mut self.queues[slot];
         queue.requests.insert(block, request, deadline);
         queue.queued = queue.queued.saturating_add(1);
@@ -348,7 +348,7 @@ impl<H: Home> Elevator<H> for Cfq<H> {
     }
 
     fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
-        self.groups[group] = GroupState::new(block.ktime_ns());
+        self.groups[group] = GroupState::new(block.counted_ns());
     }
 
     fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
@@ -422,7 +422,7 @@ impl<H: Home> Cfq<H> {
         let queue = &mut self.queues[slot];
         let (oldest, checked) = (queue.requests.oldest(), queue.fifo_checked);
         queue.fifo_checked = true;
-        if checked || oldest == NIL || block.ktime_ns() < block.table.arrivals[oldest].deadline {
+        if checked || oldest == NIL || block.counted_ns() < block.table.arrivals[oldest].deadline {
             return NIL;
         }
         block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
@@ -436,13 +436,13 @@ impl<H: Home> Cfq<H> {
         queue.must_dispatch = false;
         let enough = !queue.sync && queue.slice_dispatch >= self.tunables.max_async_requests(queue.level());
         if self.busy_queues > 1 && (enough || queue.is_idle_class()) {
-            queue.slice_end = block.ktime_ns().saturating_add(1);
+            queue.slice_end = block.counted_ns().saturating_add(1);
             self.expire(block, false);
         }
     }
 
     fn count_completion(&mut self, block: &mut Block<H>, request: Slot) {
-        let now = block.ktime_ns();
+        let now = block.counted_ns();
         let entry = block.table.requests[request];
         let queue = &mut self.queues[entry.owner];
         debug_assert!(queue.dispatched > 0);
@@ -458,7 +458,8 @@ impl<H: Home> Cfq<H> {
             let (class, kind) = queue.filed.unwrap_or((queue.class(), queue.kind()));
             group.tree_mut(class, kind).think.last_end = now;
             let [_, expire] = self.tunables.fifo_expire;
-            if entry.submitted_ns.saturating_add(expire) <= block.clock.now_ns() {
+            let arrived = block.clock.counted_at(entry.submitted_ns);
+            if arrived.saturating_add(block.clock.counted_length(expire)) <= now {
                 self.last_delayed_sync = now;
             }
         }
@@ -471,7 +472,7 @@ impl<H: Home> Cfq<H> {
         }
         self.draw_slice_out(block);
         let queue = &self.queues[self.active];
-        if queue.slice_used(block.ktime_ns()) || queue.is_idle_class() {
+        if queue.slice_used(block.counted_ns()) || queue.is_idle_class() {
             self.expire(block, true);
         } else if sync && queue.is_empty() && self.close_cooperator(block, self.active) == NIL {
             self.arm_idle(block);

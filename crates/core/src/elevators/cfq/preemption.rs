@@ -29,7 +29,7 @@ impl<H: Home> Cfq<H> {
         if !self.lies_within(block, active.group, new.group) {
             return false;
         }
-        if active.slice_used(block.ktime_ns()) || (new.is_real_time() && !active.is_real_time()) {
+        if active.slice_used(block.counted_ns()) || (new.is_real_time() && !active.is_real_time()) {
             return true;
         }
         // Those that are waited for together take turns without waiting for each other.

@@ -42,7 +42,7 @@ impl<H: Home> Cfq<H> {
         let history = &mut block.table.contexts[context].history;
         if !history.known {
             history.known = true;
-            let think = ThinkTime::since(block.ktime_ns());
+            let think = ThinkTime::since(block.counted_ns());
             self.requesters[context] = Requester { think, ..Requester::default() };
         }
         self.notice_priority(block, context);

@@ -18,7 +18,7 @@ impl<H: Home> Cfq<H> {
         if self.queued == 0 {
             return NIL;
         }
-        let now = block.ktime_ns();
+        let now = block.counted_ns();
         let queue = &self.queues[active];
         if queue.wait_busy && !queue.is_empty() {
             return self.end_and_activate_next(block);
@@ -73,7 +73,7 @@ impl<H: Home> Cfq<H> {
         }
         debug_assert!(self.queues[slot].filed.is_some());
         let queue = &mut self.queues[slot];
-        queue.dispatch_start = block.ktime_ns();
+        queue.dispatch_start = block.counted_ns();
         (queue.slice_start, queue.slice_end, queue.allocated_slice, queue.slice_dispatch) = (0, 0, 0, 0);
         queue.slice_new = true;
         queue.wait_request = false;
@@ -91,7 +91,7 @@ impl<H: Home> Cfq<H> {
         if slot == NIL {
             return;
         }
-        let now = block.ktime_ns();
+        let now = block.counted_ns();
         let queue = &mut self.queues[slot];
         if queue.wait_request {
             block.timers.cancel(Timer::Idle);
@@ -103,7 +103,11 @@ impl<H: Home> Cfq<H> {
         }
         if cut_short {
             let queue = &self.queues[slot];
-            let left = if queue.slice_new { self.scaled_slice(slot) } else { queue.slice_end.wrapping_sub(now) };
+            let left = if queue.slice_new {
+                block.clock.counted_length(self.scaled_slice(slot))
+            } else {
+                queue.slice_end.wrapping_sub(now)
+            };
             self.queues[slot].slice_left = left as i64;
         }
         let queue = &self.queues[slot];
@@ -131,8 +135,8 @@ impl<H: Home> Cfq<H> {
 
     /// The first request of the active queue's slice has completed: the slice runs from now on.
     pub(super) fn start_slice(&mut self, block: &mut Block<H>) {
-        let (slot, now) = (self.active, block.ktime_ns());
-        let length = self.scaled_slice(slot);
+        let (slot, now) = (self.active, block.counted_ns());
+        let length = block.clock.counted_length(self.scaled_slice(slot));
         let queue = &mut self.queues[slot];
         queue.slice_new = false;
         queue.slice_start = now;
@@ -164,7 +168,7 @@ impl<H: Home> Cfq<H> {
 
     /// Whether one more request of a queue may go to the device.
     pub(super) fn may_dispatch(&self, block: &Block<H>, slot: Slot) -> bool {
-        let (queue, now) = (&self.queues[slot], block.ktime_ns());
+        let (queue, now) = (&self.queues[slot], block.counted_ns());
         let [async_in_flight, sync_in_flight] = self.in_flight;
         if queue.must_dispatch {
             return true;

@@ -38,7 +38,7 @@ pub(super) enum Place {
 impl<H: Home> Cfq<H> {
     /// Files a queue, or files it anew, in the tree of what it is now.
     pub(super) fn file(&mut self, block: &mut Block<H>, slot: Slot, place: Place) {
-        let now = block.ktime_ns();
+        let now = block.counted_ns();
         let queue = &self.queues[slot];
         let (group, class, kind, filed) = (queue.group, queue.class(), queue.kind(), queue.filed);
         let first = self.groups[group].tree(class, kind).tree.first();
@@ -114,7 +114,7 @@ impl<H: Home> Cfq<H> {
             debug_assert_eq!(self.busy_queues, 0);
             return NIL;
         }
-        let now = block.ktime_ns();
+        let now = block.counted_ns();
         let state = &self.groups[group];
         if state.saved_slice > 0 {
             self.workload_expires = now.wrapping_add(state.saved_slice);
@@ -140,7 +140,8 @@ impl<H: Home> Cfq<H> {
             return;
         }
         self.serving_kind = self.earliest_kind(group, class);
-        let slice = self.workload_slice(group).max(block.clock.ns_of_ticks(WORKLOAD_TICKS_MIN));
+        let slice =
+            block.clock.counted_length(self.workload_slice(group)).max(block.clock.ns_of_ticks(WORKLOAD_TICKS_MIN));
         self.workload_expires = now.wrapping_add(slice);
         let kind = self.serving_kind as u8;
         let until = self.workload_expires;

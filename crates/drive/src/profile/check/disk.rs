@@ -1,17 +1,14 @@
-//! From the file's text to a checked profile. Every refusal names file, line, column, key, value and what would be right.
+//! Checks of a disk's profile.
 
-use std::fmt::Display;
 use std::ops::Range;
 
 use toml::Spanned;
 
-use super::raw::{
-    RawBuffer, RawDisk, RawFlash, RawForm, RawInterface, RawMapping, RawNull, RawOverhead, RawProfile, RawSeek, RawZone,
+use super::super::raw::{
+    RawBuffer, RawDisk, RawForm, RawInterface, RawMapping, RawOverhead, RawProfile, RawSeek, RawZone,
 };
-use super::{
-    BufferProfile, DiskProfile, FlashProfile, Kind, Mapping, NullProfile, OverheadsNs, Profile, ProfileError,
-    ReadAheadUntil, ZoneProfile,
-};
+use super::super::{BufferProfile, DiskProfile, Mapping, OverheadsNs, ReadAheadUntil, ZoneProfile};
+use super::{Check, Checked};
 use crate::seek::{SeekCurve, ms_to_ns};
 
 /// The longest time that a profile may state, in ms: it keeps nanoseconds within 32 bits.
@@ -20,84 +17,11 @@ pub(super) const MAX_MS: f64 = 4000.0;
 const MAX_CYLINDERS: u32 = 1 << 24;
 const MAX_SURFACES: u32 = 255;
 const MAX_SECTORS_PER_TRACK: u32 = 65_535;
-/// A second, in us.
-const MAX_US: f64 = 1e6;
 const MAX_SEGMENTS: u32 = 65_536;
 const MAX_SEGMENT_SECTORS: u32 = 1 << 24;
 
-pub(super) type Checked<T> = Result<T, ProfileError>;
-
-/// Reads and checks a profile.
-pub(super) fn profile(text: &str, file: &str) -> Checked<Profile> {
-    let check = Check { text, file };
-    let raw: RawProfile = toml::from_str(text).map_err(|error| check.toml(&error))?;
-    if raw.name.as_ref().is_empty() {
-        return Err(check.value(raw.name.span(), "name", "empty", "a name of at least one letter"));
-    }
-    let kind = match (&raw.disk, &raw.flash, &raw.null) {
-        _ if raw.base.is_some() => Kind::Disk(Box::new(check.based(&raw)?)),
-        (Some(disk), None, None) => Kind::Disk(Box::new(check.disk(disk, &raw)?)),
-        (None, Some(flash), None) => Kind::Flash(check.flash(flash.as_ref())?),
-        (None, None, Some(null)) => Kind::Null(check.null(null.as_ref())?),
-        (None, None, None) => {
-            return Err(check.value(raw.name.span(), "disk", "missing", &format!("a profile has {ONE_TABLE}")));
-        }
-        (Some(_), Some(flash), _) => return Err(check.one_too_many(flash.span(), "flash", "disk")),
-        (Some(_), None, Some(null)) => return Err(check.one_too_many(null.span(), "null", "disk")),
-        (None, Some(_), Some(null)) => return Err(check.one_too_many(null.span(), "null", "flash")),
-    };
-    let RawProfile { name, what, source, licence, inputs, .. } = raw;
-    Ok(Profile { name: name.into_inner(), what, source, licence, inputs, kind })
-}
-
-pub(super) struct Check<'a> {
-    text: &'a str,
-    file: &'a str,
-}
-
-/// What says which kind of drive a profile is of.
-const ONE_TABLE: &str = "one of the tables [disk], [flash] and [null]";
-
 impl Check<'_> {
-    fn one_too_many(&self, span: Range<usize>, key: &str, beside: &str) -> ProfileError {
-        self.value(span, key, format!("given beside `{beside}`"), &format!("a profile has {ONE_TABLE}"))
-    }
-
-    fn flash(&self, raw: &RawFlash) -> Checked<FlashProfile> {
-        self.within(&raw.depth, "flash.depth", 1, 65_536)?;
-        self.within(&raw.capacity_sectors, "flash.capacity_sectors", 1, 1 << 55)?;
-        self.within(&raw.command_us, "flash.command_us", 0.0, MAX_US)?;
-        self.within(&raw.dies, "flash.dies", 1, 65_536)?;
-        self.within(&raw.page_bytes, "flash.page_bytes", 512, 1 << 24)?;
-        if raw.page_bytes.as_ref() % 512 != 0 {
-            let found = raw.page_bytes.as_ref();
-            return Err(self.value(raw.page_bytes.span(), "flash.page_bytes", found, "a multiple of 512"));
-        }
-        self.within(&raw.page_read_us, "flash.page_read_us", 0.0, MAX_US)?;
-        self.within(&raw.page_program_us, "flash.page_program_us", 0.0, MAX_US)?;
-        self.within(&raw.link_sector_ns, "flash.link_sector_ns", 0, 1_000_000)?;
-        let ns = |us: &Spanned<f64>| (us.as_ref() * 1000.0).round() as u64;
-        Ok(FlashProfile {
-            depth: *raw.depth.as_ref(),
-            capacity_sectors: *raw.capacity_sectors.as_ref(),
-            command_ns: ns(&raw.command_us),
-            dies: *raw.dies.as_ref(),
-            page_bytes: *raw.page_bytes.as_ref(),
-            page_read_ns: ns(&raw.page_read_us),
-            page_program_ns: ns(&raw.page_program_us),
-            link_sector_ns: *raw.link_sector_ns.as_ref(),
-        })
-    }
-
-    fn null(&self, raw: &RawNull) -> Checked<NullProfile> {
-        self.within(&raw.depth, "null.depth", 1, 65_536)?;
-        self.within(&raw.service_ns, "null.service_ns", 0, 1_000_000_000_000)?;
-        self.within(&raw.capacity_sectors, "null.capacity_sectors", 1, 1 << 55)?;
-        let (service_ns, depth) = (*raw.service_ns.as_ref(), *raw.depth.as_ref());
-        Ok(NullProfile { service_ns, depth, capacity_sectors: *raw.capacity_sectors.as_ref() })
-    }
-
-    fn disk(&self, spanned: &Spanned<RawDisk>, raw: &RawProfile) -> Checked<DiskProfile> {
+    pub(super) fn disk(&self, spanned: &Spanned<RawDisk>, raw: &RawProfile) -> Checked<DiskProfile> {
         let disk = spanned.as_ref();
         self.within(&disk.surfaces, "disk.surfaces", 1, MAX_SURFACES)?;
         self.within(&disk.cylinders, "disk.cylinders", 1, MAX_CYLINDERS)?;
@@ -470,51 +394,4 @@ impl Check<'_> {
             write_cache: raw.write_cache,
         })
     }
-
-    /// An optional part of a revolution, 0 up to but not including 1.
-    fn fraction(&self, value: &Option<Spanned<f64>>, key: &str) -> Checked<Option<f64>> {
-        match value {
-            Some(value) if (0.0..1.0).contains(value.as_ref()) => Ok(Some(*value.as_ref())),
-            Some(value) => Err(self.value(value.span(), key, value.as_ref(), "0 or more and below 1 revolution")),
-            None => Ok(None),
-        }
-    }
-
-    pub(super) fn within<T: PartialOrd + Display + Copy>(
-        &self,
-        value: &Spanned<T>,
-        key: &str,
-        low: T,
-        high: T,
-    ) -> Checked<T> {
-        let number = *value.as_ref();
-        if number >= low && number <= high {
-            return Ok(number);
-        }
-        Err(self.value(value.span(), key, number, &format!("{low} to {high}")))
-    }
-
-    pub(super) fn value(&self, span: Range<usize>, key: &str, value: impl Display, expected: &str) -> ProfileError {
-        let (line, column) = position(self.text, span.start);
-        ProfileError::Value {
-            file: self.file.to_string(),
-            line,
-            column,
-            key: key.to_string(),
-            value: value.to_string(),
-            expected: expected.to_string(),
-        }
-    }
-
-    fn toml(&self, error: &toml::de::Error) -> ProfileError {
-        let (line, column) = position(self.text, error.span().map_or(0, |span| span.start));
-        ProfileError::Toml { file: self.file.to_string(), line, column, message: error.message().to_string() }
-    }
-}
-
-/// Line and column, both from 1, of a byte of `text`.
-fn position(text: &str, byte: usize) -> (usize, usize) {
-    let before = text.get(..byte).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    (before.matches('\n').count() + 1, before.get(line_start..).unwrap_or("").chars().count() + 1)
 }

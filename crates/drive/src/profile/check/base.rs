@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::check::{Check, Checked};
-use super::raw::RawProfile;
-use super::{DiskProfile, Kind, Profile};
+use super::super::raw::RawProfile;
+use super::super::{DiskProfile, Kind, Profile};
+use super::{Check, Checked};
 
 impl Check<'_> {
     /// The built-in disk that `base` names, with the tables that are given here in place of its own. Its mechanics are not to be changed: half
@@ -46,6 +46,8 @@ fn mechanics(raw: &RawProfile) -> Option<(Range<usize>, &'static str)> {
     let first = |span: Option<Range<usize>>, key| span.map(|span| (span, key));
     first(raw.disk.as_ref().map(toml::Spanned::span), "disk")
         .or_else(|| first(raw.flash.as_ref().map(toml::Spanned::span), "flash"))
+        .or_else(|| first(raw.cloud.as_ref().map(toml::Spanned::span), "cloud"))
+        .or_else(|| first(raw.array.as_ref().map(toml::Spanned::span), "array"))
         .or_else(|| first(raw.null.as_ref().map(toml::Spanned::span), "null"))
         .or_else(|| first(raw.seek.as_ref().map(toml::Spanned::span), "seek"))
         .or_else(|| first(raw.zone.first().map(toml::Spanned::span), "zone"))

@@ -2,9 +2,10 @@
 
 use toml::Spanned;
 
-use super::check::{Check, Checked, MAX_MS};
-use super::raw::RawQueue;
-use super::{QueuePolicy, QueueProfile};
+use super::super::raw::RawQueue;
+use super::super::{QueuePolicy, QueueProfile};
+use super::disk::MAX_MS;
+use super::{Check, Checked};
 
 /// The most commands that a disk may hold: SCSI tags have 8 bits on a parallel bus.
 const MAX_DEPTH: u32 = 256;

@@ -1,0 +1,202 @@
+//! The page of `hoistway reproduce --page`: docs/reproduced.md and its pictures.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use hoistway_report::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
+use hoistway_sim::published::{Outcome, Publication, publications};
+
+use super::{Summary, near, ours, plain, published, tolerance};
+
+/// The page's name in its folder.
+pub const PAGE: &str = "reproduced.md";
+/// The folder of its pictures.
+const PICTURES: &str = "reproduced";
+
+/// Writes the page and a picture a row.
+///
+/// # Errors
+/// What could not be written, and why.
+pub fn write(folder: &Path, outcomes: &[Outcome]) -> Result<()> {
+    let pictures = folder.join(PICTURES);
+    fs::create_dir_all(&pictures).with_context(|| format!("cannot make {}", pictures.display()))?;
+    for outcome in outcomes.iter().filter(|outcome| is_drawn(outcome)) {
+        let file = pictures.join(picture_name(outcome));
+        fs::write(&file, picture(outcome)).with_context(|| format!("cannot write {}", file.display()))?;
+    }
+    let file = folder.join(PAGE);
+    fs::write(&file, page(outcomes)?).with_context(|| format!("cannot write {}", file.display()))
+}
+
+fn page(outcomes: &[Outcome]) -> Result<String> {
+    let mut page = String::from(
+        "# Published results, reproduced\n\n\
+         What was published on Linux's I/O schedulers and can be run, is run here: `hoistway reproduce` makes this page, and \
+         `cargo xtask pages write` writes it. Each row is a job file and an expectation with its tolerance in \
+         [crates/sim/published](../crates/sim/published), and marks of the mechanism that has to be behind it (the *reasons*): a row that states \
+         a number is reproduced when all its figures lie within their tolerances and all its reasons hold. Drives and hosts are given by data \
+         sheets, measured sets and the kernels' defaults; a row to which a parameter was fitted is never counted as reproduced. Rows that \
+         describe a drive are inputs.\n\n",
+    );
+    let _ = writeln!(page, "**{}**\n", Summary::new(outcomes).text());
+    for publication in publications()? {
+        let of_it: Vec<&Outcome> =
+            outcomes.iter().filter(|outcome| publication.rows.iter().any(|row| row.id == outcome.row.id)).collect();
+        if !of_it.is_empty() {
+            page.push_str(&section(publication, &of_it));
+        }
+    }
+    Ok(page)
+}
+
+fn section(publication: &Publication, outcomes: &[&Outcome]) -> String {
+    let mut text = format!("## {}: {}\n\n{}\n\n", publication.seed, publication.title, publication.about.trim());
+    text.push_str("| id | published | ours | tolerance | verdict |\n|---|---|---|---|---|\n");
+    for outcome in outcomes {
+        let id = outcome.row.id.as_str();
+        let _ = writeln!(
+            text,
+            "| [{id}](#{}) | {} | {} | {} | {} |",
+            id.to_lowercase(),
+            cell(&published(outcome)),
+            cell(&ours(outcome)),
+            cell(&tolerance(outcome)),
+            outcome.verdict.name()
+        );
+    }
+    text.push('\n');
+    outcomes.iter().for_each(|outcome| text.push_str(&row(outcome)));
+    text
+}
+
+fn row(outcome: &Outcome) -> String {
+    let row = outcome.row;
+    let mut text = format!("### {}\n\n{}: **{}**", row.id, capital(&row.what), outcome.verdict.name());
+    let why = outcome.why();
+    let _ = writeln!(text, "{}", if why.is_empty() { ".".to_owned() } else { format!(" ({}).", sentence(&why)) });
+    if !row.why.is_empty() {
+        let _ = writeln!(text, "\n{}", row.why.trim());
+    }
+    let setting = setting(outcome);
+    if !setting.is_empty() {
+        let _ = writeln!(text, "\n{setting}");
+    }
+    if !outcome.values.is_empty() {
+        text.push_str("\n| figure | published | ours | |\n|---|---|---|---|\n");
+    }
+    for found in &outcome.values {
+        let value = found.expected;
+        let published = match value.published {
+            Some(published) => format!("{} ({})", plain(published), value.tolerance()),
+            None => value.tolerance(),
+        };
+        let unit = if value.unit.is_empty() { String::new() } else { format!(", {}", value.unit) };
+        let note = if value.note.is_empty() { String::new() } else { format!("; {}", value.note) };
+        let right = match (value.bounds(), found.right) {
+            (None, _) => "",
+            (_, true) => "in",
+            (_, false) => "**out**",
+        };
+        let _ = writeln!(
+            text,
+            "| {}{unit} | {published} | {} | {right}{} |",
+            cell(&value.name),
+            near(found.ours),
+            cell(&note)
+        );
+    }
+    if !outcome.orders.is_empty() || !outcome.reasons.is_empty() {
+        text.push('\n');
+    }
+    for found in &outcome.orders {
+        let holds = if found.right { "holds" } else { "**does not hold**" };
+        let _ = writeln!(text, "- Order {}: {holds}.", found.expected.falls.join(" > "));
+    }
+    for found in &outcome.reasons {
+        let reason = found.expected;
+        let holds = if found.right { "holds" } else { "**does not hold**" };
+        let figure = format!("{} {}", near(found.ours), reason.unit);
+        let _ = writeln!(
+            text,
+            "- Reason: {}: {} is {}, due {}: {holds}.",
+            reason.text,
+            reason.name,
+            figure.trim(),
+            reason.bounds()
+        );
+    }
+    if is_drawn(outcome) {
+        let _ = writeln!(text, "\n![{}]({PICTURES}/{})", row.id, picture_name(outcome));
+    }
+    text.push('\n');
+    text
+}
+
+/// Where and how it was run.
+fn setting(outcome: &Outcome) -> String {
+    let row = outcome.row;
+    let jobs = row.jobs.iter().map(|job| format!("[{job}](../crates/sim/published/jobs/{job})")).collect::<Vec<_>>();
+    let mut parts = Vec::new();
+    if !jobs.is_empty() {
+        parts.push(jobs.join(", "));
+    }
+    parts.extend(row.drive.as_ref().map(|drive| format!("drive `{drive}`")));
+    parts.extend(row.kernel.as_ref().map(|kernel| format!("Linux {kernel}")));
+    if !row.elevators.is_empty() {
+        let names: Vec<String> = row.elevators.iter().map(|name| format!("`{name}`")).collect();
+        parts.push(names.join(", "));
+    }
+    if row.seeds > 1 {
+        parts.push(format!("mean over {} seeds", row.seeds));
+    }
+    let mut text = if parts.is_empty() { String::new() } else { format!("{}.", parts.join("; ")) };
+    if !row.inputs.is_empty() {
+        let _ = write!(text, " Given: {}.", row.inputs.join("; "));
+    }
+    text.trim().to_owned()
+}
+
+fn picture_name(outcome: &Outcome) -> String {
+    format!("{}.svg", outcome.row.id)
+}
+
+fn is_drawn(outcome: &Outcome) -> bool {
+    outcome.plot.is_some() || !outcome.values.is_empty()
+}
+
+fn picture(outcome: &Outcome) -> String {
+    let title = format!("{}: {}", outcome.row.id, outcome.row.what);
+    if let Some(plot) = &outcome.plot {
+        let line = |line: &hoistway_sim::published::Line| LineOf {
+            name: line.name.clone(),
+            points: line.points.clone(),
+            dashed: line.published,
+        };
+        let lines = plot.lines.iter().map(line).collect();
+        return lines_svg(&Lines { title, x: plot.x.clone(), y: plot.y.clone(), lines });
+    }
+    let rows = outcome.values.iter().map(|found| {
+        let value = found.expected;
+        let (low, high) = value.bounds().unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+        let unit = if value.unit.is_empty() { String::new() } else { format!(", {}", value.unit) };
+        AgainstRow { name: format!("{}{unit}", value.name), found: found.ours, expected: value.published, low, high }
+    });
+    against_svg(&Against { title, rows: rows.collect() })
+}
+
+/// What would end a cell of a table.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Without the full stop at its end.
+fn sentence(text: &str) -> &str {
+    text.trim_end().trim_end_matches('.')
+}

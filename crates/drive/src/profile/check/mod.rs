@@ -1,0 +1,152 @@
+//! From the file's text to a checked profile. Every refusal names file, line, column, key, value and what would be right.
+
+mod array;
+mod base;
+mod cloud;
+mod disk;
+mod flash;
+mod queue;
+
+use std::fmt::Display;
+use std::ops::Range;
+
+use toml::Spanned;
+
+use super::raw::{RawNull, RawProfile};
+use super::{Kind, NullProfile, Profile, ProfileError};
+
+/// A second, in us.
+const MAX_US: f64 = 1e6;
+/// The largest drive: its bytes are counted in 64 bits.
+const MAX_CAPACITY_SECTORS: u64 = 1 << 55;
+
+type Checked<T> = Result<T, ProfileError>;
+
+/// Reads and checks a profile.
+pub(super) fn profile(text: &str, file: &str) -> Checked<Profile> {
+    Check { text, file, member: false }.text()
+}
+
+/// Reads and checks the profile of an array's member.
+fn member(text: &str, file: &str) -> Checked<Profile> {
+    Check { text, file, member: true }.text()
+}
+
+#[derive(Clone, Copy)]
+struct Check<'a> {
+    text: &'a str,
+    file: &'a str,
+    /// Whether the drive is an array's member.
+    member: bool,
+}
+
+/// What says which kind of drive a profile is of.
+const ONE_TABLE: &str = "one of the tables [disk], [flash], [cloud], [array] and [null]";
+
+const NO_ARRAY_OF_ARRAYS: &str =
+    "an array's members are single drives: list those of the inner array, with `copies` and `chunk_sectors`";
+
+impl Check<'_> {
+    fn text(&self) -> Checked<Profile> {
+        let raw: RawProfile = toml::from_str(self.text).map_err(|error| self.toml(&error))?;
+        self.whole(&raw)
+    }
+
+    fn whole(&self, raw: &RawProfile) -> Checked<Profile> {
+        if raw.name.as_ref().is_empty() {
+            return Err(self.value(raw.name.span(), "name", "empty", "a name of at least one letter"));
+        }
+        Ok(Profile {
+            kind: self.kind(raw)?,
+            name: raw.name.as_ref().clone(),
+            what: raw.what.clone(),
+            source: raw.source.clone(),
+            licence: raw.licence.clone(),
+            inputs: raw.inputs.clone(),
+        })
+    }
+
+    /// The one table that says which kind of drive it is.
+    fn kind(&self, raw: &RawProfile) -> Checked<Kind> {
+        if raw.base.is_some() {
+            return Ok(Kind::Disk(Box::new(self.based(raw)?)));
+        }
+        let tables = [
+            ("disk", raw.disk.as_ref().map(Spanned::span)),
+            ("flash", raw.flash.as_ref().map(Spanned::span)),
+            ("cloud", raw.cloud.as_ref().map(Spanned::span)),
+            ("array", raw.array.as_ref().map(Spanned::span)),
+            ("null", raw.null.as_ref().map(Spanned::span)),
+        ];
+        let mut given = tables.into_iter().filter_map(|(key, span)| span.map(|span| (key, span)));
+        if let (Some((first, _)), Some((second, span))) = (given.next(), given.next()) {
+            let value = format!("given beside `{first}`");
+            return Err(self.value(span, second, value, &format!("a profile has {ONE_TABLE}")));
+        }
+        if let Some(disk) = &raw.disk {
+            Ok(Kind::Disk(Box::new(self.disk(disk, raw)?)))
+        } else if let Some(flash) = &raw.flash {
+            Ok(Kind::Flash(self.flash(flash.as_ref())?))
+        } else if let Some(cloud) = &raw.cloud {
+            Ok(Kind::Cloud(self.cloud(cloud.as_ref())?))
+        } else if let Some(array) = &raw.array {
+            if self.member {
+                return Err(self.value(array.span(), "array", "given in a member", NO_ARRAY_OF_ARRAYS));
+            }
+            Ok(Kind::Array(Box::new(self.array(array)?)))
+        } else if let Some(null) = &raw.null {
+            Ok(Kind::Null(self.null(null.as_ref())?))
+        } else {
+            Err(self.value(raw.name.span(), "disk", "missing", &format!("a profile has {ONE_TABLE}")))
+        }
+    }
+
+    fn null(&self, raw: &RawNull) -> Checked<NullProfile> {
+        self.within(&raw.depth, "null.depth", 1, 65_536)?;
+        self.within(&raw.service_ns, "null.service_ns", 0, 1_000_000_000_000)?;
+        self.within(&raw.capacity_sectors, "null.capacity_sectors", 1, MAX_CAPACITY_SECTORS)?;
+        let (service_ns, depth) = (*raw.service_ns.as_ref(), *raw.depth.as_ref());
+        Ok(NullProfile { service_ns, depth, capacity_sectors: *raw.capacity_sectors.as_ref() })
+    }
+
+    /// An optional part of a revolution, 0 up to but not including 1.
+    fn fraction(&self, value: &Option<Spanned<f64>>, key: &str) -> Checked<Option<f64>> {
+        match value {
+            Some(value) if (0.0..1.0).contains(value.as_ref()) => Ok(Some(*value.as_ref())),
+            Some(value) => Err(self.value(value.span(), key, value.as_ref(), "0 or more and below 1 revolution")),
+            None => Ok(None),
+        }
+    }
+
+    fn within<T: PartialOrd + Display + Copy>(&self, value: &Spanned<T>, key: &str, low: T, high: T) -> Checked<T> {
+        let number = *value.as_ref();
+        if number >= low && number <= high {
+            return Ok(number);
+        }
+        Err(self.value(value.span(), key, number, &format!("{low} to {high}")))
+    }
+
+    fn value(&self, span: Range<usize>, key: &str, value: impl Display, expected: &str) -> ProfileError {
+        let (line, column) = position(self.text, span.start);
+        ProfileError::Value {
+            file: self.file.to_string(),
+            line,
+            column,
+            key: key.to_string(),
+            value: value.to_string(),
+            expected: expected.to_string(),
+        }
+    }
+
+    fn toml(&self, error: &toml::de::Error) -> ProfileError {
+        let (line, column) = position(self.text, error.span().map_or(0, |span| span.start));
+        ProfileError::Toml { file: self.file.to_string(), line, column, message: error.message().to_string() }
+    }
+}
+
+/// Line and column, both from 1, of a byte of `text`.
+fn position(text: &str, byte: usize) -> (usize, usize) {
+    let before = text.get(..byte).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    (before.matches('\n').count() + 1, before.get(line_start..).unwrap_or("").chars().count() + 1)
+}

@@ -1,0 +1,238 @@
+//! Pictures of results for documents: what was expected against what was found, and lines over an axis, each one SVG file.
+//!
+//! They have a background of their own and follow the reader's choice of light or dark, so that they can be read on any page.
+
+use std::fmt::Write;
+
+use crate::format::figure;
+use crate::palette::{DARK_BACKGROUND, palette};
+
+/// Figures against what was expected of them, each on a scale of its own.
+#[derive(Clone, Debug, Default)]
+pub struct Against {
+    /// What stands above.
+    pub title: String,
+    /// The figures, from the top down.
+    pub rows: Vec<AgainstRow>,
+}
+
+/// One figure.
+#[derive(Clone, Debug, Default)]
+pub struct AgainstRow {
+    /// Its name, with its unit.
+    pub name: String,
+    /// What was found.
+    pub found: f64,
+    /// What was expected, where that is a figure.
+    pub expected: Option<f64>,
+    /// The least that is right; minus infinity for none.
+    pub low: f64,
+    /// The most that is right; infinity for none.
+    pub high: f64,
+}
+
+/// Lines over one axis.
+#[derive(Clone, Debug, Default)]
+pub struct Lines {
+    /// What stands above.
+    pub title: String,
+    /// What goes from left to right, with its unit.
+    pub x: String,
+    /// What goes up, with its unit; it begins at 0.
+    pub y: String,
+    /// The lines.
+    pub lines: Vec<LineOf>,
+}
+
+/// A line.
+#[derive(Clone, Debug, Default)]
+pub struct LineOf {
+    /// Its name.
+    pub name: String,
+    /// Its points, x rising.
+    pub points: Vec<(f64, f64)>,
+    /// Whether it is drawn with dashes: what was expected.
+    pub dashed: bool,
+}
+
+/// All lengths are in px.
+const WIDTH: f64 = 860.0;
+const ROW: f64 = 30.0;
+const TOP: f64 = 66.0;
+const NAMES_END: f64 = 300.0;
+const LEFT: f64 = 312.0;
+const LENGTH: f64 = 380.0;
+
+/// Figures against what was expected: a bar is what was found, the tick what was expected, the band what is near enough.
+pub fn against_svg(against: &Against) -> String {
+    let height = TOP + ROW * against.rows.len() as f64 + 14.0;
+    let mut svg = head(&against.title, height);
+    text(&mut svg, "note", LEFT, 50.0, "bar: simulated; tick: published; band: within the tolerance");
+    for (index, row) in against.rows.iter().enumerate() {
+        let y = TOP + ROW * index as f64;
+        let finite = [row.found, row.expected.unwrap_or(0.0), row.low, row.high];
+        let most = finite.into_iter().filter(|value| value.is_finite()).fold(0.0, f64::max) * 1.1;
+        let at = |value: f64| if most > 0.0 { LENGTH * (value / most).clamp(0.0, 1.0) } else { 0.0 };
+        let (low, high) = (at(row.low.max(0.0)), at(if row.high.is_finite() { row.high } else { most }));
+        let width = (high - low).max(2.0);
+        text(&mut svg, "name", NAMES_END, y + 16.0, &escaped(&row.name));
+        if row.low.is_finite() || row.high.is_finite() {
+            let x = LEFT + low;
+            rect(&mut svg, "band", x, y, width, 24.0);
+        }
+        if row.found.is_finite() {
+            rect(&mut svg, "found", LEFT, y + 6.0, at(row.found), 12.0);
+        }
+        let expected = row.expected.map(|value| (LEFT + at(value), figure(value)));
+        if let Some((x, _)) = &expected {
+            line(&mut svg, "tick", (*x, y), (*x, y + 24.0));
+        }
+        let told = expected.map_or_else(String::new, |(_, told)| format!(" ({told})"));
+        text(&mut svg, "figure", LEFT + LENGTH + 10.0, y + 16.0, &format!("{}{told}", figure(row.found)));
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// Lines over an axis, with their names at the right.
+pub fn lines_svg(plot: &Lines) -> String {
+    const HEIGHT: f64 = 360.0;
+    const AREA: [f64; 4] = [64.0, 60.0, 640.0, 316.0];
+    let points = || plot.lines.iter().flat_map(|line| &line.points).filter(|(x, y)| x.is_finite() && y.is_finite());
+    let (least, most) = points().fold((f64::INFINITY, 0.0f64), |(l, m), (x, _)| (l.min(*x), m.max(*x)));
+    let top = nice(points().fold(0.0f64, |top, (_, y)| top.max(*y)));
+    let x_of = |x: f64| AREA[0] + (AREA[2] - AREA[0]) * if most > least { (x - least) / (most - least) } else { 0.0 };
+    let y_of = |y: f64| AREA[3] - (AREA[3] - AREA[1]) * (y / top).clamp(0.0, 1.0);
+    let mut svg = head(&plot.title, HEIGHT);
+    text(&mut svg, "note", 16.0, 50.0, &escaped(&plot.y));
+    text(&mut svg, "below", (AREA[0] + AREA[2]) / 2.0, HEIGHT - 10.0, &escaped(&plot.x));
+    for step in 0..=4 {
+        let part = f64::from(step) / 4.0;
+        let y = y_of(top * part);
+        line(&mut svg, "grid", (AREA[0], y), (AREA[2], y));
+        text(&mut svg, "left", AREA[0] - 8.0, y + 4.0, &figure(top * part));
+        if most > least {
+            let x = least + (most - least) * part;
+            text(&mut svg, "below", x_of(x), AREA[3] + 18.0, &figure(x));
+        }
+    }
+    for (index, of) in plot.lines.iter().enumerate() {
+        let class = if of.dashed { format!("line c{index} dashed") } else { format!("line c{index}") };
+        let points: Vec<String> = of
+            .points
+            .iter()
+            .filter(|(x, y)| x.is_finite() && y.is_finite())
+            .map(|(x, y)| format!("{:.1},{:.1}", x_of(*x), y_of(*y)))
+            .collect();
+        let _ = writeln!(svg, "<polyline class=\"{class}\" points=\"{}\"/>", points.join(" "));
+        let y = AREA[1] + 8.0 + 20.0 * index as f64;
+        line(&mut svg, &class, (AREA[2] + 20.0, y), (AREA[2] + 44.0, y));
+        text(&mut svg, "key", AREA[2] + 52.0, y + 4.0, &escaped(&of.name));
+    }
+    let colours = palette(plot.lines.len().max(1));
+    let of = |pick: fn(&crate::palette::Pair) -> &String| {
+        colours.iter().enumerate().map(|(i, pair)| format!(".c{i}{{stroke:{}}} ", pick(pair))).collect::<String>()
+    };
+    let _ = writeln!(
+        svg,
+        "<style>{}@media (prefers-color-scheme:dark){{{}}}</style>\n</svg>",
+        of(|pair| &pair.light),
+        of(|pair| &pair.dark)
+    );
+    svg
+}
+
+/// The next of 1, 2, 5 x 10^n (with 1.5, 3, 4, 6, 8 between): where an axis ends.
+fn nice(most: f64) -> f64 {
+    if !(most.is_finite() && most > 0.0) {
+        return 1.0;
+    }
+    let power = 10f64.powf(most.log10().floor());
+    let steps = [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
+    steps.into_iter().map(|step| step * power).find(|end| *end >= most).unwrap_or(10.0 * power)
+}
+
+fn head(title: &str, height: f64) -> String {
+    let title = escaped(title);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" \
+         aria-labelledby=\"title\">\n<title id=\"title\">{title}</title>\n<style>\n{}</style>\n\
+         <rect class=\"page\" width=\"{WIDTH}\" height=\"{height}\" rx=\"6\"/>\n",
+        style()
+    );
+    text(&mut svg, "title", 16.0, 28.0, &title);
+    svg
+}
+
+fn text(svg: &mut String, class: &str, x: f64, y: f64, text: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
+}
+
+fn rect(svg: &mut String, class: &str, x: f64, y: f64, width: f64, height: f64) {
+    let _ = writeln!(
+        svg,
+        "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height}\" rx=\"2\"/>"
+    );
+}
+
+fn line(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
+    let ((x1, y1), (x2, y2)) = (from, to);
+    let _ = writeln!(svg, "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>");
+}
+
+fn style() -> String {
+    let bar = palette(1).swap_remove(0);
+    let colours = |page: &str, ink: &str, faint: &str, band: &str, bar: &str| {
+        format!(
+            ".page{{fill:{page}}} text{{fill:{ink}}} .note,.left,.below{{fill:{faint}}} .band{{fill:{band}}} .found{{fill:{bar}}} \
+             .tick{{stroke:{ink}}} .grid{{stroke:{band}}}\n"
+        )
+    };
+    let light = colours("#ffffff", "#1b1f27", "#59606c", "#dfe4ec", &bar.light);
+    let dark = colours(DARK_BACKGROUND, "#e6e8ec", "#a3a9b4", "#323945", &bar.dark);
+    format!(
+        "text{{font:13px system-ui,-apple-system,'Segoe UI',sans-serif}} .title{{font-size:16px;font-weight:600}} \
+         .name,.left{{text-anchor:end}} .below{{text-anchor:middle}} .figure,.note,.left,.below{{font-size:12px;font-variant-numeric:tabular-nums}} \
+         .tick{{stroke-width:2}} .line{{fill:none;stroke-width:1.8}} .dashed{{stroke-dasharray:5 4}}\n{light}@media (prefers-color-scheme:dark){{{dark}}}\n"
+    )
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_ends_before_its_tick_when_less_was_found_than_expected() {
+        let row = AgainstRow { name: "a".into(), found: 5.0, expected: Some(10.0), low: 9.0, high: 11.0 };
+        let svg = against_svg(&Against { title: "t".into(), rows: vec![row] });
+        // The scale ends a tenth beyond the greatest of them: 12.1, on 380 px.
+        assert!(svg.contains("<rect class=\"found\" x=\"312.0\" y=\"72.0\" width=\"157.0\""), "{svg}");
+        assert!(svg.contains("<line class=\"tick\" x1=\"626.0\""), "{svg}");
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_drawn() {
+        let row = AgainstRow {
+            name: "<x>".into(),
+            found: f64::NAN,
+            expected: None,
+            low: f64::NEG_INFINITY,
+            high: f64::INFINITY,
+        };
+        let svg = against_svg(&Against { title: "a < b".into(), rows: vec![row] });
+        assert!(!svg.contains("NaN") && !svg.contains("inf") && svg.contains("&lt;x&gt;"), "{svg}");
+        let line = LineOf { name: "n".into(), points: vec![(0.0, f64::NAN), (1.0, 2.0)], dashed: true };
+        let svg = lines_svg(&Lines { lines: vec![line], ..Lines::default() });
+        assert!(!svg.contains("NaN") && svg.contains("dashed"), "{svg}");
+    }
+
+    #[test]
+    fn axes_end_at_round_figures() {
+        assert_eq!([0.0, 0.7, 1.2, 9.5, 63.0, 250.0].map(nice), [1.0, 0.8, 1.5, 10.0, 80.0, 300.0]);
+    }
+}

@@ -1,0 +1,95 @@
+//! A file system that has been in use: what others left in a block group.
+
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+use super::allocate::{next_run, set};
+use super::geometry::{BLOCK_BYTES, GROUP_BLOCKS};
+use super::sizes::SizeLaw;
+
+/// How long, and how full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ageing {
+    /// How often a third of all files is deleted and written anew.
+    pub rounds: u32,
+    /// Percent of the blocks that others use in the end, 0 to 95.
+    pub full_percent: u8,
+}
+
+/// Files of others as Agrawal, Bolosky, Douceur & Lorch found them on ten thousand machines ("A five-year study of
+/// file-system metadata", FAST 2007): a median of 4 KiB, and a mean of 189 KB in its last year.
+const OTHERS: SizeLaw = SizeLaw { median_bytes: 4096, mean_bytes: 189_000 };
+/// A larger one would be most of a group.
+const LARGEST_BLOCKS: u64 = GROUP_BLOCKS / 8;
+
+/// Fills a group half-way from `full_percent` to the brim, deletes and rewrites a third in each round, and deletes again until it
+/// is as full as told. What is free then lies as it came.
+pub(super) fn age_group(map: &mut [u64; GROUP_BLOCKS as usize / 64], ageing: Ageing, rng: &mut Pcg64) {
+    let own = used(map);
+    let room = GROUP_BLOCKS - own;
+    let target = own + room * u64::from(ageing.full_percent) / 100;
+    let peak = target + (GROUP_BLOCKS - target) / 2;
+    let mut files: Vec<Vec<(u64, u64)>> = Vec::new();
+    let mut in_use = own;
+    if target == own {
+        return;
+    }
+    fill(map, &mut in_use, peak, &mut files, rng);
+    for _ in 0..ageing.rounds {
+        for _ in 0..files.len() / 3 {
+            delete_one(map, &mut in_use, &mut files, rng);
+        }
+        fill(map, &mut in_use, peak, &mut files, rng);
+    }
+    while in_use > target && !files.is_empty() {
+        delete_one(map, &mut in_use, &mut files, rng);
+    }
+}
+
+/// Creates files, each in the next free blocks from a random place, until so many blocks are used.
+fn fill(
+    map: &mut [u64; GROUP_BLOCKS as usize / 64],
+    in_use: &mut u64,
+    peak: u64,
+    files: &mut Vec<Vec<(u64, u64)>>,
+    rng: &mut Pcg64,
+) {
+    while *in_use < peak {
+        let wanted = OTHERS.draw(rng).div_ceil(BLOCK_BYTES).clamp(1, LARGEST_BLOCKS);
+        let mut left = wanted.min(peak - *in_use);
+        let mut at = rng.random_range(0..GROUP_BLOCKS);
+        let mut runs = Vec::new();
+        while left > 0 {
+            let Some((first, length)) = next_run(map, at) else {
+                at = 0;
+                continue;
+            };
+            let taken = length.min(left);
+            set(map, first, taken, true);
+            runs.push((first, taken));
+            *in_use += taken;
+            left -= taken;
+            at = first + taken;
+        }
+        files.push(runs);
+    }
+}
+
+fn delete_one(
+    map: &mut [u64; GROUP_BLOCKS as usize / 64],
+    in_use: &mut u64,
+    files: &mut Vec<Vec<(u64, u64)>>,
+    rng: &mut Pcg64,
+) {
+    if files.is_empty() {
+        return;
+    }
+    for (first, blocks) in files.swap_remove(rng.random_range(0..files.len())) {
+        set(map, first, blocks, false);
+        *in_use -= blocks;
+    }
+}
+
+fn used(map: &[u64; GROUP_BLOCKS as usize / 64]) -> u64 {
+    map.iter().map(|word| u64::from(word.count_ones())).sum()
+}

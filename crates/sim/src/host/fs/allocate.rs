@@ -1,0 +1,343 @@
+//! The free blocks and inodes of each group, and who gets which.
+//!
+//! Directories are spread as Orlov's allocator does it (described in "The Orlov block allocator", LWN, 2002): those at the
+//! top far apart, those below near their parents while there is room. A file's inode goes to its directory's group, its
+//! blocks behind the last ones of the file, or to the group of its inode.
+
+use rand::RngExt;
+use rand_pcg::Pcg64;
+
+use super::age::{Ageing, age_group};
+use super::geometry::{FIRST_INODE, GROUP_BLOCKS, Geometry, Inode};
+use crate::workload::{mix, stream};
+
+const WORDS: usize = GROUP_BLOCKS as usize / 64;
+/// With extents, a file that finds no room for all of it in one run looks at so many groups before it takes pieces.
+const GROUPS_TRIED: u32 = 16;
+
+/// The free space.
+#[derive(Debug)]
+pub(crate) struct Allocator {
+    pub geometry: Geometry,
+    groups: Vec<Group>,
+    ageing: Option<Ageing>,
+    seed: u64,
+    directories: u64,
+    free_blocks: u64,
+    free_inodes: u64,
+}
+
+#[derive(Debug)]
+struct Group {
+    /// A bit for each block that is used; made when the group is first touched.
+    map: Option<Box<[u64; WORDS]>>,
+    free_blocks: u32,
+    free_inodes: u32,
+    directories: u32,
+    /// Inodes given back, lowest last; and the first that was never used.
+    returned: Vec<u32>,
+    next_inode: u32,
+}
+
+impl Allocator {
+    /// A fresh file system, or one whose groups others have used before.
+    pub fn new(geometry: Geometry, ageing: Option<Ageing>, seed: u64) -> Allocator {
+        let mut groups = Vec::new();
+        for group in 0..geometry.groups {
+            let own: u64 = geometry.own_blocks(group).iter().map(|(_, blocks)| blocks).sum();
+            let free = GROUP_BLOCKS.saturating_sub(own);
+            // Of a group that nobody has looked into, it is known how full it will turn out to be.
+            let left = ageing.map_or(free, |ageing| free * u64::from(100 - ageing.full_percent) / 100);
+            let reserved = if group == 0 { FIRST_INODE - 1 } else { 0 };
+            groups.push(Group {
+                map: None,
+                free_blocks: left as u32,
+                free_inodes: geometry.inodes_per_group - reserved,
+                directories: 0,
+                returned: Vec::new(),
+                next_inode: reserved,
+            });
+        }
+        let free_blocks = groups.iter().map(|group| u64::from(group.free_blocks)).sum();
+        let free_inodes = groups.iter().map(|group| u64::from(group.free_inodes)).sum();
+        Allocator { geometry, groups, ageing, seed, directories: 0, free_blocks, free_inodes }
+    }
+
+    /// An inode for a directory below the one in group `parent`; without a parent, at the top.
+    pub fn directory_inode(&mut self, parent: Option<u32>, rng: &mut Pcg64) -> Option<Inode> {
+        let count = self.geometry.groups;
+        let mean_blocks = self.free_blocks / u64::from(count);
+        let mean_inodes = self.free_inodes / u64::from(count);
+        let chosen = match parent {
+            None => {
+                let first = rng.random_range(0..count);
+                let fit = |group: &Group| {
+                    u64::from(group.free_inodes) >= mean_inodes && u64::from(group.free_blocks) >= mean_blocks
+                };
+                let around = (0..count).map(|step| (first + step) % count);
+                around
+                    .filter(|group| fit(&self.groups[*group as usize]))
+                    .min_by_key(|group| self.directories_in(*group))
+            }
+            Some(parent) => {
+                let quarter = u64::from(self.geometry.inodes_per_group) / 4;
+                let inodes_min = mean_inodes.saturating_sub(quarter);
+                let blocks_min = mean_blocks.saturating_sub(GROUP_BLOCKS / 4);
+                let most = self.directories / u64::from(count) + u64::from(self.geometry.inodes_per_group) / 16;
+                let fit = |group: &Group| {
+                    u64::from(group.directories) < most
+                        && u64::from(group.free_inodes) >= inodes_min.max(1)
+                        && u64::from(group.free_blocks) >= blocks_min.max(1)
+                };
+                (0..count).map(|step| (parent + step) % count).find(|group| fit(&self.groups[*group as usize]))
+            }
+        };
+        // Where none is good enough, the first with an inode left has to do.
+        let from = chosen.unwrap_or(parent.unwrap_or(0));
+        let group = self.group_with_inode(from)?;
+        self.groups[group as usize].directories += 1;
+        self.directories += 1;
+        Some(self.take_inode(group))
+    }
+
+    /// An inode for a file in a directory of this group: there, or by growing strides further on.
+    pub fn file_inode(&mut self, parent: u32) -> Option<Inode> {
+        let count = self.geometry.groups;
+        let has_room = |group: u32| {
+            let group = &self.groups[group as usize];
+            group.free_inodes > 0 && group.free_blocks > 0
+        };
+        let strides = std::iter::successors(Some(1u32), |stride| stride.checked_mul(2)).take_while(|s| *s < count);
+        let mut group = parent;
+        let near = std::iter::once(parent).chain(strides.map(|stride| {
+            group = (group + stride) % count;
+            group
+        }));
+        let near: Vec<u32> = near.collect();
+        let group = match near.into_iter().find(|group| has_room(*group)) {
+            Some(group) => group,
+            None => self.group_with_inode(parent)?,
+        };
+        Some(self.take_inode(group))
+    }
+
+    /// The inode may be given to another file.
+    pub fn return_inode(&mut self, inode: Inode) {
+        let index = (inode - 1) % self.geometry.inodes_per_group;
+        let group = &mut self.groups[self.geometry.group_of(inode) as usize];
+        let at = group.returned.partition_point(|other| *other > index);
+        group.returned.insert(at, index);
+        group.free_inodes += 1;
+        self.free_inodes += 1;
+    }
+
+    /// How many of a group's inodes have ever been used: the table beyond them is empty.
+    pub fn used_inodes(&self, group: u32) -> u32 {
+        self.groups[group as usize].next_inode
+    }
+
+    /// Takes so many blocks, from `goal` on or near it, and adds the runs to `runs`. Answers whether there were enough.
+    pub fn allocate(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> bool {
+        if blocks > self.free_blocks {
+            return false;
+        }
+        let mut left = blocks;
+        let goal = goal.min(self.geometry.start(self.geometry.groups) - 1);
+        if self.geometry.config.extents {
+            left = self.allocate_extents(goal, left, runs);
+        }
+        self.allocate_next(goal, left, runs) == 0
+    }
+
+    /// Blocks are free again.
+    pub fn free(&mut self, first: u64, blocks: u64) {
+        let (mut block, end) = (first, first + blocks);
+        while block < end {
+            let group = (block / GROUP_BLOCKS) as u32;
+            let count = (self.geometry.start(group + 1) - block).min(end - block);
+            let offset = block % GROUP_BLOCKS;
+            let state = &mut self.groups[group as usize];
+            if let Some(map) = &mut state.map {
+                set(map, offset, count, false);
+            }
+            state.free_blocks += count as u32;
+            self.free_blocks += count;
+            block += count;
+        }
+    }
+
+    /// The lengths of all runs of free blocks in the groups that have been touched.
+    #[cfg(test)]
+    pub fn free_runs(&self) -> Vec<u64> {
+        let mut lengths = Vec::new();
+        for map in self.groups.iter().filter_map(|group| group.map.as_ref()) {
+            let mut at = 0;
+            while let Some((start, length)) = next_run(map, at) {
+                lengths.push(length);
+                at = start + length;
+            }
+        }
+        lengths
+    }
+
+    /// With extents: all of it in one run, behind the goal, anywhere in its group, or in the next ones. Files larger than a group
+    /// take whole runs of it as they come. Answers what is left.
+    fn allocate_extents(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> u64 {
+        let mut left = blocks;
+        let mut goal = goal;
+        while left > 0 {
+            // A run has to have this length to be taken: no more than what a group has behind its tables.
+            let wanted = left.min(GROUP_BLOCKS / 4);
+            let Some((first, length)) = self.find_run(goal, wanted) else { return left };
+            let taken = length.min(left);
+            self.take(first, taken);
+            runs.push((first, taken));
+            left -= taken;
+            goal = (first + taken) % self.geometry.start(self.geometry.groups);
+        }
+        0
+    }
+
+    /// A run of at least so many blocks at the goal, behind it, in its group, or in the groups after it.
+    fn find_run(&mut self, goal: u64, wanted: u64) -> Option<(u64, u64)> {
+        let home = (goal / GROUP_BLOCKS) as u32;
+        let behind = (home, goal % GROUP_BLOCKS);
+        let count = self.geometry.groups;
+        let others = (0..GROUPS_TRIED.min(count)).map(|step| ((home + step) % count, 0));
+        for (group, from) in std::iter::once(behind).chain(others) {
+            if u64::from(self.groups[group as usize].free_blocks) < wanted {
+                continue;
+            }
+            let start = self.geometry.start(group);
+            let map = self.map(group);
+            let mut at = from;
+            while let Some((first, length)) = next_run(map, at) {
+                if length >= wanted {
+                    return Some((start + first, length));
+                }
+                at = first + length;
+            }
+        }
+        None
+    }
+
+    /// The next free blocks from the goal on, whatever their runs are, once around the disk. Answers what is left.
+    fn allocate_next(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> u64 {
+        let mut left = blocks;
+        let home = (goal / GROUP_BLOCKS) as u32;
+        let count = self.geometry.groups;
+        for step in 0..=count {
+            let group = (home + step) % count;
+            let start = self.geometry.start(group);
+            let mut at = if step == 0 { goal - start } else { 0 };
+            while left > 0 {
+                let Some((first, length)) = next_run(self.map(group), at) else { break };
+                let taken = length.min(left);
+                self.take(start + first, taken);
+                runs.push((start + first, taken));
+                left -= taken;
+                at = first + taken;
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        left
+    }
+
+    /// Marks free blocks of one group as used.
+    fn take(&mut self, first: u64, blocks: u64) {
+        let group = (first / GROUP_BLOCKS) as u32;
+        set(self.map(group), first % GROUP_BLOCKS, blocks, true);
+        self.groups[group as usize].free_blocks -= blocks as u32;
+        self.free_blocks -= blocks;
+    }
+
+    /// The bitmap of a group. Whoever looks into it first finds what others have left in it.
+    fn map(&mut self, group: u32) -> &mut [u64; WORDS] {
+        if self.groups[group as usize].map.is_none() {
+            self.touch(group);
+        }
+        self.groups[group as usize].map.get_or_insert_with(|| Box::new([u64::MAX; WORDS]))
+    }
+
+    fn touch(&mut self, group: u32) {
+        let mut map = Box::new([0; WORDS]);
+        // Tables that lie together may be longer than the group in which they begin.
+        let first = group - group % self.geometry.config.flex_groups;
+        for (start, blocks) in (first..=group).flat_map(|member| self.geometry.own_blocks(member)) {
+            let (from, end) = (start.max(self.geometry.start(group)), start + blocks);
+            let end = end.min(self.geometry.start(group + 1));
+            if from < end {
+                set(&mut map, from % GROUP_BLOCKS, end - from, true);
+            }
+        }
+        if let Some(ageing) = self.ageing {
+            let mut rng = stream(mix(self.seed), u64::from(group), 11);
+            age_group(&mut map, ageing, &mut rng);
+        }
+        let free: u32 = map.iter().map(|word| word.count_zeros()).sum();
+        let state = &mut self.groups[group as usize];
+        self.free_blocks = self.free_blocks - u64::from(state.free_blocks) + u64::from(free);
+        state.free_blocks = free;
+        state.map = Some(map);
+    }
+
+    fn directories_in(&self, group: u32) -> u32 {
+        self.groups[group as usize].directories
+    }
+
+    fn group_with_inode(&self, from: u32) -> Option<u32> {
+        let count = self.geometry.groups;
+        (0..count).map(|step| (from + step) % count).find(|group| self.groups[*group as usize].free_inodes > 0)
+    }
+
+    /// The lowest free inode of a group that has one.
+    fn take_inode(&mut self, group: u32) -> Inode {
+        let state = &mut self.groups[group as usize];
+        let index = state.returned.pop().unwrap_or_else(|| {
+            state.next_inode += 1;
+            state.next_inode - 1
+        });
+        state.free_inodes -= 1;
+        self.free_inodes -= 1;
+        group * self.geometry.inodes_per_group + index + 1
+    }
+}
+
+/// The first run of free blocks at or behind `from`: its start and length.
+pub(super) fn next_run(map: &[u64; WORDS], from: u64) -> Option<(u64, u64)> {
+    let start = next_bit(map, from, 0)?;
+    let end = next_bit(map, start, u64::MAX).unwrap_or(GROUP_BLOCKS);
+    Some((start, end - start))
+}
+
+/// Marks blocks as used or free.
+pub(super) fn set(map: &mut [u64; WORDS], first: u64, blocks: u64, used: bool) {
+    let (mut at, end) = (first, (first + blocks).min(GROUP_BLOCKS));
+    while at < end {
+        let (word, bit) = ((at / 64) as usize, at % 64);
+        let count = (64 - bit).min(end - at);
+        let mask = if count == 64 { u64::MAX } else { ((1 << count) - 1) << bit };
+        match used {
+            true => map[word] |= mask,
+            false => map[word] &= !mask,
+        }
+        at += count;
+    }
+}
+
+/// The first block from `from` on that is free (`flip` 0) or used (`flip` all ones).
+fn next_bit(map: &[u64; WORDS], from: u64, flip: u64) -> Option<u64> {
+    let mut word = (from / 64) as usize;
+    let mut skip = u64::MAX << (from % 64);
+    while word < WORDS {
+        let bits = !(map[word] ^ flip) & skip;
+        if bits != 0 {
+            return Some(word as u64 * 64 + u64::from(bits.trailing_zeros()));
+        }
+        skip = u64::MAX;
+        word += 1;
+    }
+    None
+}

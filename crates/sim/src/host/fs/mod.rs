@@ -1,0 +1,262 @@
+//! Files as an ext-like file system has them: block groups, inode tables, directories in the order of a hash, extents or
+//! indirect blocks, and what years of use do to all of that.
+//!
+//! The layout is that of the public descriptions: R. Card, T. Ts'o & S. Tweedie, "Design and implementation of the second
+//! extended filesystem" (1994); D. Phillips, "A directory index for ext2" (2001); A. Mathur et al., "The new ext4
+//! filesystem" (OLS 2007). What is left out: resizing, reserved blocks, quotas, extended attributes, preallocation, indexes of
+//! more than one level (directories of more than about 70,000 names). The hash of names is this crate's own: that of a real file system is
+//! keyed with a number drawn when it is made, so that no order is its own either.
+
+mod age;
+mod allocate;
+pub(crate) mod config;
+mod folder;
+mod geometry;
+mod grow;
+mod sizes;
+pub(crate) mod tree;
+
+use rand_pcg::Pcg64;
+
+use super::files::{File, Wanted, is_device};
+use crate::config::PAGE_SECTORS;
+pub(crate) use age::Ageing;
+use allocate::Allocator;
+use config::FileSystemConfig;
+use geometry::{BLOCK_BYTES, Geometry, Inode};
+pub(crate) use grow::Growth;
+pub(crate) use sizes::SizeLaw;
+use tree::{Mapping, Tree};
+
+/// Block numbers of ext3: twelve in the inode, and 1024 in a block.
+const DIRECT_BLOCKS: u64 = 12;
+const NUMBERS_IN_BLOCK: u64 = BLOCK_BYTES / 4;
+/// Extents of ext4: four in the inode, and 340 of 12 bytes behind a header of as much.
+const EXTENTS_IN_INODE: usize = 4;
+const EXTENTS_IN_BLOCK: usize = (BLOCK_BYTES as usize - 12) / 12;
+
+/// A file system on a disk.
+#[derive(Debug)]
+pub(crate) struct FileSystem {
+    allocator: Allocator,
+    rng: Pcg64,
+}
+
+/// A file that was made.
+#[derive(Debug)]
+struct Made {
+    file: File,
+    mapping: Vec<Mapping>,
+}
+
+impl FileSystem {
+    /// A file system over the disk. `None` if the disk has not even one block group.
+    pub fn new(
+        config: FileSystemConfig,
+        capacity_sectors: u64,
+        ageing: Option<Ageing>,
+        seed: u64,
+        rng: Pcg64,
+    ) -> Option<FileSystem> {
+        let geometry = Geometry::new(config, capacity_sectors / PAGE_SECTORS)?;
+        Some(FileSystem { allocator: Allocator::new(geometry, ageing, seed), rng })
+    }
+
+    /// Makes the large files of jobs, each directory's in a group of its own; the disk itself is no file. `None` when they do
+    /// not fit.
+    pub fn make_files(&mut self, wanted: &[Wanted], capacity_sectors: u64) -> Option<Vec<File>> {
+        let mut directories: Vec<(&str, u32)> = Vec::new();
+        let mut files = Vec::new();
+        for wanted in wanted {
+            if is_device(&wanted.name) {
+                files.push(disk_itself(capacity_sectors));
+                continue;
+            }
+            let name = wanted.name.rsplit_once('/').map_or("", |(directory, _)| directory);
+            let known = directories.iter().find(|(known, _)| *known == name).map(|(_, group)| *group);
+            let group = match known {
+                Some(group) => group,
+                None => {
+                    let inode = self.allocator.directory_inode(None, &mut self.rng)?;
+                    directories.push((name, self.allocator.geometry.group_of(inode)));
+                    self.allocator.geometry.group_of(inode)
+                }
+            };
+            let inode = self.allocator.file_inode(group)?;
+            files.push(self.make_file(inode, wanted.bytes)?.file);
+        }
+        Some(files)
+    }
+
+    /// Grows a tree and answers its files, in the tree's order; `None` when there is no room for it.
+    pub fn grow(&mut self, growth: &Growth) -> Option<(Tree, Vec<File>)> {
+        grow::grow(self, growth)
+    }
+
+    /// Blocks for a file of this inode, and those that tell where they are.
+    fn make_file(&mut self, inode: Inode, bytes: u64) -> Option<Made> {
+        let geometry = self.allocator.geometry;
+        let goal = geometry.start(geometry.group_of(inode));
+        let blocks = bytes.div_ceil(BLOCK_BYTES);
+        let (runs, mapping) = match geometry.config.extents {
+            true => self.map_by_extents(goal, blocks)?,
+            false => self.map_by_numbers(goal, blocks)?,
+        };
+        let mut file = File::empty(bytes);
+        for (first, blocks) in runs {
+            file.append(first * PAGE_SECTORS, blocks * PAGE_SECTORS);
+        }
+        Some(Made { file, mapping })
+    }
+
+    fn map_by_extents(&mut self, goal: u64, blocks: u64) -> Option<(Vec<(u64, u64)>, Vec<Mapping>)> {
+        let mut runs = Vec::new();
+        if !self.allocator.allocate(goal, blocks, &mut runs) {
+            return None;
+        }
+        let mut mapping = Vec::new();
+        if runs.len() > EXTENTS_IN_INODE {
+            let mut page = 0;
+            for extents in runs.chunks(EXTENTS_IN_BLOCK) {
+                mapping.push(Mapping { page, block: self.one_block(goal)? });
+                page += extents.iter().map(|(_, blocks)| blocks).sum::<u64>();
+            }
+        }
+        Some((runs, mapping))
+    }
+
+    /// Twelve blocks, a block of numbers, the blocks that it tells of, and so on: a block of numbers lies before its first. From the second on
+    /// they are told of by a block in turn, one for 1024 (the third level is made as the second).
+    fn map_by_numbers(&mut self, goal: u64, blocks: u64) -> Option<(Vec<(u64, u64)>, Vec<Mapping>)> {
+        let mut runs: Vec<(u64, u64)> = Vec::new();
+        let mut mapping = Vec::new();
+        let (mut goal, mut page) = (goal, 0);
+        while page < blocks {
+            let piece = match page {
+                0 => DIRECT_BLOCKS,
+                _ => NUMBERS_IN_BLOCK,
+            };
+            if page >= DIRECT_BLOCKS {
+                let number = (page - DIRECT_BLOCKS) / NUMBERS_IN_BLOCK;
+                let levels = if number % NUMBERS_IN_BLOCK == 1 { 2 } else { 1 };
+                for _ in 0..levels {
+                    let block = self.one_block(goal)?;
+                    mapping.push(Mapping { page, block });
+                    goal = block + 1;
+                }
+            }
+            let piece = piece.min(blocks - page);
+            if !self.allocator.allocate(goal, piece, &mut runs) {
+                return None;
+            }
+            goal = runs.last().map_or(goal, |(first, blocks)| first + blocks);
+            page += piece;
+        }
+        Some((runs, mapping))
+    }
+
+    /// A file's inode and blocks are free again.
+    fn delete_file(&mut self, inode: Inode, made: &Made) {
+        self.allocator.return_inode(inode);
+        for (sector, sectors) in made.file.runs() {
+            self.allocator.free(sector / PAGE_SECTORS, sectors / PAGE_SECTORS);
+        }
+        for mapping in &made.mapping {
+            self.allocator.free(mapping.block, 1);
+        }
+    }
+
+    fn one_block(&mut self, goal: u64) -> Option<u64> {
+        let mut runs = Vec::new();
+        if !self.allocator.allocate(goal, 1, &mut runs) {
+            return None;
+        }
+        runs.first().map(|(first, _)| *first)
+    }
+}
+
+/// The disk as a file: of whole pages.
+pub(crate) fn disk_itself(capacity_sectors: u64) -> File {
+    let sectors = capacity_sectors / PAGE_SECTORS * PAGE_SECTORS;
+    let mut file = File::empty(sectors * 512);
+    file.append(0, sectors);
+    file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file_system(config: FileSystemConfig, ageing: Option<Ageing>) -> FileSystem {
+        FileSystem::new(config, 64 << 21, ageing, 1, Pcg64::new(1, 2)).unwrap()
+    }
+
+    fn wanted(name: &str, mib: u64) -> Wanted {
+        Wanted { name: name.into(), bytes: mib << 20, place: ("test.fio".into(), 1) }
+    }
+
+    fn sectors(file: &File) -> u64 {
+        file.runs().map(|(_, sectors)| sectors).sum()
+    }
+
+    #[test]
+    fn a_large_file_of_a_fresh_file_system_is_in_few_pieces() {
+        let mut fs = file_system(FileSystemConfig::ext4(), None);
+        let files = fs.make_files(&[wanted("a", 1024), wanted("/dev/sda", 0)], 64 << 21).unwrap();
+        assert_eq!((sectors(&files[0]), files[0].bytes), (1024 << 11, 1 << 30));
+        assert!(files[0].runs().count() <= 4, "{} pieces", files[0].runs().count());
+        assert_eq!(sectors(&files[1]), 64 << 21);
+    }
+
+    #[test]
+    fn a_file_that_does_not_fit_is_refused() {
+        let mut fs = file_system(FileSystemConfig::ext4(), None);
+        assert!(fs.make_files(&[wanted("a", 70 << 10)], 64 << 21).is_none());
+        assert!(FileSystem::new(FileSystemConfig::ext3(), 1000, None, 1, Pcg64::new(1, 2)).is_none());
+    }
+
+    #[test]
+    fn ext3_tells_of_blocks_beyond_the_twelfth_in_blocks_before_them() {
+        let mut fs = file_system(FileSystemConfig::ext3(), None);
+        let inode = fs.allocator.file_inode(2).unwrap();
+        let small = fs.make_file(inode, 12 * 4096).unwrap();
+        assert_eq!((small.mapping.len(), small.file.runs().count()), (0, 1));
+        // 12 blocks, one of numbers, 1024 blocks, two of numbers, the last block.
+        let large = fs.make_file(inode, 1037 * 4096).unwrap();
+        let pages: Vec<u64> = large.mapping.iter().map(|mapping| mapping.page).collect();
+        assert_eq!(pages, [12, 1036, 1036]);
+        let (first, _) = large.file.runs().next().unwrap();
+        assert_eq!(large.mapping[0].block, first / 8 + 12);
+        assert_eq!(sectors(&large.file), 1037 * 8);
+    }
+
+    #[test]
+    fn what_is_deleted_is_free_again() {
+        let mut fs = file_system(FileSystemConfig::ext3(), None);
+        let inode = fs.allocator.file_inode(2).unwrap();
+        let made = fs.make_file(inode, 5 << 20).unwrap();
+        let runs = |fs: &FileSystem| fs.allocator.free_runs();
+        let with_file: u64 = runs(&fs).iter().sum();
+        fs.delete_file(inode, &made);
+        // 1280 blocks of data and two of numbers... the second of which is told of by a third.
+        assert_eq!(runs(&fs).iter().sum::<u64>() - with_file, 1280 + 3);
+        assert_eq!(runs(&fs).len(), 1);
+        assert_eq!(fs.allocator.file_inode(2), Some(inode));
+    }
+
+    #[test]
+    fn use_fragments_the_free_space_and_the_files() {
+        let ageing = Ageing { rounds: 3, full_percent: 80 };
+        let pieces = |ageing| {
+            let mut fs = file_system(FileSystemConfig::ext4(), ageing);
+            let files = fs.make_files(&[wanted("a", 64)], 64 << 21).unwrap();
+            let runs = fs.allocator.free_runs();
+            (files[0].runs().count(), runs.iter().sum::<u64>() / runs.len() as u64)
+        };
+        let (fresh, used) = (pieces(None), pieces(Some(ageing)));
+        assert_eq!(fresh.0, 1);
+        assert!(used.0 > 20, "{} pieces", used.0);
+        // Free runs of 100 MiB and more, and of half a megabyte.
+        assert!(fresh.1 > 10_000 && used.1 < 200, "{} and {} blocks", fresh.1, used.1);
+    }
+}

@@ -1,0 +1,118 @@
+//! The kernels that a host can be set to: which defaults and which parts each of them had.
+
+use hoistway_core::{BlockLayer, Kind};
+
+use crate::config::HostConfig;
+use crate::host::fs::config::FileSystemConfig;
+
+/// A kernel whose host is known. [`HostConfig::kernel`] selects all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+pub enum Kernel {
+    /// Linux 2.6.18 (2006): pdflush, two read-ahead windows, plugs on the queue.
+    #[serde(rename = "2.6.18")]
+    V2_6_18,
+    /// Linux 2.6.24 (2008): read-ahead on demand, lower dirty limits.
+    #[serde(rename = "2.6.24")]
+    V2_6_24,
+    /// Linux 3.2 (2012): plugs on the task, a flusher a device, writers paused instead of writing themselves.
+    #[serde(rename = "3.2")]
+    V3_2,
+    /// Linux 6.1 (2022): the multi-queue block layer.
+    #[serde(rename = "6.1")]
+    V6_1,
+}
+
+impl Kernel {
+    /// All of them, the oldest first.
+    pub const ALL: [Kernel; 4] = [Kernel::V2_6_18, Kernel::V2_6_24, Kernel::V3_2, Kernel::V6_1];
+
+    /// Its version, as users write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kernel::V2_6_18 => "2.6.18",
+            Kernel::V2_6_24 => "2.6.24",
+            Kernel::V3_2 => "3.2",
+            Kernel::V6_1 => "6.1",
+        }
+    }
+
+    /// The kernel of this version, if it is one of those that are known.
+    pub fn from_name(name: &str) -> Option<Kernel> {
+        Kernel::ALL.into_iter().find(|kernel| kernel.name() == name)
+    }
+
+    /// The block layer that every elevator runs in on this kernel. 3.2's does not differ from 3.4's.
+    pub const fn layer(self) -> BlockLayer {
+        match self {
+            Kernel::V2_6_18 => BlockLayer::V2_6_18,
+            Kernel::V2_6_24 => BlockLayer::V2_6_24,
+            Kernel::V3_2 => BlockLayer::V3_4,
+            Kernel::V6_1 => BlockLayer::V6_1,
+        }
+    }
+
+    /// Tunables that an elevator had other defaults for than it has here.
+    ///
+    /// `cfq` is the form of 4.19. Until 4.2 it kept `slice_idle` at 8 ms on a device without an arm, too, and so went on to charge
+    /// time and not requests; what made it work there was that it did not wait where the device queues by itself, not even for a
+    /// group, which is what `group_idle` 0 says.
+    pub(crate) fn defaults_of(self, elevator: Kind, rotational: bool) -> &'static [(&'static str, i64)] {
+        match (self, elevator.info().name) {
+            (Kernel::V2_6_18 | Kernel::V2_6_24 | Kernel::V3_2, "cfq") if !rotational => {
+                &[("slice_idle", 8), ("group_idle", 0)]
+            }
+            _ => &[],
+        }
+    }
+}
+
+impl HostConfig {
+    /// The machine of the default under this kernel: its block layer for all elevators, its clock, its limits of dirty memory, the
+    /// largest request that it makes, the number of requests that it takes. The file system of a job's tree
+    /// is ext3, and ext4 from 3.2 on. Memory and processors are the machine's and stay.
+    ///
+    /// The ratios are those of the kernels' Documentation/sysctl/vm.txt (40 and 10 % up to 2.6.21, 10 and 5 % from 2.6.22, 20 and
+    /// 10 % from 2.6.30). A request is at most 512 KiB (`max_sectors_kb`), from 4.7 on 1280 KiB. The multi-queue layer takes two
+    /// requests for each that the drive takes at once, and 256 at most; before, there were 128 a direction.
+    pub fn kernel(kernel: Kernel) -> HostConfig {
+        let mut host = HostConfig { kernel: Some(kernel), ..HostConfig::default() };
+        host.queue.clock.hz = 250;
+        (host.dirty_background_percent, host.dirty_percent) = match kernel {
+            Kernel::V2_6_18 => (10, 40),
+            Kernel::V2_6_24 => (5, 10),
+            Kernel::V3_2 | Kernel::V6_1 => (10, 20),
+        };
+        host.file_system = match kernel {
+            Kernel::V2_6_18 | Kernel::V2_6_24 => FileSystemConfig::ext3(),
+            Kernel::V3_2 | Kernel::V6_1 => FileSystemConfig::ext4(),
+        };
+        if kernel == Kernel::V6_1 {
+            host.queue.max_sectors = 2560;
+            host.pool_follows_drive = true;
+        }
+        host
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kernel_is_found_by_its_version_and_makes_a_valid_host() {
+        for kernel in Kernel::ALL {
+            assert_eq!(Kernel::from_name(kernel.name()), Some(kernel));
+            let host = HostConfig::kernel(kernel);
+            assert!(host.check().is_ok());
+            assert_eq!(host.kernel, Some(kernel));
+        }
+        assert_eq!(Kernel::from_name("2.6"), None);
+    }
+
+    #[test]
+    fn dirty_limits_are_those_of_the_version() {
+        let limits =
+            Kernel::ALL.map(HostConfig::kernel).map(|host| (host.dirty_background_percent, host.dirty_percent));
+        assert_eq!(limits, [(10, 40), (5, 10), (10, 20), (10, 20)]);
+    }
+}

@@ -1,0 +1,353 @@
+//! What was published, as data: the rows of `crates/sim/published/*.toml`.
+
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
+use super::error::PublishedError;
+
+/// One publication and its rows.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Publication {
+    /// What the ids of its rows begin with: `S1`.
+    pub seed: String,
+    /// Who published what, when and where.
+    pub title: String,
+    /// What holds for all rows: the machine, what had to be settled first.
+    pub about: String,
+    /// The rows, in the order of their ids.
+    #[serde(default, rename = "row")]
+    pub rows: Vec<Row>,
+}
+
+/// One published result.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// `S1-06`.
+    pub id: String,
+    /// What kind of statement it is.
+    pub kind: Kind,
+    /// The workload and what was measured, in a line.
+    pub what: String,
+    /// The job files in `crates/sim/published/jobs` that are run for it; none where no world is simulated.
+    #[serde(default)]
+    pub jobs: Vec<String>,
+    /// The drive's profile.
+    #[serde(default)]
+    pub drive: Option<String>,
+    /// The kernel whose host it is run on.
+    #[serde(default)]
+    pub kernel: Option<String>,
+    /// The elevators that are run.
+    #[serde(default)]
+    pub elevators: Vec<String>,
+    /// How many seeds a figure is the mean of, at least 1; 1 where nothing is drawn.
+    #[serde(default = "one")]
+    pub seeds: u64,
+    /// What was given: data sheets, kernel defaults, what the publication says of machine and drive.
+    #[serde(default)]
+    pub inputs: Vec<String>,
+    /// Parameters that were chosen because they make the row fit. A row that has any is never reproduced.
+    #[serde(default)]
+    pub fitted: Vec<String>,
+    /// Why it is so: the mechanism, in sentences.
+    #[serde(default)]
+    pub why: String,
+    /// Why it differs, or why it cannot be reproduced; a row that comes out has none.
+    #[serde(default)]
+    pub missing: String,
+    /// The published figures and rules.
+    #[serde(default, rename = "value")]
+    pub values: Vec<Value>,
+    /// Values of which each has to be less than the one before.
+    #[serde(default, rename = "order")]
+    pub orders: Vec<Order>,
+    /// Whether it comes out for the right reason.
+    #[serde(default, rename = "reason")]
+    pub reasons: Vec<Reason>,
+}
+
+/// What kind of statement a row is.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A figure, with a tolerance.
+    Number,
+    /// Which is more.
+    Order,
+    /// What holds always: constants, bounds, signs.
+    Rule,
+    /// It describes the drive or the machine, and is an input of its profile: outside the count.
+    Input,
+    /// The figure is not in what was published.
+    Missing,
+}
+
+/// A published figure, or the bounds of a rule.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Value {
+    /// What is measured; the measure gives a figure of this name.
+    pub name: String,
+    /// Its unit; empty for a plain number.
+    #[serde(default)]
+    pub unit: String,
+    /// The published figure.
+    #[serde(default)]
+    pub published: Option<f64>,
+    /// How far off is near enough, in the value's own unit.
+    #[serde(default)]
+    pub within: Option<f64>,
+    /// The same, in percent of the published figure.
+    #[serde(default)]
+    pub within_percent: Option<f64>,
+    /// The same, as a factor above 1 in either direction.
+    #[serde(default)]
+    pub within_factor: Option<f64>,
+    /// The least that a rule allows.
+    #[serde(default)]
+    pub at_least: Option<f64>,
+    /// The most that a rule allows.
+    #[serde(default)]
+    pub at_most: Option<f64>,
+    /// Where it comes from, when it is not printed as it stands here.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// Values of which each has to be less than the one before.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// The names, the greatest first.
+    pub falls: Vec<String>,
+}
+
+/// What tells whether a result comes out for the right reason.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reason {
+    /// What is measured; the measure gives a figure of this name.
+    pub name: String,
+    /// Its unit; empty for a plain number.
+    #[serde(default)]
+    pub unit: String,
+    /// The least.
+    #[serde(default)]
+    pub at_least: Option<f64>,
+    /// The most.
+    #[serde(default)]
+    pub at_most: Option<f64>,
+    /// The mechanism that these bounds are the mark of.
+    pub text: String,
+}
+
+impl Value {
+    /// The bounds within which a figure is as published; none where nothing is published to compare with.
+    pub fn bounds(&self) -> Option<(f64, f64)> {
+        let around = |published: f64| {
+            if let Some(factor) = self.within_factor {
+                return (published / factor, published * factor);
+            }
+            let percent = self.within_percent.map(|percent| published.abs() * percent / 100.0);
+            let distance = self.within.or(percent).unwrap_or(0.0);
+            (published - distance, published + distance)
+        };
+        let (low, high) = match self.published {
+            Some(published) => around(published),
+            None if self.at_least.is_none() && self.at_most.is_none() => return None,
+            None => (f64::NEG_INFINITY, f64::INFINITY),
+        };
+        Some((low.max(self.at_least.unwrap_or(low)), high.min(self.at_most.unwrap_or(high))))
+    }
+
+    /// The tolerance as it is told: "+-1.5", "+-15 %", "x/ 2", "exact", "at most 8".
+    pub fn tolerance(&self) -> String {
+        match (self.published, self.within, self.within_percent, self.within_factor) {
+            (Some(_), Some(within), ..) if within > 0.0 => format!("±{within}"),
+            (Some(_), _, Some(percent), _) => format!("±{percent} %"),
+            (Some(_), _, _, Some(factor)) => format!("×/÷ {factor}"),
+            (Some(_), ..) => "exact".to_owned(),
+            (None, ..) => bounds_text(self.at_least, self.at_most),
+        }
+    }
+}
+
+impl Reason {
+    /// Whether a figure lies within the bounds.
+    pub fn holds(&self, figure: f64) -> bool {
+        figure.is_finite()
+            && self.at_least.is_none_or(|least| figure >= least)
+            && self.at_most.is_none_or(|most| figure <= most)
+    }
+
+    /// The bounds as they are told.
+    pub fn bounds(&self) -> String {
+        bounds_text(self.at_least, self.at_most)
+    }
+}
+
+fn bounds_text(least: Option<f64>, most: Option<f64>) -> String {
+    match (least, most) {
+        (Some(least), Some(most)) if least == most => format!("{least}"),
+        (Some(least), Some(most)) => format!("{least} to {most}"),
+        (Some(least), None) => format!("at least {least}"),
+        (None, Some(most)) => format!("at most {most}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn one() -> u64 {
+    1
+}
+
+macro_rules! embedded {
+    ($folder:literal: $($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../published/", $folder, $name)))),*]
+    };
+}
+
+/// The files of expectations.
+const FILES: &[(&str, &str)] = embedded!["": "s1.toml", "s2.toml", "s3.toml", "s4.toml", "s5.toml"];
+
+/// The job files that rows name.
+const JOBS: &[(&str, &str)] = embedded!["jobs/":
+    "s1-06-competing-readers.fio",
+];
+
+/// All publications, in the order of their seeds.
+///
+/// # Errors
+/// [`PublishedError::Expectations`]: a file is not what it has to be, which a test rules out.
+pub fn publications() -> Result<&'static [Publication], PublishedError> {
+    static READ: OnceLock<Result<Vec<Publication>, (&'static str, String)>> = OnceLock::new();
+    let read = READ.get_or_init(|| {
+        let parse = |(file, text): &(&'static str, &str)| toml::from_str(text).map_err(|e| (*file, e.to_string()));
+        FILES.iter().map(parse).collect()
+    });
+    read.as_deref().map_err(|(file, problem)| PublishedError::Expectations { file, problem: problem.clone() })
+}
+
+/// The text of a job file that rows name.
+///
+/// # Errors
+/// [`PublishedError::NoJob`].
+pub(super) fn job(name: &str) -> Result<&'static str, PublishedError> {
+    let found = JOBS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, text)| *text).ok_or_else(|| PublishedError::NoJob { name: name.to_owned() })
+}
+
+/// The rows that these names select, in the order of the publications, each once: ids (`S1-06`), seeds (`S1`), `all`; none is all.
+///
+/// # Errors
+/// [`PublishedError::UnknownId`] names those that there are.
+pub fn select(names: &[String]) -> Result<Vec<&'static Row>, PublishedError> {
+    let publications = publications()?;
+    let selects = |name: &String, publication: &Publication, row: &Row| {
+        name.eq_ignore_ascii_case("all")
+            || name.eq_ignore_ascii_case(&publication.seed)
+            || name.eq_ignore_ascii_case(&row.id)
+    };
+    let all = || publications.iter().flat_map(|publication| publication.rows.iter().map(move |row| (publication, row)));
+    if let Some(unknown) = names.iter().find(|name| !all().any(|(publication, row)| selects(name, publication, row))) {
+        return Err(PublishedError::UnknownId { id: unknown.clone(), known: known(publications) });
+    }
+    let wanted =
+        all().filter(|(publication, row)| names.is_empty() || names.iter().any(|name| selects(name, publication, row)));
+    Ok(wanted.map(|(_, row)| row).collect())
+}
+
+/// "S1 (S1-01 to S1-23), S2 (...)"; where ids have gaps each is named.
+fn known(publications: &[Publication]) -> String {
+    let of_publication = |publication: &Publication| {
+        let ids: Vec<&str> = publication.rows.iter().map(|row| row.id.as_str()).collect();
+        format!("{}: {}", publication.seed, ids.join(" "))
+    };
+    let told: Vec<String> = publications.iter().filter(|all| !all.rows.is_empty()).map(of_publication).collect();
+    told.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn rows() -> impl Iterator<Item = &'static Row> {
+        publications().expect("the files are right").iter().flat_map(|publication| &publication.rows)
+    }
+
+    #[test]
+    fn every_row_has_an_id_of_its_own_that_begins_with_its_seed() {
+        let mut ids = BTreeSet::new();
+        for publication in publications().expect("the files are right") {
+            for row in &publication.rows {
+                assert!(row.id.starts_with(&format!("{}-", publication.seed)), "{}", row.id);
+                assert!(ids.insert(row.id.clone()), "{} stands twice", row.id);
+            }
+        }
+        assert!(ids.len() > 10, "{} rows", ids.len());
+    }
+
+    #[test]
+    fn every_row_states_what_its_kind_says() {
+        for row in rows() {
+            let published = row.values.iter().filter(|value| value.published.is_some()).count();
+            match row.kind {
+                Kind::Number => assert!(published > 0, "{}: no figure", row.id),
+                Kind::Order => assert!(!row.orders.is_empty(), "{}: no order", row.id),
+                Kind::Rule => assert!(row.values.iter().any(|value| value.bounds().is_some()), "{}: no rule", row.id),
+                Kind::Input => assert!(!row.inputs.is_empty(), "{}: no input", row.id),
+                Kind::Missing => assert!(!row.missing.is_empty(), "{}: not said what is missing", row.id),
+            }
+        }
+    }
+
+    #[test]
+    fn every_tolerance_can_be_missed_and_orders_name_values() {
+        for row in rows() {
+            for value in &row.values {
+                let given = [value.within, value.within_percent, value.within_factor];
+                assert!(given.iter().flatten().count() <= 1, "{} {}: two tolerances", row.id, value.name);
+                assert!(value.within_factor.is_none_or(|factor| factor > 1.0), "{} {}", row.id, value.name);
+                if let Some((low, high)) = value.bounds() {
+                    assert!(low <= high && (low.is_finite() || high.is_finite()), "{} {}", row.id, value.name);
+                }
+            }
+            for reason in &row.reasons {
+                let some = reason.at_least.is_some() || reason.at_most.is_some();
+                assert!(some, "{} {}: no bounds", row.id, reason.name);
+            }
+            for name in row.orders.iter().flat_map(|order| &order.falls) {
+                assert!(row.values.iter().any(|value| value.name == *name), "{}: no value {name}", row.id);
+            }
+        }
+    }
+
+    #[test]
+    fn every_job_file_parses_and_is_used() {
+        for (name, text) in JOBS {
+            let parsed = hoistway_fio::parse(text, name, &|_| None, &|_, _| unreachable!("nothing is included"));
+            assert!(parsed.is_ok(), "{name}: {parsed:?}");
+            assert!(rows().any(|row| row.jobs.iter().any(|job| job == name)), "{name} is no row's");
+        }
+        for name in rows().flat_map(|row| &row.jobs) {
+            assert!(job(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn rows_are_selected_by_id_seed_or_all_whatever_the_case() {
+        let ids = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            select(&names).map(|rows| rows.iter().map(|row| row.id.as_str()).collect::<Vec<_>>())
+        };
+        assert_eq!(ids(&["s1-06", "S1-02"]).expect("known"), ["S1-02", "S1-06"]);
+        assert_eq!(ids(&["ALL"]).expect("known"), ids(&[]).expect("known"));
+        assert!(ids(&["s1"]).expect("known").iter().all(|id| id.starts_with("S1-")));
+        let unknown = ids(&["S1-06", "S1-99"]).unwrap_err().to_string();
+        assert!(unknown.contains("`S1-99`") && unknown.contains("S1-06") && unknown.contains("S1: "), "{unknown}");
+    }
+}

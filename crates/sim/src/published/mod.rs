@@ -1,0 +1,66 @@
+//! Published results of the field, run.
+//!
+//! What was published, with its tolerances and the marks of its mechanisms, is data: `crates/sim/published/*.toml` and the job files
+//! beside them ([`expectation`]). How a figure is measured is code: a file a publication, which asks the [`lab`] for runs. Whether
+//! both agree is decided in one place ([`verdict`]).
+//!
+//! To add a row: write it into its file, its job file into `published/jobs` (and the list in `expectation.rs`), and an arm
+//! into the `measure` of its publication, which gives a figure for each name that the row has.
+
+mod error;
+mod expectation;
+mod lab;
+mod s1;
+mod s2;
+mod s3;
+mod s4;
+mod s5;
+mod verdict;
+
+use std::sync::atomic::AtomicBool;
+
+pub use error::PublishedError;
+pub use expectation::{Kind, Order, Publication, Reason, Row, Value, publications, select};
+pub use lab::Step;
+pub use verdict::{Found, Line, Outcome, Plot, Verdict};
+
+use lab::Lab;
+use verdict::Measured;
+
+/// Runs these rows, one after the other, each with its runs side by side.
+///
+/// `progress` is called now and then from several threads; when `cancel` becomes true, it ends soon.
+///
+/// # Errors
+/// [`PublishedError`]: a run failed, was cancelled, or a row is not what it has to be.
+pub fn reproduce(
+    rows: &[&'static Row],
+    progress: &(dyn Fn(Step) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Vec<Outcome>, PublishedError> {
+    let mut lab = Lab::new(progress, cancel);
+    let outcome = |(index, row): (usize, &&'static Row)| {
+        lab.begin(index);
+        Outcome::judge(row, measure(row, &mut lab)?)
+    };
+    rows.iter().enumerate().map(outcome).collect()
+}
+
+/// What the row's measure finds; nothing for a row that names no figure.
+fn measure(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+    if row.values.is_empty() && row.reasons.is_empty() {
+        return Ok(Measured::default());
+    }
+    match row.id.split_once('-') {
+        Some(("S1", _)) => s1::measure(row, lab),
+        Some(("S2", _)) => s2::measure(row, lab),
+        Some(("S3", _)) => s3::measure(row, lab),
+        Some(("S4", _)) => s4::measure(row, lab),
+        Some(("S5", _)) => s5::measure(row, lab),
+        _ => Err(no_measure(row)),
+    }
+}
+
+fn no_measure(row: &Row) -> PublishedError {
+    PublishedError::NoMeasure { id: row.id.clone() }
+}
