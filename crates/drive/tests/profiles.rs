@@ -70,7 +70,7 @@ fn desktop_drive_of_2006_is_described_by_its_inputs() {
     assert!(description.inputs.iter().any(|input| input.starts_with("63.5 MB/s")), "inputs are marked");
     let buffer = description.buffer.expect("a buffer");
     assert_eq!(buffer.segments * buffer.segment_sectors * 512, 8 << 20);
-    assert!(buffer.enabled && !buffer.write_cache);
+    assert!(buffer.enabled && buffer.write_cache_sectors.is_none());
     assert!(description.warnings.is_empty(), "{:?}", description.warnings);
 }
 

@@ -1,8 +1,10 @@
 //! A disk drive: commands in, completions out. The works do one access at a time; the other commands wait in the drive.
 
+mod background;
 mod mechanics;
 mod media;
 mod verify;
+mod write_cache;
 
 use std::collections::VecDeque;
 
@@ -68,9 +70,9 @@ impl Disk {
     fn begin(&mut self, now_ns: u64) {
         let Some(Waiting { tag, command, arrived_ns }) = self.waiting.pop_front() else { return };
         let service = match command {
-            Command::Transfer { access, .. } => self.media.start(now_ns, &access),
-            // Nothing is kept back from the media.
-            Command::Flush | Command::Discard { .. } => {
+            Command::Transfer { access, fua } => self.media.start(now_ns, &access, fua),
+            Command::Flush => self.media.flush(now_ns),
+            Command::Discard { .. } => {
                 Service { finish_ns: now_ns, phases: Phases::default(), source: Source::Buffer, cylinder: 0 }
             }
         };

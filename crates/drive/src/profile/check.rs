@@ -6,26 +6,24 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::raw::{
-    RawBuffer, RawDisk, RawFlash, RawForm, RawMapping, RawNull, RawOverhead, RawProfile, RawSeek, RawZone,
+    RawDisk, RawFlash, RawForm, RawMapping, RawNull, RawOverhead, RawProfile, RawSeek, RawZone,
 };
 use super::{
-    BufferProfile, DiskProfile, FlashProfile, Kind, Mapping, NullProfile, OverheadsNs, Profile, ProfileError,
-    ReadAheadUntil, ZoneProfile,
+    DiskProfile, FlashProfile, Kind, Mapping, NullProfile, OverheadsNs, Profile, ProfileError,
+    ZoneProfile,
 };
 use crate::seek::{SeekCurve, ms_to_ns};
 
 /// The longest time that a profile may state, in ms: it keeps nanoseconds within 32 bits.
-const MAX_MS: f64 = 4000.0;
+pub(super) const MAX_MS: f64 = 4000.0;
 /// The most cylinders: the seek curve is kept as a table of one entry each.
 const MAX_CYLINDERS: u32 = 1 << 24;
 const MAX_SURFACES: u32 = 255;
 const MAX_SECTORS_PER_TRACK: u32 = 65_535;
 /// A second, in us.
 const MAX_US: f64 = 1e6;
-const MAX_SEGMENTS: u32 = 65_536;
-const MAX_SEGMENT_SECTORS: u32 = 1 << 24;
 
-type Checked<T> = Result<T, ProfileError>;
+pub(super) type Checked<T> = Result<T, ProfileError>;
 
 /// Reads and checks a profile.
 pub(super) fn profile(text: &str, file: &str) -> Checked<Profile> {
@@ -49,7 +47,7 @@ pub(super) fn profile(text: &str, file: &str) -> Checked<Profile> {
     Ok(Profile { name: name.into_inner(), what, source, licence, inputs, kind })
 }
 
-struct Check<'a> {
+pub(super) struct Check<'a> {
     text: &'a str,
     file: &'a str,
 }
@@ -437,33 +435,6 @@ impl Check<'_> {
         })
     }
 
-    fn buffer(&self, raw: Option<&RawBuffer>) -> Checked<BufferProfile> {
-        let Some(raw) = raw else {
-            return Ok(BufferProfile {
-                enabled: false,
-                segments: 0,
-                segment_sectors: 0,
-                read_ahead_sectors: 0,
-                read_ahead_until: ReadAheadUntil::Segment,
-                immediate_read: false,
-                write_cache: false,
-            });
-        };
-        let segment_sectors = self.within(&raw.segment_sectors, "buffer.segment_sectors", 1, MAX_SEGMENT_SECTORS)?;
-        Ok(BufferProfile {
-            enabled: raw.enabled,
-            segments: self.within(&raw.segments, "buffer.segments", 1, MAX_SEGMENTS)?,
-            segment_sectors,
-            read_ahead_sectors: match &raw.read_ahead_sectors {
-                Some(sectors) => self.within(sectors, "buffer.read_ahead_sectors", 0, MAX_SEGMENT_SECTORS)?,
-                None => segment_sectors,
-            },
-            read_ahead_until: raw.read_ahead_until,
-            immediate_read: raw.immediate_read,
-            write_cache: raw.write_cache,
-        })
-    }
-
     /// An optional part of a revolution, 0 up to but not including 1.
     fn fraction(&self, value: &Option<Spanned<f64>>, key: &str) -> Checked<Option<f64>> {
         match value {
@@ -473,7 +444,7 @@ impl Check<'_> {
         }
     }
 
-    fn within<T: PartialOrd + Display + Copy>(&self, value: &Spanned<T>, key: &str, low: T, high: T) -> Checked<T> {
+    pub(super) fn within<T: PartialOrd + Display + Copy>(&self, value: &Spanned<T>, key: &str, low: T, high: T) -> Checked<T> {
         let number = *value.as_ref();
         if number >= low && number <= high {
             return Ok(number);
@@ -481,7 +452,7 @@ impl Check<'_> {
         Err(self.value(value.span(), key, number, &format!("{low} to {high}")))
     }
 
-    fn value(&self, span: Range<usize>, key: &str, value: impl Display, expected: &str) -> ProfileError {
+    pub(super) fn value(&self, span: Range<usize>, key: &str, value: impl Display, expected: &str) -> ProfileError {
         let (line, column) = position(self.text, span.start);
         ProfileError::Value {
             file: self.file.to_string(),

@@ -1,6 +1,7 @@
 //! Profiles of drives: what a model needs to know, read from TOML and checked once.
 
 mod check;
+mod check_buffer;
 mod raw;
 
 use std::path::{Path, PathBuf};
@@ -158,7 +159,7 @@ impl OverheadsNs {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BufferProfile {
     pub(crate) enabled: bool,
     pub(crate) segments: u32,
@@ -166,7 +167,34 @@ pub(crate) struct BufferProfile {
     pub(crate) read_ahead_sectors: u32,
     pub(crate) read_ahead_until: ReadAheadUntil,
     pub(crate) immediate_read: bool,
-    pub(crate) write_cache: bool,
+    pub(crate) replacement: Replacement,
+    /// What writes complete in; `None`: they complete on the media.
+    pub(crate) write_cache: Option<WriteCacheProfile>,
+}
+
+/// What a write cache holds and when it is emptied.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WriteCacheProfile {
+    /// The most dirty sectors.
+    pub(crate) sectors: u64,
+    /// The most runs of dirty sectors, and how many that were written stay readable.
+    pub(crate) runs: usize,
+    /// The share of either above which the cache is emptied whatever else there is to do, and the one at which that ends.
+    pub(crate) high: f64,
+    pub(crate) low: f64,
+    /// The arm has been free for so long when idle emptying begins.
+    pub(crate) idle_ns: u64,
+}
+
+/// Which segment is given up for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Replacement {
+    /// The one used longest ago.
+    #[default]
+    Lru,
+    /// One after the other.
+    RoundRobin,
 }
 
 /// How far read-ahead goes when no command stops it.

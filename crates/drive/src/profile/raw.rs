@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::ReadAheadUntil;
+use super::{ReadAheadUntil, Replacement};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -133,7 +133,14 @@ pub(super) struct RawBuffer {
     #[serde(default)]
     pub(super) immediate_read: bool,
     #[serde(default)]
+    pub(super) replacement: Replacement,
+    #[serde(default)]
     pub(super) write_cache: bool,
+    pub(super) write_segments: Option<Spanned<u32>>,
+    pub(super) write_sectors: Option<Spanned<u32>>,
+    pub(super) write_high: Option<Spanned<f64>>,
+    pub(super) write_low: Option<Spanned<f64>>,
+    pub(super) write_idle_ms: Option<Spanned<f64>>,
 }
 
 fn yes() -> bool {
