@@ -447,3 +447,21 @@ fn fits_say_why_they_cannot_be_made() {
     let error = replay(&disk, &beyond).expect_err("the second is beyond the end").to_string();
     assert!(error.starts_with("request 1 of the recording: sectors 20000 to 20000+8 reach beyond the end"), "{error}");
 }
+
+#[test]
+fn write_cache_has_one_size_and_its_marks_in_order() {
+    let with =
+        |keys: &str| refused("read_ahead_until = \"segment\"", &format!("read_ahead_until = \"segment\"\n{keys}"));
+    assert_eq!(
+        with("write_segments = 1\nwrite_sectors = 64"),
+        "small.toml:21:17: `buffer.write_sectors` is given beside `write_segments`: \
+         the size is given once, as `write_segments` or as `write_sectors`"
+    );
+    assert_eq!(with("write_segments = 0"), "small.toml:20:18: `buffer.write_segments` is 0: 1 to 65536");
+    assert_eq!(with("write_high = 1.5"), "small.toml:20:14: `buffer.write_high` is 1.5: 0 to 1");
+    assert_eq!(
+        with("write_high = 0.5\nwrite_low = 0.6"),
+        "small.toml:21:13: `buffer.write_low` is 0.6: emptying ends below where it begins: at most `write_high`, 0.5"
+    );
+    assert_eq!(with("write_idle_ms = -1"), "small.toml:20:17: `buffer.write_idle_ms` is -1: 0 to 4000");
+}

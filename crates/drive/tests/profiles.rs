@@ -88,7 +88,6 @@ fn descriptions_warn_of_what_is_odd() {
     assert!(warned("atlas10k", "the seek table ends at distance 10021"));
     assert!(warned("wd_4tb_7200", "the seek table goes on to distance 353181"));
     assert!(warned("cheetah9LP", "the interface, 4.9 MB/s, is slower than the media"));
-    assert!(warned("cheetah9LP", "the drive has a write cache"));
     assert!(!warned("st41601n", "the seek table falls"));
 }
 

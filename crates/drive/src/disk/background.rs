@@ -22,12 +22,25 @@ impl Media {
         self.write_cache.as_ref().is_some_and(|cache| !cache.is_too_small_for(u64::from(access.sectors)))
     }
 
-    /// A write that the cache takes at once, while the arm may be at another command; `None` when it has no room, or there is none.
-    pub(super) fn write_cached(&mut self, now_ns: u64, access: &Access) -> Option<Service> {
+    /// Whether the cache takes a write at once.
+    pub(super) fn has_room(&self, now_ns: u64, access: &Access) -> bool {
         let end = access.sector + u64::from(access.sectors);
-        let cache = self.write_cache.as_ref().filter(|cache| cache.has_room(access.sector, end))?;
-        debug_assert!(!cache.is_too_small_for(u64::from(access.sectors)), "what has room is not too large");
-        Some(self.write_to_cache(now_ns, access))
+        self.write_cache.as_ref().is_some_and(|cache| cache.has_room(now_ns, access.sector, end))
+    }
+
+    /// A cache that is too full has its turn before each command that waited for the arm: one run is written.
+    pub(super) fn give_turn(&mut self, now_ns: u64) {
+        if self.write_cache.as_ref().is_some_and(|cache| cache.is_draining()) {
+            self.ahead = None;
+            self.write_back(now_ns.max(self.busy_ns).max(self.released_ns));
+        }
+    }
+
+    /// Forgets sectors that are needed no more.
+    pub(super) fn discard(&mut self, start: u64, end: u64) {
+        if let Some(cache) = &mut self.write_cache {
+            cache.remove(start, end);
+        }
     }
 
     /// Everything that the cache holds goes to the media, the nearest first.
@@ -62,10 +75,15 @@ impl Media {
     /// Waits until the cache has room for the sectors, and answers when.
     pub(super) fn make_room(&mut self, now_ns: u64, start: u64, end: u64) -> u64 {
         let mut room_ns = now_ns;
-        while self.write_cache.as_ref().is_some_and(|cache| !cache.has_room(start, end)) {
+        while let Some(cache) = self.write_cache.as_ref().filter(|cache| !cache.has_room(room_ns, start, end)) {
+            if let Some((_, until_ns)) = cache.leaving_at(room_ns) {
+                room_ns = until_ns;
+                continue;
+            }
             self.ahead = None;
-            let Some(done) = self.write_back(room_ns.max(self.busy_ns).max(self.released_ns)) else { break };
-            room_ns = done.now_ns;
+            if self.write_back(room_ns.max(self.busy_ns).max(self.released_ns)).is_none() {
+                break;
+            }
         }
         room_ns
     }
@@ -85,7 +103,7 @@ impl Media {
         self.pass(&mut progress, first, end, Op::Write);
         self.busy_ns = progress.now_ns;
         if let Some(cache) = &mut self.write_cache {
-            cache.remove(first, end);
+            cache.leave(first, end, progress.now_ns);
         }
         Some(progress)
     }

@@ -7,6 +7,7 @@ use crate::profile::{DiskProfile, OverheadsNs, ReadAheadUntil};
 use crate::{Access, Op, Phases, Service, Source};
 
 use super::mechanics::Mechanics;
+use super::positioning::Positioning;
 use super::verify::Verify;
 use super::write_cache::WriteCache;
 
@@ -29,6 +30,9 @@ pub(crate) struct Media {
     pub(super) arm_sector: u64,
     last: Op,
     pub(super) free_ns: u64,
+    /// How long the command that begins has been in the drive already: so much of its overhead is done, and so many of its
+    /// data have come.
+    prepared_ns: u64,
     /// When the last command let go of the arm.
     pub(super) released_ns: u64,
     /// When the arm is free of what the drive does with it for itself, read-ahead apart.
@@ -91,6 +95,7 @@ impl Media {
             arm_sector: 0,
             last: Op::Read,
             free_ns: 0,
+            prepared_ns: 0,
             released_ns: 0,
             busy_ns: 0,
             write_cache: write_cache.map(WriteCache::new),
@@ -122,6 +127,59 @@ impl Media {
         self.free_ns = service.finish_ns;
         debug_assert_eq!(service.phases.total_ns(), service.finish_ns - now_ns, "the phases are the service time");
         service
+    }
+
+    /// Serves an access that has been in the drive for `prepared_ns`: command processing, and the data of a write, go on while
+    /// the works are at other commands.
+    pub(super) fn start_prepared(&mut self, now_ns: u64, access: &Access, fua: bool, prepared_ns: u64) -> Service {
+        self.prepared_ns = prepared_ns;
+        let service = self.start(now_ns, access, fua);
+        self.prepared_ns = 0;
+        service
+    }
+
+    /// Serves what needs the interface alone, wherever the arm is: a read whose sectors are all in the buffer, a write for which the
+    /// write cache has room; `None` for any other.
+    pub(super) fn serve_held(&mut self, now_ns: u64, access: &Access) -> Option<Service> {
+        let end = access.sector + u64::from(access.sectors);
+        let service = match access.op {
+            Op::Write if self.has_room(now_ns, access) => self.write_to_cache(now_ns, access),
+            Op::Write => return None,
+            Op::Read => match self.segments.find(access.sector).filter(|index| end <= self.segments.get(*index).end) {
+                Some(index) => {
+                    self.segments.touch(index);
+                    self.read_buffer(now_ns, access, index)
+                }
+                None if self.holds_written(access.sector, end) => self.hit(now_ns, access),
+                None => return None,
+            },
+        };
+        self.last = access.op;
+        Some(service)
+    }
+
+    /// The sectors of the segment that the last read filled.
+    pub(super) fn filled(&self) -> Option<(u64, u64)> {
+        let segment = self.segments.get(self.ahead?.segment);
+        Some((segment.start, segment.end))
+    }
+
+    /// Where arm and platter are, to choose the next command by, at `now_ns` or when the drive lets go of the arm.
+    pub(super) fn positioning(&self, now_ns: u64) -> Positioning<'_> {
+        let now_ns = now_ns.max(self.busy_ns);
+        let stream = self.ahead.filter(|ahead| ahead.next < ahead.limit);
+        let stream = stream.map(|ahead| (self.segments.get(ahead.segment).start, ahead.next));
+        Positioning {
+            at_ns: now_ns,
+            arm: &self.arm,
+            mechanics: &self.mechanics,
+            platter: &self.platter,
+            overheads: &self.overheads,
+            interface_sector_ns: self.interface_sector_ns,
+            last: self.last,
+            angle: self.platter.angle_at(now_ns),
+            stream,
+        }
     }
 
     /// Lets the next command begin when it arrives, whatever the model thought of the last one: a replay of recorded
@@ -171,7 +229,7 @@ impl Media {
 
     /// Overhead and interface: neither arm nor platter is asked.
     pub(super) fn hit(&self, now_ns: u64, access: &Access) -> Service {
-        let overhead_ns = self.overheads.hit(access.op, self.last);
+        let overhead_ns = self.overheads.hit(access.op, self.last).saturating_sub(self.prepared_ns);
         let overhead_ns = overhead_ns + u64::from(access.sectors) * self.interface_sector_ns;
         let phases = Phases { overhead_ns, ..Phases::default() };
         let cylinder = self.geometry.locate(access.sector).cylinder;
@@ -190,7 +248,7 @@ impl Media {
     /// The head is already reading towards the rest of it: no seek, and the command's overhead is hidden by the media.
     fn read_stream(&mut self, now_ns: u64, access: &Access, index: usize, ahead: Ahead) -> Service {
         let end = access.sector + u64::from(access.sectors);
-        let overhead_ns = self.overheads.hit(Op::Read, self.last);
+        let overhead_ns = self.overheads.hit(Op::Read, self.last).saturating_sub(self.prepared_ns);
         let from_media = end - ahead.next.max(access.sector);
         let source = if access.sector < ahead.next { Source::Both } else { Source::Media };
         let mut ahead = Ahead { limit: end, ..ahead };
@@ -221,7 +279,8 @@ impl Media {
         let first = held.map_or(access.sector, |(_, held)| held.max(access.sector));
         let source = if first > access.sector { Source::Both } else { Source::Media };
         self.ahead = None;
-        let mut progress = self.take_arm(now_ns, now_ns + self.overheads.miss(Op::Read, self.last));
+        let overhead_ns = self.overheads.miss(Op::Read, self.last).saturating_sub(self.prepared_ns);
+        let mut progress = self.take_arm(now_ns + overhead_ns);
         progress.host_ns = progress.now_ns + (first - access.sector) * self.interface_sector_ns;
         self.pass(&mut progress, first, end, Op::Read);
         let segment = match held {
@@ -242,14 +301,16 @@ impl Media {
         let end = access.sector + u64::from(access.sectors);
         self.ahead = None;
         self.supersede(access.sector, end);
-        let ready_ns = now_ns + self.overheads.miss(Op::Write, self.last);
-        let mut progress = self.take_arm(now_ns, ready_ns);
+        let overhead_ns = self.overheads.miss(Op::Write, self.last);
+        let arrived_ns =
+            |sectors: u64| now_ns + (overhead_ns + sectors * self.interface_sector_ns).saturating_sub(self.prepared_ns);
+        let all_ns = arrived_ns(u64::from(access.sectors));
+        let mut progress = self.take_arm(now_ns + overhead_ns.saturating_sub(self.prepared_ns));
         // The arm moves while the data arrive; the first sector is written once it is there.
-        progress.host_ns = ready_ns + self.interface_sector_ns;
+        progress.host_ns = arrived_ns(1);
         self.pass(&mut progress, access.sector, end, Op::Write);
         // A host slower than the media would starve the head: its data set the end then.
-        let host_ns = ready_ns + u64::from(access.sectors) * self.interface_sector_ns;
-        let finish_ns = progress.now_ns.max(host_ns);
+        let finish_ns = progress.now_ns.max(all_ns);
         self.released_ns = progress.now_ns;
         if let Some(verify) = &mut self.verify {
             verify.add(access);
@@ -298,12 +359,8 @@ impl Media {
         }
     }
 
-    /// A command that will need the arm from `ready_ns` on gets it when the drive lets go of it. A cache that has to be emptied
-    /// has its turn before: one run for each command.
-    fn take_arm(&mut self, now_ns: u64, ready_ns: u64) -> Progress {
-        if self.write_cache.as_ref().is_some_and(WriteCache::is_draining) {
-            self.write_back(now_ns.max(self.busy_ns).max(self.released_ns));
-        }
+    /// A command that will need the arm from `ready_ns` on gets it when the drive lets go of it.
+    fn take_arm(&self, ready_ns: u64) -> Progress {
         let begun_ns = ready_ns.max(self.busy_ns);
         Progress { now_ns: begun_ns, host_ns: begun_ns, seek_ns: begun_ns - ready_ns, ..Progress::default() }
     }

@@ -12,6 +12,8 @@ pub(super) struct WriteCache {
     sectors: u64,
     profile: WriteCacheProfile,
     draining: bool,
+    /// How many sectors are being written, and until when: their place is not free before.
+    leaving: (u64, u64),
 }
 
 impl WriteCache {
@@ -19,7 +21,7 @@ impl WriteCache {
     const WINDOW: usize = 32;
 
     pub(super) fn new(profile: &WriteCacheProfile) -> WriteCache {
-        WriteCache { runs: BTreeMap::new(), sectors: 0, profile: profile.clone(), draining: false }
+        WriteCache { runs: BTreeMap::new(), sectors: 0, profile: profile.clone(), draining: false, leaving: (0, 0) }
     }
 
     /// How long the arm is left where it is after a command, in ns.
@@ -41,15 +43,28 @@ impl WriteCache {
         sectors > self.profile.sectors
     }
 
-    /// Whether there is room for the sectors: those that are dirty already, and a run that they make longer, need none.
-    pub(super) fn has_room(&self, start: u64, end: u64) -> bool {
-        let (mut dirty, mut touched) = (0, 0);
+    /// Whether there is room for the sectors at `now_ns`: those that are dirty already, and a run that they make longer, need none.
+    pub(super) fn has_room(&self, now_ns: u64, start: u64, end: u64) -> bool {
+        let (mut sectors, mut runs) = (self.sectors + (end - start), self.runs.len() + 1);
         for (first, after) in self.touching(start, end) {
-            dirty += after.min(end).saturating_sub(first.max(start));
-            touched += 1;
+            sectors -= after.min(end).saturating_sub(first.max(start));
+            runs -= 1;
         }
-        let runs = self.runs.len() - touched + 1;
-        self.sectors - dirty + (end - start) <= self.profile.sectors && runs <= self.profile.runs
+        if let Some((leaving, _)) = self.leaving_at(now_ns) {
+            (sectors, runs) = (sectors + leaving, runs + 1);
+        }
+        sectors <= self.profile.sectors && runs <= self.profile.runs
+    }
+
+    /// The sectors that are on their way to the media at `now_ns`, and when they will be there.
+    pub(super) fn leaving_at(&self, now_ns: u64) -> Option<(u64, u64)> {
+        Some(self.leaving).filter(|(_, until_ns)| *until_ns > now_ns)
+    }
+
+    /// The sectors are being written until `until_ns`.
+    pub(super) fn leave(&mut self, start: u64, end: u64, until_ns: u64) {
+        self.remove(start, end);
+        self.leaving = (end - start, until_ns);
     }
 
     /// Takes the sectors, there being room.
@@ -68,7 +83,8 @@ impl WriteCache {
 
     /// Forgets the sectors: they have been written, or what was in them counts no more.
     pub(super) fn remove(&mut self, start: u64, end: u64) {
-        let overlapping: Vec<(u64, u64)> = self.touching(start, end).filter(|run| run.1 > start && run.0 < end).collect();
+        let overlapping: Vec<(u64, u64)> =
+            self.touching(start, end).filter(|run| run.1 > start && run.0 < end).collect();
         for (first, after) in overlapping {
             self.runs.remove(&first);
             self.sectors -= after.min(end) - first.max(start);
@@ -150,12 +166,22 @@ mod tests {
         let mut cache = cache(20, 2);
         cache.add(0, 10);
         cache.add(50, 55);
-        assert!(cache.has_room(55, 60) && !cache.has_room(55, 61));
-        assert!(!cache.has_room(80, 81), "a third run");
-        assert!(cache.has_room(0, 10) && cache.has_room(5, 15) && !cache.has_room(5, 16));
+        assert!(cache.has_room(0, 55, 60) && !cache.has_room(0, 55, 61));
+        assert!(!cache.has_room(0, 80, 81), "a third run");
+        assert!(cache.has_room(0, 0, 10) && cache.has_room(0, 5, 15) && !cache.has_room(0, 5, 16));
         // Closing the gap from 10 to 50 would make one run of the two, of 55 sectors.
-        assert!(!cache.has_room(10, 50));
+        assert!(!cache.has_room(0, 10, 50));
         assert!(cache.is_too_small_for(21) && !cache.is_too_small_for(20));
+    }
+
+    #[test]
+    fn place_of_what_is_being_written_is_free_when_it_is_written() {
+        let mut cache = cache(20, 2);
+        cache.add(0, 10);
+        cache.add(50, 60);
+        cache.leave(0, 10, 1000);
+        assert!(!cache.has_room(999, 100, 101) && cache.has_room(1000, 100, 110));
+        assert_eq!((cache.leaving_at(999), cache.leaving_at(1000)), (Some((10, 1000)), None));
     }
 
     #[test]

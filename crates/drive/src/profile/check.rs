@@ -5,13 +5,8 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::raw::{
-    RawDisk, RawFlash, RawForm, RawMapping, RawNull, RawOverhead, RawProfile, RawSeek, RawZone,
-};
-use super::{
-    DiskProfile, FlashProfile, Kind, Mapping, NullProfile, OverheadsNs, Profile, ProfileError,
-    ZoneProfile,
-};
+use super::raw::{RawDisk, RawFlash, RawForm, RawMapping, RawNull, RawOverhead, RawProfile, RawSeek, RawZone};
+use super::{DiskProfile, FlashProfile, Kind, Mapping, NullProfile, OverheadsNs, Profile, ProfileError, ZoneProfile};
 use crate::seek::{SeekCurve, ms_to_ns};
 
 /// The longest time that a profile may state, in ms: it keeps nanoseconds within 32 bits.
@@ -136,6 +131,7 @@ impl Check<'_> {
                 None => 0,
             },
             buffer: self.buffer(raw.buffer.as_ref())?,
+            queue: self.queue(raw.queue.as_ref())?,
         })
     }
 
@@ -444,7 +440,13 @@ impl Check<'_> {
         }
     }
 
-    pub(super) fn within<T: PartialOrd + Display + Copy>(&self, value: &Spanned<T>, key: &str, low: T, high: T) -> Checked<T> {
+    pub(super) fn within<T: PartialOrd + Display + Copy>(
+        &self,
+        value: &Spanned<T>,
+        key: &str,
+        low: T,
+        high: T,
+    ) -> Checked<T> {
         let number = *value.as_ref();
         if number >= low && number <= high {
             return Ok(number);

@@ -45,12 +45,7 @@ impl Check<'_> {
     }
 
     /// The write cache: of segments, each for one run of sectors, or of sectors in any number of runs.
-    fn write_cache(
-        &self,
-        raw: &RawBuffer,
-        segments: u32,
-        segment_sectors: u32,
-    ) -> Checked<Option<WriteCacheProfile>> {
+    fn write_cache(&self, raw: &RawBuffer, segments: u32, segment_sectors: u32) -> Checked<Option<WriteCacheProfile>> {
         let segment_sectors = u64::from(segment_sectors);
         let (sectors, runs) = match (&raw.write_segments, &raw.write_sectors) {
             (Some(_), Some(both)) => {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{ReadAheadUntil, Replacement};
+use super::{QueuePolicy, ReadAheadUntil, Replacement};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +23,7 @@ pub(super) struct RawProfile {
     #[serde(default)]
     pub(super) interface: RawInterface,
     pub(super) buffer: Option<RawBuffer>,
+    pub(super) queue: Option<Spanned<RawQueue>>,
     #[serde(default)]
     pub(super) zone: Vec<Spanned<RawZone>>,
 }
@@ -141,6 +142,18 @@ pub(super) struct RawBuffer {
     pub(super) write_high: Option<Spanned<f64>>,
     pub(super) write_low: Option<Spanned<f64>>,
     pub(super) write_idle_ms: Option<Spanned<f64>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawQueue {
+    pub(super) depth: Spanned<u32>,
+    pub(super) policy: QueuePolicy,
+    pub(super) window: Option<Spanned<u32>>,
+    pub(super) age_weight: Option<Spanned<f64>>,
+    pub(super) max_wait_ms: Option<Spanned<f64>>,
+    #[serde(default = "yes")]
+    pub(super) flush_blocks: bool,
 }
 
 fn yes() -> bool {
