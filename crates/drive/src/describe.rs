@@ -100,8 +100,8 @@ pub struct BufferDescription {
     pub read_ahead_until: String,
     /// Whether reading may begin in the middle of a command.
     pub immediate_read: bool,
-    /// Whether the drive has its write cache on. The model writes to the media all the same.
-    pub write_cache: bool,
+    /// The most sectors that wait in the write cache; `None` when writes end on the media.
+    pub write_cache_sectors: Option<u64>,
 }
 
 /// Explains a profile.
@@ -392,7 +392,7 @@ fn buffer(buffer: &BufferProfile) -> BufferDescription {
         read_ahead_sectors: buffer.read_ahead_sectors,
         read_ahead_until: until.to_string(),
         immediate_read: buffer.immediate_read,
-        write_cache: buffer.write_cache,
+        write_cache_sectors: buffer.write_cache.as_ref().map(|cache| cache.sectors),
     }
 }
 
@@ -411,9 +411,6 @@ fn warnings(disk: &DiskProfile) -> Vec<String> {
             }
             _ => {}
         }
-    }
-    if disk.buffer.write_cache {
-        warnings.push("the drive has a write cache; the model writes to the media before it answers".to_string());
     }
     let interface_ns = f64::from(disk.interface_sector_ns);
     let fastest = disk.zones.iter().map(|zone| disk.revolution_ns / f64::from(zone.sectors_per_track));

@@ -497,3 +497,21 @@ fn base_that_is_no_disk_or_is_changed() {
     let null = "[null]\nservice_ns = 1\ndepth = 1\ncapacity_sectors = 1\n";
     assert_eq!(based(&format!("base = \"cmr-8tb\"\n{null}")), expected);
 }
+
+#[test]
+fn write_cache_has_one_size_and_its_marks_in_order() {
+    let with =
+        |keys: &str| refused("read_ahead_until = \"segment\"", &format!("read_ahead_until = \"segment\"\n{keys}"));
+    assert_eq!(
+        with("write_segments = 1\nwrite_sectors = 64"),
+        "small.toml:21:17: `buffer.write_sectors` is given beside `write_segments`: \
+         the size is given once, as `write_segments` or as `write_sectors`"
+    );
+    assert_eq!(with("write_segments = 0"), "small.toml:20:18: `buffer.write_segments` is 0: 1 to 65536");
+    assert_eq!(with("write_high = 1.5"), "small.toml:20:14: `buffer.write_high` is 1.5: 0 to 1");
+    assert_eq!(
+        with("write_high = 0.5\nwrite_low = 0.6"),
+        "small.toml:21:13: `buffer.write_low` is 0.6: emptying ends below where it begins: at most `write_high`, 0.5"
+    );
+    assert_eq!(with("write_idle_ms = -1"), "small.toml:20:17: `buffer.write_idle_ms` is -1: 0 to 4000");
+}

@@ -131,8 +131,10 @@ struct Buffer {
     read_ahead_until: String,
     /// Whether reading may begin in the middle of a command.
     immediate_read: bool,
-    /// Whether the drive has its write cache on; the model writes to the media all the same.
+    /// Whether writes end in the drive's cache.
     write_cache: bool,
+    /// The most that waits in it to be written, in bytes; 0 without one.
+    write_cache_bytes: u64,
 }
 
 impl Drive {
@@ -188,7 +190,8 @@ impl Buffer {
             read_ahead_bytes: bytes(of.read_ahead_sectors),
             read_ahead_until: of.read_ahead_until,
             immediate_read: of.immediate_read,
-            write_cache: of.write_cache,
+            write_cache: of.write_cache_sectors.is_some(),
+            write_cache_bytes: of.write_cache_sectors.unwrap_or(0) * SECTOR_BYTES,
         }
     }
 }
@@ -292,14 +295,16 @@ fn mechanics(drive: &Description) -> Facts {
 fn buffer_facts(buffer: &BufferDescription) -> Facts {
     let kib = |sectors: u32| format!("{} KiB", figure(f64::from(sectors) / 2.0));
     let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-    let write_cache =
-        if buffer.write_cache { "on in the drive; the model writes to the media all the same" } else { "off" };
+    let write_cache = match buffer.write_cache_sectors {
+        Some(sectors) => format!("on, {} KiB", figure(sectors as f64 / 2.0)),
+        None => "off".to_owned(),
+    };
     vec![
         ("on", yes_or_no(buffer.enabled)),
         ("segments", format!("{} of {}", buffer.segments, kib(buffer.segment_sectors))),
         ("reads ahead", format!("at most {}, until {}", kib(buffer.read_ahead_sectors), buffer.read_ahead_until)),
         ("mid-command start", yes_or_no(buffer.immediate_read)),
-        ("write cache", write_cache.to_owned()),
+        ("write cache", write_cache),
     ]
 }
 

@@ -32,6 +32,8 @@ pub(super) struct Queue {
 pub(super) struct Waiting {
     pub(super) tag: u32,
     pub(super) access: Access,
+    /// A write that is not to end in the cache.
+    pub(super) fua: bool,
     pub(super) arrived_ns: u64,
     /// Where its first sector lies.
     pub(super) spot: Spot,
@@ -110,6 +112,17 @@ impl Queue {
             from = index + 1;
         }
         None
+    }
+
+    /// Takes out the oldest write that may end in the cache and for which it has room.
+    pub(super) fn take_write(&mut self, has_room: impl Fn(&Access) -> bool) -> Option<Waiting> {
+        if self.writes == 0 {
+            return None;
+        }
+        let fits = |entry: &Waiting| entry.access.op == Op::Write && !entry.fua && has_room(&entry.access);
+        let index =
+            self.entries.iter().zip(&self.targets).position(|(entry, target)| target.behind == 0 && fits(entry))?;
+        Some(self.remove(index))
     }
 
     fn is_overdue(&self, now_ns: u64) -> bool {

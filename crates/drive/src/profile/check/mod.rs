@@ -2,6 +2,7 @@
 
 mod array;
 mod base;
+mod buffer;
 mod cloud;
 mod disk;
 mod flash;
