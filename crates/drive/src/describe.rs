@@ -246,7 +246,7 @@ fn describe_disk(disk: &DiskProfile) -> Description {
         random_read_4k_ms: random_ms,
         random_read_4k_iops: 1000.0 / random_ms,
         warnings: warnings(disk),
-        ..blank(disk.capacity_sectors, 1)
+        ..blank(disk.capacity_sectors, disk.queue.depth)
     }
 }
 

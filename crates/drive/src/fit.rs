@@ -7,12 +7,26 @@
 //! Request by request is the strict measure. A distribution of service times (the demerit of Ruemmler & Wilkes 1994) comes
 //! out nearly as well from a rotation that is guessed.
 
+mod arm;
+mod base;
+mod buffer;
+mod disk;
+mod flash;
+mod layout;
+mod requests;
+mod stats;
+mod tracks;
+mod whole;
+
 use std::f64::consts::TAU;
 
 use crate::disk::Media;
 use crate::profile::{DiskProfile, Kind, Profile};
 use crate::recording::Record;
 use crate::{AccessError, Op, check};
+pub use whole::{
+    Agreement, Base, Finding, FitKind, FitOptions, FitProfileError, FittedProfile, REQUESTS_MIN, fit_profile,
+};
 
 /// How far the fitted revolution may be from the profile's, as a part of it: 0.035 %.
 pub const REVOLUTION_RANGE: f64 = 3.5e-4;

@@ -1,4 +1,6 @@
-//! `hoistway drives`: the drives, listed or explained.
+//! `hoistway drives`: the drives, listed or explained, and profiles fitted to traces.
+
+mod fit;
 
 use anyhow::Result;
 use hoistway_drive::{BufferDescription, Description, Profile, SECTOR_BYTES, ZoneDescription, describe};
@@ -10,8 +12,11 @@ use crate::failure::Exit;
 use crate::figures::{bytes, figure};
 use crate::output::{self, Out};
 
-/// Lists the drives, or explains one.
+/// Lists the drives, explains one, or fits one.
 pub fn run(args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
+    if let Some(trace) = &args.fit {
+        return fit::run(trace, args, out);
+    }
     let drives: Vec<Description> = match &args.drive {
         Some(choice) => vec![describe(&drive_choice::load(choice)?)],
         None => Profile::names().filter_map(Profile::builtin).map(|profile| describe(&profile)).collect(),

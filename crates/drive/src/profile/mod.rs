@@ -76,6 +76,7 @@ pub(crate) struct DiskProfile {
     pub(crate) overheads: OverheadsNs,
     pub(crate) interface_sector_ns: u32,
     pub(crate) buffer: BufferProfile,
+    pub(crate) queue: QueueProfile,
 }
 
 /// In which order tracks follow each other.
@@ -190,6 +191,38 @@ pub(crate) enum ReadAheadUntil {
     Cylinder,
 }
 
+/// The commands that a disk takes at once, and how it chooses among them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct QueueProfile {
+    pub(crate) depth: u32,
+    pub(crate) policy: QueuePolicy,
+    /// How many of the oldest are looked at.
+    pub(crate) window: u32,
+    /// So much shorter a command's positioning time counts for each unit of time that it has waited.
+    pub(crate) age_weight: f64,
+    /// After so long the oldest goes first.
+    pub(crate) max_wait_ms: Option<f64>,
+}
+
+impl Default for QueueProfile {
+    /// One command at a time.
+    fn default() -> QueueProfile {
+        QueueProfile { depth: 1, policy: QueuePolicy::Fifo, window: 1, age_weight: 0.0, max_wait_ms: None }
+    }
+}
+
+/// Which of the waiting commands a disk begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum QueuePolicy {
+    /// The oldest.
+    Fifo,
+    /// The one whose first sector is under the head soonest: shortest access time first (D. M. Jacobson and J. Wilkes, "Disk scheduling
+    /// algorithms based on rotational position", HPL-CSP-91-7, 1991; M. Seltzer, P. Chen and J. Ousterhout, "Disk scheduling
+    /// revisited", USENIX Winter 1990).
+    Satf,
+}
+
 /// Why a profile could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
@@ -236,6 +269,11 @@ impl Profile {
     pub fn builtin(name: &str) -> Option<Profile> {
         let (file, text) = builtin::text(name)?;
         Profile::from_toml(text, file).ok()
+    }
+
+    /// The text of a built-in profile.
+    pub fn builtin_toml(name: &str) -> Option<&'static str> {
+        builtin::text(name).map(|(_, text)| text)
     }
 
     /// The names of the built-in profiles, in the order in which they are best read.

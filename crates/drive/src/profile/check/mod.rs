@@ -1,9 +1,11 @@
 //! From the file's text to a checked profile. Every refusal names file, line, column, key, value and what would be right.
 
 mod array;
+mod base;
 mod cloud;
 mod disk;
 mod flash;
+mod queue;
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -66,6 +68,9 @@ impl Check<'_> {
 
     /// The one table that says which kind of drive it is.
     fn kind(&self, raw: &RawProfile) -> Checked<Kind> {
+        if raw.base.is_some() {
+            return Ok(Kind::Disk(Box::new(self.based(raw)?)));
+        }
         let tables = [
             ("disk", raw.disk.as_ref().map(Spanned::span)),
             ("flash", raw.flash.as_ref().map(Spanned::span)),
