@@ -34,7 +34,9 @@ mod geometry;
 mod null;
 mod pending;
 mod platter;
+pub mod probe;
 mod profile;
+mod random;
 pub mod recording;
 mod seek;
 
