@@ -1,9 +1,10 @@
 //! What a profile means, in figures that can be checked by hand.
 
+use crate::array::Layout;
 use crate::geometry::Geometry;
 use crate::profile::{
-    BucketProfile, BufferProfile, CloudProfile, DiskProfile, FlashProfile, Kind, Mapping, NullProfile, Profile,
-    ReadAheadUntil, ZoneProfile,
+    ArrayProfile, BucketProfile, BufferProfile, CloudProfile, DiskProfile, FlashProfile, Kind, Mapping, NullProfile,
+    Profile, ReadAheadUntil, ZoneProfile,
 };
 use crate::seek::SeekCurve;
 use crate::{Op, SECTOR_BYTES};
@@ -108,6 +109,7 @@ pub fn describe(profile: &Profile) -> Description {
     let mut description = match profile.kind() {
         Kind::Flash(flash) => describe_flash(flash),
         Kind::Cloud(cloud) => describe_cloud(cloud),
+        Kind::Array(array) => describe_array(array),
         Kind::Null(null) => describe_null(null),
         Kind::Disk(disk) => describe_disk(disk),
     };
@@ -162,6 +164,52 @@ fn describe_cloud(cloud: &CloudProfile) -> Description {
     }
 }
 
+/// One 4 KiB read at a time: the controller's time, a member's, and the link's; in sequence all columns at once, as far as the link goes.
+fn describe_array(array: &ArrayProfile) -> Description {
+    let members: Vec<Description> = array.members.iter().map(describe).collect();
+    let mean_ms = members.iter().map(|member| member.random_read_4k_ms).sum::<f64>() / members.len().max(1) as f64;
+    let link_ns = f64::from(array.link_sector_ns);
+    let random_ms = mean_ms + (array.command_ns as f64 + 8.0 * link_ns) / 1e6;
+    let interface_mb_s = (array.link_sector_ns > 0).then(|| SECTOR_BYTES as f64 * 1000.0 / link_ns);
+    let columns = f64::from(array.columns());
+    let sequential = |of: fn(&Description) -> f64| {
+        let slowest = members.iter().map(of).fold(f64::INFINITY, f64::min);
+        (slowest * columns).min(interface_mb_s.unwrap_or(f64::INFINITY))
+    };
+    Description {
+        mapping: array_mapping(array),
+        random_read_4k_ms: random_ms,
+        random_read_4k_iops: 1000.0 / random_ms,
+        interface_mb_s,
+        sequential_outer_mb_s: sequential(|member| member.sequential_outer_mb_s),
+        sequential_inner_mb_s: sequential(|member| member.sequential_inner_mb_s),
+        ..blank(Layout::new(array).capacity_sectors(), array.depth)
+    }
+}
+
+fn array_mapping(array: &ArrayProfile) -> String {
+    let mut names: Vec<(&str, u32)> = Vec::new();
+    for member in &array.members {
+        match names.last_mut() {
+            Some((name, count)) if *name == member.name => *count += 1,
+            _ => names.push((&member.name, 1)),
+        }
+    }
+    let names: Vec<String> = names.iter().map(|(name, count)| format!("{count} x {name}")).collect();
+    let mut parts = vec![names.join(", ")];
+    if array.columns() > 1 {
+        parts.push(format!("striped in chunks of {} KiB", f64::from(array.chunk_sectors) / 2.0));
+    }
+    if array.copies > 1 {
+        parts.push(format!("each sector on {} of them", array.copies));
+    }
+    if let Some(cache) = &array.cache {
+        let battery = if cache.battery { "with" } else { "without" };
+        parts.push(format!("{} MiB of write cache {battery} a battery", cache.sectors as f64 / 2048.0));
+    }
+    parts.join("; ")
+}
+
 fn describe_disk(disk: &DiskProfile) -> Description {
     let seek_sectors_ms = mean_seek_ms(disk, |zone| f64::from(zone.sectors_per_track));
     let revolution_ms = disk.revolution_ns / 1e6;
@@ -198,7 +246,7 @@ fn describe_disk(disk: &DiskProfile) -> Description {
         random_read_4k_ms: random_ms,
         random_read_4k_iops: 1000.0 / random_ms,
         warnings: warnings(disk),
-        ..blank(disk.capacity_sectors, 1)
+        ..blank(disk.capacity_sectors, disk.queue.depth)
     }
 }
 

@@ -338,14 +338,14 @@ fn profile_has_one_kind_of_drive() {
     let error = refused_text(&both);
     assert!(
         error.ends_with(
-            "`null` is given beside `disk`: a profile has one of the tables [disk], [flash], [cloud] and [null]"
+            "`null` is given beside `disk`: a profile has one of the tables [disk], [flash], [cloud], [array] and [null]"
         ),
         "{error}"
     );
     let none = refused_text("name = \"x\"\nwhat = \"\"\nsource = \"\"\n");
     assert_eq!(
         none,
-        "small.toml:1:8: `disk` is missing: a profile has one of the tables [disk], [flash], [cloud] and [null]"
+        "small.toml:1:8: `disk` is missing: a profile has one of the tables [disk], [flash], [cloud], [array] and [null]"
     );
     let unnamed = refused("name = \"small\"", "name = \"\"");
     assert_eq!(unnamed, "small.toml:1:8: `name` is empty: a name of at least one letter");
@@ -451,4 +451,49 @@ fn fits_say_why_they_cannot_be_made() {
     let beyond = parse("R Hit 5 8 4067.0 9.0\nR Hit 20000 8 1 1\n", "t").expect("a recording");
     let error = replay(&disk, &beyond).expect_err("the second is beyond the end").to_string();
     assert!(error.starts_with("request 1 of the recording: sectors 20000 to 20000+8 reach beyond the end"), "{error}");
+}
+
+/// The error of `GOOD` with a table of commands at its end, which begins on line 33.
+#[track_caller]
+fn refused_queue(queue: &str) -> String {
+    refused_text(&format!("{GOOD}[queue]\n{queue}"))
+}
+
+#[test]
+fn queue_of_no_command_or_of_too_many() {
+    for (depth, found) in [("0", "0"), ("257", "257")] {
+        let expected = format!("small.toml:34:9: `queue.depth` is {found}: 1 to 256");
+        assert_eq!(refused_queue(&format!("depth = {depth}\npolicy = \"satf\"\n")), expected);
+    }
+}
+
+#[test]
+fn window_wider_than_the_queue() {
+    let expected = "small.toml:36:10: `queue.window` is 33: 1 to 32";
+    assert_eq!(refused_queue("depth = 32\npolicy = \"satf\"\nwindow = 33\n"), expected);
+}
+
+#[test]
+fn ageing_that_favours_the_young() {
+    let expected = "small.toml:36:14: `queue.age_weight` is -0.1: 0 to 1000";
+    assert_eq!(refused_queue("depth = 32\npolicy = \"satf\"\nage_weight = -0.1\n"), expected);
+    let expected = "small.toml:36:15: `queue.max_wait_ms` is -1: 0 to 4000";
+    assert_eq!(refused_queue("depth = 32\npolicy = \"satf\"\nmax_wait_ms = -1.0\n"), expected);
+}
+
+#[test]
+fn queue_that_goes_by_arrival_has_nothing_to_weigh() {
+    let expected = "small.toml:36:10: `queue.window` is 4: only `policy = \"satf\"` chooses among commands";
+    assert_eq!(refused_queue("depth = 32\npolicy = \"fifo\"\nwindow = 4\n"), expected);
+}
+
+#[test]
+fn base_that_is_no_disk_or_is_changed() {
+    let based = |rest: &str| refused_text(&format!("name = \"n\"\nwhat = \"\"\nsource = \"\"\n{rest}"));
+    let expected = "small.toml:4:8: `base` is ssd-fiops: the name of a built-in disk, such as \"sata-7200-2006\"";
+    assert_eq!(based("base = \"ssd-fiops\"\n"), expected);
+    let expected =
+        "small.toml:5:1: `null` is given beside `base`: the base's own mechanics; leave the table or `base` out";
+    let null = "[null]\nservice_ns = 1\ndepth = 1\ncapacity_sectors = 1\n";
+    assert_eq!(based(&format!("base = \"cmr-8tb\"\n{null}")), expected);
 }

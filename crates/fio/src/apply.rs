@@ -2,6 +2,7 @@
 
 use crate::{
     job::{Job, RateProcess, Sequencer},
+    tree::{tree, walk},
     units::{KbBase, TimeUnit},
     values::{
         Fault, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32, directions,
@@ -105,6 +106,8 @@ fn set_amount(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "filename_format" => job.filename_format = value.into(),
         "directory" => job.directory = names(value)?,
         "nrfiles" => job.nrfiles = count_u32(value, base, 1)?,
+        "hoistway_tree" => job.hoistway_tree = Some(tree(value, base)?),
+        "hoistway_walk" => job.hoistway_walk = walk(value)?,
         "numjobs" => job.numjobs = count_u32(value, base, 1)?,
         "loops" => job.loops = count_u32(value, base, 1)?,
         // Zero is fio's default and stands for no limit.
@@ -268,6 +271,8 @@ mod tests {
         ("cgroup", "g"),
         ("cgroup_weight", "100"),
         ("hoistway_reserve", "1m"),
+        ("hoistway_tree", "linux"),
+        ("hoistway_walk", "inode"),
         ("kb_base", "1000"),
     ];
 

@@ -1,5 +1,6 @@
 //! What a job file says, in types.
 
+use crate::tree::{TreeSpec, Walk};
 use crate::units::{KbBase, print_size};
 use std::{collections::HashMap, fmt, ops::RangeInclusive};
 
@@ -135,6 +136,10 @@ pub struct Job {
     pub cgroup_weight: Vec<u32>,
     /// Bandwidth that each clone of the job reserves, in bytes a second, where the elevator takes reservations. hoistway's own.
     pub hoistway_reserve: Option<u64>,
+    /// The tree of files that the job walks through, in place of files of its own. hoistway's own.
+    pub hoistway_tree: Option<TreeSpec>,
+    /// In which order. hoistway's own.
+    pub hoistway_walk: Walk,
     /// Whether the clones of a group are reported as one.
     pub group_reporting: bool,
     /// Whether a new reporting group starts here.
@@ -291,6 +296,8 @@ impl Default for Job {
             cgroup: None,
             cgroup_weight: Vec::new(),
             hoistway_reserve: None,
+            hoistway_tree: None,
+            hoistway_walk: Walk::default(),
             group_reporting: false,
             new_group: false,
             write_bw_log: None,

@@ -119,6 +119,8 @@ pub static OPTIONS: &[KnownOption] = &[
     yes("cgroup", &[]),
     yes("cgroup_weight", &[]),
     yes("hoistway_reserve", &[]),
+    yes("hoistway_tree", &[]),
+    yes("hoistway_walk", &[]),
     yes("kb_base", &[]),
     idle("description", &[]),
     idle("unique_filename", &[]),

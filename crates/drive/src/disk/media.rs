@@ -7,6 +7,7 @@ use crate::profile::{DiskProfile, OverheadsNs, ReadAheadUntil};
 use crate::{Access, Op, Phases, Service, Source};
 
 use super::mechanics::Mechanics;
+use super::positioning::Positioning;
 use super::verify::Verify;
 
 /// Arm, platter and buffer. Their state is that of the last access; what the read-ahead did since then is worked out when the next
@@ -26,6 +27,9 @@ pub(crate) struct Media {
     arm: Spot,
     last: Op,
     free_ns: u64,
+    /// How long the command that begins has been in the drive already: so much of its overhead is done, and so many of its
+    /// data have come.
+    prepared_ns: u64,
     verify: Option<Verify>,
 }
 
@@ -73,6 +77,7 @@ impl Media {
             ahead: None,
             last: Op::Read,
             free_ns: 0,
+            prepared_ns: 0,
             verify: profile.idle_verify_ms.map(Verify::new),
             geometry,
         }
@@ -104,6 +109,53 @@ impl Media {
         let phases = Phases { seek_ns: service.phases.seek_ns + (now_ns - arrived_ns), ..service.phases };
         debug_assert_eq!(phases.total_ns(), service.finish_ns - arrived_ns, "the phases are the service time");
         Service { phases, ..service }
+    }
+
+    /// Serves an access that has been in the drive for `prepared_ns`: command processing, and the data of a write, go on while
+    /// the works are at other commands.
+    pub(super) fn start_prepared(&mut self, now_ns: u64, access: &Access, prepared_ns: u64) -> Service {
+        self.prepared_ns = prepared_ns;
+        let service = self.start(now_ns, access);
+        self.prepared_ns = 0;
+        service
+    }
+
+    /// Serves a read whose sectors are all in the buffer, over the interface alone; `None` for any other.
+    pub(super) fn serve_held(&mut self, now_ns: u64, access: &Access) -> Option<Service> {
+        if access.op == Op::Write {
+            return None;
+        }
+        let index = self.segments.find(access.sector)?;
+        if access.sector + u64::from(access.sectors) > self.segments.get(index).end {
+            return None;
+        }
+        self.segments.touch(index);
+        let service = self.read_buffer(now_ns, access, index);
+        self.last = Op::Read;
+        Some(service)
+    }
+
+    /// The sectors of the segment that the last read filled.
+    pub(super) fn filled(&self) -> Option<(u64, u64)> {
+        let segment = self.segments.get(self.ahead?.segment);
+        Some((segment.start, segment.end))
+    }
+
+    /// Where arm and platter are, to choose the next command by; the last one ended at `now_ns`.
+    pub(super) fn positioning(&self, now_ns: u64) -> Positioning<'_> {
+        let stream = self.ahead.filter(|ahead| ahead.next < ahead.limit);
+        let stream = stream.map(|ahead| (self.segments.get(ahead.segment).start, ahead.next));
+        Positioning {
+            at_ns: now_ns,
+            arm: &self.arm,
+            mechanics: &self.mechanics,
+            platter: &self.platter,
+            overheads: &self.overheads,
+            interface_sector_ns: self.interface_sector_ns,
+            last: self.last,
+            angle: self.platter.angle_at(now_ns),
+            stream,
+        }
     }
 
     /// Lets the next command begin when it arrives, whatever the model thought of the last one: a replay of recorded
@@ -161,7 +213,7 @@ impl Media {
 
     /// All of it lies in the buffer: overhead and interface. Read-ahead goes on behind what the host has taken.
     fn read_buffer(&mut self, now_ns: u64, access: &Access, index: usize) -> Service {
-        let overhead_ns = self.overheads.hit(Op::Read, self.last);
+        let overhead_ns = self.overheads.hit(Op::Read, self.last).saturating_sub(self.prepared_ns);
         let overhead_ns = overhead_ns + u64::from(access.sectors) * self.interface_sector_ns;
         let finish_ns = now_ns + overhead_ns;
         if let Some(ahead) = self.ahead.filter(|ahead| ahead.segment == index) {
@@ -179,7 +231,7 @@ impl Media {
     /// The head is already reading towards the rest of it: no seek, and the command's overhead is hidden by the media.
     fn read_stream(&mut self, now_ns: u64, access: &Access, index: usize, ahead: Ahead) -> Service {
         let end = access.sector + u64::from(access.sectors);
-        let overhead_ns = self.overheads.hit(Op::Read, self.last);
+        let overhead_ns = self.overheads.hit(Op::Read, self.last).saturating_sub(self.prepared_ns);
         let from_media = end - ahead.next.max(access.sector);
         let source = if access.sector < ahead.next { Source::Both } else { Source::Media };
         let mut ahead = Ahead { limit: end, ..ahead };
@@ -210,7 +262,7 @@ impl Media {
         let first = held.map_or(access.sector, |(_, held)| held.max(access.sector));
         let source = if first > access.sector { Source::Both } else { Source::Media };
         self.ahead = None;
-        let ready_ns = now_ns + self.overheads.miss(Op::Read, self.last);
+        let ready_ns = now_ns + self.overheads.miss(Op::Read, self.last).saturating_sub(self.prepared_ns);
         let buffered_ns = (first - access.sector) * self.interface_sector_ns;
         let mut progress = Progress { now_ns: ready_ns, host_ns: ready_ns + buffered_ns, ..Progress::default() };
         self.pass(&mut progress, first, end, Op::Read);
@@ -231,14 +283,17 @@ impl Media {
         let end = access.sector + u64::from(access.sectors);
         self.ahead = None;
         self.segments.invalidate(access.sector, end);
-        let ready_ns = now_ns + self.overheads.miss(Op::Write, self.last);
+        let overhead_ns = self.overheads.miss(Op::Write, self.last);
+        let ready_ns = now_ns + overhead_ns.saturating_sub(self.prepared_ns);
+        let arrived_ns =
+            |sectors: u64| now_ns + (overhead_ns + sectors * self.interface_sector_ns).saturating_sub(self.prepared_ns);
+        let all_ns = arrived_ns(u64::from(access.sectors));
         // The arm moves while the data arrive; the first sector is written once it is there.
-        let host_ns = ready_ns + self.interface_sector_ns;
+        let host_ns = arrived_ns(1);
         let mut progress = Progress { now_ns: ready_ns, host_ns, ..Progress::default() };
         self.pass(&mut progress, access.sector, end, Op::Write);
         // A host slower than the media would starve the head: its data set the end then.
-        let host_ns = ready_ns + u64::from(access.sectors) * self.interface_sector_ns;
-        let finish_ns = progress.now_ns.max(host_ns);
+        let finish_ns = progress.now_ns.max(all_ns);
         self.service(now_ns, finish_ns, &progress, Source::Media, access)
     }
 
@@ -329,7 +384,7 @@ impl Media {
     }
 
     /// Works out what the read-ahead has read by `now_ns`.
-    fn read_ahead_until(&mut self, now_ns: u64) {
+    pub(super) fn read_ahead_until(&mut self, now_ns: u64) {
         if let Some(mut ahead) = self.ahead
             && ahead.next < ahead.limit
             && ahead.at_ns < now_ns

@@ -1,5 +1,6 @@
 //! Profiles of drives: what a model needs to know, read from TOML and checked once.
 
+mod array;
 mod check;
 mod cloud;
 mod raw;
@@ -7,8 +8,10 @@ mod raw;
 use std::path::{Path, PathBuf};
 
 use crate::Op;
+use crate::array::Layout;
 use crate::builtin;
 use crate::seek::SeekCurve;
+pub(crate) use array::{ArrayCacheProfile, ArrayProfile, DestageOrder};
 pub(crate) use cloud::{BucketProfile, CloudProfile, LatencyProfile};
 
 /// A drive's description, checked: whatever is in here makes a drive that works.
@@ -27,6 +30,7 @@ pub(crate) enum Kind {
     Disk(Box<DiskProfile>),
     Flash(FlashProfile),
     Cloud(CloudProfile),
+    Array(Box<ArrayProfile>),
     Null(NullProfile),
 }
 
@@ -72,6 +76,7 @@ pub(crate) struct DiskProfile {
     pub(crate) overheads: OverheadsNs,
     pub(crate) interface_sector_ns: u32,
     pub(crate) buffer: BufferProfile,
+    pub(crate) queue: QueueProfile,
 }
 
 /// In which order tracks follow each other.
@@ -184,6 +189,38 @@ pub(crate) enum ReadAheadUntil {
     NextTrack,
     /// The end of the cylinder on which the command ended.
     Cylinder,
+}
+
+/// The commands that a disk takes at once, and how it chooses among them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct QueueProfile {
+    pub(crate) depth: u32,
+    pub(crate) policy: QueuePolicy,
+    /// How many of the oldest are looked at.
+    pub(crate) window: u32,
+    /// So much shorter a command's positioning time counts for each unit of time that it has waited.
+    pub(crate) age_weight: f64,
+    /// After so long the oldest goes first.
+    pub(crate) max_wait_ms: Option<f64>,
+}
+
+impl Default for QueueProfile {
+    /// One command at a time.
+    fn default() -> QueueProfile {
+        QueueProfile { depth: 1, policy: QueuePolicy::Fifo, window: 1, age_weight: 0.0, max_wait_ms: None }
+    }
+}
+
+/// Which of the waiting commands a disk begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum QueuePolicy {
+    /// The oldest.
+    Fifo,
+    /// The one whose first sector is under the head soonest: shortest access time first (D. M. Jacobson and J. Wilkes, "Disk scheduling
+    /// algorithms based on rotational position", HPL-CSP-91-7, 1991; M. Seltzer, P. Chen and J. Ousterhout, "Disk scheduling
+    /// revisited", USENIX Winter 1990).
+    Satf,
 }
 
 /// Why a profile could not be read.
@@ -310,9 +347,28 @@ impl Profile {
         self
     }
 
-    /// Whether the drive has a head that seeks.
+    /// Whether a head seeks: the drive's, or that of an array's members.
     pub fn is_rotational(&self) -> bool {
+        match &self.kind {
+            Kind::Array(array) => array.members.iter().any(Profile::is_rotational),
+            _ => self.is_disk(),
+        }
+    }
+
+    /// Whether the drive is one disk.
+    pub fn is_disk(&self) -> bool {
         matches!(self.kind, Kind::Disk(_))
+    }
+
+    /// How many sectors of 512 bytes the drive has.
+    pub fn capacity_sectors(&self) -> u64 {
+        match &self.kind {
+            Kind::Disk(disk) => disk.capacity_sectors,
+            Kind::Flash(flash) => flash.capacity_sectors,
+            Kind::Cloud(cloud) => cloud.capacity_sectors,
+            Kind::Array(array) => Layout::new(array).capacity_sectors(),
+            Kind::Null(null) => null.capacity_sectors,
+        }
     }
 
     pub(crate) fn kind(&self) -> &Kind {

@@ -4,13 +4,15 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::super::raw::{RawBuffer, RawDisk, RawForm, RawMapping, RawOverhead, RawProfile, RawSeek, RawZone};
+use super::super::raw::{
+    RawBuffer, RawDisk, RawForm, RawInterface, RawMapping, RawOverhead, RawProfile, RawSeek, RawZone,
+};
 use super::super::{BufferProfile, DiskProfile, Mapping, OverheadsNs, ReadAheadUntil, ZoneProfile};
 use super::{Check, Checked};
 use crate::seek::{SeekCurve, ms_to_ns};
 
 /// The longest time that a profile may state, in ms: it keeps nanoseconds within 32 bits.
-const MAX_MS: f64 = 4000.0;
+pub(super) const MAX_MS: f64 = 4000.0;
 /// The most cylinders: the seek curve is kept as a table of one entry each.
 const MAX_CYLINDERS: u32 = 1 << 24;
 const MAX_SURFACES: u32 = 255;
@@ -55,12 +57,10 @@ impl Check<'_> {
                 Some(idle) => Some(self.within(idle, "disk.idle_verify_ms", 0.0, MAX_MS)?),
                 None => None,
             },
-            overheads: self.overheads(&raw.overhead)?,
-            interface_sector_ns: match &raw.interface.sector_ns {
-                Some(sector_ns) => self.within(sector_ns, "interface.sector_ns", 0, 1_000_000_000)?,
-                None => 0,
-            },
+            overheads: self.overheads(raw.overhead.as_ref())?,
+            interface_sector_ns: self.interface_sector_ns(raw.interface.as_ref())?,
             buffer: self.buffer(raw.buffer.as_ref())?,
+            queue: self.queue(raw.queue.as_ref())?,
         })
     }
 
@@ -343,7 +343,15 @@ impl Check<'_> {
         Ok(SeekCurve::Table(checked))
     }
 
-    fn overheads(&self, raw: &RawOverhead) -> Checked<OverheadsNs> {
+    pub(super) fn interface_sector_ns(&self, raw: Option<&RawInterface>) -> Checked<u32> {
+        match raw.and_then(|raw| raw.sector_ns.as_ref()) {
+            Some(sector_ns) => self.within(sector_ns, "interface.sector_ns", 0, 1_000_000_000),
+            None => Ok(0),
+        }
+    }
+
+    pub(super) fn overheads(&self, raw: Option<&RawOverhead>) -> Checked<OverheadsNs> {
+        let Some(raw) = raw else { return Ok(OverheadsNs::default()) };
         let ns = |value: &Option<Spanned<f64>>, key: &str| match value {
             Some(ms) => self.within(ms, &format!("overhead.{key}"), 0.0, MAX_MS).map(ms_to_ns),
             None => Ok(0),
@@ -360,7 +368,7 @@ impl Check<'_> {
         })
     }
 
-    fn buffer(&self, raw: Option<&RawBuffer>) -> Checked<BufferProfile> {
+    pub(super) fn buffer(&self, raw: Option<&RawBuffer>) -> Checked<BufferProfile> {
         let Some(raw) = raw else {
             return Ok(BufferProfile {
                 enabled: false,

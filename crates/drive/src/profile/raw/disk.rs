@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::super::ReadAheadUntil;
+use super::super::{QueuePolicy, ReadAheadUntil};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -91,6 +91,16 @@ pub(in crate::profile) struct RawBuffer {
     pub(in crate::profile) immediate_read: bool,
     #[serde(default)]
     pub(in crate::profile) write_cache: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::profile) struct RawQueue {
+    pub(in crate::profile) depth: Spanned<u32>,
+    pub(in crate::profile) policy: QueuePolicy,
+    pub(in crate::profile) window: Option<Spanned<u32>>,
+    pub(in crate::profile) age_weight: Option<Spanned<f64>>,
+    pub(in crate::profile) max_wait_ms: Option<Spanned<f64>>,
 }
 
 fn yes() -> bool {
