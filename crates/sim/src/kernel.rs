@@ -2,7 +2,7 @@
 
 use hoistway_core::{BlockLayer, Kind};
 
-use crate::config::HostConfig;
+use crate::config::{HostConfig, Plugging, ReadAheadRules};
 
 /// A kernel whose host is known. [`HostConfig::kernel`] selects all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -80,6 +80,12 @@ impl HostConfig {
             Kernel::V2_6_18 => (10, 40),
             Kernel::V2_6_24 => (5, 10),
             Kernel::V3_2 | Kernel::V6_1 => (10, 20),
+        };
+        (host.plugging, host.read_ahead) = match kernel {
+            Kernel::V2_6_18 => (Plugging::Queue, ReadAheadRules::TwoWindows),
+            Kernel::V2_6_24 => (Plugging::Queue, ReadAheadRules::OnDemand),
+            Kernel::V3_2 => (Plugging::Task { requests: 16, kib: 0 }, ReadAheadRules::OnDemandWithHistory),
+            Kernel::V6_1 => (Plugging::Task { requests: 32, kib: 128 }, ReadAheadRules::OnDemandWithHistory),
         };
         if kernel == Kernel::V6_1 {
             host.queue.max_sectors = 2560;

@@ -8,6 +8,7 @@ mod choose;
 mod device;
 mod direct;
 mod flusher;
+mod plug;
 mod process;
 mod slab;
 mod sync;
@@ -21,7 +22,7 @@ use hoistway_core::{
 use hoistway_drive::{Drive, Profile};
 use hoistway_fio::{Job, JobFile};
 
-use crate::config::{HostConfig, PAGE_BYTES, PAGE_SECTORS};
+use crate::config::{HostConfig, PAGE_BYTES, PAGE_SECTORS, Plugging};
 use crate::error::SimError;
 use crate::events::{Events, HORIZON_NS, What};
 use crate::groups::GroupPlan;
@@ -182,7 +183,7 @@ impl<S: Observer> World<S> {
         for process in plan.processes {
             unfinished_by_job[process.job] += 1;
             let job = jobs[process.job].clone();
-            processes.push(Process::new(process, job, host.read_ahead_pages()));
+            processes.push(Process::new(process, job, &host.reader()));
         }
         let mut world = World {
             elevator: request.elevator,
@@ -190,7 +191,7 @@ impl<S: Observer> World<S> {
             now_ns: 0,
             events: Events::default(),
             cpus: Cpus::new(host.cpus),
-            device: Device::new(queue, drive),
+            device: Device::new(queue, drive, host.plugging),
             cache: PageCache::new(host.cache_pages(), files.len()),
             page_waiters: vec![Vec::new(); files.len()],
             files,
@@ -505,6 +506,7 @@ fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
         layer: host.kernel.map_or(request.elevator.info().layer, |kernel| kernel.layer()),
         rotational: request.profile.is_rotational(),
         nr_requests: if host.pool_follows_drive { Some(depth.clamp(2, 128) * 2) } else { host.queue.nr_requests },
+        plugging: host.plugging == Plugging::Queue,
         ..host.queue
     }
 }
