@@ -31,7 +31,8 @@ impl Process {
 }
 
 impl<S: Observer> World<S> {
-    /// A walk begins, or its next pass: nothing of the tree is in memory, as after `echo 3 > /proc/sys/vm/drop_caches`.
+    /// A walk begins, or its next pass: nothing of the tree is in memory, as after `echo 3 > /proc/sys/vm/drop_caches`, unless the
+    /// job says `invalidate=0`.
     pub(super) fn begin_walk(&mut self, task: u32) {
         let process = &mut self.processes[task as usize];
         let Some(walk) = &mut process.walk else { return };
@@ -41,7 +42,9 @@ impl<S: Observer> World<S> {
         }
         process.stage = Stage::Choose;
         let walker = &walk.walker;
-        self.cache.invalidate_where(|file| walker.uses(file));
+        if process.job.invalidate {
+            self.cache.invalidate_where(|file| walker.uses(file));
+        }
     }
 
     /// The time for the next read has come, unless the job is paced: what leads to it begins.
