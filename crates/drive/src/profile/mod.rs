@@ -3,6 +3,7 @@
 mod array;
 mod check;
 mod cloud;
+mod flash;
 mod raw;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use crate::faults::Faults;
 use crate::seek::SeekCurve;
 pub(crate) use array::{ArrayCacheProfile, ArrayProfile, DestageOrder};
 pub(crate) use cloud::{BucketProfile, CloudProfile, LatencyProfile};
+pub(crate) use flash::{FlashProfile, Precondition, UNIT_BYTES, UNIT_SECTORS};
 
 /// A drive's description, checked: whatever is in here makes a drive that works.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +31,7 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Disk(Box<DiskProfile>),
-    Flash(FlashProfile),
+    Flash(Box<FlashProfile>),
     Cloud(CloudProfile),
     Array(Box<ArrayProfile>),
     Null(NullProfile),
@@ -41,20 +43,6 @@ pub(crate) struct NullProfile {
     pub(crate) service_ns: u64,
     pub(crate) depth: u32,
     pub(crate) capacity_sectors: u64,
-}
-
-/// A flash drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FlashProfile {
-    pub(crate) depth: u32,
-    pub(crate) capacity_sectors: u64,
-    /// The controller's time for a command; it does one at a time.
-    pub(crate) command_ns: u64,
-    pub(crate) dies: u32,
-    pub(crate) page_bytes: u32,
-    pub(crate) page_read_ns: u64,
-    pub(crate) page_program_ns: u64,
-    pub(crate) link_sector_ns: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
