@@ -57,6 +57,7 @@ impl Check<'_> {
             interface_sector_ns: self.interface_sector_ns(raw.interface.as_ref())?,
             buffer: self.buffer(raw.buffer.as_ref())?,
             queue: self.queue(raw.queue.as_ref())?,
+            faults: self.faults(raw.faults.as_ref(), *disk.capacity_sectors.as_ref())?,
         })
     }
 
