@@ -84,12 +84,20 @@ fn tell(fitted: &FittedProfile, args: &DrivesArgs, out: &mut Out) -> Result<()> 
     }
     out.table(&mut table)?;
     out.line("")?;
-    out.paragraph(2, "RMS is request by request; the demerit is the RMS distance between the two distributions of service times.")?;
+    out.paragraph(
+        2,
+        "RMS is request by request; the demerit is the RMS distance between the two distributions of service times.",
+    )?;
     match &args.output {
         Some(path) => {
             let path = path.display();
             out.line("")?;
-            out.paragraph(0, &format!("Wrote {path}: `hoistway drives {path}` explains it, `hoistway compare --drive {path}` uses it."))?;
+            out.paragraph(
+                0,
+                &format!(
+                    "Wrote {path}: `hoistway drives {path}` explains it, `hoistway compare --drive {path}` uses it."
+                ),
+            )?;
         }
         None => {
             super::section("The profile", out)?;
