@@ -43,9 +43,9 @@ mod seek;
 pub use array::Array;
 pub use closed_loop::closed_loop;
 pub use cloud::Cloud;
-pub use describe::{BufferDescription, Description, ZoneDescription, describe};
+pub use describe::{BufferDescription, Description, FlashDescription, ZoneDescription, describe};
 pub use disk::Disk;
-pub use flash::Flash;
+pub use flash::{Flash, FlashCounters, greedy_write_amplification};
 pub use null::Null;
 pub use profile::{Profile, ProfileError};
 
