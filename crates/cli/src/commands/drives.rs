@@ -1,6 +1,8 @@
-//! `hoistway drives`: the drives, listed or explained, and profiles fitted to traces.
+//! `hoistway drives`: the drives, listed, explained or probed, and profiles fitted to traces.
 
 mod fit;
+mod probe;
+mod sections;
 
 use anyhow::Result;
 use hoistway_drive::{
@@ -14,10 +16,13 @@ use crate::failure::Exit;
 use crate::figures::{bytes, figure};
 use crate::output::{self, Out};
 
-/// Lists the drives, explains one, or fits one.
+/// Lists the drives, explains, probes or fits one.
 pub fn run(args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
     if let Some(trace) = &args.fit {
         return fit::run(trace, args, out);
+    }
+    if let Some(choice) = &args.probe {
+        return probe::run(choice, args, out);
     }
     let drives: Vec<Description> = match &args.drive {
         Some(choice) => vec![describe(&drive_choice::load(choice)?)],
@@ -359,6 +364,8 @@ fn general(drive: &Description) -> Facts {
         let interface =
             drive.interface_mb_s.map_or("takes no time".to_owned(), |rate| format!("{} MB/s", figure(rate)));
         facts.push(("interface", interface));
+    } else if drive.mapping != "none" {
+        facts.push(("made of", drive.mapping.clone()));
     }
     facts
 }
@@ -442,7 +449,7 @@ fn buffer_facts(buffer: &BufferDescription) -> Facts {
     ]
 }
 
-fn facts(facts: &Facts, out: &mut Out) -> Result<()> {
+fn facts(facts: &[(&str, String)], out: &mut Out) -> Result<()> {
     let width = facts.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
     for (label, value) in facts {
         out.line(format_args!("  {label:width$}  {value}"))?;
