@@ -15,7 +15,9 @@ const SECTOR_BYTES: u64 = 512;
 pub(crate) fn job(job: &Job, section: &Section, entries: &[&Entry], faults: &mut Vec<Diagnostic>) {
     let check = Check { job, section, entries };
     faults.extend(
-        [check.size(), check.time_based(), check.thinktime_spin(), check.rates(), check.cgroup(), check.tree()].into_iter().flatten(),
+        [check.size(), check.time_based(), check.thinktime_spin(), check.rates(), check.cgroup(), check.tree()]
+            .into_iter()
+            .flatten(),
     );
     for direction in [Direction::Read, Direction::Write] {
         let used = match direction {

@@ -65,7 +65,8 @@ const LINUX: TreeSpec = TreeSpec {
     kind: None,
 };
 const KEYS: &[&str] = &["linux", "files", "dirs", "median", "mean", "age", "full", "fs"];
-const HELP: &str = "hoistway_tree=linux, or as in hoistway_tree=files=1000,dirs=50,median=4k,mean=16k,age=3,full=80,fs=ext3";
+const HELP: &str =
+    "hoistway_tree=linux, or as in hoistway_tree=files=1000,dirs=50,median=4k,mean=16k,age=3,full=80,fs=ext3";
 
 /// Parts with commas between them: `linux`, and `key=value`.
 pub(crate) fn tree(value: &str, base: KbBase) -> Result<TreeSpec, Fault> {
@@ -75,7 +76,9 @@ pub(crate) fn tree(value: &str, base: KbBase) -> Result<TreeSpec, Fault> {
         let Some((key, value)) = part.split_once('=') else {
             match part {
                 "linux" => continue,
-                other if KEYS.contains(&other) => return Err(Fault::with_help(format!("`{other}` has no value"), HELP)),
+                other if KEYS.contains(&other) => {
+                    return Err(Fault::with_help(format!("`{other}` has no value"), HELP));
+                }
                 other => return Err(one_of(other, KEYS)),
             }
         };

@@ -2,9 +2,9 @@
 
 mod common;
 use common::job;
-use hoistway_fio::{FileSystemKind, Walk, 
-    BlockSize, Direction, Directions, Distribution, Ioengine, RateProcess, Rw, Sequencer, Size, SplitEntry, Zone,
-    units::KbBase,
+use hoistway_fio::{
+    BlockSize, Direction, Directions, Distribution, FileSystemKind, Ioengine, RateProcess, Rw, Sequencer, Size,
+    SplitEntry, Walk, Zone, units::KbBase,
 };
 
 const S: u64 = 1_000_000_000;

@@ -1,6 +1,7 @@
 //! `hoistway drives`: the drives, listed or explained, and profiles fitted to traces.
 
 mod fit;
+mod page;
 
 use anyhow::Result;
 use hoistway_drive::{BufferDescription, Description, Profile, SECTOR_BYTES, ZoneDescription, describe};
@@ -16,6 +17,10 @@ use crate::output::{self, Out};
 pub fn run(args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
     if let Some(trace) = &args.fit {
         return fit::run(trace, args, out);
+    }
+    if let Some(recordings) = &args.markdown {
+        page::print(recordings, args.plots.as_deref(), out)?;
+        return Ok(Exit::Success);
     }
     let drives: Vec<Description> = match &args.drive {
         Some(choice) => vec![describe(&drive_choice::load(choice)?)],

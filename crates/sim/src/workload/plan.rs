@@ -87,7 +87,8 @@ impl Plan {
                 format!("at most {PROCESSES_MAX}"),
             ));
         }
-        let mut planner = Planner { files: Vec::new(), by_name: HashMap::new(), trees: Vec::new(), capacity_bytes, seed };
+        let mut planner =
+            Planner { files: Vec::new(), by_name: HashMap::new(), trees: Vec::new(), capacity_bytes, seed };
         // Files whose size is told come first: others may refer to them.
         for job in file.jobs.iter().filter(|job| job.size_given || job.filesize.is_some()) {
             if matches!(job.size, Size::Bytes(_)) || job.filesize.is_some() {

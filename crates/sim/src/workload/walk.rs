@@ -48,9 +48,16 @@ enum Phase {
     /// Down into directories; the last one is the one that it is in.
     Down(Vec<InDirectory>),
     /// Inodes that are known and have not been looked at, and the number where the sweep is.
-    Collect { pending: BTreeSet<(u32, Node)>, at: u32, found: Vec<u32> },
+    Collect {
+        pending: BTreeSet<(u32, Node)>,
+        at: u32,
+        found: Vec<u32>,
+    },
     /// Files, from the last to the first, and whether each is looked up by its path.
-    Files { left: Vec<u32>, by_path: bool },
+    Files {
+        left: Vec<u32>,
+        by_path: bool,
+    },
     /// Runs of blocks on the disk, from the last to the first.
     Blocks(Vec<(u64, u64)>),
     End,
@@ -378,7 +385,8 @@ mod tests {
         };
         let inode = |file: &u32| u64::from(tree.files[*file as usize].inode);
         let block = |file: &u32| files[*file as usize].runs().next().unwrap().0;
-        let rises = |order: &[u32], key: &dyn Fn(&u32) -> u64| order.windows(2).all(|pair| key(&pair[0]) < key(&pair[1]));
+        let rises =
+            |order: &[u32], key: &dyn Fn(&u32) -> u64| order.windows(2).all(|pair| key(&pair[0]) < key(&pair[1]));
         assert!(rises(&first(Walk::Inode), &inode));
         assert!(rises(&first(Walk::Block), &block));
         assert!(!rises(&first(Walk::Readdir), &inode) && !rises(&first(Walk::Name), &inode));

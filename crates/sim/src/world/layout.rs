@@ -33,7 +33,13 @@ pub(super) fn lay_out(plan: &Plan, host: &HostConfig, capacity_sectors: u64, see
     let too_small = |wanted: &TreeWanted, needed_bytes: u64| {
         let (file, line) = wanted.place.clone();
         let capacity_bytes = capacity_sectors * 512;
-        SimError::DriveTooSmall { file: file.to_string(), line, needed_bytes, capacity_bytes, largest: "the tree".into() }
+        SimError::DriveTooSmall {
+            file: file.to_string(),
+            line,
+            needed_bytes,
+            capacity_bytes,
+            largest: "the tree".into(),
+        }
     };
     let config = match first.spec.kind {
         Some(FileSystemKind::Ext3) => FileSystemConfig::ext3(),

@@ -173,7 +173,8 @@ impl<S: Observer> World<S> {
         // Whole pages: what is left of a page at the drive's end belongs to nobody.
         let capacity_bytes = drive.capacity_sectors() / PAGE_SECTORS * PAGE_BYTES;
         let plan = Plan::new(request.jobs, capacity_bytes, request.seed)?;
-        let layout::LaidOut { files, trees, disk } = layout::lay_out(&plan, &host, drive.capacity_sectors(), request.seed)?;
+        let layout::LaidOut { files, trees, disk } =
+            layout::lay_out(&plan, &host, drive.capacity_sectors(), request.seed)?;
         let mut queue = make_queue::<S>(request, drive.depth(), plan.processes.len(), plan.groups.len())?;
         let groups = make_groups(&mut queue, &plan.groups);
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();

@@ -43,7 +43,7 @@ pub fn run(trace: &Path, args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
 }
 
 /// A file's text, unpacked if gzip made it.
-fn text(path: &Path) -> Result<String> {
+pub(super) fn text(path: &Path) -> Result<String> {
     let bytes = fs::read(path).with_context(|| format!("{}: cannot read the trace", path.display()))?;
     let mut text = String::new();
     let read = if bytes.starts_with(&GZIP) {
@@ -84,12 +84,20 @@ fn tell(fitted: &FittedProfile, args: &DrivesArgs, out: &mut Out) -> Result<()> 
     }
     out.table(&mut table)?;
     out.line("")?;
-    out.paragraph(2, "RMS is request by request; the demerit is the RMS distance between the two distributions of service times.")?;
+    out.paragraph(
+        2,
+        "RMS is request by request; the demerit is the RMS distance between the two distributions of service times.",
+    )?;
     match &args.output {
         Some(path) => {
             let path = path.display();
             out.line("")?;
-            out.paragraph(0, &format!("Wrote {path}: `hoistway drives {path}` explains it, `hoistway compare --drive {path}` uses it."))?;
+            out.paragraph(
+                0,
+                &format!(
+                    "Wrote {path}: `hoistway drives {path}` explains it, `hoistway compare --drive {path}` uses it."
+                ),
+            )?;
         }
         None => {
             super::section("The profile", out)?;
