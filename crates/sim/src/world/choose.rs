@@ -72,7 +72,7 @@ impl<S: Observer> World<S> {
             return self.begin_walk(task);
         }
         let process = &self.processes[task as usize];
-        if !process.job.direct {
+        if !process.job.direct && process.job.invalidate {
             for open in &process.files {
                 self.cache.invalidate(open.file);
             }
