@@ -1,6 +1,7 @@
 //! `hoistway drives`: the drives, listed, explained or probed, and profiles fitted to traces.
 
 mod fit;
+mod page;
 mod probe;
 mod sections;
 
@@ -23,6 +24,10 @@ pub fn run(args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
     }
     if let Some(choice) = &args.probe {
         return probe::run(choice, args, out);
+    }
+    if let Some(recordings) = &args.markdown {
+        page::print(recordings, args.plots.as_deref(), out)?;
+        return Ok(Exit::Success);
     }
     let drives: Vec<Description> = match &args.drive {
         Some(choice) => vec![describe(&drive_choice::load(choice)?)],
