@@ -146,7 +146,7 @@ pub fn replay(profile: &Profile, recording: &[Record]) -> Result<Vec<Prediction>
         model.resume_at(free_ns);
         let idle_ns = record.issue_ns.saturating_sub(free_ns);
         free_ns = record.issue_ns.saturating_add(record.service_ns);
-        let service = model.start(record.issue_ns, &record.access);
+        let service = model.start(record.issue_ns, &record.access, false);
         let zone = model.locate(record.access.sector).zone;
         Prediction {
             op: record.access.op,
@@ -192,7 +192,7 @@ fn marks(disk: &DiskProfile, recording: &[Record]) -> Vec<(f64, f64)> {
         let end = (u64::from(last.angle) + last.span(1)) as f64 / 4_294_967_296.0;
         (record.issue_ns.saturating_add(record.service_ns) as f64, end)
     };
-    let cached = disk.buffer.enabled && disk.buffer.write_cache;
+    let cached = disk.buffer.enabled && disk.buffer.write_cache.is_some();
     recording.iter().filter(|record| !cached || record.access.op == Op::Read).map(mark).collect()
 }
 

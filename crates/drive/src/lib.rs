@@ -34,16 +34,18 @@ mod geometry;
 mod null;
 mod pending;
 mod platter;
+pub mod probe;
 mod profile;
+mod random;
 pub mod recording;
 mod seek;
 
 pub use array::Array;
 pub use closed_loop::closed_loop;
 pub use cloud::Cloud;
-pub use describe::{BufferDescription, Description, ZoneDescription, describe};
+pub use describe::{BufferDescription, Description, FlashDescription, ZoneDescription, describe};
 pub use disk::Disk;
-pub use flash::Flash;
+pub use flash::{Flash, FlashCounters, greedy_write_amplification};
 pub use null::Null;
 pub use profile::{Profile, ProfileError};
 

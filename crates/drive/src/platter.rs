@@ -32,12 +32,13 @@ impl Platter {
     /// How long after `now_ns` the angle `target` comes under the head, rounded down: a head waits, it is never late.
     pub(crate) fn wait_ns(&self, now_ns: u64, target: u32) -> u64 {
         let ahead = target.wrapping_sub(self.angle_at(now_ns));
-        if self.is_at(ahead) { 0 } else { self.turn_ns(u64::from(ahead)) }
+        if ahead > u32::MAX - self.tolerance { 0 } else { self.turn_ns(u64::from(ahead)) }
     }
 
-    /// Whether a mark that is `ahead` of the head can still be caught, for it has only just passed.
-    pub(crate) fn is_at(&self, ahead: u32) -> bool {
-        ahead > u32::MAX - self.tolerance
+    /// How far past its mark a sector may be and still be caught, 2^32 a revolution.
+    #[inline]
+    pub(crate) fn tolerance(&self) -> u32 {
+        self.tolerance
     }
 
     /// How long the platter takes for `angle` (2^32 a revolution; several revolutions are fine), rounded down.

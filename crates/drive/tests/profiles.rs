@@ -70,7 +70,7 @@ fn desktop_drive_of_2006_is_described_by_its_inputs() {
     assert!(description.inputs.iter().any(|input| input.starts_with("63.5 MB/s")), "inputs are marked");
     let buffer = description.buffer.expect("a buffer");
     assert_eq!(buffer.segments * buffer.segment_sectors * 512, 8 << 20);
-    assert!(buffer.enabled && !buffer.write_cache);
+    assert!(buffer.enabled && buffer.write_cache_sectors.is_none());
     assert!(description.warnings.is_empty(), "{:?}", description.warnings);
 }
 
@@ -88,7 +88,6 @@ fn descriptions_warn_of_what_is_odd() {
     assert!(warned("atlas10k", "the seek table ends at distance 10021"));
     assert!(warned("wd_4tb_7200", "the seek table goes on to distance 353181"));
     assert!(warned("cheetah9LP", "the interface, 4.9 MB/s, is slower than the media"));
-    assert!(warned("cheetah9LP", "the drive has a write cache"));
     assert!(!warned("st41601n", "the seek table falls"));
 }
 

@@ -4,12 +4,43 @@ use hoistway_core::{ClockConfig, QueueConfig};
 
 use crate::error::SimError;
 use crate::host::fs::config::FileSystemConfig;
+use crate::host::on_demand::OnDemand;
+use crate::host::readahead::{ReadAhead, Reader};
 use crate::kernel::Kernel;
 
 /// Bytes in a page of the page cache.
 pub const PAGE_BYTES: u64 = 4096;
 /// Sectors in a page.
 pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
+
+/// How the kernel reads ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadAheadRules {
+    /// Two windows, the current one and the one ahead of it: 2.6.22 and before.
+    #[default]
+    TwoWindows,
+    /// On demand: at a missing page and at a page that was marked (2.6.23).
+    OnDemand,
+    /// The same, and streams that the state of the open file does not know are found by what is cached before them (2.6.31 and later).
+    OnDemandWithHistory,
+}
+
+/// Where bios are held back so that they can be merged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Plugging {
+    /// Nowhere: each goes to the elevator as it comes, and the queue is run.
+    None,
+    /// On the queue, for all tasks: up to 4 requests or 3 ms, until somebody waits (2.6.38 and before).
+    #[default]
+    Queue,
+    /// On the task, while one of its calls submits: up to `requests` of them, and none any longer once one has `bytes` (2.6.39 and later).
+    Task {
+        /// So many are submitted at once, 1 to 1024.
+        requests: u32,
+        /// A request that is as long as this in KiB ends the wait; 0 is no such rule.
+        kib: u32,
+    },
+}
 
 /// The host. The default is the machine of J. Axboe's slides on CFQ (2006): a 3 GHz Pentium D (two cores) with 2 GB of
 /// memory under Linux 2.6.18.
@@ -28,6 +59,10 @@ pub struct HostConfig {
     pub page_cache_mib: u64,
     /// The longest read-ahead window, in KiB, 0 (no read-ahead) to 65536. Default 128, Linux's own.
     pub read_ahead_kib: u64,
+    /// How it reads ahead.
+    pub read_ahead: ReadAheadRules,
+    /// Where bios are held back; `queue.plugging` follows from it.
+    pub plugging: Plugging,
     /// What the kernel's work costs.
     pub costs: CpuCosts,
     /// The flusher begins to write when this share of the page cache is dirty, in percent (`dirty_background_ratio`).
@@ -50,11 +85,9 @@ pub struct HostConfig {
     pub aged: bool,
     /// How the file system was made, for jobs that have a tree of files; `groups`, `file_gap_kib` and `aged` are for the others.
     pub file_system: FileSystemConfig,
-    /// The request queue, but for two things: without a `kernel` its block layer is that of the kernel which each elevator is from
+    /// The request queue, but for three things: whether it is plugged is for `plugging` to say; without a `kernel` its block layer is that of the kernel which each elevator is from
     /// (later kernels look for back merges themselves and ask the elevator before they merge; multi-queue ones have one pool of tags), and
-    /// whether the device is rotational is for the drive's profile to say. Plugging is 2.6.18's for all: from 2.6.39 on processes
-    /// gathered their bios themselves before they submitted them, and until a process waits, for the same purpose; both end
-    /// when it waits. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
+    /// whether the device is rotational is for the drive's profile to say. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
     /// otherwise: that the anticipatory elevator's wait is then a single tick of 4 ms, and ends early when the tick
     /// falls into a short think time, is part of what was measured at the time.
     pub queue: QueueConfig,
@@ -97,6 +130,8 @@ impl Default for HostConfig {
             cpus: 2,
             page_cache_mib: 1843,
             read_ahead_kib: 128,
+            read_ahead: ReadAheadRules::default(),
+            plugging: Plugging::default(),
             costs: CpuCosts::default(),
             dirty_background_percent: 10,
             dirty_percent: 40,
@@ -119,7 +154,12 @@ impl HostConfig {
     /// # Errors
     /// [`SimError::Host`] for the first setting that is out of range.
     pub fn check(&self) -> Result<(), SimError> {
+        let plug_requests = match self.plugging {
+            Plugging::Task { requests, .. } => requests,
+            Plugging::None | Plugging::Queue => 1,
+        };
         let checks = [
+            ("plugging.requests", u64::from(plug_requests), 1..=1024, "1 to 1024"),
             ("cpus", u64::from(self.cpus), 1..=4096, "1 to 4096"),
             ("page_cache_mib", self.page_cache_mib, 1..=1 << 24, "1 to 16777216 MiB"),
             ("read_ahead_kib", self.read_ahead_kib, 0..=65536, "0 to 65536 KiB"),
@@ -148,6 +188,16 @@ impl HostConfig {
 
     pub(crate) fn cache_pages(&self) -> u64 {
         self.page_cache_mib * ((1 << 20) / PAGE_BYTES)
+    }
+
+    /// What the kernel remembers of a file that is opened.
+    pub(crate) fn reader(&self) -> Reader {
+        let max = self.read_ahead_pages();
+        match self.read_ahead {
+            ReadAheadRules::TwoWindows => Reader::TwoWindows(ReadAhead::new(max)),
+            ReadAheadRules::OnDemand => Reader::OnDemand(OnDemand::new(max, false)),
+            ReadAheadRules::OnDemandWithHistory => Reader::OnDemand(OnDemand::new(max, true)),
+        }
     }
 
     pub(crate) fn read_ahead_pages(&self) -> u64 {

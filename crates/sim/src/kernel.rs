@@ -2,7 +2,7 @@
 
 use hoistway_core::{BlockLayer, Kind};
 
-use crate::config::HostConfig;
+use crate::config::{HostConfig, Plugging, ReadAheadRules};
 use crate::host::fs::config::FileSystemConfig;
 
 /// A kernel whose host is known. [`HostConfig::kernel`] selects all of it.
@@ -85,6 +85,12 @@ impl HostConfig {
         host.file_system = match kernel {
             Kernel::V2_6_18 | Kernel::V2_6_24 => FileSystemConfig::ext3(),
             Kernel::V3_2 | Kernel::V6_1 => FileSystemConfig::ext4(),
+        };
+        (host.plugging, host.read_ahead) = match kernel {
+            Kernel::V2_6_18 => (Plugging::Queue, ReadAheadRules::TwoWindows),
+            Kernel::V2_6_24 => (Plugging::Queue, ReadAheadRules::OnDemand),
+            Kernel::V3_2 => (Plugging::Task { requests: 16, kib: 0 }, ReadAheadRules::OnDemandWithHistory),
+            Kernel::V6_1 => (Plugging::Task { requests: 32, kib: 128 }, ReadAheadRules::OnDemandWithHistory),
         };
         if kernel == Kernel::V6_1 {
             host.queue.max_sectors = 2560;

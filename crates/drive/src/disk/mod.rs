@@ -3,19 +3,24 @@
 //!
 //! What of a command is not the works' goes on beside them: a command's processing begins at its arrival, so its overhead is done by
 //! the time it is chosen if it has waited that long; the data of a waiting write come meanwhile. Reads whose sectors are all in the
-//! buffer never wait for the arm: they cross the interface one after the other, in the order of their arrival. (That they and the data from the
-//! media share the interface is not counted.)
+//! buffer never wait for the arm, nor do writes that the write cache takes: they cross the interface one after the other, in the order of
+//! their arrival. (That they and the data from the media share the interface is not counted.)
+//!
+//! A flush begins when the works are free. Where it blocks (SATA, whose flush is not queued) it waits for every command before it, and every
+//! command after it waits for it.
 
+mod background;
 mod mechanics;
 mod media;
 mod positioning;
 mod queue;
 mod verify;
+mod write_cache;
 
 use std::collections::VecDeque;
 
 use crate::profile::DiskProfile;
-use crate::{Access, Command, Completion, Phases, Service, Source, Status};
+use crate::{Access, Command, Completion, Op, Phases, Service, Source, Status};
 pub(crate) use media::Media;
 use queue::{Queue, Waiting};
 
@@ -29,14 +34,27 @@ pub struct Disk {
     active: Option<Active>,
     /// What ends without the works, by the time at which it ends.
     interface: VecDeque<Completion>,
-    /// Until when the interface is busy with reads from the buffer.
+    /// Until when the interface is busy with them.
     interface_ns: u64,
+    /// Whether a flush has the drive to itself.
+    flush_blocks: bool,
+    /// Flushes that wait to begin and, where they block, what came after them.
+    held: VecDeque<Held>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Active {
-    access: Access,
+    /// `None` for a flush.
+    access: Option<Access>,
     completion: Completion,
+}
+
+/// A command that waits for a flush, or is one.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    tag: u32,
+    arrived_ns: u64,
+    command: Command,
 }
 
 impl Disk {
@@ -48,6 +66,8 @@ impl Disk {
             active: None,
             interface: VecDeque::new(),
             interface_ns: 0,
+            flush_blocks: profile.queue.flush_blocks,
+            held: VecDeque::new(),
         }
     }
 
@@ -67,14 +87,17 @@ impl Disk {
     }
 
     pub(crate) fn submit(&mut self, now_ns: u64, tag: u32, command: &Command) {
+        let flushing = self.active.as_ref().is_some_and(|active| active.access.is_none());
+        if self.flush_blocks && (flushing || !self.held.is_empty()) {
+            self.held.push_back(Held { tag, arrived_ns: now_ns, command: *command });
+            return;
+        }
         match *command {
-            Command::Transfer { access, .. } => self.transfer(now_ns, tag, access),
-            // Nothing is kept back from the media.
-            Command::Flush | Command::Discard { .. } => {
-                let finish_ns = now_ns.max(self.interface_ns);
-                let phases = Phases { wait_ns: finish_ns - now_ns, ..Phases::default() };
-                let service = Service { finish_ns, phases, source: Source::Buffer, cylinder: 0 };
-                self.interface.push_back(Completion { tag, service, status: Status::Done });
+            Command::Transfer { access, fua } => self.transfer(now_ns, now_ns, tag, access, fua),
+            Command::Discard { sector, sectors } => self.discard(now_ns, now_ns, tag, sector, sectors),
+            Command::Flush => {
+                self.held.push_back(Held { tag, arrived_ns: now_ns, command: *command });
+                self.begin_held(now_ns);
             }
         }
     }
@@ -94,35 +117,87 @@ impl Disk {
             return self.interface.pop_front();
         }
         let done = self.active.take()?;
+        if !self.flush_blocks {
+            self.begin_held(at_ns);
+        }
         if !self.queue.is_empty() {
             self.serve_filled(at_ns);
             self.begin_next(at_ns);
         }
+        self.begin_held(at_ns);
         Some(done.completion)
     }
 
-    fn transfer(&mut self, now_ns: u64, tag: u32, access: Access) {
-        let waiting = Waiting::new(tag, access, now_ns, self.media.locate(access.sector));
-        if self.depth > 1 && !self.has_to_wait(&access) && self.serve_held(now_ns, &waiting) {
-            return;
+    /// Begins the flush that waits longest, if it may, or what waited for one that is over.
+    fn begin_held(&mut self, now_ns: u64) {
+        while self.active.is_none() && (!self.flush_blocks || self.queue.is_empty()) {
+            let Some(held) = self.held.pop_front() else { return };
+            match held.command {
+                Command::Flush => {
+                    let begun_ns = if self.flush_blocks { now_ns.max(self.interface_ns) } else { now_ns };
+                    let service = self.media.flush(begun_ns);
+                    let phases = Phases { wait_ns: begun_ns - held.arrived_ns, ..service.phases };
+                    let service = Service { phases, ..service };
+                    let completion = Completion { tag: held.tag, service, status: Status::Done };
+                    self.active = Some(Active { access: None, completion });
+                }
+                Command::Transfer { .. } | Command::Discard { .. } => self.release(now_ns, held),
+            }
+        }
+    }
+
+    /// Lets the commands after a flush in, up to the next one.
+    fn release(&mut self, now_ns: u64, first: Held) {
+        let mut next = Some(first);
+        while let Some(held) = next {
+            match held.command {
+                Command::Transfer { access, fua } => self.transfer(now_ns, held.arrived_ns, held.tag, access, fua),
+                Command::Discard { sector, sectors } => {
+                    self.discard(now_ns, held.arrived_ns, held.tag, sector, sectors)
+                }
+                Command::Flush => return self.held.push_front(held),
+            }
+            next = self.held.pop_front();
+        }
+    }
+
+    /// Nothing to do but to forget what was to be written.
+    fn discard(&mut self, now_ns: u64, arrived_ns: u64, tag: u32, sector: u64, sectors: u32) {
+        self.media.discard(sector, sector + u64::from(sectors));
+        let finish_ns = now_ns.max(self.interface_ns);
+        let phases = Phases { wait_ns: finish_ns - arrived_ns, ..Phases::default() };
+        let service = Service { finish_ns, phases, source: Source::Buffer, cylinder: 0 };
+        self.interface.push_back(Completion { tag, service, status: Status::Done });
+    }
+
+    fn transfer(&mut self, now_ns: u64, arrived_ns: u64, tag: u32, access: Access, fua: bool) {
+        let waiting = Waiting { tag, access, fua, arrived_ns, spot: self.media.locate(access.sector) };
+        let behind = self.queue.behind(&access);
+        if self.depth > 1 && behind == 0 && !self.is_under_way(&access) {
+            if self.active.is_none() {
+                self.media.background_until(now_ns);
+            }
+            if self.serve_held(now_ns, &waiting) {
+                return;
+            }
         }
         if self.active.is_none() {
             self.begin(now_ns, waiting);
         } else {
-            self.queue.add(waiting);
+            self.queue.add(waiting, behind);
         }
     }
 
-    /// Whether an access overlaps a waiting one that has to come first, or the one that the works are at: what is being read is in the
-    /// buffer when it has been read.
-    fn has_to_wait(&self, access: &Access) -> bool {
-        self.active.as_ref().is_some_and(|active| overlap(&active.access, access)) || self.queue.conflicts(access)
+    /// Whether the works are at an access that this one overlaps: what is being read is in the buffer when it has been read.
+    fn is_under_way(&self, access: &Access) -> bool {
+        let active = self.active.as_ref().and_then(|active| active.access);
+        active.is_some_and(|active| overlap(&active, access))
     }
 
-    /// Has a read served from the buffer, if all of it is there.
+    /// Has a command served by buffer or write cache, if it can be.
     fn serve_held(&mut self, now_ns: u64, waiting: &Waiting) -> bool {
-        if self.active.is_none() {
-            self.media.read_ahead_until(now_ns);
+        if waiting.fua && waiting.access.op == Op::Write {
+            return false;
         }
         let begun_ns = now_ns.max(self.interface_ns);
         let Some(service) = self.media.serve_held(begun_ns, &waiting.access) else { return false };
@@ -133,8 +208,14 @@ impl Disk {
         true
     }
 
-    /// Has those reads served from the buffer that the access before has brought there.
+    /// Has those reads served from the buffer that the access before has brought there, and those writes taken for which the cache has
+    /// room again.
     fn serve_filled(&mut self, now_ns: u64) {
+        while let Some(waiting) = self.queue.take_write(|access| self.media.has_room(now_ns, access)) {
+            if !self.serve_held(now_ns, &waiting) {
+                return self.begin(now_ns, waiting);
+            }
+        }
         let Some((start, end)) = self.media.filled() else { return };
         while let Some(waiting) = self.queue.take_read_within(start, end) {
             if !self.serve_held(now_ns, &waiting) {
@@ -147,19 +228,20 @@ impl Disk {
         if self.active.is_some() {
             return;
         }
+        self.media.give_turn(now_ns);
         if let Some(waiting) = self.queue.take_next(&self.media.positioning(now_ns)) {
             self.begin(now_ns, waiting);
         }
     }
 
     fn begin(&mut self, now_ns: u64, waiting: Waiting) {
-        let Waiting { tag, access, arrived_ns, .. } = waiting;
+        let Waiting { tag, access, fua, arrived_ns, .. } = waiting;
         let now_ns = now_ns.max(arrived_ns);
         let wait_ns = now_ns - arrived_ns;
-        let service = self.media.start_prepared(now_ns, &access, wait_ns);
+        let service = self.media.start_prepared(now_ns, &access, fua, wait_ns);
         let phases = Phases { wait_ns, ..service.phases };
         let completion = Completion { tag, service: Service { phases, ..service }, status: Status::Done };
-        self.active = Some(Active { access, completion });
+        self.active = Some(Active { access: Some(access), completion });
     }
 }
 

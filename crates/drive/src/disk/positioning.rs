@@ -1,4 +1,6 @@
 //! How long the works need, from where they are, until a command's first sector is under the head.
+//!
+//! Times are counted in turns of the platter, 2^32 a revolution, so that the wait for an angle after a move is a subtraction.
 
 use crate::geometry::Spot;
 use crate::platter::Platter;
@@ -28,41 +30,55 @@ impl Positioning<'_> {
         self.at_ns
     }
 
-    /// Seek and rotation for a command whose first sector lies at `spot`, in ns; `None` when they are `limit_ns` or longer, which is known
-    /// without the rotation for most.
-    pub(super) fn needed_ns(&self, access: &Access, spot: &Spot, arrived_ns: u64, limit_ns: i64) -> Option<i64> {
-        let distance = self.arm.cylinder.abs_diff(spot.cylinder);
-        if i64::from(self.mechanics.least_ns(distance)) >= limit_ns {
-            return None;
-        }
-        if self.streams(access) {
-            return Some(0).filter(|none_ns| *none_ns < limit_ns);
-        }
-        let prepared_ns = self.at_ns.saturating_sub(arrived_ns);
-        let first_ns = if access.op == Op::Write { self.interface_sector_ns } else { 0 };
-        let overhead_ns = self.overheads.miss(access.op, self.last);
-        let move_ns = overhead_ns.saturating_sub(prepared_ns) + self.mechanics.move_ns(self.arm, spot, access.op);
-        let move_ns = move_ns.max((overhead_ns + first_ns).saturating_sub(prepared_ns));
-        if move_ns as i64 >= limit_ns {
-            return None;
-        }
-        let needed_ns = self.passing_ns(spot.angle, move_ns) as i64;
-        (needed_ns < limit_ns).then_some(needed_ns)
+    /// What can be told at a glance.
+    pub(super) fn least(&self) -> Least<'_> {
+        let (moves, shift) = self.mechanics.least_moves();
+        Least { cylinder: self.arm.cylinder, angle: self.angle, tolerance: self.platter.tolerance(), moves, shift }
     }
 
-    fn streams(&self, access: &Access) -> bool {
-        access.op == Op::Read
-            && self.stream.is_some_and(|(first, next)| first <= access.sector && access.sector <= next)
+    /// The turns until the first sector, at `spot`, of a command that has waited for `waited_ns`.
+    pub(super) fn needed(&self, access: &Access, spot: &Spot, waited_ns: u64) -> u64 {
+        let (op, sector) = (access.op, access.sector);
+        if op == Op::Read && self.stream.is_some_and(|(first, next)| first <= sector && sector <= next) {
+            return 0;
+        }
+        let overhead_ns = self.overheads.miss(op, self.last);
+        let first_ns = if op == Op::Write { self.interface_sector_ns } else { 0 };
+        let move_ns = overhead_ns.saturating_sub(waited_ns) + self.mechanics.move_ns(self.arm, spot, op);
+        // The first sector of a write has to have come.
+        let move_ns = move_ns.max((overhead_ns + first_ns).saturating_sub(waited_ns));
+        reached(spot.angle.wrapping_sub(self.angle), self.platter.angle_in(move_ns), self.platter.tolerance())
     }
 
-    /// When `angle` is under the head for the first time after `move_ns`.
-    fn passing_ns(&self, angle: u32, move_ns: u64) -> u64 {
-        let revolution_ns = self.platter.revolution_ns();
-        let ahead = angle.wrapping_sub(self.angle);
-        let mut passing_ns = if self.platter.is_at(ahead) { 0 } else { self.platter.turn_ns(u64::from(ahead)) };
-        while passing_ns < move_ns {
-            passing_ns += revolution_ns;
-        }
-        passing_ns
+    /// A time as turns.
+    pub(super) fn turns(&self, span_ns: u64) -> u64 {
+        self.platter.angle_in(span_ns)
     }
+}
+
+/// A bound from the distance alone. Its parts lie close together: every waiting command is held against it at every choice.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Least<'a> {
+    cylinder: u32,
+    angle: u32,
+    tolerance: u32,
+    shift: u32,
+    moves: &'a [u64],
+}
+
+impl Least<'_> {
+    /// Nothing at `cylinder` and `angle` is reached in fewer turns.
+    #[inline]
+    pub(super) fn turns(&self, cylinder: u32, angle: u32) -> u64 {
+        let distance = self.cylinder.abs_diff(cylinder);
+        let move_turns = self.moves.get((distance >> self.shift) as usize).copied().unwrap_or(0);
+        reached(angle.wrapping_sub(self.angle), move_turns, self.tolerance)
+    }
+}
+
+/// When an angle that is `ahead` is under the head for the first time after a move. A mark that has only just passed is still caught.
+#[inline]
+fn reached(ahead: u32, move_turns: u64, tolerance: u32) -> u64 {
+    let wait = ahead.wrapping_add(tolerance).wrapping_sub(move_turns as u32);
+    (move_turns + u64::from(wait)).saturating_sub(u64::from(tolerance))
 }

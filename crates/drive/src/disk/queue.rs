@@ -13,6 +13,11 @@ use super::positioning::Positioning;
 #[derive(Debug, Clone)]
 pub(super) struct Queue {
     entries: Vec<Waiting>,
+    /// What the choice looks at of each entry, close together.
+    targets: Vec<Target>,
+    /// What one choice makes of them.
+    glances: Vec<u64>,
+    writes: usize,
     /// How many entries are held back.
     held_back: usize,
     policy: QueuePolicy,
@@ -27,23 +32,30 @@ pub(super) struct Queue {
 pub(super) struct Waiting {
     pub(super) tag: u32,
     pub(super) access: Access,
+    /// A write that is not to end in the cache.
+    pub(super) fua: bool,
     pub(super) arrived_ns: u64,
     /// Where its first sector lies.
     pub(super) spot: Spot,
-    /// How many earlier commands have to begin before it.
-    behind: u32,
 }
 
-impl Waiting {
-    pub(super) fn new(tag: u32, access: Access, arrived_ns: u64, spot: Spot) -> Waiting {
-        Waiting { tag, access, arrived_ns, spot, behind: 0 }
-    }
+#[derive(Debug, Clone, Copy)]
+struct Target {
+    sector: u64,
+    cylinder: u32,
+    angle: u32,
+    /// How many earlier commands have to begin before it.
+    behind: u32,
+    op: Op,
 }
 
 impl Queue {
     pub(super) fn new(profile: &QueueProfile) -> Queue {
         Queue {
             entries: Vec::with_capacity(profile.depth as usize),
+            targets: Vec::with_capacity(profile.depth as usize),
+            glances: Vec::with_capacity(profile.depth as usize),
+            writes: 0,
             held_back: 0,
             policy: profile.policy,
             window: profile.window.max(1) as usize,
@@ -56,70 +68,128 @@ impl Queue {
         self.entries.is_empty()
     }
 
-    /// Whether a command would have to wait for one that is here.
-    pub(super) fn conflicts(&self, access: &Access) -> bool {
-        self.entries.iter().any(|entry| conflict(&entry.access, access))
+    /// How many commands that are here have to begin before this one.
+    pub(super) fn behind(&self, access: &Access) -> u32 {
+        if self.writes == 0 && access.op == Op::Read {
+            return 0;
+        }
+        self.entries.iter().filter(|entry| conflict(&entry.access, access)).count() as u32
     }
 
-    pub(super) fn add(&mut self, waiting: Waiting) {
-        let behind = self.entries.iter().filter(|entry| conflict(&entry.access, &waiting.access)).count() as u32;
+    /// Adds a command that has to wait for `behind` of those here.
+    pub(super) fn add(&mut self, waiting: Waiting, behind: u32) {
+        let Waiting { access: Access { op, sector, .. }, spot: Spot { cylinder, angle, .. }, .. } = waiting;
         self.held_back += usize::from(behind > 0);
-        self.entries.push(Waiting { behind, ..waiting });
+        self.writes += usize::from(op == Op::Write);
+        self.entries.push(waiting);
+        self.targets.push(Target { sector, cylinder, angle, behind, op });
     }
 
     /// Takes out the command to be begun now.
     pub(super) fn take_next(&mut self, positioning: &Positioning<'_>) -> Option<Waiting> {
         let index = match self.policy {
             QueuePolicy::Fifo => 0,
-            QueuePolicy::Satf if self.entries.len() < 2 => 0,
-            QueuePolicy::Satf => self.shortest(positioning),
+            QueuePolicy::Satf if self.is_overdue(positioning.now_ns()) => 0,
+            QueuePolicy::Satf if self.age_weight == 0 => self.nearest(positioning),
+            QueuePolicy::Satf => self.nearest_aged(positioning),
         };
         (index < self.entries.len()).then(|| self.remove(index))
     }
 
     /// Takes out the oldest read that lies in the sectors from `start` up to but not including `end` and is not held back.
     pub(super) fn take_read_within(&mut self, start: u64, end: u64) -> Option<Waiting> {
-        let lies_within = |entry: &Waiting| {
-            entry.access.op == Op::Read && start <= entry.access.sector && end_of(&entry.access) <= end
-        };
-        let index = self.entries.iter().position(|entry| lies_within(entry) && entry.behind == 0)?;
+        // One comparison that is nearly always false: two would mispredict on random sectors.
+        let begins_within = |target: &Target| target.sector.wrapping_sub(start) < end - start;
+        let mut from = 0;
+        while let Some(offset) = self.targets.iter().skip(from).position(begins_within) {
+            let index = from + offset;
+            if self.targets[index].behind == 0
+                && self.targets[index].op == Op::Read
+                && end_of(&self.entries[index].access) <= end
+            {
+                return Some(self.remove(index));
+            }
+            from = index + 1;
+        }
+        None
+    }
+
+    /// Takes out the oldest write that may end in the cache and for which it has room.
+    pub(super) fn take_write(&mut self, has_room: impl Fn(&Access) -> bool) -> Option<Waiting> {
+        if self.writes == 0 {
+            return None;
+        }
+        let fits = |entry: &Waiting| entry.access.op == Op::Write && !entry.fua && has_room(&entry.access);
+        let index =
+            self.entries.iter().zip(&self.targets).position(|(entry, target)| target.behind == 0 && fits(entry))?;
         Some(self.remove(index))
     }
 
-    /// The command of the shortest positioning time among the oldest, each credited with its age; the oldest itself when it has waited
-    /// too long. Of two that are equally near the older is taken.
-    fn shortest(&self, positioning: &Positioning<'_>) -> usize {
-        let now_ns = positioning.now_ns();
-        let oldest_ns = self.entries.first().map_or(now_ns, |oldest| oldest.arrived_ns);
-        if self.max_wait_ns.is_some_and(|limit_ns| now_ns.saturating_sub(oldest_ns) >= limit_ns) {
-            return 0;
+    fn is_overdue(&self, now_ns: u64) -> bool {
+        let Some((limit_ns, oldest)) = self.max_wait_ns.zip(self.entries.first()) else { return false };
+        now_ns.saturating_sub(oldest.arrived_ns) >= limit_ns
+    }
+
+    /// The command of the shortest positioning time among the oldest; of two that are equally near the older.
+    ///
+    /// What the distance tells at a glance orders them nearly as they are, so few seeks are looked up: the table of all distances is
+    /// larger than what lies near a processor.
+    fn nearest(&mut self, positioning: &Positioning<'_>) -> usize {
+        let (first, next) = positioning.stream.unwrap_or((1, 0));
+        let least = positioning.least();
+        let glance = |(index, target): (u64, &Target)| {
+            let streams = target.op == Op::Read && first <= target.sector && target.sector <= next;
+            let turns = least.turns(target.cylinder, target.angle);
+            let turns = if streams { 0 } else { turns };
+            // Turns take no more than 2^41, a place in the queue 8 bits.
+            if target.behind > 0 { u64::MAX } else { turns << 8 | index }
+        };
+        self.glances.clear();
+        let window = self.targets.len().min(self.window);
+        self.glances.extend((0..).zip(&self.targets[..window]).map(glance));
+        let (mut best, mut best_turns) = (0, u64::MAX);
+        while let Some(glance) = self.glances.iter().copied().min().filter(|glance| *glance < u64::MAX) {
+            let index = (glance & 0xff) as usize;
+            if glance >> 8 > best_turns {
+                break;
+            }
+            let turns = self.needed(positioning, index);
+            if turns < best_turns || (turns == best_turns && index < best) {
+                (best, best_turns) = (index, turns);
+            }
+            self.glances[index] = u64::MAX;
         }
-        let (mut best, mut best_ns) = (0, i64::MAX);
-        for (index, entry) in self.entries.iter().enumerate().take(self.window) {
-            if entry.behind > 0 {
+        best
+    }
+
+    /// The same with each command credited with its age.
+    fn nearest_aged(&self, positioning: &Positioning<'_>) -> usize {
+        let (mut best, mut best_turns) = (0, i128::MAX);
+        for (index, target) in self.targets.iter().enumerate().take(self.window) {
+            if target.behind > 0 {
                 continue;
             }
-            let credit_ns = self.credit_ns(now_ns.saturating_sub(entry.arrived_ns));
-            let limit_ns = best_ns.saturating_add(credit_ns);
-            if let Some(needed_ns) = positioning.needed_ns(&entry.access, &entry.spot, entry.arrived_ns, limit_ns) {
-                (best, best_ns) = (index, needed_ns - credit_ns);
+            let age_ns = positioning.now_ns().saturating_sub(self.entries[index].arrived_ns);
+            let credit_ns = ((u128::from(age_ns) * u128::from(self.age_weight)) >> 16).min(u128::from(u64::MAX));
+            let credit = i128::from(positioning.turns(credit_ns as u64));
+            let turns = i128::from(self.needed(positioning, index)) - credit;
+            if turns < best_turns {
+                (best, best_turns) = (index, turns);
             }
         }
         best
     }
 
-    fn credit_ns(&self, age_ns: u64) -> i64 {
-        if self.age_weight == 0 {
-            return 0;
-        }
-        // No more than the longest times that positions are compared by: an age of years must not overflow.
-        i64::try_from((u128::from(age_ns) * u128::from(self.age_weight)) >> 16)
-            .unwrap_or(i64::MAX / 4)
-            .min(i64::MAX / 4)
+    fn needed(&self, positioning: &Positioning<'_>, index: usize) -> u64 {
+        let entry = &self.entries[index];
+        let waited_ns = positioning.now_ns().saturating_sub(entry.arrived_ns);
+        positioning.needed(&entry.access, &entry.spot, waited_ns)
     }
 
     fn remove(&mut self, index: usize) -> Waiting {
         let taken = self.entries.remove(index);
+        self.targets.remove(index);
+        self.writes -= usize::from(taken.access.op == Op::Write);
         if self.held_back > 0 {
             self.release(index, &taken.access);
         }
@@ -128,10 +198,10 @@ impl Queue {
 
     /// Lets go of those that were behind the command that was at `index`.
     fn release(&mut self, index: usize, begun: &Access) {
-        for entry in self.entries.iter_mut().skip(index) {
-            if entry.behind > 0 && conflict(begun, &entry.access) {
-                entry.behind -= 1;
-                self.held_back -= usize::from(entry.behind == 0);
+        for (entry, target) in self.entries.iter().zip(&mut self.targets).skip(index) {
+            if target.behind > 0 && conflict(begun, &entry.access) {
+                target.behind -= 1;
+                self.held_back -= usize::from(target.behind == 0);
             }
         }
     }

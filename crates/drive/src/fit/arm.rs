@@ -34,11 +34,11 @@ pub(super) struct Arm {
     pub(super) overhead_ms: f64,
     /// Whether accesses within a cylinder told the overhead.
     pub(super) overhead_seen: bool,
-    /// What a write takes beyond a read.
-    pub(super) write_settle_ms: f64,
+    /// What a write takes beyond a read, be it in overhead or in settling.
+    pub(super) write_extra_ms: f64,
     /// Reads that the curve was drawn through.
     pub(super) reads: usize,
-    /// Writes that told the settling.
+    /// Writes that told it.
     pub(super) writes: usize,
 }
 
@@ -54,7 +54,7 @@ fn distance(request: &Request, layout: &Layout) -> u32 {
     layout.cylinder(request.from).abs_diff(layout.cylinder(request.sector))
 }
 
-/// Draws the curve and takes overhead and settling from the rest.
+/// Draws the curve and takes the overheads from the rest.
 pub(super) fn find(requests: &Requests, layout: &Layout, platter: Platter) -> Arm {
     let moved: Vec<(u32, f64)> = requests
         .media(Op::Read)
@@ -74,7 +74,7 @@ pub(super) fn find(requests: &Requests, layout: &Layout, platter: Platter) -> Ar
     let quick_tenth_ms = percentile(&within, 0.1) + 0.4 * platter.revolution_ms;
     let overhead_ms = if overhead_seen { mean(&within).min(quick_tenth_ms) } else { USUAL_OVERHEAD_MS };
     let overhead_ms = overhead_ms.min(nearest_ms).max(0.0);
-    let settle: Vec<f64> = requests
+    let extra: Vec<f64> = requests
         .media(Op::Write)
         .filter(|_| requests.write_hits.is_none())
         .map(|write| (distance(write, layout), movement_ms(write, layout, platter)))
@@ -85,9 +85,9 @@ pub(super) fn find(requests: &Requests, layout: &Layout, platter: Platter) -> Ar
         points_ms: total.iter().map(|(distance, ms)| (*distance, ms - overhead_ms)).collect(),
         overhead_ms,
         overhead_seen,
-        write_settle_ms: mean(&settle),
+        write_extra_ms: mean(&extra),
         reads: kept.len(),
-        writes: settle.len(),
+        writes: extra.len(),
     }
 }
 

@@ -6,17 +6,29 @@ use crate::profile::{DiskProfile, Kind, Profile};
 use crate::recording::{Errors, Record};
 use crate::seek::SeekCurve;
 
+use super::stats::percentile;
 use super::whole::{Base, Finding, FitProfileError, FittedProfile, finish};
-use super::{FitError, fit_rotation, replay};
+use super::{FitError, Prediction, fit_rotation, replay};
 
 /// With less coherence than this the trace's clock does not tell the platter's angle, and distributions are compared instead.
 const COHERENT: f64 = 0.3;
 /// How often the steps are halved.
 const HALVINGS: usize = 6;
 
-/// What is added to the base: ms before reads and before writes, ms of settling, and a factor on seeks, each with its first step.
-const STEPS: [f64; 4] = [0.1, 0.1, 0.1, 0.04];
+/// How often phase and the rest are fitted in turn.
+const ROUNDS: usize = 3;
+
+/// What is added to the base: ms before reads and before writes, ms of settling, and a factor on seeks.
 type Changes = [f64; 4];
+/// The first steps: each alone, and those that make up for each other together, for a seek takes about 5 ms.
+const STEPS: [Changes; 6] = [
+    [0.1, 0.0, 0.0, 0.0],
+    [0.0, 0.1, 0.0, 0.0],
+    [0.0, 0.0, 0.1, 0.0],
+    [0.0, 0.0, 0.0, 0.04],
+    [0.1, 0.1, 0.0, -0.02],
+    [0.0, 0.1, -0.1, 0.0],
+];
 
 /// Fits to `half` and measures with all.
 pub(super) fn fit(
@@ -28,12 +40,24 @@ pub(super) fn fit(
     let stated = Profile::from_toml(base.toml, base.file_name)?;
     let rotation = fit_rotation(&stated, half)?;
     let coherent = rotation.coherence >= COHERENT;
-    let turning = if coherent { rotation.profile } else { stated.clone() };
-    let wrong_ms = |changes: &Changes| -> Result<f64, FitError> {
-        let errors = Errors::of(&replay(&changed(&turning, changes), half)?);
-        Ok(if coherent { errors.rms_ms } else { errors.demerit_ms })
-    };
-    let (changes, before_ms, after_ms) = descend(wrong_ms)?;
+    let mut turning = if coherent { rotation.profile } else { stated };
+    let mut changes = [0.0; 4];
+    let (mut before_ms, mut after_ms) = (None, 0.0);
+    for _ in 0..ROUNDS {
+        if coherent {
+            turning = in_phase(turning, &changes, half)?;
+        }
+        let wrong_ms = |changes: &Changes| -> Result<f64, FitError> {
+            let errors = Errors::of(&replay(&changed(&turning, changes), half)?);
+            Ok(if coherent { errors.rms_ms } else { errors.demerit_ms })
+        };
+        before_ms = Some(before_ms.map_or_else(|| wrong_ms(&changes), Ok)?);
+        (changes, after_ms) = descend(changes, wrong_ms)?;
+        if !coherent {
+            break;
+        }
+    }
+    let before_ms = before_ms.unwrap_or(after_ms);
     let profile = changed(&turning, &changes);
     let Kind::Disk(disk) = profile.kind() else {
         return Err(FitError::NoPlatter { name: name.to_string() }.into());
@@ -43,8 +67,7 @@ pub(super) fn fit(
     let from = format!("{measure} of the first half: {before_ms:.3} ms before, {after_ms:.3} ms after");
     let mut found = Vec::new();
     if coherent {
-        let value =
-            format!("{:.2} ns, at {:.4} of a turn at first", rotation.revolution_ns, rotation.phase_revolutions);
+        let value = format!("{:.2} ns, at {:.4} of a turn at first", disk.revolution_ns, disk.phase_revolutions);
         let from = format!("angles of completions, coherence {:.2}", rotation.coherence);
         found.push(Finding { what: "revolution", value, from });
     }
@@ -69,20 +92,32 @@ pub(super) fn fit(
     finish(toml, name, found, untold, |profile| replay(profile, records))
 }
 
-/// Walks from the base to where each step either way is worse; the answer's error before and after.
-fn descend(wrong_ms: impl Fn(&Changes) -> Result<f64, FitError>) -> Result<(Changes, f64, f64), FitError> {
-    let mut at: Changes = [0.0; 4];
-    let before_ms = wrong_ms(&at)?;
-    let mut least_ms = before_ms;
+/// The profile with its phase such that half of the requests are predicted too late and half too early. The phase with the least
+/// RMS error would make up for overheads that are still wrong; most requests err by the phase alone.
+fn in_phase(profile: Profile, changes: &Changes, records: &[Record]) -> Result<Profile, FitError> {
+    let predictions = replay(&changed(&profile, changes), records)?;
+    let errors: Vec<f64> = predictions.iter().map(Prediction::error_ms).collect();
+    let late_ms = percentile(&errors, 0.5);
+    Ok(match profile.kind() {
+        Kind::Disk(disk) => {
+            let (revolution_ns, phase) = (disk.revolution_ns, disk.phase_revolutions);
+            profile.with_rotation(revolution_ns, phase + late_ms * 1e6 / revolution_ns)
+        }
+        _ => profile,
+    })
+}
+
+/// Walks from `at` to where each step either way is worse, and answers the error there.
+fn descend(mut at: Changes, wrong_ms: impl Fn(&Changes) -> Result<f64, FitError>) -> Result<(Changes, f64), FitError> {
+    let mut least_ms = wrong_ms(&at)?;
     let mut size = 1.0;
     for _ in 0..HALVINGS {
         let mut moved = true;
         while moved {
             moved = false;
-            for (index, step) in STEPS.iter().enumerate() {
-                for sign in [1.0, -1.0] {
-                    let mut tried = at;
-                    tried[index] += sign * step * size;
+            for step in STEPS {
+                for sign in [size, -size] {
+                    let tried: Changes = std::array::from_fn(|index| at[index] + sign * step[index]);
                     let found_ms = wrong_ms(&tried)?;
                     if found_ms < least_ms - 1e-6 {
                         (at, least_ms, moved) = (tried, found_ms, true);
@@ -93,7 +128,7 @@ fn descend(wrong_ms: impl Fn(&Changes) -> Result<f64, FitError>) -> Result<(Chan
         }
         size /= 2.0;
     }
-    Ok((at, before_ms, least_ms))
+    Ok((at, least_ms))
 }
 
 /// The profile with changes; nothing becomes negative.
@@ -128,7 +163,8 @@ fn scale(curve: &mut SeekCurve, factor: f64) {
 /// The base's text with the fitted figures.
 fn edited(base: &Base, name: &str, disk: &DiskProfile, seeks: f64) -> Result<String, FitProfileError> {
     let missing = |key: &str| FitProfileError::BaseTable { file: base.file_name.to_string(), key: key.to_string() };
-    let mut table: Table = base.toml.parse().map_err(|_| missing("the file"))?;
+    let table: Table = base.toml.parse().map_err(|_| missing("the file"))?;
+    let mut table = resolved(table);
     let text = |table: &Table, key: &str| table.get(key).and_then(Value::as_str).unwrap_or("").to_string();
     let what = format!("{}, fitted to a trace", text(&table, "what"));
     let note =
@@ -161,6 +197,20 @@ fn edited(base: &Base, name: &str, disk: &DiskProfile, seeks: f64) -> Result<Str
         scale_value(value, 1.0 + seeks);
     }
     Ok(toml::to_string(&table).unwrap_or_default())
+}
+
+/// A profile that stands on another with the other's tables put in.
+fn resolved(mut table: Table) -> Table {
+    let below = table.get("base").and_then(Value::as_str).and_then(Profile::builtin_toml);
+    match below.and_then(|text| text.parse::<Table>().ok()) {
+        Some(below) => {
+            table.remove("base");
+            let mut below = resolved(below);
+            below.extend(table);
+            below
+        }
+        None => table,
+    }
 }
 
 /// Scales a time, or the times of points.

@@ -109,15 +109,17 @@ impl Disk {
         let change_skew = (arm.points_ms.first().map_or(0.0, |point| point.1) * 1e6 / self.revolution_ns).min(0.95);
         writeln!(text, "[disk]\nrevolution_ns = {:.2}\nsurfaces = {}", self.revolution_ns, layout.surfaces)?;
         writeln!(text, "cylinders = {}\ncapacity_sectors = {}", layout.cylinders, layout.capacity_sectors)?;
-        writeln!(text, "mapping = \"cylinder\"\nhead_switch_ms = 0.0\nwrite_settle_ms = {:.4}", arm.write_settle_ms)?;
+        writeln!(text, "mapping = \"cylinder\"\nhead_switch_ms = 0.0")?;
         // Rounded up, so that the shortest seek ends before its sector comes.
         writeln!(text, "track_skew_revolutions = 0.0\nchange_skew_revolutions = {:.4}\n", change_skew + 1e-4)?;
         let hit_ms = |quick: Option<Hits>| quick.map_or(arm.overhead_ms, |quick| quick.overhead_ms);
         writeln!(text, "[overhead]")?;
-        for (op, quick) in [("read", self.read_hits), ("write", self.write_hits)] {
+        // Settling of writes goes with the overhead: with it, a track crossed would cost a write a revolution, for the skews are not known.
+        let write_ms = (arm.overhead_ms + arm.write_extra_ms).max(0.0);
+        for (op, quick, miss_ms) in [("read", self.read_hits, arm.overhead_ms), ("write", self.write_hits, write_ms)] {
             for last in ["read", "write"] {
                 writeln!(text, "{op}_hit_after_{last}_ms = {:.4}", hit_ms(quick))?;
-                writeln!(text, "{op}_miss_after_{last}_ms = {:.4}", arm.overhead_ms)?;
+                writeln!(text, "{op}_miss_after_{last}_ms = {miss_ms:.4}")?;
             }
         }
         let sector_ms = self.read_hits.or(self.write_hits).map_or(0.0, |quick| quick.sector_ms);
@@ -174,7 +176,7 @@ impl Disk {
         }
         if arm.writes > 0 {
             let from = format!("{} writes against the reads", arm.writes);
-            found.push(finding("writes settle", format!("{:.3} ms", arm.write_settle_ms), from));
+            found.push(finding("writes, beyond reads", format!("{:.3} ms", arm.write_extra_ms), from));
         }
         for (what, quick, op) in [("read hits", self.read_hits, "reads"), ("cached writes", self.write_hits, "writes")]
         {

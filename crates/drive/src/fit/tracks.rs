@@ -14,9 +14,11 @@ const USUAL_RANGE: f64 = 0.12;
 /// How far the search goes to either side of the spread.
 const SEARCH_RANGE: f64 = 0.12;
 /// The most pairs that are looked at, the nearest first.
-const PAIRS: usize = 200;
+const PAIRS: usize = 300;
+/// Pairs that the search begins with.
+const FIRST_PAIRS: usize = 80;
 /// Sectors on a track: the fewest and the most that are tried, and the step from one to the next.
-const TRACK_SECTORS: (f64, f64, f64) = (40.0, 6000.0, 1.12);
+const TRACK_SECTORS: (f64, f64, f64) = (40.0, 6000.0, 1.25);
 /// The part of a track that the reads of a pair may be apart: more of them lie on one track the nearer they are.
 const NEAR: f64 = 0.4;
 /// How much likelier than the best of as many guesses an agreement must be (its logarithm).
@@ -34,6 +36,17 @@ pub(super) struct Tracks {
     pub(super) pairs: usize,
 }
 
+/// A guess of the search.
+#[derive(Debug, Clone, Copy)]
+struct Guess {
+    evidence: f64,
+    revolution_ns: f64,
+    /// On a track in the middle.
+    sectors: f64,
+    /// The longest time between two reads that it was made from.
+    window_ns: f64,
+}
+
 /// Two reads: how many sectors lie between them, the time between their completions, and where on the drive they are (0 to 1).
 #[derive(Debug, Clone, Copy)]
 struct Pair {
@@ -43,33 +56,39 @@ struct Pair {
 }
 
 /// Looks for revolution and track length near `spread_ns`; `None` when the pairs agree no better than by chance.
+///
+/// The search begins with the pairs that are nearest in time, for which a coarse grid will do, and lets in the others as the grid becomes
+/// finer.
 pub(super) fn find<'a>(
     reads: impl Iterator<Item = &'a Request>,
     capacity_sectors: u64,
     spread_ns: f64,
 ) -> Option<Tracks> {
     let pairs = pairs(reads.copied().collect(), capacity_sectors);
-    let span_ns = pairs.iter().map(|pair| pair.time_ns.abs()).fold(0.0, f64::max);
-    let step = (0.25 * spread_ns / span_ns.max(spread_ns)).min(0.01);
-    let steps = (SEARCH_RANGE / step).ceil() as i64;
     let table = Table::new();
-    let mut best = (0.0, spread_ns, 0.0);
-    let mut guesses = 0.0;
+    let mut best: Option<Guess> = None;
+    let mut guesses = 1.0;
     let mut sectors = TRACK_SECTORS.0;
     while sectors <= TRACK_SECTORS.1 {
         // Tracks of disks with zones hold about half as much again outside as inside.
-        let marks = marks(&pairs, 1.2 * sectors, 0.8 * sectors);
+        let mut marks = marks(&pairs, 1.2 * sectors, 0.8 * sectors, f64::INFINITY);
+        marks.sort_by(|a, b| a.0.abs().total_cmp(&b.0.abs()));
+        marks.truncate(FIRST_PAIRS);
+        let window_ns = marks.last().map_or(0.0, |mark| mark.0.abs()).max(spread_ns);
+        let step = (0.3 * spread_ns / window_ns).min(0.005);
+        let steps = (SEARCH_RANGE / step).ceil() as i64;
         for index in -steps..=steps {
             let revolution_ns = spread_ns * (1.0 + index as f64 * step);
             let evidence = table.evidence(&marks, revolution_ns);
-            if evidence > best.0 {
-                best = (evidence, revolution_ns, sectors);
+            if best.is_none_or(|best| evidence > best.evidence) {
+                best = Some(Guess { evidence, revolution_ns, sectors, window_ns });
             }
         }
         guesses += 2.0 * steps as f64;
         sectors *= TRACK_SECTORS.2;
     }
-    (best.0 > guesses.max(1.0).ln() + EVIDENCE).then(|| refine(&pairs, best.1, best.2, step))
+    let sure = best.filter(|best| best.evidence > guesses.ln() + EVIDENCE);
+    sure.map(|guess| refine(&table, &pairs, guess))
 }
 
 /// The usual speed that is nearest to the spread of service times, as ns a revolution; the spread itself when none is near.
@@ -98,36 +117,48 @@ fn pairs(mut reads: Vec<Request>, capacity_sectors: u64) -> Vec<Pair> {
     pairs
 }
 
-/// Time between the reads and the angle between them, for tracks that hold `outer` to `inner` sectors.
-fn marks(pairs: &[Pair], outer: f64, inner: f64) -> Vec<(f64, f64)> {
+/// Time between the reads of pairs that are no longer than `window_ns` apart, and the angle between them, for tracks that hold `outer` to
+/// `inner` sectors.
+fn marks(pairs: &[Pair], outer: f64, inner: f64, window_ns: f64) -> Vec<(f64, f64)> {
     let turns = |pair: &Pair| (pair.time_ns, pair.sectors / (outer + (inner - outer) * pair.place));
-    pairs.iter().map(turns).take_while(|mark| mark.1 < NEAR).take(PAIRS).collect()
+    let near = pairs.iter().map(turns).take_while(|mark| mark.1 < NEAR);
+    near.filter(|mark| mark.0.abs() <= window_ns).take(PAIRS).collect()
 }
 
-/// Finer and finer grids around the best guess.
-fn refine(pairs: &[Pair], revolution_ns: f64, sectors: f64, step: f64) -> Tracks {
-    let table = Table::new();
-    let evidence =
-        |outer: f64, inner: f64, revolution_ns: f64| table.evidence(&marks(pairs, outer, inner), revolution_ns);
-    let (mut outer, mut inner, mut revolution_ns) = (1.2 * sectors, 0.8 * sectors, revolution_ns);
-    let (mut ratio, mut part) = (0.08, step / 4.0);
-    for _ in 0..6 {
-        let around = |value: f64, step: f64| (-4..=4).map(move |index| value * (1.0 + f64::from(index) * step));
-        let mut best = (evidence(outer, inner, revolution_ns), outer, inner);
-        for outer in around(outer, ratio) {
-            for inner in around(inner, ratio).filter(|inner| *inner <= outer * 1.02) {
-                let found = evidence(outer, inner, revolution_ns);
-                best = if found > best.0 { (found, outer, inner) } else { best };
+/// Finer and finer grids around the best guess, with pairs from an ever wider window of time.
+fn refine(table: &Table, pairs: &[Pair], guess: Guess) -> Tracks {
+    let Guess { mut revolution_ns, mut window_ns, sectors, .. } = guess;
+    let (mut outer, mut inner, mut ratio) = (1.2 * sectors, 0.8 * sectors, 0.06);
+    let longest_ns = pairs.iter().map(|pair| pair.time_ns.abs()).fold(window_ns, f64::max);
+    loop {
+        let evidence = |outer: f64, inner: f64, ns: f64| table.evidence(&marks(pairs, outer, inner, window_ns), ns);
+        let around = |value: f64, step: f64, steps: i32| {
+            (-steps..=steps).map(move |index| value * (1.0 + f64::from(index) * step))
+        };
+        // Twice, for a better time of a revolution shows a better length of tracks.
+        for _ in 0..2 {
+            let mut best = (evidence(outer, inner, revolution_ns), outer, inner);
+            for outer in around(outer, ratio, 3) {
+                for inner in around(inner, ratio, 3).filter(|inner| *inner <= outer * 1.02) {
+                    let found = evidence(outer, inner, revolution_ns);
+                    best = if found > best.0 { (found, outer, inner) } else { best };
+                }
+            }
+            (outer, inner) = (best.1, best.2);
+            let marks = marks(pairs, outer, inner, window_ns);
+            for part in [0.03, 0.003] {
+                let steps = around(revolution_ns, part * revolution_ns / window_ns, 16);
+                let nearest = steps.map(|ns| (table.evidence(&marks, ns), ns));
+                revolution_ns = nearest.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(revolution_ns, |best| best.1);
             }
         }
-        (outer, inner) = (best.1, best.2);
-        let nearest = around(revolution_ns, part).map(|ns| (evidence(outer, inner, ns), ns));
-        revolution_ns = nearest.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(revolution_ns, |best| best.1);
-        (ratio, part) = (ratio / 1.8, part / 2.0);
+        if window_ns >= longest_ns && ratio < 0.01 {
+            let marks = marks(pairs, outer, inner, window_ns);
+            let coherence = (table.evidence(&marks, revolution_ns) / marks.len().max(1) as f64).sqrt();
+            return Tracks { revolution_ns, outer_sectors: outer, inner_sectors: inner, coherence, pairs: marks.len() };
+        }
+        (window_ns, ratio) = ((window_ns * 3.0).min(longest_ns), ratio / 1.5);
     }
-    let marks = marks(pairs, outer, inner);
-    let coherence = (table.evidence(&marks, revolution_ns) / marks.len().max(1) as f64).sqrt();
-    Tracks { revolution_ns, outer_sectors: outer, inner_sectors: inner, coherence, pairs: marks.len() }
 }
 
 /// Cosines in a table: the search takes a hundred million of them.

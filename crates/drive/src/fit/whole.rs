@@ -1,5 +1,6 @@
 //! A whole profile from a trace of requests and their service times.
 
+use crate::Op;
 use crate::profile::{Profile, ProfileError};
 use crate::recording::{Errors, Record};
 
@@ -32,7 +33,7 @@ pub struct Base<'a> {
 pub struct FitOptions<'a> {
     /// The name of the new profile.
     pub name: &'a str,
-    /// The kind of drive; `None`: a disk when a quarter of the requests takes over a millisecond, flash otherwise.
+    /// The kind of drive; `None`: a disk when a quarter of the reads takes over a millisecond, flash otherwise.
     pub kind: Option<FitKind>,
     /// Keeps this profile's geometry and fits rotation, overheads, settling and the height of the seek curve alone. It must be a
     /// disk's.
@@ -217,9 +218,14 @@ fn checked(records: &[Record]) -> Result<(), FitProfileError> {
     }
 }
 
-/// A disk's reads take milliseconds.
+/// A disk's reads take milliseconds. Where there are hardly any, its writes do.
 fn guess(records: &[Record]) -> FitKind {
-    let times: Vec<f64> = records.iter().map(|record| record.service_ns as f64 / 1e6).collect();
-    // Writes and hits may be quick on a disk: the slower quarter tells.
+    let times = |op: Op| -> Vec<f64> {
+        let of_kind = records.iter().filter(|record| record.access.op == op);
+        of_kind.map(|record| record.service_ns as f64 / 1e6).collect()
+    };
+    let reads = times(Op::Read);
+    let times = if reads.len() >= 50 { reads } else { times(Op::Write) };
+    // Hits may be quick on a disk: the slower quarter tells.
     if percentile(&times, 0.75) > 1.0 { FitKind::Disk } else { FitKind::Flash }
 }

@@ -3,6 +3,7 @@
 mod array;
 mod check;
 mod cloud;
+mod flash;
 mod raw;
 
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use crate::builtin;
 use crate::seek::SeekCurve;
 pub(crate) use array::{ArrayCacheProfile, ArrayProfile, DestageOrder};
 pub(crate) use cloud::{BucketProfile, CloudProfile, LatencyProfile};
+pub(crate) use flash::{FlashProfile, Precondition, UNIT_BYTES, UNIT_SECTORS};
 
 /// A drive's description, checked: whatever is in here makes a drive that works.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +30,7 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Disk(Box<DiskProfile>),
-    Flash(FlashProfile),
+    Flash(Box<FlashProfile>),
     Cloud(CloudProfile),
     Array(Box<ArrayProfile>),
     Null(NullProfile),
@@ -40,20 +42,6 @@ pub(crate) struct NullProfile {
     pub(crate) service_ns: u64,
     pub(crate) depth: u32,
     pub(crate) capacity_sectors: u64,
-}
-
-/// A flash drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FlashProfile {
-    pub(crate) depth: u32,
-    pub(crate) capacity_sectors: u64,
-    /// The controller's time for a command; it does one at a time.
-    pub(crate) command_ns: u64,
-    pub(crate) dies: u32,
-    pub(crate) page_bytes: u32,
-    pub(crate) page_read_ns: u64,
-    pub(crate) page_program_ns: u64,
-    pub(crate) link_sector_ns: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -166,7 +154,7 @@ impl OverheadsNs {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BufferProfile {
     pub(crate) enabled: bool,
     pub(crate) segments: u32,
@@ -174,7 +162,34 @@ pub(crate) struct BufferProfile {
     pub(crate) read_ahead_sectors: u32,
     pub(crate) read_ahead_until: ReadAheadUntil,
     pub(crate) immediate_read: bool,
-    pub(crate) write_cache: bool,
+    pub(crate) replacement: Replacement,
+    /// What writes complete in; `None`: they complete on the media.
+    pub(crate) write_cache: Option<WriteCacheProfile>,
+}
+
+/// What a write cache holds and when it is emptied.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WriteCacheProfile {
+    /// The most dirty sectors.
+    pub(crate) sectors: u64,
+    /// The most runs of dirty sectors, and how many that were written stay readable.
+    pub(crate) runs: usize,
+    /// The share of either above which the cache is emptied whatever else there is to do, and the one at which that ends.
+    pub(crate) high: f64,
+    pub(crate) low: f64,
+    /// The arm has been free for so long when idle emptying begins.
+    pub(crate) idle_ns: u64,
+}
+
+/// Which segment is given up for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Replacement {
+    /// The one used longest ago.
+    #[default]
+    Lru,
+    /// One after the other.
+    RoundRobin,
 }
 
 /// How far read-ahead goes when no command stops it.
@@ -202,12 +217,21 @@ pub(crate) struct QueueProfile {
     pub(crate) age_weight: f64,
     /// After so long the oldest goes first.
     pub(crate) max_wait_ms: Option<f64>,
+    /// Whether a flush waits for the commands before it and lets none after it begin, as in SATA, which cannot queue it.
+    pub(crate) flush_blocks: bool,
 }
 
 impl Default for QueueProfile {
     /// One command at a time.
     fn default() -> QueueProfile {
-        QueueProfile { depth: 1, policy: QueuePolicy::Fifo, window: 1, age_weight: 0.0, max_wait_ms: None }
+        QueueProfile {
+            depth: 1,
+            policy: QueuePolicy::Fifo,
+            window: 1,
+            age_weight: 0.0,
+            max_wait_ms: None,
+            flush_blocks: true,
+        }
     }
 }
 
@@ -310,6 +334,15 @@ impl Profile {
     pub fn without_buffer(mut self) -> Profile {
         if let Kind::Disk(disk) = &mut self.kind {
             disk.buffer.enabled = false;
+        }
+        self
+    }
+
+    /// The same drive with its write cache switched off: every write ends on the media.
+    #[must_use]
+    pub fn without_write_cache(mut self) -> Profile {
+        if let Kind::Disk(disk) = &mut self.kind {
+            disk.buffer.write_cache = None;
         }
         self
     }

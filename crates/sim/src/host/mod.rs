@@ -3,5 +3,6 @@
 pub(crate) mod cpu;
 pub(crate) mod files;
 pub(crate) mod fs;
+pub(crate) mod on_demand;
 pub(crate) mod page_cache;
 pub(crate) mod readahead;

@@ -54,6 +54,8 @@ struct Chunk {
     ready: u64,
     dirty: u64,
     writeback: u64,
+    /// Markers of read-ahead on demand.
+    marked: u64,
     /// When its oldest dirty page became so.
     dirtied_ns: u64,
     newer: u32,
@@ -109,6 +111,25 @@ impl PageCache {
         chunk.coming |= bit;
         self.count_resident(file, 1);
         self.reclaim();
+    }
+
+    /// Puts the marker of read-ahead on a page that is being read.
+    pub fn mark(&mut self, file: u32, page: u64) {
+        let (number, bit) = split(page);
+        if let Some(slot) = self.find(file, number) {
+            self.chunks[slot as usize].marked |= bit;
+        }
+    }
+
+    /// Takes the marker off a page. Answers whether it had one.
+    #[inline]
+    pub fn take_mark(&mut self, file: u32, page: u64) -> bool {
+        let (number, bit) = split(page);
+        let Some(slot) = self.find(file, number) else { return false };
+        let chunk = &mut self.chunks[slot as usize];
+        let marked = chunk.marked & bit != 0;
+        chunk.marked &= !bit;
+        marked
     }
 
     /// Pages have been read.
@@ -263,6 +284,7 @@ impl PageCache {
             ready: 0,
             dirty: 0,
             writeback: 0,
+            marked: 0,
             dirtied_ns: 0,
             newer: NONE,
             older: NONE,
@@ -320,6 +342,7 @@ impl PageCache {
         let chunk = &mut self.chunks[slot as usize];
         let clean = chunk.ready & !chunk.dirty & !chunk.writeback;
         chunk.ready &= !clean;
+        chunk.marked &= !clean;
         let (file, number) = (chunk.file, chunk.number);
         let empty = chunk.ready | chunk.coming == 0;
         let count = u64::from(clean.count_ones());

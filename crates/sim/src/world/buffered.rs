@@ -3,27 +3,21 @@
 use hoistway_core::{Bio, Flags, Op};
 
 use super::choose::Flow;
-use super::process::{Current, Stage};
+use super::process::{Current, OpenFile, Stage};
 use super::{PageIo, Token, World};
 use crate::config::{PAGE_BYTES, PAGE_SECTORS};
+use crate::host::on_demand::{At, Marked};
 use crate::host::page_cache::PageState;
-use crate::host::readahead::Window;
+use crate::host::readahead::{Reader, Window};
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
     /// One page of a read: read-ahead, a wait if the page is not there, a copy.
     pub(super) fn read_page(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
-        let Current { unit, page, last_page, planned, .. } = process.current;
-        let open = &mut process.files[unit.file];
-        let file = open.file;
-        if planned <= page {
-            let plan = open.reader.plan(page, last_page - page + 1, self.files[file as usize].pages());
-            process.current.planned = page + plan.covered;
-            for window in plan.windows.iter().filter(|window| window.pages > 0) {
-                self.read_window(task, unit.file, *window);
-            }
-        }
+        self.read_ahead(task);
+        let process = &self.processes[task as usize];
+        let Current { unit, page, .. } = process.current;
+        let file = process.files[unit.file].file;
         match self.cache.state(file, page) {
             PageState::Ready => {
                 self.cache.touch(file, page);
@@ -36,6 +30,58 @@ impl<S: Observer> World<S> {
                 self.read_window(task, unit.file, Window { start: page, pages: 1 });
                 self.wait_for_page(task, file, page)
             }
+        }
+    }
+
+    /// What the kernel reads because of the page that a process comes to.
+    fn read_ahead(&mut self, task: u32) {
+        let process = &mut self.processes[task as usize];
+        let Current { unit, page, last_page, planned, .. } = process.current;
+        let OpenFile { file, reader } = &mut process.files[unit.file];
+        let at = At { page, wanted: last_page - page + 1, file_pages: self.files[*file as usize].pages() };
+        let Reader::TwoWindows(windows) = reader else { return self.read_on_demand(task, unit.file, at) };
+        if planned <= page {
+            let plan = windows.plan(at.page, at.wanted, at.file_pages);
+            process.current.planned = page + plan.covered;
+            for window in plan.windows.iter().filter(|window| window.pages > 0) {
+                self.read_window(task, unit.file, *window);
+            }
+        }
+    }
+
+    /// The two events at which read-ahead on demand is asked: the page is missing, or it carries a marker.
+    fn read_on_demand(&mut self, task: u32, open: usize, at: At) {
+        let OpenFile { file, reader: Reader::OnDemand(reader) } = &mut self.processes[task as usize].files[open] else {
+            return;
+        };
+        let file = *file;
+        let is_missing = self.cache.state(file, at.page) == PageState::Missing;
+        let asked = is_missing.then(|| reader.missing(at, |page| self.cache.state(file, page) != PageState::Missing));
+        self.read_marked(task, open, asked.flatten());
+        // A device that has too much to do is not asked for what nobody waits for.
+        if !self.cache.take_mark(file, at.page) || self.device.is_congested(Op::Read) {
+            return self.was_read(task, open, at.page);
+        }
+        let Reader::OnDemand(reader) = &mut self.processes[task as usize].files[open].reader else { return };
+        let asked = reader.met_marker(at, |page| self.cache.state(file, page) != PageState::Missing);
+        self.read_marked(task, open, asked);
+        self.was_read(task, open, at.page);
+    }
+
+    fn was_read(&mut self, task: u32, open: usize, page: u64) {
+        if let Reader::OnDemand(reader) = &mut self.processes[task as usize].files[open].reader {
+            reader.was_read(page);
+        }
+    }
+
+    /// Reads a window; the page for its marker gets it if it was not in the cache before.
+    fn read_marked(&mut self, task: u32, open: usize, asked: Option<Marked>) {
+        let Some(Marked { window, marker }) = asked else { return };
+        let file = self.processes[task as usize].files[open].file;
+        let marker = marker.filter(|page| self.cache.state(file, *page) == PageState::Missing);
+        self.read_window(task, open, window);
+        if let Some(page) = marker {
+            self.cache.mark(file, page);
         }
     }
 
@@ -103,6 +149,7 @@ impl<S: Observer> World<S> {
     fn read_window(&mut self, task: u32, open: usize, window: Window) {
         let file = self.processes[task as usize].files[open].file;
         let end = window.start + window.pages;
+        self.device.plug(task);
         let (mut page, mut missing) = (window.start, 0);
         while page < end {
             if self.cache.state(file, page) != PageState::Missing {
@@ -117,6 +164,7 @@ impl<S: Observer> World<S> {
             missing += page - first;
             self.submit_pages(task, file, first, page - first, Op::Read, Flags::NONE);
         }
+        self.device.finish_plug(task, self.now_ns);
         self.processes[task as usize].files[open].reader.found(window.pages - missing, missing);
     }
 

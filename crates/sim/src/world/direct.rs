@@ -26,6 +26,7 @@ impl<S: Observer> World<S> {
         };
         let context = self.device.context(task);
         let (mut sector, end) = (unit.offset / 512, (unit.offset + unit.bytes) / 512);
+        self.device.plug(task);
         let mut bios = 0;
         while sector < end {
             let Some((disk, room)) = self.files[file as usize].locate(sector) else { break };
@@ -38,6 +39,7 @@ impl<S: Observer> World<S> {
             self.direct.get_mut(slot).pending += 1;
             self.device.submit(task, bio, self.now_ns);
         }
+        self.device.finish_plug(task, self.now_ns);
         let costs = self.host.costs;
         let process = &mut self.processes[task as usize];
         process.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;

@@ -95,9 +95,11 @@ impl<S: Observer> World<S> {
                 self.flusher.chunk = 0;
             }
             if !runs.is_empty() {
+                self.device.plug(task);
                 for (first, pages) in runs.drain(..) {
                     self.submit_pages(task, file, first, pages, Op::Write, Flags::NONE);
                 }
+                self.device.finish_plug(task, self.now_ns);
                 self.runs = runs;
                 return true;
             }

@@ -9,6 +9,7 @@ mod device;
 mod direct;
 mod flusher;
 mod layout;
+mod plug;
 mod process;
 mod slab;
 mod sync;
@@ -23,7 +24,7 @@ use hoistway_core::{
 use hoistway_drive::{Drive, Profile};
 use hoistway_fio::{Job, JobFile};
 
-use crate::config::{HostConfig, PAGE_BYTES, PAGE_SECTORS};
+use crate::config::{HostConfig, PAGE_BYTES, PAGE_SECTORS, Plugging};
 use crate::error::SimError;
 use crate::events::{Events, HORIZON_NS, What};
 use crate::groups::GroupPlan;
@@ -184,7 +185,7 @@ impl<S: Observer> World<S> {
             unfinished_by_job[process.job] += 1;
             let job = jobs[process.job].clone();
             let tree = process.tree.and_then(|tree| trees.get(tree)).cloned();
-            let mut process = Process::new(process, job, host.read_ahead_pages());
+            let mut process = Process::new(process, job, &host.reader());
             process.walk_through(tree, disk, host.read_ahead_pages());
             processes.push(process);
         }
@@ -194,7 +195,7 @@ impl<S: Observer> World<S> {
             now_ns: 0,
             events: Events::default(),
             cpus: Cpus::new(host.cpus),
-            device: Device::new(queue, drive),
+            device: Device::new(queue, drive, host.plugging),
             cache: PageCache::new(host.cache_pages(), files.len()),
             page_waiters: vec![Vec::new(); files.len()],
             files,
@@ -509,6 +510,7 @@ fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
         layer: host.kernel.map_or(request.elevator.info().layer, |kernel| kernel.layer()),
         rotational: request.profile.is_rotational(),
         nr_requests: if host.pool_follows_drive { Some(depth.clamp(2, 128) * 2) } else { host.queue.nr_requests },
+        plugging: host.plugging == Plugging::Queue,
         ..host.queue
     }
 }

@@ -7,7 +7,7 @@ use hoistway_fio::{Direction, Ioengine, Job};
 use rand_pcg::Pcg64;
 
 use crate::host::fs::tree::MetadataRead;
-use crate::host::readahead::ReadAhead;
+use crate::host::readahead::Reader;
 use crate::measure::{BandwidthSample, Latencies, Windows};
 use crate::workload::offsets::{Generator, Region, Unit};
 use crate::workload::pacing::Pacing;
@@ -63,7 +63,7 @@ pub(crate) struct Current {
 #[derive(Clone, Debug)]
 pub(crate) struct OpenFile {
     pub file: u32,
-    pub reader: ReadAhead,
+    pub reader: Reader,
 }
 
 /// A walk through a tree of files.
@@ -167,9 +167,9 @@ pub(crate) struct DirectionStats {
 }
 
 impl Process {
-    pub fn new(plan: ProcessPlan, job: Arc<Job>, read_ahead_pages: u64) -> Process {
+    pub fn new(plan: ProcessPlan, job: Arc<Job>, reader: &Reader) -> Process {
         let regions: Vec<Region> = plan.files.iter().map(|(_, region)| *region).collect();
-        let open = |(file, _): &(u32, Region)| OpenFile { file: *file, reader: ReadAhead::new(read_ahead_pages) };
+        let open = |(file, _): &(u32, Region)| OpenFile { file: *file, reader: reader.clone() };
         let unit = Unit { direction: Direction::Read, file: 0, offset: 0, bytes: 0 };
         Process {
             stage: Stage::NotStarted,

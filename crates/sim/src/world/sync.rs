@@ -15,6 +15,7 @@ impl<S: Observer> World<S> {
         process.sync_then = then;
         process.sync_start_ns = self.now_ns;
         let mut runs = std::mem::take(&mut self.runs);
+        self.device.plug(task);
         for open in self.synced_files(task) {
             let file = self.processes[task as usize].files[open].file;
             self.cache.take_dirty(file, 0, u64::MAX, u64::MAX, &mut runs);
@@ -22,6 +23,7 @@ impl<S: Observer> World<S> {
                 self.submit_pages(task, file, first, pages, Op::Write, Flags::SYNC);
             }
         }
+        self.device.finish_plug(task, self.now_ns);
         self.runs = runs;
         Flow::On
     }

@@ -10,7 +10,6 @@ use super::choose::Flow;
 use super::process::{OpenFile, Process, Stage, Walking};
 use crate::host::fs::tree::{MetadataRead, Tree};
 use crate::host::page_cache::PageState;
-use crate::host::readahead::ReadAhead;
 use crate::record::Observer;
 use crate::workload::offsets::Unit;
 use crate::workload::walk::{Step, Walker};
@@ -80,7 +79,7 @@ impl<S: Observer> World<S> {
                 walk.reads += 1;
                 let since_ns = walk.since_ns;
                 if opens {
-                    let reader = ReadAhead::new(self.host.read_ahead_pages());
+                    let reader = self.host.reader();
                     process.files.clear();
                     process.files.push(OpenFile { file, reader });
                     process.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;

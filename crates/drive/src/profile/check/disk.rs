@@ -4,10 +4,8 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::super::raw::{
-    RawBuffer, RawDisk, RawForm, RawInterface, RawMapping, RawOverhead, RawProfile, RawSeek, RawZone,
-};
-use super::super::{BufferProfile, DiskProfile, Mapping, OverheadsNs, ReadAheadUntil, ZoneProfile};
+use super::super::raw::{RawDisk, RawForm, RawInterface, RawMapping, RawOverhead, RawProfile, RawSeek, RawZone};
+use super::super::{DiskProfile, Mapping, OverheadsNs, ZoneProfile};
 use super::{Check, Checked};
 use crate::seek::{SeekCurve, ms_to_ns};
 
@@ -17,8 +15,6 @@ pub(super) const MAX_MS: f64 = 4000.0;
 const MAX_CYLINDERS: u32 = 1 << 24;
 const MAX_SURFACES: u32 = 255;
 const MAX_SECTORS_PER_TRACK: u32 = 65_535;
-const MAX_SEGMENTS: u32 = 65_536;
-const MAX_SEGMENT_SECTORS: u32 = 1 << 24;
 
 impl Check<'_> {
     pub(super) fn disk(&self, spanned: &Spanned<RawDisk>, raw: &RawProfile) -> Checked<DiskProfile> {
@@ -365,33 +361,6 @@ impl Check<'_> {
             write_hit_after_write: ns(&raw.write_hit_after_write_ms, "write_hit_after_write_ms")?,
             write_miss_after_read: ns(&raw.write_miss_after_read_ms, "write_miss_after_read_ms")?,
             write_miss_after_write: ns(&raw.write_miss_after_write_ms, "write_miss_after_write_ms")?,
-        })
-    }
-
-    pub(super) fn buffer(&self, raw: Option<&RawBuffer>) -> Checked<BufferProfile> {
-        let Some(raw) = raw else {
-            return Ok(BufferProfile {
-                enabled: false,
-                segments: 0,
-                segment_sectors: 0,
-                read_ahead_sectors: 0,
-                read_ahead_until: ReadAheadUntil::Segment,
-                immediate_read: false,
-                write_cache: false,
-            });
-        };
-        let segment_sectors = self.within(&raw.segment_sectors, "buffer.segment_sectors", 1, MAX_SEGMENT_SECTORS)?;
-        Ok(BufferProfile {
-            enabled: raw.enabled,
-            segments: self.within(&raw.segments, "buffer.segments", 1, MAX_SEGMENTS)?,
-            segment_sectors,
-            read_ahead_sectors: match &raw.read_ahead_sectors {
-                Some(sectors) => self.within(sectors, "buffer.read_ahead_sectors", 0, MAX_SEGMENT_SECTORS)?,
-                None => segment_sectors,
-            },
-            read_ahead_until: raw.read_ahead_until,
-            immediate_read: raw.immediate_read,
-            write_cache: raw.write_cache,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod array;
 mod base;
+mod buffer;
 mod cloud;
 mod disk;
 mod flash;
@@ -86,7 +87,7 @@ impl Check<'_> {
         if let Some(disk) = &raw.disk {
             Ok(Kind::Disk(Box::new(self.disk(disk, raw)?)))
         } else if let Some(flash) = &raw.flash {
-            Ok(Kind::Flash(self.flash(flash.as_ref())?))
+            Ok(Kind::Flash(Box::new(self.flash(flash.as_ref())?)))
         } else if let Some(cloud) = &raw.cloud {
             Ok(Kind::Cloud(self.cloud(cloud.as_ref())?))
         } else if let Some(array) = &raw.array {

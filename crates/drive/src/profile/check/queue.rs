@@ -30,7 +30,7 @@ impl Check<'_> {
             Some(limit) => Some(self.within(limit, "queue.max_wait_ms", 0.0, MAX_MS)?),
             None => None,
         };
-        Ok(QueueProfile { depth, policy: raw.policy, window, age_weight, max_wait_ms })
+        Ok(QueueProfile { depth, policy: raw.policy, window, age_weight, max_wait_ms, flush_blocks: raw.flush_blocks })
     }
 
     /// A queue that goes by arrival has nothing to weigh.
