@@ -378,3 +378,43 @@ impl Ftl {
         }
     }
 }
+
+#[cfg(test)]
+impl Ftl {
+    /// Every valid place is the place of its owner and of nobody else, blocks count their valid units, and no block is in two roles.
+    pub(super) fn check(&self) {
+        let places = self.counts.len() as u32 * self.block_units;
+        let mut counted = vec![0; self.counts.len()];
+        let mut valid = 0;
+        for place in (0..places).filter(|place| self.is_valid(*place)) {
+            counted[(place / self.block_units) as usize] += 1;
+            valid += 1;
+            assert_eq!(self.look_up(self.owner(place)), Place::Media(place), "place {place} is its owner's");
+        }
+        let on_media = (0..self.addresses()).filter(|address| matches!(self.look_up(*address), Place::Media(_)));
+        assert_eq!(on_media.count(), valid, "as many addresses on the flash as valid places");
+        for (block, (count, found)) in self.counts.iter().zip(counted).enumerate() {
+            assert_eq!(count & !NOT_FULL, found, "block {block}");
+        }
+        for (die, pool) in (0..).zip(&self.pools) {
+            let open = [pool.host, pool.moved].into_iter().flatten().map(|open| open.block);
+            let roles: Vec<u32> =
+                pool.free.iter().copied().chain(open).chain(pool.victim.map(|victim| victim.block)).collect();
+            let distinct: std::collections::BTreeSet<u32> = roles.iter().copied().collect();
+            assert_eq!(distinct.len(), roles.len(), "a block has one role");
+            for block in die * self.die_blocks..(die + 1) * self.die_blocks {
+                assert_eq!(
+                    self.counts[block as usize] & NOT_FULL != 0,
+                    distinct.contains(&block),
+                    "block {block} is full"
+                );
+            }
+            assert!(pool.free.iter().all(|block| self.counts[*block as usize] == NOT_FULL), "free blocks hold nothing");
+        }
+    }
+
+    /// The addresses that have data, in the buffer or on the flash.
+    pub(super) fn written_addresses(&self) -> std::collections::BTreeSet<u32> {
+        (0..self.addresses()).filter(|address| self.look_up(*address) != Place::Nowhere).collect()
+    }
+}
