@@ -192,6 +192,12 @@ pub struct DrivesArgs {
     /// Where to write the profile; without it, it is printed last
     #[arg(short, long, value_name = "FILE.toml", requires = "fit", help_heading = "Fitting")]
     pub output: Option<PathBuf>,
+    /// Measure all drives, against the recordings in this folder too, and print the tables of docs/drives.md
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["drive", "json", "fit"], help_heading = "The page of drives")]
+    pub markdown: Option<PathBuf>,
+    /// Where to write the plots of that page
+    #[arg(long, value_name = "FOLDER", requires = "markdown", help_heading = "The page of drives")]
+    pub plots: Option<PathBuf>,
 }
 
 /// A kind of drive that can be fitted.
