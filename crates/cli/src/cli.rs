@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use hoistway_core::Kind;
+use hoistway_drive::probe::Probe;
 use hoistway_sim::{Kernel, Setting};
 
 use crate::drive_choice;
@@ -154,6 +155,8 @@ Examples:
   hoistway drives
   hoistway drives sata-7200-2006
   hoistway drives mine.toml --json
+  hoistway drives --probe sata-7200-2006
+  hoistway drives --probe mine.toml --only seek,zones --report mine.html
   hoistway drives --fit requests.csv -o mine.toml
   hoistway drives --fit requests.csv --base sata-7200-2006 -o mine.toml
 
@@ -167,6 +170,16 @@ pub struct DrivesArgs {
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
+    /// Probe a drive from outside, and draw what its rotation, seeks, zones, queue, memory show
+    #[arg(long, value_name = "NAME|FILE.toml", conflicts_with_all = ["drive", "fit"], help_heading = "Probing")]
+    pub probe: Option<String>,
+    /// The probes to make, with commas between them: rotation, seek, zones, depth, cache, sizes, overwrite [default: those that
+    /// tell something of its kind of drive]
+    #[arg(long, value_name = "PROBE,...", value_delimiter = ',', value_parser = names::probe, requires = "probe", help_heading = "Probing")]
+    pub only: Vec<Probe>,
+    /// Write a page with the charts, one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE.html", requires = "probe", help_heading = "Probing")]
+    pub report: Option<PathBuf>,
     /// Fit a profile to a trace of requests and their service times
     #[arg(long, value_name = "TRACE", conflicts_with = "drive", help_heading = "Fitting")]
     pub fit: Option<PathBuf>,

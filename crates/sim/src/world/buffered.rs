@@ -87,10 +87,8 @@ impl<S: Observer> World<S> {
 
     /// One page of a write: throttling, a read if only part of the page is written, a copy.
     pub(super) fn write_page(&mut self, task: u32) -> Flow {
-        if self.has_too_much_dirty() {
-            self.throttled.push(task);
-            self.wake_flusher();
-            return Flow::Block;
+        if let Some(flow) = self.hold_up_writer(task) {
+            return flow;
         }
         let process = &mut self.processes[task as usize];
         let Current { unit, page, .. } = process.current;
@@ -104,7 +102,9 @@ impl<S: Observer> World<S> {
             PageState::Coming => return self.wait_for_page(task, file, page),
             _ => {}
         }
-        self.cache.make_dirty(file, page, self.now_ns);
+        if self.cache.make_dirty(file, page, self.now_ns) {
+            self.processes[task as usize].dirtying.count();
+        }
         self.copy_page(task);
         self.dirtied();
         Flow::On
