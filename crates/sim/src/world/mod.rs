@@ -7,6 +7,7 @@ mod buffered;
 mod choose;
 mod device;
 mod direct;
+mod faults;
 mod flusher;
 mod layout;
 mod plug;
