@@ -102,6 +102,12 @@ impl PageCache {
         }
     }
 
+    /// Whether a page is dirty and not being written.
+    pub fn is_dirty_page(&mut self, file: u32, page: u64) -> bool {
+        let (number, bit) = split(page);
+        self.find(file, number).is_some_and(|slot| self.chunks[slot as usize].dirty & bit != 0)
+    }
+
     /// A page is used: its chunk moves to the front.
     #[inline]
     pub fn touch(&mut self, file: u32, page: u64) {

@@ -8,6 +8,7 @@ mod choose;
 mod device;
 mod direct;
 mod failing;
+mod faults;
 mod flusher;
 mod layout;
 mod plug;

@@ -7,6 +7,7 @@ use hoistway_fio::{Direction, Ioengine, Job};
 use rand_pcg::Pcg64;
 
 use crate::host::fs::tree::MetadataRead;
+use crate::host::mapping::Mapping;
 use crate::host::readahead::Reader;
 use crate::measure::{BandwidthSample, Latencies, Windows};
 use crate::workload::offsets::{Generator, Region, Unit};
@@ -85,6 +86,8 @@ pub(crate) struct Current {
 pub(crate) struct OpenFile {
     pub file: u32,
     pub reader: Reader,
+    /// Which of its pages are mapped, of a mapped file.
+    pub mapping: Mapping,
 }
 
 /// A walk through a tree of files.
@@ -193,7 +196,8 @@ pub(crate) struct DirectionStats {
 impl Process {
     pub fn new(plan: ProcessPlan, job: Arc<Job>, reader: &Reader) -> Process {
         let regions: Vec<Region> = plan.files.iter().map(|(_, region)| *region).collect();
-        let open = |(file, _): &(u32, Region)| OpenFile { file: *file, reader: reader.clone() };
+        let open =
+            |(file, _): &(u32, Region)| OpenFile { file: *file, reader: reader.clone(), mapping: Mapping::default() };
         let unit = Unit { direction: Direction::Read, file: 0, offset: 0, bytes: 0 };
         Process {
             stage: Stage::NotStarted,

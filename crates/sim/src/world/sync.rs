@@ -41,7 +41,8 @@ impl<S: Observer> World<S> {
         }
         let costs = self.host.costs;
         let process = &mut self.processes[task as usize];
-        process.debt_ns += process.call_ns(costs.system_call_ns) + costs.completion_ns;
+        // `msync` is a call, too.
+        process.debt_ns += costs.system_call_ns + costs.completion_ns;
         process.stage = Stage::Synced;
         Flow::On
     }
