@@ -4,12 +4,57 @@ use hoistway_core::{ClockConfig, QueueConfig};
 
 use crate::error::SimError;
 use crate::host::fs::config::FileSystemConfig;
+use crate::host::on_demand::OnDemand;
+use crate::host::readahead::{ReadAhead, Reader};
 use crate::kernel::Kernel;
 
 /// Bytes in a page of the page cache.
 pub const PAGE_BYTES: u64 = 4096;
 /// Sectors in a page.
 pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
+
+/// How the kernel reads ahead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadAheadRules {
+    /// Two windows, the current one and the one ahead of it: 2.6.22 and before.
+    #[default]
+    TwoWindows,
+    /// On demand: at a missing page and at a page that was marked (2.6.23).
+    OnDemand,
+    /// The same, and streams that the state of the open file does not know are found by what is cached before them (2.6.31 and later).
+    OnDemandWithHistory,
+}
+
+/// Where bios are held back so that they can be merged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Plugging {
+    /// Nowhere: each goes to the elevator as it comes, and the queue is run.
+    None,
+    /// On the queue, for all tasks: up to 4 requests or 3 ms, until somebody waits (2.6.38 and before).
+    #[default]
+    Queue,
+    /// On the task, while one of its calls submits: up to `requests` of them, and none any longer once one has `bytes` (2.6.39 and later).
+    Task {
+        /// So many are submitted at once, 1 to 1024.
+        requests: u32,
+        /// A request that is as long as this in KiB ends the wait; 0 is no such rule.
+        kib: u32,
+    },
+}
+
+/// Who writes dirty pages back, and what holds those back who make them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteBack {
+    /// One flusher, which waits for room in the queue; writers wait while more than `dirty_percent` is dirty or being written. No kernel's:
+    /// what the others have in common.
+    #[default]
+    Waiting,
+    /// pdflush, which stays away from a congested queue; a writer that finds too much dirty writes some back itself (2.6.31 and before). Of
+    /// its two to eight threads no more than one ever works for a device.
+    Pdflush,
+    /// One flusher; writers are paused for 200 ms at most, each for as long as its share of the device's rate asks (3.2 and later).
+    Pauses,
+}
 
 /// The host. The default is the machine of J. Axboe's slides on CFQ (2006): a 3 GHz Pentium D (two cores) with 2 GB of
 /// memory under Linux 2.6.18.
@@ -19,8 +64,8 @@ pub struct HostConfig {
     /// `None`, the default: each elevator in the block layer that it was written for. [`HostConfig::kernel`] sets everything else
     /// that belongs to a kernel, too.
     pub kernel: Option<Kernel>,
-    /// The queue takes twice as many requests as the drive at once, 4 to 256, as multi-queue block layers do; `queue.nr_requests` does
-    /// not count then.
+    /// The queue takes twice as many requests as the controller at once, as multi-queue block layers do: the drive's own depth, but 32 at
+    /// least (AHCI's, whatever the drive behind it can) and 128 at most. `queue.nr_requests` does not count then.
     pub pool_follows_drive: bool,
     /// Processors, at least 1.
     pub cpus: u32,
@@ -28,8 +73,14 @@ pub struct HostConfig {
     pub page_cache_mib: u64,
     /// The longest read-ahead window, in KiB, 0 (no read-ahead) to 65536. Default 128, Linux's own.
     pub read_ahead_kib: u64,
+    /// How it reads ahead.
+    pub read_ahead: ReadAheadRules,
+    /// Where bios are held back; `queue.plugging` follows from it.
+    pub plugging: Plugging,
     /// What the kernel's work costs.
     pub costs: CpuCosts,
+    /// Who writes back, and what holds writers up.
+    pub write_back: WriteBack,
     /// The flusher begins to write when this share of the page cache is dirty, in percent (`dirty_background_ratio`).
     pub dirty_background_percent: u8,
     /// A writer has to wait while more than this share is dirty or being written, in percent (`dirty_ratio`).
@@ -50,11 +101,9 @@ pub struct HostConfig {
     pub aged: bool,
     /// How the file system was made, for jobs that have a tree of files; `groups`, `file_gap_kib` and `aged` are for the others.
     pub file_system: FileSystemConfig,
-    /// The request queue, but for two things: without a `kernel` its block layer is that of the kernel which each elevator is from
+    /// The request queue, but for three things: whether it is plugged is for `plugging` to say; without a `kernel` its block layer is that of the kernel which each elevator is from
     /// (later kernels look for back merges themselves and ask the elevator before they merge; multi-queue ones have one pool of tags), and
-    /// whether the device is rotational is for the drive's profile to say. Plugging is 2.6.18's for all: from 2.6.39 on processes
-    /// gathered their bios themselves before they submitted them, and until a process waits, for the same purpose; both end
-    /// when it waits. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
+    /// whether the device is rotational is for the drive's profile to say. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
     /// otherwise: that the anticipatory elevator's wait is then a single tick of 4 ms, and ends early when the tick
     /// falls into a short think time, is part of what was measured at the time.
     pub queue: QueueConfig,
@@ -68,7 +117,7 @@ pub struct HostConfig {
 /// CPU time of the kernel's work, in ns.
 ///
 /// The defaults are of the order that lmbench (McVoy & Staelin, USENIX 1996) reported for 3 GHz Pentium 4 class
-/// machines: half a microsecond for a read or write of nothing, 2 GB/s for copies in memory. A request's 5 us (two and
+/// machines: half a microsecond for a read or write of nothing, a microsecond for a page fault, 2 GB/s for copies in memory. A request's 5 us (two and
 /// a half to submit it, as much for its interrupt and the wake-up) are an estimate for kernels and controllers of the
 /// time.
 #[derive(Clone, Copy, Debug)]
@@ -79,13 +128,15 @@ pub struct CpuCosts {
     pub copy_page_ns: u64,
     /// Submitting a bio.
     pub bio_ns: u64,
+    /// A page fault that finds its page in memory.
+    pub fault_ns: u64,
     /// The interrupt at the end of a request, and waking whoever waits for it.
     pub completion_ns: u64,
 }
 
 impl Default for CpuCosts {
     fn default() -> Self {
-        CpuCosts { system_call_ns: 500, copy_page_ns: 2000, bio_ns: 2500, completion_ns: 2500 }
+        CpuCosts { system_call_ns: 500, fault_ns: 1000, copy_page_ns: 2000, bio_ns: 2500, completion_ns: 2500 }
     }
 }
 
@@ -97,7 +148,10 @@ impl Default for HostConfig {
             cpus: 2,
             page_cache_mib: 1843,
             read_ahead_kib: 128,
+            read_ahead: ReadAheadRules::default(),
+            plugging: Plugging::default(),
             costs: CpuCosts::default(),
+            write_back: WriteBack::default(),
             dirty_background_percent: 10,
             dirty_percent: 40,
             flush_interval_ms: 5000,
@@ -119,7 +173,12 @@ impl HostConfig {
     /// # Errors
     /// [`SimError::Host`] for the first setting that is out of range.
     pub fn check(&self) -> Result<(), SimError> {
+        let plug_requests = match self.plugging {
+            Plugging::Task { requests, .. } => requests,
+            Plugging::None | Plugging::Queue => 1,
+        };
         let checks = [
+            ("plugging.requests", u64::from(plug_requests), 1..=1024, "1 to 1024"),
             ("cpus", u64::from(self.cpus), 1..=4096, "1 to 4096"),
             ("page_cache_mib", self.page_cache_mib, 1..=1 << 24, "1 to 16777216 MiB"),
             ("read_ahead_kib", self.read_ahead_kib, 0..=65536, "0 to 65536 KiB"),
@@ -134,6 +193,7 @@ impl HostConfig {
             ("hz", u64::from(self.queue.clock.hz), 1..=1000, "1 to 1000"),
             ("max_sectors", u64::from(self.queue.max_sectors), 8..=65536, "8 to 65536 sectors"),
             ("system_call_ns", self.costs.system_call_ns, 0..=1_000_000_000, "0 to a second"),
+            ("fault_ns", self.costs.fault_ns, 0..=1_000_000_000, "0 to a second"),
             ("copy_page_ns", self.costs.copy_page_ns, 0..=1_000_000_000, "0 to a second"),
             ("bio_ns", self.costs.bio_ns, 0..=1_000_000_000, "0 to a second"),
             ("completion_ns", self.costs.completion_ns, 0..=1_000_000_000, "0 to a second"),
@@ -148,6 +208,16 @@ impl HostConfig {
 
     pub(crate) fn cache_pages(&self) -> u64 {
         self.page_cache_mib * ((1 << 20) / PAGE_BYTES)
+    }
+
+    /// What the kernel remembers of a file that is opened.
+    pub(crate) fn reader(&self) -> Reader {
+        let max = self.read_ahead_pages();
+        match self.read_ahead {
+            ReadAheadRules::TwoWindows => Reader::TwoWindows(ReadAhead::new(max)),
+            ReadAheadRules::OnDemand => Reader::OnDemand(OnDemand::new(max, false)),
+            ReadAheadRules::OnDemandWithHistory => Reader::OnDemand(OnDemand::new(max, true)),
+        }
     }
 
     pub(crate) fn read_ahead_pages(&self) -> u64 {

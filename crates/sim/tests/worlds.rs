@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use common::{request, run};
 use hoistway_core::Kind;
-use hoistway_sim::{CompareRequest, HostConfig};
+use hoistway_sim::{CompareRequest, HostConfig, Kernel, Plugging, ReadAheadRules, WriteBack};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -62,7 +62,16 @@ fn host(rng: &mut Pcg64) -> HostConfig {
         ..HostConfig::default()
     };
     host.queue.nr_requests = [Some(4), Some(16), Some(128), None][rng.random_range(0..4)];
-    host.queue.plugging = rng.random_range(0..2) == 0;
+    host.plugging = [
+        Plugging::None,
+        Plugging::Queue,
+        Plugging::Task { requests: 16, kib: 0 },
+        Plugging::Task { requests: 4, kib: 128 },
+    ][rng.random_range(0..4)];
+    host.read_ahead = [ReadAheadRules::TwoWindows, ReadAheadRules::OnDemand, ReadAheadRules::OnDemandWithHistory]
+        [rng.random_range(0..3)];
+    host.write_back = [WriteBack::Waiting, WriteBack::Pdflush, WriteBack::Pauses][rng.random_range(0..3)];
+    host.kernel = [None, Some(Kernel::V2_6_18), Some(Kernel::V3_2), Some(Kernel::V6_1)][rng.random_range(0..4)];
     host.queue.merging = rng.random_range(0..4) > 0;
     host.queue.clock.hz = [100, 250, 1000][rng.random_range(0..3)];
     host

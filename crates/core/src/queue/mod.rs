@@ -263,6 +263,12 @@ impl<H: Home> RequestQueue<H> {
         &mut self.block.sink
     }
 
+    /// How many requests of an operation's direction the pool has given out, and how many it holds a direction (multi-queue: of both); `None`
+    /// is as many as there is room for. Hosts tell from it whether the queue is congested.
+    pub fn pool_use(&self, op: Op) -> (u32, Option<u32>) {
+        self.pool.use_of(op)
+    }
+
     /// Requests that the driver has.
     pub fn in_flight(&self) -> u32 {
         self.block.in_flight

@@ -49,6 +49,11 @@ impl Pool {
         reads.count.saturating_add(writes.count)
     }
 
+    /// Requests allocated for one kind of I/O, and how many there may be, if that is limited.
+    pub fn use_of(&self, op: Op) -> (u32, Option<u32>) {
+        (self.sides.get(direction(op)).map_or(0, |side| side.count), self.size)
+    }
+
     fn count_one(&mut self, side: usize) {
         if let Some(side) = self.sides.get_mut(side) {
             side.count = side.count.saturating_add(1);

@@ -197,6 +197,19 @@ impl Media {
         self.released_ns = self.released_ns.min(free_ns);
     }
 
+    /// Drops what is buffered of the sectors `start..end`: they have to come from the media.
+    pub(super) fn forget(&mut self, start: u64, end: u64) {
+        self.ahead = None;
+        self.segments.forget(start, end);
+        self.written.forget(start, end);
+    }
+
+    /// Keeps the works with the access before until `until_ns`.
+    pub(super) fn hold_until(&mut self, until_ns: u64) {
+        self.free_ns = self.free_ns.max(until_ns);
+        self.released_ns = self.released_ns.max(until_ns);
+    }
+
     /// The place of a sector.
     pub(crate) fn locate(&self, sector: u64) -> Spot {
         self.geometry.locate(sector)

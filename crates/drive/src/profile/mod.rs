@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::Op;
 use crate::array::Layout;
 use crate::builtin;
+use crate::faults::Faults;
 use crate::seek::SeekCurve;
 pub(crate) use array::{ArrayCacheProfile, ArrayProfile, DestageOrder};
 pub(crate) use cloud::{BucketProfile, CloudProfile, LatencyProfile};
@@ -69,6 +70,7 @@ pub(crate) struct DiskProfile {
     pub(crate) store_and_forward: bool,
     pub(crate) buffer: BufferProfile,
     pub(crate) queue: QueueProfile,
+    pub(crate) faults: Faults,
 }
 
 /// In which order tracks follow each other.

@@ -28,6 +28,11 @@ pub(crate) struct PageCache {
     resident: u64,
     dirty: u64,
     writeback: u64,
+    /// Pages that became dirty, and pages that were written, since the beginning.
+    dirtied: u64,
+    written: u64,
+    /// The most pages that were dirty or being written.
+    dirty_max: u64,
     chunks: Vec<Chunk>,
     free: Vec<u32>,
     index: HashMap<(u32, u32), u32, BuildHasherDefault<KeyHasher>>,
@@ -54,6 +59,8 @@ struct Chunk {
     ready: u64,
     dirty: u64,
     writeback: u64,
+    /// Markers of read-ahead on demand.
+    marked: u64,
     /// When its oldest dirty page became so.
     dirtied_ns: u64,
     newer: u32,
@@ -67,6 +74,9 @@ impl PageCache {
             resident: 0,
             dirty: 0,
             writeback: 0,
+            dirtied: 0,
+            written: 0,
+            dirty_max: 0,
             chunks: Vec::new(),
             free: Vec::new(),
             index: HashMap::default(),
@@ -92,6 +102,12 @@ impl PageCache {
         }
     }
 
+    /// Whether a page is dirty and not being written.
+    pub fn is_dirty_page(&mut self, file: u32, page: u64) -> bool {
+        let (number, bit) = split(page);
+        self.find(file, number).is_some_and(|slot| self.chunks[slot as usize].dirty & bit != 0)
+    }
+
     /// A page is used: its chunk moves to the front.
     #[inline]
     pub fn touch(&mut self, file: u32, page: u64) {
@@ -111,6 +127,25 @@ impl PageCache {
         self.reclaim();
     }
 
+    /// Puts the marker of read-ahead on a page that is being read.
+    pub fn mark(&mut self, file: u32, page: u64) {
+        let (number, bit) = split(page);
+        if let Some(slot) = self.find(file, number) {
+            self.chunks[slot as usize].marked |= bit;
+        }
+    }
+
+    /// Takes the marker off a page. Answers whether it had one.
+    #[inline]
+    pub fn take_mark(&mut self, file: u32, page: u64) -> bool {
+        let (number, bit) = split(page);
+        let Some(slot) = self.find(file, number) else { return false };
+        let chunk = &mut self.chunks[slot as usize];
+        let marked = chunk.marked & bit != 0;
+        chunk.marked &= !bit;
+        marked
+    }
+
     /// Pages have been read.
     pub fn end_read(&mut self, file: u32, first: u64, pages: u64) {
         self.each_chunk(file, first, pages, |chunk, bits| {
@@ -119,21 +154,36 @@ impl PageCache {
         });
     }
 
-    /// A process has written to a page, whose contents are all there now.
-    pub fn make_dirty(&mut self, file: u32, page: u64, now_ns: u64) {
+    /// Pages could not be read: they are missing again.
+    pub fn fail_read(&mut self, file: u32, first: u64, pages: u64) {
+        let mut count = 0;
+        self.each_chunk(file, first, pages, |chunk, bits| {
+            count += u64::from((chunk.coming & bits).count_ones());
+            chunk.coming &= !bits;
+            chunk.marked &= !(bits & !chunk.ready);
+        });
+        self.resident -= count;
+        self.files[file as usize].resident -= count;
+    }
+
+    /// A process has written to a page, whose contents are all there now. Answers whether it was clean before.
+    pub fn make_dirty(&mut self, file: u32, page: u64, now_ns: u64) -> bool {
         let (number, bit) = split(page);
         let slot = self.find_or_make(file, number);
         let chunk = &mut self.chunks[slot as usize];
         let new = (chunk.coming | chunk.ready) & bit == 0;
         chunk.ready |= bit;
         chunk.coming &= !bit;
-        if chunk.dirty & bit == 0 {
+        let was_clean = chunk.dirty & bit == 0;
+        if was_clean {
             if chunk.dirty == 0 {
                 chunk.dirtied_ns = now_ns;
                 self.files[file as usize].dirty_chunks.insert(number);
             }
             chunk.dirty |= bit;
             self.dirty += 1;
+            self.dirtied += 1;
+            self.dirty_max = self.dirty_max.max(self.dirty + self.writeback);
         }
         if new {
             self.count_resident(file, 1);
@@ -142,6 +192,7 @@ impl PageCache {
         if new {
             self.reclaim();
         }
+        was_clean
     }
 
     /// Takes up to `max` dirty pages of a file for writing, in the order of the file and from chunk `from` on; only
@@ -191,6 +242,7 @@ impl PageCache {
             chunk.writeback &= !bits;
         });
         self.writeback -= ended;
+        self.written += ended;
         self.files[file as usize].writeback -= ended;
     }
 
@@ -232,6 +284,21 @@ impl PageCache {
         self.writeback
     }
 
+    /// The most pages that were dirty or being written at any time.
+    pub fn dirty_max(&self) -> u64 {
+        self.dirty_max
+    }
+
+    /// Pages that have become dirty since the beginning.
+    pub fn dirtied(&self) -> u64 {
+        self.dirtied
+    }
+
+    /// Pages that have been written since the beginning.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
     /// Pages of a file being written.
     pub fn writeback_of(&self, file: u32) -> u64 {
         self.files[file as usize].writeback
@@ -263,6 +330,7 @@ impl PageCache {
             ready: 0,
             dirty: 0,
             writeback: 0,
+            marked: 0,
             dirtied_ns: 0,
             newer: NONE,
             older: NONE,
@@ -320,6 +388,7 @@ impl PageCache {
         let chunk = &mut self.chunks[slot as usize];
         let clean = chunk.ready & !chunk.dirty & !chunk.writeback;
         chunk.ready &= !clean;
+        chunk.marked &= !clean;
         let (file, number) = (chunk.file, chunk.number);
         let empty = chunk.ready | chunk.coming == 0;
         let count = u64::from(clean.count_ones());

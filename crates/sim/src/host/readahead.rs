@@ -5,6 +5,8 @@
 //! one and the next is asked for, before the reader waits for anything. So two windows are under way when a steady
 //! reader waits.
 
+use super::on_demand::OnDemand;
+
 /// So many pages found in the cache, one window after another, and read-ahead is not worth its while.
 const CACHED_ENOUGH: u64 = 256;
 
@@ -17,6 +19,29 @@ pub(crate) struct ReadAhead {
     /// The last page that was asked for.
     last: Option<u64>,
     cached: u64,
+}
+
+/// What the kernel remembers of one open file, by its rules of reading ahead.
+#[derive(Clone, Debug)]
+pub(crate) enum Reader {
+    TwoWindows(ReadAhead),
+    OnDemand(OnDemand),
+}
+
+impl Reader {
+    /// What became of a window: how many of its pages were in the cache already, and how many were not.
+    pub fn found(&mut self, cached: u64, missing: u64) {
+        if let Reader::TwoWindows(reader) = self {
+            reader.found(cached, missing);
+        }
+    }
+
+    /// A page that should have been there was not.
+    pub fn missed(&mut self) {
+        if let Reader::TwoWindows(reader) = self {
+            reader.missed();
+        }
+    }
 }
 
 /// Consecutive pages; none when the length is 0.

@@ -1,32 +1,34 @@
 //! Reads and writes through the page cache.
 
 use hoistway_core::{Bio, Flags, Op};
+use hoistway_fio::Ioengine;
 
 use super::choose::Flow;
-use super::process::{Current, Stage};
+use super::process::{Current, OpenFile, Stage};
 use super::{PageIo, Token, World};
 use crate::config::{PAGE_BYTES, PAGE_SECTORS};
+use crate::host::on_demand::{At, Marked};
 use crate::host::page_cache::PageState;
-use crate::host::readahead::Window;
+use crate::host::readahead::{Reader, Window};
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {
     /// One page of a read: read-ahead, a wait if the page is not there, a copy.
     pub(super) fn read_page(&mut self, task: u32) -> Flow {
-        let process = &mut self.processes[task as usize];
-        let Current { unit, page, last_page, planned, .. } = process.current;
-        let open = &mut process.files[unit.file];
-        let file = open.file;
-        if planned <= page {
-            let plan = open.reader.plan(page, last_page - page + 1, self.files[file as usize].pages());
-            process.current.planned = page + plan.covered;
-            for window in plan.windows.iter().filter(|window| window.pages > 0) {
-                self.read_window(task, unit.file, *window);
-            }
+        let is_mapped = self.is_mapped(task);
+        match is_mapped {
+            true => self.fault(task),
+            false => self.read_ahead(task),
         }
+        let process = &self.processes[task as usize];
+        let Current { unit, page, .. } = process.current;
+        let file = process.files[unit.file].file;
         match self.cache.state(file, page) {
             PageState::Ready => {
                 self.cache.touch(file, page);
+                if is_mapped {
+                    self.map_page(task, false);
+                }
                 self.copy_page(task);
                 Flow::On
             }
@@ -39,17 +41,76 @@ impl<S: Observer> World<S> {
         }
     }
 
+    /// What the kernel reads because of the page that a process comes to.
+    pub(super) fn read_ahead(&mut self, task: u32) {
+        let process = &mut self.processes[task as usize];
+        let Current { unit, page, last_page, planned, .. } = process.current;
+        // A fault is for one page: how many more will be wanted is not known.
+        let wanted = if process.job.ioengine == Ioengine::Mmap { 1 } else { last_page - page + 1 };
+        let OpenFile { file, reader, .. } = &mut process.files[unit.file];
+        let at = At { page, wanted, file_pages: self.files[*file as usize].pages() };
+        let Reader::TwoWindows(windows) = reader else { return self.read_on_demand(task, unit.file, at) };
+        if planned <= page {
+            let plan = windows.plan(at.page, at.wanted, at.file_pages);
+            process.current.planned = page + plan.covered;
+            for window in plan.windows.iter().filter(|window| window.pages > 0) {
+                self.read_window(task, unit.file, *window);
+            }
+        }
+    }
+
+    /// The two events at which read-ahead on demand is asked: the page is missing, or it carries a marker.
+    fn read_on_demand(&mut self, task: u32, open: usize, at: At) {
+        let OpenFile { file, reader: Reader::OnDemand(reader), .. } = &mut self.processes[task as usize].files[open]
+        else {
+            return;
+        };
+        let file = *file;
+        let is_missing = self.cache.state(file, at.page) == PageState::Missing;
+        let asked = is_missing.then(|| reader.missing(at, |page| self.cache.state(file, page) != PageState::Missing));
+        self.read_marked(task, open, asked.flatten());
+        // A device that has too much to do is not asked for what nobody waits for.
+        if !self.cache.take_mark(file, at.page) || self.device.is_congested(Op::Read) {
+            return self.was_read(task, open, at.page);
+        }
+        let Reader::OnDemand(reader) = &mut self.processes[task as usize].files[open].reader else { return };
+        let asked = reader.met_marker(at, |page| self.cache.state(file, page) != PageState::Missing);
+        self.read_marked(task, open, asked);
+        self.was_read(task, open, at.page);
+    }
+
+    fn was_read(&mut self, task: u32, open: usize, page: u64) {
+        if let Reader::OnDemand(reader) = &mut self.processes[task as usize].files[open].reader {
+            reader.was_read(page);
+        }
+    }
+
+    /// Reads a window; the page for its marker gets it if it was not in the cache before.
+    fn read_marked(&mut self, task: u32, open: usize, asked: Option<Marked>) {
+        let Some(Marked { window, marker }) = asked else { return };
+        let file = self.processes[task as usize].files[open].file;
+        let marker = marker.filter(|page| self.cache.state(file, *page) == PageState::Missing);
+        self.read_window(task, open, window);
+        if let Some(page) = marker {
+            self.cache.mark(file, page);
+        }
+    }
+
     /// One page of a write: throttling, a read if only part of the page is written, a copy.
     pub(super) fn write_page(&mut self, task: u32) -> Flow {
-        if self.has_too_much_dirty() {
-            self.throttled.push(task);
-            self.wake_flusher();
-            return Flow::Block;
+        if let Some(flow) = self.hold_up_writer(task) {
+            return flow;
+        }
+        let is_mapped = self.is_mapped(task);
+        if is_mapped {
+            self.fault(task);
         }
         let process = &mut self.processes[task as usize];
         let Current { unit, page, .. } = process.current;
         let file = process.files[unit.file].file;
-        let whole = unit.offset <= page * PAGE_BYTES && unit.offset + unit.bytes >= (page + 1) * PAGE_BYTES;
+        // Whoever writes to a mapped page has to have it first: the kernel does not know that all of it will be written.
+        let whole =
+            !is_mapped && unit.offset <= page * PAGE_BYTES && unit.offset + unit.bytes >= (page + 1) * PAGE_BYTES;
         match self.cache.state(file, page) {
             PageState::Missing if !whole => {
                 self.read_window(task, unit.file, Window { start: page, pages: 1 });
@@ -58,7 +119,12 @@ impl<S: Observer> World<S> {
             PageState::Coming => return self.wait_for_page(task, file, page),
             _ => {}
         }
-        self.cache.make_dirty(file, page, self.now_ns);
+        if is_mapped {
+            self.map_page(task, true);
+        }
+        if self.cache.make_dirty(file, page, self.now_ns) {
+            self.processes[task as usize].dirtying.count();
+        }
         self.copy_page(task);
         self.dirtied();
         Flow::On
@@ -80,7 +146,8 @@ impl<S: Observer> World<S> {
         if page == last_page {
             process.debt_ns += process.call_ns(costs.system_call_ns);
             process.stage = match process.stage {
-                Stage::Write if process.job.sync => Stage::WriteThrough,
+                // O_SYNC is not for mapped pages.
+                Stage::Write if process.job.sync && process.job.ioengine != Ioengine::Mmap => Stage::WriteThrough,
                 _ => Stage::Finish,
             };
         }
@@ -100,9 +167,10 @@ impl<S: Observer> World<S> {
     }
 
     /// Submits reads for the pages of a window that are missing: a bio for each extent.
-    fn read_window(&mut self, task: u32, open: usize, window: Window) {
+    pub(super) fn read_window(&mut self, task: u32, open: usize, window: Window) {
         let file = self.processes[task as usize].files[open].file;
         let end = window.start + window.pages;
+        self.device.plug(task);
         let (mut page, mut missing) = (window.start, 0);
         while page < end {
             if self.cache.state(file, page) != PageState::Missing {
@@ -117,6 +185,7 @@ impl<S: Observer> World<S> {
             missing += page - first;
             self.submit_pages(task, file, first, page - first, Op::Read, Flags::NONE);
         }
+        self.device.finish_plug(task, self.now_ns);
         self.processes[task as usize].files[open].reader.found(window.pages - missing, missing);
     }
 

@@ -24,6 +24,9 @@ impl<S: Observer> World<S> {
                 return;
             }
             self.steps_at_once += 1;
+            if self.processes[task as usize].has_to_leave() {
+                self.processes[task as usize].stage = Stage::Leave;
+            }
             let flow = match self.processes[task as usize].stage {
                 Stage::NotStarted => self.begin_job(task),
                 Stage::Choose => self.choose(task),
@@ -72,7 +75,7 @@ impl<S: Observer> World<S> {
             return self.begin_walk(task);
         }
         let process = &self.processes[task as usize];
-        if !process.job.direct {
+        if !process.job.direct && process.job.invalidate {
             for open in &process.files {
                 self.cache.invalidate(open.file);
             }

@@ -4,14 +4,16 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use hoistway_core::{
-    Bio, ContextId, Flags, GroupId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue, Reservation,
+    Bio, BlockLayer, ContextId, Flags, GroupId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue, Reservation,
     ReserveError, SubmitError, Submitted, Tunable, Work,
 };
-use hoistway_drive::{Access, Command, Completion, Drive, Phases};
+use hoistway_drive::{Access, Command, Completion, Drive, Phases, Status};
 
+use crate::config::Plugging;
 use crate::groups::group_switch;
 use crate::record::{HeadSample, Observer};
 
+use super::plug::Plug;
 use super::slab::Slab;
 
 /// Where the time of the drive went, in ns.
@@ -53,6 +55,14 @@ pub(crate) struct Device<S: Observer> {
     head: Vec<HeadSample>,
     /// Reservations that were refused by an elevator that takes some: the process, and why.
     pub refused_reservations: Vec<(u32, ReserveError)>,
+    /// Where bios are held back.
+    plugging: Plugging,
+    /// What a task held back is being submitted: the queue is run when all of it is in.
+    flushing: bool,
+    /// Whether reads, and writes, have filled the pool so far that those who can wait should.
+    congested: [bool; 2],
+    /// Writes have stopped being congested since this was looked at last.
+    pub relieved: bool,
     /// What went wrong and cannot.
     pub defect: Option<String>,
 }
@@ -69,10 +79,12 @@ struct Started {
 struct Submitter {
     context: ContextId,
     backlog: VecDeque<Bio>,
+    /// What is held back while a call submits, if one does.
+    plug: Option<Plug>,
 }
 
 impl<S: Observer> Device<S> {
-    pub fn new(queue: RequestQueue<Owned<S>>, drive: Drive) -> Self {
+    pub fn new(queue: RequestQueue<Owned<S>>, drive: Drive, plugging: Plugging) -> Self {
         Device {
             queue,
             drive,
@@ -90,6 +102,10 @@ impl<S: Observer> Device<S> {
             last_pid: 0,
             head: Vec::new(),
             refused_reservations: Vec::new(),
+            plugging,
+            flushing: false,
+            congested: [false; 2],
+            relieved: false,
             defect: None,
         }
     }
@@ -102,7 +118,7 @@ impl<S: Observer> Device<S> {
             return false;
         }
         self.by_context.insert(context, self.submitters.len() as u32);
-        self.submitters.push(Submitter { context, backlog: VecDeque::new() });
+        self.submitters.push(Submitter { context, backlog: VecDeque::new(), plug: None });
         true
     }
 
@@ -140,6 +156,67 @@ impl<S: Observer> Device<S> {
 
     /// A task submits a bio; when there is no room for it, it and those after it are submitted later.
     pub fn submit(&mut self, task: u32, bio: Bio, now_ns: u64) {
+        if let (Plugging::Task { requests, kib }, Some(plug)) =
+            (self.plugging, &mut self.submitters[task as usize].plug)
+        {
+            let (count, sectors) = plug.add(bio, self.queue.config());
+            if count >= requests || (kib > 0 && sectors >= kib.saturating_mul(2)) {
+                self.flush_plug(task, now_ns);
+            }
+            return;
+        }
+        self.submit_now(task, bio, now_ns);
+    }
+
+    /// A task begins a call that submits: what it submits is held back until [`Self::finish_plug`], where tasks hold back.
+    pub fn plug(&mut self, task: u32) {
+        if matches!(self.plugging, Plugging::Task { .. }) {
+            self.submitters[task as usize].plug.get_or_insert_default();
+        }
+    }
+
+    /// The call is over.
+    pub fn finish_plug(&mut self, task: u32, now_ns: u64) {
+        self.flush_plug(task, now_ns);
+        self.submitters[task as usize].plug = None;
+    }
+
+    /// Submits what is held back, and runs the queue then.
+    fn flush_plug(&mut self, task: u32, now_ns: u64) {
+        let Some(plug) = self.submitters[task as usize].plug.as_mut() else { return };
+        let bios = plug.take();
+        self.flushing = true;
+        for bio in bios {
+            self.submit_now(task, bio, now_ns);
+        }
+        self.flushing = false;
+        self.run(now_ns);
+        self.work(now_ns);
+    }
+
+    /// Whether the pool of requests of this direction is nearly used up. It is from seven eighths on, until fewer than thirteen sixteenths
+    /// are used; the multi-queue layer does not say.
+    pub fn is_congested(&self, op: Op) -> bool {
+        self.congested[usize::from(op != Op::Read)]
+    }
+
+    fn watch_congestion(&mut self) {
+        if self.queue.config().layer == BlockLayer::V6_1 {
+            return;
+        }
+        for op in [Op::Read, Op::Write] {
+            let (used, Some(size)) = self.queue.pool_use(op) else { return };
+            let congested = &mut self.congested[usize::from(op != Op::Read)];
+            if used > size - size / 8 {
+                *congested = true;
+            } else if *congested && used + 1 < size - size / 8 - size / 16 {
+                *congested = false;
+                self.relieved |= op == Op::Write;
+            }
+        }
+    }
+
+    fn submit_now(&mut self, task: u32, bio: Bio, now_ns: u64) {
         if self.is_held_back(task) {
             self.submitters[task as usize].backlog.push_back(bio);
             return;
@@ -161,13 +238,20 @@ impl<S: Observer> Device<S> {
         self.drive.next_event_ns()
     }
 
-    /// The drive has done something; when it has finished a request, the tokens of its bios are added to `tokens`.
-    pub fn drive_event(&mut self, now_ns: u64, tokens: &mut Vec<u64>) -> bool {
-        let Some(completion) = self.drive.poll(now_ns) else { return false };
+    /// The drive has done something; when it has finished a request, the tokens of its bios are added to `tokens`, and the answer is how it
+    /// ended: all of them did so.
+    pub fn drive_event(&mut self, now_ns: u64, tokens: &mut Vec<u64>) -> Option<Status> {
+        let completion = self.drive.poll(now_ns)?;
         let started = self.in_flight.remove(completion.tag);
         self.completed(&started, &completion, now_ns);
         self.complete(started.id, now_ns, tokens);
-        true
+        Some(completion.status)
+    }
+
+    /// How many commands the drive will never answer; `None` when it has something to do.
+    pub fn unanswered(&self) -> Option<u32> {
+        let commands = self.in_flight.len();
+        (commands > 0 && self.drive.next_event_ns().is_none()).then_some(commands)
     }
 
     fn completed(&mut self, started: &Started, completion: &Completion, now_ns: u64) {
@@ -184,6 +268,7 @@ impl<S: Observer> Device<S> {
             Ok(kick) => self.settle(kick, now_ns),
             Err(stale) => self.broken(format!("a completion was refused: {stale:?}")),
         }
+        self.watch_congestion();
         while let Some(task) = self.refused.pop_front() {
             if !self.retry(task, false, now_ns) {
                 break;
@@ -248,7 +333,8 @@ impl<S: Observer> Device<S> {
             }
             Ok((_, kick)) => {
                 self.kicked(kick, now_ns);
-                if !self.queue.config().plugging {
+                self.watch_congestion();
+                if !self.queue.config().plugging && !self.flushing {
                     // Without plugs nothing else would run a queue that was empty.
                     self.run(now_ns);
                 }

@@ -7,14 +7,18 @@ mod buffered;
 mod choose;
 mod device;
 mod direct;
+mod failing;
+mod faults;
 mod flusher;
 mod layout;
+mod plug;
 mod process;
 mod slab;
 mod sync;
 mod walk;
+mod writeback;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use hoistway_core::{
@@ -23,11 +27,12 @@ use hoistway_core::{
 use hoistway_drive::{Drive, Profile};
 use hoistway_fio::{Job, JobFile};
 
-use crate::config::{HostConfig, PAGE_BYTES, PAGE_SECTORS};
+use crate::config::{HostConfig, PAGE_BYTES, PAGE_SECTORS, Plugging};
 use crate::error::SimError;
 use crate::events::{Events, HORIZON_NS, What};
 use crate::groups::GroupPlan;
 use crate::host::cpu::Cpus;
+use crate::host::dirty::Balance;
 use crate::host::files::File;
 use crate::host::page_cache::PageCache;
 use crate::record::{Observer, Recording, SliceRecorder};
@@ -37,6 +42,7 @@ use crate::workload::plan::Plan;
 use crate::workload::stream;
 use device::Device;
 pub use device::DriveTime;
+pub(crate) use failing::Failures;
 use flusher::Flusher;
 use process::{DirectIo, Stage};
 pub(crate) use process::{DirectionStats, Process, Stats};
@@ -64,7 +70,9 @@ pub(crate) struct Outcome {
     pub drive: DriveTime,
     pub requests: u64,
     pub bytes: u64,
+    pub dirty_pages_max: u64,
     pub turns: u64,
+    pub failures: Failures,
     /// Whether the elevator, as it was tuned, divided the disk among groups.
     pub divides_by_groups: bool,
     /// Reservations that the elevator refused: the process, and why.
@@ -114,6 +122,9 @@ pub(crate) struct World<S: Observer> {
     sync_waiters: Vec<u32>,
     /// Writers that wait until fewer pages are dirty.
     throttled: Vec<u32>,
+    /// Tasks that wait until the queue takes writes again.
+    congestion_waiters: Vec<u32>,
+    balance: Balance,
     processes: Vec<Process>,
     flusher: Flusher,
     /// Tasks that go on at this instant.
@@ -121,6 +132,9 @@ pub(crate) struct World<S: Observer> {
     direct: Slab<DirectIo>,
     page_ios: Slab<PageIo>,
     tokens: Vec<u64>,
+    failures: Failures,
+    /// Files of which pages were lost that no sync has told of.
+    files_with_errors: BTreeSet<u32>,
     runs: Vec<(u64, u64)>,
     /// Processes of each job that have not ended.
     unfinished_by_job: Vec<u32>,
@@ -184,7 +198,7 @@ impl<S: Observer> World<S> {
             unfinished_by_job[process.job] += 1;
             let job = jobs[process.job].clone();
             let tree = process.tree.and_then(|tree| trees.get(tree)).cloned();
-            let mut process = Process::new(process, job, host.read_ahead_pages());
+            let mut process = Process::new(process, job, &host.reader());
             process.walk_through(tree, disk, host.read_ahead_pages());
             processes.push(process);
         }
@@ -194,17 +208,21 @@ impl<S: Observer> World<S> {
             now_ns: 0,
             events: Events::default(),
             cpus: Cpus::new(host.cpus),
-            device: Device::new(queue, drive),
+            device: Device::new(queue, drive, host.plugging),
             cache: PageCache::new(host.cache_pages(), files.len()),
             page_waiters: vec![Vec::new(); files.len()],
             files,
             sync_waiters: Vec::new(),
             throttled: Vec::new(),
+            congestion_waiters: Vec::new(),
+            balance: Balance::default(),
             flusher: Flusher::default(),
             ready: VecDeque::new(),
             direct: Slab::new(),
             page_ios: Slab::new(),
             tokens: Vec::new(),
+            failures: Failures::default(),
+            files_with_errors: BTreeSet::new(),
             runs: Vec::new(),
             unfinished: processes.len(),
             unfinished_by_job,
@@ -287,17 +305,6 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn drive_event(&mut self) {
-        let mut tokens = std::mem::take(&mut self.tokens);
-        if self.device.drive_event(self.now_ns, &mut tokens) {
-            self.idle_events = 0;
-        }
-        for token in tokens.drain(..) {
-            self.bio_over(Token::decode(token));
-        }
-        self.tokens = tokens;
-    }
-
     fn happen(&mut self, what: What) {
         match what {
             What::CpuDone(task) => {
@@ -315,12 +322,15 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn bio_over(&mut self, token: Token) {
+    fn bio_over(&mut self, token: Token, failed: bool) {
         match token {
-            Token::Direct(slot) => self.direct_bio_over(slot),
+            Token::Direct(slot) => self.direct_bio_over(slot, failed),
             Token::PageRead(slot) => {
                 let PageIo { file, first, pages } = self.page_ios.remove(slot);
-                self.cache.end_read(file, first, pages);
+                match failed {
+                    true => self.read_failed(file, first, pages),
+                    false => self.cache.end_read(file, first, pages),
+                }
                 let mut waiters = std::mem::take(&mut self.page_waiters[file as usize]);
                 waiters.retain(|(task, page)| {
                     let there = (first..first + pages).contains(page);
@@ -334,6 +344,9 @@ impl<S: Observer> World<S> {
             Token::PageWrite(slot) => {
                 let PageIo { file, first, pages } = self.page_ios.remove(slot);
                 self.cache.end_write(file, first, pages);
+                if failed {
+                    self.write_failed(file, pages);
+                }
                 self.written(file);
             }
         }
@@ -355,6 +368,7 @@ impl<S: Observer> World<S> {
         while let Some(task) = self.device.resumed.pop() {
             self.wake(task);
         }
+        self.wake_relieved();
     }
 
     fn run_ready(&mut self) {
@@ -432,7 +446,9 @@ impl<S: Observer> World<S> {
             drive,
             requests,
             bytes,
+            dirty_pages_max: self.cache.dirty_max(),
             turns,
+            failures: self.failures,
             refused,
             recording,
         }
@@ -440,18 +456,6 @@ impl<S: Observer> World<S> {
 
     fn defect(&self, problem: String) -> SimError {
         SimError::Defect { seed: self.seed, now_ns: self.now_ns, problem }
-    }
-
-    fn stuck(&self) -> SimError {
-        let waiting = self.processes.iter().find(|process| process.stage != Stage::Done);
-        SimError::Stuck {
-            elevator: self.elevator.info().name.into(),
-            seed: self.seed,
-            now_ns: self.now_ns,
-            unfinished: self.unfinished,
-            state: waiting
-                .map_or(String::new(), |process| format!("process {} in {:?}", process.plan.pid, process.stage)),
-        }
     }
 }
 
@@ -508,7 +512,8 @@ fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
     QueueConfig {
         layer: host.kernel.map_or(request.elevator.info().layer, |kernel| kernel.layer()),
         rotational: request.profile.is_rotational(),
-        nr_requests: if host.pool_follows_drive { Some(depth.clamp(2, 128) * 2) } else { host.queue.nr_requests },
+        nr_requests: if host.pool_follows_drive { Some(depth.clamp(32, 128) * 2) } else { host.queue.nr_requests },
+        plugging: host.plugging == Plugging::Queue,
         ..host.queue
     }
 }

@@ -7,13 +7,16 @@ use hoistway_fio::{Direction, Ioengine, Job};
 use rand_pcg::Pcg64;
 
 use crate::host::fs::tree::MetadataRead;
-use crate::host::readahead::ReadAhead;
+use crate::host::mapping::Mapping;
+use crate::host::readahead::Reader;
 use crate::measure::{BandwidthSample, Latencies, Windows};
 use crate::workload::offsets::{Generator, Region, Unit};
 use crate::workload::pacing::Pacing;
 use crate::workload::plan::ProcessPlan;
 use crate::workload::stream;
 use crate::workload::walk::Walker;
+
+use super::writeback::Dirtying;
 
 /// What a process does next when it runs. The time that a step's work takes has passed before the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +48,25 @@ pub(crate) enum Stage {
     Done,
 }
 
+impl Stage {
+    /// What a process waits for that is in this stage, as the end of a sentence.
+    pub fn waits_for(self) -> &'static str {
+        match self {
+            Stage::NotStarted => "waits for its start",
+            Stage::Choose => "waits for requests in flight, or for the time of its next one",
+            Stage::Think => "waits for the end of a pause",
+            Stage::Walk | Stage::Metadata => "waits for metadata",
+            Stage::Read => "waits for a page to be read",
+            Stage::Write => "waits to write a page",
+            Stage::WriteThrough | Stage::Sync | Stage::Synced => "waits for its writes to be on the disk",
+            Stage::Direct => "waits for a direct request",
+            Stage::Finish => "waits for a processor",
+            Stage::Leave => "waits for its last requests in flight",
+            Stage::Done => "is over",
+        }
+    }
+}
+
 /// The request that a process that does one thing at a time is at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Current {
@@ -63,7 +85,9 @@ pub(crate) struct Current {
 #[derive(Clone, Debug)]
 pub(crate) struct OpenFile {
     pub file: u32,
-    pub reader: ReadAhead,
+    pub reader: Reader,
+    /// Which of its pages are mapped, of a mapped file.
+    pub mapping: Mapping,
 }
 
 /// A walk through a tree of files.
@@ -111,6 +135,9 @@ pub(crate) struct Process {
     pub measured_from_ns: u64,
     pub deadline_ns: u64,
     pub end_ns: u64,
+    pub dirtying: Dirtying,
+    /// When a request of it failed: it makes no more.
+    pub failed_ns: Option<u64>,
     pub stats: Stats,
 }
 
@@ -167,9 +194,10 @@ pub(crate) struct DirectionStats {
 }
 
 impl Process {
-    pub fn new(plan: ProcessPlan, job: Arc<Job>, read_ahead_pages: u64) -> Process {
+    pub fn new(plan: ProcessPlan, job: Arc<Job>, reader: &Reader) -> Process {
         let regions: Vec<Region> = plan.files.iter().map(|(_, region)| *region).collect();
-        let open = |(file, _): &(u32, Region)| OpenFile { file: *file, reader: ReadAhead::new(read_ahead_pages) };
+        let open =
+            |(file, _): &(u32, Region)| OpenFile { file: *file, reader: reader.clone(), mapping: Mapping::default() };
         let unit = Unit { direction: Direction::Read, file: 0, offset: 0, bytes: 0 };
         Process {
             stage: Stage::NotStarted,
@@ -195,6 +223,8 @@ impl Process {
             measured_from_ns: 0,
             deadline_ns: u64::MAX,
             end_ns: 0,
+            dirtying: Dirtying::default(),
+            failed_ns: None,
             stats: Stats::new(&job),
             plan,
             job,
@@ -210,6 +240,18 @@ impl Process {
             None => u64::MAX,
         };
         self.stage = Stage::Choose;
+    }
+
+    /// A request has failed: without `continue_on_error` the job ends with its first error, once what is in flight is over.
+    pub fn fail(&mut self, now_ns: u64) {
+        self.failed_ns.get_or_insert(now_ns);
+        self.syncs_end = false;
+    }
+
+    /// Whether it has failed and is at work still.
+    pub fn has_to_leave(&self) -> bool {
+        let at_its_end = matches!(self.stage, Stage::NotStarted | Stage::Sync | Stage::Leave | Stage::Done);
+        self.failed_ns.is_some() && !at_its_end
     }
 
     /// Whether several requests are in flight at once, and are submitted before they are waited for.
@@ -308,4 +350,6 @@ pub(crate) struct DirectIo {
     pub issued_ns: u64,
     /// Bios that are not over.
     pub pending: u32,
+    /// Whether one of them failed.
+    pub failed: bool,
 }

@@ -9,8 +9,8 @@ use super::World;
 use super::choose::Flow;
 use super::process::{OpenFile, Process, Stage, Walking};
 use crate::host::fs::tree::{MetadataRead, Tree};
+use crate::host::mapping::Mapping;
 use crate::host::page_cache::PageState;
-use crate::host::readahead::ReadAhead;
 use crate::record::Observer;
 use crate::workload::offsets::Unit;
 use crate::workload::walk::{Step, Walker};
@@ -32,7 +32,8 @@ impl Process {
 }
 
 impl<S: Observer> World<S> {
-    /// A walk begins, or its next pass: nothing of the tree is in memory, as after `echo 3 > /proc/sys/vm/drop_caches`.
+    /// A walk begins, or its next pass: nothing of the tree is in memory, as after `echo 3 > /proc/sys/vm/drop_caches`, unless the
+    /// job says `invalidate=0`.
     pub(super) fn begin_walk(&mut self, task: u32) {
         let process = &mut self.processes[task as usize];
         let Some(walk) = &mut process.walk else { return };
@@ -42,7 +43,9 @@ impl<S: Observer> World<S> {
         }
         process.stage = Stage::Choose;
         let walker = &walk.walker;
-        self.cache.invalidate_where(|file| walker.uses(file));
+        if process.job.invalidate {
+            self.cache.invalidate_where(|file| walker.uses(file));
+        }
     }
 
     /// The time for the next read has come, unless the job is paced: what leads to it begins.
@@ -77,9 +80,9 @@ impl<S: Observer> World<S> {
                 walk.reads += 1;
                 let since_ns = walk.since_ns;
                 if opens {
-                    let reader = ReadAhead::new(self.host.read_ahead_pages());
+                    let reader = self.host.reader();
                     process.files.clear();
-                    process.files.push(OpenFile { file, reader });
+                    process.files.push(OpenFile { file, reader, mapping: Mapping::default() });
                     process.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;
                 }
                 let flow = self.begin(task, Unit { direction: Direction::Read, file: 0, offset, bytes });

@@ -59,6 +59,7 @@ impl Check<'_> {
             store_and_forward: raw.interface.as_ref().is_some_and(|interface| interface.store_and_forward),
             buffer: self.buffer(raw.buffer.as_ref())?,
             queue: self.queue(raw.queue.as_ref())?,
+            faults: self.faults(raw.faults.as_ref(), *disk.capacity_sectors.as_ref())?,
         })
     }
 

@@ -42,6 +42,9 @@ pub(crate) struct FileSystem {
     rng: Pcg64,
 }
 
+/// Runs of blocks, first and length, and the blocks that tell of them.
+type Mapped = (Vec<(u64, u64)>, Vec<Mapping>);
+
 /// A file that was made.
 #[derive(Debug)]
 struct Made {
@@ -102,14 +105,23 @@ impl FileSystem {
             true => self.map_by_extents(goal, blocks)?,
             false => self.map_by_numbers(goal, blocks)?,
         };
-        let mut file = File::empty(bytes);
-        for (first, blocks) in runs {
-            file.append(first * PAGE_SECTORS, blocks * PAGE_SECTORS);
-        }
-        Some(Made { file, mapping })
+        Some(Made { file: file_of(bytes, &runs), mapping })
     }
 
-    fn map_by_extents(&mut self, goal: u64, blocks: u64) -> Option<(Vec<(u64, u64)>, Vec<Mapping>)> {
+    /// A file in one piece, at or beyond a group, and before it if it has to be; when there is no such place, in as few pieces as
+    /// may be. It is opened already: no metadata of it is read.
+    fn make_in_one_piece(&mut self, group: u32, bytes: u64) -> Option<File> {
+        let blocks = bytes.div_ceil(BLOCK_BYTES);
+        let mut runs = Vec::new();
+        let start = self.allocator.geometry.start(group);
+        let unused = self.allocator.allocate_unused(start, blocks, &mut runs);
+        if !unused && !self.allocator.allocate_unused(0, blocks, &mut runs) {
+            self.allocator.allocate(start, blocks, &mut runs).then_some(())?;
+        }
+        Some(file_of(bytes, &runs))
+    }
+
+    fn map_by_extents(&mut self, goal: u64, blocks: u64) -> Option<Mapped> {
         let mut runs = Vec::new();
         if !self.allocator.allocate(goal, blocks, &mut runs) {
             return None;
@@ -127,7 +139,7 @@ impl FileSystem {
 
     /// Twelve blocks, a block of numbers, the blocks that it tells of, and so on: a block of numbers lies before its first. From the second on
     /// they are told of by a block in turn, one for 1024 (the third level is made as the second).
-    fn map_by_numbers(&mut self, goal: u64, blocks: u64) -> Option<(Vec<(u64, u64)>, Vec<Mapping>)> {
+    fn map_by_numbers(&mut self, goal: u64, blocks: u64) -> Option<Mapped> {
         let mut runs: Vec<(u64, u64)> = Vec::new();
         let mut mapping = Vec::new();
         let (mut goal, mut page) = (goal, 0);
@@ -173,6 +185,15 @@ impl FileSystem {
         }
         runs.first().map(|(first, _)| *first)
     }
+}
+
+/// A file in these runs of blocks.
+fn file_of(bytes: u64, runs: &[(u64, u64)]) -> File {
+    let mut file = File::empty(bytes);
+    for (first, blocks) in runs {
+        file.append(first * PAGE_SECTORS, blocks * PAGE_SECTORS);
+    }
+    file
 }
 
 /// The disk as a file: of whole pages.
@@ -238,10 +259,21 @@ mod tests {
         let runs = |fs: &FileSystem| fs.allocator.free_runs();
         let with_file: u64 = runs(&fs).iter().sum();
         fs.delete_file(inode, &made);
-        // 1280 blocks of data and two of numbers... the second of which is told of by a third.
+        // 1280 blocks of data; 12 are told of by the inode, 1024 by a block of numbers, the rest by one that another tells of.
         assert_eq!(runs(&fs).iter().sum::<u64>() - with_file, 1280 + 3);
         assert_eq!(runs(&fs).len(), 1);
         assert_eq!(fs.allocator.file_inode(2), Some(inode));
+    }
+
+    #[test]
+    fn a_file_in_one_piece_is_so_on_a_used_file_system_too() {
+        let ageing = Ageing { rounds: 3, full_percent: 80 };
+        let mut fs = file_system(FileSystemConfig::ext4(), Some(ageing));
+        fs.make_files(&[wanted("a", 64)], 64 << 21).unwrap();
+        let file = fs.make_in_one_piece(17, 300 << 20).unwrap();
+        assert_eq!((file.runs().count(), sectors(&file)), (1, 300 << 11));
+        // Larger than all groups that are left.
+        assert!(fs.make_in_one_piece(17, 70 << 30).is_none());
     }
 
     #[test]
