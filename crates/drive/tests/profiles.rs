@@ -54,8 +54,8 @@ fn mean_seeks_are_those_of_the_published_tables() {
         let description = described(name);
         let (cylinders, sectors) = (description.mean_seek_cylinders_ms, description.mean_seek_sectors_ms);
         // The published means are of the tables as measured. Cleaned of points that fall, the Atlas 10K's and IBM 18ES's, which have
-        // single points off by milliseconds, move by 1 %; the others' by less than can be seen.
-        let within = if matches!(name, "atlas10k" | "ibm18es") { 0.011 * cylinders_ms } else { 0.011 };
+        // single points off by milliseconds, move by 1.2 and 1 %; the others' by less than can be seen.
+        let within = if matches!(name, "atlas10k" | "ibm18es") { 0.013 * cylinders_ms } else { 0.011 };
         assert!((cylinders - cylinders_ms).abs() < within, "{name}: {cylinders} over cylinders");
         assert!((sectors - sectors_ms).abs() < within, "{name}: {sectors} over sectors");
     }
