@@ -149,9 +149,17 @@ pub struct ElevatorsArgs {
 
 /// `hoistway drives`.
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Examples:\n  hoistway drives\n  hoistway drives sata-7200-2006\n  hoistway drives mine.toml --json"
-)]
+#[command(after_help = "\
+Examples:
+  hoistway drives
+  hoistway drives sata-7200-2006
+  hoistway drives mine.toml --json
+  hoistway drives --fit requests.csv -o mine.toml
+  hoistway drives --fit requests.csv --base sata-7200-2006 -o mine.toml
+
+A trace for --fit is a CSV file with the header `issue_us,op,sector,sectors,service_us` (op is R or W), or a validation trace of
+DiskSim: `R|W Hit|Miss sector sectors service_us gap_us`. Either may be gzipped. Its requests were made one at a time. The
+profile is fitted to the first half of them; the error on the second half is what to expect.")]
 pub struct DrivesArgs {
     /// The drive to explain: a name of the list, or a profile of your own
     #[arg(value_name = "NAME|FILE.toml")]
@@ -159,6 +167,27 @@ pub struct DrivesArgs {
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
+    /// Fit a profile to a trace of requests and their service times
+    #[arg(long, value_name = "TRACE", conflicts_with = "drive", help_heading = "Fitting")]
+    pub fit: Option<PathBuf>,
+    /// What kind of drive the trace is of; without it, the times tell
+    #[arg(long, requires = "fit", conflicts_with = "base", help_heading = "Fitting")]
+    pub kind: Option<DriveKind>,
+    /// Keep this disk's geometry, and fit rotation, overheads, settling and the height of the seek curve alone
+    #[arg(long, value_name = "NAME|FILE.toml", requires = "fit", help_heading = "Fitting")]
+    pub base: Option<String>,
+    /// Where to write the profile; without it, it is printed last
+    #[arg(short, long, value_name = "FILE.toml", requires = "fit", help_heading = "Fitting")]
+    pub output: Option<PathBuf>,
+}
+
+/// A kind of drive that can be fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DriveKind {
+    /// An arm over platters
+    Disk,
+    /// Dies behind a controller
+    Flash,
 }
 
 /// `hoistway reproduce`.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Error, Result};
 use hoistway_drive::Profile;
 
 use crate::failure::UsageError;
@@ -19,13 +19,35 @@ pub fn load(choice: &str) -> Result<Profile> {
     if let Some(profile) = Profile::builtin(choice) {
         return Ok(profile);
     }
+    match file(choice) {
+        Some(path) => Ok(Profile::load(path)?),
+        None => Err(unknown(choice)),
+    }
+}
+
+/// The text of a profile, and what errors call it.
+///
+/// # Errors
+/// A [`UsageError`] with the drives that there are when there is none, and what the system says of a file that cannot be read.
+pub fn text(choice: &str) -> Result<(String, String)> {
+    if let Some(text) = Profile::builtin_toml(choice) {
+        return Ok((text.to_owned(), format!("{choice}.toml")));
+    }
+    let path = file(choice).ok_or_else(|| unknown(choice))?;
+    let text = std::fs::read_to_string(path).with_context(|| format!("{choice}: cannot read the profile"))?;
+    Ok((text, choice.to_owned()))
+}
+
+/// The file that a choice names, if it looks like one.
+fn file(choice: &str) -> Option<&Path> {
     let path = Path::new(choice);
     let names_a_file = choice.contains('/') || path.extension().is_some_and(|extension| extension == "toml");
-    if names_a_file || path.exists() {
-        return Ok(Profile::load(path)?);
-    }
+    (names_a_file || path.exists()).then_some(path)
+}
+
+fn unknown(choice: &str) -> Error {
     let known = Profile::names().collect::<Vec<_>>().join(", ");
     let nearest = did_you_mean(choice, Profile::names());
     let text = format!("there is no drive `{choice}`{nearest}; there are {known}, and any FILE.toml");
-    Err(UsageError(text).into())
+    UsageError(text).into()
 }

@@ -1,5 +1,7 @@
 //! The segments of a read-ahead buffer: which sectors each holds, and which was used longest ago.
 
+use crate::profile::Replacement;
+
 /// One segment: the sectors from `start` up to but not including `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Segment {
@@ -13,14 +15,17 @@ pub(crate) struct Segment {
 pub(crate) struct Segments {
     segments: Vec<Segment>,
     segment_sectors: u64,
+    replacement: Replacement,
     clock: u64,
+    /// The segment to be given up next, one after the other.
+    next: usize,
 }
 
 impl Segments {
     /// `count` empty segments (0: no buffer) of `segment_sectors` each.
-    pub(crate) fn new(count: u32, segment_sectors: u32) -> Segments {
+    pub(crate) fn new(count: u32, segment_sectors: u32, replacement: Replacement) -> Segments {
         let segments = vec![Segment::default(); count as usize];
-        Segments { segments, segment_sectors: u64::from(segment_sectors), clock: 0 }
+        Segments { segments, segment_sectors: u64::from(segment_sectors), replacement, clock: 0, next: 0 }
     }
 
     /// How many sectors a segment holds.
@@ -32,10 +37,15 @@ impl Segments {
     pub(crate) fn find(&self, sector: u64) -> Option<usize> {
         let mut adjoining = None;
         for (index, segment) in self.segments.iter().enumerate() {
-            if segment.start <= sector && sector < segment.end {
+            // One comparison that is nearly always false: on random sectors two would mispredict, and this is on the path of every
+            // command.
+            if sector.wrapping_sub(segment.start) > segment.end - segment.start {
+                continue;
+            }
+            if sector < segment.end {
                 return Some(index);
             }
-            if segment.end == sector && segment.start < segment.end {
+            if segment.start < segment.end {
                 adjoining = Some(index);
             }
         }
@@ -55,9 +65,13 @@ impl Segments {
         }
     }
 
-    /// Empties the segment that was used longest ago, to be filled from `start` on.
+    /// Empties a segment, by age or by turn, to be filled from `start` on.
     pub(crate) fn replace(&mut self, start: u64) -> Option<usize> {
-        let index = self.segments.iter().enumerate().min_by_key(|(_, segment)| segment.used)?.0;
+        let index = match self.replacement {
+            Replacement::Lru => self.segments.iter().enumerate().min_by_key(|(_, segment)| segment.used)?.0,
+            Replacement::RoundRobin => self.next.checked_rem(self.segments.len())?,
+        };
+        self.next = index + 1;
         if let Some(segment) = self.segments.get_mut(index) {
             (segment.start, segment.end) = (start, start);
         }
@@ -74,11 +88,20 @@ impl Segments {
         }
     }
 
-    /// Forgets every segment that holds a sector of `start..end`: they are being written.
-    pub(crate) fn invalidate(&mut self, start: u64, end: u64) {
+    /// Forgets the sectors `start..end`, which are being written. A segment that held some of them keeps the longer of the parts
+    /// before and after.
+    pub(crate) fn forget(&mut self, start: u64, end: u64) {
         for segment in &mut self.segments {
             if segment.start < end && start < segment.end {
-                *segment = Segment::default();
+                let before = start.saturating_sub(segment.start);
+                let after = segment.end.saturating_sub(end);
+                if before == 0 && after == 0 {
+                    *segment = Segment::default();
+                } else if before >= after {
+                    segment.end = start;
+                } else {
+                    segment.start = end;
+                }
             }
         }
     }

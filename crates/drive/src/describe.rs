@@ -1,9 +1,11 @@
 //! What a profile means, in figures that can be checked by hand.
 
+use crate::array::Layout;
+use crate::flash::greedy_write_amplification;
 use crate::geometry::Geometry;
 use crate::profile::{
-    BucketProfile, BufferProfile, CloudProfile, DiskProfile, FlashProfile, Kind, Mapping, NullProfile, Profile,
-    ReadAheadUntil, ZoneProfile,
+    ArrayProfile, BucketProfile, BufferProfile, CloudProfile, DiskProfile, FlashProfile, Kind, Mapping, NullProfile,
+    Precondition, Profile, ReadAheadUntil, UNIT_BYTES, ZoneProfile,
 };
 use crate::seek::SeekCurve;
 use crate::{Op, SECTOR_BYTES};
@@ -51,6 +53,8 @@ pub struct Description {
     pub zones: Vec<ZoneDescription>,
     /// The read-ahead buffer.
     pub buffer: Option<BufferDescription>,
+    /// What a flash drive is made of.
+    pub flash: Option<FlashDescription>,
     /// The interface's rate in MB/s; `None` when it takes no time.
     pub interface_mb_s: Option<f64>,
     /// Mean time of a random 4 KiB read in ms, overhead included.
@@ -99,8 +103,54 @@ pub struct BufferDescription {
     pub read_ahead_until: String,
     /// Whether reading may begin in the middle of a command.
     pub immediate_read: bool,
-    /// Whether the drive has its write cache on. The model writes to the media all the same.
-    pub write_cache: bool,
+    /// The most sectors that wait in the write cache; `None` when writes end on the media.
+    pub write_cache_sectors: Option<u64>,
+}
+
+/// What a flash drive is made of, and how fast its parts are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlashDescription {
+    /// Channels.
+    pub channels: u32,
+    /// The rate of each, in MB/s.
+    pub channel_mb_s: f64,
+    /// Dies on all channels together.
+    pub dies: u32,
+    /// Planes of a die: it reads, programs and erases on all of them at once.
+    pub planes: u32,
+    /// Blocks of a plane.
+    pub blocks_per_plane: u32,
+    /// Pages of a block.
+    pub pages_per_block: u32,
+    /// Bytes of a page.
+    pub page_bytes: u32,
+    /// Reading a page in us, by kind of page.
+    pub page_read_us: Vec<f64>,
+    /// Pages of a plane that are programmed at once.
+    pub wordline_pages: u32,
+    /// Programming them, in us.
+    pub program_us: f64,
+    /// Erasing a block, in us.
+    pub erase_us: f64,
+    /// Suspending a program or an erase for reads, in us; `None`: reads wait.
+    pub suspend_us: Option<f64>,
+    /// The part of the flash that is spare.
+    pub spare_factor: f64,
+    /// Units programmed for one that the host writes, under uniform random writes: the closed form for greedy garbage collection, not a
+    /// parameter.
+    pub write_amplification: f64,
+    /// What was done to the drive before, in words.
+    pub precondition: String,
+    /// The write buffer; 0: a write is over when it is programmed.
+    pub buffer_bytes: u64,
+    /// What a flush takes beside emptying the buffer, in us.
+    pub flush_us: f64,
+    /// Whether the buffer outlives a loss of power, so that a flush need not empty it.
+    pub power_loss_protection: bool,
+    /// Whether other commands wait for a flush.
+    pub flush_blocks_commands: bool,
+    /// How much of the drive has a map of its own in the model; addresses beyond are folded into it.
+    pub simulated_bytes: u64,
 }
 
 /// Explains a profile.
@@ -108,6 +158,7 @@ pub fn describe(profile: &Profile) -> Description {
     let mut description = match profile.kind() {
         Kind::Flash(flash) => describe_flash(flash),
         Kind::Cloud(cloud) => describe_cloud(cloud),
+        Kind::Array(array) => describe_array(array),
         Kind::Null(null) => describe_null(null),
         Kind::Disk(disk) => describe_disk(disk),
     };
@@ -128,16 +179,56 @@ fn describe_null(null: &NullProfile) -> Description {
     description
 }
 
-/// One 4 KiB read at a time: its command, its pages side by side, its sectors on the link.
+/// One 4 KiB read at a time: its command, its page, its sectors on the channel and the link.
 fn describe_flash(flash: &FlashProfile) -> Description {
-    let link_ns = f64::from(flash.link_sector_ns);
-    let random_ms = (flash.command_ns as f64 + flash.page_read_ns as f64 + 8.0 * link_ns) / 1e6;
-    Description {
+    let random_ns = (flash.command_ns + flash.interface_ns + flash.channel.ns(8) + flash.link.ns(8)) as f64;
+    let random_ms = (random_ns + flash.page_read_mean_ns()) / 1e6;
+    let mut description = Description {
         mapping: format!("pages of {} bytes over {} dies in turn", flash.page_bytes, flash.dies),
         random_read_4k_ms: random_ms,
         random_read_4k_iops: if random_ms > 0.0 { 1000.0 / random_ms } else { f64::INFINITY },
-        interface_mb_s: (flash.link_sector_ns > 0).then(|| SECTOR_BYTES as f64 * 1000.0 / link_ns),
+        interface_mb_s: Some(flash.link.mb_s()),
+        flash: Some(flash_parts(flash)),
         ..blank(flash.capacity_sectors, flash.depth)
+    };
+    if flash.slice_blocks.is_some() {
+        let percent = flash.live_units() as f64 / flash.capacity_units() as f64 * 100.0;
+        description.warnings.push(format!(
+            "a slice of {percent:.1} % of the drive is simulated, and addresses are folded into it: a fresh drive collects garbage earlier, \
+             and a small hot region is a greater part"
+        ));
+    }
+    description
+}
+
+fn flash_parts(flash: &FlashProfile) -> FlashDescription {
+    let us = |ns: u64| ns as f64 / 1000.0;
+    FlashDescription {
+        channels: flash.channels,
+        channel_mb_s: flash.channel.mb_s(),
+        dies: flash.dies,
+        planes: flash.planes,
+        blocks_per_plane: flash.blocks_per_plane,
+        pages_per_block: flash.pages_per_block,
+        page_bytes: flash.page_bytes,
+        page_read_us: flash.page_read_ns.iter().map(|ns| us(*ns)).collect(),
+        wordline_pages: flash.wordline_pages,
+        program_us: us(flash.program_ns),
+        erase_us: us(flash.erase_ns),
+        suspend_us: flash.suspend_ns.map(us),
+        spare_factor: flash.spare_factor,
+        write_amplification: greedy_write_amplification(flash.spare_factor),
+        precondition: match flash.precondition {
+            Precondition::Fresh => "fresh: nothing was written",
+            Precondition::Sequential => "sequential: all was written once, in order",
+            Precondition::Steady => "steady: all was written at random until nothing changed",
+        }
+        .to_string(),
+        buffer_bytes: u64::from(flash.buffer_units) * u64::from(UNIT_BYTES),
+        flush_us: us(flash.flush.flush_ns),
+        power_loss_protection: flash.flush.power_loss_protection,
+        flush_blocks_commands: flash.flush.blocks_commands,
+        simulated_bytes: flash.live_units() * u64::from(UNIT_BYTES),
     }
 }
 
@@ -160,6 +251,52 @@ fn describe_cloud(cloud: &CloudProfile) -> Description {
         interface_mb_s: Some(fastest(&cloud.bytes) / 1e6),
         ..blank(cloud.capacity_sectors, cloud.depth)
     }
+}
+
+/// One 4 KiB read at a time: the controller's time, a member's, and the link's; in sequence all columns at once, as far as the link goes.
+fn describe_array(array: &ArrayProfile) -> Description {
+    let members: Vec<Description> = array.members.iter().map(describe).collect();
+    let mean_ms = members.iter().map(|member| member.random_read_4k_ms).sum::<f64>() / members.len().max(1) as f64;
+    let link_ns = f64::from(array.link_sector_ns);
+    let random_ms = mean_ms + (array.command_ns as f64 + 8.0 * link_ns) / 1e6;
+    let interface_mb_s = (array.link_sector_ns > 0).then(|| SECTOR_BYTES as f64 * 1000.0 / link_ns);
+    let columns = f64::from(array.columns());
+    let sequential = |of: fn(&Description) -> f64| {
+        let slowest = members.iter().map(of).fold(f64::INFINITY, f64::min);
+        (slowest * columns).min(interface_mb_s.unwrap_or(f64::INFINITY))
+    };
+    Description {
+        mapping: array_mapping(array),
+        random_read_4k_ms: random_ms,
+        random_read_4k_iops: 1000.0 / random_ms,
+        interface_mb_s,
+        sequential_outer_mb_s: sequential(|member| member.sequential_outer_mb_s),
+        sequential_inner_mb_s: sequential(|member| member.sequential_inner_mb_s),
+        ..blank(Layout::new(array).capacity_sectors(), array.depth)
+    }
+}
+
+fn array_mapping(array: &ArrayProfile) -> String {
+    let mut names: Vec<(&str, u32)> = Vec::new();
+    for member in &array.members {
+        match names.last_mut() {
+            Some((name, count)) if *name == member.name => *count += 1,
+            _ => names.push((&member.name, 1)),
+        }
+    }
+    let names: Vec<String> = names.iter().map(|(name, count)| format!("{count} x {name}")).collect();
+    let mut parts = vec![names.join(", ")];
+    if array.columns() > 1 {
+        parts.push(format!("striped in chunks of {} KiB", f64::from(array.chunk_sectors) / 2.0));
+    }
+    if array.copies > 1 {
+        parts.push(format!("each sector on {} of them", array.copies));
+    }
+    if let Some(cache) = &array.cache {
+        let battery = if cache.battery { "with" } else { "without" };
+        parts.push(format!("{} MiB of write cache {battery} a battery", cache.sectors as f64 / 2048.0));
+    }
+    parts.join("; ")
 }
 
 fn describe_disk(disk: &DiskProfile) -> Description {
@@ -198,7 +335,7 @@ fn describe_disk(disk: &DiskProfile) -> Description {
         random_read_4k_ms: random_ms,
         random_read_4k_iops: 1000.0 / random_ms,
         warnings: warnings(disk),
-        ..blank(disk.capacity_sectors, 1)
+        ..blank(disk.capacity_sectors, disk.queue.depth)
     }
 }
 
@@ -224,6 +361,7 @@ fn blank(capacity_sectors: u64, depth: u32) -> Description {
         write_settle_ms: 0.0,
         zones: Vec::new(),
         buffer: None,
+        flash: None,
         interface_mb_s: None,
         random_read_4k_ms: 0.0,
         random_read_4k_iops: 0.0,
@@ -344,7 +482,7 @@ fn buffer(buffer: &BufferProfile) -> BufferDescription {
         read_ahead_sectors: buffer.read_ahead_sectors,
         read_ahead_until: until.to_string(),
         immediate_read: buffer.immediate_read,
-        write_cache: buffer.write_cache,
+        write_cache_sectors: buffer.write_cache.as_ref().map(|cache| cache.sectors),
     }
 }
 
@@ -363,9 +501,6 @@ fn warnings(disk: &DiskProfile) -> Vec<String> {
             }
             _ => {}
         }
-    }
-    if disk.buffer.write_cache {
-        warnings.push("the drive has a write cache; the model writes to the media before it answers".to_string());
     }
     let interface_ns = f64::from(disk.interface_sector_ns);
     let fastest = disk.zones.iter().map(|zone| disk.revolution_ns / f64::from(zone.sectors_per_track));

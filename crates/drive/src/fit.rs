@@ -7,12 +7,26 @@
 //! Request by request is the strict measure. A distribution of service times (the demerit of Ruemmler & Wilkes 1994) comes
 //! out nearly as well from a rotation that is guessed.
 
+mod arm;
+mod base;
+mod buffer;
+mod disk;
+mod flash;
+mod layout;
+mod requests;
+mod stats;
+mod tracks;
+mod whole;
+
 use std::f64::consts::TAU;
 
 use crate::disk::Media;
 use crate::profile::{DiskProfile, Kind, Profile};
 use crate::recording::Record;
 use crate::{AccessError, Op, check};
+pub use whole::{
+    Agreement, Base, Finding, FitKind, FitOptions, FitProfileError, FittedProfile, REQUESTS_MIN, fit_profile,
+};
 
 /// How far the fitted revolution may be from the profile's, as a part of it: 0.035 %.
 pub const REVOLUTION_RANGE: f64 = 3.5e-4;
@@ -132,7 +146,7 @@ pub fn replay(profile: &Profile, recording: &[Record]) -> Result<Vec<Prediction>
         model.resume_at(free_ns);
         let idle_ns = record.issue_ns.saturating_sub(free_ns);
         free_ns = record.issue_ns.saturating_add(record.service_ns);
-        let service = model.start(record.issue_ns, &record.access);
+        let service = model.start(record.issue_ns, &record.access, false);
         let zone = model.locate(record.access.sector).zone;
         Prediction {
             op: record.access.op,
@@ -178,7 +192,7 @@ fn marks(disk: &DiskProfile, recording: &[Record]) -> Vec<(f64, f64)> {
         let end = (u64::from(last.angle) + last.span(1)) as f64 / 4_294_967_296.0;
         (record.issue_ns.saturating_add(record.service_ns) as f64, end)
     };
-    let cached = disk.buffer.enabled && disk.buffer.write_cache;
+    let cached = disk.buffer.enabled && disk.buffer.write_cache.is_some();
     recording.iter().filter(|record| !cached || record.access.op == Op::Read).map(mark).collect()
 }
 

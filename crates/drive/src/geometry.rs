@@ -305,7 +305,7 @@ mod tests {
     }
 
     fn disks() -> impl Iterator<Item = &'static str> {
-        Profile::names().filter(|name| Profile::builtin(name).is_some_and(|profile| profile.is_rotational()))
+        Profile::names().filter(|name| Profile::builtin(name).is_some_and(|profile| profile.is_disk()))
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Models of disks (geometry, seek curve, rotation, zones, the segmented read-ahead buffer), of flash and of cloud volumes.
+//! Models of disks (geometry, seek curve, rotation, zones, the segmented read-ahead buffer), of flash, of cloud volumes and of arrays.
 //!
 //! A [`Profile`] is read from TOML (or taken from the built-in ones), checked once, and made into a [`Drive`]. A drive is
 //! told the time and given [`Command`]s; it says when something happens next ([`Drive::next_event_ns`]) and hands out what has
@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+mod array;
 mod buffer;
 mod builtin;
 mod closed_loop;
@@ -33,15 +34,18 @@ mod geometry;
 mod null;
 mod pending;
 mod platter;
+pub mod probe;
 mod profile;
+mod random;
 pub mod recording;
 mod seek;
 
+pub use array::Array;
 pub use closed_loop::closed_loop;
 pub use cloud::Cloud;
-pub use describe::{BufferDescription, Description, ZoneDescription, describe};
+pub use describe::{BufferDescription, Description, FlashDescription, ZoneDescription, describe};
 pub use disk::Disk;
-pub use flash::Flash;
+pub use flash::{Flash, FlashCounters, greedy_write_amplification};
 pub use null::Null;
 pub use profile::{Profile, ProfileError};
 
@@ -212,6 +216,8 @@ pub enum Drive {
     Flash(Box<Flash>),
     /// A rented volume with limits on operations and bytes.
     Cloud(Box<Cloud>),
+    /// Drives behind a controller.
+    Array(Box<Array>),
     /// A device that takes the same time for everything.
     Null(Null),
 }
@@ -223,6 +229,7 @@ impl Drive {
             profile::Kind::Disk(disk) => Drive::Disk(Box::new(Disk::new(disk))),
             profile::Kind::Flash(flash) => Drive::Flash(Box::new(Flash::new(flash))),
             profile::Kind::Cloud(cloud) => Drive::Cloud(Box::new(Cloud::new(cloud))),
+            profile::Kind::Array(array) => Drive::Array(Box::new(Array::new(array))),
             profile::Kind::Null(null) => Drive::Null(Null::new(null)),
         }
     }
@@ -233,6 +240,7 @@ impl Drive {
             Drive::Disk(disk) => disk.capacity_sectors(),
             Drive::Flash(flash) => flash.capacity_sectors(),
             Drive::Cloud(cloud) => cloud.capacity_sectors(),
+            Drive::Array(array) => array.capacity_sectors(),
             Drive::Null(null) => null.capacity_sectors(),
         }
     }
@@ -243,6 +251,7 @@ impl Drive {
             Drive::Disk(disk) => disk.depth(),
             Drive::Flash(flash) => flash.depth(),
             Drive::Cloud(cloud) => cloud.depth(),
+            Drive::Array(array) => array.depth(),
             Drive::Null(null) => null.depth(),
         }
     }
@@ -260,6 +269,7 @@ impl Drive {
             Drive::Disk(disk) => disk.submit(now_ns, tag, command),
             Drive::Flash(flash) => flash.submit(now_ns, tag, command),
             Drive::Cloud(cloud) => cloud.submit(now_ns, tag, command),
+            Drive::Array(array) => array.submit(now_ns, tag, command),
             Drive::Null(null) => null.submit(now_ns, tag, command),
         }
         Ok(())
@@ -273,6 +283,7 @@ impl Drive {
             Drive::Disk(disk) => disk.next_event_ns(),
             Drive::Flash(flash) => flash.next_event_ns(),
             Drive::Cloud(cloud) => cloud.next_event_ns(),
+            Drive::Array(array) => array.next_event_ns(),
             Drive::Null(null) => null.next_event_ns(),
         }
     }
@@ -285,6 +296,7 @@ impl Drive {
             Drive::Disk(disk) => disk.poll(now_ns),
             Drive::Flash(flash) => flash.poll(now_ns),
             Drive::Cloud(cloud) => cloud.poll(now_ns),
+            Drive::Array(array) => array.poll(now_ns),
             Drive::Null(null) => null.poll(now_ns),
         }
     }

@@ -35,6 +35,12 @@ impl Platter {
         if ahead > u32::MAX - self.tolerance { 0 } else { self.turn_ns(u64::from(ahead)) }
     }
 
+    /// How far past its mark a sector may be and still be caught, 2^32 a revolution.
+    #[inline]
+    pub(crate) fn tolerance(&self) -> u32 {
+        self.tolerance
+    }
+
     /// How long the platter takes for `angle` (2^32 a revolution; several revolutions are fine), rounded down.
     pub(crate) fn turn_ns(&self, angle: u64) -> u64 {
         ((u128::from(angle) * u128::from(self.period_fp)) >> 64) as u64

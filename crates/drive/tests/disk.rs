@@ -203,6 +203,26 @@ fn segment_used_longest_ago_is_replaced() {
 }
 
 #[test]
+fn segments_in_turn_give_way_whatever_their_use() {
+    let mut drive = Drive::new(&profile(&format!("{BUFFER}replacement = \"round-robin\"\n")));
+    for (step, sector) in [(0, 0), (1, 4000), (2, 0), (3, 8000)] {
+        read(&mut drive, step * 100 * MS, sector, 4);
+    }
+    assert_eq!(read(&mut drive, 400 * MS, 4000, 4).source, Source::Buffer);
+    assert_eq!(read(&mut drive, 500 * MS, 0, 4).source, Source::Media);
+}
+
+#[test]
+fn segment_keeps_the_longer_part_around_written_sectors() {
+    let mut drive = Drive::new(&profile(BUFFER));
+    // Sectors 0 to 63 are held, then 50 is written: 0 to 49 stay.
+    read(&mut drive, 0, 0, 4);
+    serve(&mut drive, 100 * MS, Op::Write, 50, 1);
+    assert_eq!(read(&mut drive, 200 * MS, 44, 6).source, Source::Buffer);
+    assert_eq!(read(&mut drive, 300 * MS, 52, 4).source, Source::Media);
+}
+
+#[test]
 fn written_sectors_leave_the_buffer() {
     let mut drive = Drive::new(&profile(BUFFER));
     read(&mut drive, 0, 0, 4);

@@ -338,14 +338,14 @@ fn profile_has_one_kind_of_drive() {
     let error = refused_text(&both);
     assert!(
         error.ends_with(
-            "`null` is given beside `disk`: a profile has one of the tables [disk], [flash], [cloud] and [null]"
+            "`null` is given beside `disk`: a profile has one of the tables [disk], [flash], [cloud], [array] and [null]"
         ),
         "{error}"
     );
     let none = refused_text("name = \"x\"\nwhat = \"\"\nsource = \"\"\n");
     assert_eq!(
         none,
-        "small.toml:1:8: `disk` is missing: a profile has one of the tables [disk], [flash], [cloud] and [null]"
+        "small.toml:1:8: `disk` is missing: a profile has one of the tables [disk], [flash], [cloud], [array] and [null]"
     );
     let unnamed = refused("name = \"small\"", "name = \"\"");
     assert_eq!(unnamed, "small.toml:1:8: `name` is empty: a name of at least one letter");
@@ -379,18 +379,86 @@ fn null_devices_have_ranges_too() {
 #[test]
 fn flash_drives_have_ranges_too() {
     let good = include_str!("../profiles/ssd-fiops.toml");
+    let us = "0 to 1000000";
     for (from, to, expected) in [
-        ("depth = 31", "depth = 0", "`flash.depth` is 0: 1 to 65536"),
-        ("dies = 20", "dies = 0", "`flash.dies` is 0: 1 to 65536"),
-        ("page_bytes = 4096", "page_bytes = 4000", "`flash.page_bytes` is 4000: a multiple of 512"),
-        ("page_read_us = 75.0", "page_read_us = -1.0", "`flash.page_read_us` is -1: 0 to 1000000"),
-        ("link_sector_ns = 2048", "link_sector_ns = 2000000", "`flash.link_sector_ns` is 2000000: 0 to 1000000"),
+        ("depth = 31", "depth = 0", "19:9: `flash.depth` is 0: 1 to 65536".to_string()),
+        ("channels = 10", "channels = 0", "23:12: `flash.channels` is 0: 1 to 1024".to_string()),
+        ("dies = 20", "dies = 0", "25:8: `flash.dies` is 0: 1 to 4096".to_string()),
+        ("dies = 20", "dies = 25", "25:8: `flash.dies` is 25: a multiple of the 10 channels".to_string()),
+        ("dies = 20", "dies = 20\nplanes = 0", "26:10: `flash.planes` is 0: 1 to 16".to_string()),
+        ("page_read_us = [65.0]", "page_read_us = [65.0, -1.0]", format!("29:23: `flash.page_read_us` is -1: {us}")),
+        (
+            "page_read_us = [65.0]",
+            "page_read_us = []",
+            "29:16: `flash.page_read_us` is 0 times: 1 to 64 times, one a kind of page, such as [75.0]".to_string(),
+        ),
+        ("erase_us = 2000.0", "erase_us = nan", format!("31:12: `flash.erase_us` is NaN: {us}")),
+        ("link_mb_s = 250.0", "link_mb_s = 0", "`flash.link_mb_s` is 0: 0.1 to 1000000".to_string()),
+        (
+            "dies = 20",
+            "dies = 20\nwordline_pages = 3",
+            "`flash.pages_per_block` is 128: a multiple of the 3 pages programmed at once".to_string(),
+        ),
+        ("page_bytes = 4096", "page_bytes = 4096\nplanes = 4", "`flash.capacity_sectors` is 156301488".to_string()),
     ] {
+        if from == "page_bytes = 4096" {
+            continue;
+        }
         let error = refused_text(&good.replacen(from, to, 1));
-        assert!(error.ends_with(expected), "{error}");
+        assert!(error.ends_with(&expected), "{error}");
+    }
+    for bytes in ["2048", "4000", "12288", "2097152"] {
+        let error = refused_text(&good.replacen("page_bytes = 4096", &format!("page_bytes = {bytes}"), 1));
+        let expected = format!("28:14: `flash.page_bytes` is {bytes}: a power of two, 4096 to 1048576");
+        assert!(error.ends_with(&expected), "{error}");
+    }
+    for factor in ["0", "-0.1", "0.95", "nan"] {
+        let error = refused_text(&good.replacen("spare_factor = 0.074", &format!("spare_factor = {factor}"), 1));
+        assert!(error.contains(":32:16: `flash.spare_factor` is "), "{error}");
+        assert!(error.ends_with("more than 0 and at most 0.9: the part of the flash beyond the capacity"), "{error}");
     }
     let both = good.to_string() + "[null]\nservice_ns = 1\ndepth = 1\ncapacity_sectors = 1\n";
     assert!(refused_text(&both).contains("`null` is given beside `flash`"));
+}
+
+#[test]
+fn flash_that_cannot_hold_its_capacity_or_collect_its_garbage_is_refused() {
+    let good = include_str!("../profiles/ssd-fiops.toml");
+    let refused = |from: &str, to: &str| {
+        assert!(good.contains(from), "{from} is in the profile");
+        refused_text(&good.replacen(from, to, 1))
+    };
+    // 8000 blocks less 4 of the reserve, of 20 dies and 128 units, 92.6 % of them, 8 sectors each; 19,537,686 units need
+    // 19,537,686 / 0.926 / 2560 = 8241.9 and the reserve.
+    let small = refused("blocks_per_plane = 8256", "blocks_per_plane = 8000");
+    let expected = "20:20: `flash.capacity_sectors` is 156301488: at most 151639976, which is what 8000 blocks a plane hold beside the \
+                    spare factor; or 8246 blocks a plane";
+    assert!(small.ends_with(expected), "{small}");
+    let order = refused("buffer_kib = 0", "gc_start_blocks = 2\ngc_hard_blocks = 2\nbuffer_kib = 0");
+    let expected = "34:19: `flash.gc_start_blocks` is 2: garbage collection begins with more free blocks than the 2 at which the host waits";
+    assert!(order.ends_with(expected), "{order}");
+    let hard = refused("buffer_kib = 0", "gc_hard_blocks = 0\nbuffer_kib = 0");
+    assert!(hard.ends_with("34:18: `flash.gc_hard_blocks` is 0: 1 to 1024"), "{hard}");
+    let slice = refused("buffer_kib = 0", "slice_blocks = 9000\nbuffer_kib = 0");
+    assert!(
+        slice.ends_with("`flash.slice_blocks` is 9000: at most 8242, all blocks with data: or leave it out"),
+        "{slice}"
+    );
+    let large = good.replacen("capacity_sectors = 156301488", "capacity_sectors = 1563014880", 1);
+    let large = refused_text(&large.replacen("blocks_per_plane = 8256", "blocks_per_plane = 90000", 1));
+    assert!(
+        large.contains("more than 134217728 units of 4 KiB to simulate: `slice_blocks = 52424` or less"),
+        "{large}"
+    );
+    let nvme = include_str!("../profiles/ssd-nvme-tlc.toml");
+    let buffer = refused_text(&nvme.replacen("buffer_kib = 65536", "buffer_kib = 12", 1));
+    assert!(
+        buffer.ends_with("`flash.buffer_kib` is 12: 0, or at least the 16 KiB that a die programs at once"),
+        "{buffer}"
+    );
+    let strewn = nvme.replacen("spare_factor = 0.1267", "spare_factor = 0.0001", 1).replacen("= 512\n", "= 4\n", 1);
+    let strewn = refused_text(&strewn.replacen("blocks_per_plane = 4160", "blocks_per_plane = 800000", 1));
+    assert!(strewn.contains("`flash.spare_factor` is 0.0001: too little: "), "{strewn}");
 }
 
 #[test]
@@ -451,4 +519,67 @@ fn fits_say_why_they_cannot_be_made() {
     let beyond = parse("R Hit 5 8 4067.0 9.0\nR Hit 20000 8 1 1\n", "t").expect("a recording");
     let error = replay(&disk, &beyond).expect_err("the second is beyond the end").to_string();
     assert!(error.starts_with("request 1 of the recording: sectors 20000 to 20000+8 reach beyond the end"), "{error}");
+}
+
+/// The error of `GOOD` with a table of commands at its end, which begins on line 33.
+#[track_caller]
+fn refused_queue(queue: &str) -> String {
+    refused_text(&format!("{GOOD}[queue]\n{queue}"))
+}
+
+#[test]
+fn queue_of_no_command_or_of_too_many() {
+    for (depth, found) in [("0", "0"), ("257", "257")] {
+        let expected = format!("small.toml:34:9: `queue.depth` is {found}: 1 to 256");
+        assert_eq!(refused_queue(&format!("depth = {depth}\npolicy = \"satf\"\n")), expected);
+    }
+}
+
+#[test]
+fn window_wider_than_the_queue() {
+    let expected = "small.toml:36:10: `queue.window` is 33: 1 to 32";
+    assert_eq!(refused_queue("depth = 32\npolicy = \"satf\"\nwindow = 33\n"), expected);
+}
+
+#[test]
+fn ageing_that_favours_the_young() {
+    let expected = "small.toml:36:14: `queue.age_weight` is -0.1: 0 to 1000";
+    assert_eq!(refused_queue("depth = 32\npolicy = \"satf\"\nage_weight = -0.1\n"), expected);
+    let expected = "small.toml:36:15: `queue.max_wait_ms` is -1: 0 to 4000";
+    assert_eq!(refused_queue("depth = 32\npolicy = \"satf\"\nmax_wait_ms = -1.0\n"), expected);
+}
+
+#[test]
+fn queue_that_goes_by_arrival_has_nothing_to_weigh() {
+    let expected = "small.toml:36:10: `queue.window` is 4: only `policy = \"satf\"` chooses among commands";
+    assert_eq!(refused_queue("depth = 32\npolicy = \"fifo\"\nwindow = 4\n"), expected);
+}
+
+#[test]
+fn base_that_is_no_disk_or_is_changed() {
+    let based = |rest: &str| refused_text(&format!("name = \"n\"\nwhat = \"\"\nsource = \"\"\n{rest}"));
+    let expected = "small.toml:4:8: `base` is ssd-fiops: the name of a built-in disk, such as \"sata-7200-2006\"";
+    assert_eq!(based("base = \"ssd-fiops\"\n"), expected);
+    let expected =
+        "small.toml:5:1: `null` is given beside `base`: the base's own mechanics; leave the table or `base` out";
+    let null = "[null]\nservice_ns = 1\ndepth = 1\ncapacity_sectors = 1\n";
+    assert_eq!(based(&format!("base = \"cmr-8tb\"\n{null}")), expected);
+}
+
+#[test]
+fn write_cache_has_one_size_and_its_marks_in_order() {
+    let with =
+        |keys: &str| refused("read_ahead_until = \"segment\"", &format!("read_ahead_until = \"segment\"\n{keys}"));
+    assert_eq!(
+        with("write_segments = 1\nwrite_sectors = 64"),
+        "small.toml:21:17: `buffer.write_sectors` is given beside `write_segments`: \
+         the size is given once, as `write_segments` or as `write_sectors`"
+    );
+    assert_eq!(with("write_segments = 0"), "small.toml:20:18: `buffer.write_segments` is 0: 1 to 65536");
+    assert_eq!(with("write_high = 1.5"), "small.toml:20:14: `buffer.write_high` is 1.5: 0 to 1");
+    assert_eq!(
+        with("write_high = 0.5\nwrite_low = 0.6"),
+        "small.toml:21:13: `buffer.write_low` is 0.6: emptying ends below where it begins: at most `write_high`, 0.5"
+    );
+    assert_eq!(with("write_idle_ms = -1"), "small.toml:20:17: `buffer.write_idle_ms` is -1: 0 to 4000");
 }

@@ -70,7 +70,7 @@ fn random_4k_reads_take_seek_and_half_a_turn_and_transfer() {
 
 #[test]
 fn described_random_read_time_is_what_the_model_takes() {
-    for name in Profile::names().filter(|name| builtin(name).is_rotational()) {
+    for name in Profile::names().filter(|name| builtin(name).is_disk()) {
         let profile = builtin(name).without_buffer();
         let described = describe(&profile).random_read_4k_ms;
         assert_near(name, mean_random_read_ms(&profile, 8, 20_000), described, 0.01);
@@ -125,7 +125,7 @@ fn one_reader_of_the_2006_desktop_drive_gets_its_published_rate() {
 
 #[test]
 fn described_sequential_rates_are_what_the_model_reads_at() {
-    for name in Profile::names().filter(|name| builtin(name).is_rotational()) {
+    for name in Profile::names().filter(|name| builtin(name).is_disk()) {
         let profile = builtin(name).with_instant_interface().without_overheads();
         let description = describe(&profile);
         let zone = &description.zones[description.zones.len() / 2];

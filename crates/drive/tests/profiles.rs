@@ -70,7 +70,7 @@ fn desktop_drive_of_2006_is_described_by_its_inputs() {
     assert!(description.inputs.iter().any(|input| input.starts_with("63.5 MB/s")), "inputs are marked");
     let buffer = description.buffer.expect("a buffer");
     assert_eq!(buffer.segments * buffer.segment_sectors * 512, 8 << 20);
-    assert!(buffer.enabled && !buffer.write_cache);
+    assert!(buffer.enabled && buffer.write_cache_sectors.is_none());
     assert!(description.warnings.is_empty(), "{:?}", description.warnings);
 }
 
@@ -88,7 +88,6 @@ fn descriptions_warn_of_what_is_odd() {
     assert!(warned("atlas10k", "the seek table ends at distance 10021"));
     assert!(warned("wd_4tb_7200", "the seek table goes on to distance 353181"));
     assert!(warned("cheetah9LP", "the interface, 4.9 MB/s, is slower than the media"));
-    assert!(warned("cheetah9LP", "the drive has a write cache"));
     assert!(!warned("st41601n", "the seek table falls"));
 }
 
@@ -110,4 +109,33 @@ fn null_device_is_described_too() {
     assert_eq!((description.rpm, description.depth, description.buffer), (None, 64, None));
     assert!((description.random_read_4k_ms - 0.01).abs() < 1e-12);
     assert!((description.random_read_4k_iops - 100_000.0).abs() < 1e-6);
+}
+
+#[test]
+fn drives_made_from_data_sheets_have_their_figures() {
+    // Capacity in GB (10^9 bytes), sustained MB/s on the outermost tracks, seek over one cylinder, on average over cylinders and in full, depth.
+    for (name, gb, mb_s, seeks_ms, depth) in [
+        ("laptop-5400", 160.0, 41.9, [1.0, 11.0, 20.0], 1),
+        ("cmr-8tb", 8001.6, 205.0, [0.6, 8.0, 16.0], 32),
+        ("cmr-20tb", 20003.9, 285.0, [0.25, 8.0, 16.0], 32),
+        ("sas-15k-450", 449.1, 229.1, [0.2, 3.4, 6.6], 64),
+    ] {
+        let drive = described(name);
+        assert!((drive.capacity_sectors as f64 * 512e-9 - gb).abs() < 0.1, "{name}: {}", drive.capacity_sectors);
+        assert!((drive.sequential_outer_mb_s / mb_s - 1.0).abs() < 0.003, "{name}: {}", drive.sequential_outer_mb_s);
+        let found = [drive.single_seek_ms, drive.mean_seek_cylinders_ms, drive.full_seek_ms];
+        assert!(found.iter().zip(seeks_ms).all(|(found, ms)| (found - ms).abs() < 0.01), "{name}: {found:?}");
+        assert_eq!(drive.depth, depth, "{name}");
+        assert!(!drive.warnings.iter().any(|warning| warning.contains("revolution")), "{name}: {:?}", drive.warnings);
+    }
+}
+
+#[test]
+fn drive_on_the_base_of_another_has_its_mechanics_and_a_queue() {
+    for (name, base, depth) in [("cmr-4tb", "wd_4tb_7200", 32), ("scsi-10k-300", "maxtor_atlas10kV_300", 64)] {
+        let (drive, base) = (described(name), described(base));
+        assert_eq!((&drive.zones, drive.capacity_sectors, drive.rpm), (&base.zones, base.capacity_sectors, base.rpm));
+        assert_eq!(drive.mean_seek_sectors_ms, base.mean_seek_sectors_ms);
+        assert_eq!((drive.depth, base.depth), (depth, 1));
+    }
 }

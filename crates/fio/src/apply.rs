@@ -2,6 +2,7 @@
 
 use crate::{
     job::{Job, RateProcess, Sequencer},
+    tree::{tree, walk},
     units::{KbBase, TimeUnit},
     values::{
         Fault, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32, directions,
@@ -76,6 +77,7 @@ fn set_request(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "iodepth" => job.iodepth = count_u32(value, base, 1)?,
         "direct" => job.direct = boolean(value)?,
         "buffered" => job.direct = !boolean(value)?,
+        "invalidate" => job.invalidate = boolean(value)?,
         "fsync" => job.fsync = count_u32(value, base, 0)?,
         "fdatasync" => job.fdatasync = count_u32(value, base, 0)?,
         "end_fsync" => job.end_fsync = boolean(value)?,
@@ -105,6 +107,8 @@ fn set_amount(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "filename_format" => job.filename_format = value.into(),
         "directory" => job.directory = names(value)?,
         "nrfiles" => job.nrfiles = count_u32(value, base, 1)?,
+        "hoistway_tree" => job.hoistway_tree = Some(tree(value, base)?),
+        "hoistway_walk" => job.hoistway_walk = walk(value)?,
         "numjobs" => job.numjobs = count_u32(value, base, 1)?,
         "loops" => job.loops = count_u32(value, base, 1)?,
         // Zero is fio's default and stands for no limit.
@@ -238,6 +242,7 @@ mod tests {
         ("end_fsync", "1"),
         ("direct", "1"),
         ("buffered", "0"),
+        ("invalidate", "0"),
         ("loops", "2"),
         ("numjobs", "2"),
         ("startdelay", "1"),
@@ -268,6 +273,8 @@ mod tests {
         ("cgroup", "g"),
         ("cgroup_weight", "100"),
         ("hoistway_reserve", "1m"),
+        ("hoistway_tree", "linux"),
+        ("hoistway_walk", "inode"),
         ("kb_base", "1000"),
     ];
 

@@ -15,7 +15,9 @@ const SECTOR_BYTES: u64 = 512;
 pub(crate) fn job(job: &Job, section: &Section, entries: &[&Entry], faults: &mut Vec<Diagnostic>) {
     let check = Check { job, section, entries };
     faults.extend(
-        [check.size(), check.time_based(), check.thinktime_spin(), check.rates(), check.cgroup()].into_iter().flatten(),
+        [check.size(), check.time_based(), check.thinktime_spin(), check.rates(), check.cgroup(), check.tree()]
+            .into_iter()
+            .flatten(),
     );
     for direction in [Direction::Read, Direction::Write] {
         let used = match direction {
@@ -100,7 +102,7 @@ impl Check<'_> {
     fn size(&self) -> Option<Diagnostic> {
         let job = self.job;
         // An option that is wrong has its own fault; it is not missing.
-        if self.has("size") || self.has("filesize") {
+        if self.has("hoistway_tree") || self.has("size") || self.has("filesize") {
             return None;
         }
         let device = !job.filename.is_empty() && job.filename.iter().all(|name| name.starts_with("/dev/"));
@@ -175,6 +177,27 @@ impl Check<'_> {
         };
         let place = self.place(&["cgroup_weight"]);
         Some(place.fault(format!("cgroup_weight: {message}"), Some(help)))
+    }
+
+    /// A tree is walked through by reads through the page cache, in an order of its own.
+    fn tree(&self) -> Option<Diagnostic> {
+        let job = self.job;
+        let own: Vec<&Entry> = self.section.entries.iter().collect();
+        if job.hoistway_tree.is_none() {
+            // An order in a global section does not count where a job has no tree.
+            let place = last(&own, &["hoistway_walk"]).filter(|_| !self.has("hoistway_tree"))?;
+            let message = format!("hoistway_walk: job `{}` has no tree to walk through", job.name);
+            return Some(place.fault(message, Some("give hoistway_tree= too, as in hoistway_tree=linux".into())));
+        }
+        let wrong = match job.bs.read {
+            _ if job.rw != Rw::Read => format!("rw is {}", job.rw),
+            _ if job.direct => "direct is 1".to_owned(),
+            BlockSize::Fixed(_) => return None,
+            _ => "bs is not one size".to_owned(),
+        };
+        let message = format!("hoistway_tree: job `{}` walks through a tree, and {wrong}", job.name);
+        let help = "files of a tree are read through the page cache with one block size: rw=read, direct=0, bs=10k";
+        Some(self.place(&["rw", "direct", "buffered", "bs", "bsrange", "bssplit"]).fault(message, Some(help.into())))
     }
 
     /// Direct requests are whole sectors.

@@ -1,5 +1,6 @@
 //! What a job file says, in types.
 
+use crate::tree::{TreeSpec, Walk};
 use crate::units::{KbBase, print_size};
 use std::{collections::HashMap, fmt, ops::RangeInclusive};
 
@@ -117,6 +118,8 @@ pub struct Job {
     pub stonewall: bool,
     /// The job that this one waits for; it stands above, and its name is unique.
     pub wait_for: Option<String>,
+    /// Whether what is cached of the job's files is dropped when they are opened. Default true.
+    pub invalidate: bool,
     /// How often the job runs, at least 1.
     pub loops: u32,
     /// The job ends after this many requests.
@@ -135,6 +138,10 @@ pub struct Job {
     pub cgroup_weight: Vec<u32>,
     /// Bandwidth that each clone of the job reserves, in bytes a second, where the elevator takes reservations. hoistway's own.
     pub hoistway_reserve: Option<u64>,
+    /// The tree of files that the job walks through, in place of files of its own. hoistway's own.
+    pub hoistway_tree: Option<TreeSpec>,
+    /// In which order. hoistway's own.
+    pub hoistway_walk: Walk,
     /// Whether the clones of a group are reported as one.
     pub group_reporting: bool,
     /// Whether a new reporting group starts here.
@@ -283,6 +290,7 @@ impl Default for Job {
             sync: false,
             stonewall: false,
             wait_for: None,
+            invalidate: true,
             loops: 1,
             number_ios: None,
             prio: None,
@@ -291,6 +299,8 @@ impl Default for Job {
             cgroup: None,
             cgroup_weight: Vec::new(),
             hoistway_reserve: None,
+            hoistway_tree: None,
+            hoistway_walk: Walk::default(),
             group_reporting: false,
             new_group: false,
             write_bw_log: None,

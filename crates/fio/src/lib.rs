@@ -29,6 +29,7 @@ pub mod logs;
 mod parse;
 pub mod results;
 mod source;
+mod tree;
 pub mod units;
 mod values;
 
@@ -39,3 +40,4 @@ pub use job::{
 };
 pub use known::{KnownOption, OPTIONS, Support};
 pub use parse::{load, parse};
+pub use tree::{FileSystemKind, TreeSpec, Walk};

@@ -3,8 +3,8 @@
 mod common;
 use common::job;
 use hoistway_fio::{
-    BlockSize, Direction, Directions, Distribution, Ioengine, RateProcess, Rw, Sequencer, Size, SplitEntry, Zone,
-    units::KbBase,
+    BlockSize, Direction, Directions, Distribution, FileSystemKind, Ioengine, RateProcess, Rw, Sequencer, Size,
+    SplitEntry, Walk, Zone, units::KbBase,
 };
 
 const S: u64 = 1_000_000_000;
@@ -275,6 +275,17 @@ fn groups_lie_in_one_another_and_are_listed_from_the_top() {
 fn a_reservation_is_a_rate() {
     assert_eq!(job("hoistway_reserve=10m").hoistway_reserve, Some(10 << 20));
     assert_eq!(job("").hoistway_reserve, None);
+}
+
+#[test]
+fn a_tree_is_told_in_parts_and_a_linux_tree_stands_for_the_rest() {
+    let tree = |value: &str| job(&format!("hoistway_tree={value}")).hoistway_tree.expect("a tree");
+    let linux = tree("linux");
+    assert_eq!((linux.files, linux.directories, linux.rounds, linux.full_percent), (22_500, 1_400, 0, 0));
+    let own = tree("files=1k,dirs=50,median=300,mean=300,age=3,fs=ext3");
+    assert_eq!((own.files, own.median_bytes, own.mean_bytes, own.full_percent), (1024, 300, 300, 80));
+    assert_eq!(own.kind, Some(FileSystemKind::Ext3));
+    assert_eq!(job("hoistway_tree=linux\nhoistway_walk=block").hoistway_walk, Walk::Block);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use hoistway_core::{BlockLayer, Kind};
 
 use crate::config::{HostConfig, Plugging, ReadAheadRules, WriteBack};
+use crate::host::fs::config::FileSystemConfig;
 
 /// A kernel whose host is known. [`HostConfig::kernel`] selects all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -70,8 +71,8 @@ impl Kernel {
 
 impl HostConfig {
     /// The machine of the default under this kernel: its block layer for all elevators, its clock, its limits of dirty memory, the
-    /// largest request that it makes, the number of requests that it takes. Memory, processors and file system are the machine's
-    /// and stay.
+    /// largest request that it makes, the number of requests that it takes. The file system of a job's tree
+    /// is ext3, and ext4 from 3.2 on. Memory and processors are the machine's and stay.
     ///
     /// The ratios are those of the kernels' Documentation/sysctl/vm.txt (40 and 10 % up to 2.6.21, 10 and 5 % from 2.6.22, 20 and
     /// 10 % from 2.6.30). A request is at most 512 KiB (`max_sectors_kb`), from 4.7 on 1280 KiB. The multi-queue layer takes two
@@ -87,6 +88,10 @@ impl HostConfig {
         host.write_back = match kernel {
             Kernel::V2_6_18 | Kernel::V2_6_24 => WriteBack::Pdflush,
             Kernel::V3_2 | Kernel::V6_1 => WriteBack::Pauses,
+        };
+        host.file_system = match kernel {
+            Kernel::V2_6_18 | Kernel::V2_6_24 => FileSystemConfig::ext3(),
+            Kernel::V3_2 | Kernel::V6_1 => FileSystemConfig::ext4(),
         };
         (host.plugging, host.read_ahead) = match kernel {
             Kernel::V2_6_18 => (Plugging::Queue, ReadAheadRules::TwoWindows),

@@ -1,7 +1,11 @@
-//! `hoistway drives`: the drives, listed or explained.
+//! `hoistway drives`: the drives, listed or explained, and profiles fitted to traces.
+
+mod fit;
 
 use anyhow::Result;
-use hoistway_drive::{BufferDescription, Description, Profile, SECTOR_BYTES, ZoneDescription, describe};
+use hoistway_drive::{
+    BufferDescription, Description, FlashDescription, Profile, SECTOR_BYTES, ZoneDescription, describe,
+};
 use serde::Serialize;
 
 use crate::cli::DrivesArgs;
@@ -10,8 +14,11 @@ use crate::failure::Exit;
 use crate::figures::{bytes, figure};
 use crate::output::{self, Out};
 
-/// Lists the drives, or explains one.
+/// Lists the drives, explains one, or fits one.
 pub fn run(args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
+    if let Some(trace) = &args.fit {
+        return fit::run(trace, args, out);
+    }
     let drives: Vec<Description> = match &args.drive {
         Some(choice) => vec![describe(&drive_choice::load(choice)?)],
         None => Profile::names().filter_map(Profile::builtin).map(|profile| describe(&profile)).collect(),
@@ -78,6 +85,8 @@ struct Drive {
     zones: Vec<Zone>,
     /// The read-ahead buffer, or null.
     buffer: Option<Buffer>,
+    /// What a flash drive is made of, or null.
+    flash: Option<Flash>,
     /// The interface in MB/s; null when it takes no time.
     interface_mb_s: Option<f64>,
     /// Mean time of a random 4 KiB read, in ms.
@@ -111,6 +120,51 @@ struct Zone {
     sustained_mb_s: f64,
 }
 
+/// What a flash drive is made of.
+#[derive(Serialize)]
+struct Flash {
+    /// Channels.
+    channels: u32,
+    /// The rate of each, in MB/s.
+    channel_mb_s: f64,
+    /// Dies on all channels.
+    dies: u32,
+    /// Planes of a die.
+    planes: u32,
+    /// Blocks of a plane.
+    blocks_per_plane: u32,
+    /// Pages of a block.
+    pages_per_block: u32,
+    /// Bytes of a page.
+    page_bytes: u32,
+    /// Reading a page in us, by kind of page.
+    page_read_us: Vec<f64>,
+    /// Pages of a plane that are programmed at once.
+    wordline_pages: u32,
+    /// Programming them, in us.
+    program_us: f64,
+    /// Erasing a block, in us.
+    erase_us: f64,
+    /// Suspending a program or an erase for reads, in us; null: reads wait.
+    suspend_us: Option<f64>,
+    /// The part of the flash that is spare.
+    spare_factor: f64,
+    /// Units programmed for one that the host writes at random, by the closed form for greedy garbage collection.
+    write_amplification: f64,
+    /// What was done to the drive before.
+    precondition: String,
+    /// The write buffer; 0: a write is over when it is programmed.
+    buffer_bytes: u64,
+    /// What a flush takes beside emptying the buffer, in us.
+    flush_us: f64,
+    /// Whether the buffer outlives a loss of power.
+    power_loss_protection: bool,
+    /// Whether other commands wait for a flush.
+    flush_blocks_commands: bool,
+    /// How much of the drive is simulated; addresses beyond are folded into it.
+    simulated_bytes: u64,
+}
+
 /// The read-ahead buffer.
 #[derive(Serialize)]
 struct Buffer {
@@ -126,8 +180,10 @@ struct Buffer {
     read_ahead_until: String,
     /// Whether reading may begin in the middle of a command.
     immediate_read: bool,
-    /// Whether the drive has its write cache on; the model writes to the media all the same.
+    /// Whether writes end in the drive's cache.
     write_cache: bool,
+    /// The most that waits in it to be written, in bytes; 0 without one.
+    write_cache_bytes: u64,
 }
 
 impl Drive {
@@ -154,6 +210,7 @@ impl Drive {
             random_read_4k_iops: of.random_read_4k_iops,
             zones: of.zones.into_iter().map(Zone::new).collect(),
             buffer: of.buffer.map(Buffer::new),
+            flash: of.flash.map(Flash::new),
             mapping: of.mapping,
             name: of.name,
             what: of.what,
@@ -173,6 +230,33 @@ impl Zone {
     }
 }
 
+impl Flash {
+    fn new(of: FlashDescription) -> Flash {
+        Flash {
+            channels: of.channels,
+            channel_mb_s: of.channel_mb_s,
+            dies: of.dies,
+            planes: of.planes,
+            blocks_per_plane: of.blocks_per_plane,
+            pages_per_block: of.pages_per_block,
+            page_bytes: of.page_bytes,
+            page_read_us: of.page_read_us,
+            wordline_pages: of.wordline_pages,
+            program_us: of.program_us,
+            erase_us: of.erase_us,
+            suspend_us: of.suspend_us,
+            spare_factor: of.spare_factor,
+            write_amplification: of.write_amplification,
+            precondition: of.precondition,
+            buffer_bytes: of.buffer_bytes,
+            flush_us: of.flush_us,
+            power_loss_protection: of.power_loss_protection,
+            flush_blocks_commands: of.flush_blocks_commands,
+            simulated_bytes: of.simulated_bytes,
+        }
+    }
+}
+
 impl Buffer {
     fn new(of: BufferDescription) -> Buffer {
         let bytes = |sectors: u32| u64::from(sectors) * SECTOR_BYTES;
@@ -183,7 +267,8 @@ impl Buffer {
             read_ahead_bytes: bytes(of.read_ahead_sectors),
             read_ahead_until: of.read_ahead_until,
             immediate_read: of.immediate_read,
-            write_cache: of.write_cache,
+            write_cache: of.write_cache_sectors.is_some(),
+            write_cache_bytes: of.write_cache_sectors.unwrap_or(0) * SECTOR_BYTES,
         }
     }
 }
@@ -226,6 +311,10 @@ fn explain(drive: &Description, out: &mut Out) -> Result<()> {
         facts(&mechanics(drive), out)?;
         section("Zones, from the outside in", out)?;
         zones(&drive.zones, out)?;
+    }
+    if let Some(flash) = &drive.flash {
+        section("Flash", out)?;
+        facts(&flash_facts(flash), out)?;
     }
     if let Some(buffer) = &drive.buffer {
         section("Read-ahead buffer", out)?;
@@ -284,17 +373,59 @@ fn mechanics(drive: &Description) -> Facts {
     ]
 }
 
+fn flash_facts(flash: &FlashDescription) -> Facts {
+    let us = |value: f64| format!("{} us", figure(value));
+    let kinds: Vec<String> = flash.page_read_us.iter().map(|read_us| figure(*read_us)).collect();
+    let (page, planes) = (format!("{} KiB", flash.page_bytes / 1024), flash.planes);
+    let at_once = match flash.wordline_pages {
+        1 => String::new(),
+        pages => format!(", {pages} pages of a plane at once"),
+    };
+    let buffer = match flash.buffer_bytes {
+        0 => "none: a write is over when it is programmed".to_owned(),
+        size => format!("{} MiB", figure(size as f64 / f64::from(1 << 20))),
+    };
+    let flush = match (flash.power_loss_protection, flash.flush_blocks_commands) {
+        (true, _) => format!("{}: the buffer outlives a loss of power", us(flash.flush_us)),
+        (false, false) => format!("empties the buffer, then {}", us(flash.flush_us)),
+        (false, true) => format!("empties the buffer, then {}; other commands wait", us(flash.flush_us)),
+    };
+    vec![
+        ("channels", format!("{} of {} MB/s", flash.channels, figure(flash.channel_mb_s))),
+        ("dies", format!("{} of {planes} plane{}", flash.dies, if planes == 1 { "" } else { "s" })),
+        ("a plane", format!("{} blocks of {} pages of {page}", flash.blocks_per_plane, flash.pages_per_block)),
+        ("reading a page", format!("{} us{}", kinds.join(", "), if kinds.len() == 1 { "" } else { ", by its kind" })),
+        ("programming", format!("{}{at_once}", us(flash.program_us))),
+        ("erasing a block", us(flash.erase_us)),
+        (
+            "suspended for reads",
+            flash.suspend_us.map_or("no: reads wait".to_owned(), |time| format!("in {}", us(time))),
+        ),
+        ("spare", format!("{} % of the flash", figure(flash.spare_factor * 100.0))),
+        (
+            "write amplification",
+            format!("{} by the closed form, random writes, steady", figure(flash.write_amplification)),
+        ),
+        ("at the start", flash.precondition.clone()),
+        ("write buffer", buffer),
+        ("flush", flush),
+        ("simulated", bytes(flash.simulated_bytes)),
+    ]
+}
+
 fn buffer_facts(buffer: &BufferDescription) -> Facts {
     let kib = |sectors: u32| format!("{} KiB", figure(f64::from(sectors) / 2.0));
     let yes_or_no = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-    let write_cache =
-        if buffer.write_cache { "on in the drive; the model writes to the media all the same" } else { "off" };
+    let write_cache = match buffer.write_cache_sectors {
+        Some(sectors) => format!("on, {} KiB", figure(sectors as f64 / 2.0)),
+        None => "off".to_owned(),
+    };
     vec![
         ("on", yes_or_no(buffer.enabled)),
         ("segments", format!("{} of {}", buffer.segments, kib(buffer.segment_sectors))),
         ("reads ahead", format!("at most {}, until {}", kib(buffer.read_ahead_sectors), buffer.read_ahead_until)),
         ("mid-command start", yes_or_no(buffer.immediate_read)),
-        ("write cache", write_cache.to_owned()),
+        ("write cache", write_cache),
     ]
 }
 

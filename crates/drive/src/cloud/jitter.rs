@@ -4,6 +4,7 @@
 //! additions, multiplications, divisions and square roots alone, which IEEE 754 defines to the bit, and a draw is a place in their table.
 
 use crate::profile::LatencyProfile;
+use crate::random::SplitMix64;
 
 /// So many quantiles: the mean of the table is the distribution's within 0.3 % up to a sigma of 1.
 const QUANTILES: usize = 4096;
@@ -14,7 +15,7 @@ pub(super) struct Jitter {
     floor_ns: u64,
     /// Rising; empty without jitter.
     above_ns: Vec<u64>,
-    state: u64,
+    random: SplitMix64,
 }
 
 impl Jitter {
@@ -26,7 +27,7 @@ impl Jitter {
         } else {
             normal_quantiles().map(|z| (median_ns * exponential(sigma * z)).round() as u64).collect()
         };
-        Jitter { floor_ns: profile.floor_ns, above_ns, state: profile.seed }
+        Jitter { floor_ns: profile.floor_ns, above_ns, random: SplitMix64::new(profile.seed) }
     }
 
     /// The next latency.
@@ -34,16 +35,8 @@ impl Jitter {
         if self.above_ns.is_empty() {
             return self.floor_ns;
         }
-        let place = (self.random() >> 32) as usize % self.above_ns.len();
+        let place = self.random.below(self.above_ns.len() as u64) as usize;
         self.floor_ns.saturating_add(self.above_ns[place])
-    }
-
-    /// SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-    fn random(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
     }
 }
 

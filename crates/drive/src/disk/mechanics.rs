@@ -4,23 +4,43 @@ use std::sync::Arc;
 
 use crate::Op;
 use crate::geometry::Spot;
+use crate::platter::Platter;
 use crate::profile::DiskProfile;
 
 /// What it takes to bring a head over a track.
 #[derive(Debug, Clone)]
 pub(super) struct Mechanics {
     seek_ns: Arc<[u32]>,
+    /// For every 2^shift distances the fewest turns (2^32 a revolution) that a move takes: a table small enough to stay near the
+    /// processor.
+    least_turns: Arc<[u64]>,
+    shift: u32,
     head_switch_ns: u64,
     write_settle_ns: i64,
 }
 
 impl Mechanics {
-    pub(super) fn new(profile: &DiskProfile) -> Mechanics {
+    /// About as many entries has the table of least times.
+    const LEAST_ENTRIES: usize = 1024;
+
+    pub(super) fn new(profile: &DiskProfile, platter: &Platter) -> Mechanics {
+        let seek_ns = profile.seek.table_ns(profile.cylinders);
+        let shift = (seek_ns.len() / Mechanics::LEAST_ENTRIES).checked_ilog2().map_or(0, |log| log + 1);
+        let least_ns = seek_ns.chunks(1 << shift).map(|chunk| u64::from(chunk.iter().copied().min().unwrap_or(0)));
+        // A negative settle time makes writes faster than reads.
+        let faster_ns = (profile.write_settle_ms.min(0.0) * -1e6).round() as u64;
         Mechanics {
-            seek_ns: profile.seek.table_ns(profile.cylinders).into(),
+            least_turns: least_ns.map(|least_ns| platter.angle_in(least_ns.saturating_sub(faster_ns))).collect(),
+            shift,
+            seek_ns: seek_ns.into(),
             head_switch_ns: (profile.head_switch_ms * 1e6).round() as u64,
             write_settle_ns: (profile.write_settle_ms * 1e6).round() as i64,
         }
+    }
+
+    /// For every 2^shift distances the fewest turns that a move takes, be it for a read or a write; and the shift.
+    pub(super) fn least_moves(&self) -> (&[u64], u32) {
+        (&self.least_turns, self.shift)
     }
 
     /// From track to track: a seek, during which heads switch too, or a head switch alone; writes settle after either.

@@ -7,72 +7,101 @@ use crate::profile::{DiskProfile, OverheadsNs, ReadAheadUntil};
 use crate::{Access, Op, Phases, Service, Source};
 
 use super::mechanics::Mechanics;
+use super::positioning::Positioning;
 use super::verify::Verify;
+use super::write_cache::WriteCache;
 
 /// Arm, platter and buffer. Their state is that of the last access; what the read-ahead did since then is worked out when the next
 /// one arrives.
 #[derive(Debug, Clone)]
 pub(crate) struct Media {
-    geometry: Geometry,
-    platter: Platter,
-    mechanics: Mechanics,
+    pub(super) geometry: Geometry,
+    pub(super) platter: Platter,
+    pub(super) mechanics: Mechanics,
     overheads: OverheadsNs,
     interface_sector_ns: u64,
     immediate_read: bool,
     until: ReadAheadUntil,
     read_ahead_sectors: u64,
     segments: Segments,
-    ahead: Option<Ahead>,
-    arm: Spot,
+    pub(super) ahead: Option<Ahead>,
+    pub(super) arm: Spot,
+    /// The sector behind which the arm stopped.
+    pub(super) arm_sector: u64,
     last: Op,
-    free_ns: u64,
-    verify: Option<Verify>,
+    pub(super) free_ns: u64,
+    /// How long the command that begins has been in the drive already: so much of its overhead is done, and so many of its
+    /// data have come.
+    prepared_ns: u64,
+    /// When the last command let go of the arm.
+    pub(super) released_ns: u64,
+    /// When the arm is free of what the drive does with it for itself, read-ahead apart.
+    pub(super) busy_ns: u64,
+    pub(super) verify: Option<Verify>,
+    pub(super) write_cache: Option<WriteCache>,
+    /// When the write cache was last filled from empty.
+    pub(super) dirty_ns: u64,
+    /// What was written through the cache and can still be read from it.
+    written: Segments,
 }
+
+/// The most runs that stay readable once they are written: each is looked at by every read.
+const WRITTEN_SEGMENTS_MAX: usize = 64;
 
 /// Reading on into a segment after the command that started it.
 #[derive(Debug, Clone, Copy)]
-struct Ahead {
+pub(super) struct Ahead {
     segment: usize,
     /// The next sector to be read, and the one at which to stop.
-    next: u64,
-    limit: u64,
+    pub(super) next: u64,
+    pub(super) limit: u64,
     /// When the sector before `next` had passed the head.
-    at_ns: u64,
+    pub(super) at_ns: u64,
 }
 
 /// A command on its way through the media.
 #[derive(Debug, Clone, Copy, Default)]
-struct Progress {
-    now_ns: u64,
+pub(super) struct Progress {
+    pub(super) now_ns: u64,
     /// When the host has what was read so far.
-    host_ns: u64,
-    seek_ns: u64,
-    rotation_ns: u64,
-    transfer_ns: u64,
+    pub(super) host_ns: u64,
+    pub(super) seek_ns: u64,
+    pub(super) rotation_ns: u64,
+    pub(super) transfer_ns: u64,
     /// The cylinder on which it began.
-    cylinder: Option<u32>,
+    pub(super) cylinder: Option<u32>,
     /// The sector after the last of the track on which it ends.
-    track_end: u64,
+    pub(super) track_end: u64,
 }
 
 impl Media {
     pub(crate) fn new(profile: &DiskProfile) -> Media {
         let geometry = Geometry::new(profile);
+        let platter = Platter::new(profile.revolution_ns, profile.phase_revolutions);
         let buffer = &profile.buffer;
         let segments = if buffer.enabled { buffer.segments } else { 0 };
+        let write_cache = buffer.write_cache.as_ref().filter(|_| buffer.enabled);
+        let written = write_cache.map_or(0, |cache| cache.runs.min(WRITTEN_SEGMENTS_MAX) as u32);
         Media {
             arm: geometry.locate(0),
-            platter: Platter::new(profile.revolution_ns, profile.phase_revolutions),
-            mechanics: Mechanics::new(profile),
+            mechanics: Mechanics::new(profile, &platter),
+            platter,
             overheads: profile.overheads,
             interface_sector_ns: u64::from(profile.interface_sector_ns),
             immediate_read: buffer.enabled && buffer.immediate_read,
             until: buffer.read_ahead_until,
             read_ahead_sectors: u64::from(buffer.read_ahead_sectors),
-            segments: Segments::new(segments, buffer.segment_sectors),
+            segments: Segments::new(segments, buffer.segment_sectors, buffer.replacement),
             ahead: None,
+            arm_sector: 0,
             last: Op::Read,
             free_ns: 0,
+            prepared_ns: 0,
+            released_ns: 0,
+            busy_ns: 0,
+            write_cache: write_cache.map(WriteCache::new),
+            dirty_ns: 0,
+            written: Segments::new(written, buffer.segment_sectors, buffer.replacement),
             verify: profile.idle_verify_ms.map(Verify::new),
             geometry,
         }
@@ -86,30 +115,79 @@ impl Media {
         self.platter.revolution_ns()
     }
 
-    /// Serves an access that is known to be within the disk.
-    pub(crate) fn start(&mut self, now_ns: u64, access: &Access) -> Service {
+    /// Serves an access that is known to be within the disk; with `fua` a write goes to the media.
+    pub(crate) fn start(&mut self, now_ns: u64, access: &Access, fua: bool) -> Service {
         let now_ns = now_ns.max(self.free_ns);
-        self.read_ahead_until(now_ns);
-        let arrived_ns = now_ns;
-        let now_ns = self.verify_until(now_ns);
+        self.background_until(now_ns);
         let service = match access.op {
             Op::Read => self.read(now_ns, access),
+            Op::Write if !fua && self.caches(access) => self.write_to_cache(now_ns, access),
             Op::Write => self.write(now_ns, access),
         };
         self.last = access.op;
         self.free_ns = service.finish_ns;
-        if let (Op::Write, Some(verify)) = (access.op, &mut self.verify) {
-            verify.add(access);
+        debug_assert_eq!(service.phases.total_ns(), service.finish_ns - now_ns, "the phases are the service time");
+        service
+    }
+
+    /// Serves an access that has been in the drive for `prepared_ns`: command processing, and the data of a write, go on while
+    /// the works are at other commands.
+    pub(super) fn start_prepared(&mut self, now_ns: u64, access: &Access, fua: bool, prepared_ns: u64) -> Service {
+        self.prepared_ns = prepared_ns;
+        let service = self.start(now_ns, access, fua);
+        self.prepared_ns = 0;
+        service
+    }
+
+    /// Serves what needs the interface alone, wherever the arm is: a read whose sectors are all in the buffer, a write for which the
+    /// write cache has room; `None` for any other.
+    pub(super) fn serve_held(&mut self, now_ns: u64, access: &Access) -> Option<Service> {
+        let end = access.sector + u64::from(access.sectors);
+        let service = match access.op {
+            Op::Write if self.has_room(now_ns, access) => self.write_to_cache(now_ns, access),
+            Op::Write => return None,
+            Op::Read => match self.segments.find(access.sector).filter(|index| end <= self.segments.get(*index).end) {
+                Some(index) => {
+                    self.segments.touch(index);
+                    self.read_buffer(now_ns, access, index)
+                }
+                None if self.holds_written(access.sector, end) => self.hit(now_ns, access),
+                None => return None,
+            },
+        };
+        self.last = access.op;
+        Some(service)
+    }
+
+    /// The sectors of the segment that the last read filled.
+    pub(super) fn filled(&self) -> Option<(u64, u64)> {
+        let segment = self.segments.get(self.ahead?.segment);
+        Some((segment.start, segment.end))
+    }
+
+    /// Where arm and platter are, to choose the next command by, at `now_ns` or when the drive lets go of the arm.
+    pub(super) fn positioning(&self, now_ns: u64) -> Positioning<'_> {
+        let now_ns = now_ns.max(self.busy_ns);
+        let stream = self.ahead.filter(|ahead| ahead.next < ahead.limit);
+        let stream = stream.map(|ahead| (self.segments.get(ahead.segment).start, ahead.next));
+        Positioning {
+            at_ns: now_ns,
+            arm: &self.arm,
+            mechanics: &self.mechanics,
+            platter: &self.platter,
+            overheads: &self.overheads,
+            interface_sector_ns: self.interface_sector_ns,
+            last: self.last,
+            angle: self.platter.angle_at(now_ns),
+            stream,
         }
-        let phases = Phases { seek_ns: service.phases.seek_ns + (now_ns - arrived_ns), ..service.phases };
-        debug_assert_eq!(phases.total_ns(), service.finish_ns - arrived_ns, "the phases are the service time");
-        Service { phases, ..service }
     }
 
     /// Lets the next command begin when it arrives, whatever the model thought of the last one: a replay of recorded
     /// times goes by what the real drive did.
     pub(crate) fn resume_at(&mut self, free_ns: u64) {
         self.free_ns = free_ns;
+        self.released_ns = self.released_ns.min(free_ns);
     }
 
     /// The place of a sector.
@@ -117,33 +195,12 @@ impl Media {
         self.geometry.locate(sector)
     }
 
-    /// Goes back over what was written while no command came, nearest first, and answers when the drive is ready for the
-    /// one that arrives at `now_ns`: at once, unless the arm is on its way to a written sector.
-    fn verify_until(&mut self, now_ns: u64) -> u64 {
-        let Some(mut verify) = self.verify.take() else { return now_ns };
-        let mut clock_ns = self.free_ns.saturating_add(verify.delay_ns);
-        let mut ready_ns = now_ns;
-        while clock_ns < now_ns {
-            let Some((index, access)) = verify.nearest(&self.geometry, &self.arm) else { break };
-            self.ahead = None;
-            let spot = self.geometry.locate(access.sector);
-            let arrived_ns = clock_ns + self.mechanics.move_ns(&self.arm, &spot, Op::Read);
-            let begun_ns = arrived_ns + self.platter.wait_ns(arrived_ns, spot.angle);
-            clock_ns = begun_ns + self.platter.turn_ns(spot.span(access.sectors));
-            self.arm = spot;
-            if clock_ns > now_ns {
-                ready_ns = now_ns.max(arrived_ns);
-                break;
-            }
-            verify.remove(index);
-        }
-        self.verify = Some(verify);
-        ready_ns
-    }
-
     fn read(&mut self, now_ns: u64, access: &Access) -> Service {
         let end = access.sector + u64::from(access.sectors);
         let Some(index) = self.segments.find(access.sector) else {
+            if self.holds_written(access.sector, end) {
+                return self.hit(now_ns, access);
+            }
             return self.read_media(now_ns, access, None);
         };
         self.segments.touch(index);
@@ -161,25 +218,38 @@ impl Media {
 
     /// All of it lies in the buffer: overhead and interface. Read-ahead goes on behind what the host has taken.
     fn read_buffer(&mut self, now_ns: u64, access: &Access, index: usize) -> Service {
-        let overhead_ns = self.overheads.hit(Op::Read, self.last);
-        let overhead_ns = overhead_ns + u64::from(access.sectors) * self.interface_sector_ns;
-        let finish_ns = now_ns + overhead_ns;
         if let Some(ahead) = self.ahead.filter(|ahead| ahead.segment == index) {
             let stopped = ahead.next >= ahead.limit;
             let limit = self.read_ahead_limit(access, None).max(ahead.limit);
             // A read-ahead that had stopped, its segment full, wakes up at this command, not in the past.
-            let at_ns = if stopped { now_ns.max(ahead.at_ns) } else { ahead.at_ns };
+            let at_ns = if stopped { now_ns.max(ahead.at_ns).max(self.busy_ns) } else { ahead.at_ns };
             self.ahead = Some(Ahead { limit, at_ns, ..ahead });
         }
+        self.hit(now_ns, access)
+    }
+
+    /// Overhead and interface: neither arm nor platter is asked.
+    pub(super) fn hit(&self, now_ns: u64, access: &Access) -> Service {
+        let overhead_ns = self.overheads.hit(access.op, self.last).saturating_sub(self.prepared_ns);
+        let overhead_ns = overhead_ns + u64::from(access.sectors) * self.interface_sector_ns;
         let phases = Phases { overhead_ns, ..Phases::default() };
         let cylinder = self.geometry.locate(access.sector).cylinder;
-        Service { finish_ns, phases, source: Source::Buffer, cylinder }
+        Service { finish_ns: now_ns + overhead_ns, phases, source: Source::Buffer, cylinder }
+    }
+
+    /// Whether the sectors were written through the cache and are still in it.
+    fn holds_written(&mut self, start: u64, end: u64) -> bool {
+        if let Some(index) = self.written.find(start).filter(|index| self.written.get(*index).end >= end) {
+            self.written.touch(index);
+            return true;
+        }
+        self.write_cache.as_ref().is_some_and(|cache| cache.holds(start, end))
     }
 
     /// The head is already reading towards the rest of it: no seek, and the command's overhead is hidden by the media.
     fn read_stream(&mut self, now_ns: u64, access: &Access, index: usize, ahead: Ahead) -> Service {
         let end = access.sector + u64::from(access.sectors);
-        let overhead_ns = self.overheads.hit(Op::Read, self.last);
+        let overhead_ns = self.overheads.hit(Op::Read, self.last).saturating_sub(self.prepared_ns);
         let from_media = end - ahead.next.max(access.sector);
         let source = if access.sector < ahead.next { Source::Both } else { Source::Media };
         let mut ahead = Ahead { limit: end, ..ahead };
@@ -210,9 +280,9 @@ impl Media {
         let first = held.map_or(access.sector, |(_, held)| held.max(access.sector));
         let source = if first > access.sector { Source::Both } else { Source::Media };
         self.ahead = None;
-        let ready_ns = now_ns + self.overheads.miss(Op::Read, self.last);
-        let buffered_ns = (first - access.sector) * self.interface_sector_ns;
-        let mut progress = Progress { now_ns: ready_ns, host_ns: ready_ns + buffered_ns, ..Progress::default() };
+        let overhead_ns = self.overheads.miss(Op::Read, self.last).saturating_sub(self.prepared_ns);
+        let mut progress = self.take_arm(now_ns + overhead_ns);
+        progress.host_ns = progress.now_ns + (first - access.sector) * self.interface_sector_ns;
         self.pass(&mut progress, first, end, Op::Read);
         let segment = match held {
             Some((index, _)) => Some(index),
@@ -223,6 +293,7 @@ impl Media {
             let limit = self.read_ahead_limit(access, Some(progress.track_end));
             self.ahead = Some(Ahead { segment, next: end, limit, at_ns: progress.now_ns });
         }
+        self.released_ns = progress.now_ns;
         let finish_ns = progress.host_ns.max(progress.now_ns);
         self.service(now_ns, finish_ns, &progress, source, access)
     }
@@ -230,16 +301,69 @@ impl Media {
     fn write(&mut self, now_ns: u64, access: &Access) -> Service {
         let end = access.sector + u64::from(access.sectors);
         self.ahead = None;
-        self.segments.invalidate(access.sector, end);
-        let ready_ns = now_ns + self.overheads.miss(Op::Write, self.last);
+        self.supersede(access.sector, end);
+        let overhead_ns = self.overheads.miss(Op::Write, self.last);
+        let arrived_ns =
+            |sectors: u64| now_ns + (overhead_ns + sectors * self.interface_sector_ns).saturating_sub(self.prepared_ns);
+        let all_ns = arrived_ns(u64::from(access.sectors));
+        let mut progress = self.take_arm(now_ns + overhead_ns.saturating_sub(self.prepared_ns));
         // The arm moves while the data arrive; the first sector is written once it is there.
-        let host_ns = ready_ns + self.interface_sector_ns;
-        let mut progress = Progress { now_ns: ready_ns, host_ns, ..Progress::default() };
+        progress.host_ns = arrived_ns(1);
         self.pass(&mut progress, access.sector, end, Op::Write);
         // A host slower than the media would starve the head: its data set the end then.
-        let host_ns = ready_ns + u64::from(access.sectors) * self.interface_sector_ns;
-        let finish_ns = progress.now_ns.max(host_ns);
+        let finish_ns = progress.now_ns.max(all_ns);
+        self.released_ns = progress.now_ns;
+        if let Some(verify) = &mut self.verify {
+            verify.add(access);
+        }
         self.service(now_ns, finish_ns, &progress, Source::Media, access)
+    }
+
+    /// A write that ends when the cache has its data: at once if there is room, or when enough has gone to the media. Reading ahead
+    /// goes on, unless it is of what is written.
+    pub(super) fn write_to_cache(&mut self, now_ns: u64, access: &Access) -> Service {
+        let end = access.sector + u64::from(access.sectors);
+        let room_ns = self.make_room(now_ns, access.sector, end);
+        let stale = |ahead: &Ahead| access.sector < ahead.limit && self.segments.get(ahead.segment).start < end;
+        self.ahead = self.ahead.filter(|ahead| !stale(ahead));
+        self.segments.forget(access.sector, end);
+        self.keep_written(access.sector, end);
+        if let Some(cache) = &mut self.write_cache {
+            if cache.is_empty() {
+                self.dirty_ns = room_ns + self.overheads.hit(Op::Write, self.last);
+            }
+            cache.add(access.sector, end);
+        }
+        let service = self.hit(room_ns, access);
+        let phases = Phases { seek_ns: room_ns - now_ns, ..service.phases };
+        Service { phases, ..service }
+    }
+
+    /// Lets the sectors be read from where they were put on their way to the media, as long as no other write needs the place.
+    fn keep_written(&mut self, start: u64, end: u64) {
+        let continued = self.written.find(start).filter(|index| self.written.get(*index).end == start);
+        if continued.is_none() {
+            self.written.forget(start, end);
+        }
+        if let Some(index) = continued.or_else(|| self.written.replace(start)) {
+            self.written.touch(index);
+            self.written.fill(index, end);
+        }
+    }
+
+    /// Forgets every copy of the sectors: they are being written on the media.
+    fn supersede(&mut self, start: u64, end: u64) {
+        self.segments.forget(start, end);
+        self.written.forget(start, end);
+        if let Some(cache) = &mut self.write_cache {
+            cache.remove(start, end);
+        }
+    }
+
+    /// A command that will need the arm from `ready_ns` on gets it when the drive lets go of it.
+    fn take_arm(&self, ready_ns: u64) -> Progress {
+        let begun_ns = ready_ns.max(self.busy_ns);
+        Progress { now_ns: begun_ns, host_ns: begun_ns, seek_ns: begun_ns - ready_ns, ..Progress::default() }
     }
 
     fn service(&self, now_ns: u64, finish_ns: u64, progress: &Progress, source: Source, access: &Access) -> Service {
@@ -252,7 +376,7 @@ impl Media {
     }
 
     /// Brings the sectors `from..end` past the head, track by track, and leaves the arm over the last one.
-    fn pass(&mut self, progress: &mut Progress, from: u64, end: u64, op: Op) {
+    pub(super) fn pass(&mut self, progress: &mut Progress, from: u64, end: u64, op: Op) {
         let mut next = from;
         while next < end {
             let spot = self.geometry.locate(next);
@@ -271,6 +395,7 @@ impl Media {
             progress.track_end = next + u64::from(spot.room);
             next += u64::from(sectors);
         }
+        self.arm_sector = end;
     }
 
     /// Waits for `spot` and lets `sectors` pass. With `anywhere` the reading may begin in their middle: the tail is read
@@ -329,7 +454,7 @@ impl Media {
     }
 
     /// Works out what the read-ahead has read by `now_ns`.
-    fn read_ahead_until(&mut self, now_ns: u64) {
+    pub(super) fn read_ahead_until(&mut self, now_ns: u64) {
         if let Some(mut ahead) = self.ahead
             && ahead.next < ahead.limit
             && ahead.at_ns < now_ns

@@ -1,35 +1,74 @@
-//! A disk drive: commands in, completions out. The works do one access at a time; the other commands wait in the drive.
+//! A disk drive: commands in, completions out. The works - one arm, one platter - do one access at a time; the other commands wait in
+//! the drive, which chooses the next when one is over.
+//!
+//! What of a command is not the works' goes on beside them: a command's processing begins at its arrival, so its overhead is done by
+//! the time it is chosen if it has waited that long; the data of a waiting write come meanwhile. Reads whose sectors are all in the
+//! buffer never wait for the arm, nor do writes that the write cache takes: they cross the interface one after the other, in the order of
+//! their arrival. (That they and the data from the media share the interface is not counted.)
+//!
+//! A flush begins when the works are free. Where it blocks (SATA, whose flush is not queued) it waits for every command before it, and every
+//! command after it waits for it.
 
+mod background;
 mod mechanics;
 mod media;
+mod positioning;
+mod queue;
 mod verify;
+mod write_cache;
 
 use std::collections::VecDeque;
 
 use crate::profile::DiskProfile;
-use crate::{Command, Completion, Phases, Service, Source, Status};
+use crate::{Access, Command, Completion, Op, Phases, Service, Source, Status};
 pub(crate) use media::Media;
+use queue::{Queue, Waiting};
 
 /// A disk drive.
 #[derive(Debug, Clone)]
 pub struct Disk {
     media: Media,
-    waiting: VecDeque<Waiting>,
+    depth: u32,
+    queue: Queue,
     /// The command that the works are at, as it will be completed.
-    active: Option<Completion>,
+    active: Option<Active>,
+    /// What ends without the works, by the time at which it ends.
+    interface: VecDeque<Completion>,
+    /// Until when the interface is busy with them.
+    interface_ns: u64,
+    /// Whether a flush has the drive to itself.
+    flush_blocks: bool,
+    /// Flushes that wait to begin and, where they block, what came after them.
+    held: VecDeque<Held>,
 }
 
-/// A command in the drive that has not begun.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct Active {
+    /// `None` for a flush.
+    access: Option<Access>,
+    completion: Completion,
+}
+
+/// A command that waits for a flush, or is one.
+#[derive(Debug, Clone, Copy)]
+struct Held {
     tag: u32,
-    command: Command,
     arrived_ns: u64,
+    command: Command,
 }
 
 impl Disk {
     pub(crate) fn new(profile: &DiskProfile) -> Disk {
-        Disk { media: Media::new(profile), waiting: VecDeque::new(), active: None }
+        Disk {
+            media: Media::new(profile),
+            depth: profile.queue.depth,
+            queue: Queue::new(&profile.queue),
+            active: None,
+            interface: VecDeque::new(),
+            interface_ns: 0,
+            flush_blocks: profile.queue.flush_blocks,
+            held: VecDeque::new(),
+        }
     }
 
     /// How many sectors the disk has.
@@ -39,7 +78,7 @@ impl Disk {
 
     /// How many commands it takes at once.
     pub fn depth(&self) -> u32 {
-        1
+        self.depth
     }
 
     /// The time of one revolution, rounded down to whole nanoseconds.
@@ -48,33 +87,164 @@ impl Disk {
     }
 
     pub(crate) fn submit(&mut self, now_ns: u64, tag: u32, command: &Command) {
-        self.waiting.push_back(Waiting { tag, command: *command, arrived_ns: now_ns });
-        if self.active.is_none() {
-            self.begin(now_ns);
+        let flushing = self.active.as_ref().is_some_and(|active| active.access.is_none());
+        if self.flush_blocks && (flushing || !self.held.is_empty()) {
+            self.held.push_back(Held { tag, arrived_ns: now_ns, command: *command });
+            return;
+        }
+        match *command {
+            Command::Transfer { access, fua } => self.transfer(now_ns, now_ns, tag, access, fua),
+            Command::Discard { sector, sectors } => self.discard(now_ns, now_ns, tag, sector, sectors),
+            Command::Flush => {
+                self.held.push_back(Held { tag, arrived_ns: now_ns, command: *command });
+                self.begin_held(now_ns);
+            }
         }
     }
 
     pub(crate) fn next_event_ns(&self) -> Option<u64> {
-        self.active.as_ref().map(|active| active.service.finish_ns)
+        let works_ns = self.active.as_ref().map(|active| active.completion.service.finish_ns);
+        let interface_ns = self.interface.front().map(|held| held.service.finish_ns);
+        match (works_ns, interface_ns) {
+            (Some(works_ns), Some(interface_ns)) => Some(works_ns.min(interface_ns)),
+            (one, other) => one.or(other),
+        }
     }
 
     pub(crate) fn poll(&mut self, now_ns: u64) -> Option<Completion> {
-        let done = self.active.take_if(|active| active.service.finish_ns <= now_ns)?;
-        self.begin(done.service.finish_ns);
-        Some(done)
+        let at_ns = self.next_event_ns().filter(|at_ns| *at_ns <= now_ns)?;
+        if self.interface.front().is_some_and(|held| held.service.finish_ns == at_ns) {
+            return self.interface.pop_front();
+        }
+        let done = self.active.take()?;
+        if !self.flush_blocks {
+            self.begin_held(at_ns);
+        }
+        if !self.queue.is_empty() {
+            self.serve_filled(at_ns);
+            self.begin_next(at_ns);
+        }
+        self.begin_held(at_ns);
+        Some(done.completion)
     }
 
-    /// Begins the next command.
-    fn begin(&mut self, now_ns: u64) {
-        let Some(Waiting { tag, command, arrived_ns }) = self.waiting.pop_front() else { return };
-        let service = match command {
-            Command::Transfer { access, .. } => self.media.start(now_ns, &access),
-            // Nothing is kept back from the media.
-            Command::Flush | Command::Discard { .. } => {
-                Service { finish_ns: now_ns, phases: Phases::default(), source: Source::Buffer, cylinder: 0 }
+    /// Begins the flush that waits longest, if it may, or what waited for one that is over.
+    fn begin_held(&mut self, now_ns: u64) {
+        while self.active.is_none() && (!self.flush_blocks || self.queue.is_empty()) {
+            let Some(held) = self.held.pop_front() else { return };
+            match held.command {
+                Command::Flush => {
+                    let begun_ns = if self.flush_blocks { now_ns.max(self.interface_ns) } else { now_ns };
+                    let service = self.media.flush(begun_ns);
+                    let phases = Phases { wait_ns: begun_ns - held.arrived_ns, ..service.phases };
+                    let service = Service { phases, ..service };
+                    let completion = Completion { tag: held.tag, service, status: Status::Done };
+                    self.active = Some(Active { access: None, completion });
+                }
+                Command::Transfer { .. } | Command::Discard { .. } => self.release(now_ns, held),
             }
-        };
-        let phases = Phases { wait_ns: now_ns - arrived_ns, ..service.phases };
-        self.active = Some(Completion { tag, service: Service { phases, ..service }, status: Status::Done });
+        }
     }
+
+    /// Lets the commands after a flush in, up to the next one.
+    fn release(&mut self, now_ns: u64, first: Held) {
+        let mut next = Some(first);
+        while let Some(held) = next {
+            match held.command {
+                Command::Transfer { access, fua } => self.transfer(now_ns, held.arrived_ns, held.tag, access, fua),
+                Command::Discard { sector, sectors } => {
+                    self.discard(now_ns, held.arrived_ns, held.tag, sector, sectors)
+                }
+                Command::Flush => return self.held.push_front(held),
+            }
+            next = self.held.pop_front();
+        }
+    }
+
+    /// Nothing to do but to forget what was to be written.
+    fn discard(&mut self, now_ns: u64, arrived_ns: u64, tag: u32, sector: u64, sectors: u32) {
+        self.media.discard(sector, sector + u64::from(sectors));
+        let finish_ns = now_ns.max(self.interface_ns);
+        let phases = Phases { wait_ns: finish_ns - arrived_ns, ..Phases::default() };
+        let service = Service { finish_ns, phases, source: Source::Buffer, cylinder: 0 };
+        self.interface.push_back(Completion { tag, service, status: Status::Done });
+    }
+
+    fn transfer(&mut self, now_ns: u64, arrived_ns: u64, tag: u32, access: Access, fua: bool) {
+        let waiting = Waiting { tag, access, fua, arrived_ns, spot: self.media.locate(access.sector) };
+        let behind = self.queue.behind(&access);
+        if self.depth > 1 && behind == 0 && !self.is_under_way(&access) {
+            if self.active.is_none() {
+                self.media.background_until(now_ns);
+            }
+            if self.serve_held(now_ns, &waiting) {
+                return;
+            }
+        }
+        if self.active.is_none() {
+            self.begin(now_ns, waiting);
+        } else {
+            self.queue.add(waiting, behind);
+        }
+    }
+
+    /// Whether the works are at an access that this one overlaps: what is being read is in the buffer when it has been read.
+    fn is_under_way(&self, access: &Access) -> bool {
+        let active = self.active.as_ref().and_then(|active| active.access);
+        active.is_some_and(|active| overlap(&active, access))
+    }
+
+    /// Has a command served by buffer or write cache, if it can be.
+    fn serve_held(&mut self, now_ns: u64, waiting: &Waiting) -> bool {
+        if waiting.fua && waiting.access.op == Op::Write {
+            return false;
+        }
+        let begun_ns = now_ns.max(self.interface_ns);
+        let Some(service) = self.media.serve_held(begun_ns, &waiting.access) else { return false };
+        self.interface_ns = service.finish_ns;
+        let phases = Phases { wait_ns: begun_ns.saturating_sub(waiting.arrived_ns), ..service.phases };
+        let service = Service { phases, ..service };
+        self.interface.push_back(Completion { tag: waiting.tag, service, status: Status::Done });
+        true
+    }
+
+    /// Has those reads served from the buffer that the access before has brought there, and those writes taken for which the cache has
+    /// room again.
+    fn serve_filled(&mut self, now_ns: u64) {
+        while let Some(waiting) = self.queue.take_write(|access| self.media.has_room(now_ns, access)) {
+            if !self.serve_held(now_ns, &waiting) {
+                return self.begin(now_ns, waiting);
+            }
+        }
+        let Some((start, end)) = self.media.filled() else { return };
+        while let Some(waiting) = self.queue.take_read_within(start, end) {
+            if !self.serve_held(now_ns, &waiting) {
+                return self.begin(now_ns, waiting);
+            }
+        }
+    }
+
+    fn begin_next(&mut self, now_ns: u64) {
+        if self.active.is_some() {
+            return;
+        }
+        self.media.give_turn(now_ns);
+        if let Some(waiting) = self.queue.take_next(&self.media.positioning(now_ns)) {
+            self.begin(now_ns, waiting);
+        }
+    }
+
+    fn begin(&mut self, now_ns: u64, waiting: Waiting) {
+        let Waiting { tag, access, fua, arrived_ns, .. } = waiting;
+        let now_ns = now_ns.max(arrived_ns);
+        let wait_ns = now_ns - arrived_ns;
+        let service = self.media.start_prepared(now_ns, &access, fua, wait_ns);
+        let phases = Phases { wait_ns, ..service.phases };
+        let completion = Completion { tag, service: Service { phases, ..service }, status: Status::Done };
+        self.active = Some(Active { access: Some(access), completion });
+    }
+}
+
+fn overlap(one: &Access, other: &Access) -> bool {
+    one.sector < other.sector + u64::from(other.sectors) && other.sector < one.sector + u64::from(one.sectors)
 }

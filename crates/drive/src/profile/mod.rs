@@ -1,15 +1,20 @@
 //! Profiles of drives: what a model needs to know, read from TOML and checked once.
 
+mod array;
 mod check;
 mod cloud;
+mod flash;
 mod raw;
 
 use std::path::{Path, PathBuf};
 
 use crate::Op;
+use crate::array::Layout;
 use crate::builtin;
 use crate::seek::SeekCurve;
+pub(crate) use array::{ArrayCacheProfile, ArrayProfile, DestageOrder};
 pub(crate) use cloud::{BucketProfile, CloudProfile, LatencyProfile};
+pub(crate) use flash::{FlashProfile, Precondition, UNIT_BYTES, UNIT_SECTORS};
 
 /// A drive's description, checked: whatever is in here makes a drive that works.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,8 +30,9 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
     Disk(Box<DiskProfile>),
-    Flash(FlashProfile),
+    Flash(Box<FlashProfile>),
     Cloud(CloudProfile),
+    Array(Box<ArrayProfile>),
     Null(NullProfile),
 }
 
@@ -36,20 +42,6 @@ pub(crate) struct NullProfile {
     pub(crate) service_ns: u64,
     pub(crate) depth: u32,
     pub(crate) capacity_sectors: u64,
-}
-
-/// A flash drive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FlashProfile {
-    pub(crate) depth: u32,
-    pub(crate) capacity_sectors: u64,
-    /// The controller's time for a command; it does one at a time.
-    pub(crate) command_ns: u64,
-    pub(crate) dies: u32,
-    pub(crate) page_bytes: u32,
-    pub(crate) page_read_ns: u64,
-    pub(crate) page_program_ns: u64,
-    pub(crate) link_sector_ns: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +64,7 @@ pub(crate) struct DiskProfile {
     pub(crate) overheads: OverheadsNs,
     pub(crate) interface_sector_ns: u32,
     pub(crate) buffer: BufferProfile,
+    pub(crate) queue: QueueProfile,
 }
 
 /// In which order tracks follow each other.
@@ -161,7 +154,7 @@ impl OverheadsNs {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BufferProfile {
     pub(crate) enabled: bool,
     pub(crate) segments: u32,
@@ -169,7 +162,34 @@ pub(crate) struct BufferProfile {
     pub(crate) read_ahead_sectors: u32,
     pub(crate) read_ahead_until: ReadAheadUntil,
     pub(crate) immediate_read: bool,
-    pub(crate) write_cache: bool,
+    pub(crate) replacement: Replacement,
+    /// What writes complete in; `None`: they complete on the media.
+    pub(crate) write_cache: Option<WriteCacheProfile>,
+}
+
+/// What a write cache holds and when it is emptied.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct WriteCacheProfile {
+    /// The most dirty sectors.
+    pub(crate) sectors: u64,
+    /// The most runs of dirty sectors, and how many that were written stay readable.
+    pub(crate) runs: usize,
+    /// The share of either above which the cache is emptied whatever else there is to do, and the one at which that ends.
+    pub(crate) high: f64,
+    pub(crate) low: f64,
+    /// The arm has been free for so long when idle emptying begins.
+    pub(crate) idle_ns: u64,
+}
+
+/// Which segment is given up for another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Replacement {
+    /// The one used longest ago.
+    #[default]
+    Lru,
+    /// One after the other.
+    RoundRobin,
 }
 
 /// How far read-ahead goes when no command stops it.
@@ -184,6 +204,47 @@ pub(crate) enum ReadAheadUntil {
     NextTrack,
     /// The end of the cylinder on which the command ended.
     Cylinder,
+}
+
+/// The commands that a disk takes at once, and how it chooses among them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct QueueProfile {
+    pub(crate) depth: u32,
+    pub(crate) policy: QueuePolicy,
+    /// How many of the oldest are looked at.
+    pub(crate) window: u32,
+    /// So much shorter a command's positioning time counts for each unit of time that it has waited.
+    pub(crate) age_weight: f64,
+    /// After so long the oldest goes first.
+    pub(crate) max_wait_ms: Option<f64>,
+    /// Whether a flush waits for the commands before it and lets none after it begin, as in SATA, which cannot queue it.
+    pub(crate) flush_blocks: bool,
+}
+
+impl Default for QueueProfile {
+    /// One command at a time.
+    fn default() -> QueueProfile {
+        QueueProfile {
+            depth: 1,
+            policy: QueuePolicy::Fifo,
+            window: 1,
+            age_weight: 0.0,
+            max_wait_ms: None,
+            flush_blocks: true,
+        }
+    }
+}
+
+/// Which of the waiting commands a disk begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum QueuePolicy {
+    /// The oldest.
+    Fifo,
+    /// The one whose first sector is under the head soonest: shortest access time first (D. M. Jacobson and J. Wilkes, "Disk scheduling
+    /// algorithms based on rotational position", HPL-CSP-91-7, 1991; M. Seltzer, P. Chen and J. Ousterhout, "Disk scheduling
+    /// revisited", USENIX Winter 1990).
+    Satf,
 }
 
 /// Why a profile could not be read.
@@ -234,6 +295,11 @@ impl Profile {
         Profile::from_toml(text, file).ok()
     }
 
+    /// The text of a built-in profile.
+    pub fn builtin_toml(name: &str) -> Option<&'static str> {
+        builtin::text(name).map(|(_, text)| text)
+    }
+
     /// The names of the built-in profiles, in the order in which they are best read.
     pub fn names() -> impl Iterator<Item = &'static str> {
         builtin::names()
@@ -272,6 +338,15 @@ impl Profile {
         self
     }
 
+    /// The same drive with its write cache switched off: every write ends on the media.
+    #[must_use]
+    pub fn without_write_cache(mut self) -> Profile {
+        if let Kind::Disk(disk) = &mut self.kind {
+            disk.buffer.write_cache = None;
+        }
+        self
+    }
+
     /// The same drive with an interface that takes no time.
     #[must_use]
     pub fn with_instant_interface(mut self) -> Profile {
@@ -305,9 +380,28 @@ impl Profile {
         self
     }
 
-    /// Whether the drive has a head that seeks.
+    /// Whether a head seeks: the drive's, or that of an array's members.
     pub fn is_rotational(&self) -> bool {
+        match &self.kind {
+            Kind::Array(array) => array.members.iter().any(Profile::is_rotational),
+            _ => self.is_disk(),
+        }
+    }
+
+    /// Whether the drive is one disk.
+    pub fn is_disk(&self) -> bool {
         matches!(self.kind, Kind::Disk(_))
+    }
+
+    /// How many sectors of 512 bytes the drive has.
+    pub fn capacity_sectors(&self) -> u64 {
+        match &self.kind {
+            Kind::Disk(disk) => disk.capacity_sectors,
+            Kind::Flash(flash) => flash.capacity_sectors,
+            Kind::Cloud(cloud) => cloud.capacity_sectors,
+            Kind::Array(array) => Layout::new(array).capacity_sectors(),
+            Kind::Null(null) => null.capacity_sectors,
+        }
     }
 
     pub(crate) fn kind(&self) -> &Kind {

@@ -4,9 +4,11 @@
 //! 4.0 reference manual", CMU-PDL-08-101): a line a request, `R|W Hit|Miss sector sectors service_us gap_us`. The next
 //! request was issued when this one had completed and the gap had passed.
 
+mod csv;
 mod validation;
 
 use crate::{Access, Op};
+pub use csv::{HEADER, parse_any, parse_csv};
 pub use validation::{CurvePoint, Errors, Validation, validate};
 
 /// One recorded request.
@@ -54,11 +56,7 @@ pub fn parse(text: &str, file_name: &str) -> Result<Vec<Record>, RecordingError>
         if !matches!(line.field(2), "Hit" | "Miss") {
             return Err(line.error(2, "Hit or Miss"));
         }
-        let sector = line.field(3).parse().map_err(|_| line.error(3, "a sector number"))?;
-        let sectors = match line.field(4).parse() {
-            Ok(sectors) if sectors > 0 => sectors,
-            _ => return Err(line.error(4, "a number of sectors, at least 1")),
-        };
+        let (sector, sectors) = (line.sector(3)?, line.sectors(4)?);
         let service_ns = line.time_ns(5)?;
         let gap_ns = line.time_ns(6)?;
         if fields.len() > 6 {
@@ -79,6 +77,17 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     fn field(&self, number: usize) -> &'a str {
         self.fields.get(number - 1).copied().unwrap_or("")
+    }
+
+    fn sector(&self, number: usize) -> Result<u64, RecordingError> {
+        self.field(number).parse().map_err(|_| self.error(number, "a sector number"))
+    }
+
+    fn sectors(&self, number: usize) -> Result<u32, RecordingError> {
+        match self.field(number).parse() {
+            Ok(sectors) if sectors > 0 => Ok(sectors),
+            _ => Err(self.error(number, "a number of sectors, at least 1")),
+        }
     }
 
     /// A time in microseconds, up to a day, as nanoseconds.

@@ -200,7 +200,7 @@ fn cut_and_shuffle(files: &[(usize, usize, u64)], rng: &mut Pcg64) -> Vec<(usize
     pieces
 }
 
-fn too_small(wanted: &[Wanted], capacity_sectors: u64) -> SimError {
+pub(crate) fn too_small(wanted: &[Wanted], capacity_sectors: u64) -> SimError {
     let files = wanted.iter().filter(|file| !is_device(&file.name));
     let needed_bytes = files.map(|file| file.bytes).fold(0, u64::saturating_add);
     let largest = wanted.iter().max_by_key(|file| file.bytes);

@@ -240,6 +240,16 @@ impl PageCache {
         }
     }
 
+    /// Drops what is clean of all files that `is_meant` names, in one look at the cache.
+    pub fn invalidate_where(&mut self, is_meant: impl Fn(u32) -> bool) {
+        for slot in 0..self.chunks.len() as u32 {
+            let file = self.chunks[slot as usize].file;
+            if file != NONE && is_meant(file) {
+                self.drop_clean(slot);
+            }
+        }
+    }
+
     /// Pages in memory, those on their way included.
     #[cfg(test)]
     pub fn resident(&self) -> u64 {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hoistway_core::{Class, Priority, Reservation};
-use hoistway_fio::{Direction, Job, JobFile, Size};
+use hoistway_fio::{Direction, Job, JobFile, Size, TreeSpec, Walk};
 use rand::RngExt;
 
 use super::offsets::Region;
@@ -23,8 +23,20 @@ const FIRST_PID: u32 = 1001;
 pub(crate) struct Plan {
     pub processes: Vec<ProcessPlan>,
     pub files: Vec<Wanted>,
+    /// Trees of files that jobs walk through.
+    pub trees: Vec<TreeWanted>,
     /// Control groups, parents before their children, the root left out.
     pub groups: Vec<GroupPlan>,
+}
+
+/// A tree that is wanted: jobs that describe theirs in the same words have the same.
+#[derive(Clone, Debug)]
+pub(crate) struct TreeWanted {
+    pub spec: TreeSpec,
+    /// Whether some job reads the single file that goes with it.
+    pub single: bool,
+    /// The job file and the line of the first job with it.
+    pub place: (Arc<str>, u32),
 }
 
 /// One process: a clone of a job.
@@ -40,7 +52,9 @@ pub(crate) struct ProcessPlan {
     pub reservation: Option<Reservation>,
     /// The files, by their place in [`Plan::files`], and what of each it works on.
     pub files: Vec<(u32, Region)>,
-    /// The bytes of one pass.
+    /// The tree that it walks through, by its place in [`Plan::trees`].
+    pub tree: Option<usize>,
+    /// The bytes of one pass; of a walk they are known when the tree is.
     pub io_bytes: u64,
     pub delay_ns: u64,
     /// The seed of its random numbers, and its number among those that share it.
@@ -73,7 +87,8 @@ impl Plan {
                 format!("at most {PROCESSES_MAX}"),
             ));
         }
-        let mut planner = Planner { files: Vec::new(), by_name: HashMap::new(), capacity_bytes, seed };
+        let mut planner =
+            Planner { files: Vec::new(), by_name: HashMap::new(), trees: Vec::new(), capacity_bytes, seed };
         // Files whose size is told come first: others may refer to them.
         for job in file.jobs.iter().filter(|job| job.size_given || job.filesize.is_some()) {
             if matches!(job.size, Size::Bytes(_)) || job.filesize.is_some() {
@@ -91,18 +106,20 @@ impl Plan {
             }
             let waited = job.wait_for.as_ref().and_then(|name| file.jobs.iter().position(|other| other.name == *name));
             let gate = Gate { jobs_before: wall, job: waited };
+            let tree = planner.tree_of(job)?;
             for (clone, files) in (0u32..).zip(planner.files_of(job)?) {
                 let process = planner.process(index, job, clone, files, gate, processes.len());
-                processes.push(ProcessPlan { group, reservation, ..process });
+                processes.push(ProcessPlan { group, reservation, tree, ..process });
             }
         }
-        Ok(Plan { processes, files: planner.files, groups })
+        Ok(Plan { processes, files: planner.files, trees: planner.trees, groups })
     }
 }
 
 struct Planner {
     files: Vec<Wanted>,
     by_name: HashMap<String, u32>,
+    trees: Vec<TreeWanted>,
     capacity_bytes: u64,
     seed: u64,
 }
@@ -111,8 +128,28 @@ struct Planner {
 const MAX_FILES: u64 = 1_000_000;
 
 impl Planner {
-    /// The files and regions of each clone of a job. Files that are not known yet come into being.
+    /// The tree of a job that walks through one. All trees are of one file system.
+    fn tree_of(&mut self, job: &Job) -> Result<Option<usize>, SimError> {
+        let Some(spec) = job.hoistway_tree else { return Ok(None) };
+        let single = job.hoistway_walk == Walk::Single;
+        if let Some(index) = self.trees.iter().position(|tree| tree.spec == spec) {
+            self.trees[index].single |= single;
+            return Ok(Some(index));
+        }
+        let system = |spec: TreeSpec| (spec.kind, spec.rounds, spec.full_percent);
+        if let Some(first) = self.trees.first().filter(|first| system(first.spec) != system(spec)) {
+            let problem = format!("its tree is on another file system than that of line {}", first.place.1);
+            return Err(fault(job, problem, "give all trees the same fs, age and full, or run the jobs apart".into()));
+        }
+        self.trees.push(TreeWanted { spec, single, place: (job.file.as_str().into(), job.line) });
+        Ok(Some(self.trees.len() - 1))
+    }
+
+    /// The files and regions of each clone of a job; one that walks through a tree has none. Files that are not known yet come into being.
     fn files_of(&mut self, job: &Job) -> Result<Vec<Vec<(u32, Region)>>, SimError> {
+        if job.hoistway_tree.is_some() {
+            return Ok(vec![Vec::new(); job.numjobs as usize]);
+        }
         let made_up = if job.filename.is_empty() { u64::from(job.nrfiles) * u64::from(job.numjobs) } else { 0 };
         if made_up > MAX_FILES {
             let problem = format!("{} files for each of {} clones are {made_up} files", job.nrfiles, job.numjobs);
@@ -229,6 +266,7 @@ impl Planner {
             group: 0,
             reservation: None,
             files,
+            tree: None,
             io_bytes,
             delay_ns,
             seed,

@@ -133,7 +133,7 @@ impl<S: Observer> World<S> {
     }
 
     /// Sleeps until a page is there. What the queue holds back goes to the drive first.
-    fn wait_for_page(&mut self, task: u32, file: u32, page: u64) -> Flow {
+    pub(super) fn wait_for_page(&mut self, task: u32, file: u32, page: u64) -> Flow {
         let process = &mut self.processes[task as usize];
         if process.debt_ns > 0 {
             // The work so far takes its time; the page may be there by then.

@@ -28,6 +28,8 @@ impl<S: Observer> World<S> {
                 Stage::NotStarted => self.begin_job(task),
                 Stage::Choose => self.choose(task),
                 Stage::Think => self.think(task),
+                Stage::Walk => self.walk(task),
+                Stage::Metadata => self.wait_for_metadata(task),
                 Stage::Read => self.read_page(task),
                 Stage::Write => self.write_page(task),
                 Stage::WriteThrough => self.begin_sync(task, Stage::Finish),
@@ -65,9 +67,12 @@ impl<S: Observer> World<S> {
     }
 
     /// fio drops what is cached of a file when it opens it.
-    fn forget_files(&mut self, task: u32) {
+    pub(super) fn forget_files(&mut self, task: u32) {
+        if self.processes[task as usize].walk.is_some() {
+            return self.begin_walk(task);
+        }
         let process = &self.processes[task as usize];
-        if !process.job.direct {
+        if !process.job.direct && process.job.invalidate {
             for open in &process.files {
                 self.cache.invalidate(open.file);
             }
@@ -102,6 +107,9 @@ impl<S: Observer> World<S> {
         if process.in_flight >= process.depth {
             return Flow::Block;
         }
+        if process.walk.is_some() {
+            return self.go_on_walking(task);
+        }
         let Some(unit) = process.chosen.or_else(|| process.generator.next()) else {
             return self.next_pass(task);
         };
@@ -127,7 +135,7 @@ impl<S: Observer> World<S> {
     }
 
     /// Nothing is to be done before `at_ns`; completions may wake the process earlier.
-    fn sleep_until(&mut self, task: u32, at_ns: u64) -> Flow {
+    pub(super) fn sleep_until(&mut self, task: u32, at_ns: u64) -> Flow {
         let at_ns = at_ns.min(HORIZON_NS);
         let process = &mut self.processes[task as usize];
         if process.wake_ns != at_ns {
@@ -159,7 +167,7 @@ impl<S: Observer> World<S> {
     }
 
     /// Makes a request.
-    fn begin(&mut self, task: u32, unit: Unit) -> Flow {
+    pub(super) fn begin(&mut self, task: u32, unit: Unit) -> Flow {
         let process = &mut self.processes[task as usize];
         process.chosen = None;
         process.pacing.made(unit.direction, unit.bytes, &mut process.rate_rng);

@@ -8,10 +8,12 @@ mod choose;
 mod device;
 mod direct;
 mod flusher;
+mod layout;
 mod plug;
 mod process;
 mod slab;
 mod sync;
+mod walk;
 mod writeback;
 
 use std::collections::VecDeque;
@@ -29,7 +31,7 @@ use crate::events::{Events, HORIZON_NS, What};
 use crate::groups::GroupPlan;
 use crate::host::cpu::Cpus;
 use crate::host::dirty::Balance;
-use crate::host::files::{File, Layout, lay_out};
+use crate::host::files::File;
 use crate::host::page_cache::PageCache;
 use crate::record::{Observer, Recording, SliceRecorder};
 use crate::settings::Setting;
@@ -178,9 +180,8 @@ impl<S: Observer> World<S> {
         // Whole pages: what is left of a page at the drive's end belongs to nobody.
         let capacity_bytes = drive.capacity_sectors() / PAGE_SECTORS * PAGE_BYTES;
         let plan = Plan::new(request.jobs, capacity_bytes, request.seed)?;
-        let layout = Layout { groups: host.groups, gap_pages: host.file_gap_kib / 4, aged: host.aged };
-        let mut rng = stream(request.seed, 0, 7);
-        let files = lay_out(&plan.files, drive.capacity_sectors(), layout, &mut rng)?;
+        let layout::LaidOut { files, trees, disk } =
+            layout::lay_out(&plan, &host, drive.capacity_sectors(), request.seed)?;
         let mut queue = make_queue::<S>(request, drive.depth(), plan.processes.len(), plan.groups.len())?;
         let groups = make_groups(&mut queue, &plan.groups);
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
@@ -189,7 +190,10 @@ impl<S: Observer> World<S> {
         for process in plan.processes {
             unfinished_by_job[process.job] += 1;
             let job = jobs[process.job].clone();
-            processes.push(Process::new(process, job, &host.reader()));
+            let tree = process.tree.and_then(|tree| trees.get(tree)).cloned();
+            let mut process = Process::new(process, job, &host.reader());
+            process.walk_through(tree, disk, host.read_ahead_pages());
+            processes.push(process);
         }
         let mut world = World {
             elevator: request.elevator,

@@ -6,12 +6,14 @@ use hoistway_fio::results::build::{DepthCounts, LatencyBuckets};
 use hoistway_fio::{Direction, Ioengine, Job};
 use rand_pcg::Pcg64;
 
+use crate::host::fs::tree::MetadataRead;
 use crate::host::readahead::Reader;
 use crate::measure::{BandwidthSample, Latencies, Windows};
 use crate::workload::offsets::{Generator, Region, Unit};
 use crate::workload::pacing::Pacing;
 use crate::workload::plan::ProcessPlan;
 use crate::workload::stream;
+use crate::workload::walk::Walker;
 
 use super::writeback::Dirtying;
 
@@ -24,6 +26,9 @@ pub(crate) enum Stage {
     Choose,
     /// It pauses until the time in `wake_ns`, and then chooses.
     Think,
+    /// It finds out what comes next on its walk through a tree, and waits for the blocks of metadata that it needs.
+    Walk,
+    Metadata,
     /// A buffered request, page by page.
     Read,
     Write,
@@ -63,6 +68,18 @@ pub(crate) struct OpenFile {
     pub reader: Reader,
 }
 
+/// A walk through a tree of files.
+#[derive(Clone, Debug)]
+pub(crate) struct Walking {
+    pub walker: Walker,
+    /// The blocks of metadata that it is at.
+    pub wanted: MetadataRead,
+    /// When it began to look for what it reads next.
+    pub since_ns: u64,
+    /// Reads made, of all passes.
+    pub reads: u64,
+}
+
 /// One process, with all that it has measured.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -77,6 +94,7 @@ pub(crate) struct Process {
     pub pacing: Pacing,
     pub rate_rng: Pcg64,
     pub files: Vec<OpenFile>,
+    pub walk: Option<Walking>,
     pub current: Current,
     /// A request that was chosen and whose time has not come.
     pub chosen: Option<Unit>,
@@ -164,6 +182,7 @@ impl Process {
             pacing: Pacing::new(&job),
             rate_rng: stream(plan.seed, plan.number, 6),
             files: plan.files.iter().map(open).collect(),
+            walk: None,
             current: Current { unit, start_ns: 0, page: 0, last_page: 0, planned: 0, waited: false },
             chosen: None,
             in_flight: 0,

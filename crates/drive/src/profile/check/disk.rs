@@ -4,19 +4,17 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use super::super::raw::{RawBuffer, RawDisk, RawForm, RawMapping, RawOverhead, RawProfile, RawSeek, RawZone};
-use super::super::{BufferProfile, DiskProfile, Mapping, OverheadsNs, ReadAheadUntil, ZoneProfile};
+use super::super::raw::{RawDisk, RawForm, RawInterface, RawMapping, RawOverhead, RawProfile, RawSeek, RawZone};
+use super::super::{DiskProfile, Mapping, OverheadsNs, ZoneProfile};
 use super::{Check, Checked};
 use crate::seek::{SeekCurve, ms_to_ns};
 
 /// The longest time that a profile may state, in ms: it keeps nanoseconds within 32 bits.
-const MAX_MS: f64 = 4000.0;
+pub(super) const MAX_MS: f64 = 4000.0;
 /// The most cylinders: the seek curve is kept as a table of one entry each.
 const MAX_CYLINDERS: u32 = 1 << 24;
 const MAX_SURFACES: u32 = 255;
 const MAX_SECTORS_PER_TRACK: u32 = 65_535;
-const MAX_SEGMENTS: u32 = 65_536;
-const MAX_SEGMENT_SECTORS: u32 = 1 << 24;
 
 impl Check<'_> {
     pub(super) fn disk(&self, spanned: &Spanned<RawDisk>, raw: &RawProfile) -> Checked<DiskProfile> {
@@ -55,12 +53,10 @@ impl Check<'_> {
                 Some(idle) => Some(self.within(idle, "disk.idle_verify_ms", 0.0, MAX_MS)?),
                 None => None,
             },
-            overheads: self.overheads(&raw.overhead)?,
-            interface_sector_ns: match &raw.interface.sector_ns {
-                Some(sector_ns) => self.within(sector_ns, "interface.sector_ns", 0, 1_000_000_000)?,
-                None => 0,
-            },
+            overheads: self.overheads(raw.overhead.as_ref())?,
+            interface_sector_ns: self.interface_sector_ns(raw.interface.as_ref())?,
             buffer: self.buffer(raw.buffer.as_ref())?,
+            queue: self.queue(raw.queue.as_ref())?,
         })
     }
 
@@ -343,7 +339,15 @@ impl Check<'_> {
         Ok(SeekCurve::Table(checked))
     }
 
-    fn overheads(&self, raw: &RawOverhead) -> Checked<OverheadsNs> {
+    pub(super) fn interface_sector_ns(&self, raw: Option<&RawInterface>) -> Checked<u32> {
+        match raw.and_then(|raw| raw.sector_ns.as_ref()) {
+            Some(sector_ns) => self.within(sector_ns, "interface.sector_ns", 0, 1_000_000_000),
+            None => Ok(0),
+        }
+    }
+
+    pub(super) fn overheads(&self, raw: Option<&RawOverhead>) -> Checked<OverheadsNs> {
+        let Some(raw) = raw else { return Ok(OverheadsNs::default()) };
         let ns = |value: &Option<Spanned<f64>>, key: &str| match value {
             Some(ms) => self.within(ms, &format!("overhead.{key}"), 0.0, MAX_MS).map(ms_to_ns),
             None => Ok(0),
@@ -357,33 +361,6 @@ impl Check<'_> {
             write_hit_after_write: ns(&raw.write_hit_after_write_ms, "write_hit_after_write_ms")?,
             write_miss_after_read: ns(&raw.write_miss_after_read_ms, "write_miss_after_read_ms")?,
             write_miss_after_write: ns(&raw.write_miss_after_write_ms, "write_miss_after_write_ms")?,
-        })
-    }
-
-    fn buffer(&self, raw: Option<&RawBuffer>) -> Checked<BufferProfile> {
-        let Some(raw) = raw else {
-            return Ok(BufferProfile {
-                enabled: false,
-                segments: 0,
-                segment_sectors: 0,
-                read_ahead_sectors: 0,
-                read_ahead_until: ReadAheadUntil::Segment,
-                immediate_read: false,
-                write_cache: false,
-            });
-        };
-        let segment_sectors = self.within(&raw.segment_sectors, "buffer.segment_sectors", 1, MAX_SEGMENT_SECTORS)?;
-        Ok(BufferProfile {
-            enabled: raw.enabled,
-            segments: self.within(&raw.segments, "buffer.segments", 1, MAX_SEGMENTS)?,
-            segment_sectors,
-            read_ahead_sectors: match &raw.read_ahead_sectors {
-                Some(sectors) => self.within(sectors, "buffer.read_ahead_sectors", 0, MAX_SEGMENT_SECTORS)?,
-                None => segment_sectors,
-            },
-            read_ahead_until: raw.read_ahead_until,
-            immediate_read: raw.immediate_read,
-            write_cache: raw.write_cache,
         })
     }
 }

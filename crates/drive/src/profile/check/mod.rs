@@ -1,8 +1,12 @@
 //! From the file's text to a checked profile. Every refusal names file, line, column, key, value and what would be right.
 
+mod array;
+mod base;
+mod buffer;
 mod cloud;
 mod disk;
 mod flash;
+mod queue;
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -21,31 +25,58 @@ type Checked<T> = Result<T, ProfileError>;
 
 /// Reads and checks a profile.
 pub(super) fn profile(text: &str, file: &str) -> Checked<Profile> {
-    let check = Check { text, file };
-    let raw: RawProfile = toml::from_str(text).map_err(|error| check.toml(&error))?;
-    if raw.name.as_ref().is_empty() {
-        return Err(check.value(raw.name.span(), "name", "empty", "a name of at least one letter"));
-    }
-    let kind = check.kind(&raw)?;
-    let RawProfile { name, what, source, licence, inputs, .. } = raw;
-    Ok(Profile { name: name.into_inner(), what, source, licence, inputs, kind })
+    Check { text, file, member: false }.text()
 }
 
+/// Reads and checks the profile of an array's member.
+fn member(text: &str, file: &str) -> Checked<Profile> {
+    Check { text, file, member: true }.text()
+}
+
+#[derive(Clone, Copy)]
 struct Check<'a> {
     text: &'a str,
     file: &'a str,
+    /// Whether the drive is an array's member.
+    member: bool,
 }
 
 /// What says which kind of drive a profile is of.
-const ONE_TABLE: &str = "one of the tables [disk], [flash], [cloud] and [null]";
+const ONE_TABLE: &str = "one of the tables [disk], [flash], [cloud], [array] and [null]";
+
+const NO_ARRAY_OF_ARRAYS: &str =
+    "an array's members are single drives: list those of the inner array, with `copies` and `chunk_sectors`";
 
 impl Check<'_> {
+    fn text(&self) -> Checked<Profile> {
+        let raw: RawProfile = toml::from_str(self.text).map_err(|error| self.toml(&error))?;
+        self.whole(&raw)
+    }
+
+    fn whole(&self, raw: &RawProfile) -> Checked<Profile> {
+        if raw.name.as_ref().is_empty() {
+            return Err(self.value(raw.name.span(), "name", "empty", "a name of at least one letter"));
+        }
+        Ok(Profile {
+            kind: self.kind(raw)?,
+            name: raw.name.as_ref().clone(),
+            what: raw.what.clone(),
+            source: raw.source.clone(),
+            licence: raw.licence.clone(),
+            inputs: raw.inputs.clone(),
+        })
+    }
+
     /// The one table that says which kind of drive it is.
     fn kind(&self, raw: &RawProfile) -> Checked<Kind> {
+        if raw.base.is_some() {
+            return Ok(Kind::Disk(Box::new(self.based(raw)?)));
+        }
         let tables = [
             ("disk", raw.disk.as_ref().map(Spanned::span)),
             ("flash", raw.flash.as_ref().map(Spanned::span)),
             ("cloud", raw.cloud.as_ref().map(Spanned::span)),
+            ("array", raw.array.as_ref().map(Spanned::span)),
             ("null", raw.null.as_ref().map(Spanned::span)),
         ];
         let mut given = tables.into_iter().filter_map(|(key, span)| span.map(|span| (key, span)));
@@ -56,9 +87,14 @@ impl Check<'_> {
         if let Some(disk) = &raw.disk {
             Ok(Kind::Disk(Box::new(self.disk(disk, raw)?)))
         } else if let Some(flash) = &raw.flash {
-            Ok(Kind::Flash(self.flash(flash.as_ref())?))
+            Ok(Kind::Flash(Box::new(self.flash(flash.as_ref())?)))
         } else if let Some(cloud) = &raw.cloud {
             Ok(Kind::Cloud(self.cloud(cloud.as_ref())?))
+        } else if let Some(array) = &raw.array {
+            if self.member {
+                return Err(self.value(array.span(), "array", "given in a member", NO_ARRAY_OF_ARRAYS));
+            }
+            Ok(Kind::Array(Box::new(self.array(array)?)))
         } else if let Some(null) = &raw.null {
             Ok(Kind::Null(self.null(null.as_ref())?))
         } else {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::super::ReadAheadUntil;
+use super::super::{QueuePolicy, ReadAheadUntil, Replacement};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,7 +90,26 @@ pub(in crate::profile) struct RawBuffer {
     #[serde(default)]
     pub(in crate::profile) immediate_read: bool,
     #[serde(default)]
+    pub(in crate::profile) replacement: Replacement,
+    #[serde(default)]
     pub(in crate::profile) write_cache: bool,
+    pub(in crate::profile) write_segments: Option<Spanned<u32>>,
+    pub(in crate::profile) write_sectors: Option<Spanned<u32>>,
+    pub(in crate::profile) write_high: Option<Spanned<f64>>,
+    pub(in crate::profile) write_low: Option<Spanned<f64>>,
+    pub(in crate::profile) write_idle_ms: Option<Spanned<f64>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::profile) struct RawQueue {
+    pub(in crate::profile) depth: Spanned<u32>,
+    pub(in crate::profile) policy: QueuePolicy,
+    pub(in crate::profile) window: Option<Spanned<u32>>,
+    pub(in crate::profile) age_weight: Option<Spanned<f64>>,
+    pub(in crate::profile) max_wait_ms: Option<Spanned<f64>>,
+    #[serde(default = "yes")]
+    pub(in crate::profile) flush_blocks: bool,
 }
 
 fn yes() -> bool {

@@ -1,5 +1,6 @@
 //! The profile as the file has it, with the place of every value that can be wrong.
 
+mod array;
 mod cloud;
 mod disk;
 mod flash;
@@ -7,8 +8,9 @@ mod flash;
 use serde::Deserialize;
 use toml::Spanned;
 
+pub(super) use array::{RawArray, RawArrayCache, RawMember};
 pub(super) use cloud::{RawBucket, RawCloud, RawLatency};
-pub(super) use disk::{RawBuffer, RawDisk, RawForm, RawInterface, RawMapping, RawOverhead, RawSeek, RawZone};
+pub(super) use disk::{RawBuffer, RawDisk, RawForm, RawInterface, RawMapping, RawOverhead, RawQueue, RawSeek, RawZone};
 pub(super) use flash::RawFlash;
 
 #[derive(Debug, Deserialize)]
@@ -20,16 +22,17 @@ pub(super) struct RawProfile {
     pub(super) licence: Option<String>,
     #[serde(default)]
     pub(super) inputs: Vec<String>,
+    pub(super) base: Option<Spanned<String>>,
     pub(super) null: Option<Spanned<RawNull>>,
+    pub(super) array: Option<Spanned<RawArray>>,
     pub(super) cloud: Option<Spanned<RawCloud>>,
     pub(super) flash: Option<Spanned<RawFlash>>,
     pub(super) disk: Option<Spanned<RawDisk>>,
     pub(super) seek: Option<Spanned<RawSeek>>,
-    #[serde(default)]
-    pub(super) overhead: RawOverhead,
-    #[serde(default)]
-    pub(super) interface: RawInterface,
+    pub(super) overhead: Option<RawOverhead>,
+    pub(super) interface: Option<RawInterface>,
     pub(super) buffer: Option<RawBuffer>,
+    pub(super) queue: Option<Spanned<RawQueue>>,
     #[serde(default)]
     pub(super) zone: Vec<Spanned<RawZone>>,
 }

@@ -107,17 +107,14 @@ impl Allocator {
             let group = &self.groups[group as usize];
             group.free_inodes > 0 && group.free_blocks > 0
         };
-        let strides = std::iter::successors(Some(1u32), |stride| stride.checked_mul(2)).take_while(|s| *s < count);
-        let mut group = parent;
-        let near = std::iter::once(parent).chain(strides.map(|stride| {
+        let (mut group, mut stride) = (parent, 1);
+        while !has_room(group) && stride < count {
             group = (group + stride) % count;
-            group
-        }));
-        let near: Vec<u32> = near.collect();
-        let group = match near.into_iter().find(|group| has_room(*group)) {
-            Some(group) => group,
-            None => self.group_with_inode(parent)?,
-        };
+            stride *= 2;
+        }
+        if !has_room(group) {
+            group = self.group_with_inode(parent)?;
+        }
         Some(self.take_inode(group))
     }
 
@@ -147,6 +144,30 @@ impl Allocator {
             left = self.allocate_extents(goal, left, runs);
         }
         self.allocate_next(goal, left, runs) == 0
+    }
+
+    /// Takes so many blocks in groups that nobody has used yet, from `goal`'s on: in one piece, but for what the file system keeps
+    /// there itself. Answers whether there are such groups.
+    pub fn allocate_unused(&mut self, goal: u64, blocks: u64, runs: &mut Vec<(u64, u64)>) -> bool {
+        let (home, count) = ((goal / GROUP_BLOCKS) as u32, self.geometry.groups);
+        let room = |group: u32| {
+            let own: u64 = self.geometry.own_blocks(group).iter().map(|(_, blocks)| blocks).sum();
+            GROUP_BLOCKS.saturating_sub(own)
+        };
+        let (mut first, mut found) = (home, 0);
+        for group in home..count {
+            match self.groups[group as usize].map {
+                Some(_) => (first, found) = (group + 1, 0),
+                None => found += room(group),
+            }
+            if found >= blocks {
+                let ageing = self.ageing.take();
+                (first..=group).for_each(|group| self.touch(group));
+                self.ageing = ageing;
+                return self.allocate_next(self.geometry.start(first), blocks, runs) == 0;
+            }
+        }
+        false
     }
 
     /// Blocks are free again.

@@ -197,10 +197,7 @@ impl<'a> Grower<'a> {
         let geometry = self.fs.allocator.geometry;
         let bytes = self.files.iter().map(|planned| planned.bytes).sum();
         let single = match single {
-            true => {
-                let inode = self.fs.allocator.file_inode(geometry.groups / 2)?;
-                Some(self.fs.make_file(inode, bytes)?.file)
-            }
+            true => Some(self.fs.make_in_one_piece(geometry.group_of(self.folders[0].inode), bytes)?),
             false => None,
         };
         let directories: Vec<Directory> =

@@ -102,11 +102,20 @@ impl FileSystem {
             true => self.map_by_extents(goal, blocks)?,
             false => self.map_by_numbers(goal, blocks)?,
         };
-        let mut file = File::empty(bytes);
-        for (first, blocks) in runs {
-            file.append(first * PAGE_SECTORS, blocks * PAGE_SECTORS);
+        Some(Made { file: file_of(bytes, &runs), mapping })
+    }
+
+    /// A file in one piece, at or beyond a group, and before it if it has to be; when there is no such place, in as few pieces as
+    /// may be. It is opened already: no metadata of it is read.
+    fn make_in_one_piece(&mut self, group: u32, bytes: u64) -> Option<File> {
+        let blocks = bytes.div_ceil(BLOCK_BYTES);
+        let mut runs = Vec::new();
+        let start = self.allocator.geometry.start(group);
+        let unused = self.allocator.allocate_unused(start, blocks, &mut runs);
+        if !unused && !self.allocator.allocate_unused(0, blocks, &mut runs) {
+            self.allocator.allocate(start, blocks, &mut runs).then_some(())?;
         }
-        Some(Made { file, mapping })
+        Some(file_of(bytes, &runs))
     }
 
     fn map_by_extents(&mut self, goal: u64, blocks: u64) -> Option<(Vec<(u64, u64)>, Vec<Mapping>)> {
@@ -175,6 +184,15 @@ impl FileSystem {
     }
 }
 
+/// A file in these runs of blocks.
+fn file_of(bytes: u64, runs: &[(u64, u64)]) -> File {
+    let mut file = File::empty(bytes);
+    for (first, blocks) in runs {
+        file.append(first * PAGE_SECTORS, blocks * PAGE_SECTORS);
+    }
+    file
+}
+
 /// The disk as a file: of whole pages.
 pub(crate) fn disk_itself(capacity_sectors: u64) -> File {
     let sectors = capacity_sectors / PAGE_SECTORS * PAGE_SECTORS;
@@ -238,10 +256,21 @@ mod tests {
         let runs = |fs: &FileSystem| fs.allocator.free_runs();
         let with_file: u64 = runs(&fs).iter().sum();
         fs.delete_file(inode, &made);
-        // 1280 blocks of data and two of numbers... the second of which is told of by a third.
+        // 1280 blocks of data; 12 are told of by the inode, 1024 by a block of numbers, the rest by one that another tells of.
         assert_eq!(runs(&fs).iter().sum::<u64>() - with_file, 1280 + 3);
         assert_eq!(runs(&fs).len(), 1);
         assert_eq!(fs.allocator.file_inode(2), Some(inode));
+    }
+
+    #[test]
+    fn a_file_in_one_piece_is_so_on_a_used_file_system_too() {
+        let ageing = Ageing { rounds: 3, full_percent: 80 };
+        let mut fs = file_system(FileSystemConfig::ext4(), Some(ageing));
+        fs.make_files(&[wanted("a", 64)], 64 << 21).unwrap();
+        let file = fs.make_in_one_piece(17, 300 << 20).unwrap();
+        assert_eq!((file.runs().count(), sectors(&file)), (1, 300 << 11));
+        // Larger than all groups that are left.
+        assert!(fs.make_in_one_piece(17, 70 << 30).is_none());
     }
 
     #[test]

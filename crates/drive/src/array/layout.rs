@@ -1,0 +1,102 @@
+//! Which sectors of an array lie where on its members.
+
+use crate::profile::{ArrayProfile, Profile};
+
+/// Sectors of one column, which lie on each of its copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) column: usize,
+    /// On the member.
+    pub(crate) sector: u64,
+    pub(crate) sectors: u32,
+}
+
+/// Chunks go round the columns; a column is so many members with the same sectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    columns: u64,
+    copies: usize,
+    chunk: u64,
+    member_sectors: u64,
+}
+
+impl Layout {
+    pub(crate) fn new(profile: &ArrayProfile) -> Layout {
+        let (columns, chunk) = (u64::from(profile.columns()), u64::from(profile.chunk_sectors.max(1)));
+        let smallest = profile.members.iter().map(Profile::capacity_sectors).min().unwrap_or(0);
+        // A chunk lies on a member as a whole, so that the members' last sectors may be of no use.
+        let member_sectors = smallest - smallest % chunk;
+        Layout { columns, copies: profile.copies.max(1) as usize, chunk, member_sectors }
+    }
+
+    pub(crate) fn capacity_sectors(&self) -> u64 {
+        self.columns * self.member_sectors
+    }
+
+    pub(super) fn columns(&self) -> usize {
+        self.columns as usize
+    }
+
+    /// The members that have a column's sectors.
+    pub(super) fn copies(&self, column: usize) -> std::ops::Range<usize> {
+        column * self.copies..(column + 1) * self.copies
+    }
+
+    /// The sectors from `sector` on as they lie in columns: one extent a column, for chunks that follow each other in a column do so
+    /// on its members too.
+    pub(super) fn extents(&self, sector: u64, sectors: u32) -> Vec<Extent> {
+        let mut extents: Vec<Extent> = Vec::new();
+        let (mut at, end) = (sector, sector + u64::from(sectors));
+        while at < end {
+            let (chunk, offset) = (at / self.chunk, at % self.chunk);
+            let length = (self.chunk - offset).min(end - at);
+            let column = (chunk % self.columns) as usize;
+            match extents.iter_mut().find(|extent| extent.column == column) {
+                Some(extent) => extent.sectors += length as u32,
+                None => extents.push(Extent {
+                    column,
+                    sector: chunk / self.columns * self.chunk + offset,
+                    sectors: length as u32,
+                }),
+            }
+            at += length;
+        }
+        extents
+    }
+
+    /// The array's sector that lies at `sector` of a column's members.
+    pub(super) fn array_sector(&self, column: usize, sector: u64) -> u64 {
+        let (chunk, offset) = (sector / self.chunk, sector % self.chunk);
+        (chunk * self.columns + column as u64) * self.chunk + offset
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYOUT: Layout = Layout { columns: 3, copies: 2, chunk: 16, member_sectors: 1600 };
+
+    #[test]
+    fn chunks_go_round_the_columns() {
+        // Sectors 8 to 15 of chunk 0, chunks 1, 2, 3 and the first 4 sectors of chunk 4: columns 0, 1, 2, 0, 1.
+        let extent = |column, sector, sectors| Extent { column, sector, sectors };
+        assert_eq!(LAYOUT.extents(8, 60), [extent(0, 8, 24), extent(1, 0, 20), extent(2, 0, 16)]);
+        assert_eq!(LAYOUT.copies(2), 4..6);
+        assert_eq!(LAYOUT.capacity_sectors(), 4800);
+    }
+
+    #[test]
+    fn every_sector_lies_in_one_place_and_is_found_there() {
+        let mut places: Vec<(usize, u64)> = Vec::new();
+        for sector in 0..4800 {
+            let [extent] = LAYOUT.extents(sector, 1)[..] else { panic!("one sector, one extent") };
+            assert!(extent.sector < 1600);
+            assert_eq!(LAYOUT.array_sector(extent.column, extent.sector), sector);
+            places.push((extent.column, extent.sector));
+        }
+        places.sort_unstable();
+        places.dedup();
+        assert_eq!(places.len(), 4800);
+    }
+}

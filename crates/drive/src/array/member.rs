@@ -1,0 +1,118 @@
+//! One drive of an array and what waits for it at the controller.
+
+use std::collections::VecDeque;
+
+use crate::profile::Profile;
+use crate::{Command, Completion, Drive};
+
+/// On whose behalf a member works: the number of a command, or of a piece of the cache that is written back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    Host(usize),
+    Destage(usize),
+}
+
+/// A command for one member.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Piece {
+    pub(super) owner: Owner,
+    pub(super) command: Command,
+    /// Which column the member is of.
+    pub(super) column: usize,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Member {
+    drive: Drive,
+    host: VecDeque<Piece>,
+    background: VecDeque<Piece>,
+    /// What the drive is at, by tag.
+    under_way: Vec<Option<Piece>>,
+    busy: usize,
+    /// Pieces of the background among these.
+    busy_background: usize,
+    /// Where the arm, if there is one, was sent last.
+    last_sector: u64,
+    /// Whether the background has the next turn, when both have work and the cache is full.
+    background_turn: bool,
+}
+
+impl Member {
+    /// The member of this number. Spindles of an array are not in step: their angles at time 0 are spread by the golden ratio.
+    pub(super) fn new(profile: &Profile, number: usize) -> Member {
+        const GOLDEN: f64 = 0.618_033_988_749_894_9;
+        let drive = match Drive::new(profile) {
+            Drive::Disk(disk) => {
+                let phase = number as f64 * GOLDEN;
+                Drive::new(&profile.clone().with_rotation(disk.revolution_ns() as f64, phase))
+            }
+            other => other,
+        };
+        let depth = drive.depth().max(1) as usize;
+        Member {
+            drive,
+            host: VecDeque::new(),
+            background: VecDeque::new(),
+            under_way: vec![None; depth],
+            busy: 0,
+            busy_background: 0,
+            last_sector: 0,
+            background_turn: false,
+        }
+    }
+
+    /// How much is before a read that would come now, and how far the arm would go: less is better.
+    pub(super) fn reluctance(&self, sector: u64) -> (usize, u64) {
+        (self.host.len() + self.busy, self.last_sector.abs_diff(sector))
+    }
+
+    /// Pieces of the background that wait or are under way.
+    pub(super) fn background(&self) -> usize {
+        self.background.len() + self.busy_background
+    }
+
+    pub(super) fn enqueue(&mut self, piece: Piece) {
+        match piece.owner {
+            Owner::Host(_) => self.host.push_back(piece),
+            Owner::Destage(_) => self.background.push_back(piece),
+        }
+    }
+
+    /// Gives the drive what it has room for: the host's pieces first, then those of the background; one of each in turn when the
+    /// cache is `full`.
+    pub(super) fn start(&mut self, now_ns: u64, full: bool) {
+        while let Some(tag) = self.under_way.iter().position(Option::is_none) {
+            let background = if full && !self.background.is_empty() && !self.host.is_empty() {
+                self.background_turn = !self.background_turn;
+                self.background_turn
+            } else {
+                self.host.is_empty()
+            };
+            let queue = if background { &mut self.background } else { &mut self.host };
+            let Some(piece) = queue.pop_front() else { return };
+            // The extents of a checked array lie within its members.
+            let submitted = self.drive.submit(now_ns, tag as u32, &piece.command);
+            debug_assert!(submitted.is_ok(), "{submitted:?}");
+            if let Some((sector, sectors)) = piece.command.span() {
+                self.last_sector = sector + u64::from(sectors);
+            }
+            self.under_way[tag] = Some(piece);
+            self.busy += 1;
+            self.busy_background += usize::from(background);
+        }
+    }
+
+    pub(super) fn next_event_ns(&self) -> Option<u64> {
+        self.drive.next_event_ns()
+    }
+
+    pub(super) fn poll(&mut self, now_ns: u64) -> Option<(Piece, Completion)> {
+        loop {
+            let completion = self.drive.poll(now_ns)?;
+            let Some(piece) = self.under_way.get_mut(completion.tag as usize).and_then(Option::take) else { continue };
+            self.busy -= 1;
+            self.busy_background -= usize::from(matches!(piece.owner, Owner::Destage(_)));
+            return Some((piece, completion));
+        }
+    }
+}

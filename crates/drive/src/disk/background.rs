@@ -1,0 +1,154 @@
+//! What the drive does for itself: it reads ahead, goes back over what was written, and empties its write cache.
+//!
+//! None of it is an event. It is worked out, up to the time at hand, when the next command arrives.
+
+use super::media::{Media, Progress};
+use crate::{Access, Op, Phases, Service, Source};
+
+impl Media {
+    /// Brings arm, buffer and write cache to where they are at `now_ns` when no command came since the last one.
+    pub(super) fn background_until(&mut self, now_ns: u64) {
+        self.read_ahead_until(now_ns);
+        if self.verify.is_some() {
+            self.verify_until(now_ns);
+        }
+        if self.write_cache.as_ref().is_some_and(|cache| !cache.is_empty()) {
+            self.write_back_until(now_ns);
+        }
+    }
+
+    /// Whether a write may end in the cache.
+    pub(super) fn caches(&self, access: &Access) -> bool {
+        self.write_cache.as_ref().is_some_and(|cache| !cache.is_too_small_for(u64::from(access.sectors)))
+    }
+
+    /// Whether the cache takes a write at once.
+    pub(super) fn has_room(&self, now_ns: u64, access: &Access) -> bool {
+        let end = access.sector + u64::from(access.sectors);
+        self.write_cache.as_ref().is_some_and(|cache| cache.has_room(now_ns, access.sector, end))
+    }
+
+    /// A cache that is too full has its turn before each command that waited for the arm: one run is written.
+    pub(super) fn give_turn(&mut self, now_ns: u64) {
+        if self.write_cache.as_ref().is_some_and(|cache| cache.is_draining()) {
+            self.ahead = None;
+            self.write_back(now_ns.max(self.busy_ns).max(self.released_ns));
+        }
+    }
+
+    /// Forgets sectors that are needed no more.
+    pub(super) fn discard(&mut self, start: u64, end: u64) {
+        if let Some(cache) = &mut self.write_cache {
+            cache.remove(start, end);
+        }
+    }
+
+    /// Everything that the cache holds goes to the media, the nearest first.
+    pub(crate) fn flush(&mut self, now_ns: u64) -> Service {
+        let now_ns = now_ns.max(self.free_ns);
+        self.background_until(now_ns);
+        let mut progress = Progress { now_ns, ..Progress::default() };
+        if self.write_cache.as_ref().is_some_and(|cache| !cache.is_empty()) {
+            self.ahead = None;
+        }
+        let mut begin_ns = now_ns.max(self.busy_ns).max(self.released_ns);
+        while let Some(done) = self.write_back(begin_ns) {
+            progress.rotation_ns += done.rotation_ns;
+            progress.transfer_ns += done.transfer_ns;
+            begin_ns = done.now_ns;
+        }
+        // A run that the drive was writing for itself counts too: the flush ends when it has.
+        let finish_ns = now_ns.max(self.busy_ns);
+        self.released_ns = self.released_ns.max(finish_ns);
+        self.free_ns = finish_ns;
+        let seek_ns = finish_ns - now_ns - progress.rotation_ns - progress.transfer_ns;
+        let phases = Phases {
+            seek_ns,
+            rotation_ns: progress.rotation_ns,
+            transfer_ns: progress.transfer_ns,
+            ..Phases::default()
+        };
+        let source = if finish_ns > now_ns { Source::Media } else { Source::Buffer };
+        Service { finish_ns, phases, source, cylinder: self.arm.cylinder }
+    }
+
+    /// Waits until the cache has room for the sectors, and answers when.
+    pub(super) fn make_room(&mut self, now_ns: u64, start: u64, end: u64) -> u64 {
+        let mut room_ns = now_ns;
+        while let Some(cache) = self.write_cache.as_ref().filter(|cache| !cache.has_room(room_ns, start, end)) {
+            if let Some((_, until_ns)) = cache.leaving_at(room_ns) {
+                room_ns = until_ns;
+                continue;
+            }
+            self.ahead = None;
+            if self.write_back(room_ns.max(self.busy_ns).max(self.released_ns)).is_none() {
+                break;
+            }
+        }
+        room_ns
+    }
+
+    /// Writes one run of the cache, or of a long one what lies on a track: the one that takes the least time to reach. The arm is busy
+    /// until it is written; `None` when there is none.
+    pub(super) fn write_back(&mut self, begin_ns: u64) -> Option<Progress> {
+        let cache = self.write_cache.as_ref()?;
+        let reach_ns = |first: u64| {
+            let spot = self.geometry.locate(first);
+            let moved_ns = self.mechanics.move_ns(&self.arm, &spot, Op::Write);
+            moved_ns + self.platter.wait_ns(begin_ns + moved_ns, spot.angle)
+        };
+        let (first, after) = cache.nearest(self.arm_sector, reach_ns)?;
+        let end = after.min(first + u64::from(self.geometry.locate(first).room));
+        let mut progress = Progress { now_ns: begin_ns, ..Progress::default() };
+        self.pass(&mut progress, first, end, Op::Write);
+        self.busy_ns = progress.now_ns;
+        if let Some(cache) = &mut self.write_cache {
+            cache.leave(first, end, progress.now_ns);
+        }
+        Some(progress)
+    }
+
+    /// Empties the cache while the arm has nothing else to do, or whatever it has when the cache is too full.
+    fn write_back_until(&mut self, now_ns: u64) {
+        while let Some(cache) = self.write_cache.as_ref().filter(|cache| !cache.is_empty()) {
+            let mut begin_ns = self.released_ns.max(self.busy_ns).max(self.dirty_ns);
+            if !cache.is_draining() {
+                begin_ns = begin_ns.max(self.released_ns + cache.idle_ns());
+                match self.ahead {
+                    Some(ahead) if ahead.next < ahead.limit => return,
+                    Some(ahead) => begin_ns = begin_ns.max(ahead.at_ns),
+                    None => {}
+                }
+            }
+            if begin_ns >= now_ns {
+                return;
+            }
+            if cache.is_draining() {
+                self.ahead = None;
+            }
+            self.write_back(begin_ns);
+        }
+    }
+
+    /// Goes back over what was written while no command came, nearest first. The arm is busy at `now_ns` only while it is on its way
+    /// to a written sector.
+    fn verify_until(&mut self, now_ns: u64) {
+        let Some(mut verify) = self.verify.take() else { return };
+        let mut clock_ns = self.free_ns.saturating_add(verify.delay_ns);
+        while clock_ns < now_ns {
+            let Some((index, access)) = verify.nearest(&self.geometry, &self.arm) else { break };
+            self.ahead = None;
+            let spot = self.geometry.locate(access.sector);
+            let arrived_ns = clock_ns + self.mechanics.move_ns(&self.arm, &spot, Op::Read);
+            let begun_ns = arrived_ns + self.platter.wait_ns(arrived_ns, spot.angle);
+            clock_ns = begun_ns + self.platter.turn_ns(spot.span(access.sectors));
+            self.arm = spot;
+            if clock_ns > now_ns {
+                self.busy_ns = self.busy_ns.max(arrived_ns);
+                break;
+            }
+            verify.remove(index);
+        }
+        self.verify = Some(verify);
+    }
+}

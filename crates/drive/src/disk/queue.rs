@@ -1,0 +1,217 @@
+//! The commands that wait in a disk, and the choice of the next.
+
+use crate::geometry::Spot;
+use crate::profile::{QueuePolicy, QueueProfile};
+use crate::{Access, Op};
+
+use super::positioning::Positioning;
+
+/// Waiting commands in the order of their arrival.
+///
+/// A command that overlaps an earlier one, when one of the two writes, is held back until the earlier one has begun: what is read and what
+/// remains written are as if the commands had been done in the order of their arrival.
+#[derive(Debug, Clone)]
+pub(super) struct Queue {
+    entries: Vec<Waiting>,
+    /// What the choice looks at of each entry, close together.
+    targets: Vec<Target>,
+    /// What one choice makes of them.
+    glances: Vec<u64>,
+    writes: usize,
+    /// How many entries are held back.
+    held_back: usize,
+    policy: QueuePolicy,
+    window: usize,
+    /// What a nanosecond of waiting is worth, in 2^-16 ns of positioning.
+    age_weight: u64,
+    max_wait_ns: Option<u64>,
+}
+
+/// A command in the drive that has not begun.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Waiting {
+    pub(super) tag: u32,
+    pub(super) access: Access,
+    /// A write that is not to end in the cache.
+    pub(super) fua: bool,
+    pub(super) arrived_ns: u64,
+    /// Where its first sector lies.
+    pub(super) spot: Spot,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Target {
+    sector: u64,
+    cylinder: u32,
+    angle: u32,
+    /// How many earlier commands have to begin before it.
+    behind: u32,
+    op: Op,
+}
+
+impl Queue {
+    pub(super) fn new(profile: &QueueProfile) -> Queue {
+        Queue {
+            entries: Vec::with_capacity(profile.depth as usize),
+            targets: Vec::with_capacity(profile.depth as usize),
+            glances: Vec::with_capacity(profile.depth as usize),
+            writes: 0,
+            held_back: 0,
+            policy: profile.policy,
+            window: profile.window.max(1) as usize,
+            age_weight: (profile.age_weight * 65_536.0).round() as u64,
+            max_wait_ns: profile.max_wait_ms.map(|ms| (ms * 1e6).round() as u64),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many commands that are here have to begin before this one.
+    pub(super) fn behind(&self, access: &Access) -> u32 {
+        if self.writes == 0 && access.op == Op::Read {
+            return 0;
+        }
+        self.entries.iter().filter(|entry| conflict(&entry.access, access)).count() as u32
+    }
+
+    /// Adds a command that has to wait for `behind` of those here.
+    pub(super) fn add(&mut self, waiting: Waiting, behind: u32) {
+        let Waiting { access: Access { op, sector, .. }, spot: Spot { cylinder, angle, .. }, .. } = waiting;
+        self.held_back += usize::from(behind > 0);
+        self.writes += usize::from(op == Op::Write);
+        self.entries.push(waiting);
+        self.targets.push(Target { sector, cylinder, angle, behind, op });
+    }
+
+    /// Takes out the command to be begun now.
+    pub(super) fn take_next(&mut self, positioning: &Positioning<'_>) -> Option<Waiting> {
+        let index = match self.policy {
+            QueuePolicy::Fifo => 0,
+            QueuePolicy::Satf if self.is_overdue(positioning.now_ns()) => 0,
+            QueuePolicy::Satf if self.age_weight == 0 => self.nearest(positioning),
+            QueuePolicy::Satf => self.nearest_aged(positioning),
+        };
+        (index < self.entries.len()).then(|| self.remove(index))
+    }
+
+    /// Takes out the oldest read that lies in the sectors from `start` up to but not including `end` and is not held back.
+    pub(super) fn take_read_within(&mut self, start: u64, end: u64) -> Option<Waiting> {
+        // One comparison that is nearly always false: two would mispredict on random sectors.
+        let begins_within = |target: &Target| target.sector.wrapping_sub(start) < end - start;
+        let mut from = 0;
+        while let Some(offset) = self.targets.iter().skip(from).position(begins_within) {
+            let index = from + offset;
+            if self.targets[index].behind == 0
+                && self.targets[index].op == Op::Read
+                && end_of(&self.entries[index].access) <= end
+            {
+                return Some(self.remove(index));
+            }
+            from = index + 1;
+        }
+        None
+    }
+
+    /// Takes out the oldest write that may end in the cache and for which it has room.
+    pub(super) fn take_write(&mut self, has_room: impl Fn(&Access) -> bool) -> Option<Waiting> {
+        if self.writes == 0 {
+            return None;
+        }
+        let fits = |entry: &Waiting| entry.access.op == Op::Write && !entry.fua && has_room(&entry.access);
+        let index =
+            self.entries.iter().zip(&self.targets).position(|(entry, target)| target.behind == 0 && fits(entry))?;
+        Some(self.remove(index))
+    }
+
+    fn is_overdue(&self, now_ns: u64) -> bool {
+        let Some((limit_ns, oldest)) = self.max_wait_ns.zip(self.entries.first()) else { return false };
+        now_ns.saturating_sub(oldest.arrived_ns) >= limit_ns
+    }
+
+    /// The command of the shortest positioning time among the oldest; of two that are equally near the older.
+    ///
+    /// What the distance tells at a glance orders them nearly as they are, so few seeks are looked up: the table of all distances is
+    /// larger than what lies near a processor.
+    fn nearest(&mut self, positioning: &Positioning<'_>) -> usize {
+        let (first, next) = positioning.stream.unwrap_or((1, 0));
+        let least = positioning.least();
+        let glance = |(index, target): (u64, &Target)| {
+            let streams = target.op == Op::Read && first <= target.sector && target.sector <= next;
+            let turns = least.turns(target.cylinder, target.angle);
+            let turns = if streams { 0 } else { turns };
+            // Turns take no more than 2^41, a place in the queue 8 bits.
+            if target.behind > 0 { u64::MAX } else { turns << 8 | index }
+        };
+        self.glances.clear();
+        let window = self.targets.len().min(self.window);
+        self.glances.extend((0..).zip(&self.targets[..window]).map(glance));
+        let (mut best, mut best_turns) = (0, u64::MAX);
+        while let Some(glance) = self.glances.iter().copied().min().filter(|glance| *glance < u64::MAX) {
+            let index = (glance & 0xff) as usize;
+            if glance >> 8 > best_turns {
+                break;
+            }
+            let turns = self.needed(positioning, index);
+            if turns < best_turns || (turns == best_turns && index < best) {
+                (best, best_turns) = (index, turns);
+            }
+            self.glances[index] = u64::MAX;
+        }
+        best
+    }
+
+    /// The same with each command credited with its age.
+    fn nearest_aged(&self, positioning: &Positioning<'_>) -> usize {
+        let (mut best, mut best_turns) = (0, i128::MAX);
+        for (index, target) in self.targets.iter().enumerate().take(self.window) {
+            if target.behind > 0 {
+                continue;
+            }
+            let age_ns = positioning.now_ns().saturating_sub(self.entries[index].arrived_ns);
+            let credit_ns = ((u128::from(age_ns) * u128::from(self.age_weight)) >> 16).min(u128::from(u64::MAX));
+            let credit = i128::from(positioning.turns(credit_ns as u64));
+            let turns = i128::from(self.needed(positioning, index)) - credit;
+            if turns < best_turns {
+                (best, best_turns) = (index, turns);
+            }
+        }
+        best
+    }
+
+    fn needed(&self, positioning: &Positioning<'_>, index: usize) -> u64 {
+        let entry = &self.entries[index];
+        let waited_ns = positioning.now_ns().saturating_sub(entry.arrived_ns);
+        positioning.needed(&entry.access, &entry.spot, waited_ns)
+    }
+
+    fn remove(&mut self, index: usize) -> Waiting {
+        let taken = self.entries.remove(index);
+        self.targets.remove(index);
+        self.writes -= usize::from(taken.access.op == Op::Write);
+        if self.held_back > 0 {
+            self.release(index, &taken.access);
+        }
+        taken
+    }
+
+    /// Lets go of those that were behind the command that was at `index`.
+    fn release(&mut self, index: usize, begun: &Access) {
+        for (entry, target) in self.entries.iter().zip(&mut self.targets).skip(index) {
+            if target.behind > 0 && conflict(begun, &entry.access) {
+                target.behind -= 1;
+                self.held_back -= usize::from(target.behind == 0);
+            }
+        }
+    }
+}
+
+/// Whether the order of two commands can be told from the data.
+fn conflict(one: &Access, other: &Access) -> bool {
+    one.sector < end_of(other) && other.sector < end_of(one) && (one.op == Op::Write || other.op == Op::Write)
+}
+
+fn end_of(access: &Access) -> u64 {
+    access.sector + u64::from(access.sectors)
+}

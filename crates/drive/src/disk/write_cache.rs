@@ -1,0 +1,210 @@
+//! The write cache: which sectors the drive has taken and not yet written.
+
+use std::collections::BTreeMap;
+
+use crate::profile::WriteCacheProfile;
+
+/// Dirty sectors as runs that neither touch nor overlap: what adjoins is one run, however many writes brought it.
+#[derive(Debug, Clone)]
+pub(super) struct WriteCache {
+    /// The first sector of each run, and the one after its last.
+    runs: BTreeMap<u64, u64>,
+    sectors: u64,
+    profile: WriteCacheProfile,
+    draining: bool,
+    /// How many sectors are being written, and until when: their place is not free before.
+    leaving: (u64, u64),
+}
+
+impl WriteCache {
+    /// Of so many runs, the next ones upwards from the arm, the nearest in time is written first.
+    const WINDOW: usize = 32;
+
+    pub(super) fn new(profile: &WriteCacheProfile) -> WriteCache {
+        WriteCache { runs: BTreeMap::new(), sectors: 0, profile: profile.clone(), draining: false, leaving: (0, 0) }
+    }
+
+    /// How long the arm is left where it is after a command, in ns.
+    pub(super) fn idle_ns(&self) -> u64 {
+        self.profile.idle_ns
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Whether the cache was filled above its high mark and has not come down to its low one since.
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    /// Whether the sectors are more than the cache ever holds.
+    pub(super) fn is_too_small_for(&self, sectors: u64) -> bool {
+        sectors > self.profile.sectors
+    }
+
+    /// Whether there is room for the sectors at `now_ns`: those that are dirty already, and a run that they make longer, need none.
+    pub(super) fn has_room(&self, now_ns: u64, start: u64, end: u64) -> bool {
+        let (mut sectors, mut runs) = (self.sectors + (end - start), self.runs.len() + 1);
+        for (first, after) in self.touching(start, end) {
+            sectors -= after.min(end).saturating_sub(first.max(start));
+            runs -= 1;
+        }
+        if let Some((leaving, _)) = self.leaving_at(now_ns) {
+            (sectors, runs) = (sectors + leaving, runs + 1);
+        }
+        sectors <= self.profile.sectors && runs <= self.profile.runs
+    }
+
+    /// The sectors that are on their way to the media at `now_ns`, and when they will be there.
+    pub(super) fn leaving_at(&self, now_ns: u64) -> Option<(u64, u64)> {
+        Some(self.leaving).filter(|(_, until_ns)| *until_ns > now_ns)
+    }
+
+    /// The sectors are being written until `until_ns`.
+    pub(super) fn leave(&mut self, start: u64, end: u64, until_ns: u64) {
+        self.remove(start, end);
+        self.leaving = (end - start, until_ns);
+    }
+
+    /// Takes the sectors, there being room.
+    pub(super) fn add(&mut self, start: u64, end: u64) {
+        let touched: Vec<(u64, u64)> = self.touching(start, end).collect();
+        let (mut first, mut after) = (start, end);
+        for run in touched {
+            self.runs.remove(&run.0);
+            self.sectors -= run.1 - run.0;
+            (first, after) = (first.min(run.0), after.max(run.1));
+        }
+        self.runs.insert(first, after);
+        self.sectors += after - first;
+        self.draining |= self.level() >= self.profile.high;
+    }
+
+    /// Forgets the sectors: they have been written, or what was in them counts no more.
+    pub(super) fn remove(&mut self, start: u64, end: u64) {
+        let overlapping: Vec<(u64, u64)> =
+            self.touching(start, end).filter(|run| run.1 > start && run.0 < end).collect();
+        for (first, after) in overlapping {
+            self.runs.remove(&first);
+            self.sectors -= after.min(end) - first.max(start);
+            if first < start {
+                self.runs.insert(first, start);
+            }
+            if after > end {
+                self.runs.insert(end, after);
+            }
+        }
+        self.draining &= !self.is_empty() && self.level() > self.profile.low;
+    }
+
+    /// Whether every one of the sectors is dirty.
+    pub(super) fn holds(&self, start: u64, end: u64) -> bool {
+        self.runs.range(..=start).next_back().is_some_and(|(_, after)| *after >= end)
+    }
+
+    /// The run that takes the least time to reach, of the next ones upwards from sector `arm`, around the end of the disk.
+    pub(super) fn nearest(&self, arm: u64, reach_ns: impl Fn(u64) -> u64) -> Option<(u64, u64)> {
+        let upwards = self.runs.range(arm..).chain(self.runs.range(..arm)).take(WriteCache::WINDOW);
+        upwards.map(|(first, after)| (*first, *after)).min_by_key(|(first, _)| reach_ns(*first))
+    }
+
+    /// How full it is, by sectors or by runs, whichever is nearer to its limit: 1 is full.
+    fn level(&self) -> f64 {
+        let sectors = self.sectors as f64 / self.profile.sectors as f64;
+        let runs = self.runs.len() as f64 / self.profile.runs as f64;
+        sectors.max(runs)
+    }
+
+    /// The runs that overlap or adjoin `start..end`, downwards.
+    fn touching(&self, start: u64, end: u64) -> impl Iterator<Item = (u64, u64)> {
+        let runs = self.runs.range(..=end).rev().map(|(first, after)| (*first, *after));
+        runs.take_while(move |(_, after)| *after >= start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache(sectors: u64, runs: usize) -> WriteCache {
+        WriteCache::new(&WriteCacheProfile { sectors, runs, high: 0.75, low: 0.25, idle_ns: 0 })
+    }
+
+    fn runs(cache: &WriteCache) -> Vec<(u64, u64)> {
+        cache.runs.iter().map(|(first, after)| (*first, *after)).collect()
+    }
+
+    #[test]
+    fn adjoining_and_overlapping_writes_become_one_run() {
+        let mut cache = cache(1000, 10);
+        cache.add(10, 20);
+        cache.add(30, 40);
+        assert_eq!(runs(&cache), [(10, 20), (30, 40)]);
+        cache.add(20, 30);
+        assert_eq!((runs(&cache), cache.sectors), (vec![(10, 40)], 30));
+        cache.add(35, 50);
+        cache.add(12, 13);
+        assert_eq!((runs(&cache), cache.sectors), (vec![(10, 50)], 40));
+    }
+
+    #[test]
+    fn removal_leaves_what_lies_around_it() {
+        let mut cache = cache(1000, 10);
+        cache.add(10, 40);
+        cache.remove(20, 30);
+        assert_eq!((runs(&cache), cache.sectors), (vec![(10, 20), (30, 40)], 20));
+        cache.remove(0, 15);
+        cache.remove(20, 30);
+        cache.remove(35, 99);
+        assert_eq!((runs(&cache), cache.sectors), (vec![(15, 20), (30, 35)], 10));
+        assert!(cache.holds(16, 20) && !cache.holds(16, 21) && !cache.holds(20, 21));
+    }
+
+    #[test]
+    fn room_is_needed_for_new_sectors_and_new_runs_alone() {
+        let mut cache = cache(20, 2);
+        cache.add(0, 10);
+        cache.add(50, 55);
+        assert!(cache.has_room(0, 55, 60) && !cache.has_room(0, 55, 61));
+        assert!(!cache.has_room(0, 80, 81), "a third run");
+        assert!(cache.has_room(0, 0, 10) && cache.has_room(0, 5, 15) && !cache.has_room(0, 5, 16));
+        // Closing the gap from 10 to 50 would make one run of the two, of 55 sectors.
+        assert!(!cache.has_room(0, 10, 50));
+        assert!(cache.is_too_small_for(21) && !cache.is_too_small_for(20));
+    }
+
+    #[test]
+    fn place_of_what_is_being_written_is_free_when_it_is_written() {
+        let mut cache = cache(20, 2);
+        cache.add(0, 10);
+        cache.add(50, 60);
+        cache.leave(0, 10, 1000);
+        assert!(!cache.has_room(999, 100, 101) && cache.has_room(1000, 100, 110));
+        assert_eq!((cache.leaving_at(999), cache.leaving_at(1000)), (Some((10, 1000)), None));
+    }
+
+    #[test]
+    fn draining_lasts_from_the_high_mark_down_to_the_low_one() {
+        let mut cache = cache(100, 100);
+        cache.add(0, 74);
+        assert!(!cache.is_draining());
+        cache.add(74, 75);
+        assert!(cache.is_draining());
+        cache.remove(0, 49);
+        assert!(cache.is_draining());
+        cache.remove(49, 50);
+        assert!(!cache.is_draining());
+    }
+
+    #[test]
+    fn nearest_in_time_comes_first_and_far_ones_wait_for_the_sweep() {
+        let mut cache = cache(1000, 1000);
+        for index in 0..100 {
+            cache.add(index * 10, index * 10 + 5);
+        }
+        // From 500 on, 32 runs: the last of them, at 810, is the cheapest.
+        assert_eq!(cache.nearest(500, |first| 1000 - first), Some((810, 815)));
+        assert_eq!(cache.nearest(995, |first| first), Some((0, 5)));
+    }
+}

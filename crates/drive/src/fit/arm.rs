@@ -1,0 +1,180 @@
+//! The arm's times from service times: what is left when the mean wait for the platter and the transfer are taken off.
+
+use crate::Op;
+
+use super::layout::Layout;
+use super::requests::{Request, Requests};
+use super::stats::{mean, percentile, rising};
+
+/// Points of the curve, evenly spaced in the root of the distance.
+const POINTS: usize = 14;
+/// Straight lines from one point to the next in the table that is made of them.
+const LINES: usize = 4;
+/// How much the curve resists bending, in requests a point.
+const STIFFNESS: f64 = 4.0;
+/// A request off by more than so many revolutions is a drive busy with something else: it is left out.
+const OUTLIER_REVOLUTIONS: f64 = 2.0;
+/// Accesses within a cylinder that tell the command's overhead.
+const WITHIN_CYLINDER: usize = 30;
+/// What a command is taken to cost when nothing tells it, in ms: usual for SCSI and ATA disks.
+const USUAL_OVERHEAD_MS: f64 = 0.2;
+
+/// What is known before: rotation and interface.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Platter {
+    pub(super) revolution_ms: f64,
+    pub(super) interface_ms: f64,
+}
+
+/// The arm.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Arm {
+    /// Distance in cylinders, ms; rising in both.
+    pub(super) points_ms: Vec<(u32, f64)>,
+    pub(super) overhead_ms: f64,
+    /// Whether accesses within a cylinder told the overhead.
+    pub(super) overhead_seen: bool,
+    /// What a write takes beyond a read, be it in overhead or in settling.
+    pub(super) write_extra_ms: f64,
+    /// Reads that the curve was drawn through.
+    pub(super) reads: usize,
+    /// Writes that told it.
+    pub(super) writes: usize,
+}
+
+/// Takes mean wait and transfer off a request.
+fn movement_ms(request: &Request, layout: &Layout, platter: Platter) -> f64 {
+    let sectors = f64::from(request.sectors);
+    let per_sector_ms = platter.revolution_ms / f64::from(layout.sectors_per_track(request.sector));
+    let transfer_ms = (sectors * per_sector_ms + platter.interface_ms).max(sectors * platter.interface_ms);
+    request.service_ms - platter.revolution_ms / 2.0 - transfer_ms
+}
+
+fn distance(request: &Request, layout: &Layout) -> u32 {
+    layout.cylinder(request.from).abs_diff(layout.cylinder(request.sector))
+}
+
+/// Draws the curve and takes the overheads from the rest.
+pub(super) fn find(requests: &Requests, layout: &Layout, platter: Platter) -> Arm {
+    let moved: Vec<(u32, f64)> = requests
+        .media(Op::Read)
+        .map(|request| (distance(request, layout), movement_ms(request, layout, platter)))
+        .collect();
+    let (within, away): (Vec<_>, Vec<_>) = moved.into_iter().partition(|(distance, _)| *distance == 0);
+    let within: Vec<f64> = within.iter().map(|(_, ms)| *ms).collect();
+    let far = layout.cylinders.saturating_sub(1).max(1);
+    let limit_ms = OUTLIER_REVOLUTIONS * platter.revolution_ms;
+    let first = through(&away, far);
+    let kept: Vec<(u32, f64)> =
+        away.iter().copied().filter(|(distance, ms)| (ms - at(&first, *distance)).abs() < limit_ms).collect();
+    let total = through(&kept, far);
+    let overhead_seen = within.len() >= WITHIN_CYLINDER;
+    let nearest_ms = total.first().map_or(0.0, |point| point.1);
+    // Requests that follow each other at equal gaps wait for more than their share: a tenth of all waits no more than a tenth of a turn.
+    let quick_tenth_ms = percentile(&within, 0.1) + 0.4 * platter.revolution_ms;
+    let overhead_ms = if overhead_seen { mean(&within).min(quick_tenth_ms) } else { USUAL_OVERHEAD_MS };
+    let overhead_ms = overhead_ms.min(nearest_ms).max(0.0);
+    let extra: Vec<f64> = requests
+        .media(Op::Write)
+        .filter(|_| requests.write_hits.is_none())
+        .map(|write| (distance(write, layout), movement_ms(write, layout, platter)))
+        .map(|(distance, ms)| ms - if distance == 0 { overhead_ms } else { at(&total, distance) })
+        .filter(|ms| ms.abs() < limit_ms)
+        .collect();
+    Arm {
+        points_ms: total.iter().map(|(distance, ms)| (*distance, ms - overhead_ms)).collect(),
+        overhead_ms,
+        overhead_seen,
+        write_extra_ms: mean(&extra),
+        reads: kept.len(),
+        writes: extra.len(),
+    }
+}
+
+/// The rising curve of straight lines in the root of the distance that is nearest to (distance, ms), from 1 to `far`.
+fn through(moved: &[(u32, f64)], far: u32) -> Vec<(u32, f64)> {
+    let last = f64::from(far).sqrt();
+    let count = POINTS.min(far as usize).max(1);
+    let step = if count > 1 { (last - 1.0) / (count - 1) as f64 } else { 1.0 };
+    let mut sums = vec![vec![0.0; count + 1]; count];
+    let mut weights = vec![0.0; count];
+    for (distance, ms) in moved {
+        let place = ((f64::from(*distance).sqrt() - 1.0) / step).clamp(0.0, (count - 1) as f64);
+        let left = (place.floor() as usize).min(count.saturating_sub(2));
+        let share = place - left as f64;
+        let parts = [(left, 1.0 - share), ((left + 1).min(count - 1), share)];
+        for (row, part) in parts {
+            weights[row] += part;
+            parts.iter().for_each(|(column, other)| sums[row][*column] += part * other);
+            sums[row][count] += part * ms;
+        }
+    }
+    // Second differences near 0 carry the curve over distances that nobody asked for.
+    for middle in 1..count.saturating_sub(1) {
+        let bend = [(middle - 1, 1.0), (middle, -2.0), (middle + 1, 1.0)];
+        for (row, one) in bend {
+            bend.iter().for_each(|(column, other)| sums[row][*column] += STIFFNESS * one * other);
+        }
+    }
+    let solved = solve(sums);
+    let weighed: Vec<(f64, f64)> = solved.iter().zip(&weights).map(|(ms, weight)| (ms.max(0.0), *weight)).collect();
+    tabled(&rising(&weighed), step)
+}
+
+/// The curve as a table, which is of straight lines in the distance: each line in its root becomes several.
+fn tabled(ms: &[f64], step: f64) -> Vec<(u32, f64)> {
+    let place = |place: f64| {
+        let left = place.floor() as usize;
+        let (from, to) = (ms[left], ms[(left + 1).min(ms.len() - 1)]);
+        ((1.0 + step * place).powi(2).round() as u32, from + (to - from) * place.fract())
+    };
+    let last = (ms.len() - 1) * LINES;
+    let mut points: Vec<(u32, f64)> = (0..=last).map(|index| place(index as f64 / LINES as f64)).collect();
+    points.dedup_by_key(|point| point.0);
+    points
+}
+
+/// The curve at a distance.
+fn at(points: &[(u32, f64)], distance: u32) -> f64 {
+    crate::seek::SeekCurve::Table(points.to_vec()).time_ms(distance.max(1), 1)
+}
+
+/// Gaussian elimination with pivots; an unknown that nothing tells becomes 0.
+fn solve(mut rows: Vec<Vec<f64>>) -> Vec<f64> {
+    let count = rows.len();
+    for column in 0..count {
+        let pivot = (column..count).max_by(|a, b| rows[*a][column].abs().total_cmp(&rows[*b][column].abs()));
+        let Some(pivot) = pivot.filter(|pivot| rows[*pivot][column].abs() > 1e-9) else { continue };
+        rows.swap(column, pivot);
+        let pivot_row = rows[column].clone();
+        for (_, row) in rows.iter_mut().enumerate().filter(|(index, _)| *index != column) {
+            let factor = row[column] / pivot_row[column];
+            row.iter_mut().zip(&pivot_row).for_each(|(value, pivot)| *value -= factor * pivot);
+        }
+    }
+    rows.iter()
+        .enumerate()
+        .map(|(index, row)| if row[index].abs() > 1e-9 { row[count] / row[index] } else { 0.0 })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equations_are_solved() {
+        let solved = solve(vec![vec![0.0, 2.0, 4.0], vec![1.0, 1.0, 5.0]]);
+        assert_eq!(solved, [3.0, 2.0]);
+    }
+
+    #[test]
+    fn curve_goes_through_what_it_is_shown() {
+        let shown: Vec<(u32, f64)> = (1..10_000).map(|d| (d, 1.0 + 0.1 * f64::from(d).sqrt())).collect();
+        let points = through(&shown, 9_999);
+        for distance in [1, 50, 1000, 9_999] {
+            let expected = 1.0 + 0.1 * f64::from(distance).sqrt();
+            assert!((at(&points, distance) - expected).abs() < 0.15, "{distance}: {}", at(&points, distance));
+        }
+    }
+}

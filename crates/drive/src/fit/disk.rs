@@ -1,0 +1,225 @@
+//! A disk's profile from nothing but its requests.
+
+use std::fmt::Write;
+
+use crate::Op;
+use crate::profile::Profile;
+use crate::recording::Record;
+
+use super::arm::{self, Arm, Platter};
+use super::buffer::{self, Segments};
+use super::layout::Layout;
+use super::replay;
+use super::requests::{Hits, Requests};
+use super::stats::percentile;
+use super::tracks::{self, Tracks};
+use super::whole::{Finding, FitProfileError, FittedProfile, finish, quoted};
+
+/// Reads away from others that are needed.
+const FAR_READS_MIN: usize = 100;
+/// Sectors on a track when nothing tells them.
+const USUAL_TRACK_SECTORS: f64 = 512.0;
+
+/// What was found.
+struct Disk {
+    name: String,
+    revolution_ns: f64,
+    tracks: Option<Tracks>,
+    layout: Layout,
+    arm: Arm,
+    read_hits: Option<Hits>,
+    write_hits: Option<Hits>,
+    /// Segments and sectors in each, once they are chosen.
+    segments: Option<(u32, u32)>,
+}
+
+/// Fits to `half` and measures with all.
+pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<FittedProfile, FitProfileError> {
+    let requests = Requests::new(half);
+    if requests.far_reads < FAR_READS_MIN {
+        return Err(FitProfileError::TooLocal { found: requests.far_reads, needed: FAR_READS_MIN });
+    }
+    let end = |record: &Record| record.access.sector + u64::from(record.access.sectors);
+    let capacity_sectors = records.iter().map(end).max().unwrap_or(1);
+    let spread_ns = spread_ms(&requests, capacity_sectors) * 1e6;
+    if spread_ns < 5e5 {
+        return Err(FitProfileError::NoSpread { ms: spread_ns / 1e6 });
+    }
+    let tracks = tracks::find(requests.media(Op::Read), capacity_sectors, spread_ns);
+    let revolution_ns = tracks.map_or_else(|| tracks::usual_ns(spread_ns), |tracks| tracks.revolution_ns);
+    let (outer, inner) = tracks
+        .map_or((USUAL_TRACK_SECTORS, USUAL_TRACK_SECTORS), |tracks| (tracks.outer_sectors, tracks.inner_sectors));
+    let layout = Layout::new(capacity_sectors, outer, inner)
+        .ok_or(FitProfileError::TooLarge { sector: capacity_sectors.saturating_sub(1) })?;
+    let (read_hits, write_hits) = (requests.read_hits, requests.write_hits);
+    let interface_ms = read_hits.or(write_hits).map_or(0.0, |quick| quick.sector_ms);
+    let arm = arm::find(&requests, &layout, Platter { revolution_ms: revolution_ns / 1e6, interface_ms });
+    let mut disk =
+        Disk { name: name.to_string(), revolution_ns, tracks, layout, arm, read_hits, write_hits, segments: None };
+    let file = format!("{name}.toml");
+    let mut chosen = None;
+    if read_hits.is_some() {
+        let make = |segments, sectors| {
+            Ok::<_, FitProfileError>(Profile::from_toml(&disk.toml(Some((segments, sectors))), &file)?)
+        };
+        let choice = buffer::segments(half, &requests, make)?;
+        disk.segments = Some((choice.segments, choice.segment_sectors));
+        chosen = Some(choice);
+    }
+    let toml = disk.toml(disk.segments);
+    let (found, untold) = (disk.found(spread_ns, chosen), disk.untold());
+    finish(toml, name, found, untold, |profile| replay(profile, records))
+}
+
+/// A revolution from the spread of service times: reads from equally far away wait for any part of one, so that half of them lie
+/// within half a revolution.
+fn spread_ms(requests: &Requests, capacity_sectors: u64) -> f64 {
+    let bins = 16;
+    let mut by_distance: Vec<Vec<f64>> = vec![Vec::new(); bins];
+    // Long reads differ by their transfers too.
+    let sizes: Vec<f64> = requests.media(Op::Read).map(|read| f64::from(read.sectors)).collect();
+    let usual_size = percentile(&sizes, 0.5);
+    for read in requests.media(Op::Read).filter(|read| f64::from(read.sectors) <= usual_size) {
+        let distance = read.sector.abs_diff(read.from) as f64 / capacity_sectors.max(1) as f64;
+        if let Some(bin) = by_distance.get_mut(((distance.sqrt() * bins as f64) as usize).min(bins - 1)) {
+            bin.push(read.service_ms);
+        }
+    }
+    let spreads = by_distance.iter().filter(|times| times.len() >= 20);
+    let spreads: Vec<f64> = spreads.map(|times| 2.0 * (percentile(times, 0.75) - percentile(times, 0.25))).collect();
+    percentile(&spreads, 0.5)
+}
+
+impl Disk {
+    /// The profile's text.
+    fn toml(&self, segments: Option<(u32, u32)>) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.write_toml(&mut text, segments);
+        text
+    }
+
+    fn write_toml(&self, text: &mut String, segments: Option<(u32, u32)>) -> std::fmt::Result {
+        let Disk { layout, arm, .. } = self;
+        writeln!(text, "# Fitted to a trace of requests and their service times.\nname = {}", quoted(&self.name))?;
+        let rpm = 6e10 / self.revolution_ns;
+        writeln!(text, "what = \"a disk of {rpm:.0} rpm, fitted to a trace\"")?;
+        writeln!(text, "source = \"\"\"\nFitted to a trace. {}\"\"\"", self.untold().join(" "))?;
+        writeln!(text, "inputs = [\"every figure: fitted to one trace, or assumed where the text says so\"]\n")?;
+        let change_skew = (arm.points_ms.first().map_or(0.0, |point| point.1) * 1e6 / self.revolution_ns).min(0.95);
+        writeln!(text, "[disk]\nrevolution_ns = {:.2}\nsurfaces = {}", self.revolution_ns, layout.surfaces)?;
+        writeln!(text, "cylinders = {}\ncapacity_sectors = {}", layout.cylinders, layout.capacity_sectors)?;
+        writeln!(text, "mapping = \"cylinder\"\nhead_switch_ms = 0.0")?;
+        // Rounded up, so that the shortest seek ends before its sector comes.
+        writeln!(text, "track_skew_revolutions = 0.0\nchange_skew_revolutions = {:.4}\n", change_skew + 1e-4)?;
+        let hit_ms = |quick: Option<Hits>| quick.map_or(arm.overhead_ms, |quick| quick.overhead_ms);
+        writeln!(text, "[overhead]")?;
+        // Settling of writes goes with the overhead: with it, a track crossed would cost a write a revolution, for the skews are not known.
+        let write_ms = (arm.overhead_ms + arm.write_extra_ms).max(0.0);
+        for (op, quick, miss_ms) in [("read", self.read_hits, arm.overhead_ms), ("write", self.write_hits, write_ms)] {
+            for last in ["read", "write"] {
+                writeln!(text, "{op}_hit_after_{last}_ms = {:.4}", hit_ms(quick))?;
+                writeln!(text, "{op}_miss_after_{last}_ms = {miss_ms:.4}")?;
+            }
+        }
+        let sector_ms = self.read_hits.or(self.write_hits).map_or(0.0, |quick| quick.sector_ms);
+        writeln!(text, "\n[interface]\nsector_ns = {:.0}\n", sector_ms * 1e6)?;
+        if segments.is_some() || self.write_hits.is_some() {
+            let (segments, sectors) = segments.unwrap_or((1, 64));
+            writeln!(text, "[buffer]\nenabled = true\nsegments = {segments}\nsegment_sectors = {sectors}")?;
+            writeln!(text, "read_ahead_until = \"segment\"\nwrite_cache = {}\n", self.write_hits.is_some())?;
+        }
+        writeln!(text, "[seek]\nform = \"table\"\npoints_ms = [")?;
+        for points in arm.points_ms.chunks(6) {
+            let points: Vec<String> = points.iter().map(|(distance, ms)| format!("[{distance}, {ms:.4}]")).collect();
+            writeln!(text, "    {},", points.join(", "))?;
+        }
+        writeln!(text, "]")?;
+        for zone in &layout.zones {
+            writeln!(
+                text,
+                "\n[[zone]]\nfirst_cylinder = {}\nlast_cylinder = {}",
+                zone.first_cylinder, zone.last_cylinder
+            )?;
+            writeln!(text, "sectors_per_track = {}", zone.sectors_per_track)?;
+            if zone.spare_sectors > 0 {
+                writeln!(text, "spare_sectors = {}", zone.spare_sectors)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What was fitted, with its figures.
+    fn found(&self, spread_ns: f64, chosen: Option<Segments>) -> Vec<Finding> {
+        let finding = |what, value: String, from: String| Finding { what, value, from };
+        let rotation = format!("{:.1} ns, {:.1} rpm", self.revolution_ns, 6e10 / self.revolution_ns);
+        let (arm, reads) = (&self.arm, format!("{} reads that the media served", self.arm.reads));
+        let mut found = match &self.tracks {
+            Some(tracks) => {
+                let from = format!("{} pairs of reads on one track, coherence {:.2}", tracks.pairs, tracks.coherence);
+                let sectors = format!("{:.0} outside, {:.0} inside", tracks.outer_sectors, tracks.inner_sectors);
+                vec![finding("revolution", rotation, from.clone()), finding("sectors a track", sectors, from)]
+            }
+            None => {
+                let from =
+                    format!("the spread of service times, {:.2} ms, and the usual speed next to it", spread_ns / 1e6);
+                vec![finding("revolution", rotation, from)]
+            }
+        };
+        let (first, last) = (arm.points_ms.first(), arm.points_ms.last());
+        let seek = |point: Option<&(u32, f64)>| point.map_or(0.0, |point| point.1);
+        let curve = format!("{:.2} ms for one cylinder, {:.2} ms across all", seek(first), seek(last));
+        found.push(finding("seek curve", curve, reads));
+        if arm.overhead_seen {
+            let from = "reads within a cylinder".to_string();
+            found.push(finding("command overhead", format!("{:.3} ms", arm.overhead_ms), from));
+        }
+        if arm.writes > 0 {
+            let from = format!("{} writes against the reads", arm.writes);
+            found.push(finding("writes, beyond reads", format!("{:.3} ms", arm.write_extra_ms), from));
+        }
+        for (what, quick, op) in [("read hits", self.read_hits, "reads"), ("cached writes", self.write_hits, "writes")]
+        {
+            if let Some(quick) = quick {
+                let value = format!("{:.3} ms and {:.2} us a sector", quick.overhead_ms, quick.sector_ms * 1000.0);
+                let from = format!("{} {op} that are quicker than the media", quick.requests);
+                found.push(finding(what, value, from));
+            }
+        }
+        if let Some(Segments { segments, segment_sectors, alike, of }) = chosen {
+            let from = format!("{alike} of {of} reads served by memory or media as the drive did");
+            found.push(finding("buffer", format!("{segments} segments of {segment_sectors} sectors"), from));
+        }
+        found
+    }
+
+    /// What stays unknown.
+    fn untold(&self) -> Vec<String> {
+        let surfaces = self.layout.surfaces;
+        let mut untold = vec![
+            format!("{surfaces} surfaces are assumed: sector numbers tell how many tracks lie between two, not on how many surfaces."),
+            "Skews, head switches and where the zones begin are not told: head switches take no time here, zones shrink evenly."
+                .to_string(),
+            "Where each track begins is not told, so a single request's wait for its sector is right on average alone.".to_string(),
+        ];
+        if self.tracks.is_none() {
+            let sectors = USUAL_TRACK_SECTORS;
+            untold.push(format!(
+                "Pairs of reads on one track do not agree on a revolution: its time is the usual one, {sectors} sectors a track are assumed."
+            ));
+        }
+        if !self.arm.overhead_seen {
+            let overhead_ms = self.arm.overhead_ms;
+            untold.push(format!(
+                "Too few reads stay within a cylinder: {overhead_ms:.3} ms of overhead are assumed, the seek curve holds the rest."
+            ));
+        }
+        if self.read_hits.is_none() && self.write_hits.is_none() {
+            untold.push(
+                "No request was quick enough for a hit: the interface's rate is not told and taken as unlimited."
+                    .to_string(),
+            );
+        }
+        untold
+    }
+}

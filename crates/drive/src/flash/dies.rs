@@ -1,0 +1,225 @@
+//! What the dies do: reads first, then what was suspended, then programs, moves and erases.
+
+use super::Flash;
+use super::buffer::NO_COMMAND;
+use super::die::{Doing, PageRead};
+use super::events::Event;
+use super::ftl::Stream;
+use crate::Op;
+use crate::profile::UNIT_SECTORS;
+
+impl Flash {
+    /// Gives a die pages to read.
+    pub(super) fn add_read(&mut self, read: PageRead, now_ns: u64) {
+        let number = self.ftl.die(read.row * self.profile.row_units());
+        self.dies[number as usize].reads.push_back(read);
+        match self.dies[number as usize].doing {
+            Doing::Idle => {
+                self.next_work(number, now_ns);
+            }
+            Doing::Program | Doing::Move | Doing::Erase | Doing::Gather => self.suspend(number, now_ns),
+            Doing::Read(_) | Doing::Send | Doing::Suspend => {}
+        }
+    }
+
+    /// Stops what a die does for itself, if it can be stopped and that is worth it.
+    fn suspend(&mut self, number: u32, now_ns: u64) {
+        let die = &mut self.dies[number as usize];
+        let left_ns = die.until_ns - now_ns;
+        if die.doing == Doing::Gather {
+            // Between two pages.
+            let page_ns = left_ns % die.gather_row_ns;
+            die.suspended = Some((Doing::Gather, left_ns - page_ns));
+            self.plan(number, Doing::Suspend, now_ns + page_ns);
+            return;
+        }
+        let Some(suspend_ns) = self.profile.suspend_ns else { return };
+        if die.suspend_at_unlock || die.suspends_left == 0 || left_ns <= suspend_ns {
+            return;
+        }
+        if now_ns < die.locked_until_ns {
+            die.suspend_at_unlock = true;
+            let unlock_ns = die.locked_until_ns;
+            self.arm(number, unlock_ns);
+            return;
+        }
+        die.suspends_left -= 1;
+        die.suspended = Some((die.doing, left_ns));
+        self.counters.suspends += 1;
+        self.plan(number, Doing::Suspend, now_ns + suspend_ns);
+    }
+
+    /// A die does something until a time.
+    fn plan(&mut self, number: u32, doing: Doing, until_ns: u64) {
+        let die = &mut self.dies[number as usize];
+        (die.doing, die.until_ns) = (doing, until_ns);
+        self.arm(number, until_ns);
+    }
+
+    /// The die is looked at again at a time, and not before.
+    fn arm(&mut self, number: u32, at_ns: u64) {
+        let die = &mut self.dies[number as usize];
+        die.plan = die.plan.wrapping_add(1);
+        self.events.add(at_ns, Event::Die { die: number, plan: die.plan });
+    }
+
+    pub(super) fn die_event(&mut self, number: u32, plan: u32, now_ns: u64) {
+        let die = &mut self.dies[number as usize];
+        if die.plan != plan {
+            return;
+        }
+        if std::mem::take(&mut die.suspend_at_unlock) {
+            let until_ns = die.until_ns;
+            // Not worth it any more: the end is armed again.
+            self.arm(number, until_ns);
+            self.suspend(number, now_ns);
+            return;
+        }
+        match die.doing {
+            Doing::Read(read) => return self.send(number, read, now_ns),
+            Doing::Gather => return self.move_gathered(number, now_ns),
+            Doing::Program => self.host_programmed(number, now_ns),
+            Doing::Move => self.moved(number),
+            Doing::Erase => {
+                self.counters.erases += 1;
+                self.ftl.erased(number);
+            }
+            Doing::Send | Doing::Suspend | Doing::Idle => {}
+        }
+        self.next_work(number, now_ns);
+        self.dispatch(now_ns);
+    }
+
+    /// The pages are in the die's register: they cross its channel, and the link.
+    fn send(&mut self, number: u32, read: PageRead, now_ns: u64) {
+        let sectors = u64::from(read.sectors);
+        let sent_ns = self.cross_channel(number, sectors, now_ns);
+        self.plan(number, Doing::Send, sent_ns);
+        if read.command == NO_COMMAND {
+            return;
+        }
+        let crossed_ns = self.cross_link(Op::Read, sectors, sent_ns);
+        let work_ns = self.page_read_ns(read.row) + self.profile.channel.ns(sectors) + self.profile.link.ns(sectors);
+        self.part_done(read.command, crossed_ns, work_ns);
+        let command = &mut self.commands[read.command as usize];
+        command.parts -= 1;
+        if command.parts == 0 {
+            let done_ns = command.done_ns;
+            self.complete(read.command, done_ns);
+        }
+    }
+
+    /// How long pages of this number are read: the kinds take turns within a block.
+    fn page_read_ns(&self, row: u32) -> u64 {
+        let kinds = &self.profile.page_read_ns;
+        let page = row % self.profile.pages_per_block;
+        kinds.get(page as usize % kinds.len()).copied().unwrap_or(0)
+    }
+
+    /// Hands out what the buffer has to idle dies, in turn.
+    pub(super) fn dispatch(&mut self, now_ns: u64) {
+        for _ in 0..self.profile.dies {
+            if !self.has_program() {
+                return;
+            }
+            let Some(number) = self.idle.next(self.next_die) else { return };
+            self.next_die = (number + 1) % self.profile.dies;
+            self.next_work(number, now_ns);
+        }
+    }
+
+    /// Whether the buffer has data for a die: a whole program, or less when somebody waits for it.
+    fn has_program(&self) -> bool {
+        let waiting = self.buffer.waiting();
+        waiting >= self.profile.program_units() as usize
+            || (waiting > 0 && (self.buffer.is_urgent() || !self.flushes.is_empty()))
+    }
+
+    /// Begins what a die has to do next.
+    fn next_work(&mut self, number: u32, now_ns: u64) {
+        self.idle.set(number, false);
+        let die = &mut self.dies[number as usize];
+        if let Some(read) = die.reads.pop_front() {
+            let until_ns = now_ns + self.page_read_ns(read.row);
+            return self.plan(number, Doing::Read(read), until_ns);
+        }
+        if let Some((doing, left_ns)) = die.suspended.take() {
+            return self.plan(number, doing, now_ns + left_ns);
+        }
+        die.suspends_left = self.profile.suspends_max;
+        let host = self.has_program() && self.ftl.has_room(number);
+        if self.ftl.has_garbage(number) && (!host || self.ftl.garbage_first(number)) {
+            self.collect(number, now_ns);
+        } else if !host || !self.program(number, now_ns) {
+            self.dies[number as usize].doing = Doing::Idle;
+            self.idle.set(number, true);
+        }
+    }
+
+    /// Programs what the buffer has had longest.
+    fn program(&mut self, number: u32, now_ns: u64) -> bool {
+        let Some(to) = self.ftl.allocate(number, Stream::Host) else { return false };
+        let units = self.profile.program_units();
+        let die = &mut self.dies[number as usize];
+        die.to = to;
+        self.buffer.take(units as usize, &mut die.slots);
+        self.counters.host_programmed_units += u64::from(units);
+        let loaded_ns = self.cross_channel(number, u64::from(units) * UNIT_SECTORS, now_ns);
+        self.dies[number as usize].locked_until_ns = loaded_ns;
+        self.plan(number, Doing::Program, loaded_ns + self.profile.program_ns);
+        true
+    }
+
+    fn host_programmed(&mut self, number: u32, now_ns: u64) {
+        let slots = std::mem::take(&mut self.dies[number as usize].slots);
+        let to = self.dies[number as usize].to;
+        let sectors = u64::from(self.profile.program_units()) * UNIT_SECTORS;
+        let work_ns = self.profile.channel.ns(sectors) + self.profile.program_ns;
+        for (slot, place) in slots.iter().zip(to..) {
+            self.slot_programmed(*slot, place, work_ns, now_ns);
+        }
+        self.dies[number as usize].slots = slots;
+        self.ftl.programmed(number, Stream::Host);
+        self.drained(now_ns);
+        self.accept(now_ns);
+    }
+
+    /// The next step of garbage collection: some pages of the victim, or its erase when nothing valid is left.
+    fn collect(&mut self, number: u32, now_ns: u64) {
+        let die = &mut self.dies[number as usize];
+        let rows = self.ftl.gather(number, &mut die.places);
+        if rows == 0 {
+            die.locked_until_ns = now_ns;
+            return self.plan(number, Doing::Erase, now_ns + self.profile.erase_ns);
+        }
+        let row_units = self.profile.row_units();
+        let places = &self.dies[number as usize].places;
+        let row_of = |place: &u32| place / row_units;
+        let read_ns = places.chunk_by(|one, other| row_of(one) == row_of(other)).filter_map(|row| row.first());
+        let read_ns: u64 = read_ns.map(|place| self.page_read_ns(row_of(place))).sum();
+        self.dies[number as usize].gather_row_ns = (read_ns / u64::from(rows)).max(1);
+        self.plan(number, Doing::Gather, now_ns + read_ns);
+    }
+
+    /// What was gathered goes to the controller, which corrects errors, and back.
+    fn move_gathered(&mut self, number: u32, now_ns: u64) {
+        let Some(to) = self.ftl.allocate(number, Stream::Moved) else {
+            debug_assert!(false, "a block is kept free for what is moved");
+            return;
+        };
+        let units = self.profile.program_units();
+        let valid = self.dies[number as usize].places.len() as u64;
+        let sectors = (valid + u64::from(units)) * UNIT_SECTORS;
+        let loaded_ns = self.cross_channel(number, sectors, now_ns);
+        let die = &mut self.dies[number as usize];
+        (die.to, die.locked_until_ns, die.suspends_left) = (to, loaded_ns, self.profile.suspends_max);
+        self.counters.moved_units += u64::from(units);
+        self.plan(number, Doing::Move, loaded_ns + self.profile.program_ns);
+    }
+
+    fn moved(&mut self, number: u32) {
+        let die = &self.dies[number as usize];
+        self.ftl.moved(&die.places, die.to);
+        self.ftl.programmed(number, Stream::Moved);
+    }
+}

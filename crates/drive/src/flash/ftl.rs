@@ -1,0 +1,369 @@
+//! The map from addresses to places, and the blocks.
+//!
+//! An address is the number of a unit of 4 KiB, a place that of a unit of flash: die, block, unit in the block. What lies where it lay at
+//! time 0 has no entry: [`Start`] says where.
+
+use std::collections::VecDeque;
+
+use super::start::Start;
+use crate::profile::FlashProfile;
+
+/// Where an address has its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// It has none.
+    Nowhere,
+    /// In this slot of the write buffer.
+    Buffer(u32),
+    /// At this place of the flash.
+    Media(u32),
+}
+
+/// Whose data a block takes: those of the host and those that garbage collection moves are kept apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stream {
+    Host,
+    Moved,
+}
+
+/// A map's entry for what lies where it lay at time 0.
+const AS_AT_START: u32 = 0;
+/// A map's entry for what has no data.
+const NOWHERE: u32 = u32::MAX;
+/// Marks a slot of the write buffer in a map's entry.
+const IN_BUFFER: u32 = 1 << 31;
+/// Marks a block that is not full, in its count of valid units: greater than any that is.
+const NOT_FULL: u32 = 1 << 31;
+
+/// Map and blocks.
+#[derive(Debug, Clone)]
+pub(super) struct Ftl {
+    start: Start,
+    /// By address: one of the constants above, a slot of the buffer, or a place plus 1.
+    map: Vec<u32>,
+    /// By place: the address whose data were written there plus 1, or 0 for what lies there since the start.
+    owners: Vec<u32>,
+    /// A bit a place: it has the data of its owner.
+    valid: Vec<u64>,
+    /// By block: valid units, and whether it is not full.
+    counts: Vec<u32>,
+    pools: Vec<Pool>,
+    die_blocks: u32,
+    block_units: u32,
+    row_units: u32,
+    program_units: u32,
+    gc_start_blocks: u32,
+    gc_hard_blocks: u32,
+}
+
+/// The blocks of one die that are not simply full.
+#[derive(Debug, Clone, Default)]
+struct Pool {
+    /// Erased blocks, by number in the drive; the one that has been free longest is taken first.
+    free: VecDeque<u32>,
+    host: Option<Open>,
+    moved: Option<Open>,
+    victim: Option<Victim>,
+    /// What garbage collection is behind the host, in units times units of a block.
+    owed: i64,
+    /// No block was worth collecting when last looked, and nothing has become stale since.
+    barren: bool,
+}
+
+/// A block that takes data.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    block: u32,
+    next_unit: u32,
+}
+
+/// The block that garbage collection empties.
+#[derive(Debug, Clone, Copy)]
+struct Victim {
+    block: u32,
+    /// The first unit that was not looked at.
+    next_unit: u32,
+    /// Valid units when it was chosen.
+    valid_units: u32,
+}
+
+impl Ftl {
+    pub(super) fn new(profile: &FlashProfile) -> Ftl {
+        let start = Start::new(profile);
+        let die_blocks = profile.die_blocks() as u32;
+        let block_units = profile.block_units();
+        let blocks = profile.dies * die_blocks;
+        let places = blocks as usize * block_units as usize;
+        let rows = start.rows() as u32;
+        let mut ftl = Ftl {
+            map: vec![AS_AT_START; profile.live_units() as usize],
+            owners: vec![0; places],
+            valid: vec![0; places.div_ceil(64)],
+            counts: vec![NOT_FULL; blocks as usize],
+            pools: vec![Pool::default(); profile.dies as usize],
+            start,
+            die_blocks,
+            block_units,
+            row_units: profile.row_units(),
+            program_units: profile.program_units(),
+            gc_start_blocks: profile.gc_start_blocks,
+            gc_hard_blocks: profile.gc_hard_blocks,
+        };
+        for row in 0..rows {
+            ftl.fill_row(row);
+        }
+        for (die, pool) in (0..).zip(&mut ftl.pools) {
+            pool.free = (rows..die_blocks).map(|row| die * die_blocks + row).collect();
+        }
+        ftl
+    }
+
+    /// Marks what is valid in the blocks of a row at time 0: the same in each, moved to where the block's bits are.
+    fn fill_row(&mut self, row: u32) {
+        let count = self.start.valid_units(row as usize);
+        let mut pattern = vec![0_u64; self.block_units.div_ceil(64) as usize];
+        for unit in (0..self.block_units).filter(|unit| self.start.is_valid(row as usize, *unit)) {
+            pattern[(unit / 64) as usize] |= 1 << (unit % 64);
+        }
+        for die in 0..self.pools.len() as u32 {
+            let block = die * self.die_blocks + row;
+            let (word, shift) = ((block * self.block_units / 64) as usize, block * self.block_units % 64);
+            self.counts[block as usize] = count;
+            for (number, bits) in (word..).zip(&pattern) {
+                self.valid[number] |= bits << shift;
+                if shift > 0
+                    && let Some(next) = self.valid.get_mut(number + 1)
+                {
+                    *next |= bits >> (64 - shift);
+                }
+            }
+        }
+    }
+
+    /// How many addresses there are.
+    pub(super) fn addresses(&self) -> u32 {
+        self.map.len() as u32
+    }
+
+    #[inline]
+    pub(super) fn look_up(&self, address: u32) -> Place {
+        match self.map[address as usize] {
+            AS_AT_START => self.place_at_start(address).map_or(Place::Nowhere, Place::Media),
+            NOWHERE => Place::Nowhere,
+            entry if entry & IN_BUFFER != 0 => Place::Buffer(entry & !IN_BUFFER),
+            entry => Place::Media(entry - 1),
+        }
+    }
+
+    /// Where an address had its data at time 0.
+    pub(super) fn place_at_start(&self, address: u32) -> Option<u32> {
+        let (die, row, unit) = self.start.place(address)?;
+        Some((die * self.die_blocks + row) * self.block_units + unit)
+    }
+
+    /// The die of a place.
+    #[inline]
+    pub(super) fn die(&self, place: u32) -> u32 {
+        place / (self.die_blocks * self.block_units)
+    }
+
+    /// The number of the pages, one a plane, that a place is in: those that are read at once.
+    #[inline]
+    pub(super) fn row(&self, place: u32) -> u32 {
+        place / self.row_units
+    }
+
+    /// New data for an address are in a slot of the buffer: what the flash has is stale.
+    pub(super) fn buffered(&mut self, address: u32, slot: u32) {
+        self.forget(address);
+        self.map[address as usize] = IN_BUFFER | slot;
+    }
+
+    /// The data of an address are needed no more.
+    pub(super) fn discard(&mut self, address: u32) {
+        self.forget(address);
+        self.map[address as usize] = NOWHERE;
+    }
+
+    fn forget(&mut self, address: u32) {
+        if let Place::Media(place) = self.look_up(address) {
+            self.make_stale(place);
+        }
+    }
+
+    fn make_stale(&mut self, place: u32) {
+        self.valid[(place / 64) as usize] &= !(1 << (place % 64));
+        let block = place / self.block_units;
+        self.counts[block as usize] -= 1;
+        self.pools[(block / self.die_blocks) as usize].barren = false;
+    }
+
+    #[inline]
+    fn is_valid(&self, place: u32) -> bool {
+        self.valid[(place / 64) as usize] >> (place % 64) & 1 != 0
+    }
+
+    /// Whether a die has room for the host's data.
+    pub(super) fn has_room(&self, die: u32) -> bool {
+        let pool = &self.pools[die as usize];
+        pool.host.is_some() || pool.free.len() > self.gc_hard_blocks as usize
+    }
+
+    /// Takes the places that are programmed next: the first of a program's units. `None`: the die has no block for them.
+    pub(super) fn allocate(&mut self, die: u32, stream: Stream) -> Option<u32> {
+        let pool = &mut self.pools[die as usize];
+        let open = match stream {
+            Stream::Host => &mut pool.host,
+            Stream::Moved => &mut pool.moved,
+        };
+        if open.is_none() {
+            *open = Some(Open { block: pool.free.pop_front()?, next_unit: 0 });
+        }
+        let open = open.as_mut()?;
+        let place = open.block * self.block_units + open.next_unit;
+        open.next_unit += self.program_units;
+        if stream == Stream::Host {
+            self.owe(die);
+        }
+        Some(place)
+    }
+
+    /// The host has written a program's units: so much has garbage collection to do for it, if a block frees what its victim's stale
+    /// units are and costs what its valid ones are.
+    fn owe(&mut self, die: u32) {
+        self.choose_victim(die);
+        let pool = &mut self.pools[die as usize];
+        if let Some(victim) = pool.victim {
+            let most = i64::from(self.block_units) * i64::from(self.block_units);
+            let more = i64::from(self.program_units) * i64::from(victim.valid_units);
+            pool.owed = (pool.owed + more).min(most);
+        }
+    }
+
+    /// The data of a slot of the buffer are programmed; they may have been overwritten in the meantime.
+    pub(super) fn written(&mut self, address: u32, slot: u32, place: u32) {
+        if self.map[address as usize] == IN_BUFFER | slot {
+            self.settle(address, place);
+        }
+    }
+
+    fn settle(&mut self, address: u32, place: u32) {
+        self.map[address as usize] = place + 1;
+        self.owners[place as usize] = address + 1;
+        self.valid[(place / 64) as usize] |= 1 << (place % 64);
+        self.counts[(place / self.block_units) as usize] += 1;
+    }
+
+    /// A program is over: a block that is full with it takes no more, and may be collected.
+    pub(super) fn programmed(&mut self, die: u32, stream: Stream) {
+        let pool = &mut self.pools[die as usize];
+        let open = match stream {
+            Stream::Host => &mut pool.host,
+            Stream::Moved => &mut pool.moved,
+        };
+        if let Some(full) = open.filter(|open| open.next_unit >= self.block_units) {
+            *open = None;
+            pool.barren = false;
+            self.counts[full.block as usize] &= !NOT_FULL;
+        }
+    }
+
+    /// Whether a die has garbage to collect: it lacks free blocks, and a block is worth it.
+    pub(super) fn has_garbage(&mut self, die: u32) -> bool {
+        self.choose_victim(die);
+        self.pools[die as usize].victim.is_some()
+    }
+
+    /// Whether garbage collection goes before the host's data: it is behind, the die is out of blocks, or only the erase is left.
+    pub(super) fn garbage_first(&self, die: u32) -> bool {
+        let pool = &self.pools[die as usize];
+        let Some(victim) = pool.victim else { return false };
+        pool.owed > 0
+            || pool.free.len() <= self.gc_hard_blocks as usize
+            || self.counts[victim.block as usize] & !NOT_FULL == 0
+    }
+
+    /// The full block with the fewest valid units, if collecting it gains a program's units.
+    fn choose_victim(&mut self, die: u32) {
+        let pool = &self.pools[die as usize];
+        if pool.victim.is_some() || pool.barren || pool.free.len() > self.gc_start_blocks as usize {
+            return;
+        }
+        let first = die * self.die_blocks;
+        let counts = &self.counts[first as usize..(first + self.die_blocks) as usize];
+        let least = counts.iter().copied().min().unwrap_or(NOT_FULL);
+        let found = (least.saturating_add(self.program_units) <= self.block_units)
+            .then(|| counts.iter().position(|count| *count == least))
+            .flatten();
+        let pool = &mut self.pools[die as usize];
+        pool.barren = found.is_none();
+        if let Some(number) = found {
+            let block = first + number as u32;
+            pool.victim = Some(Victim { block, next_unit: 0, valid_units: least });
+            self.counts[block as usize] |= NOT_FULL;
+        }
+    }
+
+    /// Gathers the next valid units of a die's victim, a program's at most, and answers how many rows of pages have to be read for them.
+    pub(super) fn gather(&mut self, die: u32, places: &mut Vec<u32>) -> u32 {
+        places.clear();
+        let Some(mut victim) = self.pools[die as usize].victim else { return 0 };
+        let base = victim.block * self.block_units;
+        let (mut rows, mut last_row) = (0, None);
+        while victim.next_unit < self.block_units && places.len() < self.program_units as usize {
+            let place = base + victim.next_unit;
+            let rest = self.valid[(place / 64) as usize] >> (place % 64);
+            if rest == 0 {
+                victim.next_unit += 64 - place % 64;
+                continue;
+            }
+            let place = place + rest.trailing_zeros();
+            victim.next_unit = place - base + 1;
+            if victim.next_unit > self.block_units {
+                break;
+            }
+            places.push(place);
+            if last_row.replace(place / self.row_units) != Some(place / self.row_units) {
+                rows += 1;
+            }
+        }
+        let pool = &mut self.pools[die as usize];
+        pool.victim = Some(victim);
+        pool.owed -= places.len() as i64 * i64::from(self.block_units - victim.valid_units);
+        rows
+    }
+
+    /// What was gathered is programmed from `to` on; what became stale on the way is stale there too. Answers how many units moved.
+    pub(super) fn moved(&mut self, places: &[u32], to: u32) -> u32 {
+        let mut moved = 0;
+        for (from, to) in places.iter().zip(to..) {
+            if self.is_valid(*from) {
+                let address = self.owner(*from);
+                self.make_stale(*from);
+                self.settle(address, to);
+                moved += 1;
+            }
+        }
+        moved
+    }
+
+    /// The address whose data are at a valid place.
+    fn owner(&self, place: u32) -> u32 {
+        match self.owners[place as usize] {
+            0 => {
+                let block = place / self.block_units;
+                self.start.address(block / self.die_blocks, block % self.die_blocks, place % self.block_units)
+            }
+            address => address - 1,
+        }
+    }
+
+    /// A die's victim is erased, and free.
+    pub(super) fn erased(&mut self, die: u32) {
+        let pool = &mut self.pools[die as usize];
+        if let Some(victim) = pool.victim.take() {
+            debug_assert_eq!(self.counts[victim.block as usize] & !NOT_FULL, 0, "nothing valid is erased");
+            pool.free.push_back(victim.block);
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! A flash drive with a flash translation layer.
+//!
+//! A command passes the controller, which takes one at a time and the same time for each. A read's pages are read by their dies side by
+//! side, cross the dies' channels and the link. A write's data cross the link into the write buffer, where the write is over; from there
+//! dies program them, whichever has nothing else to do, and the map is changed. When a die runs out of free blocks it collects garbage: the
+//! block with the fewest valid units is read, what is valid is programmed anew, and the block is erased. How many units are programmed for one of the
+//! host's, the write amplification, follows from that; it is not a parameter.
+//!
+//! Reads go before everything else that a die has to do, and may suspend its program or erase. Garbage collection is paced: for each of the
+//! host's programs a die moves as much as the block that it is emptying costs a freed page.
+//!
+//! A drive too large for its map to be kept may simulate a *slice* of its blocks: all dies, with fewer blocks each, and addresses folded
+//! into it modulo its size. Rates, latencies and the write amplification of a workload that covers the drive evenly are those of the whole
+//! drive. What differs: a fresh drive begins to collect garbage earlier, in the proportion of the sizes; a hot region that is small on the
+//! drive is a greater part of the slice; and addresses a slice apart share a place, so that a discard of one frees the other.
+//!
+//! Not modelled: SLC caches, wear and its levelling, read retries, map pages on flash, power states.
+
+mod buffer;
+mod die;
+mod dies;
+mod events;
+mod ftl;
+mod start;
+mod writes;
+
+use std::collections::VecDeque;
+
+pub use start::greedy_write_amplification;
+
+use crate::pending::Pending;
+use crate::profile::{FlashProfile, UNIT_SECTORS};
+use crate::{Access, Command, Completion, Op, Phases, Service, Source, Status};
+use buffer::WriteBuffer;
+use die::{Die, IdleDies, PageRead};
+use events::{Event, Events};
+use ftl::{Ftl, Place};
+
+/// What a flash drive has done since it was made, in units of 4 KiB where nothing else is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FlashCounters {
+    /// Written by the host and programmed, or overwritten in the buffer before that.
+    pub host_units: u64,
+    /// Programmed for the host: whole programs, padded where a flush could not wait for more data.
+    pub host_programmed_units: u64,
+    /// Programmed by garbage collection, padding included.
+    pub moved_units: u64,
+    /// Erases, each of a block on every plane of a die.
+    pub erases: u64,
+    /// How often a program or an erase was suspended for reads.
+    pub suspends: u64,
+}
+
+impl FlashCounters {
+    /// Units programmed for one that the host wrote; `None` before anything was.
+    pub fn write_amplification(&self) -> Option<f64> {
+        let programmed = self.host_programmed_units + self.moved_units;
+        (self.host_units > 0).then(|| programmed as f64 / self.host_units as f64)
+    }
+
+    /// What was done since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &FlashCounters) -> FlashCounters {
+        FlashCounters {
+            host_units: self.host_units - earlier.host_units,
+            host_programmed_units: self.host_programmed_units - earlier.host_programmed_units,
+            moved_units: self.moved_units - earlier.moved_units,
+            erases: self.erases - earlier.erases,
+            suspends: self.suspends - earlier.suspends,
+        }
+    }
+}
+
+/// A flash drive.
+#[derive(Debug, Clone)]
+pub struct Flash {
+    profile: FlashProfile,
+    ftl: Ftl,
+    buffer: WriteBuffer,
+    dies: Vec<Die>,
+    idle: IdleDies,
+    /// Where the search for a die to program begins.
+    next_die: u32,
+    /// Until when controller, link (to the host, from the host) and channels are busy, in ns.
+    controller_ns: u64,
+    links_ns: [u64; 2],
+    channels_ns: Vec<u64>,
+    commands: Vec<Running>,
+    free_commands: Vec<u32>,
+    /// Writes whose data wait for room in the buffer, by arrival.
+    stalled: VecDeque<u32>,
+    flushes: Vec<Flush>,
+    /// A flush that no command may pass, and the commands that it holds back.
+    gate: Option<u32>,
+    held: VecDeque<u32>,
+    /// What had been written when the last flush was over.
+    flushed_arrivals: u64,
+    events: Events,
+    pending: Pending,
+    /// Commands under way that are not in `pending`.
+    running: usize,
+    counters: FlashCounters,
+}
+
+/// A command under way.
+#[derive(Debug, Clone, Copy)]
+struct Running {
+    tag: u32,
+    submitted_ns: u64,
+    command: Command,
+    /// Page reads, or programs, that are not over.
+    parts: u32,
+    /// When the last of its data were where they had to be.
+    done_ns: u64,
+    /// What the part that was done last took by itself.
+    work_ns: u64,
+    from_media: bool,
+    from_buffer: bool,
+    /// Units of a write that the buffer has.
+    accepted: u32,
+}
+
+/// A flush that waits for the buffer.
+#[derive(Debug, Clone, Copy)]
+struct Flush {
+    command: u32,
+    /// The last arrival that it waits for.
+    arrival: u64,
+    /// Units up to that one that are not programmed.
+    left: usize,
+}
+
+impl Flash {
+    pub(crate) fn new(profile: &FlashProfile) -> Flash {
+        let buffer = if profile.buffer_units == 0 { usize::MAX } else { profile.buffer_units as usize };
+        Flash {
+            ftl: Ftl::new(profile),
+            buffer: WriteBuffer::new(buffer),
+            dies: vec![Die::new(); profile.dies as usize],
+            idle: IdleDies::all(profile.dies),
+            next_die: 0,
+            controller_ns: 0,
+            links_ns: [0; 2],
+            channels_ns: vec![0; profile.channels as usize],
+            commands: Vec::new(),
+            free_commands: Vec::new(),
+            stalled: VecDeque::new(),
+            flushes: Vec::new(),
+            gate: None,
+            held: VecDeque::new(),
+            flushed_arrivals: 0,
+            events: Events::default(),
+            pending: Pending::default(),
+            running: 0,
+            counters: FlashCounters::default(),
+            profile: profile.clone(),
+        }
+    }
+
+    /// How many sectors the drive has.
+    pub fn capacity_sectors(&self) -> u64 {
+        self.profile.capacity_sectors
+    }
+
+    /// How many commands it takes at once.
+    pub fn depth(&self) -> u32 {
+        self.profile.depth
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> FlashCounters {
+        let in_buffer = self.buffer.len() as u64;
+        FlashCounters { host_units: self.counters.host_units.saturating_sub(in_buffer), ..self.counters }
+    }
+
+    pub(crate) fn submit(&mut self, now_ns: u64, tag: u32, command: &Command) {
+        self.advance(now_ns);
+        let running = Running {
+            tag,
+            submitted_ns: now_ns,
+            command: *command,
+            parts: 0,
+            done_ns: now_ns,
+            work_ns: 0,
+            from_media: false,
+            from_buffer: false,
+            accepted: 0,
+        };
+        self.running += 1;
+        let number = match self.free_commands.pop() {
+            Some(number) => {
+                self.commands[number as usize] = running;
+                number
+            }
+            None => {
+                self.commands.push(running);
+                self.commands.len() as u32 - 1
+            }
+        };
+        let ready_ns = now_ns.max(self.controller_ns).saturating_add(self.profile.command_ns);
+        self.controller_ns = ready_ns;
+        if ready_ns == now_ns {
+            self.ready(number, now_ns);
+        } else {
+            self.events.add(ready_ns, Event::Ready(number));
+        }
+    }
+
+    /// No command is over sooner than its interface time after the event that it hangs on.
+    #[inline]
+    pub(crate) fn next_event_ns(&self) -> Option<u64> {
+        let pending_ns = self.pending.next_event_ns();
+        if self.running == 0 {
+            return pending_ns;
+        }
+        let event_ns = self.events.next_ns().map(|at_ns| at_ns.saturating_add(self.profile.interface_ns));
+        match (pending_ns, event_ns) {
+            (Some(pending_ns), Some(event_ns)) => Some(pending_ns.min(event_ns)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn poll(&mut self, now_ns: u64) -> Option<Completion> {
+        loop {
+            let event_ns = self.events.next_ns().filter(|at_ns| *at_ns <= now_ns && self.running > 0);
+            match (self.pending.next_event_ns(), event_ns) {
+                (Some(pending_ns), Some(event_ns)) if pending_ns <= event_ns => return self.pending.poll(now_ns),
+                (_, Some(_)) => self.step(),
+                (_, None) => return self.pending.poll(now_ns),
+            }
+        }
+    }
+
+    /// Does what is due by `now_ns`.
+    fn advance(&mut self, now_ns: u64) {
+        while self.events.next_ns().is_some_and(|at_ns| at_ns <= now_ns) {
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        match self.events.pop() {
+            Some((now_ns, Event::Die { die, plan })) => self.die_event(die, plan, now_ns),
+            Some((now_ns, Event::Ready(number))) => self.ready(number, now_ns),
+            Some((now_ns, Event::Arrived(number))) => self.arrived(number, now_ns),
+            Some((now_ns, Event::Flushed(number))) => self.flushed(number, now_ns),
+            None => {}
+        }
+    }
+
+    /// The controller is through with a command.
+    fn ready(&mut self, number: u32, now_ns: u64) {
+        if self.gate.is_some() {
+            self.held.push_back(number);
+            return;
+        }
+        match self.commands[number as usize].command {
+            Command::Transfer { access, .. } if access.op == Op::Read => self.read(number, &access, now_ns),
+            Command::Transfer { access, .. } => {
+                let arrival_ns = self.cross_link(Op::Write, u64::from(access.sectors), now_ns);
+                self.commands[number as usize].work_ns = self.profile.link.ns(u64::from(access.sectors));
+                self.events.add(arrival_ns, Event::Arrived(number));
+            }
+            Command::Flush => self.flush(number, now_ns),
+            Command::Discard { sector, sectors } => {
+                self.discard(sector, u64::from(sectors));
+                self.commands[number as usize].from_buffer = true;
+                self.complete(number, now_ns);
+            }
+        }
+    }
+
+    fn read(&mut self, number: u32, access: &Access, now_ns: u64) {
+        let end = access.sector + u64::from(access.sectors);
+        let mut memory_sectors = 0;
+        let mut part: Option<PageRead> = None;
+        let mut parts = 0;
+        for unit in access.sector / UNIT_SECTORS..end.div_ceil(UNIT_SECTORS) {
+            let from = access.sector.max(unit * UNIT_SECTORS);
+            let sectors = (end.min((unit + 1) * UNIT_SECTORS) - from) as u32;
+            let Some(place) = self.on_media(unit) else {
+                memory_sectors += u64::from(sectors);
+                continue;
+            };
+            let row = self.ftl.row(place);
+            match &mut part {
+                Some(part) if part.row == row => part.sectors += sectors,
+                _ => {
+                    if let Some(whole) = part.replace(PageRead { command: number, row, sectors }) {
+                        self.commands[number as usize].parts += 1;
+                        self.add_read(whole, now_ns);
+                    }
+                    parts += 1;
+                }
+            }
+        }
+        let command = &mut self.commands[number as usize];
+        (command.from_media, command.from_buffer) = (parts > 0, memory_sectors > 0);
+        if let Some(whole) = part {
+            command.parts += 1;
+            self.add_read(whole, now_ns);
+        }
+        if memory_sectors > 0 {
+            let work_ns = self.profile.link.ns(memory_sectors);
+            let crossed_ns = self.cross_link(Op::Read, memory_sectors, now_ns);
+            self.part_done(number, crossed_ns, work_ns);
+        }
+        if parts == 0 {
+            self.complete(number, self.commands[number as usize].done_ns);
+        }
+    }
+
+    /// Where a unit of the drive is on the flash, if it is read from there.
+    fn on_media(&self, unit: u64) -> Option<u32> {
+        let address = self.address(unit);
+        match self.ftl.look_up(address) {
+            Place::Media(place) => Some(place),
+            // The buffer has another unit of this address: what the flash has is not known, and lies about where it once lay.
+            Place::Buffer(slot) if !self.buffer.holds(slot, unit) => self.ftl.place_at_start(address),
+            Place::Nowhere | Place::Buffer(_) => None,
+        }
+    }
+
+    /// The address of a unit of the drive: itself, or folded into the slice.
+    fn address(&self, unit: u64) -> u32 {
+        let addresses = u64::from(self.ftl.addresses());
+        (if unit < addresses { unit } else { unit % addresses }) as u32
+    }
+
+    fn cross_link(&mut self, op: Op, sectors: u64, now_ns: u64) -> u64 {
+        let way = usize::from(self.profile.link_full_duplex && op == Op::Write);
+        let link_ns = &mut self.links_ns[way];
+        *link_ns = now_ns.max(*link_ns).saturating_add(self.profile.link.ns(sectors));
+        *link_ns
+    }
+
+    fn cross_channel(&mut self, die: u32, sectors: u64, now_ns: u64) -> u64 {
+        let channel_ns = &mut self.channels_ns[(die % self.profile.channels) as usize];
+        *channel_ns = now_ns.max(*channel_ns).saturating_add(self.profile.channel.ns(sectors));
+        *channel_ns
+    }
+
+    /// Part of a command's data are where they have to be at `done_ns`.
+    fn part_done(&mut self, number: u32, done_ns: u64, work_ns: u64) {
+        let command = &mut self.commands[number as usize];
+        if done_ns >= command.done_ns {
+            (command.done_ns, command.work_ns) = (done_ns, work_ns);
+        }
+    }
+
+    /// A command is over, but for the interface's time.
+    fn complete(&mut self, number: u32, done_ns: u64) {
+        let command = self.commands[number as usize];
+        let finish_ns = done_ns.saturating_add(self.profile.interface_ns);
+        let total_ns = finish_ns - command.submitted_ns;
+        let overhead_ns = (self.profile.command_ns + self.profile.interface_ns).min(total_ns);
+        let transfer_ns = command.work_ns.min(total_ns - overhead_ns);
+        let phases =
+            Phases { wait_ns: total_ns - overhead_ns - transfer_ns, overhead_ns, transfer_ns, ..Phases::default() };
+        let source = match (command.from_media, command.from_buffer) {
+            (true, true) => Source::Both,
+            (false, true) => Source::Buffer,
+            (_, false) => Source::Media,
+        };
+        self.pending.add(command.tag, Service { finish_ns, phases, source, cylinder: 0 }, Status::Done);
+        self.free_commands.push(number);
+        self.running -= 1;
+    }
+
+    /// Whole units are forgotten; what is named of others stays.
+    fn discard(&mut self, sector: u64, sectors: u64) {
+        let first = sector.div_ceil(UNIT_SECTORS);
+        let mut end = (sector + sectors) / UNIT_SECTORS;
+        if sector + sectors == self.profile.capacity_sectors {
+            end = self.profile.capacity_units();
+        }
+        // Beyond the slice's size all of it is forgotten.
+        for unit in first..end.min(first + u64::from(self.ftl.addresses())) {
+            let address = self.address(unit);
+            self.ftl.discard(address);
+        }
+    }
+}

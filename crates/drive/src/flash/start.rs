@@ -1,0 +1,231 @@
+//! Where everything lies when the time begins, by arithmetic: nothing is stored for what was never moved since.
+//!
+//! The blocks of one number on all dies are a *row*, and all of a row's blocks begin with equally many valid units. Units are numbered
+//! along the rows; a shuffle says which address has which number (none after writing in order). A drive of terabytes is made in no time,
+//! and in the state that only weeks of writing bring about.
+
+use crate::profile::{FlashProfile, Precondition};
+
+/// The write amplification of greedy garbage collection under uniform random writes, from the part of the flash that is spare
+/// (`(T - U) / T`, with `T` units in blocks that hold data and `U` units with an address; above 0 and below 1).
+///
+/// With `a = T / U` it is `a / (a + W(-a e^-a))`, `W` being Lambert's function: P. Desnoyers, "Analytic modeling of SSD write
+/// performance", SYSTOR 2012, for cleaning in order of age, which greedy cleaning becomes as blocks grow large: the valid part of a
+/// block falls as `exp` with its age, and the oldest is the emptiest. The same as `1 / (1 - u)` with `u = exp(-(1 - u) a)`, the part of a
+/// victim that is still valid.
+pub fn greedy_write_amplification(spare_factor: f64) -> f64 {
+    1.0 / (1.0 - victim_valid_part(1.0 - spare_factor))
+}
+
+/// The root `u` of `u = exp(-(1 - u) / utilisation)` below 1.
+fn victim_valid_part(utilisation: f64) -> f64 {
+    let (mut low, mut high) = (0.0, utilisation);
+    for _ in 0..64 {
+        let middle = f64::midpoint(low, high);
+        let beyond = middle > (-(1.0 - middle) / utilisation).exp();
+        (low, high) = if beyond { (low, middle) } else { (middle, high) };
+    }
+    low
+}
+
+/// The state at time 0.
+#[derive(Debug, Clone)]
+pub(super) struct Start {
+    /// Valid units in each block of a row, by row.
+    valid: Vec<u32>,
+    /// The number of a row's first unit; one more entry at the end.
+    first: Vec<u32>,
+    shuffle: Option<Shuffle>,
+    dies: u32,
+    program_units: u32,
+    block_units: u32,
+}
+
+impl Start {
+    pub(super) fn new(profile: &FlashProfile) -> Start {
+        let (program_units, block_units) = (profile.program_units(), profile.block_units());
+        let live = profile.live_units() as u32;
+        let die_programs = live / profile.dies / program_units;
+        let block_programs = block_units / program_units;
+        let (programs, shuffle) = match profile.precondition {
+            Precondition::Fresh => (Vec::new(), None),
+            Precondition::Sequential => (filled(die_programs, block_programs), None),
+            Precondition::Steady => {
+                (aged(die_programs, block_programs, profile.data_blocks() as usize), Some(Shuffle::new(live)))
+            }
+        };
+        let valid: Vec<u32> = programs.into_iter().map(|programs| programs * program_units).collect();
+        let mut first = vec![0];
+        for valid in &valid {
+            first.push(first.last().copied().unwrap_or(0) + valid * profile.dies);
+        }
+        Start { valid, first, shuffle, dies: profile.dies, program_units, block_units }
+    }
+
+    /// How many rows have data; those after them are free.
+    pub(super) fn rows(&self) -> usize {
+        self.valid.len()
+    }
+
+    /// Valid units in each block of a row.
+    pub(super) fn valid_units(&self, row: usize) -> u32 {
+        self.valid.get(row).copied().unwrap_or(0)
+    }
+
+    /// Whether a unit of a row's blocks is valid: the valid ones are spread evenly.
+    pub(super) fn is_valid(&self, row: usize, unit: u32) -> bool {
+        let before = |unit: u32| u64::from(unit) * u64::from(self.valid_units(row)) / u64::from(self.block_units);
+        before(unit + 1) > before(unit)
+    }
+
+    /// Where an address lies: die, row and unit in the block. `None` when it was never written.
+    pub(super) fn place(&self, address: u32) -> Option<(u32, u32, u32)> {
+        let number = self.shuffle.map_or(address, |shuffle| shuffle.number(address));
+        let row = self.first.partition_point(|first| *first <= number).checked_sub(1)?;
+        let valid = *self.valid.get(row)?;
+        let in_row = number - self.first[row];
+        let program = in_row / self.program_units;
+        let rank = (program / self.dies) * self.program_units + in_row % self.program_units;
+        let unit = (u64::from(rank + 1) * u64::from(self.block_units)).div_ceil(u64::from(valid)) - 1;
+        Some((program % self.dies, row as u32, unit as u32))
+    }
+
+    /// The address whose data lay at a place that was valid.
+    pub(super) fn address(&self, die: u32, row: u32, unit: u32) -> u32 {
+        let valid = self.valid_units(row as usize);
+        let rank = (u64::from(unit) * u64::from(valid) / u64::from(self.block_units)) as u32;
+        let program = (rank / self.program_units) * self.dies + die;
+        let first = self.first.get(row as usize).copied().unwrap_or(0);
+        let number = first + program * self.program_units + rank % self.program_units;
+        self.shuffle.map_or(number, |shuffle| shuffle.address(number))
+    }
+}
+
+/// Valid programs of each row's blocks when they were filled in order.
+fn filled(die_programs: u32, block_programs: u32) -> Vec<u32> {
+    let mut rows = vec![block_programs; (die_programs / block_programs) as usize];
+    let rest = die_programs % block_programs;
+    if rest > 0 {
+        rows.push(rest);
+    }
+    rows
+}
+
+/// Valid programs of each row's blocks in the steady state of [`greedy_write_amplification`]: of age `x` (0 the youngest, 1 the next
+/// victim) the part `u^x`.
+fn aged(die_programs: u32, block_programs: u32, rows: usize) -> Vec<u32> {
+    let utilisation = f64::from(die_programs) / (f64::from(block_programs) * rows as f64);
+    let victim = victim_valid_part(utilisation);
+    let mut sum = 0.0;
+    let mut given = 0;
+    let mut programs = Vec::with_capacity(rows);
+    let weights = (0..rows).map(|row| victim.powf((row as f64 + 0.5) / rows as f64));
+    let total: f64 = weights.clone().sum();
+    for weight in weights {
+        // Rounded so that the sum over the rows is exact.
+        sum += weight / total * f64::from(die_programs);
+        let valid = (sum.round() as u32).saturating_sub(given).min(block_programs);
+        given += valid;
+        programs.push(valid);
+    }
+    // What rounding left over goes where there is room.
+    let mut rest = die_programs.saturating_sub(given);
+    for valid in &mut programs {
+        let more = rest.min(block_programs - *valid);
+        *valid += more;
+        rest -= more;
+    }
+    programs
+}
+
+/// A permutation of the numbers below `count`: odd multiplications and shifts within the next power of two, repeated until the result is
+/// in range.
+#[derive(Debug, Clone, Copy)]
+struct Shuffle {
+    count: u32,
+    mask: u32,
+    shift: u32,
+}
+
+/// Odd numbers and their inverses modulo 2^32 (Knuth's and Steele & Vigna's multipliers).
+const MULTIPLIERS: [u32; 3] = [2_654_435_769, 0x915f_77f5, 0xadb4_a92d];
+
+impl Shuffle {
+    fn new(count: u32) -> Shuffle {
+        let bits = u32::BITS - count.saturating_sub(1).leading_zeros();
+        let bits = bits.max(2);
+        Shuffle { count, mask: u32::MAX >> (u32::BITS - bits), shift: bits.div_ceil(2) }
+    }
+
+    fn number(self, address: u32) -> u32 {
+        let mut x = address;
+        loop {
+            for multiplier in MULTIPLIERS {
+                x = x.wrapping_mul(multiplier) & self.mask;
+                x ^= x >> self.shift;
+            }
+            if x < self.count || address >= self.count {
+                return x;
+            }
+        }
+    }
+
+    fn address(self, number: u32) -> u32 {
+        let mut x = number;
+        loop {
+            for multiplier in MULTIPLIERS.into_iter().rev() {
+                x ^= x >> self.shift;
+                x = x.wrapping_mul(inverse(multiplier)) & self.mask;
+            }
+            if x < self.count || number >= self.count {
+                return x;
+            }
+        }
+    }
+}
+
+/// The inverse of an odd number modulo 2^32, by Newton's iteration: each step doubles the bits that are right, from 3 on.
+const fn inverse(odd: u32) -> u32 {
+    let mut inverse = odd;
+    let mut step = 0;
+    while step < 4 {
+        inverse = inverse.wrapping_mul(2_u32.wrapping_sub(odd.wrapping_mul(inverse)));
+        step += 1;
+    }
+    inverse
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_form_of_greedy_cleaning_has_its_published_values() {
+        // a / (a + W(-a e^-a)) by hand: spare 1/2, a = 2, W(-2 e^-2) = -0.40637574, 2 / 1.59362426 = 1.255.
+        assert!((greedy_write_amplification(0.5) - 1.2550).abs() < 1e-4);
+        // a = 10/9: u = exp(-(1 - u) 10/9) holds for u = 0.8069: 1 / 0.1931.
+        assert!((greedy_write_amplification(0.1) - 5.18).abs() < 0.01, "{}", greedy_write_amplification(0.1));
+    }
+
+    #[test]
+    fn shuffle_is_a_permutation_and_goes_back() {
+        for count in [1, 2, 3, 5, 64, 1000, 4097] {
+            let shuffle = Shuffle::new(count);
+            let mut seen = vec![false; count as usize];
+            for address in 0..count {
+                let number = shuffle.number(address);
+                assert!(!std::mem::replace(&mut seen[number as usize], true), "{number} of {count} twice");
+                assert_eq!(shuffle.address(number), address);
+            }
+        }
+    }
+
+    #[test]
+    fn aged_rows_hold_all_programs() {
+        for (die_programs, block_programs, rows) in [(900, 100, 10), (93, 10, 10), (7, 8, 1), (5000, 64, 90)] {
+            let programs = aged(die_programs, block_programs, rows);
+            assert_eq!(programs.iter().sum::<u32>(), die_programs);
+            assert!(programs.iter().all(|valid| *valid <= block_programs));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Into the buffer, and what waits for it to be emptied.
+
+use super::buffer::NO_COMMAND;
+use super::die::PageRead;
+use super::ftl::Place;
+use super::{Flash, Flush};
+use crate::Command;
+use crate::flash::events::Event;
+use crate::profile::UNIT_SECTORS;
+
+impl Flash {
+    /// A write's data are in the drive.
+    pub(super) fn arrived(&mut self, number: u32, now_ns: u64) {
+        self.stalled.push_back(number);
+        self.accept(now_ns);
+        self.dispatch(now_ns);
+    }
+
+    /// Takes what was written into the buffer, in order, as far as there is room.
+    pub(super) fn accept(&mut self, now_ns: u64) {
+        while let Some(number) = self.stalled.front().copied() {
+            let Command::Transfer { access, fua } = self.commands[number as usize].command else { return };
+            let through = self.profile.buffer_units == 0 || (fua && !self.profile.flush.power_loss_protection);
+            let end = access.sector + u64::from(access.sectors);
+            let first = access.sector / UNIT_SECTORS;
+            let units = (end.div_ceil(UNIT_SECTORS) - first) as u32;
+            while self.commands[number as usize].accepted < units {
+                let unit = first + u64::from(self.commands[number as usize].accepted);
+                let whole = unit * UNIT_SECTORS >= access.sector && (unit + 1) * UNIT_SECTORS <= end;
+                if !self.accept_unit(unit, whole, if through { number } else { NO_COMMAND }, now_ns) {
+                    return;
+                }
+                self.commands[number as usize].accepted += 1;
+            }
+            self.stalled.pop_front();
+            let command = &mut self.commands[number as usize];
+            command.done_ns = now_ns;
+            (command.from_media, command.from_buffer) = (through, !through);
+            if !through {
+                self.complete(number, now_ns);
+            }
+        }
+    }
+
+    /// Takes one unit in; `false` when there is no room. Of a unit that is not written whole, the rest is read first.
+    fn accept_unit(&mut self, unit: u64, whole: bool, command: u32, now_ns: u64) -> bool {
+        let address = self.address(unit);
+        let place = self.ftl.look_up(address);
+        if let Place::Buffer(slot) = place
+            && command == NO_COMMAND
+            && self.buffer.overwrite(slot, unit)
+        {
+            self.counters.host_units += 1;
+            return true;
+        }
+        if self.buffer.is_full() {
+            return false;
+        }
+        if let (false, Place::Media(place)) = (whole, place) {
+            let row = self.ftl.row(place);
+            self.add_read(PageRead { command: NO_COMMAND, row, sectors: UNIT_SECTORS as u32 }, now_ns);
+        }
+        if command != NO_COMMAND {
+            self.commands[command as usize].parts += 1;
+        }
+        self.counters.host_units += 1;
+        let slot = self.buffer.add(unit, command);
+        self.ftl.buffered(address, slot);
+        true
+    }
+
+    /// A die has programmed a slot of the buffer at a place. Answers when that frees commands which waited for it.
+    pub(super) fn slot_programmed(&mut self, slot: u32, place: u32, work_ns: u64, now_ns: u64) {
+        let entry = self.buffer.release(slot);
+        let address = self.address(entry.unit);
+        self.ftl.written(address, slot, place);
+        for flush in &mut self.flushes {
+            flush.left -= usize::from(entry.arrival <= flush.arrival);
+        }
+        if entry.command == NO_COMMAND {
+            return;
+        }
+        let command = &mut self.commands[entry.command as usize];
+        command.parts -= 1;
+        let Command::Transfer { access, .. } = command.command else { return };
+        let units = (access.sector + u64::from(access.sectors)).div_ceil(UNIT_SECTORS) - access.sector / UNIT_SECTORS;
+        if command.parts == 0 && u64::from(command.accepted) == units {
+            command.work_ns = self.profile.link.ns(u64::from(access.sectors)) + work_ns;
+            self.complete(entry.command, now_ns);
+        }
+    }
+
+    /// A flush: nothing to wait for with a buffer that outlives a loss of power.
+    pub(super) fn flush(&mut self, number: u32, now_ns: u64) {
+        if self.profile.flush.blocks_commands {
+            self.gate = Some(number);
+        }
+        if self.profile.flush.power_loss_protection {
+            self.events.add(now_ns.saturating_add(self.profile.flush.flush_ns), Event::Flushed(number));
+            return;
+        }
+        self.flushes.push(Flush { command: number, arrival: self.buffer.arrivals(), left: self.buffer.len() });
+        self.drained(now_ns);
+        self.dispatch(now_ns);
+    }
+
+    /// Flushes whose data are all programmed write down the map and the like; if there was nothing since the last, they are over.
+    pub(super) fn drained(&mut self, now_ns: u64) {
+        while let Some(at) = self.flushes.iter().position(|flush| flush.left == 0) {
+            let flush = self.flushes.remove(at);
+            let cost_ns = if flush.arrival > self.flushed_arrivals { self.profile.flush.flush_ns } else { 0 };
+            self.flushed_arrivals = self.flushed_arrivals.max(flush.arrival);
+            self.events.add(now_ns.saturating_add(cost_ns), Event::Flushed(flush.command));
+        }
+    }
+
+    /// A flush is over: what it held back goes on, up to the next flush.
+    pub(super) fn flushed(&mut self, number: u32, now_ns: u64) {
+        self.commands[number as usize].from_media = true;
+        self.complete(number, now_ns);
+        if self.gate == Some(number) {
+            self.gate = None;
+            for held in std::mem::take(&mut self.held) {
+                self.ready(held, now_ns);
+            }
+        }
+    }
+}

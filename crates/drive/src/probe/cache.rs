@@ -1,0 +1,127 @@
+//! Memory in the drive: spans that are read again, and writes that are answered before they could be on the media.
+
+use super::subject::Subject;
+use super::{Cache, Found, Probe, ProbeError, SpanPoint, on};
+use crate::random::SplitMix64;
+use crate::{Access, Command, Drive, Op};
+
+/// A read or a write: 4 KiB.
+const BLOCK_SECTORS: u64 = 8;
+const BLOCK_BYTES: u64 = BLOCK_SECTORS * 512;
+/// From 4 KiB to 64 MiB.
+const SPANS: u32 = 15;
+/// Memory makes a difference when the fastest reads take at most so much of what the slowest take.
+const FAST: f64 = 0.5;
+/// A span counts as remembered when its reads take at most so many times as long as the fastest.
+const FULL: f64 = 2.0;
+/// The most writes of a burst: 512 MiB.
+const BURST_MAX: usize = 131_072;
+/// Writes to the media, to know what one takes.
+const MEDIA_WRITES: u64 = 50;
+/// The first writes of a burst, which are not the media's when they take less than half of that.
+const FIRST_WRITES: usize = 8;
+/// A write waited when it took so many times as long as these; a burst is over when half of the last 32 did.
+const WAITED: f64 = 4.0;
+const WAITED_OF_32: u32 = 16;
+/// The most places that are looked for in memory.
+const SEGMENTS_MAX: u32 = 4096;
+/// Time for the drive to read ahead.
+const PAUSE_NS: u64 = 30_000_000;
+
+/// Each span has a drive as it was given.
+pub(super) fn probe(drive: &Drive, found: &mut Found) -> Result<Cache, ProbeError> {
+    let mut spans = Vec::new();
+    for exponent in 0..SPANS {
+        let blocks = 1u64 << exponent;
+        if blocks * BLOCK_SECTORS <= drive.capacity_sectors() / 2 {
+            let mut timed = |ahead| on(drive, Probe::Cache, found, |subject| span_ns(subject, blocks, ahead));
+            spans.push(SpanPoint { bytes: blocks * BLOCK_BYTES, again_ns: timed(false)?, ahead_ns: timed(true)? });
+        }
+    }
+    let slow_ns = spans.iter().map(|point: &SpanPoint| point.again_ns.max(point.ahead_ns)).fold(0.0, f64::max);
+    let least_ns = spans.iter().map(|point| point.again_ns.min(point.ahead_ns)).fold(f64::INFINITY, f64::min);
+    let limit_ns = if least_ns <= slow_ns * FAST { least_ns * FULL } else { 0.0 };
+    let largest = |of: fn(&SpanPoint) -> f64, least: u64| {
+        let fast = spans.iter().take_while(|point| of(point) <= limit_ns).last();
+        fast.map(|point| point.bytes).filter(|bytes| *bytes > least)
+    };
+    let read_bytes = largest(|point| point.again_ns, 0);
+    // The first block was asked for.
+    let ahead_bytes = largest(|point| point.ahead_ns, BLOCK_BYTES);
+    let segments = segments(drive, found, limit_ns)?;
+    let write_bytes = on(drive, Probe::Cache, found, burst)?;
+    Ok(Cache { spans, read_bytes, ahead_bytes, segments, write_bytes })
+}
+
+/// Reads a span, or its first block and lets the drive read `ahead`; then times the whole in an order in which no block follows its
+/// neighbour.
+fn span_ns(subject: &mut Subject, blocks: u64, ahead: bool) -> Result<f64, ProbeError> {
+    // In the middle of the drive; the blocks in steps of an odd number, which meets each of a power of two once.
+    let start = subject.capacity_sectors() / 2 / BLOCK_SECTORS * BLOCK_SECTORS;
+    let start = start.min(subject.capacity_sectors() - blocks * BLOCK_SECTORS);
+    let step = (blocks * 5 / 8) | 1;
+    if ahead {
+        subject.series(1, [read(start)])?;
+        subject.wait(PAUSE_NS);
+    } else {
+        subject.series(1, (0..blocks).map(|number| read(start + number * BLOCK_SECTORS)))?;
+    }
+    let again = (0..blocks).map(|number| read(start + number * step % blocks * BLOCK_SECTORS));
+    Ok(subject.series(1, again)?.mean_ns())
+}
+
+fn read(sector: u64) -> Command {
+    Access { op: Op::Read, sector, sectors: BLOCK_SECTORS as u32 }.into()
+}
+
+/// The most places that come from memory when each is read again in the same order: first by doubling, then by halving what is between.
+fn segments(drive: &Drive, found: &mut Found, fast_ns: f64) -> Result<Option<u32>, ProbeError> {
+    let mut remembers = |places: u32| on(drive, Probe::Cache, found, |subject| places_ns(subject, places));
+    let (mut most, mut too_many) = (0, 1);
+    while too_many <= SEGMENTS_MAX && remembers(too_many)? <= fast_ns {
+        (most, too_many) = (too_many, too_many * 2);
+    }
+    while too_many - most > 1 && too_many <= SEGMENTS_MAX {
+        let between = most.midpoint(too_many);
+        if remembers(between)? <= fast_ns { most = between } else { too_many = between }
+    }
+    Ok((most > 0).then_some(most))
+}
+
+/// The mean latency of reading places again that are spread over the drive.
+fn places_ns(subject: &mut Subject, places: u32) -> Result<f64, ProbeError> {
+    let apart = subject.capacity_sectors() / u64::from(places) / BLOCK_SECTORS * BLOCK_SECTORS;
+    for number in 0..u64::from(places) {
+        subject.series(1, [read(number * apart)])?;
+        subject.wait(PAUSE_NS);
+    }
+    Ok(subject.series(1, (0..u64::from(places)).map(|number| read(number * apart)))?.mean_ns())
+}
+
+/// How much a burst of random writes finds room for; `None` when the first already wait for the media.
+fn burst(subject: &mut Subject) -> Result<Option<u64>, ProbeError> {
+    let mut random = SplitMix64::new(3);
+    let blocks = subject.capacity_sectors() / BLOCK_SECTORS;
+    let mut write = |fua: bool| -> Command {
+        let sector = random.below(blocks) * BLOCK_SECTORS;
+        Command::Transfer { access: Access { op: Op::Write, sector, sectors: BLOCK_SECTORS as u32 }, fua }
+    };
+    let media_ns = subject.series(1, (0..MEDIA_WRITES).map(|_| write(true)))?.mean_ns();
+    let first_ns = subject.series(1, (0..FIRST_WRITES).map(|_| write(false)))?.mean_ns();
+    if first_ns >= media_ns / 2.0 {
+        return Ok(None);
+    }
+    // The last 32 writes, a bit each: whether they waited.
+    let mut waited = 0u32;
+    for number in FIRST_WRITES..BURST_MAX {
+        let latency_ns = subject.series(1, [write(false)])?.mean_ns();
+        waited = waited << 1 | u32::from(latency_ns > first_ns * WAITED);
+        if waited.count_ones() >= WAITED_OF_32 {
+            let since_first = 31 - waited.leading_zeros() as usize;
+            return Ok(Some((number - since_first) as u64 * BLOCK_BYTES));
+        }
+    }
+    let bytes = BURST_MAX as u64 * BLOCK_BYTES;
+    subject.notes.push(format!("a burst of {} MiB of writes did not fill the drive's memory", bytes >> 20));
+    Ok(Some(bytes))
+}

@@ -1,0 +1,36 @@
+//! Operations a second and latency by commands under way.
+
+use super::subject::Subject;
+use super::{DepthPoint, Found, Probe, ProbeError, on};
+use crate::random::SplitMix64;
+use crate::{Access, Command, Drive, Op};
+
+/// Random reads for each depth, and more for each command under way.
+const READS: u64 = 2000;
+const READS_A_COMMAND: u64 = 100;
+/// A read: 4 KiB.
+const READ_SECTORS: u32 = 8;
+
+/// Each depth has a drive as it was given.
+pub(super) fn probe(drive: &Drive, found: &mut Found) -> Result<Vec<DepthPoint>, ProbeError> {
+    let most = drive.depth().clamp(1, 1024);
+    let doubled = std::iter::successors(Some(1u32), |depth| Some(depth * 2)).take_while(|depth| *depth < most);
+    let depths: Vec<u32> = doubled.chain([most]).collect();
+    depths.into_iter().map(|depth| on(drive, Probe::Depth, found, |subject| at(subject, depth))).collect()
+}
+
+fn at(subject: &mut Subject, depth: u32) -> Result<DepthPoint, ProbeError> {
+    subject.needs(u64::from(READ_SECTORS))?;
+    let count = READS + READS_A_COMMAND * u64::from(depth);
+    let series = subject.series(depth, random_reads(subject.capacity_sectors(), count))?;
+    Ok(DepthPoint { depth, iops: series.per_s(), mean_ns: series.mean_ns(), p99_ns: series.percentile_ns(0.99) })
+}
+
+fn random_reads(capacity_sectors: u64, count: u64) -> impl Iterator<Item = Command> {
+    let mut random = SplitMix64::new(2);
+    let blocks = capacity_sectors / u64::from(READ_SECTORS);
+    (0..count).map(move |_| {
+        let sector = random.below(blocks) * u64::from(READ_SECTORS);
+        Access { op: Op::Read, sector, sectors: READ_SECTORS }.into()
+    })
+}

@@ -1,0 +1,92 @@
+//! What matters for flash: the size of commands, and random writes over a full drive.
+
+use super::subject::Subject;
+use super::{Found, Overwrite, OverwritePoint, Probe, ProbeError, SizePoint, on};
+use crate::random::SplitMix64;
+use crate::{Access, Command, Drive, Op};
+
+/// Sizes from 4 KiB to 1 MiB, in sectors.
+const SIZES: [u32; 9] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048];
+/// Commands of each size: as many as move 64 MiB, within these.
+const COMMANDS_MIN: u64 = 200;
+const COMMANDS_MAX: u64 = 4000;
+const BYTES_A_SIZE: u64 = 64 << 20;
+/// A write at random: 4 KiB.
+const WRITE_SECTORS: u64 = 8;
+/// A write that fills: 1 MiB.
+const FILL_SECTORS: u64 = 2048;
+/// The most that is filled: 64 GiB. Of a larger drive the front is filled and written over.
+const FILLED_SECTORS_MAX: u64 = 64 << 21;
+/// The most random writes, and in how many windows they are timed.
+const WRITES_MAX: u64 = 4_000_000;
+const WINDOWS: u64 = 80;
+/// Writing over has set in when the rate is below this part of the first window's.
+const ONSET: f64 = 0.7;
+
+/// Each size has a drive as it was given.
+pub(super) fn sizes(drive: &Drive, found: &mut Found) -> Result<Vec<SizePoint>, ProbeError> {
+    let mut points = Vec::new();
+    for sectors in SIZES.into_iter().filter(|sectors| u64::from(*sectors) <= drive.capacity_sectors()) {
+        let bytes = u64::from(sectors) * 512;
+        let count = (BYTES_A_SIZE / bytes).clamp(COMMANDS_MIN, COMMANDS_MAX);
+        let mut measure = |op: Op, depth: u32| {
+            on(drive, Probe::Sizes, found, |subject| {
+                subject.series(depth, at_random(subject.capacity_sectors(), op, sectors, count))
+            })
+        };
+        let (one, all) = (1, drive.depth().max(1));
+        let mb_s = |per_s: f64| per_s * bytes as f64 / 1e6;
+        points.push(SizePoint {
+            bytes,
+            read_ns: measure(Op::Read, one)?.mean_ns(),
+            read_mb_s: mb_s(measure(Op::Read, all)?.per_s()),
+            write_ns: measure(Op::Write, one)?.mean_ns(),
+            write_mb_s: mb_s(measure(Op::Write, all)?.per_s()),
+        });
+    }
+    Ok(points)
+}
+
+fn at_random(capacity_sectors: u64, op: Op, sectors: u32, count: u64) -> impl Iterator<Item = Command> {
+    let mut random = SplitMix64::new(4);
+    let places = (capacity_sectors / u64::from(sectors)).max(1);
+    (0..count).map(move |_| Access { op, sector: random.below(places) * u64::from(sectors), sectors }.into())
+}
+
+/// Fills the drive in sequence, then writes over it at random as much again, within the limits above.
+pub(super) fn overwrite(subject: &mut Subject) -> Result<Overwrite, ProbeError> {
+    subject.needs(FILL_SECTORS)?;
+    let depth = subject.depth();
+    let span = subject.capacity_sectors().min(FILLED_SECTORS_MAX) / FILL_SECTORS * FILL_SECTORS;
+    let fill = |number: u64| -> Command {
+        Access { op: Op::Write, sector: number * FILL_SECTORS, sectors: FILL_SECTORS as u32 }.into()
+    };
+    subject.series(depth, (0..span / FILL_SECTORS).map(fill))?;
+    let writes = (span / WRITE_SECTORS).min(WRITES_MAX);
+    let mut random = SplitMix64::new(5);
+    let mut windows = Vec::new();
+    for window in 1..=WINDOWS {
+        let count = (writes / WINDOWS).max(1);
+        let write = |_| -> Command {
+            let sector = random.below(span / WRITE_SECTORS) * WRITE_SECTORS;
+            Access { op: Op::Write, sector, sectors: WRITE_SECTORS as u32 }.into()
+        };
+        let series = subject.series(depth, (0..count).map(write))?;
+        let (written, bytes) = (window * count * WRITE_SECTORS * 512, WRITE_SECTORS as f64 * 512.0);
+        windows.push(OverwritePoint { bytes: written, mb_s: series.per_s() * bytes / 1e6 });
+    }
+    if span < subject.capacity_sectors() {
+        subject.notes.push(format!("only the first {} GiB were filled and written over", span >> 21));
+    }
+    if writes < span / WRITE_SECTORS {
+        let part = writes as f64 * 100.0 / (span / WRITE_SECTORS) as f64;
+        subject.notes.push(format!("{writes} random writes are {part:.0} % of what was filled: no more were made"));
+    }
+    let first = windows.first().map_or(0.0, |window| window.mb_s);
+    let last = &windows[windows.len() - windows.len() / 10..];
+    Ok(Overwrite {
+        onset_bytes: windows.iter().find(|window| window.mb_s < first * ONSET).map(|window| window.bytes),
+        steady_mb_s: last.iter().map(|window| window.mb_s).sum::<f64>() / last.len().max(1) as f64,
+        windows,
+    })
+}

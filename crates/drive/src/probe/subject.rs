@@ -1,0 +1,118 @@
+//! The drive under the probe: commands, the clock, and a list of what failed.
+
+use super::{FAILURES_KEPT, ProbeError};
+use crate::{Access, AccessError, Command, Drive, Op, Status, closed_loop};
+
+/// More failures than this, and half of all commands, end a probe.
+const FAILURES_MAX: u64 = 200;
+
+pub(super) struct Subject {
+    drive: Drive,
+    probe: &'static str,
+    pub(super) now_ns: u64,
+    commands: u64,
+    pub(super) failures: u64,
+    pub(super) failed_sectors: Vec<u64>,
+    pub(super) notes: Vec<String>,
+}
+
+/// What a series of commands took.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Series {
+    /// From the first command to the last answer.
+    pub(super) elapsed_ns: u64,
+    /// Of those that were done, in the order of their ends.
+    pub(super) latencies_ns: Vec<u64>,
+}
+
+impl Series {
+    pub(super) fn mean_ns(&self) -> f64 {
+        self.latencies_ns.iter().sum::<u64>() as f64 / self.latencies_ns.len().max(1) as f64
+    }
+
+    /// Of the commands that were done, a second.
+    pub(super) fn per_s(&self) -> f64 {
+        self.latencies_ns.len() as f64 * 1e9 / self.elapsed_ns.max(1) as f64
+    }
+
+    /// The latency that `part` of the commands stayed within.
+    pub(super) fn percentile_ns(&self, part: f64) -> u64 {
+        let mut sorted = self.latencies_ns.clone();
+        sorted.sort_unstable();
+        let place = ((sorted.len() as f64 * part).ceil() as usize).clamp(1, sorted.len().max(1)) - 1;
+        sorted.get(place).copied().unwrap_or(0)
+    }
+}
+
+impl Subject {
+    pub(super) fn new(drive: Drive, probe: &'static str) -> Subject {
+        Subject { drive, probe, now_ns: 0, commands: 0, failures: 0, failed_sectors: Vec::new(), notes: Vec::new() }
+    }
+
+    pub(super) fn capacity_sectors(&self) -> u64 {
+        self.drive.capacity_sectors()
+    }
+
+    pub(super) fn depth(&self) -> u32 {
+        self.drive.depth().max(1)
+    }
+
+    /// An error when the drive has fewer sectors than a probe needs.
+    pub(super) fn needs(&self, needed: u64) -> Result<(), ProbeError> {
+        let capacity_sectors = self.capacity_sectors();
+        if capacity_sectors < needed {
+            return Err(ProbeError::TooSmall { probe: self.probe, capacity_sectors, needed });
+        }
+        Ok(())
+    }
+
+    /// Writes a sector to the media and answers how long it took; `None` when the sector failed.
+    pub(super) fn write_media(&mut self, sector: u64) -> Result<Option<u64>, ProbeError> {
+        let write = Command::Transfer { access: Access { op: Op::Write, sector, sectors: 1 }, fua: true };
+        Ok(self.series(1, [write])?.latencies_ns.first().copied())
+    }
+
+    /// Lets the time pass.
+    pub(super) fn wait(&mut self, wait_ns: u64) {
+        self.now_ns += wait_ns;
+    }
+
+    /// Gives the drive the commands, so many at a time.
+    pub(super) fn series(
+        &mut self,
+        depth: u32,
+        commands: impl IntoIterator<Item = Command>,
+    ) -> Result<Series, ProbeError> {
+        let start_ns = self.now_ns;
+        let mut series = Series::default();
+        let (mut given, mut answered) = (0u64, 0u64);
+        let mut failed: Option<u64> = None;
+        let counted = commands.into_iter().inspect(|_| given += 1);
+        let end = closed_loop(&mut self.drive, start_ns, depth, counted, |submitted_ns, completion| {
+            answered += 1;
+            match completion.status {
+                Status::Done => series.latencies_ns.push(completion.service.finish_ns - submitted_ns),
+                Status::MediaError { sector } => {
+                    failed = Some(sector);
+                    self.failures += 1;
+                    if self.failed_sectors.len() < FAILURES_KEPT && !self.failed_sectors.contains(&sector) {
+                        self.failed_sectors.push(sector);
+                    }
+                }
+            }
+        });
+        self.now_ns = end.map_err(|source: AccessError| ProbeError::Refused { probe: self.probe, source })?;
+        self.commands += given;
+        if answered < given {
+            return Err(ProbeError::Silent { probe: self.probe, under_way: (given - answered) as u32 });
+        }
+        if let Some(sector) = failed
+            && self.failures > FAILURES_MAX
+            && self.failures * 2 > self.commands
+        {
+            return Err(ProbeError::Damaged { probe: self.probe, failures: self.failures, sector });
+        }
+        series.elapsed_ns = self.now_ns - start_ns;
+        Ok(series)
+    }
+}

@@ -1,0 +1,127 @@
+//! hoistway's own options on trees of files: `hoistway_tree` and `hoistway_walk`.
+
+use crate::{
+    units::KbBase,
+    values::{Fault, count, one_of},
+};
+
+/// A tree of files that a job walks through: `hoistway_tree`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TreeSpec {
+    /// Files, 1 to 4,000,000.
+    pub files: u32,
+    /// Directories, the tree's root included, 1 to 1,000,000.
+    pub directories: u32,
+    /// The median of the files' sizes, 1 byte to 1 GiB.
+    pub median_bytes: u64,
+    /// The mean of the files' sizes, up to 1 GiB; at least the median. Sizes are lognormal.
+    pub mean_bytes: u64,
+    /// How often a third of the files was deleted and written anew since, 0 to 100; 0 is a tree that was written once, in the
+    /// order of its names.
+    pub rounds: u32,
+    /// Percent of the disk that other files take, which have come and gone as often, 0 to 95. Default 80 with rounds, 0 without.
+    pub full_percent: u8,
+    /// The kind of file system, when the job says it.
+    pub kind: Option<FileSystemKind>,
+}
+
+/// A kind of file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileSystemKind {
+    /// Indirect blocks, and inodes read one by one.
+    Ext3,
+    /// Extents, and inodes read ahead.
+    Ext4,
+}
+
+/// In which order a tree is read: `hoistway_walk`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Walk {
+    /// Directory by directory, each in the order in which its names are read: as `tar` does.
+    #[default]
+    Readdir,
+    /// Directory by directory, each in the order of names.
+    Name,
+    /// All directories and inodes first, in the order of inode numbers as far as they are known; then files by inode number.
+    Inode,
+    /// The same; then files by their first block.
+    Block,
+    /// The same; then all blocks of all files in the order in which they lie, whosever they are.
+    Sweep,
+    /// One file in one piece that has as many bytes.
+    Single,
+    /// Files in a random order, each looked up by its whole path.
+    Random,
+}
+
+/// As many files as Linux 2.6.26 and its neighbours had, with sizes that add up to about 330 MB.
+const LINUX: TreeSpec = TreeSpec {
+    files: 22_500,
+    directories: 1_400,
+    median_bytes: 5_000,
+    mean_bytes: 14_500,
+    rounds: 0,
+    full_percent: 0,
+    kind: None,
+};
+const KEYS: &[&str] = &["linux", "files", "dirs", "median", "mean", "age", "full", "fs"];
+const HELP: &str =
+    "hoistway_tree=linux, or as in hoistway_tree=files=1000,dirs=50,median=4k,mean=16k,age=3,full=80,fs=ext3";
+
+/// Parts with commas between them: `linux`, and `key=value`.
+pub(crate) fn tree(value: &str, base: KbBase) -> Result<TreeSpec, Fault> {
+    let mut spec = LINUX;
+    let mut full = None;
+    for part in value.split(',').map(str::trim) {
+        let Some((key, value)) = part.split_once('=') else {
+            match part {
+                "linux" => continue,
+                other if KEYS.contains(&other) => {
+                    return Err(Fault::with_help(format!("`{other}` has no value"), HELP));
+                }
+                other => return Err(one_of(other, KEYS)),
+            }
+        };
+        let number = |least: u64, most: u64| {
+            count(value.trim(), base, least..=most)
+                .map_err(|fault| Fault { message: format!("{}: {}", key.trim(), fault.message), ..fault })
+        };
+        match key.trim() {
+            "files" => spec.files = number(1, 4_000_000)? as u32,
+            "dirs" => spec.directories = number(1, 1_000_000)? as u32,
+            "median" => spec.median_bytes = number(1, 1 << 30)?,
+            "mean" => spec.mean_bytes = number(1, 1 << 30)?,
+            "age" => spec.rounds = number(0, 100)? as u32,
+            "full" => full = Some(number(0, 95)? as u8),
+            "fs" => {
+                spec.kind = Some(match value.trim() {
+                    "ext3" => FileSystemKind::Ext3,
+                    "ext4" => FileSystemKind::Ext4,
+                    other => return Err(one_of(other, &["ext3", "ext4"])),
+                })
+            }
+            other => return Err(one_of(other, KEYS)),
+        }
+    }
+    if spec.mean_bytes < spec.median_bytes {
+        let message = format!("the mean of {} bytes is below the median of {}", spec.mean_bytes, spec.median_bytes);
+        return Err(Fault::with_help(message, "a lognormal law has its mean above its median: give mean= too"));
+    }
+    spec.full_percent = full.unwrap_or(if spec.rounds > 0 { 80 } else { 0 });
+    Ok(spec)
+}
+
+/// The order of a walk.
+pub(crate) fn walk(value: &str) -> Result<Walk, Fault> {
+    const NAMES: &[(&str, Walk)] = &[
+        ("readdir", Walk::Readdir),
+        ("name", Walk::Name),
+        ("inode", Walk::Inode),
+        ("block", Walk::Block),
+        ("sweep", Walk::Sweep),
+        ("single", Walk::Single),
+        ("random", Walk::Random),
+    ];
+    let known = NAMES.iter().find(|(name, _)| *name == value);
+    known.map(|(_, walk)| *walk).ok_or_else(|| one_of(value, &NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>()))
+}

@@ -1,0 +1,409 @@
+//! Walking through a tree of files: which blocks and which parts of files are read, one after the other.
+//!
+//! `readdir` is what `tar` does: it reads a directory, and then looks at each name in that order, reads the file or goes down into
+//! the directory. `block` is the two passes of C. Lunde's qtar: first all directories and inodes by a one-way sweep over inode
+//! numbers, in which directories that are found join the sweep, and then the files by where their first blocks lie.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use hoistway_fio::Walk;
+use rand::seq::SliceRandom;
+
+use super::stream;
+use crate::config::{PAGE_BYTES, PAGE_SECTORS};
+use crate::host::files::File;
+use crate::host::fs::tree::{MetadataRead, Node, Tree};
+
+/// What a process does next on its walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It needs blocks of metadata.
+    Metadata(MetadataRead),
+    /// It reads bytes of one of the world's files, which it opens when that is its first read.
+    Read { file: u32, offset: u64, bytes: u64, opens: bool },
+}
+
+/// A process's walk through a tree.
+#[derive(Clone, Debug)]
+pub(crate) struct Walker {
+    tree: Arc<Tree>,
+    order: Walk,
+    /// The largest read, and how far read-ahead may be in front of it, in bytes and pages.
+    read_bytes: u64,
+    ahead_pages: u64,
+    /// The disk as one of the world's files.
+    disk: u32,
+    /// Passes to make, and passes begun.
+    passes: u64,
+    pass: u64,
+    seed: u64,
+    metadata: VecDeque<MetadataRead>,
+    reading: Option<Reading>,
+    phase: Phase,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    /// Down into directories; the last one is the one that it is in.
+    Down(Vec<InDirectory>),
+    /// Inodes that are known and have not been looked at, and the number where the sweep is.
+    Collect {
+        pending: BTreeSet<(u32, Node)>,
+        at: u32,
+        found: Vec<u32>,
+    },
+    /// Files, from the last to the first, and whether each is looked up by its path.
+    Files {
+        left: Vec<u32>,
+        by_path: bool,
+    },
+    /// Runs of blocks on the disk, from the last to the first.
+    Blocks(Vec<(u64, u64)>),
+    End,
+}
+
+#[derive(Clone, Debug)]
+struct InDirectory {
+    directory: u32,
+    /// Its entries in the order of the walk, from the last to the first.
+    left: Vec<u32>,
+}
+
+/// Part of one of the world's files that is being read.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    file: u32,
+    /// The file of the tree, unless it is the disk or the single file.
+    of_tree: Option<u32>,
+    offset: u64,
+    end: u64,
+    opened: bool,
+    /// The blocks that tell of pages before this one have been read.
+    mapped: u64,
+}
+
+impl Walker {
+    /// A walk in reads of `read_bytes`; `disk` is the world's number of the disk itself.
+    pub fn new(tree: Arc<Tree>, order: Walk, read_bytes: u64, ahead_pages: u64, disk: u32, passes: u64) -> Walker {
+        Walker {
+            tree,
+            order,
+            read_bytes: read_bytes.max(1),
+            ahead_pages,
+            disk,
+            passes,
+            pass: 0,
+            seed: 0,
+            metadata: VecDeque::new(),
+            reading: None,
+            phase: Phase::End,
+        }
+    }
+
+    /// Random orders come from this seed.
+    pub fn with_seed(self, seed: u64) -> Walker {
+        Walker { seed, ..self }
+    }
+
+    /// Whether one of the world's files is read or looked at by this walk.
+    pub fn uses(&self, file: u32) -> bool {
+        let first = self.tree.first_file;
+        let count = self.tree.files.len() as u32 + u32::from(self.tree.single.is_some());
+        file == self.disk || (first..first + count).contains(&file)
+    }
+
+    pub fn disk(&self) -> u32 {
+        self.disk
+    }
+
+    /// Begins the next pass; answers whether there is one.
+    pub fn begin_pass(&mut self) -> bool {
+        if self.pass >= self.passes {
+            return false;
+        }
+        self.pass += 1;
+        let tree = self.tree.clone();
+        self.metadata.clear();
+        self.phase = match self.order {
+            Walk::Readdir | Walk::Name => {
+                self.stat(Node::Directory(0));
+                Phase::Down(vec![self.enter(0)])
+            }
+            Walk::Inode | Walk::Block | Walk::Sweep => {
+                let root = (tree.inode(Node::Directory(0)), Node::Directory(0));
+                Phase::Collect { pending: BTreeSet::from([root]), at: 0, found: Vec::new() }
+            }
+            Walk::Single => {
+                self.reading = tree.single.map(|file| Reading::new(file, None, 0, tree.bytes));
+                Phase::End
+            }
+            Walk::Random => {
+                let mut left: Vec<u32> = (0..tree.files.len() as u32).collect();
+                left.shuffle(&mut stream(self.seed, self.pass, 12));
+                Phase::Files { left, by_path: true }
+            }
+        };
+        true
+    }
+
+    /// The next step, or `None` when the pass is over. `files` are the world's.
+    pub fn next(&mut self, files: &[File]) -> Option<Step> {
+        loop {
+            if let Some(read) = self.metadata.pop_front() {
+                return Some(Step::Metadata(read));
+            }
+            if let Some(step) = self.go_on_reading() {
+                return Some(step);
+            }
+            match std::mem::replace(&mut self.phase, Phase::End) {
+                Phase::Down(stack) => self.phase = self.walk_down(stack, files),
+                Phase::Collect { pending, at, found } => self.phase = self.collect(pending, at, found, files),
+                Phase::Files { mut left, by_path } => {
+                    let file = left.pop()?;
+                    if by_path {
+                        let mut reads = Vec::new();
+                        self.tree.look_up_path(file, &mut reads);
+                        self.metadata.extend(reads);
+                    }
+                    self.open(file, files);
+                    self.phase = Phase::Files { left, by_path };
+                }
+                Phase::Blocks(mut left) => {
+                    let (first, blocks) = left.pop()?;
+                    let (start, end) = (first * PAGE_BYTES, (first + blocks) * PAGE_BYTES);
+                    self.reading = Some(Reading::new(self.disk, None, start, end));
+                    self.phase = Phase::Blocks(left);
+                }
+                Phase::End => return None,
+            }
+        }
+    }
+
+    /// The next read of what is open, after the blocks that tell where it lies.
+    fn go_on_reading(&mut self) -> Option<Step> {
+        let reading = self.reading.as_mut()?;
+        if reading.offset >= reading.end {
+            self.reading = None;
+            return None;
+        }
+        let bytes = self.read_bytes.min(reading.end - reading.offset);
+        if let Some(file) = reading.of_tree {
+            // Read-ahead does not ask where pages lie before it is there.
+            let to = (reading.offset + bytes).div_ceil(PAGE_BYTES) + self.ahead_pages;
+            let reads = self.tree.mapping(file, reading.mapped, to);
+            self.metadata.extend(reads);
+            reading.mapped = reading.mapped.max(to);
+            if let Some(read) = self.metadata.pop_front() {
+                return Some(Step::Metadata(read));
+            }
+        }
+        let opens = !std::mem::replace(&mut reading.opened, true);
+        let step = Step::Read { file: reading.file, offset: reading.offset, bytes, opens };
+        reading.offset += bytes;
+        Some(step)
+    }
+
+    /// The next name of the directory that the walk is in.
+    fn walk_down(&mut self, mut stack: Vec<InDirectory>, files: &[File]) -> Phase {
+        let Some(here) = stack.last_mut() else { return Phase::End };
+        let Some(entry) = here.left.pop() else {
+            stack.pop();
+            return Phase::Down(stack);
+        };
+        let directory = here.directory;
+        let node = self.tree.directories[directory as usize].entries[entry as usize].node;
+        let mut reads = Vec::new();
+        self.tree.look_up(directory, entry, &mut reads);
+        self.metadata.extend(reads);
+        self.stat(node);
+        match node {
+            Node::File(file) => self.open(file, files),
+            Node::Directory(below) => stack.push(self.enter(below)),
+        }
+        Phase::Down(stack)
+    }
+
+    /// The next inode upwards, or from the bottom again.
+    fn collect(&mut self, mut pending: BTreeSet<(u32, Node)>, at: u32, mut found: Vec<u32>, files: &[File]) -> Phase {
+        let upwards = pending.range((at, Node::Directory(0))..).next().or_else(|| pending.first()).copied();
+        let Some((inode, node)) = upwards else { return self.second_pass(found, files) };
+        pending.remove(&(inode, node));
+        self.stat(node);
+        match node {
+            Node::File(file) => {
+                if self.order != Walk::Inode {
+                    // Where the file lies is asked for at once.
+                    self.metadata.extend(self.tree.mapping(file, 0, u64::MAX));
+                }
+                found.push(file);
+            }
+            Node::Directory(directory) => {
+                self.read_directory(directory);
+                let entries = &self.tree.directories[directory as usize].entries;
+                pending.extend(entries.iter().map(|entry| (self.tree.inode(entry.node), entry.node)));
+            }
+        }
+        Phase::Collect { pending, at: inode, found }
+    }
+
+    fn second_pass(&self, mut found: Vec<u32>, files: &[File]) -> Phase {
+        let file = |found: u32| &files[(self.tree.first_file + found) as usize];
+        match self.order {
+            Walk::Sweep => {
+                let mut runs: Vec<(u64, u64)> = found
+                    .iter()
+                    .flat_map(|found| file(*found).runs())
+                    .map(|(sector, sectors)| (sector / PAGE_SECTORS, sectors / PAGE_SECTORS))
+                    .collect();
+                runs.sort_unstable();
+                runs.dedup_by(|next, run| {
+                    let joins = run.0 + run.1 == next.0;
+                    run.1 += if joins { next.1 } else { 0 };
+                    joins
+                });
+                runs.reverse();
+                Phase::Blocks(runs)
+            }
+            Walk::Block => {
+                let first = |found: u32| file(found).runs().next().map_or(0, |(sector, _)| sector);
+                found.sort_by_key(|found| std::cmp::Reverse(first(*found)));
+                Phase::Files { left: found, by_path: false }
+            }
+            _ => {
+                found.sort_by_key(|found| std::cmp::Reverse(self.tree.files[*found as usize].inode));
+                Phase::Files { left: found, by_path: false }
+            }
+        }
+    }
+
+    /// Reads a directory through and begins with its names.
+    fn enter(&mut self, directory: u32) -> InDirectory {
+        self.read_directory(directory);
+        let entries = &self.tree.directories[directory as usize].entries;
+        let mut left: Vec<u32> = (0..entries.len() as u32).collect();
+        if self.order == Walk::Name {
+            left.sort_by_key(|entry| entries[*entry as usize].name);
+        }
+        left.reverse();
+        InDirectory { directory, left }
+    }
+
+    fn read_directory(&mut self, directory: u32) {
+        let mut reads = Vec::new();
+        self.tree.read_directory(directory, &mut reads);
+        self.metadata.extend(reads);
+    }
+
+    fn stat(&mut self, node: Node) {
+        self.metadata.push_back(self.tree.stat(self.tree.inode(node)));
+    }
+
+    fn open(&mut self, file: u32, files: &[File]) {
+        let number = self.tree.first_file + file;
+        let bytes = files[number as usize].bytes;
+        self.reading = Some(Reading::new(number, Some(file), 0, bytes));
+    }
+}
+
+impl Reading {
+    fn new(file: u32, of_tree: Option<u32>, offset: u64, end: u64) -> Reading {
+        Reading { file, of_tree, offset, end, opened: false, mapped: 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::fs::config::FileSystemConfig;
+    use crate::host::fs::{Ageing, FileSystem, Growth, SizeLaw};
+    use rand_pcg::Pcg64;
+
+    fn grown(rounds: u32) -> (Arc<Tree>, Vec<File>) {
+        let ageing = (rounds > 0).then_some(Ageing { rounds, full_percent: 80 });
+        let config = FileSystemConfig::ext3();
+        let mut fs = FileSystem::new(config, 64 << 21, ageing, 1, Pcg64::new(3, 2)).unwrap();
+        let sizes = SizeLaw { median_bytes: 5000, mean_bytes: 20_000 };
+        let growth = Growth { files: 1500, directories: 40, sizes, rounds, single: true };
+        let (tree, files) = fs.grow(&growth).unwrap();
+        (Arc::new(tree), files)
+    }
+
+    fn steps(tree: &Arc<Tree>, files: &[File], order: Walk) -> Vec<Step> {
+        // The disk's number is not that of a file.
+        let mut walker = Walker::new(tree.clone(), order, 10_240, 32, 9999, 1);
+        assert!(walker.begin_pass());
+        let steps = std::iter::from_fn(|| walker.next(files)).collect();
+        assert!(!walker.begin_pass());
+        steps
+    }
+
+    /// The reads of each file, in the order of the walk.
+    fn reads(steps: &[Step]) -> Vec<(u32, u64, u64)> {
+        let read = |step: &Step| match *step {
+            Step::Read { file, offset, bytes, .. } => Some((file, offset, bytes)),
+            Step::Metadata(_) => None,
+        };
+        steps.iter().filter_map(read).collect()
+    }
+
+    #[test]
+    fn every_walk_reads_every_byte_once() {
+        let (tree, files) = grown(0);
+        for order in [Walk::Readdir, Walk::Name, Walk::Inode, Walk::Block, Walk::Random] {
+            let mut reads = reads(&steps(&tree, &files, order));
+            reads.sort_unstable();
+            let mut expected = Vec::new();
+            for (number, file) in (0u32..).zip(&files[..1500]) {
+                let chunks = (0..file.bytes).step_by(10_240);
+                expected.extend(chunks.map(|offset| (number, offset, 10_240.min(file.bytes - offset))));
+            }
+            assert_eq!(reads, expected, "{order:?}");
+        }
+        let single: u64 = reads(&steps(&tree, &files, Walk::Single)).iter().map(|read| read.2).sum();
+        assert_eq!(single, tree.bytes);
+    }
+
+    #[test]
+    fn a_sweep_reads_every_block_once_and_upwards() {
+        for rounds in [0, 3] {
+            let (tree, files) = grown(rounds);
+            let reads = reads(&steps(&tree, &files, Walk::Sweep));
+            assert!(reads.windows(2).all(|pair| pair[0].1 + pair[0].2 <= pair[1].1));
+            let blocks: u64 = files[..1500].iter().map(File::pages).sum();
+            assert_eq!(reads.iter().map(|read| read.2).sum::<u64>(), blocks * 4096);
+        }
+    }
+
+    #[test]
+    fn files_come_by_name_by_inode_and_by_first_block() {
+        let (tree, files) = grown(3);
+        let first = |order| {
+            let mut opened: Vec<u32> = reads(&steps(&tree, &files, order)).iter().map(|read| read.0).collect();
+            opened.dedup();
+            opened
+        };
+        let inode = |file: &u32| u64::from(tree.files[*file as usize].inode);
+        let block = |file: &u32| files[*file as usize].runs().next().unwrap().0;
+        let rises =
+            |order: &[u32], key: &dyn Fn(&u32) -> u64| order.windows(2).all(|pair| key(&pair[0]) < key(&pair[1]));
+        assert!(rises(&first(Walk::Inode), &inode));
+        assert!(rises(&first(Walk::Block), &block));
+        assert!(!rises(&first(Walk::Readdir), &inode) && !rises(&first(Walk::Name), &inode));
+    }
+
+    #[test]
+    fn the_first_pass_looks_at_every_inode_and_reads_every_directory() {
+        let (tree, files) = grown(0);
+        let steps = steps(&tree, &files, Walk::Block);
+        let metadata: Vec<u64> = steps
+            .iter()
+            .take_while(|step| matches!(step, Step::Metadata(_)))
+            .filter_map(|step| if let Step::Metadata(read) = step { Some(read.first) } else { None })
+            .collect();
+        let inodes = tree.files.iter().map(|file| file.inode).chain(tree.directories.iter().map(|d| d.inode));
+        assert!(inodes.into_iter().all(|inode| metadata.contains(&tree.geometry.inode_block(inode))));
+        let blocks = tree.directories.iter().flat_map(|directory| &directory.blocks);
+        assert!(blocks.into_iter().all(|block| metadata.contains(block)));
+    }
+}

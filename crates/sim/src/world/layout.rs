@@ -1,0 +1,83 @@
+//! Where everything lies that the processes of a world read and write.
+
+use std::sync::Arc;
+
+use hoistway_fio::FileSystemKind;
+
+use crate::config::HostConfig;
+use crate::error::SimError;
+use crate::host::files::{self, File, Layout};
+use crate::host::fs::config::FileSystemConfig;
+use crate::host::fs::tree::Tree;
+use crate::host::fs::{Ageing, FileSystem, Growth, SizeLaw, disk_itself};
+use crate::workload::plan::{Plan, TreeWanted};
+use crate::workload::stream;
+
+/// Files and trees.
+pub(super) struct LaidOut {
+    /// The files of jobs, those of all trees, and, where there is a tree, the disk itself.
+    pub files: Vec<File>,
+    pub trees: Vec<Arc<Tree>>,
+    /// The disk as a file, whose pages are blocks of metadata; only with trees.
+    pub disk: u32,
+}
+
+/// Lays out what a plan wants. Without trees, files are known to the host and lie as its configuration says; with one there is a file
+/// system, and all files come out of it.
+pub(super) fn lay_out(plan: &Plan, host: &HostConfig, capacity_sectors: u64, seed: u64) -> Result<LaidOut, SimError> {
+    let Some(first) = plan.trees.first() else {
+        let layout = Layout { groups: host.groups, gap_pages: host.file_gap_kib / 4, aged: host.aged };
+        let files = files::lay_out(&plan.files, capacity_sectors, layout, &mut stream(seed, 0, 7))?;
+        return Ok(LaidOut { files, trees: Vec::new(), disk: u32::MAX });
+    };
+    let too_small = |wanted: &TreeWanted, needed_bytes: u64| {
+        let (file, line) = wanted.place.clone();
+        let capacity_bytes = capacity_sectors * 512;
+        SimError::DriveTooSmall {
+            file: file.to_string(),
+            line,
+            needed_bytes,
+            capacity_bytes,
+            largest: "the tree".into(),
+        }
+    };
+    let config = match first.spec.kind {
+        Some(FileSystemKind::Ext3) => FileSystemConfig::ext3(),
+        Some(FileSystemKind::Ext4) => FileSystemConfig::ext4(),
+        None => host.file_system,
+    };
+    let (rounds, full_percent) = (first.spec.rounds, first.spec.full_percent);
+    let ageing = (rounds > 0 || full_percent > 0).then_some(Ageing { rounds, full_percent });
+    let system = FileSystem::new(config, capacity_sectors, ageing, seed, stream(seed, 0, 7));
+    let mut system = system.ok_or_else(|| too_small(first, needed_bytes(first)))?;
+    let of_jobs = system.make_files(&plan.files, capacity_sectors);
+    let mut files = of_jobs.ok_or_else(|| files::too_small(&plan.files, capacity_sectors))?;
+    let mut trees = Vec::new();
+    for wanted in &plan.trees {
+        let grown = system.grow(&growth(wanted));
+        let (mut tree, of_tree) = grown.ok_or_else(|| too_small(wanted, needed_bytes(wanted)))?;
+        tree.first_file = files.len() as u32;
+        tree.single = tree.single.map(|single| single + tree.first_file);
+        files.extend(of_tree);
+        trees.push(Arc::new(tree));
+    }
+    files.push(disk_itself(capacity_sectors));
+    let disk = files.len() as u32 - 1;
+    Ok(LaidOut { files, trees, disk })
+}
+
+fn growth(wanted: &TreeWanted) -> Growth {
+    let spec = wanted.spec;
+    Growth {
+        files: spec.files,
+        directories: spec.directories,
+        sizes: SizeLaw { median_bytes: spec.median_bytes, mean_bytes: spec.mean_bytes },
+        rounds: spec.rounds,
+        single: wanted.single,
+    }
+}
+
+/// About what a tree takes: the data, and half a block a file for what is left of its last block.
+fn needed_bytes(wanted: &TreeWanted) -> u64 {
+    u64::from(wanted.spec.files) * (wanted.spec.mean_bytes + 2048)
+}

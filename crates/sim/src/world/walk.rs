@@ -1,0 +1,136 @@
+//! Processes that walk through a tree of files: metadata is read block by block, each when it is needed.
+
+use std::sync::Arc;
+
+use hoistway_core::{Flags, Op};
+use hoistway_fio::Direction;
+
+use super::World;
+use super::choose::Flow;
+use super::process::{OpenFile, Process, Stage, Walking};
+use crate::host::fs::tree::{MetadataRead, Tree};
+use crate::host::page_cache::PageState;
+use crate::record::Observer;
+use crate::workload::offsets::Unit;
+use crate::workload::walk::{Step, Walker};
+
+/// System calls for a file beside its reads: `stat`, `open` and `close`.
+const CALLS_A_FILE: u64 = 3;
+
+impl Process {
+    /// The process walks through this tree, if it is to walk at all.
+    pub(super) fn walk_through(&mut self, tree: Option<Arc<Tree>>, disk: u32, read_ahead_pages: u64) {
+        let Some(tree) = tree else { return };
+        self.plan.io_bytes = tree.bytes;
+        let passes = if self.job.time_based { u64::MAX } else { u64::from(self.job.loops) };
+        let bytes = self.job.min_bs(Direction::Read);
+        let walker = Walker::new(tree, self.job.hoistway_walk, bytes, read_ahead_pages, disk, passes);
+        let walker = walker.with_seed(self.plan.seed ^ self.plan.number);
+        self.walk = Some(Walking { walker, wanted: MetadataRead::of_block(0), since_ns: 0, reads: 0 });
+    }
+}
+
+impl<S: Observer> World<S> {
+    /// A walk begins, or its next pass: nothing of the tree is in memory, as after `echo 3 > /proc/sys/vm/drop_caches`, unless the
+    /// job says `invalidate=0`.
+    pub(super) fn begin_walk(&mut self, task: u32) {
+        let process = &mut self.processes[task as usize];
+        let Some(walk) = &mut process.walk else { return };
+        if !walk.walker.begin_pass() {
+            process.stage = Stage::Leave;
+            return;
+        }
+        process.stage = Stage::Choose;
+        let walker = &walk.walker;
+        if process.job.invalidate {
+            self.cache.invalidate_where(|file| walker.uses(file));
+        }
+    }
+
+    /// The time for the next read has come, unless the job is paced: what leads to it begins.
+    pub(super) fn go_on_walking(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        let Some(walk) = &mut process.walk else { return Flow::On };
+        if process.job.number_ios.is_some_and(|most| walk.reads >= most) {
+            process.stage = Stage::Leave;
+            return Flow::On;
+        }
+        let due_ns = process.start_ns.saturating_add(process.pacing.due_ns(Direction::Read));
+        if due_ns > self.now_ns {
+            let until_ns = due_ns.min(process.deadline_ns);
+            return self.sleep_until(task, until_ns);
+        }
+        walk.since_ns = self.now_ns;
+        process.stage = Stage::Walk;
+        Flow::On
+    }
+
+    /// The next step of a walk.
+    pub(super) fn walk(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        let Some(walk) = &mut process.walk else { return Flow::On };
+        match walk.walker.next(&self.files) {
+            None => self.begin_walk(task),
+            Some(Step::Metadata(read)) => {
+                walk.wanted = read;
+                process.stage = Stage::Metadata;
+            }
+            Some(Step::Read { file, offset, bytes, opens }) => {
+                walk.reads += 1;
+                let since_ns = walk.since_ns;
+                if opens {
+                    let reader = self.host.reader();
+                    process.files.clear();
+                    process.files.push(OpenFile { file, reader });
+                    process.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;
+                }
+                let flow = self.begin(task, Unit { direction: Direction::Read, file: 0, offset, bytes });
+                // What it took to find the file is part of its first read.
+                self.processes[task as usize].current.start_ns = since_ns;
+                return flow;
+            }
+        }
+        Flow::On
+    }
+
+    /// Sleeps until blocks of metadata are there. Those that are missing are read, with what is read ahead of them.
+    pub(super) fn wait_for_metadata(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        let Some(walk) = &process.walk else { return Flow::On };
+        let (disk, wanted) = (walk.walker.disk(), walk.wanted);
+        let mut blocks = wanted.first..wanted.first + wanted.blocks;
+        let Some(absent) = blocks.clone().find(|block| self.cache.state(disk, *block) != PageState::Ready) else {
+            for block in blocks.by_ref() {
+                self.cache.touch(disk, block);
+            }
+            let process = &mut self.processes[task as usize];
+            if std::mem::take(&mut process.current.waited) {
+                process.debt_ns += self.host.costs.completion_ns;
+            }
+            process.stage = Stage::Walk;
+            return Flow::On;
+        };
+        if blocks.any(|block| self.cache.state(disk, block) == PageState::Missing) {
+            self.read_metadata(task, disk, wanted);
+        }
+        self.wait_for_page(task, disk, absent)
+    }
+
+    /// Reads the blocks of a window that are missing; a block that is wanted and lies outside of it was read before.
+    fn read_metadata(&mut self, task: u32, disk: u32, wanted: MetadataRead) {
+        let (mut block, end) = (wanted.ahead.0, wanted.ahead.0 + wanted.ahead.1);
+        while block < end {
+            let first = block;
+            while block < end && self.cache.state(disk, block) == PageState::Missing {
+                self.cache.begin_read(disk, block);
+                block += 1;
+            }
+            match block - first {
+                0 => block += 1,
+                blocks => {
+                    self.submit_pages(task, disk, first, blocks, Op::Read, Flags::META);
+                }
+            }
+        }
+    }
+}
