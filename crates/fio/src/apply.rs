@@ -5,8 +5,8 @@ use crate::{
     tree::{tree, walk},
     units::{KbBase, TimeUnit},
     values::{
-        Fault, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32, directions,
-        distribution, flag, ioengine, names, one_of, overlay, percent, range, rw, size, time_ns,
+        Fault, NOT_SUPPORTED, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32,
+        directions, distribution, flag, ioengine, names, one_of, overlay, percent, range, rw, size, time_ns,
     },
 };
 
@@ -78,6 +78,7 @@ fn set_request(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "direct" => job.direct = boolean(value)?,
         "buffered" => job.direct = !boolean(value)?,
         "invalidate" => job.invalidate = boolean(value)?,
+        "fadvise_hint" => job.fadvise_hint = advice(value)?,
         "fsync" => job.fsync = count_u32(value, base, 0)?,
         "fdatasync" => job.fdatasync = count_u32(value, base, 0)?,
         "end_fsync" => job.end_fsync = boolean(value)?,
@@ -194,6 +195,17 @@ pub(crate) fn kb_base(value: &str) -> Result<KbBase, Fault> {
     }
 }
 
+/// Whether the kernel is told how files will be read: by what the job does, or not at all.
+fn advice(value: &str) -> Result<bool, Fault> {
+    match value {
+        "sequential" | "random" => Err(Fault::with_help(
+            format!("`{value}` is {NOT_SUPPORTED}"),
+            "1 to tell the kernel what rw says, 0 to tell it nothing",
+        )),
+        _ => boolean(value),
+    }
+}
+
 fn small(value: &str, base: KbBase, least: u8, most: u8) -> Result<u8, Fault> {
     let number = count(value, base, u64::from(least)..=u64::from(most))?;
     Ok(u8::try_from(number).unwrap_or(most))
@@ -243,6 +255,7 @@ mod tests {
         ("direct", "1"),
         ("buffered", "0"),
         ("invalidate", "0"),
+        ("fadvise_hint", "0"),
         ("loops", "2"),
         ("numjobs", "2"),
         ("startdelay", "1"),

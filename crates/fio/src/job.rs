@@ -120,6 +120,8 @@ pub struct Job {
     pub wait_for: Option<String>,
     /// Whether what is cached of the job's files is dropped when they are opened. Default true.
     pub invalidate: bool,
+    /// Whether the kernel is told how the job will read its files. Default true. It matters to mapped files.
+    pub fadvise_hint: bool,
     /// How often the job runs, at least 1.
     pub loops: u32,
     /// The job ends after this many requests.
@@ -291,6 +293,7 @@ impl Default for Job {
             stonewall: false,
             wait_for: None,
             invalidate: true,
+            fadvise_hint: true,
             loops: 1,
             number_ios: None,
             prio: None,

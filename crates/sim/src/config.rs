@@ -118,7 +118,7 @@ pub struct HostConfig {
 /// CPU time of the kernel's work, in ns.
 ///
 /// The defaults are of the order that lmbench (McVoy & Staelin, USENIX 1996) reported for 3 GHz Pentium 4 class
-/// machines: half a microsecond for a read or write of nothing, 2 GB/s for copies in memory. A request's 5 us (two and
+/// machines: half a microsecond for a read or write of nothing, a microsecond for a page fault, 2 GB/s for copies in memory. A request's 5 us (two and
 /// a half to submit it, as much for its interrupt and the wake-up) are an estimate for kernels and controllers of the
 /// time.
 #[derive(Clone, Copy, Debug)]
@@ -129,13 +129,15 @@ pub struct CpuCosts {
     pub copy_page_ns: u64,
     /// Submitting a bio.
     pub bio_ns: u64,
+    /// A page fault that finds its page in memory.
+    pub fault_ns: u64,
     /// The interrupt at the end of a request, and waking whoever waits for it.
     pub completion_ns: u64,
 }
 
 impl Default for CpuCosts {
     fn default() -> Self {
-        CpuCosts { system_call_ns: 500, copy_page_ns: 2000, bio_ns: 2500, completion_ns: 2500 }
+        CpuCosts { system_call_ns: 500, fault_ns: 1000, copy_page_ns: 2000, bio_ns: 2500, completion_ns: 2500 }
     }
 }
 

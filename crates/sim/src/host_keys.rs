@@ -221,6 +221,13 @@ pub(crate) const KEYS: &[Key] = &[
         "CPU time of a system call",
         costs.system_call_ns as u64
     ),
+    number!(
+        "fault_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "CPU time of a page fault, of a mapped file",
+        costs.fault_ns as u64
+    ),
     number!("copy_page_ns", 0..=SECOND_NS, "0 ns to a second", "CPU time of copying a page", costs.copy_page_ns as u64),
     number!("bio_ns", 0..=SECOND_NS, "0 ns to a second", "CPU time of submitting a bio", costs.bio_ns as u64),
     number!(

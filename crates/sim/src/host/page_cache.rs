@@ -102,6 +102,12 @@ impl PageCache {
         }
     }
 
+    /// Whether a page is dirty and not being written.
+    pub fn is_dirty_page(&mut self, file: u32, page: u64) -> bool {
+        let (number, bit) = split(page);
+        self.find(file, number).is_some_and(|slot| self.chunks[slot as usize].dirty & bit != 0)
+    }
+
     /// A page is used: its chunk moves to the front.
     #[inline]
     pub fn touch(&mut self, file: u32, page: u64) {
@@ -146,6 +152,18 @@ impl PageCache {
             chunk.ready |= chunk.coming & bits;
             chunk.coming &= !bits;
         });
+    }
+
+    /// Pages could not be read: they are missing again.
+    pub fn fail_read(&mut self, file: u32, first: u64, pages: u64) {
+        let mut count = 0;
+        self.each_chunk(file, first, pages, |chunk, bits| {
+            count += u64::from((chunk.coming & bits).count_ones());
+            chunk.coming &= !bits;
+            chunk.marked &= !(bits & !chunk.ready);
+        });
+        self.resident -= count;
+        self.files[file as usize].resident -= count;
     }
 
     /// A process has written to a page, whose contents are all there now. Answers whether it was clean before.

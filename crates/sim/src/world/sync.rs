@@ -41,12 +41,14 @@ impl<S: Observer> World<S> {
         }
         let costs = self.host.costs;
         let process = &mut self.processes[task as usize];
-        process.debt_ns += process.call_ns(costs.system_call_ns) + costs.completion_ns;
+        // `msync` is a call, too.
+        process.debt_ns += costs.system_call_ns + costs.completion_ns;
         process.stage = Stage::Synced;
         Flow::On
     }
 
     pub(super) fn synced(&mut self, task: u32) -> Flow {
+        self.report_failed_writes(task);
         let process = &mut self.processes[task as usize];
         process.stage = process.sync_then;
         if process.sync_then != Stage::Finish && self.now_ns >= process.measured_from_ns {
@@ -69,7 +71,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn synced_files(&self, task: u32) -> std::ops::Range<usize> {
+    pub(super) fn synced_files(&self, task: u32) -> std::ops::Range<usize> {
         let process = &self.processes[task as usize];
         let file = process.current.unit.file;
         if process.sync_then == Stage::Finish { file..file + 1 } else { 0..process.files.len() }
