@@ -315,7 +315,7 @@ impl Drive {
     pub fn write_amplification(&self) -> Option<f64> {
         match self {
             Drive::Flash(flash) => flash.counters().write_amplification(),
-            Drive::Disk(_) | Drive::Cloud(_) | Drive::Null(_) => None,
+            Drive::Disk(_) | Drive::Cloud(_) | Drive::Array(_) | Drive::Null(_) => None,
         }
     }
 
