@@ -67,6 +67,21 @@ fn an_unknown_drive_is_answered_with_those_that_there_are() {
 }
 
 #[test]
+fn an_unknown_probe_is_answered_with_those_that_there_are() {
+    run(&["drives", "--probe", "null", "--only", "seeks"])
+        .refused(2, &["`seeks`", "did you mean `seek`?", "rotation, seek, zones, depth"]);
+}
+
+#[test]
+fn a_drive_that_is_too_small_for_a_probe_is_told_with_what_it_needs() {
+    let folder = Folder::new();
+    let profile = include_str!("../../drive/profiles/null.toml").replace("2147483648", "1000");
+    let drive = folder.file("small.toml", profile);
+    run(&["drives", "--probe", &drive, "--only", "zones"])
+        .refused(1, &["zones: the drive has 1000 sectors: at least 32768 are needed"]);
+}
+
+#[test]
 fn an_unknown_elevator_is_answered_with_those_that_there_are() {
     for args in [&["elevators", "cfq-v33"][..], &["compare", "--elevators", "noop,cfq-v33"]] {
         run(args).refused(2, &["`cfq-v33`", "did you mean `cfq-v3`?", "noop, deadline"]);

@@ -1,6 +1,7 @@
 //! What a profile means, in figures that can be checked by hand.
 
 use crate::array::Layout;
+use crate::describe_queue;
 use crate::flash::greedy_write_amplification;
 use crate::geometry::Geometry;
 use crate::profile::{
@@ -27,6 +28,10 @@ pub struct Description {
     pub capacity_sectors: u64,
     /// Commands that it takes at once.
     pub depth: u32,
+    /// How it chooses among them, in words; empty where there is no choice.
+    pub queue: String,
+    /// What is wrong with it, a sentence each.
+    pub faults: Vec<String>,
     /// Revolutions a minute; `None` for a device without a platter.
     pub rpm: Option<f64>,
     /// One revolution in ms; 0 without a platter.
@@ -335,6 +340,8 @@ fn describe_disk(disk: &DiskProfile) -> Description {
         random_read_4k_ms: random_ms,
         random_read_4k_iops: 1000.0 / random_ms,
         warnings: warnings(disk),
+        queue: describe_queue::queue(&disk.queue),
+        faults: describe_queue::faults(&disk.faults),
         ..blank(disk.capacity_sectors, disk.queue.depth)
     }
 }
@@ -348,6 +355,8 @@ fn blank(capacity_sectors: u64, depth: u32) -> Description {
         inputs: Vec::new(),
         capacity_sectors,
         depth,
+        queue: String::new(),
+        faults: Vec::new(),
         rpm: None,
         revolution_ms: 0.0,
         surfaces: 0,

@@ -1,6 +1,6 @@
 //! Every built-in profile loads and is what it says.
 
-use hoistway_drive::{Description, Drive, Profile, describe};
+use hoistway_drive::{Description, Drive, Faults, Hang, Profile, describe};
 
 fn described(name: &str) -> Description {
     describe(&Profile::builtin(name).unwrap_or_else(|| panic!("{name} is built in")))
@@ -128,6 +128,23 @@ fn drives_made_from_data_sheets_have_their_figures() {
         assert_eq!(drive.depth, depth, "{name}");
         assert!(!drive.warnings.iter().any(|warning| warning.contains("revolution")), "{name}: {:?}", drive.warnings);
     }
+}
+
+#[test]
+fn queue_and_faults_are_described() {
+    let words = described("cmr-8tb").queue;
+    assert_eq!(words, "shortest access time first among all, the oldest after 500 ms");
+    assert_eq!(described("sata-7200-2006").queue, "");
+    let hangs = vec![Hang { at_ms: 5.0, for_ms: f64::INFINITY }];
+    let faults =
+        Faults { bad_sectors: vec![(90, 2), (70, 1)], slow_share: 1e-6, retries: 3, hangs, ..Faults::default() };
+    let profile = Profile::builtin("cmr-8tb").expect("built in").with_faults(faults).expect("faults that can be");
+    let expected = [
+        "3 sectors, the first of them 70, cannot be read after 3 revolutions of retries",
+        "one of 1000000 physical sectors is read after 3 revolutions of retries (seed 1)",
+        "hangs at 5 ms for ever",
+    ];
+    assert_eq!(describe(&profile).faults, expected);
 }
 
 #[test]

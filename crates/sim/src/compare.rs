@@ -9,7 +9,7 @@ use hoistway_fio::results::PERCENTILES;
 use hoistway_fio::{Direction, Job, JobFile};
 use rayon::prelude::*;
 
-use crate::config::HostConfig;
+use crate::config::{HostConfig, PAGE_BYTES};
 use crate::error::SimError;
 use crate::groups::{self, GroupRun};
 use crate::measure::{BandwidthSample, Latencies, Latency, Window, jain};
@@ -104,6 +104,8 @@ pub struct Run {
     pub drive_requests: u64,
     /// Bytes that the drive was asked for: what was found in the page cache is not among them.
     pub drive_bytes: u64,
+    /// The most bytes of the page cache that were dirty or being written at any time.
+    pub dirty_bytes_max: u64,
     /// How often the drive went from one process's requests to another's.
     pub turns: u64,
     /// Whether the elevator divides the disk among control groups; the others take all processes as of one.
@@ -372,6 +374,7 @@ impl Run {
             drive_ns: outcome.drive,
             drive_requests: outcome.requests,
             drive_bytes: outcome.bytes,
+            dirty_bytes_max: outcome.dirty_pages_max * PAGE_BYTES,
             turns: outcome.turns,
             divides_by_groups: outcome.divides_by_groups,
             groups: groups::group_runs(jobs, &processes),

@@ -42,6 +42,20 @@ pub enum Plugging {
     },
 }
 
+/// Who writes dirty pages back, and what holds those back who make them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteBack {
+    /// One flusher, which waits for room in the queue; writers wait while more than `dirty_percent` is dirty or being written. No kernel's:
+    /// what the others have in common.
+    #[default]
+    Waiting,
+    /// pdflush, which stays away from a congested queue; a writer that finds too much dirty writes some back itself (2.6.31 and before). Of
+    /// its two to eight threads no more than one ever works for a device.
+    Pdflush,
+    /// One flusher; writers are paused for 200 ms at most, each for as long as its share of the device's rate asks (3.2 and later).
+    Pauses,
+}
+
 /// The host. The default is the machine of J. Axboe's slides on CFQ (2006): a 3 GHz Pentium D (two cores) with 2 GB of
 /// memory under Linux 2.6.18.
 #[derive(Clone, Debug)]
@@ -50,8 +64,8 @@ pub struct HostConfig {
     /// `None`, the default: each elevator in the block layer that it was written for. [`HostConfig::kernel`] sets everything else
     /// that belongs to a kernel, too.
     pub kernel: Option<Kernel>,
-    /// The queue takes twice as many requests as the drive at once, 4 to 256, as multi-queue block layers do; `queue.nr_requests` does
-    /// not count then.
+    /// The queue takes twice as many requests as the controller at once, as multi-queue block layers do: the drive's own depth, but 32 at
+    /// least (AHCI's, whatever the drive behind it can) and 128 at most. `queue.nr_requests` does not count then.
     pub pool_follows_drive: bool,
     /// Processors, at least 1.
     pub cpus: u32,
@@ -65,6 +79,8 @@ pub struct HostConfig {
     pub plugging: Plugging,
     /// What the kernel's work costs.
     pub costs: CpuCosts,
+    /// Who writes back, and what holds writers up.
+    pub write_back: WriteBack,
     /// The flusher begins to write when this share of the page cache is dirty, in percent (`dirty_background_ratio`).
     pub dirty_background_percent: u8,
     /// A writer has to wait while more than this share is dirty or being written, in percent (`dirty_ratio`).
@@ -135,6 +151,7 @@ impl Default for HostConfig {
             read_ahead: ReadAheadRules::default(),
             plugging: Plugging::default(),
             costs: CpuCosts::default(),
+            write_back: WriteBack::default(),
             dirty_background_percent: 10,
             dirty_percent: 40,
             flush_interval_ms: 5000,

@@ -44,7 +44,7 @@ mod workload;
 mod world;
 
 pub use compare::{CompareRequest, Comparison, DirectionRun, ProcessRun, Progress, Run, Spread, compare};
-pub use config::{CpuCosts, HostConfig, PAGE_BYTES, Plugging, ReadAheadRules};
+pub use config::{CpuCosts, HostConfig, PAGE_BYTES, Plugging, ReadAheadRules, WriteBack};
 pub use error::SimError;
 pub use groups::{GroupRun, group_switch};
 pub use host::fs::config::FileSystemConfig;

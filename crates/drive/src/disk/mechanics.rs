@@ -17,6 +17,7 @@ pub(super) struct Mechanics {
     shift: u32,
     head_switch_ns: u64,
     write_settle_ns: i64,
+    heads_apart: bool,
 }
 
 impl Mechanics {
@@ -35,12 +36,18 @@ impl Mechanics {
             seek_ns: seek_ns.into(),
             head_switch_ns: (profile.head_switch_ms * 1e6).round() as u64,
             write_settle_ns: (profile.write_settle_ms * 1e6).round() as i64,
+            heads_apart: profile.heads_apart,
         }
     }
 
     /// For every 2^shift distances the fewest turns that a move takes, be it for a read or a write; and the shift.
     pub(super) fn least_moves(&self) -> (&[u64], u32) {
         (&self.least_turns, self.shift)
+    }
+
+    /// The least time of a move between a read and a write: where the one head flies beside the other, that to the next cylinder.
+    pub(super) fn change_ns(&self, from: Op, to: Op) -> u64 {
+        if self.heads_apart && from != to { self.seek_ns.get(1).copied().map_or(0, u64::from) } else { 0 }
     }
 
     /// From track to track: a seek, during which heads switch too, or a head switch alone; writes settle after either.

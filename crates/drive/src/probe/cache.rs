@@ -13,7 +13,7 @@ const SPANS: u32 = 15;
 /// Memory makes a difference when the fastest reads take at most so much of what the slowest take.
 const FAST: f64 = 0.5;
 /// A span counts as remembered when its reads take at most so many times as long as the fastest.
-const FULL: f64 = 2.0;
+const FULL: f64 = 3.0;
 /// The most writes of a burst: 512 MiB.
 const BURST_MAX: usize = 131_072;
 /// Writes to the media, to know what one takes.
@@ -53,20 +53,23 @@ pub(super) fn probe(drive: &Drive, found: &mut Found) -> Result<Cache, ProbeErro
     Ok(Cache { spans, read_bytes, ahead_bytes, segments, write_bytes })
 }
 
-/// Reads a span, or its first block and lets the drive read `ahead`; then times the whole in an order in which no block follows its
-/// neighbour.
+/// Reads a span, or its first block and lets the drive read `ahead`; then times the whole in a random order.
 fn span_ns(subject: &mut Subject, blocks: u64, ahead: bool) -> Result<f64, ProbeError> {
-    // In the middle of the drive; the blocks in steps of an odd number, which meets each of a power of two once.
+    // In the middle of the drive. Even steps would fall into step with tracks and their skews.
     let start = subject.capacity_sectors() / 2 / BLOCK_SECTORS * BLOCK_SECTORS;
     let start = start.min(subject.capacity_sectors() - blocks * BLOCK_SECTORS);
-    let step = (blocks * 5 / 8) | 1;
+    let mut order: Vec<u64> = (0..blocks).collect();
+    let mut random = SplitMix64::new(6);
+    for end in (1..blocks).rev() {
+        order.swap(end as usize, random.below(end + 1) as usize);
+    }
     if ahead {
         subject.series(1, [read(start)])?;
         subject.wait(PAUSE_NS);
     } else {
         subject.series(1, (0..blocks).map(|number| read(start + number * BLOCK_SECTORS)))?;
     }
-    let again = (0..blocks).map(|number| read(start + number * step % blocks * BLOCK_SECTORS));
+    let again = order.into_iter().map(|number| read(start + number * BLOCK_SECTORS));
     Ok(subject.series(1, again)?.mean_ns())
 }
 

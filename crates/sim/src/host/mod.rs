@@ -1,6 +1,7 @@
 //! The host: processors, page cache, read-ahead, write-back, and where files lie.
 
 pub(crate) mod cpu;
+pub(crate) mod dirty;
 pub(crate) mod files;
 pub(crate) mod fs;
 pub(crate) mod mapping;

@@ -98,10 +98,8 @@ impl<S: Observer> World<S> {
 
     /// One page of a write: throttling, a read if only part of the page is written, a copy.
     pub(super) fn write_page(&mut self, task: u32) -> Flow {
-        if self.has_too_much_dirty() {
-            self.throttled.push(task);
-            self.wake_flusher();
-            return Flow::Block;
+        if let Some(flow) = self.hold_up_writer(task) {
+            return flow;
         }
         let is_mapped = self.is_mapped(task);
         if is_mapped {
@@ -124,7 +122,9 @@ impl<S: Observer> World<S> {
         if is_mapped {
             self.map_page(task, true);
         }
-        self.cache.make_dirty(file, page, self.now_ns);
+        if self.cache.make_dirty(file, page, self.now_ns) {
+            self.processes[task as usize].dirtying.count();
+        }
         self.copy_page(task);
         self.dirtied();
         Flow::On

@@ -15,6 +15,7 @@ mod process;
 mod slab;
 mod sync;
 mod walk;
+mod writeback;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use crate::error::SimError;
 use crate::events::{Events, HORIZON_NS, What};
 use crate::groups::GroupPlan;
 use crate::host::cpu::Cpus;
+use crate::host::dirty::Balance;
 use crate::host::files::File;
 use crate::host::page_cache::PageCache;
 use crate::record::{Observer, Recording, SliceRecorder};
@@ -66,6 +68,7 @@ pub(crate) struct Outcome {
     pub drive: DriveTime,
     pub requests: u64,
     pub bytes: u64,
+    pub dirty_pages_max: u64,
     pub turns: u64,
     /// Whether the elevator, as it was tuned, divided the disk among groups.
     pub divides_by_groups: bool,
@@ -116,6 +119,9 @@ pub(crate) struct World<S: Observer> {
     sync_waiters: Vec<u32>,
     /// Writers that wait until fewer pages are dirty.
     throttled: Vec<u32>,
+    /// Tasks that wait until the queue takes writes again.
+    congestion_waiters: Vec<u32>,
+    balance: Balance,
     processes: Vec<Process>,
     flusher: Flusher,
     /// Tasks that go on at this instant.
@@ -202,6 +208,8 @@ impl<S: Observer> World<S> {
             files,
             sync_waiters: Vec::new(),
             throttled: Vec::new(),
+            congestion_waiters: Vec::new(),
+            balance: Balance::default(),
             flusher: Flusher::default(),
             ready: VecDeque::new(),
             direct: Slab::new(),
@@ -357,6 +365,7 @@ impl<S: Observer> World<S> {
         while let Some(task) = self.device.resumed.pop() {
             self.wake(task);
         }
+        self.wake_relieved();
     }
 
     fn run_ready(&mut self) {
@@ -434,6 +443,7 @@ impl<S: Observer> World<S> {
             drive,
             requests,
             bytes,
+            dirty_pages_max: self.cache.dirty_max(),
             turns,
             refused,
             recording,
@@ -510,7 +520,7 @@ fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
     QueueConfig {
         layer: host.kernel.map_or(request.elevator.info().layer, |kernel| kernel.layer()),
         rotational: request.profile.is_rotational(),
-        nr_requests: if host.pool_follows_drive { Some(depth.clamp(2, 128) * 2) } else { host.queue.nr_requests },
+        nr_requests: if host.pool_follows_drive { Some(depth.clamp(32, 128) * 2) } else { host.queue.nr_requests },
         plugging: host.plugging == Plugging::Queue,
         ..host.queue
     }

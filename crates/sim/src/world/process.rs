@@ -16,6 +16,8 @@ use crate::workload::plan::ProcessPlan;
 use crate::workload::stream;
 use crate::workload::walk::Walker;
 
+use super::writeback::Dirtying;
+
 /// What a process does next when it runs. The time that a step's work takes has passed before the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -114,6 +116,7 @@ pub(crate) struct Process {
     pub measured_from_ns: u64,
     pub deadline_ns: u64,
     pub end_ns: u64,
+    pub dirtying: Dirtying,
     pub stats: Stats,
 }
 
@@ -199,6 +202,7 @@ impl Process {
             measured_from_ns: 0,
             deadline_ns: u64::MAX,
             end_ns: 0,
+            dirtying: Dirtying::default(),
             stats: Stats::new(&job),
             plan,
             job,

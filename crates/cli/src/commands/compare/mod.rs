@@ -23,7 +23,7 @@ use crate::failure::{Exit, UsageError, tell};
 use crate::names::Named;
 use crate::output::Out;
 use logs::LogFolder;
-use whole_file::WholeFile;
+pub use whole_file::WholeFile;
 
 /// The job that is run when none is named, and what it is called.
 const EXAMPLE: &str = include_str!("../../../../../examples/competing-readers.fio");

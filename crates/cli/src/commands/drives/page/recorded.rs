@@ -1,0 +1,130 @@
+//! Drives against requests that were recorded with them.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use hoistway_drive::Profile;
+use hoistway_drive::recording::{Record, Validation, parse_any, validate};
+use rayon::prelude::*;
+
+use super::super::fit::text;
+use super::{count, plot, reached, table};
+
+/// A drive that requests were recorded with.
+struct Recorded {
+    /// The recording's file without its endings.
+    file: &'static str,
+    /// The profile.
+    profile: &'static str,
+    /// Whether the recording was made with the drive's buffer off.
+    buffer_off: bool,
+    /// The demerit in ms that DiskSim 4.0 reaches with the recording, as its own validation prints it.
+    disksim_ms: f64,
+}
+
+const fn recorded(file: &'static str, profile: &'static str, buffer_off: bool, disksim_ms: f64) -> Recorded {
+    Recorded { file, profile, buffer_off, disksim_ms }
+}
+
+const RECORDED: [Recorded; 6] = [
+    recorded("cheetah15k5", "cheetah15k5_146", true, 0.297),
+    recorded("atlas_III", "atlas_III", false, 0.378),
+    recorded("barracuda", "barracuda_st32171w", false, 0.349),
+    recorded("cheetah4LP", "cheetah4LP", false, 0.318),
+    recorded("ibm18es", "ibm18es", false, 0.135),
+    recorded("hp_c3323a", "hp_c3323a", false, 0.306),
+];
+
+/// The demerit may be so many times DiskSim's.
+const RATIO: f64 = 1.5;
+/// Request by request, where the recording's clock tells the platter's angle, in ms.
+const RMS_MS: f64 = 0.8;
+/// With less coherence it does not.
+const COHERENT: f64 = 0.3;
+
+/// All recordings, and how the models do with them.
+pub struct Recordings(Vec<(&'static Recorded, Vec<Record>, Validation)>);
+
+impl Recordings {
+    /// Reads the recordings in a folder and replays each.
+    pub fn read(folder: &Path) -> Result<Recordings> {
+        let read = |recorded: &'static Recorded| {
+            let file = folder.join(format!("{}.trace.gz", recorded.file));
+            let records = parse_any(&text(&file)?, &file.display().to_string())?;
+            let profile =
+                Profile::builtin(recorded.profile).with_context(|| format!("no drive {}", recorded.profile))?;
+            let profile = if recorded.buffer_off { profile.without_buffer() } else { profile };
+            let validation = validate(&profile, &records).with_context(|| file.display().to_string())?;
+            Ok((recorded, records, validation))
+        };
+        Ok(Recordings(RECORDED.par_iter().map(read).collect::<Result<_>>()?))
+    }
+
+    /// Name and SVG of each drive's plot.
+    pub fn plots(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
+        self.0.iter().map(|(recorded, _, validation)| {
+            (recorded.profile, plot::distributions(recorded.profile, &validation.curve))
+        })
+    }
+
+    /// Profile, requests and demerit of each.
+    pub fn demerits(&self) -> impl ParallelIterator<Item = (&'static str, &[Record], f64)> + '_ {
+        self.0
+            .par_iter()
+            .map(|(recorded, records, validation)| (recorded.profile, records.as_slice(), validation.all.demerit_ms))
+    }
+}
+
+/// A line a drive, and its plot.
+pub fn part(recordings: &Recordings) -> Result<String> {
+    let (rows, good): (Vec<_>, Vec<_>) =
+        recordings.0.iter().map(|(recorded, _, validation)| row(recorded, validation)).unzip();
+    let header = [
+        "drive",
+        "requests",
+        "coherence",
+        "RMS, ms",
+        "of those at once, ms",
+        "demerit, ms",
+        "of reads, ms",
+        "DiskSim's, ms",
+        "ratio",
+        "goal",
+        "reached",
+    ];
+    let plots: String = recordings
+        .plots()
+        .map(|(name, _)| format!("![Service times of {name}: how many requests took at most so long, recorded and modelled](drives/{name}.svg)\n"))
+        .collect();
+    Ok(format!(
+        "Each request is given to the model when it was recorded to be issued; revolution and angle at the start are fitted first, all other \
+         figures are the profile's. *RMS* is the error request by request. The *demerit* is the RMS distance between the two distributions of \
+         service times (C. Ruemmler, J. Wilkes, \"An introduction to disk drive modeling\", IEEE Computer 27(3), 1994); DiskSim's own is what its \
+         validation prints for the same drive and recording. *Coherence* says whether the recording's clock tells the platter's angle: about 0, it \
+         does not, and no model can be right request by request.\n\n{}\n{}\n\n{plots}",
+        table(&header, &rows),
+        count(&good)
+    ))
+}
+
+fn row(recorded: &Recorded, validation: &Validation) -> (Vec<String>, bool) {
+    let ms = |value: f64| format!("{value:.3}");
+    let ratio = validation.all.demerit_ms / recorded.disksim_ms;
+    let tracked = validation.coherence >= COHERENT;
+    let good = ratio <= RATIO && (!tracked || validation.all.rms_ms < RMS_MS);
+    let goal = if tracked { format!("RMS < {RMS_MS} and ratio <= {RATIO}") } else { format!("ratio <= {RATIO}") };
+    let cells = vec![
+        format!("`{}`", recorded.profile),
+        validation.all.requests.to_string(),
+        format!("{:.2}", validation.coherence),
+        ms(validation.all.rms_ms),
+        ms(validation.at_once.rms_ms),
+        ms(validation.all.demerit_ms),
+        ms(validation.reads.demerit_ms),
+        ms(recorded.disksim_ms),
+        format!("{ratio:.2}"),
+        goal,
+        reached(good),
+    ];
+    (cells, good)
+}
