@@ -4,6 +4,7 @@ use hoistway_core::{ClockConfig, QueueConfig};
 
 use crate::error::SimError;
 use crate::host::fs::config::FileSystemConfig;
+use crate::host::journal::JournalConfig;
 use crate::host::on_demand::OnDemand;
 use crate::host::readahead::{ReadAhead, Reader};
 use crate::kernel::Kernel;
@@ -101,6 +102,9 @@ pub struct HostConfig {
     pub aged: bool,
     /// How the file system was made, for jobs that have a tree of files; `groups`, `file_gap_kib` and `aged` are for the others.
     pub file_system: FileSystemConfig,
+    /// How the metadata of jobs' files is journalled. `None`, the default of all kernels, is a file system whose metadata costs nothing,
+    /// unless a job says otherwise (`hoistway_journal`).
+    pub journal: Option<JournalConfig>,
     /// The request queue, but for three things: whether it is plugged is for `plugging` to say; without a `kernel` its block layer is that of the kernel which each elevator is from
     /// (later kernels look for back merges themselves and ask the elevator before they merge; multi-queue ones have one pool of tags), and
     /// whether the device is rotational is for the drive's profile to say. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
@@ -161,6 +165,7 @@ impl Default for HostConfig {
             file_gap_kib: 0,
             aged: false,
             file_system: FileSystemConfig::default(),
+            journal: None,
             queue: QueueConfig { clock: ClockConfig { hz: 250, ..ClockConfig::default() }, ..QueueConfig::default() },
             spindle_tolerance_ppm: 2000,
         }
@@ -179,6 +184,12 @@ impl HostConfig {
         };
         let checks = [
             ("plugging.requests", u64::from(plug_requests), 1..=1024, "1 to 1024"),
+            (
+                "commit_interval_ms",
+                self.journal.map_or(1, |journal| journal.commit_interval_ms),
+                1..=3_600_000,
+                "1 ms to an hour",
+            ),
             ("cpus", u64::from(self.cpus), 1..=4096, "1 to 4096"),
             ("page_cache_mib", self.page_cache_mib, 1..=1 << 24, "1 to 16777216 MiB"),
             ("read_ahead_kib", self.read_ahead_kib, 0..=65536, "0 to 65536 KiB"),

@@ -48,6 +48,7 @@ pub use config::{CpuCosts, HostConfig, PAGE_BYTES, Plugging, ReadAheadRules, Wri
 pub use error::SimError;
 pub use groups::{GroupRun, group_switch};
 pub use host::fs::config::FileSystemConfig;
+pub use host::journal::JournalConfig;
 pub use kernel::Kernel;
 pub use measure::{BandwidthSample, Latencies, Latency, Window, Windows, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};
