@@ -310,6 +310,15 @@ impl Drive {
         }
     }
 
+    /// Units of flash programmed for one that the host wrote, since the drive was made; `None` for other drives than flash, and before
+    /// anything was written.
+    pub fn write_amplification(&self) -> Option<f64> {
+        match self {
+            Drive::Flash(flash) => flash.counters().write_amplification(),
+            Drive::Disk(_) | Drive::Cloud(_) | Drive::Array(_) | Drive::Null(_) => None,
+        }
+    }
+
     /// Has one command done by a drive that has no other under way, and answers when it is over.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Memory in the drive: spans that are read again, and writes that are answered before they could be on the media.
 
 use super::subject::Subject;
-use super::{Cache, Found, Probe, ProbeError, SpanPoint, on};
+use super::{BURST_BYTES_MAX, Cache, Found, Probe, ProbeError, SpanPoint, on};
 use crate::random::SplitMix64;
 use crate::{Access, Command, Drive, Op};
 
@@ -14,8 +14,8 @@ const SPANS: u32 = 15;
 const FAST: f64 = 0.5;
 /// A span counts as remembered when its reads take at most so many times as long as the fastest.
 const FULL: f64 = 3.0;
-/// The most writes of a burst: 512 MiB.
-const BURST_MAX: usize = 131_072;
+/// The most writes of a burst.
+const BURST_MAX: usize = (BURST_BYTES_MAX / BLOCK_BYTES) as usize;
 /// Writes to the media, to know what one takes.
 const MEDIA_WRITES: u64 = 50;
 /// The first writes of a burst, which are not the media's when they take less than half of that.
@@ -124,7 +124,5 @@ fn burst(subject: &mut Subject) -> Result<Option<u64>, ProbeError> {
             return Ok(Some((number - since_first) as u64 * BLOCK_BYTES));
         }
     }
-    let bytes = BURST_MAX as u64 * BLOCK_BYTES;
-    subject.notes.push(format!("a burst of {} MiB of writes did not fill the drive's memory", bytes >> 20));
-    Ok(Some(bytes))
+    Ok(Some(BURST_BYTES_MAX))
 }

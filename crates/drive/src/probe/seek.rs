@@ -16,6 +16,8 @@ const TRACKS: u64 = 64;
 const POINTS: u32 = 32;
 /// Positioning times that differ by less than this part of a revolution count as the same.
 const SAME: f64 = 1.0 / 1024.0;
+/// A switch of heads and a seek differ by more than so many times that: less is the seek curve itself, which rises by little.
+const STEP: f64 = 4.0;
 
 pub(super) fn probe(subject: &mut Subject, rotation: &Rotation) -> Result<Option<Seek>, ProbeError> {
     let per_track = u64::from(rotation.first_track_sectors).max(1);
@@ -94,9 +96,13 @@ fn surfaces(tracks: &[SeekPoint], same_ns: f64) -> (Option<u32>, Option<u64>) {
     };
     let Some(switches) = level(0) else { return (None, None) };
     let Some(next) = level(switches).filter(|next| *next > switches) else { return (None, None) };
+    let (first_ns, next_ns) = (tracks[0].positioning_ns, tracks[switches].positioning_ns);
+    if first_ns.abs_diff(next_ns) as f64 <= same_ns * STEP {
+        return (None, None);
+    }
     // The drive may begin in the middle of its first cylinder; the next is whole, if it ends among these tracks.
     let surfaces = if switches + next < tracks.len() { next } else { switches + 1 };
-    (Some(surfaces as u32), tracks.get(switches).map(|point| point.positioning_ns))
+    (Some(surfaces as u32), Some(next_ns))
 }
 
 #[cfg(test)]
@@ -125,6 +131,8 @@ mod tests {
     fn tracks_one_cylinder_apart_show_no_surfaces() {
         assert_eq!(surfaces(&tracks(&[900, 1200, 1400, 1500]), 10.0), (None, None));
         assert_eq!(surfaces(&tracks(&[900, 900, 900]), 10.0), (None, None));
+        // A curve that rises by little is no switch.
+        assert_eq!(surfaces(&tracks(&[900, 920, 925, 930, 950]), 10.0), (None, None));
         assert_eq!(surfaces(&[], 10.0), (None, None));
     }
 }

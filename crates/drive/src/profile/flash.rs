@@ -39,7 +39,7 @@ pub(crate) struct FlashProfile {
     pub(crate) suspends_max: u32,
     /// The part of the flash that holds blocks with data and has no address.
     pub(crate) spare_factor: f64,
-    /// Free blocks of a die at which garbage collection begins, and below which the host's data wait.
+    /// Free blocks of a die that garbage collection keeps, and at which the host's data wait.
     pub(crate) gc_start_blocks: u32,
     pub(crate) gc_hard_blocks: u32,
     /// Blocks of a plane that are simulated, without the reserve; `None`: all.

@@ -154,6 +154,18 @@ impl PageCache {
         });
     }
 
+    /// Pages could not be read: they are missing again.
+    pub fn fail_read(&mut self, file: u32, first: u64, pages: u64) {
+        let mut count = 0;
+        self.each_chunk(file, first, pages, |chunk, bits| {
+            count += u64::from((chunk.coming & bits).count_ones());
+            chunk.coming &= !bits;
+            chunk.marked &= !(bits & !chunk.ready);
+        });
+        self.resident -= count;
+        self.files[file as usize].resident -= count;
+    }
+
     /// A process has written to a page, whose contents are all there now. Answers whether it was clean before.
     pub fn make_dirty(&mut self, file: u32, page: u64, now_ns: u64) -> bool {
         let (number, bit) = split(page);

@@ -35,6 +35,8 @@ pub(super) struct Journal {
     wanted: bool,
     /// Bios of the thread that are not over.
     pending: u32,
+    /// One of them failed: who waits for the transaction gets an error.
+    failed: bool,
     log: Log,
     /// The disk as a file, for metadata in its place.
     disk: u32,
@@ -89,6 +91,7 @@ impl Journal {
             committed: 0,
             wanted: false,
             pending: 0,
+            failed: false,
             log: Log::new(disk_blocks),
             disk,
             waiters: Vec::new(),
@@ -180,17 +183,21 @@ impl<S: Observer> World<S> {
         Flow::Block
     }
 
-    /// The drive's cache has been flushed for a process.
-    pub(super) fn flushed(&mut self, task: u32) {
+    /// The drive's cache has been flushed for a process, or could not be.
+    pub(super) fn flushed(&mut self, task: u32, failed: bool) {
         if let Some(process) = self.processes.get_mut(task as usize) {
             process.commit = Commit::Nothing;
+            if failed {
+                process.fail(self.now_ns);
+            }
         }
         self.wake(task);
     }
 
     /// A bio of the journal's thread is over.
-    pub(super) fn logged(&mut self) {
+    pub(super) fn logged(&mut self, failed: bool) {
         let Some(journal) = &mut self.journal else { return };
+        journal.failed |= failed;
         journal.pending = journal.pending.saturating_sub(1);
         if journal.pending == 0 {
             self.wake(self.journal_task());
@@ -293,8 +300,10 @@ impl<S: Observer> World<S> {
         journal.step = Step::Idle;
         journal.debt_ns += self.host.costs.completion_ns;
         journal.committed = journal.committing.id;
+        let id = journal.committed;
         let (disk, files) = (journal.disk, std::mem::take(&mut journal.committing.files));
         let waiters = std::mem::take(&mut journal.waiters);
+        let failed = std::mem::take(&mut journal.failed);
         for (file, grew) in files {
             for page in self.metadata_of(file, grew) {
                 self.cache.make_dirty(disk, page, self.now_ns);
@@ -302,6 +311,10 @@ impl<S: Observer> World<S> {
         }
         self.dirtied();
         for task in waiters {
+            let process = self.processes.get_mut(task as usize);
+            if let Some(process) = process.filter(|process| failed && process.commit == Commit::Transaction(id)) {
+                process.fail(self.now_ns);
+            }
             self.wake(task);
         }
     }

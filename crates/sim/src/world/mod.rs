@@ -7,6 +7,7 @@ mod buffered;
 mod choose;
 mod device;
 mod direct;
+mod failing;
 mod faults;
 mod flusher;
 mod journal;
@@ -19,7 +20,7 @@ mod walk;
 mod writeback;
 
 use std::cmp::Ordering;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use hoistway_core::{
@@ -43,6 +44,7 @@ use crate::workload::plan::Plan;
 use crate::workload::stream;
 use device::Device;
 pub use device::DriveTime;
+pub(crate) use failing::Failures;
 use flusher::Flusher;
 use journal::Journal;
 use process::{DirectIo, Stage};
@@ -73,6 +75,7 @@ pub(crate) struct Outcome {
     pub bytes: u64,
     pub dirty_pages_max: u64,
     pub turns: u64,
+    pub failures: Failures,
     /// Whether the elevator, as it was tuned, divided the disk among groups.
     pub divides_by_groups: bool,
     /// Reservations that the elevator refused: the process, and why.
@@ -133,6 +136,9 @@ pub(crate) struct World<S: Observer> {
     direct: Slab<DirectIo>,
     page_ios: Slab<PageIo>,
     tokens: Vec<u64>,
+    failures: Failures,
+    /// Files of which pages were lost that no sync has told of.
+    files_with_errors: BTreeSet<u32>,
     runs: Vec<(u64, u64)>,
     /// Processes of each job that have not ended.
     unfinished_by_job: Vec<u32>,
@@ -230,6 +236,8 @@ impl<S: Observer> World<S> {
             direct: Slab::new(),
             page_ios: Slab::new(),
             tokens: Vec::new(),
+            failures: Failures::default(),
+            files_with_errors: BTreeSet::new(),
             runs: Vec::new(),
             unfinished: processes.len(),
             unfinished_by_job,
@@ -318,17 +326,6 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn drive_event(&mut self) {
-        let mut tokens = std::mem::take(&mut self.tokens);
-        if self.device.drive_event(self.now_ns, &mut tokens) {
-            self.idle_events = 0;
-        }
-        for token in tokens.drain(..) {
-            self.bio_over(Token::decode(token));
-        }
-        self.tokens = tokens;
-    }
-
     fn happen(&mut self, what: What) {
         match what {
             What::CpuDone(task) => {
@@ -347,12 +344,15 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn bio_over(&mut self, token: Token) {
+    fn bio_over(&mut self, token: Token, failed: bool) {
         match token {
-            Token::Direct(slot) => self.direct_bio_over(slot),
+            Token::Direct(slot) => self.direct_bio_over(slot, failed),
             Token::PageRead(slot) => {
                 let PageIo { file, first, pages } = self.page_ios.remove(slot);
-                self.cache.end_read(file, first, pages);
+                match failed {
+                    true => self.read_failed(file, first, pages),
+                    false => self.cache.end_read(file, first, pages),
+                }
                 let mut waiters = std::mem::take(&mut self.page_waiters[file as usize]);
                 waiters.retain(|(task, page)| {
                     let there = (first..first + pages).contains(page);
@@ -363,11 +363,14 @@ impl<S: Observer> World<S> {
                 });
                 self.page_waiters[file as usize] = waiters;
             }
-            Token::Logged => self.logged(),
-            Token::Flushed(task) => self.flushed(task),
+            Token::Logged => self.logged(failed),
+            Token::Flushed(task) => self.flushed(task, failed),
             Token::PageWrite(slot) => {
                 let PageIo { file, first, pages } = self.page_ios.remove(slot);
                 self.cache.end_write(file, first, pages);
+                if failed {
+                    self.write_failed(file, pages);
+                }
                 self.written(file);
             }
         }
@@ -475,6 +478,7 @@ impl<S: Observer> World<S> {
             bytes,
             dirty_pages_max: self.cache.dirty_max(),
             turns,
+            failures: self.failures,
             refused,
             recording,
         }
@@ -482,18 +486,6 @@ impl<S: Observer> World<S> {
 
     fn defect(&self, problem: String) -> SimError {
         SimError::Defect { seed: self.seed, now_ns: self.now_ns, problem }
-    }
-
-    fn stuck(&self) -> SimError {
-        let waiting = self.processes.iter().find(|process| process.stage != Stage::Done);
-        SimError::Stuck {
-            elevator: self.elevator.info().name.into(),
-            seed: self.seed,
-            now_ns: self.now_ns,
-            unfinished: self.unfinished,
-            state: waiting
-                .map_or(String::new(), |process| format!("process {} in {:?}", process.plan.pid, process.stage)),
-        }
     }
 }
 

@@ -52,6 +52,27 @@ pub(crate) enum Stage {
     Done,
 }
 
+impl Stage {
+    /// What a process waits for that is in this stage, as the end of a sentence.
+    pub fn waits_for(self) -> &'static str {
+        match self {
+            Stage::NotStarted => "waits for its start",
+            Stage::Choose => "waits for requests in flight, or for the time of its next one",
+            Stage::Think => "waits for the end of a pause",
+            Stage::Walk | Stage::Metadata => "waits for metadata",
+            Stage::Read => "waits for a page to be read",
+            Stage::Write => "waits to write a page",
+            Stage::WriteThrough | Stage::Sync | Stage::Commit | Stage::Synced => {
+                "waits for its writes to be on the disk"
+            }
+            Stage::Direct => "waits for a direct request",
+            Stage::Finish => "waits for a processor",
+            Stage::Leave => "waits for its last requests in flight",
+            Stage::Done => "is over",
+        }
+    }
+}
+
 /// The request that a process that does one thing at a time is at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Current {
@@ -122,6 +143,8 @@ pub(crate) struct Process {
     pub deadline_ns: u64,
     pub end_ns: u64,
     pub dirtying: Dirtying,
+    /// When a request of it failed: it makes no more.
+    pub failed_ns: Option<u64>,
     pub stats: Stats,
 }
 
@@ -209,6 +232,7 @@ impl Process {
             deadline_ns: u64::MAX,
             end_ns: 0,
             dirtying: Dirtying::default(),
+            failed_ns: None,
             stats: Stats::new(&job),
             plan,
             job,
@@ -224,6 +248,18 @@ impl Process {
             None => u64::MAX,
         };
         self.stage = Stage::Choose;
+    }
+
+    /// A request has failed: without `continue_on_error` the job ends with its first error, once what is in flight is over.
+    pub fn fail(&mut self, now_ns: u64) {
+        self.failed_ns.get_or_insert(now_ns);
+        self.syncs_end = false;
+    }
+
+    /// Whether it has failed and is at work still.
+    pub fn has_to_leave(&self) -> bool {
+        let at_its_end = matches!(self.stage, Stage::NotStarted | Stage::Sync | Stage::Leave | Stage::Done);
+        self.failed_ns.is_some() && !at_its_end
     }
 
     /// Whether several requests are in flight at once, and are submitted before they are waited for.
@@ -322,4 +358,6 @@ pub(crate) struct DirectIo {
     pub issued_ns: u64,
     /// Bios that are not over.
     pub pending: u32,
+    /// Whether one of them failed.
+    pub failed: bool,
 }

@@ -50,6 +50,7 @@ impl<S: Observer> World<S> {
     }
 
     pub(super) fn synced(&mut self, task: u32) -> Flow {
+        self.report_failed_writes(task);
         let process = &mut self.processes[task as usize];
         process.stage = process.sync_then;
         if process.sync_then != Stage::Finish && self.now_ns >= process.measured_from_ns {
@@ -72,7 +73,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn synced_files(&self, task: u32) -> std::ops::Range<usize> {
+    pub(super) fn synced_files(&self, task: u32) -> std::ops::Range<usize> {
         let process = &self.processes[task as usize];
         let file = process.current.unit.file;
         if process.sync_then == Stage::Finish { file..file + 1 } else { 0..process.files.len() }

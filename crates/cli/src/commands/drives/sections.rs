@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use hoistway_drive::SECTOR_BYTES;
-use hoistway_drive::probe::{Cache, DepthPoint, Found, Overwrite, Rotation, Seek, SeekPoint, SizePoint, ZonePoint};
+use hoistway_drive::probe::{
+    BURST_BYTES_MAX, Cache, DepthPoint, Found, Overwrite, Rotation, Seek, SeekPoint, SizePoint, ZonePoint,
+};
 use hoistway_report::{LineOf, Lines};
 use textplots::{Chart, Plot, Shape};
 
@@ -204,9 +206,17 @@ fn cache(of: &Cache) -> Section {
             ("read again from it", or_none(of.read_bytes)),
             ("read ahead", or_none(of.ahead_bytes)),
             ("places remembered", of.segments.map_or_else(|| "none".to_owned(), |segments| segments.to_string())),
-            ("a burst of writes", of.write_bytes.map_or_else(|| "waits for the media".to_owned(), kib)),
+            ("a burst of writes", burst(of.write_bytes)),
         ],
         pictures: vec![Lines { ticks, ..spans }],
+    }
+}
+
+fn burst(write_bytes: Option<u64>) -> String {
+    match write_bytes {
+        Some(BURST_BYTES_MAX) => format!("{} and more", kib(BURST_BYTES_MAX)),
+        Some(bytes) => kib(bytes),
+        None => "no sooner answered than writes to the media".to_owned(),
     }
 }
 
