@@ -61,9 +61,14 @@ pub(super) fn probe(subject: &mut Subject, rotation: &Rotation) -> Result<Option
     }))
 }
 
+/// A rest in which a drive does what it wants to do for itself: a second.
+const REST_NS: u64 = 1_000_000_000;
+
 /// How long a write of `to` takes after one of `from` when no time is lost waiting for rotation; `None` when either cannot be written.
 fn reach_ns(subject: &mut Subject, rotation: &Rotation, from: u64, to: u64) -> Result<Option<u64>, ProbeError> {
     let mut after = |wait_ns: u64| -> Result<Option<u64>, ProbeError> {
+        // A drive that goes back to what it wrote when idle has done so before `from` is written, and will not leave it then.
+        subject.wait(REST_NS);
         if subject.write_media(from)?.is_none() {
             return Ok(None);
         }
