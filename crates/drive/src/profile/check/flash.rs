@@ -101,11 +101,11 @@ impl Check<'_> {
 
     /// Whether the numbers of parts go into each other.
     fn flash_parts(&self, raw: &RawFlash, profile: &FlashProfile) -> Checked<()> {
-        if profile.dies % profile.channels != 0 {
+        if !profile.dies.is_multiple_of(profile.channels) {
             let expected = format!("a multiple of the {} channels", profile.channels);
             return Err(self.value(raw.dies.span(), "flash.dies", profile.dies, &expected));
         }
-        if profile.pages_per_block % profile.wordline_pages != 0 {
+        if !profile.pages_per_block.is_multiple_of(profile.wordline_pages) {
             let expected = format!("a multiple of the {} pages programmed at once", profile.wordline_pages);
             let found = profile.pages_per_block;
             return Err(self.value(raw.pages_per_block.span(), "flash.pages_per_block", found, &expected));
