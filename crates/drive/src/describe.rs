@@ -473,7 +473,11 @@ fn overhead_ms(disk: &DiskProfile) -> f64 {
     let passing_ns = transfer_ms(disk, 1.0) * 1e6;
     let interface_ns = f64::from(disk.interface_sector_ns);
     // A slow interface is the pipe's narrow part for 7 of 8 sectors.
-    let behind_ns = interface_ns + 7.0 * (interface_ns - passing_ns).max(0.0);
+    let behind_ns = if disk.store_and_forward {
+        8.0 * interface_ns
+    } else {
+        interface_ns + 7.0 * (interface_ns - passing_ns).max(0.0)
+    };
     (disk.overheads.miss(Op::Read, Op::Read) as f64 + behind_ns) / 1e6
 }
 
