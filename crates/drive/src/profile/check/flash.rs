@@ -45,7 +45,7 @@ impl Check<'_> {
             program_ns: us(&raw.program_us, "flash.program_us")?,
             erase_ns: us(&raw.erase_us, "flash.erase_us")?,
             suspend_ns: optional_us(&raw.suspend_us, "flash.suspend_us")?,
-            suspends_max: optional(&raw.suspends_max, "flash.suspends_max", 16, 1, 1_000_000)?,
+            overtakes_max: optional(&raw.overtakes_max, "flash.overtakes_max", 64, 1, 1_000_000)?,
             spare_factor: self.spare_factor(&raw.spare_factor)?,
             gc_start_blocks: optional(&raw.gc_start_blocks, "flash.gc_start_blocks", gc_hard_blocks + 2, 1, 4096)?,
             gc_hard_blocks,
