@@ -115,6 +115,8 @@ pub struct BufferDescription {
 /// What a flash drive is made of, and how fast its parts are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlashDescription {
+    /// The controller's time for a command, one at a time, in us.
+    pub command_us: f64,
     /// Channels.
     pub channels: u32,
     /// The rate of each, in MB/s.
@@ -209,6 +211,7 @@ fn describe_flash(flash: &FlashProfile) -> Description {
 fn flash_parts(flash: &FlashProfile) -> FlashDescription {
     let us = |ns: u64| ns as f64 / 1000.0;
     FlashDescription {
+        command_us: us(flash.command_ns),
         channels: flash.channels,
         channel_mb_s: flash.channel.mb_s(),
         dies: flash.dies,
@@ -473,7 +476,11 @@ fn overhead_ms(disk: &DiskProfile) -> f64 {
     let passing_ns = transfer_ms(disk, 1.0) * 1e6;
     let interface_ns = f64::from(disk.interface_sector_ns);
     // A slow interface is the pipe's narrow part for 7 of 8 sectors.
-    let behind_ns = interface_ns + 7.0 * (interface_ns - passing_ns).max(0.0);
+    let behind_ns = if disk.store_and_forward {
+        8.0 * interface_ns
+    } else {
+        interface_ns + 7.0 * (interface_ns - passing_ns).max(0.0)
+    };
     (disk.overheads.miss(Op::Read, Op::Read) as f64 + behind_ns) / 1e6
 }
 

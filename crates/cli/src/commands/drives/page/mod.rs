@@ -3,7 +3,9 @@
 mod all;
 mod cloud;
 mod fitted;
+mod flash;
 mod hand_sums;
+mod latency;
 mod measure;
 mod plot;
 mod queueing;
@@ -22,11 +24,13 @@ use recorded::Recordings;
 type Part = (&'static str, fn(&Recordings) -> Result<String>);
 
 /// What the page has, in this order.
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 8] = [
     ("All drives", all::part),
     ("Sums by hand", hand_sums::part),
     ("Recorded drives", recorded::part),
     ("Command queues", queueing::part),
+    ("Measured latencies", latency::part),
+    ("Flash", flash::part),
     ("Cloud volumes", cloud::part),
     ("Fitted from scratch", fitted::part),
 ];

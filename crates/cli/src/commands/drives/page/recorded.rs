@@ -1,5 +1,6 @@
 //! Drives against requests that were recorded with them.
 
+use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -35,6 +36,8 @@ const RECORDED: [Recorded; 6] = [
     recorded("hp_c3323a", "hp_c3323a", false, 0.306),
 ];
 
+/// The file of measured latencies.
+const LATENCIES: &str = "real_drive_latency.tsv";
 /// The demerit may be so many times DiskSim's.
 const RATIO: f64 = 1.5;
 /// Request by request, where the recording's clock tells the platter's angle, in ms.
@@ -43,7 +46,11 @@ const RMS_MS: f64 = 0.8;
 const COHERENT: f64 = 0.3;
 
 /// All recordings, and how the models do with them.
-pub struct Recordings(Vec<(&'static Recorded, Vec<Record>, Validation)>);
+pub struct Recordings {
+    replayed: Vec<(&'static Recorded, Vec<Record>, Validation)>,
+    /// Latencies measured with real drives: a table by tabulators.
+    latencies: String,
+}
 
 impl Recordings {
     /// Reads the recordings in a folder and replays each.
@@ -57,19 +64,35 @@ impl Recordings {
             let validation = validate(&profile, &records).with_context(|| file.display().to_string())?;
             Ok((recorded, records, validation))
         };
-        Ok(Recordings(RECORDED.par_iter().map(read).collect::<Result<_>>()?))
+        let replayed = RECORDED.par_iter().map(read).collect::<Result<_>>()?;
+        let file = folder.join(LATENCIES);
+        let latencies = fs::read_to_string(&file).with_context(|| format!("{}: cannot read it", file.display()))?;
+        Ok(Recordings { replayed, latencies })
+    }
+
+    /// The measured latency of a drive in us: so many percent of the requests took no longer.
+    pub fn measured_us(&self, row: &str, percentile: &str) -> Result<f64> {
+        let mut lines =
+            self.latencies.lines().map(|line| line.trim_start_matches("# ").split('\t').collect::<Vec<_>>());
+        let header =
+            lines.find(|fields| fields.first() == Some(&"drive")).with_context(|| format!("{LATENCIES}: no header"))?;
+        let fields =
+            lines.find(|fields| fields.first() == Some(&row)).with_context(|| format!("{LATENCIES}: no {row}"))?;
+        let column = header.iter().position(|name| *name == percentile);
+        let value = column.and_then(|column| fields.get(column)?.parse().ok());
+        value.with_context(|| format!("{LATENCIES}: no {percentile} of {row}"))
     }
 
     /// Name and SVG of each drive's plot.
     pub fn plots(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
-        self.0.iter().map(|(recorded, _, validation)| {
+        self.replayed.iter().map(|(recorded, _, validation)| {
             (recorded.profile, plot::distributions(recorded.profile, &validation.curve))
         })
     }
 
     /// Profile, requests and demerit of each.
     pub fn demerits(&self) -> impl ParallelIterator<Item = (&'static str, &[Record], f64)> + '_ {
-        self.0
+        self.replayed
             .par_iter()
             .map(|(recorded, records, validation)| (recorded.profile, records.as_slice(), validation.all.demerit_ms))
     }
@@ -78,7 +101,7 @@ impl Recordings {
 /// A line a drive, and its plot.
 pub fn part(recordings: &Recordings) -> Result<String> {
     let (rows, good): (Vec<_>, Vec<_>) =
-        recordings.0.iter().map(|(recorded, _, validation)| row(recorded, validation)).unzip();
+        recordings.replayed.iter().map(|(recorded, _, validation)| row(recorded, validation)).unzip();
     let header = [
         "drive",
         "requests",
