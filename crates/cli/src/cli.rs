@@ -94,6 +94,9 @@ pub struct CompareArgs {
     /// that it was written for]
     #[arg(long, value_name = "VERSION", value_parser = names::kernel)]
     pub kernel: Option<Kernel>,
+    /// The host in this file, whose keys docs/hosts.md lists: kernel, memory, hz, read_ahead_kib ...
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "kernel")]
+    pub host: Option<PathBuf>,
     /// Where all random numbers begin
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -361,6 +364,7 @@ impl Default for CompareArgs {
             elevators: Vec::new(),
             settings: Vec::new(),
             kernel: None,
+            host: None,
             seed: 1,
             report: None,
             logs: None,

@@ -53,8 +53,11 @@ fn mean_seeks_are_those_of_the_published_tables() {
     ] {
         let description = described(name);
         let (cylinders, sectors) = (description.mean_seek_cylinders_ms, description.mean_seek_sectors_ms);
-        assert!((cylinders - cylinders_ms).abs() < 0.01, "{name}: {cylinders} over cylinders");
-        assert!((sectors - sectors_ms).abs() < 0.01, "{name}: {sectors} over sectors");
+        // The published means are of the tables as measured. Cleaned of points that fall, the Atlas 10K's and IBM 18ES's, which have
+        // single points off by milliseconds, move by 1.2 and 1 %; the others' by less than can be seen.
+        let within = if matches!(name, "atlas10k" | "ibm18es") { 0.013 * cylinders_ms } else { 0.011 };
+        assert!((cylinders - cylinders_ms).abs() < within, "{name}: {cylinders} over cylinders");
+        assert!((sectors - sectors_ms).abs() < within, "{name}: {sectors} over sectors");
     }
 }
 
@@ -84,11 +87,12 @@ fn server_drive_has_its_published_rates() {
 #[test]
 fn descriptions_warn_of_what_is_odd() {
     let warned = |name: &str, words: &str| described(name).warnings.iter().any(|warning| warning.contains(words));
-    assert!(warned("atlas10k", "the seek table falls at distance 2, as measured"));
     assert!(warned("atlas10k", "the seek table ends at distance 10021"));
     assert!(warned("wd_4tb_7200", "the seek table goes on to distance 353181"));
     assert!(warned("cheetah9LP", "the interface, 4.9 MB/s, is slower than the media"));
-    assert!(!warned("st41601n", "the seek table falls"));
+    for name in Profile::names() {
+        assert!(!warned(name, "the seek table falls"), "{name}");
+    }
 }
 
 #[test]

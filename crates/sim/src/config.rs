@@ -6,6 +6,7 @@ use crate::error::SimError;
 use crate::host::fs::config::FileSystemConfig;
 use crate::host::on_demand::OnDemand;
 use crate::host::readahead::{ReadAhead, Reader};
+use crate::host_keys::{Form, KEYS};
 use crate::kernel::Kernel;
 
 /// Bytes in a page of the page cache.
@@ -173,34 +174,10 @@ impl HostConfig {
     /// # Errors
     /// [`SimError::Host`] for the first setting that is out of range.
     pub fn check(&self) -> Result<(), SimError> {
-        let plug_requests = match self.plugging {
-            Plugging::Task { requests, .. } => requests,
-            Plugging::None | Plugging::Queue => 1,
-        };
-        let checks = [
-            ("plugging.requests", u64::from(plug_requests), 1..=1024, "1 to 1024"),
-            ("cpus", u64::from(self.cpus), 1..=4096, "1 to 4096"),
-            ("page_cache_mib", self.page_cache_mib, 1..=1 << 24, "1 to 16777216 MiB"),
-            ("read_ahead_kib", self.read_ahead_kib, 0..=65536, "0 to 65536 KiB"),
-            ("dirty_background_percent", u64::from(self.dirty_background_percent), 0..=100, "0 to 100"),
-            ("dirty_percent", u64::from(self.dirty_percent), 1..=100, "1 to 100"),
-            ("flush_interval_ms", self.flush_interval_ms, 1..=86_400_000, "1 ms to a day"),
-            ("dirty_expire_ms", self.dirty_expire_ms, 0..=86_400_000, "0 ms to a day"),
-            ("flush_chunk_pages", u64::from(self.flush_chunk_pages), 1..=1 << 20, "1 to 1048576"),
-            ("groups", u64::from(self.groups), 1..=65536, "1 to 65536"),
-            ("file_gap_kib", self.file_gap_kib, 0..=1 << 20, "0 to 1048576 KiB"),
-            ("spindle_tolerance_ppm", u64::from(self.spindle_tolerance_ppm), 0..=10_000, "0 to 10000 ppm"),
-            ("hz", u64::from(self.queue.clock.hz), 1..=1000, "1 to 1000"),
-            ("max_sectors", u64::from(self.queue.max_sectors), 8..=65536, "8 to 65536 sectors"),
-            ("system_call_ns", self.costs.system_call_ns, 0..=1_000_000_000, "0 to a second"),
-            ("fault_ns", self.costs.fault_ns, 0..=1_000_000_000, "0 to a second"),
-            ("copy_page_ns", self.costs.copy_page_ns, 0..=1_000_000_000, "0 to a second"),
-            ("bio_ns", self.costs.bio_ns, 0..=1_000_000_000, "0 to a second"),
-            ("completion_ns", self.costs.completion_ns, 0..=1_000_000_000, "0 to a second"),
-        ];
-        for (name, value, valid, range) in checks {
-            if !valid.contains(&value) {
-                return Err(SimError::Host { name, value, range });
+        for key in KEYS {
+            let (value, Form::Number { min, max, range }) = ((key.get)(self), key.form) else { continue };
+            if !(min..=max).contains(&value) {
+                return Err(SimError::Host { name: key.name, value, range });
             }
         }
         self.file_system.check()

@@ -85,13 +85,13 @@ impl HostConfig {
             Kernel::V2_6_24 => (5, 10),
             Kernel::V3_2 | Kernel::V6_1 => (10, 20),
         };
-        host.file_system = match kernel {
-            Kernel::V2_6_18 | Kernel::V2_6_24 => FileSystemConfig::ext3(),
-            Kernel::V3_2 | Kernel::V6_1 => FileSystemConfig::ext4(),
-        };
         host.write_back = match kernel {
             Kernel::V2_6_18 | Kernel::V2_6_24 => WriteBack::Pdflush,
             Kernel::V3_2 | Kernel::V6_1 => WriteBack::Pauses,
+        };
+        host.file_system = match kernel {
+            Kernel::V2_6_18 | Kernel::V2_6_24 => FileSystemConfig::ext3(),
+            Kernel::V3_2 | Kernel::V6_1 => FileSystemConfig::ext4(),
         };
         (host.plugging, host.read_ahead) = match kernel {
             Kernel::V2_6_18 => (Plugging::Queue, ReadAheadRules::TwoWindows),

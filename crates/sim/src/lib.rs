@@ -34,6 +34,8 @@ mod events;
 mod fio_json;
 mod groups;
 mod host;
+mod host_file;
+mod host_keys;
 mod kernel;
 mod measure;
 pub mod published;
@@ -48,6 +50,7 @@ pub use config::{CpuCosts, HostConfig, PAGE_BYTES, Plugging, ReadAheadRules, Wri
 pub use error::SimError;
 pub use groups::{GroupRun, group_switch};
 pub use host::fs::config::FileSystemConfig;
+pub use host_file::HostFileError;
 pub use kernel::Kernel;
 pub use measure::{BandwidthSample, Latencies, Latency, Window, Windows, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};

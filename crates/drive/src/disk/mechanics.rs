@@ -51,6 +51,7 @@ impl Mechanics {
     }
 
     /// From track to track: a seek, during which heads switch too, or a head switch alone; writes settle after either.
+    #[inline]
     pub(super) fn move_ns(&self, from: &Spot, to: &Spot, op: Op) -> u64 {
         if from.same_track(to) {
             return 0;

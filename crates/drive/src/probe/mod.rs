@@ -219,12 +219,12 @@ pub enum ProbeError {
         sector: u64,
     },
     /// A command was never answered.
-    #[error("{probe}: the drive never answered a command: it has nothing to do and {under_way} commands under way")]
+    #[error("{probe}: the drive never answered a command: it has been silent from {:.3} ms of its clock on", *since_ns as f64 / 1e6)]
     Silent {
         /// The probe's name.
         probe: &'static str,
-        /// Commands without an answer.
-        under_way: u32,
+        /// When the drive was last heard of, on its own clock.
+        since_ns: u64,
     },
     /// The drive is too small for a probe.
     #[error("{probe}: the drive has {capacity_sectors} sectors: at least {needed} are needed")]

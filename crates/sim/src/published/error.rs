@@ -21,11 +21,19 @@ pub enum PublishedError {
         /// What is wrong, and where.
         problem: String,
     },
-    /// A row names a job file that is not there, or one that does not parse.
-    #[error("defect: no valid job file `{name}` is built in")]
+    /// A row names a job file that is not there.
+    #[error("defect: no job file `{name}` is built in")]
     NoJob {
         /// Its name.
         name: String,
+    },
+    /// A row's job file does not parse.
+    #[error("defect: row {id}: {problem}")]
+    Job {
+        /// The row.
+        id: String,
+        /// What is wrong with it, and where.
+        problem: String,
     },
     /// A row names a drive or a kernel that is not there.
     #[error("defect: row {id}: no {what} `{name}`")]

@@ -31,7 +31,7 @@ pub struct Row {
     pub kind: Kind,
     /// The workload and what was measured, in a line.
     pub what: String,
-    /// The job files in `crates/sim/published/jobs` that are run for it; none where no world is simulated.
+    /// The job files that are run for it, from the root of the repository; none where no world is simulated.
     #[serde(default)]
     pub jobs: Vec<String>,
     /// The drive's profile.
@@ -205,16 +205,34 @@ fn one() -> u64 {
 
 macro_rules! embedded {
     ($folder:literal: $($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../published/", $folder, $name)))),*]
+        &[$(($name, include_str!(concat!("../../../../", $folder, $name)))),*]
     };
 }
 
 /// The files of expectations.
-const FILES: &[(&str, &str)] = embedded!["": "s1.toml", "s2.toml", "s3.toml", "s4.toml", "s5.toml"];
+const FILES: &[(&str, &str)] =
+    embedded!["crates/sim/published/": "s1.toml", "s2.toml", "s3.toml", "s4.toml", "s5.toml"];
 
-/// The job files that rows name.
-const JOBS: &[(&str, &str)] = embedded!["jobs/":
-    "s1-06-competing-readers.fio",
+/// The job files that rows name, from the root of the repository: those of the examples, and those beside the rows.
+const JOBS: &[(&str, &str)] = embedded!["":
+    "examples/competing-readers.fio",
+    "examples/dependent-reads.fio",
+    "examples/priorities.fio",
+    "examples/reader-and-writer.fio",
+    "examples/streamed-readers.fio",
+    "examples/weights.fio",
+    "crates/sim/published/jobs/s1-14-finish.fio",
+    "crates/sim/published/jobs/s1-16-five-reads.fio",
+    "crates/sim/published/jobs/s1-21-real-time.fio",
+    "crates/sim/published/jobs/s1-22-idle-class.fio",
+    "crates/sim/published/jobs/s1-23-random.fio",
+    "crates/sim/published/jobs/s2-01-random.fio",
+    "crates/sim/published/jobs/s2-04-pieces.fio",
+    "crates/sim/published/jobs/s2-07-two-files.fio",
+    "crates/sim/published/jobs/s2-09-seeky.fio",
+    "crates/sim/published/jobs/s2-10-both-ends.fio",
+    "crates/sim/published/jobs/s2-12-light.fio",
+    "crates/sim/published/jobs/s2-14-one-of-hundred.fio",
 ];
 
 /// All publications, in the order of their seeds.

@@ -11,6 +11,7 @@ use super::error::PublishedError;
 use super::expectation::{self, Row};
 use crate::compare::{CompareRequest, Comparison, Run, compare};
 use crate::config::HostConfig;
+use crate::kernel::Kernel;
 use crate::settings::{Setting, elevator_of_name};
 
 /// How far a row has come.
@@ -49,6 +50,8 @@ pub struct Experiment {
     pub settings: Vec<String>,
     /// What all random numbers come from.
     pub seed: u64,
+    /// The size of the pool of requests, where it is not the kernel's default.
+    pub nr_requests: Option<u32>,
     /// Whether slices and the head's positions are kept.
     pub record: bool,
 }
@@ -69,6 +72,7 @@ impl Experiment {
             elevator: elevator.to_owned(),
             settings: Vec::new(),
             seed: 1,
+            nr_requests: None,
             record: false,
         })
     }
@@ -115,9 +119,9 @@ impl Experiment {
         let kind = elevator_of_name(&self.elevator)?;
         let setting = |text: &String| Setting::parse(&format!("{}.{text}", self.elevator));
         Ok(CompareRequest {
-            jobs: jobs.map_err(|_| PublishedError::NoJob { name: self.id.clone() })?,
+            jobs: jobs.map_err(|error| PublishedError::Job { id: self.id.clone(), problem: error.to_string() })?,
             profile: Profile::builtin(&self.drive).ok_or_else(|| lacks("drive", &self.drive))?,
-            host: host(&self.kernel).ok_or_else(|| lacks("kernel", &self.kernel))?,
+            host: self.host().ok_or_else(|| lacks("kernel", &self.kernel))?,
             elevators: vec![kind],
             settings: self.settings.iter().map(setting).collect::<Result<_, _>>()?,
             seed: self.seed,
@@ -125,15 +129,19 @@ impl Experiment {
         })
     }
 
+    /// The kernel's host, with the pool that is wanted. Block layers follow the elevators, each its own kernel's.
+    fn host(&self) -> Option<HostConfig> {
+        let mut host = HostConfig::kernel(Kernel::from_name(&self.kernel)?);
+        if self.nr_requests.is_some() {
+            host.queue.nr_requests = self.nr_requests;
+        }
+        Some(host)
+    }
+
     /// What tells it from others: everything but the row.
     fn key(&self) -> String {
         format!("{:?}", Experiment { id: String::new(), ..self.clone() })
     }
-}
-
-/// The host of a kernel. Block layers follow the elevators, each its own kernel's.
-fn host(kernel: &str) -> Option<HostConfig> {
-    ["2.6.18", "2.6.24", "3.2", "6.1"].contains(&kernel).then(HostConfig::default)
 }
 
 impl<'a> Lab<'a> {

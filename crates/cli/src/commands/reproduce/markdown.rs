@@ -137,7 +137,7 @@ fn row(outcome: &Outcome) -> String {
 /// Where and how it was run.
 fn setting(outcome: &Outcome) -> String {
     let row = outcome.row;
-    let jobs = row.jobs.iter().map(|job| format!("[{job}](../crates/sim/published/jobs/{job})")).collect::<Vec<_>>();
+    let jobs = row.jobs.iter().map(|job| format!("[{}](../{job})", name_of(job))).collect::<Vec<_>>();
     let mut parts = Vec::new();
     if !jobs.is_empty() {
         parts.push(jobs.join(", "));
@@ -156,6 +156,11 @@ fn setting(outcome: &Outcome) -> String {
         let _ = write!(text, " Given: {}.", row.inputs.join("; "));
     }
     text.trim().to_owned()
+}
+
+/// A file's name without its folder.
+fn name_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
 fn picture_name(outcome: &Outcome) -> String {

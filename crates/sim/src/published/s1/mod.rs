@@ -1,6 +1,7 @@
 //! How the rows of `published/s1.toml` are measured.
 
 mod drives;
+mod priorities;
 mod readers;
 
 use super::expectation::Row;
@@ -24,6 +25,16 @@ pub fn measure(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError>
         "S1-11" => readers::deviations(row, lab),
         "S1-12" => readers::flatness(row, lab),
         "S1-13" => readers::noise(row, lab),
+        "S1-14" => priorities::shares(row, lab),
+        "S1-15" => priorities::streams(row, lab),
+        "S1-16" => priorities::five_reads(row, lab),
+        "S1-17" => priorities::five_reads_under_load(row, lab),
+        "S1-18" => priorities::beside_a_writer(row, lab),
+        "S1-19" => priorities::defaults(row),
+        "S1-20" => Ok(priorities::levels()),
+        "S1-21" => priorities::real_time(row, lab),
+        "S1-22" => priorities::idle_class(row, lab),
+        "S1-23" => priorities::idling(row, lab),
         _ => Err(no_measure(row)),
     }
 }

@@ -1,12 +1,33 @@
 //! How the rows of `published/s2.toml` are measured.
 
-use crate::published::expectation::Row;
-use crate::published::lab::Lab;
-use crate::published::verdict::Measured;
-use crate::published::{PublishedError, no_measure};
+mod budgets;
+mod many;
+
+use super::expectation::Row;
+use super::lab::{Experiment, Lab};
+use super::verdict::Measured;
+use super::{PublishedError, no_measure};
 
 /// Measures one of the rows.
-pub fn measure(row: &Row, _lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    // An arm a row.
-    Err(no_measure(row))
+pub fn measure(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+    match row.id.as_str() {
+        "S2-01" | "S2-04" => many::cfq(row, lab),
+        "S2-02" | "S2-05" => many::cfq_without_idling(row, lab),
+        "S2-03" | "S2-06" => many::bfq(row, lab),
+        "S2-07" => budgets::two_files(row, lab),
+        "S2-08" => budgets::small_reads(row, 8),
+        "S2-09" => budgets::a_budget_of_sectors(row, lab),
+        "S2-10" => budgets::zones(row, lab),
+        "S2-11" => budgets::aggregates(row, lab),
+        "S2-12" => budgets::light_reader(row, lab),
+        "S2-13" => budgets::beside_a_seeky_one(row, lab),
+        "S2-14" => budgets::weights(row, lab),
+        "S2-15" => many::alike(row, lab),
+        _ => Err(no_measure(row)),
+    }
+}
+
+/// The elevator as it was posted in April 2008: budgets of 4096 sectors at most, and no bound on time, which came later.
+fn as_posted(experiment: Experiment) -> Experiment {
+    experiment.with("max_budget=4096").with("timeout_sync=100000000")
 }
