@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::measure::{random_iops, random_read_ms, write_amplification};
 use super::recorded::Recordings;
-use super::{count, reached, table};
+use super::{Judged, judged, reached};
 use crate::figures::figure;
 
 const READS: u32 = 20_000;
@@ -18,9 +18,8 @@ const AMPLIFICATION_MARGIN: f64 = 0.1;
 /// A line a drive.
 pub fn part(_: &Recordings) -> Result<String> {
     let drives: Vec<Profile> = Profile::names().filter_map(Profile::builtin).collect();
-    let rows: Vec<Result<Option<(Vec<String>, bool)>>> = drives.par_iter().map(row).collect();
-    let rows: Vec<(Vec<String>, bool)> = rows.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-    let (rows, good): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+    let rows: Vec<_> = drives.par_iter().map(row).collect();
+    let rows = rows.into_iter().filter_map(Result::transpose);
     let header = [
         "drive",
         "one read, us",
@@ -37,9 +36,8 @@ pub fn part(_: &Recordings) -> Result<String> {
          link carries, and D dies read of which D (1 - (1 - 1/D)^depth) are busy. Where dies are the limit this is a bound, for some of them have \
          queues while others are idle: the goal is 5 % where controller or link allow no more than half of what the dies do, and no more than the limit otherwise. {WRITES} random \
          writes of 4 KiB program so many units for each; the closed form is P. Desnoyers' for greedy cleaning (\"Analytic modeling of SSD write \
-         performance\", SYSTOR 2012), 10 %; drives that begin written once in order are left out of it.\n\n{}\n{}\n",
-        table(&header, &rows),
-        count(&good)
+         performance\", SYSTOR 2012), 10 %; drives that begin written once in order are left out of it.\n\n{}",
+        judged(&header, rows)?
     ))
 }
 
@@ -55,7 +53,7 @@ fn limit(flash: &FlashDescription, link_mb_s: f64, depth: u32) -> (f64, &'static
     (least.0, least.1, 2.0 * least.0 <= busy * 1e6 / read_us)
 }
 
-fn row(profile: &Profile) -> Result<Option<(Vec<String>, bool)>> {
+fn row(profile: &Profile) -> Result<Option<Judged>> {
     let drive = describe(profile);
     let Some(flash) = &drive.flash else { return Ok(None) };
     let (most, limit, reachable) = limit(flash, drive.interface_mb_s.unwrap_or(f64::INFINITY), drive.depth);

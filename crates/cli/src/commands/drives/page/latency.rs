@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::measure::random_read_times_us;
 use super::recorded::Recordings;
-use super::{count, reached, table};
+use super::{Judged, judged, reached};
 use crate::figures::figure;
 
 /// Profiles of drives that somebody measured, and their rows in the table of latencies.
@@ -23,21 +23,18 @@ const READS: u32 = 20_000;
 
 /// A line a drive.
 pub fn part(recordings: &Recordings) -> Result<String> {
-    let rows: Vec<Result<(Vec<String>, bool)>> =
-        MEASURED.par_iter().map(|(name, of)| row(recordings, name, of)).collect();
-    let (rows, good): (Vec<_>, Vec<_>) = rows.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let rows: Vec<Result<Judged>> = MEASURED.par_iter().map(|(name, of)| row(recordings, name, of)).collect();
     let mut header = vec!["drive"];
     header.extend(PERCENTILES.map(|(name, _)| name));
     header.extend(["furthest off", "within 15 %"]);
     Ok(format!(
         "Random 4 KiB reads one at a time, measured / model in us; measured by the author of ublk-disksim (2026). The profiles' own words say \
-         which of their figures were fitted to these.\n\n{}\n{}\n",
-        table(&header, &rows),
-        count(&good)
+         which of their figures were fitted to these.\n\n{}",
+        judged(&header, rows)?
     ))
 }
 
-fn row(recordings: &Recordings, name: &str, measured: &str) -> Result<(Vec<String>, bool)> {
+fn row(recordings: &Recordings, name: &str, measured: &str) -> Result<Judged> {
     let profile = Profile::builtin(name).with_context(|| format!("no drive {name}"))?;
     let times = random_read_times_us(&profile, READS)?;
     let mut cells = vec![format!("`{name}`")];

@@ -9,7 +9,7 @@ use hoistway_drive::recording::{Record, Validation, parse_any, validate};
 use rayon::prelude::*;
 
 use super::super::fit::text;
-use super::{count, plot, reached, table};
+use super::{Judged, judged, plot, reached};
 
 /// A drive that requests were recorded with.
 struct Recorded {
@@ -19,21 +19,21 @@ struct Recorded {
     profile: &'static str,
     /// Whether the recording was made with the drive's buffer off.
     buffer_off: bool,
-    /// The demerit in ms that DiskSim 4.0 reaches with the recording, as its own validation prints it.
-    disksim_ms: f64,
+    /// The demerit in us that DiskSim 4.0 reaches with the recording, as its own validation prints it.
+    disksim_us: f64,
 }
 
-const fn recorded(file: &'static str, profile: &'static str, buffer_off: bool, disksim_ms: f64) -> Recorded {
-    Recorded { file, profile, buffer_off, disksim_ms }
+const fn recorded(file: &'static str, profile: &'static str, buffer_off: bool, disksim_us: f64) -> Recorded {
+    Recorded { file, profile, buffer_off, disksim_us }
 }
 
 const RECORDED: [Recorded; 6] = [
-    recorded("cheetah15k5", "cheetah15k5_146", true, 0.297),
-    recorded("atlas_III", "atlas_III", false, 0.378),
-    recorded("barracuda", "barracuda_st32171w", false, 0.349),
-    recorded("cheetah4LP", "cheetah4LP", false, 0.318),
-    recorded("ibm18es", "ibm18es", false, 0.135),
-    recorded("hp_c3323a", "hp_c3323a", false, 0.306),
+    recorded("cheetah15k5", "cheetah15k5_146", true, 297.0),
+    recorded("atlas_III", "atlas_III", false, 378.0),
+    recorded("barracuda", "barracuda_st32171w", false, 349.0),
+    recorded("cheetah4LP", "cheetah4LP", false, 318.0),
+    recorded("ibm18es", "ibm18es", false, 135.0),
+    recorded("hp_c3323a", "hp_c3323a", false, 306.0),
 ];
 
 /// The file of measured latencies.
@@ -100,8 +100,7 @@ impl Recordings {
 
 /// A line a drive, and its plot.
 pub fn part(recordings: &Recordings) -> Result<String> {
-    let (rows, good): (Vec<_>, Vec<_>) =
-        recordings.replayed.iter().map(|(recorded, _, validation)| row(recorded, validation)).unzip();
+    let rows = recordings.replayed.iter().map(|(recorded, _, validation)| Ok(row(recorded, validation)));
     let header = [
         "drive",
         "requests",
@@ -124,15 +123,14 @@ pub fn part(recordings: &Recordings) -> Result<String> {
          figures are the profile's. *RMS* is the error request by request. The *demerit* is the RMS distance between the two distributions of \
          service times (C. Ruemmler, J. Wilkes, \"An introduction to disk drive modeling\", IEEE Computer 27(3), 1994); DiskSim's own is what its \
          validation prints for the same drive and recording. *Coherence* says whether the recording's clock tells the platter's angle: about 0, it \
-         does not, and no model can be right request by request.\n\n{}\n{}\n\n{plots}",
-        table(&header, &rows),
-        count(&good)
+         does not, and no model can be right request by request.\n\n{}\n{plots}",
+        judged(&header, rows)?
     ))
 }
 
-fn row(recorded: &Recorded, validation: &Validation) -> (Vec<String>, bool) {
+fn row(recorded: &Recorded, validation: &Validation) -> Judged {
     let ms = |value: f64| format!("{value:.3}");
-    let ratio = validation.all.demerit_ms / recorded.disksim_ms;
+    let ratio = validation.all.demerit_ms * 1000.0 / recorded.disksim_us;
     let tracked = validation.coherence >= COHERENT;
     let good = ratio <= RATIO && (!tracked || validation.all.rms_ms < RMS_MS);
     let goal = if tracked { format!("RMS < {RMS_MS} and ratio <= {RATIO}") } else { format!("ratio <= {RATIO}") };
@@ -144,7 +142,7 @@ fn row(recorded: &Recorded, validation: &Validation) -> (Vec<String>, bool) {
         ms(validation.at_once.rms_ms),
         ms(validation.all.demerit_ms),
         ms(validation.reads.demerit_ms),
-        ms(recorded.disksim_ms),
+        ms(recorded.disksim_us / 1000.0),
         format!("{ratio:.2}"),
         goal,
         reached(good),
