@@ -2,7 +2,7 @@
 
 use crate::{
     job::{Job, RateProcess, Sequencer},
-    tree::{tree, walk},
+    tree::{file_system, tree, walk},
     units::{KbBase, TimeUnit},
     values::{
         Fault, NOT_SUPPORTED, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32,
@@ -108,6 +108,7 @@ fn set_amount(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "filename_format" => job.filename_format = value.into(),
         "directory" => job.directory = names(value)?,
         "nrfiles" => job.nrfiles = count_u32(value, base, 1)?,
+        "hoistway_journal" => job.hoistway_journal = Some(file_system(value)?),
         "hoistway_tree" => job.hoistway_tree = Some(tree(value, base)?),
         "hoistway_walk" => job.hoistway_walk = walk(value)?,
         "numjobs" => job.numjobs = count_u32(value, base, 1)?,
@@ -286,6 +287,7 @@ mod tests {
         ("cgroup", "g"),
         ("cgroup_weight", "100"),
         ("hoistway_reserve", "1m"),
+        ("hoistway_journal", "ext4"),
         ("hoistway_tree", "linux"),
         ("hoistway_walk", "inode"),
         ("kb_base", "1000"),

@@ -1,6 +1,6 @@
 //! What a job file says, in types.
 
-use crate::tree::{TreeSpec, Walk};
+use crate::tree::{FileSystemKind, TreeSpec, Walk};
 use crate::units::{KbBase, print_size};
 use std::{collections::HashMap, fmt, ops::RangeInclusive};
 
@@ -144,6 +144,8 @@ pub struct Job {
     pub hoistway_tree: Option<TreeSpec>,
     /// In which order. hoistway's own.
     pub hoistway_walk: Walk,
+    /// How the file system of all jobs journals its metadata. hoistway's own.
+    pub hoistway_journal: Option<FileSystemKind>,
     /// Whether the clones of a group are reported as one.
     pub group_reporting: bool,
     /// Whether a new reporting group starts here.
@@ -304,6 +306,7 @@ impl Default for Job {
             hoistway_reserve: None,
             hoistway_tree: None,
             hoistway_walk: Walk::default(),
+            hoistway_journal: None,
             group_reporting: false,
             new_group: false,
             write_bw_log: None,

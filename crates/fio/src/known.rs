@@ -121,6 +121,7 @@ pub static OPTIONS: &[KnownOption] = &[
     yes("cgroup", &[]),
     yes("cgroup_weight", &[]),
     yes("hoistway_reserve", &[]),
+    yes("hoistway_journal", &[]),
     yes("hoistway_tree", &[]),
     yes("hoistway_walk", &[]),
     yes("kb_base", &[]),

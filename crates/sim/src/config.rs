@@ -4,6 +4,7 @@ use hoistway_core::{ClockConfig, QueueConfig};
 
 use crate::error::SimError;
 use crate::host::fs::config::FileSystemConfig;
+use crate::host::journal::JournalConfig;
 use crate::host::on_demand::OnDemand;
 use crate::host::readahead::{ReadAhead, Reader};
 use crate::host_keys::{Form, KEYS};
@@ -102,6 +103,9 @@ pub struct HostConfig {
     pub aged: bool,
     /// How the file system was made, for jobs that have a tree of files; `groups`, `file_gap_kib` and `aged` are for the others.
     pub file_system: FileSystemConfig,
+    /// How the metadata of jobs' files is journalled. `None`, the default of all kernels, is a file system whose metadata costs nothing,
+    /// unless a job says otherwise (`hoistway_journal`).
+    pub journal: Option<JournalConfig>,
     /// The request queue, but for three things: whether it is plugged is for `plugging` to say; without a `kernel` its block layer is that of the kernel which each elevator is from
     /// (later kernels look for back merges themselves and ask the elevator before they merge; multi-queue ones have one pool of tags), and
     /// whether the device is rotational is for the drive's profile to say. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
@@ -162,6 +166,7 @@ impl Default for HostConfig {
             file_gap_kib: 0,
             aged: false,
             file_system: FileSystemConfig::default(),
+            journal: None,
             queue: QueueConfig { clock: ClockConfig { hz: 250, ..ClockConfig::default() }, ..QueueConfig::default() },
             spindle_tolerance_ppm: 2000,
         }
@@ -178,6 +183,12 @@ impl HostConfig {
             let (value, Form::Number { min, max, range }) = ((key.get)(self), key.form) else { continue };
             if !(min..=max).contains(&value) {
                 return Err(SimError::Host { name: key.name, value, range });
+            }
+        }
+        if let Some(journal) = self.journal {
+            let value = journal.commit_interval_ms;
+            if !(1..=3_600_000).contains(&value) {
+                return Err(SimError::Host { name: "commit_interval_ms", value, range: "1 ms to an hour" });
             }
         }
         self.file_system.check()

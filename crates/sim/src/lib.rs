@@ -51,6 +51,7 @@ pub use error::SimError;
 pub use groups::{GroupRun, group_switch};
 pub use host::fs::config::FileSystemConfig;
 pub use host_file::HostFileError;
+pub use host::journal::JournalConfig;
 pub use kernel::Kernel;
 pub use measure::{BandwidthSample, Latencies, Latency, Window, Windows, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};

@@ -4,6 +4,7 @@ pub(crate) mod cpu;
 pub(crate) mod dirty;
 pub(crate) mod files;
 pub(crate) mod fs;
+pub(crate) mod journal;
 pub(crate) mod mapping;
 pub(crate) mod on_demand;
 pub(crate) mod page_cache;

@@ -125,6 +125,7 @@ impl<S: Observer> World<S> {
         if self.cache.make_dirty(file, page, self.now_ns) {
             self.processes[task as usize].dirtying.count();
         }
+        self.changed(file, (unit.offset + unit.bytes).min((page + 1) * PAGE_BYTES));
         self.copy_page(task);
         self.dirtied();
         Flow::On

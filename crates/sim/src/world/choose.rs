@@ -39,6 +39,7 @@ impl<S: Observer> World<S> {
                 Stage::Direct => self.wait_direct(task),
                 Stage::Finish => self.finish(task),
                 Stage::Sync => self.wait_sync(task),
+                Stage::Commit => self.wait_commit(task),
                 Stage::Synced => self.synced(task),
                 Stage::Leave => self.leave(task),
                 Stage::Done => Flow::Block,

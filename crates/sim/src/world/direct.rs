@@ -25,6 +25,9 @@ impl<S: Observer> World<S> {
             Direction::Read => (Op::Read, Flags::NONE),
             Direction::Write => (Op::Write, Flags::SYNC),
         };
+        if unit.direction == Direction::Write {
+            self.changed(file, unit.offset + unit.bytes);
+        }
         let context = self.device.context(task);
         let (mut sector, end) = (unit.offset / 512, (unit.offset + unit.bytes) / 512);
         self.device.plug(task);
@@ -90,8 +93,11 @@ impl<S: Observer> World<S> {
         process.debt_ns += self.host.costs.completion_ns;
         process.current.unit = io.unit;
         process.current.start_ns = io.start_ns;
-        process.stage = Stage::Finish;
+        // O_SYNC: what the file system says of the data is to be on the disk, too.
+        let syncs = io.unit.direction == Direction::Write && process.job.sync && self.journal.is_some();
+        process.stage = if syncs { Stage::WriteThrough } else { Stage::Finish };
         if io.failed {
+            process.stage = Stage::Finish;
             process.fail(self.now_ns);
         }
         Flow::On

@@ -10,6 +10,7 @@ mod direct;
 mod failing;
 mod faults;
 mod flusher;
+mod journal;
 mod layout;
 mod plug;
 mod process;
@@ -18,6 +19,7 @@ mod sync;
 mod walk;
 mod writeback;
 
+use std::cmp::Ordering;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -44,6 +46,7 @@ use device::Device;
 pub use device::DriveTime;
 pub(crate) use failing::Failures;
 use flusher::Flusher;
+use journal::Journal;
 use process::{DirectIo, Stage};
 pub(crate) use process::{DirectionStats, Process, Stats};
 use slab::Slab;
@@ -127,6 +130,7 @@ pub(crate) struct World<S: Observer> {
     balance: Balance,
     processes: Vec<Process>,
     flusher: Flusher,
+    journal: Option<Journal>,
     /// Tasks that go on at this instant.
     ready: VecDeque<u32>,
     direct: Slab<DirectIo>,
@@ -157,6 +161,10 @@ enum Token {
     Direct(u32),
     PageRead(u32),
     PageWrite(u32),
+    /// Of the journal's thread.
+    Logged,
+    /// A flush that a process waits for.
+    Flushed(u32),
 }
 
 impl Token {
@@ -165,6 +173,8 @@ impl Token {
             Token::Direct(slot) => (0, slot),
             Token::PageRead(slot) => (1, slot),
             Token::PageWrite(slot) => (2, slot),
+            Token::Logged => (3, 0),
+            Token::Flushed(task) => (4, task),
         };
         kind << 32 | u64::from(slot)
     }
@@ -174,7 +184,9 @@ impl Token {
         match token >> 32 {
             0 => Token::Direct(slot),
             1 => Token::PageRead(slot),
-            _ => Token::PageWrite(slot),
+            2 => Token::PageWrite(slot),
+            3 => Token::Logged,
+            _ => Token::Flushed(slot),
         }
     }
 }
@@ -189,6 +201,8 @@ impl<S: Observer> World<S> {
         let plan = Plan::new(request.jobs, capacity_bytes, request.seed)?;
         let layout::LaidOut { files, trees, disk } =
             layout::lay_out(&plan, &host, drive.capacity_sectors(), request.seed)?;
+        let reads = |job: usize| request.jobs.jobs[job].rw.reads();
+        let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, reads, disk, &files));
         let mut queue = make_queue::<S>(request, drive.depth(), plan.processes.len(), plan.groups.len())?;
         let groups = make_groups(&mut queue, &plan.groups);
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
@@ -217,6 +231,7 @@ impl<S: Observer> World<S> {
             congestion_waiters: Vec::new(),
             balance: Balance::default(),
             flusher: Flusher::default(),
+            journal,
             ready: VecDeque::new(),
             direct: Slab::new(),
             page_ios: Slab::new(),
@@ -245,6 +260,12 @@ impl<S: Observer> World<S> {
         }
         if !self.device.add_submitter(flusher::PID, Priority::UNSET, 0, groups.first().copied()) {
             return Err(self.defect("no room for the flusher's context".into()));
+        }
+        // Without a journal there is no thread: its task comes last.
+        if self.journal.is_some()
+            && !self.device.add_submitter(journal::PID, Priority::UNSET, 0, groups.first().copied())
+        {
+            return Err(self.defect("no room for the journal's context".into()));
         }
         Ok(())
     }
@@ -319,6 +340,7 @@ impl<S: Observer> World<S> {
                 self.wake(task);
             }
             What::FlushTick => self.flush_tick(),
+            What::JournalTick(id) => self.journal_tick(id),
         }
     }
 
@@ -341,6 +363,8 @@ impl<S: Observer> World<S> {
                 });
                 self.page_waiters[file as usize] = waiters;
             }
+            Token::Logged => self.logged(failed),
+            Token::Flushed(task) => self.flushed(task, failed),
             Token::PageWrite(slot) => {
                 let PageIo { file, first, pages } = self.page_ios.remove(slot);
                 self.cache.end_write(file, first, pages);
@@ -357,7 +381,10 @@ impl<S: Observer> World<S> {
     fn wake(&mut self, task: u32) {
         let blocked = match self.processes.get_mut(task as usize) {
             Some(process) => &mut process.blocked,
-            None => &mut self.flusher.blocked,
+            None => match &mut self.journal {
+                Some(journal) if task as usize > self.processes.len() => &mut journal.blocked,
+                _ => &mut self.flusher.blocked,
+            },
         };
         if std::mem::take(blocked) {
             self.ready.push_back(task);
@@ -379,10 +406,10 @@ impl<S: Observer> World<S> {
     }
 
     fn go_on(&mut self, task: u32) {
-        if (task as usize) < self.processes.len() {
-            self.run_process(task);
-        } else {
-            self.run_flusher();
+        match (task as usize).cmp(&self.processes.len()) {
+            Ordering::Less => self.run_process(task),
+            Ordering::Equal => self.run_flusher(),
+            Ordering::Greater => self.run_journal(),
         }
     }
 
@@ -394,7 +421,10 @@ impl<S: Observer> World<S> {
                 process.stats.cpu_ns += process.debt_ns;
                 &mut process.debt_ns
             }
-            None => &mut self.flusher.debt_ns,
+            None => match &mut self.journal {
+                Some(journal) if task as usize > self.processes.len() => &mut journal.debt_ns,
+                _ => &mut self.flusher.debt_ns,
+            },
         };
         let burst_ns = std::mem::take(debt_ns);
         if burst_ns == 0 {
@@ -486,7 +516,7 @@ fn make_queue<S: Observer>(
     let requests = config.nr_requests.map_or(1024, |pool| pool.saturating_mul(3));
     let capacity = Capacity {
         requests: usual.requests.max(requests).saturating_add(processes as u32),
-        contexts: processes as u32 + 1,
+        contexts: processes as u32 + 2,
         groups: groups as u32 + 1,
         ..usual
     };

@@ -16,6 +16,8 @@ use crate::workload::plan::ProcessPlan;
 use crate::workload::stream;
 use crate::workload::walk::Walker;
 
+use super::journal::Commit;
+
 use super::writeback::Dirtying;
 
 /// What a process does next when it runs. The time that a step's work takes has passed before the next one.
@@ -41,6 +43,8 @@ pub(crate) enum Stage {
     Finish,
     /// A sync of a file is under way.
     Sync,
+    /// The journal's commit that it needs is under way.
+    Commit,
     /// The sync's work is done.
     Synced,
     /// No more requests: those in flight are waited for, and what is dirty is synced if the job says so.
@@ -58,7 +62,9 @@ impl Stage {
             Stage::Walk | Stage::Metadata => "waits for metadata",
             Stage::Read => "waits for a page to be read",
             Stage::Write => "waits to write a page",
-            Stage::WriteThrough | Stage::Sync | Stage::Synced => "waits for its writes to be on the disk",
+            Stage::WriteThrough | Stage::Sync | Stage::Commit | Stage::Synced => {
+                "waits for its writes to be on the disk"
+            }
             Stage::Direct => "waits for a direct request",
             Stage::Finish => "waits for a processor",
             Stage::Leave => "waits for its last requests in flight",
@@ -131,6 +137,7 @@ pub(crate) struct Process {
     pub wake_ns: u64,
     pub sync_start_ns: u64,
     pub sync_then: Stage,
+    pub(super) commit: Commit,
     pub start_ns: u64,
     pub measured_from_ns: u64,
     pub deadline_ns: u64,
@@ -219,6 +226,7 @@ impl Process {
             wake_ns: 0,
             sync_start_ns: 0,
             sync_then: Stage::Choose,
+            commit: Commit::Nothing,
             start_ns: 0,
             measured_from_ns: 0,
             deadline_ns: u64::MAX,

@@ -43,7 +43,9 @@ impl<S: Observer> World<S> {
         let process = &mut self.processes[task as usize];
         // `msync` is a call, too.
         process.debt_ns += costs.system_call_ns + costs.completion_ns;
-        process.stage = Stage::Synced;
+        let data_only = process.job.fsync == 0 && process.job.fdatasync > 0 && process.sync_then == Stage::Choose;
+        let stage = self.begin_commit(task, self.synced_files(task), data_only);
+        self.processes[task as usize].stage = stage;
         Flow::On
     }
 

@@ -112,7 +112,9 @@ impl<S: Observer> World<S> {
             return Flow::On;
         };
         if blocks.any(|block| self.cache.state(disk, block) == PageState::Missing) {
-            self.read_metadata(task, disk, wanted);
+            // A block that was read with others and did not come is read alone.
+            let has_waited = self.processes[task as usize].current.waited;
+            self.read_metadata(task, disk, if has_waited { MetadataRead::of_block(absent) } else { wanted });
         }
         self.wait_for_page(task, disk, absent)
     }
