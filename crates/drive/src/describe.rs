@@ -115,6 +115,8 @@ pub struct BufferDescription {
 /// What a flash drive is made of, and how fast its parts are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlashDescription {
+    /// The controller's time for a command, one at a time, in us.
+    pub command_us: f64,
     /// Channels.
     pub channels: u32,
     /// The rate of each, in MB/s.
@@ -209,6 +211,7 @@ fn describe_flash(flash: &FlashProfile) -> Description {
 fn flash_parts(flash: &FlashProfile) -> FlashDescription {
     let us = |ns: u64| ns as f64 / 1000.0;
     FlashDescription {
+        command_us: us(flash.command_ns),
         channels: flash.channels,
         channel_mb_s: flash.channel.mb_s(),
         dies: flash.dies,

@@ -49,13 +49,15 @@ pub fn part(_: &Recordings) -> Result<String> {
 fn class(drive: &Description) -> &'static str {
     let name = drive.name.as_str();
     let measured = drive.what.contains("measured");
+    if drive.flash.is_some() {
+        return "flash";
+    }
     match drive.rpm {
         Some(_) if measured => "disk, measured",
         Some(_) if name.starts_with("slide-") => "disk, a published table's row",
         Some(_) => "disk, from data sheets",
         None if name.starts_with("cloud-") => "cloud volume",
         None if name.starts_with("array-") => "array",
-        None if name == "null" => "none",
-        None => "flash",
+        None => "none",
     }
 }

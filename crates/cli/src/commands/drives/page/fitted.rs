@@ -5,14 +5,14 @@ use hoistway_drive::fit::{FitOptions, fit_profile};
 use rayon::prelude::*;
 
 use super::recorded::Recordings;
-use super::{count, reached, table};
+use super::{Judged, judged, reached};
 
 /// A fit from scratch may be so many times as far off as the measured profile.
 const RATIO: f64 = 2.0;
 
 /// A line a recorded drive.
 pub fn part(recordings: &Recordings) -> Result<String> {
-    let rows: Vec<Result<(Vec<String>, bool)>> = recordings
+    let rows: Vec<Result<Judged>> = recordings
         .demerits()
         .map(|(name, records, measured_ms)| {
             let fitted = fit_profile(records, &FitOptions { name, kind: None, base: None })?;
@@ -34,7 +34,6 @@ pub fn part(recordings: &Recordings) -> Result<String> {
             Ok((cells, good))
         })
         .collect();
-    let (rows, good): (Vec<_>, Vec<_>) = rows.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let header = [
         "drive",
         "revolution found",
@@ -47,8 +46,7 @@ pub fn part(recordings: &Recordings) -> Result<String> {
     ];
     Ok(format!(
         "`hoistway drives --fit` makes a profile from sectors, sizes and service times alone. It is fitted to the first half of each recording; \
-         the figures are those of the second half.\n\n{}\n{}\n",
-        table(&header, &rows),
-        count(&good)
+         the figures are those of the second half.\n\n{}",
+        judged(&header, rows)?
     ))
 }

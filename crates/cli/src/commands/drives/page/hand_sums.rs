@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::measure::{next_cylinder_ms, random_read_ms, sequential_mb_s, sequential_write_ms};
 use super::recorded::Recordings;
-use super::{count, reached, table};
+use super::{Judged, judged, reached};
 
 /// Random reads a drive. Their times differ by a quarter of their mean: the mean's own error is a quarter of a percent.
 const RANDOM_READS: u32 = 10_000;
@@ -39,7 +39,7 @@ pub fn part(_: &Recordings) -> Result<String> {
 }
 
 fn random(disks: &[(Profile, Description)]) -> Result<String> {
-    let rows: Vec<Result<(Vec<String>, bool)>> = disks
+    let rows: Vec<Result<Judged>> = disks
         .par_iter()
         .map(|(profile, drive)| {
             let found = random_read_ms(&profile.clone().without_buffer(), RANDOM_READS)?;
@@ -52,14 +52,12 @@ fn random(disks: &[(Profile, Description)]) -> Result<String> {
             Ok((row, good))
         })
         .collect();
-    let (rows, good): (Vec<_>, Vec<_>) = rows.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
     let header = ["drive", "seek, ms", "half a turn, ms", "rest, ms", "sum, ms", "model, ms", "off by", "within 1 %"];
-    Ok(format!("{}\n{}\n", table(&header, &rows), count(&good)))
+    judged(&header, rows)
 }
 
 fn in_a_row(disks: &[(Profile, Description)]) -> Result<String> {
-    let rows: Vec<Result<(Vec<String>, bool)>> = disks.par_iter().map(|(profile, drive)| row(profile, drive)).collect();
-    let (rows, good): (Vec<_>, Vec<_>) = rows.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let rows: Vec<Result<Judged>> = disks.par_iter().map(|(profile, drive)| row(profile, drive)).collect();
     let header = [
         "drive",
         "reads, MB/s",
@@ -72,10 +70,10 @@ fn in_a_row(disks: &[(Profile, Description)]) -> Result<String> {
         "model, ms",
         "all reached",
     ];
-    Ok(format!("{}\n{}\n", table(&header, &rows), count(&good)))
+    judged(&header, rows)
 }
 
-fn row(profile: &Profile, drive: &Description) -> Result<(Vec<String>, bool)> {
+fn row(profile: &Profile, drive: &Description) -> Result<Judged> {
     let zone = drive.zones.first();
     let (sustained, track) = zone.map_or((0.0, 1), |zone| (zone.sustained_mb_s, zone.sectors_per_track));
     let bare = profile.clone().with_instant_interface().without_overheads();

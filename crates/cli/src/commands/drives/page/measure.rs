@@ -18,14 +18,38 @@ pub fn random_read_iops(profile: &Profile, depth: u32, count: u32) -> Result<f64
     random_iops(profile, depth, SECTORS, count)
 }
 
-/// Random reads of `sectors` a second, `depth` at a time.
+/// Random reads of `sectors` a second, `depth` at a time, each beginning at a multiple of 4 KiB.
 pub fn random_iops(profile: &Profile, depth: u32, sectors: u32, count: u32) -> Result<f64> {
     let mut drive = Drive::new(profile);
     let mut random = Pcg64Mcg::seed_from_u64(7);
-    let end = drive.capacity_sectors() - u64::from(sectors);
-    let reads = (0..count).map(|_| command(Op::Read, random.random_range(0..end), sectors));
+    let blocks = (drive.capacity_sectors() - u64::from(sectors)) / u64::from(SECTORS);
+    let reads = (0..count).map(|_| command(Op::Read, random.random_range(0..=blocks) * u64::from(SECTORS), sectors));
     let end_ns = closed_loop(&mut drive, 0, depth, reads, |_, _| {})?;
     Ok(f64::from(count) * 1e9 / end_ns as f64)
+}
+
+/// The times in us of random 4 KiB reads, one at a time, the shortest first.
+pub fn random_read_times_us(profile: &Profile, count: u32) -> Result<Vec<f64>> {
+    let mut drive = Drive::new(profile);
+    let mut random = Pcg64Mcg::seed_from_u64(7);
+    let blocks = drive.capacity_sectors() / u64::from(SECTORS);
+    let reads = (0..count).map(|_| command(Op::Read, random.random_range(0..blocks) * u64::from(SECTORS), SECTORS));
+    let mut times_us = Vec::with_capacity(count as usize);
+    closed_loop(&mut drive, 0, 1, reads, |submitted_ns, completion| {
+        times_us.push((completion.service.finish_ns - submitted_ns) as f64 / 1000.0);
+    })?;
+    times_us.sort_by(f64::total_cmp);
+    Ok(times_us)
+}
+
+/// Units programmed for each that random writes of 4 KiB brought, so many of them; `None` for a drive without flash.
+pub fn write_amplification(profile: &Profile, count: u32) -> Result<Option<f64>> {
+    let mut drive = Drive::new(profile);
+    let mut random = Pcg64Mcg::seed_from_u64(9);
+    let blocks = drive.capacity_sectors() / u64::from(SECTORS);
+    let writes = (0..count).map(|_| command(Op::Write, random.random_range(0..blocks) * u64::from(SECTORS), SECTORS));
+    closed_loop(&mut drive, 0, 32, writes, |_, _| {})?;
+    Ok(drive.write_amplification())
 }
 
 /// MB/s of `count` reads one behind the other from the drive's first sector on, one at a time.

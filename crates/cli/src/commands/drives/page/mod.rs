@@ -3,7 +3,9 @@
 mod all;
 mod cloud;
 mod fitted;
+mod flash;
 mod hand_sums;
+mod latency;
 mod measure;
 mod plot;
 mod queueing;
@@ -22,11 +24,13 @@ use recorded::Recordings;
 type Part = (&'static str, fn(&Recordings) -> Result<String>);
 
 /// What the page has, in this order.
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 8] = [
     ("All drives", all::part),
     ("Sums by hand", hand_sums::part),
     ("Recorded drives", recorded::part),
     ("Command queues", queueing::part),
+    ("Measured latencies", latency::part),
+    ("Flash", flash::part),
     ("Cloud volumes", cloud::part),
     ("Fitted from scratch", fitted::part),
 ];
@@ -64,7 +68,12 @@ fn reached(reached: bool) -> String {
     if reached { "yes" } else { "**no**" }.to_owned()
 }
 
-/// "9 of 10 reach the goal."
-fn count(rows: &[bool]) -> String {
-    format!("{} of {} reach the goal.", rows.iter().filter(|reached| **reached).count(), rows.len())
+/// A row of a table, and whether it reaches its goal.
+type Judged = (Vec<String>, bool);
+
+/// A table of rows with goals, and how many reach theirs.
+fn judged(header: &[&str], rows: impl IntoIterator<Item = Result<Judged>>) -> Result<String> {
+    let (rows, good): (Vec<_>, Vec<_>) = rows.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let reached = good.iter().filter(|reached| **reached).count();
+    Ok(format!("{}\n{reached} of {} reach the goal.\n", table(header, &rows), good.len()))
 }

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::measure::random_read_iops;
 use super::recorded::Recordings;
-use super::{count, reached, table};
+use super::{Judged, judged, reached};
 
 /// Depths that are measured.
 const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
@@ -21,21 +21,19 @@ pub fn part(_: &Recordings) -> Result<String> {
         .filter_map(Profile::builtin)
         .filter(|profile| profile.is_disk() && describe(profile).depth > 1);
     let disks: Vec<Profile> = disks.collect();
-    let rows: Vec<Result<(Vec<String>, bool)>> = disks.par_iter().map(row).collect();
-    let (rows, good): (Vec<_>, Vec<_>) = rows.into_iter().collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let rows: Vec<Result<Judged>> = disks.par_iter().map(row).collect();
     let depths = DEPTHS.map(|depth| format!("depth {depth}"));
     let mut header = vec!["drive"];
     header.extend(depths.iter().map(String::as_str));
     header.extend(["deepest / 1", "never falls"]);
     Ok(format!(
         "Random 4 KiB reads a second, so many in the drive at a time; {READS} reads each. More commands to choose from never make a drive \
-         slower (but for the sample: 1 %).\n\n{}\n{}\n",
-        table(&header, &rows),
-        count(&good)
+         slower (but for the sample: 1 %).\n\n{}",
+        judged(&header, rows)?
     ))
 }
 
-fn row(profile: &Profile) -> Result<(Vec<String>, bool)> {
+fn row(profile: &Profile) -> Result<Judged> {
     let depths = DEPTHS.into_iter().filter(|depth| *depth <= describe(profile).depth);
     let rates: Vec<f64> = depths.map(|depth| random_read_iops(profile, depth, READS)).collect::<Result<_>>()?;
     let good = rates.windows(2).all(|pair| pair[1] >= pair[0] * (1.0 - NOISE));
