@@ -41,6 +41,21 @@ pub fn write(recordings: Option<&str>) -> Result<()> {
     Ok(())
 }
 
+/// Writes docs/reproduced.md and its pictures: all published results, run by a program that is built for speed.
+pub fn write_reproduced() -> Result<()> {
+    tools::run(cargo().args([
+        "run",
+        "--release",
+        "--quiet",
+        "--package",
+        "hoistway-cli",
+        "--",
+        "reproduce",
+        "--page",
+        "docs",
+    ]))
+}
+
 fn read() -> Result<String> {
     fs::read_to_string(repository::root().join(PAGE)).with_context(|| format!("cannot read {PAGE}"))
 }

@@ -133,10 +133,14 @@ impl Summary {
     }
 }
 
+/// How many figures of a row a table shows.
+const SHOWN: usize = 4;
+
 /// Published figures with their unit, as a table has them: "94.9 / 91.2 / 31 %"; bounds where there are no figures.
 fn published(outcome: &Outcome) -> String {
     let told = outcome.values.iter().map(|found| match found.expected.published {
         Some(published) => plain(published),
+        None if found.expected.bounds().is_none() => "-".to_owned(),
         None => found.expected.tolerance(),
     });
     joined(outcome, told.collect())
@@ -144,7 +148,12 @@ fn published(outcome: &Outcome) -> String {
 
 /// The same of what came out.
 fn ours(outcome: &Outcome) -> String {
-    joined(outcome, outcome.values.iter().map(|found| near(found.ours)).collect())
+    // What has to be exact is told as it was published.
+    let told = outcome.values.iter().map(|found| match found.expected.published {
+        Some(published) if published == found.ours => plain(published),
+        _ => near(found.ours),
+    });
+    joined(outcome, told.collect())
 }
 
 /// The tolerances, one if all are alike.
@@ -162,17 +171,23 @@ fn tolerance(outcome: &Outcome) -> String {
     told.join(" / ")
 }
 
-/// Figures with one unit behind them, when they have one in common.
-fn joined(outcome: &Outcome, figures: Vec<String>) -> String {
+/// The first figures, with one unit behind them when they have one in common.
+fn joined(outcome: &Outcome, mut figures: Vec<String>) -> String {
+    if figures.len() > SHOWN {
+        let more = figures.len() - SHOWN + 1;
+        figures.truncate(SHOWN - 1);
+        figures.push(format!("{more} more"));
+    }
     let mut units = outcome.values.iter().map(|found| found.expected.unit.as_str());
     let first = units.next().unwrap_or_default();
     if units.all(|unit| unit == first) {
         return format!("{} {first}", figures.join(" / ")).trim().to_owned();
     }
-    let with_unit = |(figure, found): (&String, &hoistway_sim::published::Found<&hoistway_sim::published::Value>)| {
-        format!("{figure} {}", found.expected.unit).trim().to_owned()
+    let with_unit = |(index, figure): (usize, &String)| {
+        let unit = outcome.values.get(index).map_or("", |found| found.expected.unit.as_str());
+        if figure.ends_with(" more") { figure.clone() } else { format!("{figure} {unit}").trim().to_owned() }
     };
-    figures.iter().zip(&outcome.values).map(with_unit).collect::<Vec<_>>().join(" / ")
+    figures.iter().enumerate().map(with_unit).collect::<Vec<_>>().join(" / ")
 }
 
 /// A published figure as it was printed: no digits are added.
