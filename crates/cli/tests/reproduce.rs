@@ -24,7 +24,8 @@ fn page() -> String {
 fn section<'a>(page: &'a str, id: &str) -> &'a str {
     let begin = page.find(&format!("### {id}\n")).unwrap_or_else(|| panic!("no section {id}: cargo xtask pages write"));
     let rest = &page[begin + 4..];
-    &rest[..rest.find("\n### ").or_else(|| rest.find("\n## ")).unwrap_or(rest.len())]
+    let ends = ["\n### ", "\n## "].map(|heading| rest.find(heading).unwrap_or(rest.len()));
+    &rest[..ends[0].min(ends[1])]
 }
 
 #[test]
@@ -45,10 +46,7 @@ fn the_page_has_a_section_and_a_picture_for_every_row() {
 fn the_page_tells_what_quick_rows_come_to_now() {
     let folder = Folder::new();
     let name = folder.name("pages");
-    let ran = run(&[&QUICK[..], &["--page", &name]].concat().iter().fold(vec!["reproduce"], |mut all, word| {
-        all.push(word);
-        all
-    }));
+    let ran = run(&[&["reproduce"], &QUICK[..], &["--page", &name]].concat());
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let made = fs::read_to_string(folder.path("pages").join("reproduced.md")).expect("a page");
     let page = page();

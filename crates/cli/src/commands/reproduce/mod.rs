@@ -73,7 +73,7 @@ pub struct Summary {
     numbers: Count,
     /// Rows that state an order or a rule.
     orders_and_rules: Count,
-    /// Published figures, of all rows that are counted.
+    /// The figures of the rows that state a number.
     figures: Count,
     /// Rows whose figure is not in what was published.
     missing: usize,
@@ -108,8 +108,10 @@ impl Summary {
             };
             count.of += 1;
             count.reproduced += usize::from(outcome.verdict == Verdict::Reproduced);
-            let figures = outcome.values.iter().filter(|found| found.expected.published.is_some());
-            for found in figures {
+            if outcome.row.kind != Kind::Number {
+                continue;
+            }
+            for found in outcome.values.iter().filter(|found| found.expected.published.is_some()) {
                 summary.figures.of += 1;
                 summary.figures.reproduced += usize::from(found.right);
             }
