@@ -79,27 +79,6 @@ fn described_random_read_time_is_what_the_model_takes() {
 }
 
 #[test]
-fn slide_drives_give_the_slides_random_reads() {
-    // KiB/s of 4 KiB and 64 KiB random reads: J. Axboe's slides on CFQ (2006).
-    for (name, small, large) in
-        [("slide-5400", 203.0, 3020.0), ("slide-7200", 301.0, 4490.0), ("slide-15000", 662.0, 9600.0)]
-    {
-        let profile = builtin(name);
-        assert_near(name, 4000.0 / mean_random_read_ms(&profile, 8, 100_000), small, 0.01);
-        assert_near(name, 64_000.0 / mean_random_read_ms(&profile, 128, 100_000), large, 0.01);
-    }
-}
-
-#[test]
-fn slide_drives_transfer_at_the_slides_rate() {
-    // 4 KiB in 98, 65 and 43 us.
-    for (name, expected_us) in [("slide-5400", 97.66), ("slide-7200", 65.10), ("slide-15000", 43.40)] {
-        let service = read(&mut Drive::new(&builtin(name)), 0, 0, 8);
-        assert_near(name, service.phases.transfer_ns as f64 / 1000.0, expected_us, 0.01);
-    }
-}
-
-#[test]
 fn sequential_reading_runs_at_the_media_rate_less_skew() {
     // spt * 512 / (T (1 + skew)): the skew is paid once a track; 170/1200 and 0.225 revolutions for the serpentine drives.
     let cheetah = 1200.0 * 512.0 / 3_995.344_87 / (1.0 + 170.0 / 1200.0);

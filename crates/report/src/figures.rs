@@ -70,7 +70,8 @@ pub fn against_svg(against: &Against) -> String {
     let height = TOP + ROW * against.rows.len() as f64 + 14.0;
     let mut svg = head(&against.title, height);
     text(&mut svg, "note", LEFT, 50.0, "bar: simulated; tick: published; band: within the tolerance");
-    for (index, row) in against.rows.iter().enumerate() {
+    for (index, row) in against.rows.iter().map(AgainstRow::above_zero).enumerate() {
+        let (told, row) = row;
         let y = TOP + ROW * index as f64;
         let finite = [row.found, row.expected.unwrap_or(0.0), row.low, row.high];
         let most = finite.into_iter().filter(|value| value.is_finite()).fold(0.0, f64::max) * 1.1;
@@ -85,15 +86,27 @@ pub fn against_svg(against: &Against) -> String {
         if row.found.is_finite() {
             rect(&mut svg, "found", LEFT, y + 6.0, at(row.found), 12.0);
         }
-        let expected = row.expected.map(|value| (LEFT + at(value), figure(value)));
-        if let Some((x, _)) = &expected {
-            line(&mut svg, "tick", (*x, y), (*x, y + 24.0));
+        if let Some(expected) = row.expected {
+            let x = LEFT + at(expected);
+            line(&mut svg, "tick", (x, y), (x, y + 24.0));
         }
-        let told = expected.map_or_else(String::new, |(_, told)| format!(" ({told})"));
-        text(&mut svg, "figure", LEFT + LENGTH + 10.0, y + 16.0, &format!("{}{told}", figure(row.found)));
+        text(&mut svg, "figure", LEFT + LENGTH + 10.0, y + 16.0, &told);
     }
     svg.push_str("</svg>\n");
     svg
+}
+
+impl AgainstRow {
+    /// What stands behind the bar, and the row as it is drawn: of figures below zero the size is.
+    fn above_zero(&self) -> (String, AgainstRow) {
+        let expected = self.expected.map_or_else(String::new, |value| format!(" ({})", figure(value)));
+        let told = format!("{}{expected}", figure(self.found));
+        if self.expected.is_none_or(|expected| expected >= 0.0) {
+            return (told, self.clone());
+        }
+        let expected = self.expected.map(|value| -value);
+        (told, AgainstRow { name: self.name.clone(), found: -self.found, expected, low: -self.high, high: -self.low })
+    }
 }
 
 /// Lines over an axis, with their names at the right.
@@ -218,6 +231,13 @@ mod tests {
         // The scale ends a tenth beyond the greatest of them: 12.1, on 380 px.
         assert!(svg.contains("<rect class=\"found\" x=\"312.0\" y=\"72.0\" width=\"157.0\""), "{svg}");
         assert!(svg.contains("<line class=\"tick\" x1=\"626.0\""), "{svg}");
+    }
+
+    #[test]
+    fn of_what_is_below_zero_the_size_is_drawn_and_the_figure_told() {
+        let row = AgainstRow { name: "a".into(), found: -5.0, expected: Some(-10.0), low: -11.0, high: -9.0 };
+        let svg = against_svg(&Against { title: "t".into(), rows: vec![row] });
+        assert!(svg.contains("width=\"157.0\"") && svg.contains("-5.00 (-10.0)"), "{svg}");
     }
 
     #[test]

@@ -50,8 +50,8 @@ pub use config::{CpuCosts, HostConfig, PAGE_BYTES, Plugging, ReadAheadRules, Wri
 pub use error::SimError;
 pub use groups::{GroupRun, group_switch};
 pub use host::fs::config::FileSystemConfig;
-pub use host_file::HostFileError;
 pub use host::journal::JournalConfig;
+pub use host_file::HostFileError;
 pub use kernel::Kernel;
 pub use measure::{BandwidthSample, Latencies, Latency, Window, Windows, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};

@@ -99,6 +99,21 @@ fn drives(plots: &Path) -> Result<String> {
     String::from_utf8(output.stdout).context("what hoistway drives prints")
 }
 
+/// Writes docs/reproduced.md and its pictures: all published results, run by a program that is built for speed.
+pub fn write_reproduced() -> Result<()> {
+    tools::run(cargo().args([
+        "run",
+        "--release",
+        "--quiet",
+        "--package",
+        "hoistway-cli",
+        "--",
+        "reproduce",
+        "--page",
+        "docs",
+    ]))
+}
+
 /// The program, built.
 fn hoistway() -> Result<PathBuf> {
     tools::run(cargo().args(["build", "--quiet", "--package", "hoistway-cli"]))?;

@@ -172,7 +172,7 @@ fn is_drawn(outcome: &Outcome) -> bool {
 }
 
 fn picture(outcome: &Outcome) -> String {
-    let title = format!("{}: {}", outcome.row.id, outcome.row.what);
+    let title = format!("{}: {}", outcome.row.id, shortened(&outcome.row.what));
     if let Some(plot) = &outcome.plot {
         let line = |line: &hoistway_sim::published::Line| LineOf {
             name: line.name.clone(),
@@ -189,6 +189,22 @@ fn picture(outcome: &Outcome) -> String {
         AgainstRow { name: format!("{}{unit}", value.name), found: found.ours, expected: value.published, low, high }
     });
     against_svg(&Against { title, rows: rows.collect() })
+}
+
+/// The words that have room above a picture.
+fn shortened(text: &str) -> String {
+    const LETTERS_MAX: usize = 82;
+    if text.chars().count() <= LETTERS_MAX {
+        return text.to_owned();
+    }
+    let mut short = String::new();
+    for word in text.split(' ') {
+        if short.chars().count() + 1 + word.chars().count() > LETTERS_MAX {
+            break;
+        }
+        short = format!("{short} {word}");
+    }
+    format!("{} ...", short.trim().trim_end_matches([',', ':']))
 }
 
 /// What would end a cell of a table.

@@ -73,7 +73,7 @@ pub struct Summary {
     numbers: Count,
     /// Rows that state an order or a rule.
     orders_and_rules: Count,
-    /// Published figures, of all rows that are counted.
+    /// The figures of the rows that state a number.
     figures: Count,
     /// Rows whose figure is not in what was published.
     missing: usize,
@@ -108,8 +108,10 @@ impl Summary {
             };
             count.of += 1;
             count.reproduced += usize::from(outcome.verdict == Verdict::Reproduced);
-            let figures = outcome.values.iter().filter(|found| found.expected.published.is_some());
-            for found in figures {
+            if outcome.row.kind != Kind::Number {
+                continue;
+            }
+            for found in outcome.values.iter().filter(|found| found.expected.published.is_some()) {
                 summary.figures.of += 1;
                 summary.figures.reproduced += usize::from(found.right);
             }
@@ -133,10 +135,14 @@ impl Summary {
     }
 }
 
+/// How many figures of a row a table shows.
+const SHOWN: usize = 4;
+
 /// Published figures with their unit, as a table has them: "94.9 / 91.2 / 31 %"; bounds where there are no figures.
 fn published(outcome: &Outcome) -> String {
     let told = outcome.values.iter().map(|found| match found.expected.published {
         Some(published) => plain(published),
+        None if found.expected.bounds().is_none() => "-".to_owned(),
         None => found.expected.tolerance(),
     });
     joined(outcome, told.collect())
@@ -144,7 +150,12 @@ fn published(outcome: &Outcome) -> String {
 
 /// The same of what came out.
 fn ours(outcome: &Outcome) -> String {
-    joined(outcome, outcome.values.iter().map(|found| near(found.ours)).collect())
+    // What has to be exact is told as it was published.
+    let told = outcome.values.iter().map(|found| match found.expected.published {
+        Some(published) if published == found.ours => plain(published),
+        _ => near(found.ours),
+    });
+    joined(outcome, told.collect())
 }
 
 /// The tolerances, one if all are alike.
@@ -162,17 +173,23 @@ fn tolerance(outcome: &Outcome) -> String {
     told.join(" / ")
 }
 
-/// Figures with one unit behind them, when they have one in common.
-fn joined(outcome: &Outcome, figures: Vec<String>) -> String {
+/// The first figures, with one unit behind them when they have one in common.
+fn joined(outcome: &Outcome, mut figures: Vec<String>) -> String {
+    if figures.len() > SHOWN {
+        let more = figures.len() - SHOWN + 1;
+        figures.truncate(SHOWN - 1);
+        figures.push(format!("{more} more"));
+    }
     let mut units = outcome.values.iter().map(|found| found.expected.unit.as_str());
     let first = units.next().unwrap_or_default();
     if units.all(|unit| unit == first) {
         return format!("{} {first}", figures.join(" / ")).trim().to_owned();
     }
-    let with_unit = |(figure, found): (&String, &hoistway_sim::published::Found<&hoistway_sim::published::Value>)| {
-        format!("{figure} {}", found.expected.unit).trim().to_owned()
+    let with_unit = |(index, figure): (usize, &String)| {
+        let unit = outcome.values.get(index).map_or("", |found| found.expected.unit.as_str());
+        if figure.ends_with(" more") { figure.clone() } else { format!("{figure} {unit}").trim().to_owned() }
     };
-    figures.iter().zip(&outcome.values).map(with_unit).collect::<Vec<_>>().join(" / ")
+    figures.iter().enumerate().map(with_unit).collect::<Vec<_>>().join(" / ")
 }
 
 /// A published figure as it was printed: no digits are added.

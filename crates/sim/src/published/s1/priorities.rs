@@ -127,10 +127,10 @@ pub fn real_time(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedErro
 /// How long the disk has been without others' requests when the idle class gets it; and what it gets of a busy disk.
 pub fn idle_class(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
     let thinking = Experiment::of(row, "cfq-v3")?.recorded();
-    let busy = thinking.clone().with_text("thinktime=250ms", "thinktime=50ms");
+    let busy = thinking.clone().with_text("thinktime=250ms", "thinktime=0");
     let [grace_ms] = lab.means(thinking, row.seeds, |run, _| [least_grace_ms(run)])?;
     let [bytes] = lab.means(busy, row.seeds, |run, _| [bytes_of(run, "leftover")])?;
-    Ok(Measured::default().with("grace", grace_ms).with("every 50 ms", bytes / 1024.0))
+    Ok(Measured::default().with("grace", grace_ms).with("beside a stream", bytes / 1024.0))
 }
 
 /// The least time from a request of the best-effort reader to the next of the idle class, less what the first takes.
