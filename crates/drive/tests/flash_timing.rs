@@ -170,6 +170,25 @@ fn reads_beside_a_writer_wait_for_a_whole_program_unless_they_suspend_it() {
 }
 
 #[test]
+fn reads_without_end_do_not_keep_a_write_from_its_program() {
+    for suspend in ["", "\nsuspend_us = 20.0"] {
+        let erase = format!("erase_us = 3000.0{suspend}");
+        let through = ("buffer_kib = 1024", "buffer_kib = 0");
+        let mut flash = SmallFlash::new(&[("erase_us = 3000.0", &erase), through, ("\"steady\"", "\"sequential\"")]);
+        let units = flash.simulated_units();
+        // Eight reads for each die at any time, and a write now and then that is over when it is programmed.
+        let mut commands = random_reads(15, units, 20_000);
+        let writes = random_writes(16, units, 40);
+        let tags: Vec<usize> = (0..40).map(|number| number * 400 + 200).collect();
+        tags.iter().zip(writes).for_each(|(tag, write)| commands[*tag] = write);
+        let latencies = flash.run(32, commands);
+        let slowest = latencies.iter().filter(|(tag, _)| tags.contains(&(*tag as usize))).map(|(_, ns)| *ns).max();
+        // At most 64 reads of 64.1 us go before, and again while the program is suspended: 8.2 ms, and half a one for the program.
+        assert!(slowest.expect("writes") < 10_000_000, "{slowest:?}");
+    }
+}
+
+#[test]
 fn flush_of_a_protected_buffer_costs_its_constant_and_holds_nobody() {
     let mut flash = SmallFlash::new(&[]);
     flash.drive.serve(0, Access { op: Op::Write, sector: 0, sectors: 8 }).expect("within");

@@ -101,7 +101,7 @@ fn skew_shorter_than_its_switch_is_warned_of() {
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/scsi-15k-73.toml")).expect("read");
     assert!(described("scsi-15k-73").warnings.is_empty());
     // 0.3 ms of 4 are 0.075 revolutions.
-    let text = text.replace("track_skew_revolutions = 0.1264", "track_skew_revolutions = 0.07");
+    let text = text.replace("track_skew_revolutions = 0.123", "track_skew_revolutions = 0.07");
     let warnings = describe(&Profile::from_toml(&text, "short.toml").expect("a profile")).warnings;
     let expected = "a skew is shorter than its switch in 14 zones (0 to 13): each crossing loses a revolution";
     assert_eq!(warnings, [expected]);

@@ -98,6 +98,6 @@ fn every_elevator_carries_a_commit_out() {
 #[test]
 fn jobs_with_two_journals_are_an_error() {
     let jobs = "[a]\nsize=1m\nhoistway_journal=ext3\n[b]\nsize=1m\nhoistway_journal=ext4\n";
-    let error = run(&request(jobs, &[Kind::Noop])).err().expect("an error").to_string();
+    let error = run(&request(jobs, &[Kind::Noop])).expect_err("two journals").to_string();
     assert!(error.contains("test.fio:4") && error.contains("not that of job `a` of line 1"), "{error}");
 }

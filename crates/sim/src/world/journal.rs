@@ -233,7 +233,8 @@ impl<S: Observer> World<S> {
                 let next = Transaction { id: journal.running.id + 1, ..Transaction::default() };
                 journal.committing = std::mem::replace(&mut journal.running, next);
                 journal.step = Step::Data;
-                self.write_ordered(task);
+                let files = self.ordered_files();
+                self.write_dirty(task, &files);
             }
             Step::Data => {
                 if self.ordered_files().iter().any(|file| self.cache.writeback_of(*file) > 0) {
@@ -255,19 +256,6 @@ impl<S: Observer> World<S> {
         let Some(journal) = &self.journal else { return Vec::new() };
         let all = journal.config.all_data;
         journal.committing.files.iter().filter(|(_, grew)| all || **grew).map(|(file, _)| *file).collect()
-    }
-
-    fn write_ordered(&mut self, task: u32) {
-        let mut runs = std::mem::take(&mut self.runs);
-        self.device.plug(task);
-        for file in self.ordered_files() {
-            self.cache.take_dirty(file, 0, u64::MAX, u64::MAX, &mut runs);
-            for (first, pages) in runs.drain(..) {
-                self.submit_pages(task, file, first, pages, Op::Write, Flags::SYNC);
-            }
-        }
-        self.device.finish_plug(task, self.now_ns);
-        self.runs = runs;
     }
 
     /// Writes descriptor and metadata, or the commit block.

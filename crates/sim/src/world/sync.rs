@@ -14,18 +14,24 @@ impl<S: Observer> World<S> {
         process.stage = Stage::Sync;
         process.sync_then = then;
         process.sync_start_ns = self.now_ns;
+        let open = self.synced_files(task);
+        let files: Vec<u32> = self.processes[task as usize].files[open].iter().map(|open| open.file).collect();
+        self.write_dirty(task, &files);
+        Flow::On
+    }
+
+    /// A task writes what is dirty of some files, and will wait for it.
+    pub(super) fn write_dirty(&mut self, task: u32, files: &[u32]) {
         let mut runs = std::mem::take(&mut self.runs);
         self.device.plug(task);
-        for open in self.synced_files(task) {
-            let file = self.processes[task as usize].files[open].file;
-            self.cache.take_dirty(file, 0, u64::MAX, u64::MAX, &mut runs);
+        for file in files {
+            self.cache.take_dirty(*file, 0, u64::MAX, u64::MAX, &mut runs);
             for (first, pages) in runs.drain(..) {
-                self.submit_pages(task, file, first, pages, Op::Write, Flags::SYNC);
+                self.submit_pages(task, *file, first, pages, Op::Write, Flags::SYNC);
             }
         }
         self.device.finish_plug(task, self.now_ns);
         self.runs = runs;
-        Flow::On
     }
 
     /// Sleeps until none of the pages are being written any more.
