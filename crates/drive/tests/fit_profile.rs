@@ -142,9 +142,11 @@ fn flash_gets_its_figures_back() {
         let fitted = fit_profile(&made_with(&builtin(name), 3000, reads), &SCRATCH).expect("a fit");
         let held = fitted.held_out;
         println!("{name}: {held:.3?}\n{:#?}", fitted.found);
-        assert!((held.errors.predicted_mean_ms / held.errors.recorded_mean_ms - 1.0).abs() < 0.1, "{name}: {held:?}");
+        assert!((held.errors.predicted_mean_ms / held.errors.recorded_mean_ms - 1.0).abs() < 0.05, "{name}: {held:?}");
+        assert!(held.errors.demerit_ms < 0.1 * held.errors.recorded_mean_ms, "{name}: {held:?}");
+        // The median of two modes lies where one goes over into the other, and how pages lie on dies is not told: 15 %.
         for (found, expected) in held.predicted_ms.iter().zip(held.recorded_ms) {
-            assert!((found / expected - 1.0).abs() < 0.1, "{name}: {held:?}");
+            assert!((found / expected - 1.0).abs() < 0.15, "{name}: {held:?}");
         }
     }
 }
