@@ -192,6 +192,17 @@ fn drive_that_is_bad_throughout_ends_the_probe_with_an_error() {
 }
 
 #[test]
+fn probe_of_a_drive_that_moves_all_that_is_written_stays_within_the_drive() {
+    // Each write of a bad sector puts it in a spare one, so that angles mean nothing and a track seems to have a few sectors.
+    let profile = Profile::builtin("cmr-8tb").expect("built in");
+    let bad = Faults { bad_share: 1.0, ..Faults::default() };
+    let drive = Drive::new(&profile.with_faults(bad).expect("faults that can be"));
+    let found = probe(&drive, &[Probe::Seek]).expect("writes succeed");
+    assert_eq!(found.failures, 0);
+    assert!(found.seek.is_some_and(|seek| !seek.curve.is_empty()));
+}
+
+#[test]
 fn drive_that_stops_answering_ends_the_probe_and_one_that_returns_does_not() {
     let hang = |for_ms| Faults { hangs: vec![Hang { at_ms: 500.0, for_ms }], ..Faults::default() };
     for which in Probe::ALL {

@@ -112,8 +112,10 @@ impl Home {
     /// track, which makes it wider.
     fn sector_ns_at(&self, subject: &mut Subject, sector: u64) -> Result<f64, ProbeError> {
         let mut least: Option<f64> = None;
-        for end in [sector, sector - APART] {
-            let width = angle(subject, end - APART, end, self.revolution_ns)?.filter(|angle| *angle > 0.0);
+        for back in [1, 2] {
+            // A track that many bad sectors make look short has places that near the beginning of the drive.
+            let Some(begin) = sector.checked_sub(back * APART) else { break };
+            let width = angle(subject, begin, begin + APART, self.revolution_ns)?.filter(|angle| *angle > 0.0);
             if let Some(width) = width {
                 least = Some(least.map_or(width, |least| least.min(width)));
             }
