@@ -102,7 +102,7 @@ pub enum SimError {
     /// No event is left, or time stands still, and processes are unfinished: a defect of the simulator.
     #[error(
         "defect: the simulation under {elevator} with seed {seed} makes no progress at {now_ns} ns with {unfinished} \
-         unfinished processes ({state}); please report it with the job file"
+         unfinished processes: {state}; please report it with the job file"
     )]
     Stuck {
         /// The elevator.
@@ -113,13 +113,13 @@ pub enum SimError {
         now_ns: u64,
         /// Processes that have not ended.
         unfinished: usize,
-        /// What the first of them waits for.
+        /// Who waits, and for what; and where requests are.
         state: String,
     },
     /// The drive has hung for ever, and processes wait for it.
     #[error(
-        "the drive does not answer: under {elevator} with seed {seed}, from {now_ns} ns on, {commands} commands are in it and {state}; \
-         its profile says for how long it hangs (`faults.hangs`)"
+        "the drive does not answer: under {elevator} with seed {seed}, {commands} commands were in it at {now_ns} ns, the last answer \
+         came at {answered_ns} ns, and {state}; its profile says for how long it hangs (`faults.hangs`)"
     )]
     DriveHangs {
         /// The elevator.
@@ -128,6 +128,8 @@ pub enum SimError {
         seed: u64,
         /// The virtual time.
         now_ns: u64,
+        /// When it last completed a command; 0 if it never did.
+        answered_ns: u64,
         /// Commands that it holds.
         commands: u32,
         /// Who waits, and for what.

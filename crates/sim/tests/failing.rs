@@ -109,8 +109,10 @@ fn drive_that_hangs_for_ever_ends_in_an_error_that_says_who_waits() {
         for kind in [Kind::Noop, Kind::CfqV3, Kind::Bfq] {
             let request = with_faults(&jobs, Faults { hangs: hangs(), ..Faults::default() });
             let error = run(&CompareRequest { elevators: vec![kind], ..request }).expect_err("it hangs");
-            let SimError::DriveHangs { commands, state, .. } = &error else { panic!("{rw}: {error}") };
-            assert!(*commands > 0 && state.contains("of job `stuck` waits"), "{rw}: {error}");
+            let SimError::DriveHangs { commands, state, answered_ns, .. } = &error else { panic!("{rw}: {error}") };
+            assert!(*commands > 0 && state.contains("of job `stuck` ("), "{rw}: {error}");
+            assert!(state.contains(") waits for "), "{rw}: {error}");
+            assert!(*answered_ns <= 100_000_000, "nothing is answered in a hang: {error}");
             assert!(error.to_string().contains("the drive does not answer: under "), "{error}");
         }
     }

@@ -46,6 +46,8 @@ pub(crate) struct Device<S: Observer> {
     phases: Phases,
     busy_ns: u64,
     busy_since_ns: u64,
+    /// When the drive last completed a request.
+    pub answered_ns: u64,
     pub requests: u64,
     /// Bytes that the drive was asked for.
     pub bytes: u64,
@@ -96,6 +98,7 @@ impl<S: Observer> Device<S> {
             phases: Phases::default(),
             busy_ns: 0,
             busy_since_ns: 0,
+            answered_ns: 0,
             requests: 0,
             bytes: 0,
             turns: 0,
@@ -254,9 +257,17 @@ impl<S: Observer> Device<S> {
         (commands > 0 && self.drive.next_event_ns().is_none()).then_some(commands)
     }
 
+    /// Where requests are, as the end of a sentence.
+    pub fn whereabouts(&self) -> String {
+        let kept =
+            if self.queue.is_empty() { "no request waits in the elevator" } else { "requests wait in the elevator" };
+        format!("{kept}, {} are in the drive", self.in_flight.len())
+    }
+
     fn completed(&mut self, started: &Started, completion: &Completion, now_ns: u64) {
         add(&mut self.phases, &completion.service.phases);
         self.requests += 1;
+        self.answered_ns = now_ns;
         if self.in_flight.is_empty() {
             self.busy_ns += now_ns - self.busy_since_ns;
         }

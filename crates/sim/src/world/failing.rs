@@ -1,6 +1,7 @@
 //! What becomes of I/O that the drive could not do.
 
 use hoistway_drive::Status;
+use hoistway_fio::Job;
 
 use super::World;
 use super::process::Stage;
@@ -65,13 +66,107 @@ impl<S: Observer> World<S> {
     /// Why nothing goes on: the drive does not answer, or the simulator has a defect.
     pub(super) fn stuck(&self) -> SimError {
         let (elevator, seed, now_ns) = (self.elevator.info().name.to_owned(), self.seed, self.now_ns);
-        let waiting = self.processes.iter().find(|process| process.stage != Stage::Done);
-        let state = waiting.map_or(String::new(), |process| {
-            format!("process {} of job `{}` {}", process.plan.pid, process.job.name, process.stage.waits_for())
+        // Who has not started waits for those who have.
+        let unfinished = || self.processes.iter().filter(|process| process.stage != Stage::Done);
+        let waiting = unfinished().find(|process| process.stage != Stage::NotStarted).or_else(|| unfinished().next());
+        let waits = waiting.map_or(String::new(), |process| {
+            let for_what = match process.in_flight {
+                0 => process.stage.waits_for().to_owned(),
+                1 => "waits for a direct request in flight".to_owned(),
+                in_flight => format!("waits for {in_flight} direct requests in flight"),
+            };
+            let Job { file, line, name, .. } = &*process.job;
+            format!("process {} of job `{name}` ({file}:{line}) {for_what}", process.plan.pid)
         });
         match self.device.unanswered() {
-            Some(commands) => SimError::DriveHangs { elevator, seed, now_ns, commands, state },
-            None => SimError::Stuck { elevator, seed, now_ns, unfinished: self.unfinished, state },
+            Some(commands) => {
+                let answered_ns = self.device.answered_ns;
+                SimError::DriveHangs { elevator, seed, now_ns, answered_ns, commands, state: waits }
+            }
+            None => {
+                let state = format!("{waits}; {}", self.device.whereabouts());
+                SimError::Stuck { elevator, seed, now_ns, unfinished: self.unfinished, state }
+            }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hoistway_core::{Kind, NoSink};
+    use hoistway_drive::Profile;
+
+    use super::super::{World, WorldRequest};
+    use crate::config::HostConfig;
+    use crate::error::SimError;
+
+    const JOBS: &str = "[near]\nrw=read\nbs=64k\nsize=64m\ndirect=1\n[far]\nrw=read\nbs=64k\nsize=64m\ndirect=1\n";
+
+    /// What `look` makes of a world with two readers under cfq-v3.
+    fn in_world<T>(look: impl FnOnce(World<NoSink>) -> T) -> T {
+        let jobs = hoistway_fio::parse(JOBS, "two.fio", &|_| None, &|_, _| Err(std::io::Error::other("no file")));
+        let request = WorldRequest {
+            jobs: &jobs.expect("a job file"),
+            profile: &Profile::builtin("sata-7200-2006").expect("built in"),
+            host: &HostConfig::default(),
+            elevator: Kind::CfqV3,
+            settings: &[],
+            seed: 7,
+            record: false,
+        };
+        look(World::new(&request).expect("a world"))
+    }
+
+    #[test]
+    fn world_without_events_is_stuck_and_says_who_waits() {
+        // Nobody has been started.
+        let error = in_world(|mut world| world.step().expect_err("nothing can happen"));
+        let SimError::Stuck { unfinished, .. } = &error else { panic!("{error}") };
+        assert_eq!(*unfinished, 2);
+        assert_eq!(
+            error.to_string(),
+            "defect: the simulation under cfq-v3 with seed 7 makes no progress at 0 ns with 2 unfinished processes: process 1001 of \
+             job `near` (two.fio:1) waits for its start; no request waits in the elevator, 0 are in the drive; please report it \
+             with the job file"
+        );
+    }
+
+    #[test]
+    fn request_that_the_elevator_keeps_is_said_to_wait_there() {
+        let error = in_world(|mut world| {
+            world.open_gates();
+            world.run_ready();
+            // Until the disk is one reader's and the other waits for its slice.
+            for _ in 0..200 {
+                world.step().expect("a step");
+            }
+            world.stuck()
+        });
+        let message = error.to_string();
+        assert!(
+            message.contains(
+                "process 1001 of job `near` (two.fio:1) waits for a processor; requests wait in the elevator"
+            ),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn events_that_do_nothing_for_anybody_end_in_an_error() {
+        let error = in_world(|mut world| {
+            world.open_gates();
+            world.run_ready();
+            world.step().expect("a process starts");
+            world.idle_events = super::super::IDLE_EVENTS_MAX;
+            // Ticks of the flusher, with nothing to flush, on a host that has lost all else.
+            world.events = crate::events::Events::default();
+            world.flush_tick();
+            loop {
+                if let Err(error) = world.step() {
+                    return error;
+                }
+            }
+        });
+        assert!(matches!(error, SimError::Stuck { .. }), "{error}");
     }
 }
