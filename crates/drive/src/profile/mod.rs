@@ -12,6 +12,7 @@ use crate::Op;
 use crate::array::Layout;
 use crate::builtin;
 use crate::faults::Faults;
+use crate::platter::Platter;
 use crate::seek::SeekCurve;
 pub(crate) use array::{ArrayCacheProfile, ArrayProfile, DestageOrder};
 pub(crate) use cloud::{BucketProfile, CloudProfile, LatencyProfile};
@@ -396,6 +397,14 @@ impl Profile {
             }
         }
         self
+    }
+
+    /// The time of one revolution of a disk, rounded down to whole nanoseconds; `None` for what does not turn, and for arrays.
+    pub fn revolution_ns(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::Disk(disk) => Some(Platter::new(disk.revolution_ns, disk.phase_revolutions).revolution_ns()),
+            _ => None,
+        }
     }
 
     /// Whether a head seeks: the drive's, or that of an array's members.

@@ -1,5 +1,7 @@
 //! What the next request is: its direction, file, offset and size.
 
+use std::sync::Arc;
+
 use hoistway_fio::{BlockSize, Direction, Directions, Job, Sequencer};
 use rand::RngExt;
 use rand_pcg::Pcg64;
@@ -30,7 +32,7 @@ pub(crate) struct Region {
 /// Makes the requests of one process.
 #[derive(Clone, Debug)]
 pub(crate) struct Generator {
-    job: Job,
+    job: Arc<Job>,
     seed: u64,
     process: u64,
     /// A stream of random numbers for each purpose, so that one option does not change what another draws.
@@ -71,9 +73,9 @@ enum Order {
 
 impl Generator {
     /// `io_bytes` are moved in one pass; without an end when the job is `time_based`.
-    pub fn new(job: &Job, regions: &[Region], io_bytes: u64, seed: u64, process: u64) -> Generator {
+    pub fn new(job: Arc<Job>, regions: &[Region], io_bytes: u64, seed: u64, process: u64) -> Generator {
         let mut generator = Generator {
-            job: job.clone(),
+            job,
             seed,
             process,
             mix_rng: stream(seed, process, 1),
@@ -279,7 +281,7 @@ mod tests {
     const REGION: Region = Region { start: 1 << 20, len: 1 << 20 };
 
     fn units(job: &Job, io_bytes: u64) -> Vec<Unit> {
-        let mut generator = Generator::new(job, &[REGION], io_bytes, 42, 0);
+        let mut generator = Generator::new(Arc::new(job.clone()), &[REGION], io_bytes, 42, 0);
         std::iter::from_fn(|| generator.next()).take(100_000).collect()
     }
 
@@ -369,7 +371,7 @@ mod tests {
     #[test]
     fn loops_repeat_the_pass() {
         let job = Job { loops: 3, ..Job::default() };
-        let mut generator = Generator::new(&job, &[REGION], 1 << 20, 42, 0);
+        let mut generator = Generator::new(Arc::new(job), &[REGION], 1 << 20, 42, 0);
         let mut count = 0;
         loop {
             while generator.next().is_some() {
@@ -385,7 +387,7 @@ mod tests {
     #[test]
     fn files_take_turns_and_each_is_read_to_its_end() {
         let regions = [Region { start: 0, len: 8192 }, Region { start: 0, len: 16384 }];
-        let mut generator = Generator::new(&Job::default(), &regions, 24576, 42, 0);
+        let mut generator = Generator::new(Arc::default(), &regions, 24576, 42, 0);
         let seen: Vec<_> = std::iter::from_fn(|| generator.next()).map(|unit| (unit.file, unit.offset)).collect();
         assert_eq!(seen, [(0, 0), (1, 0), (0, 4096), (1, 4096), (1, 8192), (1, 12288)]);
     }

@@ -495,15 +495,13 @@ impl<S: Observer> World<S> {
 
 /// One drive of the profile's kind: no two spindles turn at quite the same speed.
 fn specimen(request: &WorldRequest) -> Drive {
-    let drive = Drive::new(request.profile);
     let tolerance = f64::from(request.host.spindle_tolerance_ppm) / 1e6;
-    let Drive::Disk(disk) = &drive else { return drive };
-    if tolerance == 0.0 {
-        return drive;
-    }
+    let Some(revolution_ns) = request.profile.revolution_ns().filter(|_| tolerance != 0.0) else {
+        return Drive::new(request.profile);
+    };
     let mut rng = stream(request.seed, 0, 8);
     let factor = 1.0 + tolerance * (2.0 * unit(&mut rng) - 1.0);
-    let profile = request.profile.clone().with_rotation(disk.revolution_ns() as f64 * factor, unit(&mut rng));
+    let profile = request.profile.clone().with_rotation(revolution_ns as f64 * factor, unit(&mut rng));
     Drive::new(&profile)
 }
 

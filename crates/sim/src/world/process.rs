@@ -189,7 +189,7 @@ impl Process {
             stage: Stage::NotStarted,
             blocked: true,
             debt_ns: 0,
-            generator: Generator::new(&job, &regions, plan.io_bytes, plan.seed, plan.number),
+            generator: Generator::new(job.clone(), &regions, plan.io_bytes, plan.seed, plan.number),
             pacing: Pacing::new(&job),
             rate_rng: stream(plan.seed, plan.number, 6),
             files: plan.files.iter().map(open).collect(),
