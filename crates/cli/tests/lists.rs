@@ -207,4 +207,7 @@ fn the_simulator_s_scaling_has_a_row_for_each_size_and_a_sweep_says_how_many_cor
     let sweep = run(&[args.as_slice(), &["--sweep", "2"]].concat()).json();
     assert_eq!(sweep["sweep"]["runs"], json!(2));
     assert!(sweep["sweep"]["speed_up"].as_f64().is_some_and(|times| times > 0.0));
+    for cpu in ["one_core_cpu_ns", "all_cores_cpu_ns"] {
+        assert!(sweep["sweep"][cpu].as_u64().is_some_and(|ns| ns > 0), "{cpu}");
+    }
 }

@@ -68,6 +68,10 @@ pub struct Sweep {
     pub all_cores_ns: u64,
     /// How many times as fast all cores are.
     pub speed_up: f64,
+    /// CPU time on one core, in ns: less than the wall-clock time where the machine had other work.
+    pub one_core_cpu_ns: u64,
+    /// CPU time of all together, in ns: more than that on one where cores hinder each other.
+    pub all_cores_cpu_ns: u64,
 }
 
 /// Measures a load in a process of its own.
@@ -117,20 +121,20 @@ pub fn measure(load: &Load) -> Result<Measured> {
 pub fn sweep(load: &Load, runs: u32) -> Result<Sweep> {
     let requests = (1..=u64::from(runs)).map(|seed| request(load, seed)).collect::<Result<Vec<_>>>()?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let one_core_ns = wall_ns(&requests, 1)?;
-    let all_cores_ns = wall_ns(&requests, cores)?;
+    let (one_core_ns, one_core_cpu_ns) = wall_and_cpu_ns(&requests, 1)?;
+    let (all_cores_ns, all_cores_cpu_ns) = wall_and_cpu_ns(&requests, cores)?;
     let speed_up = one_core_ns as f64 / all_cores_ns.max(1) as f64;
-    Ok(Sweep { runs, cores, one_core_ns, all_cores_ns, speed_up })
+    Ok(Sweep { runs, cores, one_core_ns, all_cores_ns, speed_up, one_core_cpu_ns, all_cores_cpu_ns })
 }
 
-fn wall_ns(requests: &[CompareRequest], threads: usize) -> Result<u64> {
+fn wall_and_cpu_ns(requests: &[CompareRequest], threads: usize) -> Result<(u64, u64)> {
     use rayon::prelude::*;
     let pool = on_threads(threads)?;
-    let begun = Instant::now();
+    let (begun, before_ns) = (Instant::now(), cpu_ns());
     pool.install(|| {
         requests.par_iter().try_for_each(|request| compare(request, &|_| (), &AtomicBool::new(false)).map(drop))
     })?;
-    Ok(begun.elapsed().as_nanos() as u64)
+    Ok((begun.elapsed().as_nanos() as u64, cpu_ns() - before_ns))
 }
 
 fn on_threads(threads: usize) -> Result<rayon::ThreadPool> {

@@ -137,10 +137,15 @@ fn scaled(load: &sim::Load) -> Vec<sim::Load> {
 }
 
 fn tell(document: &SimDocument, out: &mut Out) -> Result<()> {
-    if let Some(sim::Sweep { runs, cores, one_core_ns, all_cores_ns, speed_up }) = document.sweep {
-        let (one, all) = (one_core_ns as f64 / 1e9, all_cores_ns as f64 / 1e9);
+    if let Some(sweep) = &document.sweep {
+        let sim::Sweep { runs, cores, speed_up, .. } = sweep;
+        let s = |ns: u64| ns as f64 / 1e9;
         return Ok(out.line(format_args!(
-            "{runs} worlds: {one:.2} s on one core, {all:.2} s on {cores}: {speed_up:.2} times as fast"
+            "{runs} worlds: {:.2} s on one core, {:.2} s on {cores}: {speed_up:.2} times as fast; CPU time {:.2} and {:.2} s",
+            s(sweep.one_core_ns),
+            s(sweep.all_cores_ns),
+            s(sweep.one_core_cpu_ns),
+            s(sweep.all_cores_cpu_ns)
         ))?);
     }
     let header = [
