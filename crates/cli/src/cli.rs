@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use hoistway_core::Kind;
+use hoistway_drive::probe::Probe;
 use hoistway_sim::{Kernel, Setting};
 
 use crate::drive_choice;
@@ -93,6 +94,9 @@ pub struct CompareArgs {
     /// that it was written for]
     #[arg(long, value_name = "VERSION", value_parser = names::kernel)]
     pub kernel: Option<Kernel>,
+    /// The host in this file, whose keys docs/hosts.md lists: kernel, memory, hz, read_ahead_kib ...
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "kernel")]
+    pub host: Option<PathBuf>,
     /// Where all random numbers begin
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -154,6 +158,8 @@ Examples:
   hoistway drives
   hoistway drives sata-7200-2006
   hoistway drives mine.toml --json
+  hoistway drives --probe sata-7200-2006
+  hoistway drives --probe mine.toml --only seek,zones --report mine.html
   hoistway drives --fit requests.csv -o mine.toml
   hoistway drives --fit requests.csv --base sata-7200-2006 -o mine.toml
 
@@ -167,6 +173,16 @@ pub struct DrivesArgs {
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
+    /// Probe a drive from outside, and draw what its rotation, seeks, zones, queue, memory show
+    #[arg(long, value_name = "NAME|FILE.toml", conflicts_with_all = ["drive", "fit"], help_heading = "Probing")]
+    pub probe: Option<String>,
+    /// The probes to make, with commas between them: rotation, seek, zones, depth, cache, sizes, overwrite [default: those that
+    /// tell something of its kind of drive]
+    #[arg(long, value_name = "PROBE,...", value_delimiter = ',', value_parser = names::probe, requires = "probe", help_heading = "Probing")]
+    pub only: Vec<Probe>,
+    /// Write a page with the charts, one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE.html", requires = "probe", help_heading = "Probing")]
+    pub report: Option<PathBuf>,
     /// Fit a profile to a trace of requests and their service times
     #[arg(long, value_name = "TRACE", conflicts_with = "drive", help_heading = "Fitting")]
     pub fit: Option<PathBuf>,
@@ -179,6 +195,12 @@ pub struct DrivesArgs {
     /// Where to write the profile; without it, it is printed last
     #[arg(short, long, value_name = "FILE.toml", requires = "fit", help_heading = "Fitting")]
     pub output: Option<PathBuf>,
+    /// Measure all drives, against the recordings in this folder too, and print the tables of docs/drives.md
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["drive", "json", "fit"], help_heading = "The page of drives")]
+    pub markdown: Option<PathBuf>,
+    /// Where to write the plots of that page
+    #[arg(long, value_name = "FOLDER", requires = "markdown", help_heading = "The page of drives")]
+    pub plots: Option<PathBuf>,
 }
 
 /// A kind of drive that can be fitted.
@@ -342,6 +364,7 @@ impl Default for CompareArgs {
             elevators: Vec::new(),
             settings: Vec::new(),
             kernel: None,
+            host: None,
             seed: 1,
             report: None,
             logs: None,

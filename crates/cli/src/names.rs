@@ -1,6 +1,7 @@
 //! Names that people type: elevators, and what is nearest to a name that is none.
 
 use hoistway_core::Kind;
+use hoistway_drive::probe::Probe;
 use hoistway_sim::Kernel;
 
 /// The elevator of this name or alias.
@@ -24,6 +25,18 @@ pub fn kernel(name: &str) -> Result<Kernel, String> {
         let names = Kernel::ALL.iter().map(|kernel| kernel.name());
         let known = names.clone().collect::<Vec<_>>().join(", ");
         format!("there is no host of kernel `{name}`{}; there are {known}", did_you_mean(name, names))
+    })
+}
+
+/// The probe of this name.
+///
+/// # Errors
+/// A sentence that names the nearest and all that there are.
+pub fn probe(name: &str) -> Result<Probe, String> {
+    Probe::from_name(name).ok_or_else(|| {
+        let names = Probe::ALL.iter().map(|probe| probe.name());
+        let known = names.clone().collect::<Vec<_>>().join(", ");
+        format!("there is no probe `{name}`{}; there are {known}", did_you_mean(name, names))
     })
 }
 

@@ -46,6 +46,26 @@ fn an_empty_job_file_has_no_job() {
 }
 
 #[test]
+fn a_host_file_s_mistake_is_told_with_its_place_and_what_would_be_right() {
+    let folder = Folder::new();
+    let job = folder.file("job.fio", TINY_JOB);
+    let refused = |text: &str, parts: &[&str]| {
+        let host = folder.file("host.toml", text);
+        run(&["compare", &job, "--host", &host]).refused(1, parts);
+    };
+    refused("kernel = \"3.2\"\ndirty_percent = 0\n", &["host.toml:2:17: `dirty_percent` is 0", "1 to 100 %"]);
+    refused("read_ahaed_kib = 1\n", &["host.toml:1:1: there is no host setting `read_ahaed_kib`", "read_ahead_kib"]);
+    refused("kernel = \"2.4\"\n", &["host.toml:1:10: `kernel` is \"2.4\"", "\"2.6.18\""]);
+    run(&["compare", &job, "--host", "not-there.toml"]).refused(1, &["not-there.toml", "No such file"]);
+}
+
+#[test]
+fn a_kernel_that_is_not_known_is_told_with_those_that_are() {
+    run(&["compare", "--kernel", "2.6.19"]).refused(2, &["no host of kernel `2.6.19`", "2.6.18, 2.6.24, 3.2, 6.1"]);
+    run(&["compare", "--kernel", "3.2", "--host", "mine.toml"]).refused(2, &["cannot be used with"]);
+}
+
+#[test]
 fn overlapping_zones_of_a_drive_file_are_told_with_their_line() {
     let folder = Folder::new();
     let profile = include_str!("../../drive/profiles/sata-7200-2006.toml");
@@ -64,6 +84,21 @@ fn overlapping_zones_of_a_drive_file_are_told_with_their_line() {
 fn an_unknown_drive_is_answered_with_those_that_there_are() {
     run(&["drives", "sata-7200-2007"])
         .refused(2, &["`sata-7200-2007`", "did you mean `sata-7200-2006`?", "scsi-15k-73"]);
+}
+
+#[test]
+fn an_unknown_probe_is_answered_with_those_that_there_are() {
+    run(&["drives", "--probe", "null", "--only", "seeks"])
+        .refused(2, &["`seeks`", "did you mean `seek`?", "rotation, seek, zones, depth"]);
+}
+
+#[test]
+fn a_drive_that_is_too_small_for_a_probe_is_told_with_what_it_needs() {
+    let folder = Folder::new();
+    let profile = include_str!("../../drive/profiles/null.toml").replace("2147483648", "1000");
+    let drive = folder.file("small.toml", profile);
+    run(&["drives", "--probe", &drive, "--only", "zones"])
+        .refused(1, &["zones: the drive has 1000 sectors: at least 32768 are needed"]);
 }
 
 #[test]

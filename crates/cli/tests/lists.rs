@@ -89,6 +89,31 @@ fn drives_as_json_have_null_where_there_is_no_platter() {
 }
 
 #[test]
+fn probed_disk_shows_its_rotation_and_seeks_as_text_and_as_json() {
+    let text = run(&["drives", "--probe", "slide-7200", "--only", "rotation,seek"]);
+    assert_eq!(text.code, Some(0), "{}", text.err);
+    assert!(text.out.contains("8.3333 ms, 7200.0 rpm"), "{}", text.out);
+    // A chart is drawn with braille dots, and no line is too wide for a terminal of 80 columns.
+    assert!(text.out.chars().any(|letter| ('\u{2801}'..='\u{28ff}').contains(&letter)), "{}", text.out);
+    assert!(text.out.lines().all(|line| line.chars().count() <= 100), "{}", text.out);
+    let document = run(&["drives", "--probe", "slide-7200", "--only", "rotation", "--json"]).json();
+    let revolution_ns = document["rotation"]["revolution_ns"].as_f64().expect("a number");
+    assert!((revolution_ns - 60e9 / 7200.0).abs() < 1000.0, "{revolution_ns}");
+    assert!(document["seek"].is_null() && document["zones"].is_null());
+}
+
+#[test]
+fn probed_drive_has_a_page_without_scripts() {
+    let folder = Folder::new();
+    let page = folder.name("page.html");
+    let ran = run(&["drives", "--probe", "ssd-fiops", "--only", "depth", "--report", &page]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let html = std::fs::read_to_string(&page).expect("the page");
+    assert!(html.contains("<h1>ssd-fiops, from outside</h1>") && html.contains("<polyline"));
+    assert!(!html.contains("<script"));
+}
+
+#[test]
 fn output_in_a_pipe_has_no_escapes() {
     for args in [&["elevators", "cfq-v3"][..], &["drives", "sata-7200-2006"], &["--help"]] {
         let ran = run(args);

@@ -71,13 +71,13 @@ impl Clock {
     /// The same for a time of the host's.
     pub fn counted_at(&self, host_ns: u64) -> u64 {
         let ktime_ns = host_ns.saturating_add(self.uptime_ns);
-        ktime_ns - ktime_ns.checked_rem(self.grain_ns).unwrap_or(0)
+        ktime_ns.saturating_sub(ktime_ns.checked_rem(self.grain_ns).unwrap_or(0))
     }
 
     /// A length of time as such an elevator has it: whole ticks, rounded down but no fewer than one, or all of it.
     #[inline]
     pub fn counted_length(&self, ns: u64) -> u64 {
-        let whole = ns - ns.checked_rem(self.grain_ns).unwrap_or(0);
+        let whole = ns.saturating_sub(ns.checked_rem(self.grain_ns).unwrap_or(0));
         if ns > 0 { whole.max(self.grain_ns) } else { 0 }
     }
 

@@ -35,6 +35,10 @@ impl Segments {
 
     /// The segment that holds `sector`, or that ends right before it. The former is preferred.
     pub(crate) fn find(&self, sector: u64) -> Option<usize> {
+        if self.clock == 0 {
+            // None was ever used.
+            return None;
+        }
         let mut adjoining = None;
         for (index, segment) in self.segments.iter().enumerate() {
             // One comparison that is nearly always false: on random sectors two would mispredict, and this is on the path of every
@@ -68,7 +72,7 @@ impl Segments {
     /// Empties a segment, by age or by turn, to be filled from `start` on.
     pub(crate) fn replace(&mut self, start: u64) -> Option<usize> {
         let index = match self.replacement {
-            Replacement::Lru => self.segments.iter().enumerate().min_by_key(|(_, segment)| segment.used)?.0,
+            Replacement::Lru => self.least_recent()?,
             Replacement::RoundRobin => self.next.checked_rem(self.segments.len())?,
         };
         self.next = index + 1;
@@ -77,6 +81,17 @@ impl Segments {
         }
         self.touch(index);
         Some(index)
+    }
+
+    /// The segment used longest ago; the first of several that never were.
+    fn least_recent(&self) -> Option<usize> {
+        let mut least = (0, self.segments.first()?.used);
+        for (index, segment) in self.segments.iter().enumerate() {
+            if segment.used < least.1 {
+                least = (index, segment.used);
+            }
+        }
+        Some(least.0)
     }
 
     /// Lets segment `index` reach to `end`; the oldest sectors are overwritten when it is full.

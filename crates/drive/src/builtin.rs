@@ -14,6 +14,7 @@ profiles!(
     "slide-15000",
     "laptop-5400",
     "sata-7200-2006",
+    "st2000dm006",
     "cmr-4tb",
     "cmr-8tb",
     "cmr-20tb",

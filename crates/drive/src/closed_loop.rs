@@ -6,7 +6,7 @@ use crate::{AccessError, Command, Completion, Drive};
 /// `each`, in order, with the time of its submission. A command's tag is its number modulo 2^32. Answers when the last was over.
 ///
 /// # Errors
-/// [`AccessError`] for the first command that the drive refuses; those under way are left in it.
+/// [`AccessError`] for the first command that the drive refuses, and when it hangs for ever; commands under way are left in it.
 pub fn closed_loop(
     drive: &mut Drive,
     start_ns: u64,
@@ -26,7 +26,10 @@ pub fn closed_loop(
             under_way.push((tag, now_ns));
             next = numbered.next();
         }
-        let Some(at_ns) = drive.next_event_ns().filter(|_| !under_way.is_empty()) else { return Ok(now_ns) };
+        if under_way.is_empty() {
+            return Ok(now_ns);
+        }
+        let at_ns = drive.next_event_ns().ok_or(AccessError::NoAnswer { since_ns: now_ns })?;
         now_ns = now_ns.max(at_ns);
         while let Some(completion) = drive.poll(now_ns) {
             if let Some(at) = under_way.iter().position(|(tag, _)| *tag == completion.tag) {

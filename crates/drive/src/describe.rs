@@ -1,6 +1,7 @@
 //! What a profile means, in figures that can be checked by hand.
 
 use crate::array::Layout;
+use crate::describe_queue;
 use crate::flash::greedy_write_amplification;
 use crate::geometry::Geometry;
 use crate::profile::{
@@ -27,6 +28,10 @@ pub struct Description {
     pub capacity_sectors: u64,
     /// Commands that it takes at once.
     pub depth: u32,
+    /// How it chooses among them, in words; empty where there is no choice.
+    pub queue: String,
+    /// What is wrong with it, a sentence each.
+    pub faults: Vec<String>,
     /// Revolutions a minute; `None` for a device without a platter.
     pub rpm: Option<f64>,
     /// One revolution in ms; 0 without a platter.
@@ -110,6 +115,8 @@ pub struct BufferDescription {
 /// What a flash drive is made of, and how fast its parts are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlashDescription {
+    /// The controller's time for a command, one at a time, in us.
+    pub command_us: f64,
     /// Channels.
     pub channels: u32,
     /// The rate of each, in MB/s.
@@ -204,6 +211,7 @@ fn describe_flash(flash: &FlashProfile) -> Description {
 fn flash_parts(flash: &FlashProfile) -> FlashDescription {
     let us = |ns: u64| ns as f64 / 1000.0;
     FlashDescription {
+        command_us: us(flash.command_ns),
         channels: flash.channels,
         channel_mb_s: flash.channel.mb_s(),
         dies: flash.dies,
@@ -335,6 +343,8 @@ fn describe_disk(disk: &DiskProfile) -> Description {
         random_read_4k_ms: random_ms,
         random_read_4k_iops: 1000.0 / random_ms,
         warnings: warnings(disk),
+        queue: describe_queue::queue(&disk.queue),
+        faults: describe_queue::faults(&disk.faults),
         ..blank(disk.capacity_sectors, disk.queue.depth)
     }
 }
@@ -348,6 +358,8 @@ fn blank(capacity_sectors: u64, depth: u32) -> Description {
         inputs: Vec::new(),
         capacity_sectors,
         depth,
+        queue: String::new(),
+        faults: Vec::new(),
         rpm: None,
         revolution_ms: 0.0,
         surfaces: 0,
@@ -464,7 +476,11 @@ fn overhead_ms(disk: &DiskProfile) -> f64 {
     let passing_ns = transfer_ms(disk, 1.0) * 1e6;
     let interface_ns = f64::from(disk.interface_sector_ns);
     // A slow interface is the pipe's narrow part for 7 of 8 sectors.
-    let behind_ns = interface_ns + 7.0 * (interface_ns - passing_ns).max(0.0);
+    let behind_ns = if disk.store_and_forward {
+        8.0 * interface_ns
+    } else {
+        interface_ns + 7.0 * (interface_ns - passing_ns).max(0.0)
+    };
     (disk.overheads.miss(Op::Read, Op::Read) as f64 + behind_ns) / 1e6
 }
 

@@ -27,7 +27,9 @@ mod builtin;
 mod closed_loop;
 mod cloud;
 mod describe;
+mod describe_queue;
 mod disk;
+mod faults;
 pub mod fit;
 mod flash;
 mod geometry;
@@ -45,6 +47,7 @@ pub use closed_loop::closed_loop;
 pub use cloud::Cloud;
 pub use describe::{BufferDescription, Description, FlashDescription, ZoneDescription, describe};
 pub use disk::Disk;
+pub use faults::{Faults, FaultsError, Hang};
 pub use flash::{Flash, FlashCounters, greedy_write_amplification};
 pub use null::Null;
 pub use profile::{Profile, ProfileError};
@@ -186,7 +189,7 @@ pub struct Service {
     pub cylinder: u32,
 }
 
-/// Why a drive refused a command.
+/// Why a drive refused a command, or never completes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// The command reaches beyond the last sector.
@@ -204,6 +207,12 @@ pub enum AccessError {
     ZeroLength {
         /// First sector of the command.
         sector: u64,
+    },
+    /// The drive has hung for ever with commands under way.
+    #[error("the drive does not answer: at {since_ns} ns commands are under way, and it will never complete one")]
+    NoAnswer {
+        /// When it was last waited for, on the drive's clock.
+        since_ns: u64,
     },
 }
 
@@ -301,10 +310,19 @@ impl Drive {
         }
     }
 
+    /// Units of flash programmed for one that the host wrote, since the drive was made; `None` for other drives than flash, and before
+    /// anything was written.
+    pub fn write_amplification(&self) -> Option<f64> {
+        match self {
+            Drive::Flash(flash) => flash.counters().write_amplification(),
+            Drive::Disk(_) | Drive::Cloud(_) | Drive::Array(_) | Drive::Null(_) => None,
+        }
+    }
+
     /// Has one command done by a drive that has no other under way, and answers when it is over.
     ///
     /// # Errors
-    /// Those of [`Drive::submit`].
+    /// Those of [`Drive::submit`], and [`AccessError::NoAnswer`] when the drive hangs for ever.
     pub fn serve(&mut self, now_ns: u64, command: impl Into<Command>) -> Result<Completion, AccessError> {
         self.submit(now_ns, 0, &command.into())?;
         let mut clock_ns = now_ns;
@@ -314,7 +332,7 @@ impl Drive {
             }
             match self.next_event_ns() {
                 Some(at_ns) => clock_ns = clock_ns.max(at_ns),
-                None => unreachable!("a drive with a command under way has something to do"),
+                None => return Err(AccessError::NoAnswer { since_ns: clock_ns }),
             }
         }
     }

@@ -336,3 +336,55 @@ fn impossible_arrays_are_refused_with_the_line() {
     let error = Profile::from_toml(&format!("{good}{inner}"), "a.toml").expect_err("refused").to_string();
     assert!(error.contains("`array` is given in a member: an array's members are single drives"), "{error}");
 }
+
+/// An array of two disks, of which the first, or both, cannot read or write their sectors 80 to 87.
+fn faulty(layout: &str, bad: &[bool], more: &str) -> Drive {
+    let members: String = bad
+        .iter()
+        .map(|bad| {
+            let faults = "[array.member.profile.faults]\nbad_sectors = [[80, 8]]\nretries = 2\nspare_sectors = 0\n";
+            format!(
+                "[[array.member]]\n[array.member.profile]\nname = \"m\"\nwhat = \"\"\nsource = \"\"\nbase = \"slide-7200\"\n{}",
+                if *bad { faults } else { "" }
+            )
+        })
+        .collect();
+    make(&format!(
+        "name = \"a\"\nwhat = \"\"\nsource = \"\"\n[array]\ndepth = 64\ncommand_us = 0.0\nlink_sector_ns = 0\n{layout}\n{more}\n{members}"
+    ))
+}
+
+#[test]
+fn failure_of_a_stripe_s_member_is_told_with_the_array_s_sector() {
+    let mut drive = faulty("chunk_sectors = 64", &[true, false], "");
+    // The member's sectors 64 to 127 are the array's third chunk: its sector 80 is 128 + 16.
+    for command in [read(128, 64), write(128, 64)] {
+        let done = drive.serve(0, command).expect("within");
+        assert_eq!(done.status, Status::MediaError { sector: 144 });
+        drive = faulty("chunk_sectors = 64", &[true, false], "");
+    }
+    assert_eq!(drive.serve(0, read(64, 64)).expect("within").status, Status::Done);
+}
+
+#[test]
+fn mirror_reads_from_the_other_copy_what_one_cannot_read() {
+    let mut drive = faulty("copies = 2", &[true, false], "");
+    let done = drive.serve(0, read(80, 8)).expect("within");
+    assert_eq!(done.status, Status::Done);
+    // The first copy is nearer by number, tries for two revolutions more, and only then the other is asked.
+    assert!(done.service.finish_ns > 2 * 8_333_333, "{}", done.service.finish_ns);
+    assert_eq!(drive.serve(done.service.finish_ns, write(80, 8)).expect("within").status, Status::Done);
+    let mut drive = faulty("copies = 2", &[true, true], "");
+    assert_eq!(drive.serve(0, read(80, 8)).expect("within").status, Status::MediaError { sector: 80 });
+    let now_ns = 1_000_000_000;
+    assert_eq!(drive.serve(now_ns, write(80, 8)).expect("within").status, Status::MediaError { sector: 80 });
+}
+
+#[test]
+fn what_cannot_be_written_back_is_told_by_the_next_flush_and_once() {
+    let mut drive = faulty("copies = 2", &[true, true], &cache(false, "sweep"));
+    assert_eq!(drive.serve(0, write(80, 8)).expect("within").status, Status::Done);
+    let flushed = drive.serve(1_000, Command::Flush).expect("a flush");
+    assert_eq!(flushed.status, Status::MediaError { sector: 80 });
+    assert_eq!(drive.serve(flushed.service.finish_ns, Command::Flush).expect("a flush").status, Status::Done);
+}

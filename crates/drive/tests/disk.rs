@@ -269,6 +269,33 @@ fn requests_as_large_as_a_segment_stream_too() {
 }
 
 #[test]
+fn read_ahead_may_wait_for_a_second_sequential_read() {
+    let mut drive = Drive::new(&profile(&format!("{BUFFER}read_ahead_when = \"sequential\"\n")));
+    read(&mut drive, 0, 0, 4);
+    assert_eq!(read(&mut drive, 100 * MS, 4, 4).source, Source::Media);
+    assert_eq!(read(&mut drive, 200 * MS, 8, 4).source, Source::Buffer);
+}
+
+#[test]
+fn stored_data_cross_the_interface_when_all_are_read() {
+    let text = text(0.5, 6.0, "").replace("sector_ns = 10000", "sector_ns = 10000\nstore_and_forward = true");
+    let mut drive = Drive::new(&Profile::from_toml(&text, "small.toml").expect("a profile"));
+    // The four sectors have passed at 1.4 ms and take 10 us each from then on.
+    assert_ns(read(&mut drive, 0, 10, 4).finish_ns, 1440 * US);
+}
+
+#[test]
+fn heads_that_lie_apart_cost_a_move_between_writing_and_reading() {
+    let text = text(0.5, 6.0, "").replace("write_settle_ms = 0.3", "heads_apart = true");
+    let mut drive = Drive::new(&Profile::from_toml(&text, "small.toml").expect("a profile"));
+    // The move to the next cylinder takes 1 ms; longer ones hide it.
+    assert_eq!(serve(&mut drive, 0, Op::Write, 0, 1).phases.seek_ns, MS);
+    assert_eq!(serve(&mut drive, 50 * MS, Op::Write, 10, 1).phases.seek_ns, 0);
+    assert_eq!(read(&mut drive, 100 * MS, 20, 1).phases.seek_ns, MS);
+    assert_eq!(serve(&mut drive, 150 * MS, Op::Write, 26 * 200, 1).phases.seek_ns, 3_500_000);
+}
+
+#[test]
 fn immediate_read_begins_in_the_middle_of_the_request() {
     // 50 sectors from 0; the overhead of 0.2 ms puts the head on sector 2, within them.
     let more = |immediate: bool| format!("{BUFFER}read_ahead_sectors = 0\nimmediate_read = {immediate}\n");

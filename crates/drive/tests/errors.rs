@@ -583,3 +583,33 @@ fn write_cache_has_one_size_and_its_marks_in_order() {
     );
     assert_eq!(with("write_idle_ms = -1"), "small.toml:20:17: `buffer.write_idle_ms` is -1: 0 to 4000");
 }
+
+#[test]
+fn faults_and_queue_of_a_drive_that_is_no_disk() {
+    for key in ["faults", "queue"] {
+        let table = if key == "faults" { "[faults]\nretries = 1\n" } else { "[queue]\ndepth = 1\npolicy = \"fifo\"\n" };
+        let expected =
+            format!("small.toml:8:1: `{key}` is given: only disks, with a table [disk] or a `base`, have this table");
+        assert_eq!(refused_text(&format!("{NULL}{table}")), expected);
+    }
+}
+
+#[test]
+fn faults_that_cannot_be() {
+    let with = |faults: &str| refused_text(&format!("{GOOD}[faults]\n{faults}\n"));
+    assert_eq!(
+        with("bad_sectors = [[1, 2], [19999, 2]]"),
+        "small.toml:34:24: `faults.bad_sectors` is [19999, 2]: \
+         a first sector and how many, at least 1, within sectors 0 to 19999"
+    );
+    assert_eq!(with("bad_share = 1.5"), "small.toml:34:13: `faults.bad_share` is 1.5: 0 to 1");
+    assert_eq!(
+        with("hangs = [{ at_ms = 5 }]"),
+        "small.toml:34:10: `faults.hangs` is without an end from 5 ms on: \
+         a hang says how long it lasts: `for_ms = 2000`, or `for_ms = inf` for ever"
+    );
+    assert_eq!(
+        with("hangs = [{ at_ms = 5, for_ms = -1 }]"),
+        "small.toml:34:10: `faults.hangs` is -1 ms from 5 ms on: a hang lasts more than 0 ms; `inf` is for ever"
+    );
+}

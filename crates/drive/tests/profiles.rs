@@ -1,6 +1,6 @@
 //! Every built-in profile loads and is what it says.
 
-use hoistway_drive::{Description, Drive, Profile, describe};
+use hoistway_drive::{Description, Drive, Faults, Hang, Profile, describe};
 
 fn described(name: &str) -> Description {
     describe(&Profile::builtin(name).unwrap_or_else(|| panic!("{name} is built in")))
@@ -53,8 +53,11 @@ fn mean_seeks_are_those_of_the_published_tables() {
     ] {
         let description = described(name);
         let (cylinders, sectors) = (description.mean_seek_cylinders_ms, description.mean_seek_sectors_ms);
-        assert!((cylinders - cylinders_ms).abs() < 0.01, "{name}: {cylinders} over cylinders");
-        assert!((sectors - sectors_ms).abs() < 0.01, "{name}: {sectors} over sectors");
+        // The published means are of the tables as measured. Cleaned of points that fall, the Atlas 10K's and IBM 18ES's, which have
+        // single points off by milliseconds, move by 1.2 and 1 %; the others' by less than can be seen.
+        let within = if matches!(name, "atlas10k" | "ibm18es") { 0.013 * cylinders_ms } else { 0.011 };
+        assert!((cylinders - cylinders_ms).abs() < within, "{name}: {cylinders} over cylinders");
+        assert!((sectors - sectors_ms).abs() < within, "{name}: {sectors} over sectors");
     }
 }
 
@@ -84,11 +87,12 @@ fn server_drive_has_its_published_rates() {
 #[test]
 fn descriptions_warn_of_what_is_odd() {
     let warned = |name: &str, words: &str| described(name).warnings.iter().any(|warning| warning.contains(words));
-    assert!(warned("atlas10k", "the seek table falls at distance 2, as measured"));
     assert!(warned("atlas10k", "the seek table ends at distance 10021"));
     assert!(warned("wd_4tb_7200", "the seek table goes on to distance 353181"));
     assert!(warned("cheetah9LP", "the interface, 4.9 MB/s, is slower than the media"));
-    assert!(!warned("st41601n", "the seek table falls"));
+    for name in Profile::names() {
+        assert!(!warned(name, "the seek table falls"), "{name}");
+    }
 }
 
 #[test]
@@ -97,7 +101,7 @@ fn skew_shorter_than_its_switch_is_warned_of() {
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/profiles/scsi-15k-73.toml")).expect("read");
     assert!(described("scsi-15k-73").warnings.is_empty());
     // 0.3 ms of 4 are 0.075 revolutions.
-    let text = text.replace("track_skew_revolutions = 0.1264", "track_skew_revolutions = 0.07");
+    let text = text.replace("track_skew_revolutions = 0.123", "track_skew_revolutions = 0.07");
     let warnings = describe(&Profile::from_toml(&text, "short.toml").expect("a profile")).warnings;
     let expected = "a skew is shorter than its switch in 14 zones (0 to 13): each crossing loses a revolution";
     assert_eq!(warnings, [expected]);
@@ -128,6 +132,23 @@ fn drives_made_from_data_sheets_have_their_figures() {
         assert_eq!(drive.depth, depth, "{name}");
         assert!(!drive.warnings.iter().any(|warning| warning.contains("revolution")), "{name}: {:?}", drive.warnings);
     }
+}
+
+#[test]
+fn queue_and_faults_are_described() {
+    let words = described("cmr-8tb").queue;
+    assert_eq!(words, "shortest access time first among all, the oldest after 500 ms");
+    assert_eq!(described("sata-7200-2006").queue, "");
+    let hangs = vec![Hang { at_ms: 5.0, for_ms: f64::INFINITY }];
+    let faults =
+        Faults { bad_sectors: vec![(90, 2), (70, 1)], slow_share: 1e-6, retries: 3, hangs, ..Faults::default() };
+    let profile = Profile::builtin("cmr-8tb").expect("built in").with_faults(faults).expect("faults that can be");
+    let expected = [
+        "3 sectors, the first of them 70, cannot be read after 3 revolutions of retries",
+        "one of 1000000 physical sectors is read after 3 revolutions of retries (seed 1)",
+        "hangs at 5 ms for ever",
+    ];
+    assert_eq!(describe(&profile).faults, expected);
 }
 
 #[test]

@@ -6,13 +6,18 @@ use hoistway_drive::fit::{Prediction, fit, replay};
 use hoistway_drive::recording::{Errors, Record, parse, validate};
 use hoistway_drive::{Drive, Profile};
 
-/// 10,000 requests to a Cheetah 15K.5 with its buffer off.
-fn cheetah() -> Vec<Record> {
-    let file = "testdata/cheetah15k5.trace.gz";
+/// A recording of real requests.
+fn recorded(name: &str) -> Vec<Record> {
+    let file = format!("testdata/{name}.trace.gz");
     let packed = std::fs::read(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).expect("the recording");
     let mut text = String::new();
     flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).expect("gzip of text");
-    parse(&text, file).expect("a recording")
+    parse(&text, &file).expect("a recording")
+}
+
+/// 10,000 requests to a Cheetah 15K.5 with its buffer off.
+fn cheetah() -> Vec<Record> {
+    recorded("cheetah15k5")
 }
 
 fn profile() -> Profile {
@@ -39,9 +44,38 @@ fn recorded_requests_of_a_cheetah_15k5_are_predicted_one_by_one() {
     assert!(validation.all.median_ms < 0.05 && fit.coherence > 0.96, "{validation:?}");
     // A request that follows another at once: 0.8 ms at most; a rotation that is guessed gives 1.63.
     assert!(validation.at_once.rms_ms < 0.8, "{:?}", validation.at_once);
-    // After a pause the drive has sometimes been elsewhere for itself, which the model follows in part.
-    assert!(validation.all.rms_ms < 1.25, "{:?}", validation.all);
+    // After a pause the drive has sometimes been elsewhere for itself: it goes back to what it wrote since the last pause. The model
+    // follows that for one written place (19 of 20 requests after it are right) and in part for more (3 of 5), in an order that
+    // no rule tried here gives; so 0.8 ms in all is not reached. DiskSim's demerit is 0.297 ms.
+    assert!(validation.all.rms_ms < 1.15 && validation.all.demerit_ms < 0.25, "{:?}", validation.all);
     assert_eq!((fit.rms_ms, fit.coherence), (validation.all.rms_ms, validation.coherence));
+}
+
+/// The demerit (RMS horizontal distance of the distributions of service times) of the older drives, their buffers on, at most 1.5 times
+/// what DiskSim itself reaches with its own parameters for the same recordings. Request by request they say nothing: the pauses were not
+/// recorded to the microsecond, so that the platter's angle is lost from one request to the next.
+#[allow(clippy::approx_constant, reason = "0.318 ms is a measurement")]
+#[test]
+fn distributions_of_recorded_drives_are_met() {
+    let mut missed = Vec::new();
+    for (profile, recording, disksim_us, reached_us) in [
+        ("barracuda_st32171w", "barracuda", 349.0, 350.0),
+        ("atlas_III", "atlas_III", 378.0, 275.0),
+        ("cheetah4LP", "cheetah4LP", 318.0, 360.0),
+        ("ibm18es", "ibm18es", 135.0, 145.0),
+        ("hp_c3323a", "hp_c3323a", 306.0, 400.0),
+    ] {
+        let profile = Profile::builtin(profile).expect("built in");
+        let validation = validate(&profile, &recorded(recording)).expect("a replay");
+        let demerit_us = validation.all.demerit_ms * 1e3;
+        println!("{recording}: {:.3?}, coherence {:.3}", validation.all, validation.coherence);
+        if demerit_us > reached_us || demerit_us > 1.5 * disksim_us {
+            missed.push(format!("{recording}: {demerit_us} us, not {reached_us}"));
+        }
+        let (first, last) = (validation.curve.first(), validation.curve.last());
+        assert!(first.is_some_and(|point| point.share == 0.0) && last.is_some_and(|point| point.share == 1.0));
+    }
+    assert!(missed.is_empty(), "{missed:?}");
 }
 
 #[test]

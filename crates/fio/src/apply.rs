@@ -2,11 +2,11 @@
 
 use crate::{
     job::{Job, RateProcess, Sequencer},
-    tree::{tree, walk},
+    tree::{file_system, tree, walk},
     units::{KbBase, TimeUnit},
     values::{
-        Fault, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32, directions,
-        distribution, flag, ioengine, names, one_of, overlay, percent, range, rw, size, time_ns,
+        Fault, NOT_SUPPORTED, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32,
+        directions, distribution, flag, ioengine, names, one_of, overlay, percent, range, rw, size, time_ns,
     },
 };
 
@@ -78,6 +78,7 @@ fn set_request(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "direct" => job.direct = boolean(value)?,
         "buffered" => job.direct = !boolean(value)?,
         "invalidate" => job.invalidate = boolean(value)?,
+        "fadvise_hint" => job.fadvise_hint = advice(value)?,
         "fsync" => job.fsync = count_u32(value, base, 0)?,
         "fdatasync" => job.fdatasync = count_u32(value, base, 0)?,
         "end_fsync" => job.end_fsync = boolean(value)?,
@@ -107,6 +108,7 @@ fn set_amount(job: &mut Job, name: &str, value: &str) -> Result<bool, Fault> {
         "filename_format" => job.filename_format = value.into(),
         "directory" => job.directory = names(value)?,
         "nrfiles" => job.nrfiles = count_u32(value, base, 1)?,
+        "hoistway_journal" => job.hoistway_journal = Some(file_system(value)?),
         "hoistway_tree" => job.hoistway_tree = Some(tree(value, base)?),
         "hoistway_walk" => job.hoistway_walk = walk(value)?,
         "numjobs" => job.numjobs = count_u32(value, base, 1)?,
@@ -194,6 +196,17 @@ pub(crate) fn kb_base(value: &str) -> Result<KbBase, Fault> {
     }
 }
 
+/// Whether the kernel is told how files will be read: by what the job does, or not at all.
+fn advice(value: &str) -> Result<bool, Fault> {
+    match value {
+        "sequential" | "random" => Err(Fault::with_help(
+            format!("`{value}` is {NOT_SUPPORTED}"),
+            "1 to tell the kernel what rw says, 0 to tell it nothing",
+        )),
+        _ => boolean(value),
+    }
+}
+
 fn small(value: &str, base: KbBase, least: u8, most: u8) -> Result<u8, Fault> {
     let number = count(value, base, u64::from(least)..=u64::from(most))?;
     Ok(u8::try_from(number).unwrap_or(most))
@@ -243,6 +256,7 @@ mod tests {
         ("direct", "1"),
         ("buffered", "0"),
         ("invalidate", "0"),
+        ("fadvise_hint", "0"),
         ("loops", "2"),
         ("numjobs", "2"),
         ("startdelay", "1"),
@@ -273,6 +287,7 @@ mod tests {
         ("cgroup", "g"),
         ("cgroup_weight", "100"),
         ("hoistway_reserve", "1m"),
+        ("hoistway_journal", "ext4"),
         ("hoistway_tree", "linux"),
         ("hoistway_walk", "inode"),
         ("kb_base", "1000"),

@@ -1,6 +1,6 @@
 //! What a job file says, in types.
 
-use crate::tree::{TreeSpec, Walk};
+use crate::tree::{FileSystemKind, TreeSpec, Walk};
 use crate::units::{KbBase, print_size};
 use std::{collections::HashMap, fmt, ops::RangeInclusive};
 
@@ -120,6 +120,8 @@ pub struct Job {
     pub wait_for: Option<String>,
     /// Whether what is cached of the job's files is dropped when they are opened. Default true.
     pub invalidate: bool,
+    /// Whether the kernel is told how the job will read its files. Default true. It matters to mapped files.
+    pub fadvise_hint: bool,
     /// How often the job runs, at least 1.
     pub loops: u32,
     /// The job ends after this many requests.
@@ -142,6 +144,8 @@ pub struct Job {
     pub hoistway_tree: Option<TreeSpec>,
     /// In which order. hoistway's own.
     pub hoistway_walk: Walk,
+    /// How the file system of all jobs journals its metadata. hoistway's own.
+    pub hoistway_journal: Option<FileSystemKind>,
     /// Whether the clones of a group are reported as one.
     pub group_reporting: bool,
     /// Whether a new reporting group starts here.
@@ -291,6 +295,7 @@ impl Default for Job {
             stonewall: false,
             wait_for: None,
             invalidate: true,
+            fadvise_hint: true,
             loops: 1,
             number_ios: None,
             prio: None,
@@ -301,6 +306,7 @@ impl Default for Job {
             hoistway_reserve: None,
             hoistway_tree: None,
             hoistway_walk: Walk::default(),
+            hoistway_journal: None,
             group_reporting: false,
             new_group: false,
             write_bw_log: None,

@@ -93,13 +93,7 @@ pub(crate) fn tree(value: &str, base: KbBase) -> Result<TreeSpec, Fault> {
             "mean" => spec.mean_bytes = number(1, 1 << 30)?,
             "age" => spec.rounds = number(0, 100)? as u32,
             "full" => full = Some(number(0, 95)? as u8),
-            "fs" => {
-                spec.kind = Some(match value.trim() {
-                    "ext3" => FileSystemKind::Ext3,
-                    "ext4" => FileSystemKind::Ext4,
-                    other => return Err(one_of(other, &["ext3", "ext4"])),
-                })
-            }
+            "fs" => spec.kind = Some(file_system(value.trim())?),
             other => return Err(one_of(other, KEYS)),
         }
     }
@@ -109,6 +103,15 @@ pub(crate) fn tree(value: &str, base: KbBase) -> Result<TreeSpec, Fault> {
     }
     spec.full_percent = full.unwrap_or(if spec.rounds > 0 { 80 } else { 0 });
     Ok(spec)
+}
+
+/// A kind of file system.
+pub(crate) fn file_system(value: &str) -> Result<FileSystemKind, Fault> {
+    match value {
+        "ext3" => Ok(FileSystemKind::Ext3),
+        "ext4" => Ok(FileSystemKind::Ext4),
+        other => Err(one_of(other, &["ext3", "ext4"])),
+    }
 }
 
 /// The order of a walk.

@@ -40,6 +40,8 @@ pub struct Lines {
     pub x: String,
     /// What goes up, with its unit; it begins at 0.
     pub y: String,
+    /// What stands below the axis at which x; without any, even steps do.
+    pub ticks: Vec<(f64, String)>,
     /// The lines.
     pub lines: Vec<LineOf>,
 }
@@ -124,10 +126,13 @@ pub fn lines_svg(plot: &Lines) -> String {
         let y = y_of(top * part);
         line(&mut svg, "grid", (AREA[0], y), (AREA[2], y));
         text(&mut svg, "left", AREA[0] - 8.0, y + 4.0, &figure(top * part));
-        if most > least {
+        if most > least && plot.ticks.is_empty() {
             let x = least + (most - least) * part;
             text(&mut svg, "below", x_of(x), AREA[3] + 18.0, &figure(x));
         }
+    }
+    for (x, shown) in plot.ticks.iter().filter(|(x, _)| (least..=most).contains(x)) {
+        text(&mut svg, "below", x_of(*x), AREA[3] + 18.0, &escaped(shown));
     }
     for (index, of) in plot.lines.iter().enumerate() {
         let class = if of.dashed { format!("line c{index} dashed") } else { format!("line c{index}") };

@@ -25,6 +25,7 @@ mod format;
 mod page;
 mod palette;
 mod reduce;
+mod sheet;
 mod table;
 
 pub use bars::{Bars, Measured, bars_svg};
@@ -35,6 +36,7 @@ pub use data::{
 pub use figures::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
 pub use page::compare_page;
 pub use reduce::{HEAD_POINTS_MAX, HEAD_POINTS_PAGE_MAX, SLICES_MAX, SLICES_PAGE_MAX, WINDOWS_MAX, WINDOWS_PAGE_MAX};
+pub use sheet::{Sheet, SheetSection, sheet_page};
 
 /// Why a page could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ use crate::reduce::{Reduction, reduce};
 use crate::table::{first_picks, table};
 
 const TEMPLATE: &str = include_str!("../templates/compare.html");
-const STYLE: &str = include_str!("../templates/compare.css");
+pub(crate) const STYLE: &str = include_str!("../templates/compare.css");
 const SCRIPT: &str = include_str!("../templates/compare.js");
 
 /// One self-contained HTML page that compares what several elevators did with the same workload on the same drive.
@@ -105,7 +105,7 @@ struct Embedded<'a> {
     reductions: &'a [Reduction],
 }
 
-fn serialised<T: Serialize>(value: &T) -> Value {
+pub(crate) fn serialised<T: Serialize>(value: &T) -> Value {
     Value::from(Serde(value))
 }
 

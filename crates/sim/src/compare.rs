@@ -9,7 +9,7 @@ use hoistway_fio::results::PERCENTILES;
 use hoistway_fio::{Direction, Job, JobFile};
 use rayon::prelude::*;
 
-use crate::config::HostConfig;
+use crate::config::{HostConfig, PAGE_BYTES};
 use crate::error::SimError;
 use crate::groups::{self, GroupRun};
 use crate::measure::{BandwidthSample, Latencies, Latency, Window, jain};
@@ -104,8 +104,14 @@ pub struct Run {
     pub drive_requests: u64,
     /// Bytes that the drive was asked for: what was found in the page cache is not among them.
     pub drive_bytes: u64,
+    /// The most bytes of the page cache that were dirty or being written at any time.
+    pub dirty_bytes_max: u64,
     /// How often the drive went from one process's requests to another's.
     pub turns: u64,
+    /// Requests that the drive answered with an error.
+    pub failed_requests: u64,
+    /// Dirty pages that could not be written: they were lost.
+    pub lost_pages: u64,
     /// Whether the elevator divides the disk among control groups; the others take all processes as of one.
     pub divides_by_groups: bool,
     /// What each control group of the job file got: parents before their children, otherwise in the order of the file.
@@ -137,6 +143,8 @@ pub struct ProcessRun {
     pub prio: u8,
     /// When it started, in ns of the world, its ramp time being over.
     pub start_ns: u64,
+    /// When one of its requests failed, in ns of the world: it made no more, as fio does without `continue_on_error`.
+    pub failed_ns: Option<u64>,
     /// How long it ran, in ns.
     pub runtime_ns: u64,
     /// CPU time, in ns.
@@ -234,6 +242,7 @@ pub fn compare(
     for (kind, outcome) in request.elevators.iter().zip(outcomes) {
         notes.extend(groups::note_of_switch(*kind, outcome.divides_by_groups, &request.jobs));
         notes.extend(refusals(*kind, &outcome));
+        notes.extend(failures(*kind, &outcome));
         runs.push(Run::new(*kind, outcome, single, &request.jobs));
     }
     Ok(Comparison {
@@ -324,6 +333,25 @@ fn notes(request: &CompareRequest) -> Vec<String> {
     ignored.chain(unknown).chain(waiting).collect()
 }
 
+/// What the drive could not do.
+fn failures(elevator: Kind, outcome: &Outcome) -> Option<String> {
+    let world::Failures { requests, pages_lost } = outcome.failures;
+    if requests == 0 {
+        return None;
+    }
+    let name = elevator.info().name;
+    let stopped = outcome.processes.iter().filter(|process| process.failed_ns.is_some()).count();
+    let first =
+        outcome.processes.iter().filter_map(|process| Some((process.failed_ns?, process))).min_by_key(|first| first.0);
+    let first = first.map_or(String::new(), |(at_ns, process)| {
+        format!(", first {} of job `{}` at {:.3} s", process.plan.pid, process.job.name, at_ns as f64 / 1e9)
+    });
+    let lost = if pages_lost > 0 { format!("; {pages_lost} dirty pages were lost") } else { String::new() };
+    Some(format!(
+        "{name}: the drive answered {requests} requests with an error; {stopped} processes stopped with EIO{first}{lost}"
+    ))
+}
+
 /// Reservations that an elevator refused, a note a job: their processes ran without.
 fn refusals(elevator: Kind, outcome: &Outcome) -> Vec<String> {
     let name = elevator.info().name;
@@ -372,7 +400,10 @@ impl Run {
             drive_ns: outcome.drive,
             drive_requests: outcome.requests,
             drive_bytes: outcome.bytes,
+            dirty_bytes_max: outcome.dirty_pages_max * PAGE_BYTES,
             turns: outcome.turns,
+            failed_requests: outcome.failures.requests,
+            lost_pages: outcome.failures.pages_lost,
             divides_by_groups: outcome.divides_by_groups,
             groups: groups::group_runs(jobs, &processes),
             processes,
@@ -384,7 +415,7 @@ impl Run {
 
 impl ProcessRun {
     fn new(process: Process) -> ProcessRun {
-        let Process { plan, job, stats, measured_from_ns, end_ns, .. } = process;
+        let Process { plan, job, stats, measured_from_ns, end_ns, failed_ns, .. } = process;
         let runtime_ns = end_ns.saturating_sub(measured_from_ns);
         let bytes = stats.read.bytes + stats.write.bytes;
         let mut latencies = stats.read.clat.clone();
@@ -406,6 +437,7 @@ impl ProcessRun {
             prioclass: plan.priority.class() as u8,
             prio: effective.level(),
             start_ns: measured_from_ns,
+            failed_ns,
             runtime_ns,
             cpu_ns: stats.cpu_ns,
             sleeps: stats.sleeps,

@@ -4,8 +4,10 @@ use hoistway_core::{ClockConfig, QueueConfig};
 
 use crate::error::SimError;
 use crate::host::fs::config::FileSystemConfig;
+use crate::host::journal::JournalConfig;
 use crate::host::on_demand::OnDemand;
 use crate::host::readahead::{ReadAhead, Reader};
+use crate::host_keys::{Form, KEYS};
 use crate::kernel::Kernel;
 
 /// Bytes in a page of the page cache.
@@ -42,6 +44,20 @@ pub enum Plugging {
     },
 }
 
+/// Who writes dirty pages back, and what holds those back who make them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WriteBack {
+    /// One flusher, which waits for room in the queue; writers wait while more than `dirty_percent` is dirty or being written. No kernel's:
+    /// what the others have in common.
+    #[default]
+    Waiting,
+    /// pdflush, which stays away from a congested queue; a writer that finds too much dirty writes some back itself (2.6.31 and before). Of
+    /// its two to eight threads no more than one ever works for a device.
+    Pdflush,
+    /// One flusher; writers are paused for 200 ms at most, each for as long as its share of the device's rate asks (3.2 and later).
+    Pauses,
+}
+
 /// The host. The default is the machine of J. Axboe's slides on CFQ (2006): a 3 GHz Pentium D (two cores) with 2 GB of
 /// memory under Linux 2.6.18.
 #[derive(Clone, Debug)]
@@ -50,8 +66,8 @@ pub struct HostConfig {
     /// `None`, the default: each elevator in the block layer that it was written for. [`HostConfig::kernel`] sets everything else
     /// that belongs to a kernel, too.
     pub kernel: Option<Kernel>,
-    /// The queue takes twice as many requests as the drive at once, 4 to 256, as multi-queue block layers do; `queue.nr_requests` does
-    /// not count then.
+    /// The queue takes twice as many requests as the controller at once, as multi-queue block layers do: the drive's own depth, but 32 at
+    /// least (AHCI's, whatever the drive behind it can) and 128 at most. `queue.nr_requests` does not count then.
     pub pool_follows_drive: bool,
     /// Processors, at least 1.
     pub cpus: u32,
@@ -65,6 +81,8 @@ pub struct HostConfig {
     pub plugging: Plugging,
     /// What the kernel's work costs.
     pub costs: CpuCosts,
+    /// Who writes back, and what holds writers up.
+    pub write_back: WriteBack,
     /// The flusher begins to write when this share of the page cache is dirty, in percent (`dirty_background_ratio`).
     pub dirty_background_percent: u8,
     /// A writer has to wait while more than this share is dirty or being written, in percent (`dirty_ratio`).
@@ -85,6 +103,9 @@ pub struct HostConfig {
     pub aged: bool,
     /// How the file system was made, for jobs that have a tree of files; `groups`, `file_gap_kib` and `aged` are for the others.
     pub file_system: FileSystemConfig,
+    /// How the metadata of jobs' files is journalled. `None`, the default of all kernels, is a file system whose metadata costs nothing,
+    /// unless a job says otherwise (`hoistway_journal`).
+    pub journal: Option<JournalConfig>,
     /// The request queue, but for three things: whether it is plugged is for `plugging` to say; without a `kernel` its block layer is that of the kernel which each elevator is from
     /// (later kernels look for back merges themselves and ask the elevator before they merge; multi-queue ones have one pool of tags), and
     /// whether the device is rotational is for the drive's profile to say. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
@@ -101,7 +122,7 @@ pub struct HostConfig {
 /// CPU time of the kernel's work, in ns.
 ///
 /// The defaults are of the order that lmbench (McVoy & Staelin, USENIX 1996) reported for 3 GHz Pentium 4 class
-/// machines: half a microsecond for a read or write of nothing, 2 GB/s for copies in memory. A request's 5 us (two and
+/// machines: half a microsecond for a read or write of nothing, a microsecond for a page fault, 2 GB/s for copies in memory. A request's 5 us (two and
 /// a half to submit it, as much for its interrupt and the wake-up) are an estimate for kernels and controllers of the
 /// time.
 #[derive(Clone, Copy, Debug)]
@@ -112,13 +133,15 @@ pub struct CpuCosts {
     pub copy_page_ns: u64,
     /// Submitting a bio.
     pub bio_ns: u64,
+    /// A page fault that finds its page in memory.
+    pub fault_ns: u64,
     /// The interrupt at the end of a request, and waking whoever waits for it.
     pub completion_ns: u64,
 }
 
 impl Default for CpuCosts {
     fn default() -> Self {
-        CpuCosts { system_call_ns: 500, copy_page_ns: 2000, bio_ns: 2500, completion_ns: 2500 }
+        CpuCosts { system_call_ns: 500, fault_ns: 1000, copy_page_ns: 2000, bio_ns: 2500, completion_ns: 2500 }
     }
 }
 
@@ -133,6 +156,7 @@ impl Default for HostConfig {
             read_ahead: ReadAheadRules::default(),
             plugging: Plugging::default(),
             costs: CpuCosts::default(),
+            write_back: WriteBack::default(),
             dirty_background_percent: 10,
             dirty_percent: 40,
             flush_interval_ms: 5000,
@@ -142,6 +166,7 @@ impl Default for HostConfig {
             file_gap_kib: 0,
             aged: false,
             file_system: FileSystemConfig::default(),
+            journal: None,
             queue: QueueConfig { clock: ClockConfig { hz: 250, ..ClockConfig::default() }, ..QueueConfig::default() },
             spindle_tolerance_ppm: 2000,
         }
@@ -154,33 +179,16 @@ impl HostConfig {
     /// # Errors
     /// [`SimError::Host`] for the first setting that is out of range.
     pub fn check(&self) -> Result<(), SimError> {
-        let plug_requests = match self.plugging {
-            Plugging::Task { requests, .. } => requests,
-            Plugging::None | Plugging::Queue => 1,
-        };
-        let checks = [
-            ("plugging.requests", u64::from(plug_requests), 1..=1024, "1 to 1024"),
-            ("cpus", u64::from(self.cpus), 1..=4096, "1 to 4096"),
-            ("page_cache_mib", self.page_cache_mib, 1..=1 << 24, "1 to 16777216 MiB"),
-            ("read_ahead_kib", self.read_ahead_kib, 0..=65536, "0 to 65536 KiB"),
-            ("dirty_background_percent", u64::from(self.dirty_background_percent), 0..=100, "0 to 100"),
-            ("dirty_percent", u64::from(self.dirty_percent), 1..=100, "1 to 100"),
-            ("flush_interval_ms", self.flush_interval_ms, 1..=86_400_000, "1 ms to a day"),
-            ("dirty_expire_ms", self.dirty_expire_ms, 0..=86_400_000, "0 ms to a day"),
-            ("flush_chunk_pages", u64::from(self.flush_chunk_pages), 1..=1 << 20, "1 to 1048576"),
-            ("groups", u64::from(self.groups), 1..=65536, "1 to 65536"),
-            ("file_gap_kib", self.file_gap_kib, 0..=1 << 20, "0 to 1048576 KiB"),
-            ("spindle_tolerance_ppm", u64::from(self.spindle_tolerance_ppm), 0..=10_000, "0 to 10000 ppm"),
-            ("hz", u64::from(self.queue.clock.hz), 1..=1000, "1 to 1000"),
-            ("max_sectors", u64::from(self.queue.max_sectors), 8..=65536, "8 to 65536 sectors"),
-            ("system_call_ns", self.costs.system_call_ns, 0..=1_000_000_000, "0 to a second"),
-            ("copy_page_ns", self.costs.copy_page_ns, 0..=1_000_000_000, "0 to a second"),
-            ("bio_ns", self.costs.bio_ns, 0..=1_000_000_000, "0 to a second"),
-            ("completion_ns", self.costs.completion_ns, 0..=1_000_000_000, "0 to a second"),
-        ];
-        for (name, value, valid, range) in checks {
-            if !valid.contains(&value) {
-                return Err(SimError::Host { name, value, range });
+        for key in KEYS {
+            let (value, Form::Number { min, max, range }) = ((key.get)(self), key.form) else { continue };
+            if !(min..=max).contains(&value) {
+                return Err(SimError::Host { name: key.name, value, range });
+            }
+        }
+        if let Some(journal) = self.journal {
+            let value = journal.commit_interval_ms;
+            if !(1..=3_600_000).contains(&value) {
+                return Err(SimError::Host { name: "commit_interval_ms", value, range: "1 ms to an hour" });
             }
         }
         self.file_system.check()

@@ -116,6 +116,23 @@ pub enum SimError {
         /// What the first of them waits for.
         state: String,
     },
+    /// The drive has hung for ever, and processes wait for it.
+    #[error(
+        "the drive does not answer: under {elevator} with seed {seed}, from {now_ns} ns on, {commands} commands are in it and {state}; \
+         its profile says for how long it hangs (`faults.hangs`)"
+    )]
+    DriveHangs {
+        /// The elevator.
+        elevator: String,
+        /// The seed that replays it.
+        seed: u64,
+        /// The virtual time.
+        now_ns: u64,
+        /// Commands that it holds.
+        commands: u32,
+        /// Who waits, and for what.
+        state: String,
+    },
     /// The request queue or the drive refused what it should have taken: a defect of the simulator.
     #[error("defect: with seed {seed}, at {now_ns} ns: {problem}; please report it with the job file")]
     Defect {

@@ -12,6 +12,8 @@ pub(crate) enum What {
     Wake(u32),
     /// The flusher looks for old pages.
     FlushTick,
+    /// A transaction of the journal is as old as it may become.
+    JournalTick(u64),
 }
 
 #[derive(Clone, Copy, Debug)]

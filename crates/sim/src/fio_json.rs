@@ -43,8 +43,13 @@ fn summary(run: &Run) -> serde_json::Value {
         "drive_requests": run.drive_requests,
         "drive_bytes": run.drive_bytes,
         "turns": run.turns,
+        "failed_requests": run.failed_requests,
+        "lost_pages": run.lost_pages,
     })
 }
+
+/// What a process is told when the drive could not do what it asked for: Linux's number.
+const EIO: i32 = 5;
 
 /// The jobs of one run: each process on its own, or its whole reporting group.
 fn fio_jobs(run: &Run) -> Vec<JobStats> {
@@ -73,6 +78,7 @@ fn job_stats(run: &Run, group: &[&ProcessRun]) -> JobStats {
     let mut stats = JobStats {
         jobname: format!("{}/{}", run.elevator, first.name),
         groupid: first.groupid,
+        error: if group.iter().any(|process| process.failed_ns.is_some()) { EIO } else { 0 },
         elapsed_ns: group.iter().map(|process| process.start_ns + process.runtime_ns).max().unwrap_or(0),
         options: job.options.clone(),
         read: direction(run, group, runtime_ns, |stats| &stats.read),

@@ -2,7 +2,7 @@
 
 use hoistway_core::{BlockLayer, Kind};
 
-use crate::config::{HostConfig, Plugging, ReadAheadRules};
+use crate::config::{HostConfig, Plugging, ReadAheadRules, WriteBack};
 use crate::host::fs::config::FileSystemConfig;
 
 /// A kernel whose host is known. [`HostConfig::kernel`] selects all of it.
@@ -51,7 +51,8 @@ impl Kernel {
         }
     }
 
-    /// Tunables that an elevator had other defaults for than it has here.
+    /// Tunables that an elevator had other defaults for than it has here: the kernel's form of `deadline`, whose rules changed in 2.6.24
+    /// and 2.6.28, and CFQ's on flash.
     ///
     /// `cfq` is the form of 4.19. Until 4.2 it kept `slice_idle` at 8 ms on a device without an arm, too, and so went on to charge
     /// time and not requests; what made it work there was that it did not wait where the device queues by itself, not even for a
@@ -61,6 +62,8 @@ impl Kernel {
             (Kernel::V2_6_18 | Kernel::V2_6_24 | Kernel::V3_2, "cfq") if !rotational => {
                 &[("slice_idle", 8), ("group_idle", 0)]
             }
+            (Kernel::V2_6_24, "deadline") => &[("form", 1)],
+            (Kernel::V3_2 | Kernel::V6_1, "deadline") => &[("form", 2)],
             _ => &[],
         }
     }
@@ -73,7 +76,7 @@ impl HostConfig {
     ///
     /// The ratios are those of the kernels' Documentation/sysctl/vm.txt (40 and 10 % up to 2.6.21, 10 and 5 % from 2.6.22, 20 and
     /// 10 % from 2.6.30). A request is at most 512 KiB (`max_sectors_kb`), from 4.7 on 1280 KiB. The multi-queue layer takes two
-    /// requests for each that the drive takes at once, and 256 at most; before, there were 128 a direction.
+    /// requests for each that the controller takes at once (64 with AHCI, 256 at most); before, there were 128 a direction.
     pub fn kernel(kernel: Kernel) -> HostConfig {
         let mut host = HostConfig { kernel: Some(kernel), ..HostConfig::default() };
         host.queue.clock.hz = 250;
@@ -81,6 +84,10 @@ impl HostConfig {
             Kernel::V2_6_18 => (10, 40),
             Kernel::V2_6_24 => (5, 10),
             Kernel::V3_2 | Kernel::V6_1 => (10, 20),
+        };
+        host.write_back = match kernel {
+            Kernel::V2_6_18 | Kernel::V2_6_24 => WriteBack::Pdflush,
+            Kernel::V3_2 | Kernel::V6_1 => WriteBack::Pauses,
         };
         host.file_system = match kernel {
             Kernel::V2_6_18 | Kernel::V2_6_24 => FileSystemConfig::ext3(),

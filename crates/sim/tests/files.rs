@@ -89,6 +89,23 @@ fn a_scheduler_cannot_help_who_reads_one_file_after_the_other() {
     assert!(times.iter().all(|time| (time / times[0] - 1.0).abs() < 0.03), "{times:?}");
 }
 
+/// The page of the example `archive`, with a tenth of its files.
+#[test]
+fn the_example_s_five_orders_end_in_the_order_of_their_page() {
+    let jobs = include_str!("../../../examples/archive.fio");
+    let times = |age: &str| {
+        let jobs = jobs.replace("hoistway_tree=linux\n", &format!("{TREE}{age}\n"));
+        let run = noop(&jobs);
+        run.processes.iter().map(|process| process.runtime_ns as f64 / 1e9).collect::<Vec<f64>>()
+    };
+    let (fresh, used) = (times(""), times(",age=3"));
+    // tar, inodes, qtar, sweep, single.
+    assert!(fresh[0] > 8.0 * fresh[2] && fresh[2] >= fresh[4], "{fresh:?}");
+    assert!((fresh[1] / fresh[2] - 1.0).abs() < 0.1, "{fresh:?}");
+    assert!(used.windows(2).all(|pair| pair[0] > pair[1]), "{used:?}");
+    assert!(used[1] > 0.5 * used[0] && used[2] < 0.3 * used[0], "{used:?}");
+}
+
 #[test]
 fn jobs_that_describe_the_same_tree_read_the_same_files() {
     let two =

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use common::{request, run};
 use hoistway_core::Kind;
-use hoistway_sim::{CompareRequest, HostConfig, Kernel, Plugging, ReadAheadRules};
+use hoistway_sim::{CompareRequest, HostConfig, Kernel, Plugging, ReadAheadRules, WriteBack};
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
@@ -70,6 +70,7 @@ fn host(rng: &mut Pcg64) -> HostConfig {
     ][rng.random_range(0..4)];
     host.read_ahead = [ReadAheadRules::TwoWindows, ReadAheadRules::OnDemand, ReadAheadRules::OnDemandWithHistory]
         [rng.random_range(0..3)];
+    host.write_back = [WriteBack::Waiting, WriteBack::Pdflush, WriteBack::Pauses][rng.random_range(0..3)];
     host.kernel = [None, Some(Kernel::V2_6_18), Some(Kernel::V3_2), Some(Kernel::V6_1)][rng.random_range(0..4)];
     host.queue.merging = rng.random_range(0..4) > 0;
     host.queue.clock.hz = [100, 250, 1000][rng.random_range(0..3)];

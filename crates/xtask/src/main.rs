@@ -24,8 +24,9 @@ tasks:
   laws    the core's other laws: no unsafe, no dependencies, no floats, no dyn, no function pointers; a build for a bare
           machine; the arrows between crates
   tidy    lengths of functions and files, words that do not belong here, links between documents
-  pages   the generated part of docs/conformance.md is current; `pages write` writes it, the tables of tunables in docs/elevators and
-          docs/reproduced.md with its pictures (which tests of the command check), and `pages write DIR` also the part on the whole recordings, which lie in DIR";
+  pages   the generated parts of docs/conformance.md and docs/drives.md are current; `pages write` writes them, the tables of tunables in
+          docs/elevators and docs/reproduced.md with its pictures (which tests of the command check), and `pages write DIR` also the
+          part on the whole recordings of decisions, which lie in DIR";
 
 fn main() -> std::process::ExitCode {
     match run() {

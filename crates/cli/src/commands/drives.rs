@@ -1,6 +1,9 @@
-//! `hoistway drives`: the drives, listed or explained, and profiles fitted to traces.
+//! `hoistway drives`: the drives, listed, explained or probed, and profiles fitted to traces.
 
 mod fit;
+mod page;
+mod probe;
+mod sections;
 
 use anyhow::Result;
 use hoistway_drive::{
@@ -14,10 +17,17 @@ use crate::failure::Exit;
 use crate::figures::{bytes, figure};
 use crate::output::{self, Out};
 
-/// Lists the drives, explains one, or fits one.
+/// Lists the drives, explains, probes or fits one.
 pub fn run(args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
     if let Some(trace) = &args.fit {
         return fit::run(trace, args, out);
+    }
+    if let Some(choice) = &args.probe {
+        return probe::run(choice, args, out);
+    }
+    if let Some(recordings) = &args.markdown {
+        page::print(recordings, args.plots.as_deref(), out)?;
+        return Ok(Exit::Success);
     }
     let drives: Vec<Description> = match &args.drive {
         Some(choice) => vec![describe(&drive_choice::load(choice)?)],
@@ -59,6 +69,10 @@ struct Drive {
     capacity_bytes: u64,
     /// Commands that it takes at once.
     depth: u32,
+    /// How it chooses among them, or null where there is no choice.
+    queue: Option<String>,
+    /// What is wrong with it.
+    faults: Vec<String>,
     /// Revolutions a minute, or null without a platter; so are all other figures of arm and platter then.
     rpm: Option<f64>,
     /// One revolution in ms.
@@ -193,6 +207,8 @@ impl Drive {
         Drive {
             capacity_bytes: of.capacity_sectors.saturating_mul(SECTOR_BYTES),
             depth: of.depth,
+            queue: Some(of.queue).filter(|queue| !queue.is_empty()),
+            faults: of.faults,
             rpm: of.rpm,
             revolution_ms: figure(of.revolution_ms),
             surfaces: disk.then_some(of.surfaces),
@@ -325,7 +341,9 @@ fn explain(drive: &Description, out: &mut Out) -> Result<()> {
     if let Some(licence) = &drive.licence {
         out.paragraph(2, &format!("Terms: {licence}"))?;
     }
-    for (heading, texts) in [("Put in, not found", &drive.inputs), ("To be known", &drive.warnings)] {
+    for (heading, texts) in
+        [("Put in, not found", &drive.inputs), ("Faults", &drive.faults), ("To be known", &drive.warnings)]
+    {
         if !texts.is_empty() {
             section(heading, out)?;
             texts.iter().try_for_each(|text| out.paragraph(2, text))?;
@@ -342,7 +360,7 @@ fn general(drive: &Description) -> Facts {
     let iops = if iops.is_finite() { format!("{} a second", figure(iops)) } else { "no time at all".to_owned() };
     let mut facts = vec![
         ("size", format!("{} ({sectors} sectors of 512 bytes)", size(drive))),
-        ("commands at once", drive.depth.to_string()),
+        ("commands at once", at_once(drive)),
         ("random 4 KiB reads", format!("{iops}, {} ms each", figure(drive.random_read_4k_ms))),
     ];
     if drive.rpm.is_some() {
@@ -351,8 +369,15 @@ fn general(drive: &Description) -> Facts {
         let interface =
             drive.interface_mb_s.map_or("takes no time".to_owned(), |rate| format!("{} MB/s", figure(rate)));
         facts.push(("interface", interface));
+    } else if drive.mapping != "none" {
+        facts.push(("made of", drive.mapping.clone()));
     }
     facts
+}
+
+fn at_once(drive: &Description) -> String {
+    let Description { depth, queue, .. } = drive;
+    if queue.is_empty() { depth.to_string() } else { format!("{depth}, {queue}") }
 }
 
 fn mechanics(drive: &Description) -> Facts {
@@ -429,7 +454,7 @@ fn buffer_facts(buffer: &BufferDescription) -> Facts {
     ]
 }
 
-fn facts(facts: &Facts, out: &mut Out) -> Result<()> {
+fn facts(facts: &[(&str, String)], out: &mut Out) -> Result<()> {
     let width = facts.iter().map(|(label, _)| label.len()).max().unwrap_or(0);
     for (label, value) in facts {
         out.line(format_args!("  {label:width$}  {value}"))?;

@@ -130,24 +130,25 @@ impl Media {
         }
     }
 
-    /// Goes back over what was written while no command came, nearest first. The arm is busy at `now_ns` only while it is on its way
-    /// to a written sector.
+    /// Goes back over what was written while no command came, from the lowest address up, after a pause before each. The arm is busy at
+    /// `now_ns` only while it is on its way to a written sector.
     fn verify_until(&mut self, now_ns: u64) {
         let Some(mut verify) = self.verify.take() else { return };
-        let mut clock_ns = self.free_ns.saturating_add(verify.delay_ns);
-        while clock_ns < now_ns {
-            let Some((index, access)) = verify.nearest(&self.geometry, &self.arm) else { break };
+        let mut begun_ns = self.free_ns.saturating_add(verify.delay_ns);
+        while begun_ns < now_ns {
+            let Some((index, access)) = verify.lowest() else { break };
             self.ahead = None;
             let spot = self.geometry.locate(access.sector);
-            let arrived_ns = clock_ns + self.mechanics.move_ns(&self.arm, &spot, Op::Read);
-            let begun_ns = arrived_ns + self.platter.wait_ns(arrived_ns, spot.angle);
-            clock_ns = begun_ns + self.platter.turn_ns(spot.span(access.sectors));
+            let arrived_ns = begun_ns + self.mechanics.move_ns(&self.arm, &spot, Op::Read);
+            let found_ns = arrived_ns + self.platter.wait_ns(arrived_ns, spot.angle);
+            let read_ns = found_ns + self.platter.turn_ns(spot.span(access.sectors));
             self.arm = spot;
-            if clock_ns > now_ns {
+            if read_ns > now_ns {
                 self.busy_ns = self.busy_ns.max(arrived_ns);
                 break;
             }
             verify.remove(index);
+            begun_ns = read_ns.saturating_add(verify.delay_ns);
         }
         self.verify = Some(verify);
     }

@@ -17,6 +17,7 @@ pub(super) struct Mechanics {
     shift: u32,
     head_switch_ns: u64,
     write_settle_ns: i64,
+    heads_apart: bool,
 }
 
 impl Mechanics {
@@ -35,6 +36,7 @@ impl Mechanics {
             seek_ns: seek_ns.into(),
             head_switch_ns: (profile.head_switch_ms * 1e6).round() as u64,
             write_settle_ns: (profile.write_settle_ms * 1e6).round() as i64,
+            heads_apart: profile.heads_apart,
         }
     }
 
@@ -43,7 +45,13 @@ impl Mechanics {
         (&self.least_turns, self.shift)
     }
 
+    /// The least time of a move between a read and a write: where the one head flies beside the other, that to the next cylinder.
+    pub(super) fn change_ns(&self, from: Op, to: Op) -> u64 {
+        if self.heads_apart && from != to { self.seek_ns.get(1).copied().map_or(0, u64::from) } else { 0 }
+    }
+
     /// From track to track: a seek, during which heads switch too, or a head switch alone; writes settle after either.
+    #[inline]
     pub(super) fn move_ns(&self, from: &Spot, to: &Spot, op: Op) -> u64 {
         if from.same_track(to) {
             return 0;

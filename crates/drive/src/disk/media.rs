@@ -3,7 +3,7 @@
 use crate::buffer::Segments;
 use crate::geometry::{Geometry, Spot};
 use crate::platter::Platter;
-use crate::profile::{DiskProfile, OverheadsNs, ReadAheadUntil};
+use crate::profile::{DiskProfile, OverheadsNs, ReadAheadUntil, ReadAheadWhen};
 use crate::{Access, Op, Phases, Service, Source};
 
 use super::mechanics::Mechanics;
@@ -20,14 +20,18 @@ pub(crate) struct Media {
     pub(super) mechanics: Mechanics,
     overheads: OverheadsNs,
     interface_sector_ns: u64,
+    store_and_forward: bool,
     immediate_read: bool,
     until: ReadAheadUntil,
+    when: ReadAheadWhen,
     read_ahead_sectors: u64,
     segments: Segments,
     pub(super) ahead: Option<Ahead>,
     pub(super) arm: Spot,
     /// The sector behind which the arm stopped.
     pub(super) arm_sector: u64,
+    /// What it did last.
+    arm_op: Op,
     last: Op,
     pub(super) free_ns: u64,
     /// How long the command that begins has been in the drive already: so much of its overhead is done, and so many of its
@@ -88,12 +92,15 @@ impl Media {
             platter,
             overheads: profile.overheads,
             interface_sector_ns: u64::from(profile.interface_sector_ns),
+            store_and_forward: profile.store_and_forward,
             immediate_read: buffer.enabled && buffer.immediate_read,
             until: buffer.read_ahead_until,
+            when: buffer.read_ahead_when,
             read_ahead_sectors: u64::from(buffer.read_ahead_sectors),
             segments: Segments::new(segments, buffer.segment_sectors, buffer.replacement),
             ahead: None,
             arm_sector: 0,
+            arm_op: Op::Read,
             last: Op::Read,
             free_ns: 0,
             prepared_ns: 0,
@@ -190,6 +197,19 @@ impl Media {
         self.released_ns = self.released_ns.min(free_ns);
     }
 
+    /// Drops what is buffered of the sectors `start..end`: they have to come from the media.
+    pub(super) fn forget(&mut self, start: u64, end: u64) {
+        self.ahead = None;
+        self.segments.forget(start, end);
+        self.written.forget(start, end);
+    }
+
+    /// Keeps the works with the access before until `until_ns`.
+    pub(super) fn hold_until(&mut self, until_ns: u64) {
+        self.free_ns = self.free_ns.max(until_ns);
+        self.released_ns = self.released_ns.max(until_ns);
+    }
+
     /// The place of a sector.
     pub(crate) fn locate(&self, sector: u64) -> Spot {
         self.geometry.locate(sector)
@@ -257,7 +277,8 @@ impl Media {
         self.segments.fill(index, end);
         let media_ns = ahead.at_ns.max(now_ns + overhead_ns);
         let interface_ns = u64::from(access.sectors) * self.interface_sector_ns;
-        let finish_ns = (media_ns + self.interface_sector_ns).max(now_ns + overhead_ns + interface_ns);
+        let following_ns = if self.store_and_forward { interface_ns } else { self.interface_sector_ns };
+        let finish_ns = (media_ns + following_ns).max(now_ns + overhead_ns + interface_ns);
         ahead.limit = self.read_ahead_limit(access, None);
         self.ahead = Some(ahead);
         let spot = self.geometry.locate(access.sector);
@@ -280,6 +301,7 @@ impl Media {
         let first = held.map_or(access.sector, |(_, held)| held.max(access.sector));
         let source = if first > access.sector { Source::Both } else { Source::Media };
         self.ahead = None;
+        let interface_ns = u64::from(access.sectors) * self.interface_sector_ns;
         let overhead_ns = self.overheads.miss(Op::Read, self.last).saturating_sub(self.prepared_ns);
         let mut progress = self.take_arm(now_ns + overhead_ns);
         progress.host_ns = progress.now_ns + (first - access.sector) * self.interface_sector_ns;
@@ -290,11 +312,15 @@ impl Media {
         };
         if let Some(segment) = segment {
             self.segments.fill(segment, end);
-            let limit = self.read_ahead_limit(access, Some(progress.track_end));
+            let limit = match self.when {
+                ReadAheadWhen::Sequential if held.is_none() => end,
+                _ => self.read_ahead_limit(access, Some(progress.track_end)),
+            };
             self.ahead = Some(Ahead { segment, next: end, limit, at_ns: progress.now_ns });
         }
         self.released_ns = progress.now_ns;
-        let finish_ns = progress.host_ns.max(progress.now_ns);
+        let stored_ns = if self.store_and_forward { progress.now_ns + interface_ns } else { 0 };
+        let finish_ns = progress.host_ns.max(progress.now_ns).max(stored_ns);
         self.service(now_ns, finish_ns, &progress, source, access)
     }
 
@@ -382,6 +408,8 @@ impl Media {
             let spot = self.geometry.locate(next);
             let sectors = u64::from(spot.room).min(end - next) as u32;
             let move_ns = self.mechanics.move_ns(&self.arm, &spot, op);
+            let move_ns = move_ns.max(self.mechanics.change_ns(self.arm_op, op));
+            self.arm_op = op;
             progress.cylinder = progress.cylinder.or(Some(spot.cylinder));
             progress.seek_ns += move_ns;
             progress.now_ns += move_ns;

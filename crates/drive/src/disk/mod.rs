@@ -10,6 +10,7 @@
 //! command after it waits for it.
 
 mod background;
+mod faults;
 mod mechanics;
 mod media;
 mod positioning;
@@ -21,6 +22,7 @@ use std::collections::VecDeque;
 
 use crate::profile::DiskProfile;
 use crate::{Access, Command, Completion, Op, Phases, Service, Source, Status};
+use faults::{FaultyParts, NEVER_NS};
 pub(crate) use media::Media;
 use queue::{Queue, Waiting};
 
@@ -40,6 +42,7 @@ pub struct Disk {
     flush_blocks: bool,
     /// Flushes that wait to begin and, where they block, what came after them.
     held: VecDeque<Held>,
+    faulty: Option<Box<FaultyParts>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -59,8 +62,10 @@ struct Held {
 
 impl Disk {
     pub(crate) fn new(profile: &DiskProfile) -> Disk {
+        let media = Media::new(profile);
         Disk {
-            media: Media::new(profile),
+            faulty: FaultyParts::new(&profile.faults, media.revolution_ns()).map(Box::new),
+            media,
             depth: profile.queue.depth,
             queue: Queue::new(&profile.queue),
             active: None,
@@ -105,10 +110,11 @@ impl Disk {
     pub(crate) fn next_event_ns(&self) -> Option<u64> {
         let works_ns = self.active.as_ref().map(|active| active.completion.service.finish_ns);
         let interface_ns = self.interface.front().map(|held| held.service.finish_ns);
-        match (works_ns, interface_ns) {
+        let next_ns = match (works_ns, interface_ns) {
             (Some(works_ns), Some(interface_ns)) => Some(works_ns.min(interface_ns)),
             (one, other) => one.or(other),
-        }
+        };
+        next_ns.filter(|at_ns| *at_ns < NEVER_NS)
     }
 
     pub(crate) fn poll(&mut self, now_ns: u64) -> Option<Completion> {
@@ -135,8 +141,15 @@ impl Disk {
             match held.command {
                 Command::Flush => {
                     let begun_ns = if self.flush_blocks { now_ns.max(self.interface_ns) } else { now_ns };
+                    if self.awake_ns(begun_ns) == NEVER_NS {
+                        let completion = unanswered(held.tag, held.arrived_ns);
+                        self.active = Some(Active { access: None, completion });
+                        return;
+                    }
                     let service = self.media.flush(begun_ns);
-                    let phases = Phases { wait_ns: begun_ns - held.arrived_ns, ..service.phases };
+                    let service = self.delayed(begun_ns, service);
+                    let wait_ns = service.phases.wait_ns + begun_ns - held.arrived_ns;
+                    let phases = Phases { wait_ns, ..service.phases };
                     let service = Service { phases, ..service };
                     let completion = Completion { tag: held.tag, service, status: Status::Done };
                     self.active = Some(Active { access: None, completion });
@@ -165,6 +178,8 @@ impl Disk {
     fn discard(&mut self, now_ns: u64, arrived_ns: u64, tag: u32, sector: u64, sectors: u32) {
         self.media.discard(sector, sector + u64::from(sectors));
         let finish_ns = now_ns.max(self.interface_ns);
+        let finish_ns = self.awake_ns(finish_ns);
+        self.interface_ns = self.interface_ns.max(finish_ns);
         let phases = Phases { wait_ns: finish_ns - arrived_ns, ..Phases::default() };
         let service = Service { finish_ns, phases, source: Source::Buffer, cylinder: 0 };
         self.interface.push_back(Completion { tag, service, status: Status::Done });
@@ -196,13 +211,19 @@ impl Disk {
 
     /// Has a command served by buffer or write cache, if it can be.
     fn serve_held(&mut self, now_ns: u64, waiting: &Waiting) -> bool {
-        if waiting.fua && waiting.access.op == Op::Write {
+        let faulty = self.faulty.as_ref().is_some_and(|faulty| faulty.touch(&waiting.access));
+        if faulty || (waiting.fua && waiting.access.op == Op::Write) {
             return false;
         }
         let begun_ns = now_ns.max(self.interface_ns);
+        if self.awake_ns(begun_ns) == NEVER_NS {
+            return false;
+        }
         let Some(service) = self.media.serve_held(begun_ns, &waiting.access) else { return false };
+        let service = self.delayed(begun_ns, service);
         self.interface_ns = service.finish_ns;
-        let phases = Phases { wait_ns: begun_ns.saturating_sub(waiting.arrived_ns), ..service.phases };
+        let wait_ns = service.phases.wait_ns + begun_ns.saturating_sub(waiting.arrived_ns);
+        let phases = Phases { wait_ns, ..service.phases };
         let service = Service { phases, ..service };
         self.interface.push_back(Completion { tag: waiting.tag, service, status: Status::Done });
         true
@@ -236,13 +257,48 @@ impl Disk {
 
     fn begin(&mut self, now_ns: u64, waiting: Waiting) {
         let Waiting { tag, access, fua, arrived_ns, .. } = waiting;
-        let now_ns = now_ns.max(arrived_ns);
+        let now_ns = self.awake_ns(now_ns).max(arrived_ns);
         let wait_ns = now_ns - arrived_ns;
-        let service = self.media.start_prepared(now_ns, &access, fua, wait_ns);
-        let phases = Phases { wait_ns, ..service.phases };
-        let completion = Completion { tag, service: Service { phases, ..service }, status: Status::Done };
+        if now_ns == NEVER_NS {
+            self.active = Some(Active { access: Some(access), completion: unanswered(tag, arrived_ns) });
+            return;
+        }
+        let (service, status) = match &mut self.faulty {
+            Some(faulty) if faulty.touch(&access) => faulty.serve(&mut self.media, now_ns, &access, wait_ns),
+            _ => (self.media.start_prepared(now_ns, &access, fua, wait_ns), Status::Done),
+        };
+        let service = self.delayed(now_ns, service);
+        let phases = Phases { wait_ns: wait_ns + service.phases.wait_ns, ..service.phases };
+        let completion = Completion { tag, service: Service { phases, ..service }, status };
         self.active = Some(Active { access: Some(access), completion });
     }
+
+    /// When what is to begin at `now_ns` does, hangs considered.
+    fn awake_ns(&self, now_ns: u64) -> u64 {
+        self.faulty.as_ref().map_or(now_ns, |faulty| faulty.awake_ns(now_ns))
+    }
+
+    /// Adds what a hang costs a service that has begun at `begun_ns`.
+    fn delayed(&mut self, begun_ns: u64, mut service: Service) -> Service {
+        if let Some(faulty) = &self.faulty {
+            let delay_ns = faulty.delay_ns(begun_ns, service.finish_ns);
+            if delay_ns > 0 {
+                service.finish_ns = service.finish_ns.saturating_add(delay_ns);
+                service.phases.wait_ns += delay_ns;
+                if service.finish_ns < NEVER_NS {
+                    self.media.hold_until(service.finish_ns);
+                }
+            }
+        }
+        service
+    }
+}
+
+/// How a command ends that a disk never answers.
+fn unanswered(tag: u32, arrived_ns: u64) -> Completion {
+    let phases = Phases { wait_ns: NEVER_NS - arrived_ns, ..Phases::default() };
+    let service = Service { finish_ns: NEVER_NS, phases, source: Source::Media, cylinder: 0 };
+    Completion { tag, service, status: Status::Done }
 }
 
 fn overlap(one: &Access, other: &Access) -> bool {

@@ -137,16 +137,15 @@ impl Queue {
     fn nearest(&mut self, positioning: &Positioning<'_>) -> usize {
         let (first, next) = positioning.stream.unwrap_or((1, 0));
         let least = positioning.least();
-        let glance = |(index, target): (u64, &Target)| {
+        let window = self.targets.len().min(self.window);
+        self.glances.resize(window, 0);
+        for (index, (glance, target)) in (0..).zip(self.glances.iter_mut().zip(&self.targets)) {
             let streams = target.op == Op::Read && first <= target.sector && target.sector <= next;
             let turns = least.turns(target.cylinder, target.angle);
             let turns = if streams { 0 } else { turns };
             // Turns take no more than 2^41, a place in the queue 8 bits.
-            if target.behind > 0 { u64::MAX } else { turns << 8 | index }
-        };
-        self.glances.clear();
-        let window = self.targets.len().min(self.window);
-        self.glances.extend((0..).zip(&self.targets[..window]).map(glance));
+            *glance = if target.behind > 0 { u64::MAX } else { turns << 8 | index };
+        }
         let (mut best, mut best_turns) = (0, u64::MAX);
         while let Some(glance) = self.glances.iter().copied().min().filter(|glance| *glance < u64::MAX) {
             let index = (glance & 0xff) as usize;

@@ -1,7 +1,7 @@
-//! Going back over what was written: some drives read it again when no command comes.
+//! Going back over what was written: some drives read it again when no command comes (idle read after write: A. Riska and E. Riedel,
+//! "Idle Read After Write - IRAW", USENIX 2008).
 
 use crate::Access;
-use crate::geometry::{Geometry, Spot};
 
 /// The written sectors that the drive will read again when it has nothing else to do.
 #[derive(Debug, Clone)]
@@ -29,8 +29,8 @@ impl Verify {
         self.written.remove(index);
     }
 
-    pub(super) fn nearest(&self, geometry: &Geometry, arm: &Spot) -> Option<(usize, Access)> {
-        let distance = |access: &Access| geometry.locate(access.sector).cylinder.abs_diff(arm.cylinder);
-        self.written.iter().copied().enumerate().min_by_key(|(_, access)| distance(access))
+    /// The written sectors to read again first: by address, as the recording of the Cheetah 15K.5 has it.
+    pub(super) fn lowest(&self) -> Option<(usize, Access)> {
+        self.written.iter().copied().enumerate().min_by_key(|(_, access)| access.sector)
     }
 }

@@ -4,7 +4,7 @@ use crate::Op;
 
 use super::layout::Layout;
 use super::requests::{Request, Requests};
-use super::stats::{mean, percentile, rising};
+use super::stats::{line, mean, percentile, rising};
 
 /// Points of the curve, evenly spaced in the root of the distance.
 const POINTS: usize = 14;
@@ -16,6 +16,8 @@ const STIFFNESS: f64 = 4.0;
 const OUTLIER_REVOLUTIONS: f64 = 2.0;
 /// Accesses within a cylinder that tell the command's overhead.
 const WITHIN_CYLINDER: usize = 30;
+/// A slope over so many of its standard deviations is not by chance.
+const CERTAIN_DEVIATIONS: f64 = 6.0;
 /// What a command is taken to cost when nothing tells it, in ms: usual for SCSI and ATA disks.
 const USUAL_OVERHEAD_MS: f64 = 0.2;
 
@@ -24,6 +26,8 @@ const USUAL_OVERHEAD_MS: f64 = 0.2;
 pub(super) struct Platter {
     pub(super) revolution_ms: f64,
     pub(super) interface_ms: f64,
+    /// Whether data cross the interface when all of them have passed the head, not while they do.
+    pub(super) store_and_forward: bool,
 }
 
 /// The arm.
@@ -46,7 +50,11 @@ pub(super) struct Arm {
 fn movement_ms(request: &Request, layout: &Layout, platter: Platter) -> f64 {
     let sectors = f64::from(request.sectors);
     let per_sector_ms = platter.revolution_ms / f64::from(layout.sectors_per_track(request.sector));
-    let transfer_ms = (sectors * per_sector_ms + platter.interface_ms).max(sectors * platter.interface_ms);
+    let transfer_ms = if platter.store_and_forward {
+        sectors * (per_sector_ms + platter.interface_ms)
+    } else {
+        (sectors * per_sector_ms + platter.interface_ms).max(sectors * platter.interface_ms)
+    };
     request.service_ms - platter.revolution_ms / 2.0 - transfer_ms
 }
 
@@ -88,6 +96,24 @@ pub(super) fn find(requests: &Requests, layout: &Layout, platter: Platter) -> Ar
         write_extra_ms: mean(&extra),
         reads: kept.len(),
         writes: extra.len(),
+    }
+}
+
+impl Arm {
+    /// What reads take beyond the model for each sector in ms, if it is more than chance: transfers are slower than was assumed.
+    pub(super) fn missing_ms_per_sector(&self, requests: &Requests, layout: &Layout, platter: Platter) -> Option<f64> {
+        let rest = |request: &Request| {
+            let distance = distance(request, layout);
+            let seek_ms = if distance == 0 { 0.0 } else { at(&self.points_ms, distance) };
+            (f64::from(request.sectors), movement_ms(request, layout, platter) - seek_ms - self.overhead_ms)
+        };
+        let points: Vec<(f64, f64)> = requests.media(Op::Read).map(rest).collect();
+        let (at_zero, slope) = line(&points);
+        let squares: f64 = points.iter().map(|(sectors, ms)| (ms - at_zero - slope * sectors).powi(2)).sum();
+        let sizes: Vec<f64> = points.iter().map(|point| point.0).collect();
+        let spread: f64 = sizes.iter().map(|size| (size - mean(&sizes)).powi(2)).sum();
+        let deviation = (squares / points.len().max(1) as f64 / spread.max(1e-9)).sqrt();
+        (slope > CERTAIN_DEVIATIONS * deviation).then_some(slope)
     }
 }
 

@@ -13,37 +13,48 @@ const SEGMENT_SECTORS: [u32; 5] = [64, 128, 256, 512, 1024];
 /// Requests that the choice is made with: enough to tell, and soon done.
 const REPLAYED: usize = 2500;
 
-/// A choice of segments, and how many reads the model with it serves as the drive did: from memory or from the media.
+/// Segments, and when they are filled ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Segments {
+pub(super) struct Choice {
     pub(super) segments: u32,
     pub(super) segment_sectors: u32,
+    /// Reading ahead begins with the second of two reads in a row, not with every read.
+    pub(super) sequential: bool,
+}
+
+/// A choice, and how many reads the model with it serves as the drive did: from memory or from the media.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Chosen {
+    pub(super) choice: Choice,
     pub(super) alike: usize,
     pub(super) of: usize,
 }
 
-/// Tries all choices; `make` builds the profile with one.
-pub(super) fn segments<E: From<FitError>>(
+/// The best of all choices; `make` builds the profile with one.
+pub(super) fn choose<E: From<FitError>>(
     records: &[Record],
     requests: &Requests,
-    make: impl Fn(u32, u32) -> Result<Profile, E>,
-) -> Result<Segments, E> {
+    make: impl Fn(Choice) -> Result<Profile, E>,
+) -> Result<Option<Chosen>, E> {
     let records = &records[..records.len().min(REPLAYED)];
-    let mut best: Option<Segments> = None;
-    for (segments, segment_sectors) in SEGMENTS.into_iter().flat_map(|n| SEGMENT_SECTORS.map(|sectors| (n, sectors))) {
-        let predictions = replay(&make(segments, segment_sectors)?, records)?;
+    let all = SEGMENTS.into_iter().flat_map(|n| SEGMENT_SECTORS.map(|sectors| (n, sectors)));
+    let all = all.flat_map(|(segments, segment_sectors)| {
+        [false, true].map(|sequential| Choice { segments, segment_sectors, sequential })
+    });
+    let mut best: Option<Chosen> = None;
+    for choice in all {
+        let predictions = replay(&make(choice)?, records)?;
         let (mut alike, mut of) = (0, 0);
-        for (prediction, request) in predictions.iter().zip(&requests.all) {
-            if request.op == Op::Read {
-                of += 1;
-                let ms = prediction.predicted_ns as f64 / 1e6;
-                let hit = requests.read_hits.is_some_and(|hits| hits.take(request.sectors, ms));
-                alike += usize::from(hit == request.quick);
-            }
+        for (prediction, request) in predictions.iter().zip(&requests.all).filter(|(_, request)| request.op == Op::Read)
+        {
+            let ms = prediction.predicted_ns as f64 / 1e6;
+            let hit = requests.read_hits.is_some_and(|hits| hits.take(request.sectors, ms));
+            of += 1;
+            alike += usize::from(hit == request.quick);
         }
         if best.is_none_or(|best| alike > best.alike) {
-            best = Some(Segments { segments, segment_sectors, alike, of });
+            best = Some(Chosen { choice, alike, of });
         }
     }
-    Ok(best.unwrap_or(Segments { segments: 1, segment_sectors: SEGMENT_SECTORS[0], alike: 0, of: 0 }))
+    Ok(best)
 }

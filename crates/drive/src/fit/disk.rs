@@ -7,7 +7,7 @@ use crate::profile::Profile;
 use crate::recording::Record;
 
 use super::arm::{self, Arm, Platter};
-use super::buffer::{self, Segments};
+use super::buffer::{self, Choice, Chosen};
 use super::layout::Layout;
 use super::replay;
 use super::requests::{Hits, Requests};
@@ -25,12 +25,13 @@ struct Disk {
     name: String,
     revolution_ns: f64,
     tracks: Option<Tracks>,
+    /// Whether the times of long reads told how many sectors a track has.
+    sized: bool,
+    platter: Platter,
     layout: Layout,
     arm: Arm,
     read_hits: Option<Hits>,
     write_hits: Option<Hits>,
-    /// Segments and sectors in each, once they are chosen.
-    segments: Option<(u32, u32)>,
 }
 
 /// Fits to `half` and measures with all.
@@ -47,26 +48,35 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
     }
     let tracks = tracks::find(requests.media(Op::Read), capacity_sectors, spread_ns);
     let revolution_ns = tracks.map_or_else(|| tracks::usual_ns(spread_ns), |tracks| tracks.revolution_ns);
-    let (outer, inner) = tracks
-        .map_or((USUAL_TRACK_SECTORS, USUAL_TRACK_SECTORS), |tracks| (tracks.outer_sectors, tracks.inner_sectors));
-    let layout = Layout::new(capacity_sectors, outer, inner)
-        .ok_or(FitProfileError::TooLarge { sector: capacity_sectors.saturating_sub(1) })?;
     let (read_hits, write_hits) = (requests.read_hits, requests.write_hits);
     let interface_ms = read_hits.or(write_hits).map_or(0.0, |quick| quick.sector_ms);
-    let arm = arm::find(&requests, &layout, Platter { revolution_ms: revolution_ns / 1e6, interface_ms });
-    let mut disk =
-        Disk { name: name.to_string(), revolution_ns, tracks, layout, arm, read_hits, write_hits, segments: None };
-    let file = format!("{name}.toml");
-    let mut chosen = None;
-    if read_hits.is_some() {
-        let make = |segments, sectors| {
-            Ok::<_, FitProfileError>(Profile::from_toml(&disk.toml(Some((segments, sectors))), &file)?)
-        };
-        let choice = buffer::segments(half, &requests, make)?;
-        disk.segments = Some((choice.segments, choice.segment_sectors));
-        chosen = Some(choice);
+    let revolution_ms = revolution_ns / 1e6;
+    let laid_out = |outer, inner| {
+        let too_large = FitProfileError::TooLarge { sector: capacity_sectors.saturating_sub(1) };
+        Layout::new(capacity_sectors, outer, inner).ok_or(too_large)
+    };
+    let mut platter = Platter { revolution_ms, interface_ms, store_and_forward: false };
+    let usual = (USUAL_TRACK_SECTORS, USUAL_TRACK_SECTORS);
+    let (outer, inner) = tracks.map_or(usual, |tracks| (tracks.outer_sectors, tracks.inner_sectors));
+    let mut layout = laid_out(outer, inner)?;
+    let mut arm = arm::find(&requests, &layout, platter);
+    let missing_ms = arm.missing_ms_per_sector(&requests, &layout, platter).filter(|_| tracks.is_none());
+    if let Some(missing_ms) = missing_ms {
+        // What the interface was taken to hide it does not.
+        let assumed_ms = revolution_ms / USUAL_TRACK_SECTORS;
+        platter.store_and_forward = interface_ms > assumed_ms;
+        let sector_ms = if platter.store_and_forward { missing_ms } else { assumed_ms + missing_ms };
+        let sectors = (revolution_ms / sector_ms).clamp(2.0, 65_535.0);
+        layout = laid_out(sectors, sectors)?;
+        arm = arm::find(&requests, &layout, platter);
     }
-    let toml = disk.toml(disk.segments);
+    let sized = missing_ms.is_some();
+    let name_text = name.to_string();
+    let disk = Disk { name: name_text, revolution_ns, tracks, sized, platter, layout, arm, read_hits, write_hits };
+    let file = format!("{name}.toml");
+    let make = |choice| Ok::<_, FitProfileError>(Profile::from_toml(&disk.toml(Some(choice)), &file)?);
+    let chosen = if read_hits.is_some() { buffer::choose(half, &requests, make)? } else { None };
+    let toml = disk.toml(chosen.map(|chosen| chosen.choice));
     let (found, untold) = (disk.found(spread_ns, chosen), disk.untold());
     finish(toml, name, found, untold, |profile| replay(profile, records))
 }
@@ -92,14 +102,14 @@ fn spread_ms(requests: &Requests, capacity_sectors: u64) -> f64 {
 
 impl Disk {
     /// The profile's text.
-    fn toml(&self, segments: Option<(u32, u32)>) -> String {
+    fn toml(&self, buffer: Option<Choice>) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = self.write_toml(&mut text, segments);
+        let _ = self.write_toml(&mut text, buffer);
         text
     }
 
-    fn write_toml(&self, text: &mut String, segments: Option<(u32, u32)>) -> std::fmt::Result {
+    fn write_toml(&self, text: &mut String, buffer: Option<Choice>) -> std::fmt::Result {
         let Disk { layout, arm, .. } = self;
         writeln!(text, "# Fitted to a trace of requests and their service times.\nname = {}", quoted(&self.name))?;
         let rpm = 6e10 / self.revolution_ns;
@@ -123,11 +133,14 @@ impl Disk {
             }
         }
         let sector_ms = self.read_hits.or(self.write_hits).map_or(0.0, |quick| quick.sector_ms);
-        writeln!(text, "\n[interface]\nsector_ns = {:.0}\n", sector_ms * 1e6)?;
-        if segments.is_some() || self.write_hits.is_some() {
-            let (segments, sectors) = segments.unwrap_or((1, 64));
-            writeln!(text, "[buffer]\nenabled = true\nsegments = {segments}\nsegment_sectors = {sectors}")?;
-            writeln!(text, "read_ahead_until = \"segment\"\nwrite_cache = {}\n", self.write_hits.is_some())?;
+        let forward = self.platter.store_and_forward;
+        writeln!(text, "\n[interface]\nsector_ns = {:.0}\nstore_and_forward = {forward}\n", sector_ms * 1e6)?;
+        if buffer.is_some() || self.write_hits.is_some() {
+            let none = Choice { segments: 1, segment_sectors: 64, sequential: false };
+            let Choice { segments, segment_sectors, sequential } = buffer.unwrap_or(none);
+            writeln!(text, "[buffer]\nenabled = true\nsegments = {segments}\nsegment_sectors = {segment_sectors}")?;
+            writeln!(text, "read_ahead_until = \"segment\"\nwrite_cache = {}", self.write_hits.is_some())?;
+            writeln!(text, "read_ahead_when = \"{}\"\n", if sequential { "sequential" } else { "always" })?;
         }
         writeln!(text, "[seek]\nform = \"table\"\npoints_ms = [")?;
         for points in arm.points_ms.chunks(6) {
@@ -150,7 +163,7 @@ impl Disk {
     }
 
     /// What was fitted, with its figures.
-    fn found(&self, spread_ns: f64, chosen: Option<Segments>) -> Vec<Finding> {
+    fn found(&self, spread_ns: f64, chosen: Option<Chosen>) -> Vec<Finding> {
         let finding = |what, value: String, from: String| Finding { what, value, from };
         let rotation = format!("{:.1} ns, {:.1} rpm", self.revolution_ns, 6e10 / self.revolution_ns);
         let (arm, reads) = (&self.arm, format!("{} reads that the media served", self.arm.reads));
@@ -166,6 +179,11 @@ impl Disk {
                 vec![finding("revolution", rotation, from)]
             }
         };
+        if let Some(zone) = self.layout.zones.first().filter(|_| self.sized) {
+            let way = if self.platter.store_and_forward { "; data cross the interface afterwards" } else { "" };
+            let value = format!("{} on average{way}", zone.sectors_per_track);
+            found.push(finding("sectors a track", value, "how much longer long reads take".to_string()));
+        }
         let (first, last) = (arm.points_ms.first(), arm.points_ms.last());
         let seek = |point: Option<&(u32, f64)>| point.map_or(0.0, |point| point.1);
         let curve = format!("{:.2} ms for one cylinder, {:.2} ms across all", seek(first), seek(last));
@@ -186,9 +204,11 @@ impl Disk {
                 found.push(finding(what, value, from));
             }
         }
-        if let Some(Segments { segments, segment_sectors, alike, of }) = chosen {
+        if let Some(Chosen { choice: Choice { segments, segment_sectors, sequential }, alike, of }) = chosen {
             let from = format!("{alike} of {of} reads served by memory or media as the drive did");
-            found.push(finding("buffer", format!("{segments} segments of {segment_sectors} sectors"), from));
+            let when = if sequential { "the second of two reads in a row" } else { "every read" };
+            let value = format!("{segments} segments of {segment_sectors} sectors, filled ahead from {when} on");
+            found.push(finding("buffer", value, from));
         }
         found
     }
@@ -203,10 +223,12 @@ impl Disk {
             "Where each track begins is not told, so a single request's wait for its sector is right on average alone.".to_string(),
         ];
         if self.tracks.is_none() {
-            let sectors = USUAL_TRACK_SECTORS;
-            untold.push(format!(
-                "Pairs of reads on one track do not agree on a revolution: its time is the usual one, {sectors} sectors a track are assumed."
-            ));
+            untold.push(
+                "Pairs of reads on one track do not agree on a revolution: its time is the usual one.".to_string(),
+            );
+            if !self.sized {
+                untold.push(format!("How many sectors a track has is not told: {USUAL_TRACK_SECTORS} are assumed."));
+            }
         }
         if !self.arm.overhead_seen {
             let overhead_ms = self.arm.overhead_ms;

@@ -11,8 +11,27 @@ use super::stats::{line, percentile};
 use super::whole::{Finding, FitProfileError, FittedProfile, finish, quoted};
 use super::{FitError, Prediction};
 
-/// The part of a read that is taken to be the controller's: one request at a time cannot tell it from the page's own time.
-const COMMAND_SHARE: f64 = 0.1;
+/// The part of a read that is taken to be the controller's when no buffered write tells it: one request at a time cannot tell it from
+/// the page's own time.
+const INTERFACE_SHARE: f64 = 0.1;
+/// Kinds of page: so many steps the distribution of read times is drawn with.
+const KINDS: usize = 16;
+/// A write that takes less, in us, was only taken into a buffer: no flash programs so quickly.
+const BUFFERED_US: f64 = 150.0;
+/// What is assumed of a drive's inside: channels, dies, bytes a page, pages a block.
+const CHANNELS: u64 = 8;
+const DIES: u64 = 16;
+const PAGE_BYTES: u64 = 16_384;
+const BLOCK_PAGES: u64 = 256;
+/// A channel's quickest sector in us: 1200 MB/s.
+const CHANNEL_SECTOR_US: f64 = 0.427;
+/// A link that takes no visible time, in MB/s.
+const FAST_LINK_MB_S: f64 = 10_000.0;
+const SPARE_FACTOR: f64 = 0.12;
+/// The smallest drive that is made, in sectors: 8 GiB. A trace may touch less.
+const CAPACITY_MIN: u64 = 1 << 24;
+/// Blocks a plane that are simulated at most.
+const SLICE_BLOCKS: u64 = 256;
 
 /// Service time as a line over the size.
 #[derive(Debug, Clone, Copy)]
@@ -23,64 +42,134 @@ struct Line {
     sizes: usize,
 }
 
+/// The drive's times.
+struct Flash {
+    capacity_sectors: u64,
+    interface_us: f64,
+    link_mb_s: f64,
+    channel_mb_s: f64,
+    page_read_us: Vec<f64>,
+    /// `None` when writes were only taken into a buffer, or when there were none.
+    program_us: Option<f64>,
+}
+
 /// Fits to `half` and measures with all.
 pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<FittedProfile, FitProfileError> {
     let end = |record: &Record| record.access.sector + u64::from(record.access.sectors);
-    let capacity = records.iter().map(end).max().unwrap_or(1);
+    let last = records.iter().map(end).max().unwrap_or(1);
     let [reads, writes] = [Op::Read, Op::Write].map(|op| by_size(half, op));
-    let sector_us = if reads.sizes > 1 { reads.sector_us } else { writes.sector_us };
-    let fixed_us = if reads.requests > 0 { reads.fixed_us } else { writes.fixed_us };
-    let command_us = fixed_us * COMMAND_SHARE;
-    let mut toml = String::new();
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        toml,
-        "# Fitted to a trace of requests and their service times.\nname = {}\nwhat = \"a flash drive, fitted to a trace\"\n\
-         source = \"\"\"\nFitted to a trace. {}\"\"\"\ninputs = [\"every figure: fitted to one trace, or assumed where the text says so\"]\n\n\
-         [flash]\ndepth = 32\ncapacity_sectors = {capacity}\ncommand_us = {command_us:.3}\ndies = 16\npage_bytes = 4096\n\
-         page_read_us = {:.3}\npage_program_us = {:.3}\nlink_sector_ns = {:.0}",
-        quoted(name),
-        untold().join(" "),
-        (reads.fixed_us - command_us).max(0.0),
-        (writes.fixed_us - command_us).max(0.0),
-        sector_us * 1000.0
-    );
+    let buffered = writes.requests > 0 && writes.fixed_us < BUFFERED_US;
+    let of = if reads.requests > 0 { reads } else { writes };
+    let interface_us = if buffered { writes.fixed_us.min(of.fixed_us) } else { of.fixed_us * INTERFACE_SHARE };
+    // A sector crosses a channel and the link: which takes how much of its time cannot be told.
+    let channel_us = if reads.requests > 0 { (of.sector_us / 2.0).min(CHANNEL_SECTOR_US) } else { 0.0 };
+    let mb_s = |sector_us: f64| if sector_us > 0.0 { (512.0 / sector_us).min(FAST_LINK_MB_S) } else { FAST_LINK_MB_S };
+    let flash = Flash {
+        capacity_sectors: last.max(CAPACITY_MIN).next_multiple_of(8),
+        interface_us,
+        link_mb_s: mb_s(of.sector_us - channel_us),
+        channel_mb_s: mb_s(channel_us),
+        page_read_us: kinds(half, of, interface_us),
+        program_us: (writes.requests > 0 && !buffered).then_some((writes.fixed_us - interface_us).max(1.0)),
+    };
     let mut found = Vec::new();
     for (what, line, op) in [("reads", reads, "reads"), ("writes", writes, "writes")] {
         if line.requests > 0 {
             let value = format!("{:.2} us and {:.3} us a sector", line.fixed_us, line.sector_us);
-            found.push(Finding {
-                what,
-                value,
-                from: format!("medians of {} {op} of {} sizes", line.requests, line.sizes),
-            });
+            let from = format!("the quickest quarter of {} {op} of {} sizes", line.requests, line.sizes);
+            found.push(Finding { what, value, from });
         }
     }
-    finish(toml, name, found, untold(), |profile| replay(profile, records))
+    if reads.requests > 0 {
+        let [first, last] =
+            [flash.page_read_us.first(), flash.page_read_us.last()].map(|us| us.copied().unwrap_or(0.0));
+        let value = format!("{first:.1} to {last:.1} us in {KINDS} kinds");
+        found.push(Finding {
+            what: "page reads",
+            value,
+            from: "the distribution of reads about that line".to_string(),
+        });
+    }
+    finish(flash.toml(name), name, found, flash.untold(), |profile| replay(profile, records))
 }
 
-fn untold() -> Vec<String> {
-    let share = COMMAND_SHARE * 100.0;
-    vec![
-        format!(
-            "{share:.0} % of a command is assumed to be the controller's: requests one at a time cannot tell it from the pages' time."
-        ),
-        "Dies, pages and depth are assumed: they show when requests overlap.".to_string(),
-    ]
+/// Page reads in steps of the reads' distribution, without what their size and the controller take.
+fn kinds(records: &[Record], reads: Line, interface_us: f64) -> Vec<f64> {
+    let page_us = |record: &Record| {
+        let size_us = f64::from(record.access.sectors) * reads.sector_us;
+        record.service_ns as f64 / 1000.0 - size_us - interface_us
+    };
+    let times: Vec<f64> = records.iter().filter(|record| record.access.op == Op::Read).map(page_us).collect();
+    let step = |kind: usize| percentile(&times, (kind as f64 + 0.5) / KINDS as f64).max(0.0);
+    if times.is_empty() { vec![0.0] } else { (0..KINDS).map(step).collect() }
 }
 
-/// The line through the medians of each size.
+impl Flash {
+    fn toml(&self, name: &str) -> String {
+        let units = self.capacity_sectors / 8;
+        let block_units = BLOCK_PAGES * PAGE_BYTES / 4096;
+        let data = (units as f64 / (1.0 - SPARE_FACTOR) / (DIES * block_units) as f64).ceil() as u64;
+        let reads: Vec<String> = self.page_read_us.iter().map(|us| format!("{us:.2}")).collect();
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "# Fitted to a trace of requests and their service times.\nname = {}\nwhat = \"a flash drive, fitted to a trace\"\n\
+             source = \"\"\"\nFitted to a trace. {}\"\"\"\n\
+             inputs = [\"every figure: fitted to one trace, or assumed where the text says so\"]\n\n\
+             [flash]\ndepth = 32\ncapacity_sectors = {}\ncommand_us = 0.0\ninterface_us = {:.3}\nlink_mb_s = {:.1}\n\
+             channels = {CHANNELS}\nchannel_mb_s = {:.1}\ndies = {DIES}\nblocks_per_plane = {}\npages_per_block = {BLOCK_PAGES}\n\
+             page_bytes = {PAGE_BYTES}\npage_read_us = [{}]\nprogram_us = {:.2}\nerase_us = 3500.0\nspare_factor = {SPARE_FACTOR}\n\
+             precondition = \"sequential\"\nbuffer_kib = {}",
+            quoted(name),
+            self.untold().join(" "),
+            self.capacity_sectors,
+            self.interface_us,
+            self.link_mb_s,
+            self.channel_mb_s,
+            data + 16,
+            reads.join(", "),
+            self.program_us.unwrap_or(700.0),
+            if self.program_us.is_some() { 0 } else { 4096 }
+        );
+        if data > SLICE_BLOCKS {
+            let _ = writeln!(text, "slice_blocks = {SLICE_BLOCKS}");
+        }
+        text
+    }
+
+    fn untold(&self) -> Vec<String> {
+        let mut untold = vec![
+            format!(
+                "{CHANNELS} channels, {DIES} dies, {PAGE_BYTES} bytes a page, {BLOCK_PAGES} pages a block, 32 commands at once and {} % of \
+                 spare flash are assumed: they show when requests overlap, and when garbage is collected.",
+                SPARE_FACTOR * 100.0
+            ),
+            "How a sector's time is divided between channel and link is assumed.".to_string(),
+        ];
+        if self.program_us.is_none() {
+            untold
+                .push("No write waited for its program: 700 us a program and 4 MiB of buffer are assumed.".to_string());
+        } else {
+            let share = INTERFACE_SHARE * 100.0;
+            untold.push(format!("{share:.0} % of a command is assumed to be the controller's."));
+        }
+        untold
+    }
+}
+
+/// The line through the quarter of each size that is quickest: what waits for other work of the drive's lies above.
 fn by_size(records: &[Record], op: Op) -> Line {
     let mut sizes: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for record in records.iter().filter(|record| record.access.op == op) {
         sizes.entry(record.access.sectors).or_default().push(record.service_ns as f64 / 1000.0);
     }
     let requests = sizes.values().map(Vec::len).sum();
-    let medians = sizes.iter().flat_map(|(sectors, times)| {
-        let median = percentile(times, 0.5);
-        std::iter::repeat_n((f64::from(*sectors), median), times.len())
+    let quarters = sizes.iter().flat_map(|(sectors, times)| {
+        let quarter = percentile(times, 0.25);
+        std::iter::repeat_n((f64::from(*sectors), quarter), times.len())
     });
-    let (fixed_us, sector_us) = line(&medians.collect::<Vec<_>>());
+    let (fixed_us, sector_us) = line(&quarters.collect::<Vec<_>>());
     Line { fixed_us: fixed_us.max(0.0), sector_us: sector_us.max(0.0), requests, sizes: sizes.len() }
 }
 

@@ -48,8 +48,8 @@ pub(super) struct Die {
     pub(super) suspend_at_unlock: bool,
     /// What was suspended, and how long it takes yet, in ns.
     pub(super) suspended: Option<(Doing, u64)>,
-    /// How often what it does, or what was suspended, may still be suspended.
-    pub(super) suspends_left: u32,
+    /// How many reads may still go before what else it has to do: however many come, that is done in the end.
+    pub(super) overtakes_left: u32,
     pub(super) reads: VecDeque<PageRead>,
     /// The slots of the buffer, or the places, that it programs; and where to.
     pub(super) slots: Vec<u32>,
@@ -68,7 +68,7 @@ impl Die {
             plan: 0,
             suspend_at_unlock: false,
             suspended: None,
-            suspends_left: 0,
+            overtakes_left: 0,
             reads: VecDeque::new(),
             slots: Vec::new(),
             places: Vec::new(),

@@ -26,6 +26,9 @@ impl Flash {
     fn suspend(&mut self, number: u32, now_ns: u64) {
         let die = &mut self.dies[number as usize];
         let left_ns = die.until_ns - now_ns;
+        if die.overtakes_left == 0 {
+            return;
+        }
         if die.doing == Doing::Gather {
             // Between two pages.
             let page_ns = left_ns % die.gather_row_ns;
@@ -34,7 +37,7 @@ impl Flash {
             return;
         }
         let Some(suspend_ns) = self.profile.suspend_ns else { return };
-        if die.suspend_at_unlock || die.suspends_left == 0 || left_ns <= suspend_ns {
+        if die.suspend_at_unlock || left_ns <= suspend_ns {
             return;
         }
         if now_ns < die.locked_until_ns {
@@ -43,7 +46,6 @@ impl Flash {
             self.arm(number, unlock_ns);
             return;
         }
-        die.suspends_left -= 1;
         die.suspended = Some((die.doing, left_ns));
         self.counters.suspends += 1;
         self.plan(number, Doing::Suspend, now_ns + suspend_ns);
@@ -85,6 +87,9 @@ impl Flash {
                 self.ftl.erased(number);
             }
             Doing::Send | Doing::Suspend | Doing::Idle => {}
+        }
+        if matches!(self.dies[number as usize].doing, Doing::Program | Doing::Move | Doing::Erase) {
+            self.dies[number as usize].overtakes_left = self.profile.overtakes_max;
         }
         self.next_work(number, now_ns);
         self.dispatch(now_ns);
@@ -138,22 +143,29 @@ impl Flash {
     /// Begins what a die has to do next.
     fn next_work(&mut self, number: u32, now_ns: u64) {
         self.idle.set(number, false);
-        let die = &mut self.dies[number as usize];
-        if let Some(read) = die.reads.pop_front() {
-            let until_ns = now_ns + self.page_read_ns(read.row);
-            return self.plan(number, Doing::Read(read), until_ns);
+        if self.dies[number as usize].overtakes_left > 0 && self.begin_read(number, now_ns) {
+            self.dies[number as usize].overtakes_left -= 1;
+            return;
         }
-        if let Some((doing, left_ns)) = die.suspended.take() {
+        if let Some((doing, left_ns)) = self.dies[number as usize].suspended.take() {
             return self.plan(number, doing, now_ns + left_ns);
         }
-        die.suspends_left = self.profile.suspends_max;
+        self.dies[number as usize].overtakes_left = self.profile.overtakes_max;
         let host = self.has_program() && self.ftl.has_room(number);
         if self.ftl.has_garbage(number) && (!host || self.ftl.garbage_first(number)) {
             self.collect(number, now_ns);
-        } else if !host || !self.program(number, now_ns) {
+        } else if !(host && self.program(number, now_ns) || self.begin_read(number, now_ns)) {
             self.dies[number as usize].doing = Doing::Idle;
             self.idle.set(number, true);
         }
+    }
+
+    /// Reads what was asked for first.
+    fn begin_read(&mut self, number: u32, now_ns: u64) -> bool {
+        let Some(read) = self.dies[number as usize].reads.pop_front() else { return false };
+        let until_ns = now_ns + self.page_read_ns(read.row);
+        self.plan(number, Doing::Read(read), until_ns);
+        true
     }
 
     /// Programs what the buffer has had longest.
@@ -212,7 +224,7 @@ impl Flash {
         let sectors = (valid + u64::from(units)) * UNIT_SECTORS;
         let loaded_ns = self.cross_channel(number, sectors, now_ns);
         let die = &mut self.dies[number as usize];
-        (die.to, die.locked_until_ns, die.suspends_left) = (to, loaded_ns, self.profile.suspends_max);
+        (die.to, die.locked_until_ns) = (to, loaded_ns);
         self.counters.moved_units += u64::from(units);
         self.plan(number, Doing::Move, loaded_ns + self.profile.program_ns);
     }

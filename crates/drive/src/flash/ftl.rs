@@ -64,8 +64,6 @@ struct Pool {
     host: Option<Open>,
     moved: Option<Open>,
     victim: Option<Victim>,
-    /// What garbage collection is behind the host, in units times units of a block.
-    owed: i64,
     /// No block was worth collecting when last looked, and nothing has become stale since.
     barren: bool,
 }
@@ -114,6 +112,11 @@ impl Ftl {
         }
         for (die, pool) in (0..).zip(&mut ftl.pools) {
             pool.free = (rows..die_blocks).map(|row| die * die_blocks + row).collect();
+            let programmed = |row: &u32| ftl.start.programmed_units(*row as usize);
+            let mut open = (0..rows).filter(|row| programmed(row) < block_units);
+            let mut next =
+                || open.next().map(|row| Open { block: die * die_blocks + row, next_unit: programmed(&row) });
+            (pool.host, pool.moved) = (next(), next());
         }
         ftl
     }
@@ -121,6 +124,7 @@ impl Ftl {
     /// Marks what is valid in the blocks of a row at time 0: the same in each, moved to where the block's bits are.
     fn fill_row(&mut self, row: u32) {
         let count = self.start.valid_units(row as usize);
+        let open = self.start.programmed_units(row as usize) < self.block_units;
         let mut pattern = vec![0_u64; self.block_units.div_ceil(64) as usize];
         for unit in (0..self.block_units).filter(|unit| self.start.is_valid(row as usize, *unit)) {
             pattern[(unit / 64) as usize] |= 1 << (unit % 64);
@@ -128,7 +132,7 @@ impl Ftl {
         for die in 0..self.pools.len() as u32 {
             let block = die * self.die_blocks + row;
             let (word, shift) = ((block * self.block_units / 64) as usize, block * self.block_units % 64);
-            self.counts[block as usize] = count;
+            self.counts[block as usize] = if open { count | NOT_FULL } else { count };
             for (number, bits) in (word..).zip(&pattern) {
                 self.valid[number] |= bits << shift;
                 if shift > 0
@@ -222,22 +226,7 @@ impl Ftl {
         let open = open.as_mut()?;
         let place = open.block * self.block_units + open.next_unit;
         open.next_unit += self.program_units;
-        if stream == Stream::Host {
-            self.owe(die);
-        }
         Some(place)
-    }
-
-    /// The host has written a program's units: so much has garbage collection to do for it, if a block frees what its victim's stale
-    /// units are and costs what its valid ones are.
-    fn owe(&mut self, die: u32) {
-        self.choose_victim(die);
-        let pool = &mut self.pools[die as usize];
-        if let Some(victim) = pool.victim {
-            let most = i64::from(self.block_units) * i64::from(self.block_units);
-            let more = i64::from(self.program_units) * i64::from(victim.valid_units);
-            pool.owed = (pool.owed + more).min(most);
-        }
     }
 
     /// The data of a slot of the buffer are programmed; they may have been overwritten in the meantime.
@@ -268,25 +257,49 @@ impl Ftl {
         }
     }
 
-    /// Whether a die has garbage to collect: it lacks free blocks, and a block is worth it.
+    /// Whether a die has garbage to collect: a victim is begun, or it lacks room and a block is worth collecting.
     pub(super) fn has_garbage(&mut self, die: u32) -> bool {
-        self.choose_victim(die);
+        if self.pools[die as usize].victim.is_none() && self.lacks_room(die) {
+            self.choose_victim(die);
+        }
         self.pools[die as usize].victim.is_some()
     }
 
-    /// Whether garbage collection goes before the host's data: it is behind, the die is out of blocks, or only the erase is left.
+    /// Whether garbage collection goes before the host's data: the die lacks room, is out of blocks, or only the erase is left.
     pub(super) fn garbage_first(&self, die: u32) -> bool {
         let pool = &self.pools[die as usize];
         let Some(victim) = pool.victim else { return false };
-        pool.owed > 0
+        self.lacks_room(die)
             || pool.free.len() <= self.gc_hard_blocks as usize
             || self.counts[victim.block as usize] & !NOT_FULL == 0
+    }
+
+    /// Whether a die has less room than the free blocks that garbage collection is to keep, and one block's worth in those that are open.
+    ///
+    /// Room is what is free in free and open blocks, and of the victim such a part as has been moved of what was valid. The
+    /// host's program takes its units away, and a move gives as much back as the victim yields for it: so collection keeps step with the host,
+    /// and what is in use is the same at all times, that of the closed form.
+    fn lacks_room(&self, die: u32) -> bool {
+        let pool = &self.pools[die as usize];
+        let free = pool.free.len() as u64 * u64::from(self.block_units);
+        let wanted = u64::from(self.gc_start_blocks + 1) * u64::from(self.block_units);
+        if free >= wanted {
+            return false;
+        }
+        let open =
+            [pool.host, pool.moved].into_iter().flatten().map(|open| u64::from(self.block_units - open.next_unit));
+        let freed = pool.victim.map_or(0, |victim| {
+            let left = self.counts[victim.block as usize] & !NOT_FULL;
+            let moved = u64::from(victim.valid_units.saturating_sub(left));
+            moved * u64::from(self.block_units) / u64::from(victim.valid_units.max(1))
+        });
+        free + open.sum::<u64>() + freed < wanted
     }
 
     /// The full block with the fewest valid units, if collecting it gains a program's units.
     fn choose_victim(&mut self, die: u32) {
         let pool = &self.pools[die as usize];
-        if pool.victim.is_some() || pool.barren || pool.free.len() > self.gc_start_blocks as usize {
+        if pool.barren {
             return;
         }
         let first = die * self.die_blocks;
@@ -327,9 +340,7 @@ impl Ftl {
                 rows += 1;
             }
         }
-        let pool = &mut self.pools[die as usize];
-        pool.victim = Some(victim);
-        pool.owed -= places.len() as i64 * i64::from(self.block_units - victim.valid_units);
+        self.pools[die as usize].victim = Some(victim);
         rows
     }
 
@@ -365,5 +376,45 @@ impl Ftl {
             debug_assert_eq!(self.counts[victim.block as usize] & !NOT_FULL, 0, "nothing valid is erased");
             pool.free.push_back(victim.block);
         }
+    }
+}
+
+#[cfg(test)]
+impl Ftl {
+    /// Every valid place is the place of its owner and of nobody else, blocks count their valid units, and no block is in two roles.
+    pub(super) fn check(&self) {
+        let places = self.counts.len() as u32 * self.block_units;
+        let mut counted = vec![0; self.counts.len()];
+        let mut valid = 0;
+        for place in (0..places).filter(|place| self.is_valid(*place)) {
+            counted[(place / self.block_units) as usize] += 1;
+            valid += 1;
+            assert_eq!(self.look_up(self.owner(place)), Place::Media(place), "place {place} is its owner's");
+        }
+        let on_media = (0..self.addresses()).filter(|address| matches!(self.look_up(*address), Place::Media(_)));
+        assert_eq!(on_media.count(), valid, "as many addresses on the flash as valid places");
+        for (block, (count, found)) in self.counts.iter().zip(counted).enumerate() {
+            assert_eq!(count & !NOT_FULL, found, "block {block}");
+        }
+        for (die, pool) in (0..).zip(&self.pools) {
+            let open = [pool.host, pool.moved].into_iter().flatten().map(|open| open.block);
+            let roles: Vec<u32> =
+                pool.free.iter().copied().chain(open).chain(pool.victim.map(|victim| victim.block)).collect();
+            let distinct: std::collections::BTreeSet<u32> = roles.iter().copied().collect();
+            assert_eq!(distinct.len(), roles.len(), "a block has one role");
+            for block in die * self.die_blocks..(die + 1) * self.die_blocks {
+                assert_eq!(
+                    self.counts[block as usize] & NOT_FULL != 0,
+                    distinct.contains(&block),
+                    "block {block} is full"
+                );
+            }
+            assert!(pool.free.iter().all(|block| self.counts[*block as usize] == NOT_FULL), "free blocks hold nothing");
+        }
+    }
+
+    /// The addresses that have data, in the buffer or on the flash.
+    pub(super) fn written_addresses(&self) -> std::collections::BTreeSet<u32> {
+        (0..self.addresses()).filter(|address| self.look_up(*address) != Place::Nowhere).collect()
     }
 }

@@ -22,6 +22,8 @@ mod dies;
 mod events;
 mod ftl;
 mod start;
+#[cfg(test)]
+mod tests;
 mod writes;
 
 use std::collections::VecDeque;

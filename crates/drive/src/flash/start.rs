@@ -33,12 +33,13 @@ fn victim_valid_part(utilisation: f64) -> f64 {
 pub(super) struct Start {
     /// Valid units in each block of a row, by row.
     valid: Vec<u32>,
+    /// The units at the front of each block of a row among which the valid ones are spread: all, or what of an open block is programmed.
+    span: Vec<u32>,
     /// The number of a row's first unit; one more entry at the end.
     first: Vec<u32>,
     shuffle: Option<Shuffle>,
     dies: u32,
     program_units: u32,
-    block_units: u32,
 }
 
 impl Start {
@@ -47,19 +48,20 @@ impl Start {
         let live = profile.live_units() as u32;
         let die_programs = live / profile.dies / program_units;
         let block_programs = block_units / program_units;
-        let (programs, shuffle) = match profile.precondition {
+        let (rows, shuffle) = match profile.precondition {
             Precondition::Fresh => (Vec::new(), None),
             Precondition::Sequential => (filled(die_programs, block_programs), None),
             Precondition::Steady => {
                 (aged(die_programs, block_programs, profile.data_blocks() as usize), Some(Shuffle::new(live)))
             }
         };
-        let valid: Vec<u32> = programs.into_iter().map(|programs| programs * program_units).collect();
+        let valid: Vec<u32> = rows.iter().map(|row| row.valid * program_units).collect();
+        let span = rows.iter().map(|row| row.span * program_units).collect();
         let mut first = vec![0];
         for valid in &valid {
             first.push(first.last().copied().unwrap_or(0) + valid * profile.dies);
         }
-        Start { valid, first, shuffle, dies: profile.dies, program_units, block_units }
+        Start { valid, span, first, shuffle, dies: profile.dies, program_units }
     }
 
     /// How many rows have data; those after them are free.
@@ -72,10 +74,16 @@ impl Start {
         self.valid.get(row).copied().unwrap_or(0)
     }
 
+    /// Units of each block of a row that are programmed.
+    pub(super) fn programmed_units(&self, row: usize) -> u32 {
+        self.span.get(row).copied().unwrap_or(0)
+    }
+
     /// Whether a unit of a row's blocks is valid: the valid ones are spread evenly.
     pub(super) fn is_valid(&self, row: usize, unit: u32) -> bool {
-        let before = |unit: u32| u64::from(unit) * u64::from(self.valid_units(row)) / u64::from(self.block_units);
-        before(unit + 1) > before(unit)
+        let span = self.programmed_units(row);
+        let before = |unit: u32| u64::from(unit) * u64::from(self.valid_units(row)) / u64::from(span);
+        unit < span && before(unit + 1) > before(unit)
     }
 
     /// Where an address lies: die, row and unit in the block. `None` when it was never written.
@@ -86,14 +94,15 @@ impl Start {
         let in_row = number - self.first[row];
         let program = in_row / self.program_units;
         let rank = (program / self.dies) * self.program_units + in_row % self.program_units;
-        let unit = (u64::from(rank + 1) * u64::from(self.block_units)).div_ceil(u64::from(valid)) - 1;
+        let unit = (u64::from(rank + 1) * u64::from(self.span[row])).div_ceil(u64::from(valid)) - 1;
         Some((program % self.dies, row as u32, unit as u32))
     }
 
     /// The address whose data lay at a place that was valid.
     pub(super) fn address(&self, die: u32, row: u32, unit: u32) -> u32 {
         let valid = self.valid_units(row as usize);
-        let rank = (u64::from(unit) * u64::from(valid) / u64::from(self.block_units)) as u32;
+        let span = self.programmed_units(row as usize).max(1);
+        let rank = (u64::from(unit) * u64::from(valid) / u64::from(span)) as u32;
         let program = (rank / self.program_units) * self.dies + die;
         let first = self.first.get(row as usize).copied().unwrap_or(0);
         let number = first + program * self.program_units + rank % self.program_units;
@@ -101,41 +110,51 @@ impl Start {
     }
 }
 
-/// Valid programs of each row's blocks when they were filled in order.
-fn filled(die_programs: u32, block_programs: u32) -> Vec<u32> {
-    let mut rows = vec![block_programs; (die_programs / block_programs) as usize];
+/// A row's blocks, in programs: how many of the first `span` are valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Row {
+    valid: u32,
+    span: u32,
+}
+
+/// Rows that were filled in order.
+fn filled(die_programs: u32, block_programs: u32) -> Vec<Row> {
+    let mut rows = vec![Row { valid: block_programs, span: block_programs }; (die_programs / block_programs) as usize];
     let rest = die_programs % block_programs;
     if rest > 0 {
-        rows.push(rest);
+        rows.push(Row { valid: rest, span: rest });
     }
     rows
 }
 
-/// Valid programs of each row's blocks in the steady state of [`greedy_write_amplification`]: of age `x` (0 the youngest, 1 the next
-/// victim) the part `u^x`.
-fn aged(die_programs: u32, block_programs: u32, rows: usize) -> Vec<u32> {
-    let utilisation = f64::from(die_programs) / (f64::from(block_programs) * rows as f64);
-    let victim = victim_valid_part(utilisation);
-    let mut sum = 0.0;
-    let mut given = 0;
-    let mut programs = Vec::with_capacity(rows);
-    let weights = (0..rows).map(|row| victim.powf((row as f64 + 0.5) / rows as f64));
+/// Rows in the steady state of [`greedy_write_amplification`]: of age `x` (0 the youngest, 1 the next victim) the part `u^x` is valid.
+/// Of the blocks' worth of room, one is in two that are open, for the host's data and for what is moved, each half full.
+fn aged(die_programs: u32, block_programs: u32, blocks: usize) -> Vec<Row> {
+    let victim = victim_valid_part(f64::from(die_programs) / (f64::from(block_programs) * blocks as f64));
+    let (full, open) = if blocks < 4 { (blocks, 0) } else { (blocks - 1, block_programs / 2) };
+    let in_full = die_programs.saturating_sub(2 * open);
+    let weights = (0..full).map(|row| victim.powf((row as f64 + 0.5) / full as f64));
     let total: f64 = weights.clone().sum();
+    let mut rows = Vec::with_capacity(full + 2);
+    let (mut sum, mut given) = (0.0, 0);
     for weight in weights {
         // Rounded so that the sum over the rows is exact.
-        sum += weight / total * f64::from(die_programs);
+        sum += weight / total * f64::from(in_full);
         let valid = (sum.round() as u32).saturating_sub(given).min(block_programs);
         given += valid;
-        programs.push(valid);
+        rows.push(Row { valid, span: block_programs });
     }
     // What rounding left over goes where there is room.
-    let mut rest = die_programs.saturating_sub(given);
-    for valid in &mut programs {
-        let more = rest.min(block_programs - *valid);
-        *valid += more;
+    let mut rest = in_full.saturating_sub(given);
+    for row in &mut rows {
+        let more = rest.min(block_programs - row.valid);
+        row.valid += more;
         rest -= more;
     }
-    programs
+    if open > 0 {
+        rows.extend([Row { valid: open, span: open }; 2]);
+    }
+    rows
 }
 
 /// A permutation of the numbers below `count`: odd multiplications and shifts within the next power of two, repeated until the result is
@@ -222,10 +241,10 @@ mod tests {
 
     #[test]
     fn aged_rows_hold_all_programs() {
-        for (die_programs, block_programs, rows) in [(900, 100, 10), (93, 10, 10), (7, 8, 1), (5000, 64, 90)] {
-            let programs = aged(die_programs, block_programs, rows);
-            assert_eq!(programs.iter().sum::<u32>(), die_programs);
-            assert!(programs.iter().all(|valid| *valid <= block_programs));
+        for (die_programs, block_programs, blocks) in [(900, 100, 10), (93, 10, 10), (7, 8, 1), (5000, 64, 90)] {
+            let rows = aged(die_programs, block_programs, blocks);
+            assert_eq!(rows.iter().map(|row| row.valid).sum::<u32>(), die_programs);
+            assert!(rows.iter().all(|row| row.valid <= row.span && row.span <= block_programs), "{rows:?}");
         }
     }
 }

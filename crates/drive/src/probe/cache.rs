@@ -1,7 +1,7 @@
 //! Memory in the drive: spans that are read again, and writes that are answered before they could be on the media.
 
 use super::subject::Subject;
-use super::{Cache, Found, Probe, ProbeError, SpanPoint, on};
+use super::{BURST_BYTES_MAX, Cache, Found, Probe, ProbeError, SpanPoint, on};
 use crate::random::SplitMix64;
 use crate::{Access, Command, Drive, Op};
 
@@ -13,9 +13,9 @@ const SPANS: u32 = 15;
 /// Memory makes a difference when the fastest reads take at most so much of what the slowest take.
 const FAST: f64 = 0.5;
 /// A span counts as remembered when its reads take at most so many times as long as the fastest.
-const FULL: f64 = 2.0;
-/// The most writes of a burst: 512 MiB.
-const BURST_MAX: usize = 131_072;
+const FULL: f64 = 3.0;
+/// The most writes of a burst.
+const BURST_MAX: usize = (BURST_BYTES_MAX / BLOCK_BYTES) as usize;
 /// Writes to the media, to know what one takes.
 const MEDIA_WRITES: u64 = 50;
 /// The first writes of a burst, which are not the media's when they take less than half of that.
@@ -53,20 +53,23 @@ pub(super) fn probe(drive: &Drive, found: &mut Found) -> Result<Cache, ProbeErro
     Ok(Cache { spans, read_bytes, ahead_bytes, segments, write_bytes })
 }
 
-/// Reads a span, or its first block and lets the drive read `ahead`; then times the whole in an order in which no block follows its
-/// neighbour.
+/// Reads a span, or its first block and lets the drive read `ahead`; then times the whole in a random order.
 fn span_ns(subject: &mut Subject, blocks: u64, ahead: bool) -> Result<f64, ProbeError> {
-    // In the middle of the drive; the blocks in steps of an odd number, which meets each of a power of two once.
+    // In the middle of the drive. Even steps would fall into step with tracks and their skews.
     let start = subject.capacity_sectors() / 2 / BLOCK_SECTORS * BLOCK_SECTORS;
     let start = start.min(subject.capacity_sectors() - blocks * BLOCK_SECTORS);
-    let step = (blocks * 5 / 8) | 1;
+    let mut order: Vec<u64> = (0..blocks).collect();
+    let mut random = SplitMix64::new(6);
+    for end in (1..blocks).rev() {
+        order.swap(end as usize, random.below(end + 1) as usize);
+    }
     if ahead {
         subject.series(1, [read(start)])?;
         subject.wait(PAUSE_NS);
     } else {
         subject.series(1, (0..blocks).map(|number| read(start + number * BLOCK_SECTORS)))?;
     }
-    let again = (0..blocks).map(|number| read(start + number * step % blocks * BLOCK_SECTORS));
+    let again = order.into_iter().map(|number| read(start + number * BLOCK_SECTORS));
     Ok(subject.series(1, again)?.mean_ns())
 }
 
@@ -121,7 +124,5 @@ fn burst(subject: &mut Subject) -> Result<Option<u64>, ProbeError> {
             return Ok(Some((number - since_first) as u64 * BLOCK_BYTES));
         }
     }
-    let bytes = BURST_MAX as u64 * BLOCK_BYTES;
-    subject.notes.push(format!("a burst of {} MiB of writes did not fill the drive's memory", bytes >> 20));
-    Ok(Some(bytes))
+    Ok(Some(BURST_BYTES_MAX))
 }

@@ -15,10 +15,10 @@ const BYTES_A_SIZE: u64 = 64 << 20;
 const WRITE_SECTORS: u64 = 8;
 /// A write that fills: 1 MiB.
 const FILL_SECTORS: u64 = 2048;
-/// The most that is filled: 64 GiB. Of a larger drive the front is filled and written over.
-const FILLED_SECTORS_MAX: u64 = 64 << 21;
+/// The most that is filled: 32 GiB. Of a larger drive the front is filled and written over.
+const FILLED_SECTORS_MAX: u64 = 32 << 21;
 /// The most random writes, and in how many windows they are timed.
-const WRITES_MAX: u64 = 4_000_000;
+const WRITES_MAX: u64 = 3_000_000;
 const WINDOWS: u64 = 80;
 /// Writing over has set in when the rate is below this part of the first window's.
 const ONSET: f64 = 0.7;

@@ -143,10 +143,13 @@ pub struct Cache {
     pub ahead_bytes: Option<u64>,
     /// Places far from each other that it remembers together; `None` when it remembers none.
     pub segments: Option<u32>,
-    /// What a burst of random writes found room for before one had to wait, in bytes: what was written back meanwhile included. `None`
-    /// when writes wait for the media.
+    /// What a burst of random writes found room for before one had to wait, in bytes: what was written back meanwhile included; [`BURST_BYTES_MAX`] when
+    /// none had to. `None` when such writes take no less than writes to the media.
     pub write_bytes: Option<u64>,
 }
+
+/// A burst of writes ends here.
+pub const BURST_BYTES_MAX: u64 = 512 << 20;
 
 /// A span that is read out of order.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -216,12 +219,12 @@ pub enum ProbeError {
         sector: u64,
     },
     /// A command was never answered.
-    #[error("{probe}: the drive never answered a command: it has nothing to do and {under_way} commands under way")]
+    #[error("{probe}: the drive never answered a command: it has been silent from {:.3} ms of its clock on", *since_ns as f64 / 1e6)]
     Silent {
         /// The probe's name.
         probe: &'static str,
-        /// Commands without an answer.
-        under_way: u32,
+        /// When the drive was last heard of, on its own clock.
+        since_ns: u64,
     },
     /// The drive is too small for a probe.
     #[error("{probe}: the drive has {capacity_sectors} sectors: at least {needed} are needed")]

@@ -73,7 +73,7 @@ fn first_track_sectors(subject: &mut Subject, sector: u64, period: f64) -> Resul
 }
 
 /// How far behind `from` the sector `to` ends, in revolutions.
-fn angle(subject: &mut Subject, from: u64, to: u64, period: f64) -> Result<Option<f64>, ProbeError> {
+pub(super) fn angle(subject: &mut Subject, from: u64, to: u64, period: f64) -> Result<Option<f64>, ProbeError> {
     if subject.write_media(from)?.is_none() {
         return Ok(None);
     }

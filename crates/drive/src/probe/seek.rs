@@ -1,35 +1,53 @@
 //! Positioning time against distance.
 //!
-//! What a write takes that comes from elsewhere, less what one takes that follows another of the same sector.
-//!
-//! A write that is given later, by a part of a revolution, ends at the same moment, until its sector can just not be reached any more: then
-//! it ends a revolution later. The latest moment at which it can is found by halving. From there to the end there is no waiting for rotation.
+//! After a write on the home track comes one far away. From a sector that passes later, by a part of a revolution, the other ends at the same
+//! moment, until it can just not be reached any more: then it ends a revolution later. The latest sector from which it can be reached is found
+//! by halving, and then the latest moment within that sector; the drive is never idle for longer, for idle drives follow plans of their own. From
+//! there to the end no time is lost waiting for rotation. What a write within the home track takes so, command and transfer, is
+//! taken off.
 
+use super::rotation::angle;
 use super::subject::Subject;
 use super::{ProbeError, Rotation, Seek, SeekPoint};
 
-/// Halvings: a revolution is told apart into 4,096 parts.
-const HALVINGS: u32 = 12;
-/// So many tracks behind the first are looked at one by one.
+/// Halvings of the time in which a sector passes.
+const HALVINGS: u32 = 6;
+/// So many tracks are tried as the home track.
+const HOMES: u64 = 16;
+/// So many tracks behind the home track are looked at one by one.
 const TRACKS: u64 = 64;
 /// Points of the curve over the whole drive.
 const POINTS: u32 = 32;
 /// Positioning times that differ by less than this part of a revolution count as the same.
 const SAME: f64 = 1.0 / 1024.0;
+/// A switch of heads and a seek differ by more than so many times that: less is the seek curve itself, which rises by little.
+const STEP: f64 = 4.0;
+/// Sectors between which the density of a track is taken.
+const APART: u64 = 8;
+
+/// The track from which seeks are made.
+struct Home {
+    first_sector: u64,
+    sectors: u64,
+    revolution_ns: f64,
+}
 
 pub(super) fn probe(subject: &mut Subject, rotation: &Rotation) -> Result<Option<Seek>, ProbeError> {
     let per_track = u64::from(rotation.first_track_sectors).max(1);
-    subject.needs(per_track * 4)?;
-    let from = per_track / 2;
+    subject.needs(per_track * (HOMES + 4))?;
+    let Some((home, base_ns)) = home(subject, rotation, per_track)? else {
+        subject.notes.push(format!("none of the first {HOMES} tracks can be written where seeks would begin"));
+        return Ok(None);
+    };
+    let from = home.first_sector + per_track / 2;
     let last = subject.capacity_sectors() - 1;
     let point = |subject: &mut Subject, distance_sectors: u64| -> Result<Option<SeekPoint>, ProbeError> {
         let to = from + distance_sectors;
-        let (Some(far_ns), Some(here_ns)) =
-            (reach_ns(subject, rotation, from, to)?, reach_ns(subject, rotation, to, to)?)
-        else {
-            return Ok(None);
-        };
-        Ok(Some(SeekPoint { distance_sectors, positioning_ns: far_ns.saturating_sub(here_ns) }))
+        let Some(reach_ns) = home.reach_ns(subject, to)? else { return Ok(None) };
+        // A sector takes longer to pass where a track has fewer.
+        let sector_ns = home.sector_ns_at(subject, to)? - home.sector_ns();
+        let positioning_ns = (reach_ns as f64 - base_ns as f64 - sector_ns).max(0.0).round() as u64;
+        Ok(Some(SeekPoint { distance_sectors, positioning_ns }))
     };
     let mut tracks = Vec::new();
     for track in 1..=TRACKS.min((last - from) / per_track) {
@@ -59,28 +77,84 @@ pub(super) fn probe(subject: &mut Subject, rotation: &Rotation) -> Result<Option
     }))
 }
 
-/// How long a write of `to` takes after one of `from` when no time is lost waiting for rotation; `None` when either cannot be written.
-fn reach_ns(subject: &mut Subject, rotation: &Rotation, from: u64, to: u64) -> Result<Option<u64>, ProbeError> {
-    let mut after = |wait_ns: u64| -> Result<Option<u64>, ProbeError> {
-        if subject.write_media(from)?.is_none() {
-            return Ok(None);
-        }
-        subject.wait(wait_ns);
-        subject.write_media(to)
-    };
-    let Some(at_once_ns) = after(0)? else { return Ok(None) };
-    let (mut reached_ns, mut missed_ns) = (0u64, rotation.revolution_ns.ceil() as u64);
-    for _ in 0..HALVINGS {
-        let wait_ns = reached_ns.midpoint(missed_ns);
-        let Some(took_ns) = after(wait_ns)? else { return Ok(None) };
-        // It ends where it did, or a revolution later.
-        if ((took_ns + wait_ns) as f64) < at_once_ns as f64 + rotation.revolution_ns / 2.0 {
-            reached_ns = wait_ns;
-        } else {
-            missed_ns = wait_ns;
+/// The first whole track of which enough can be written, and how long a write of its middle takes after one on it.
+fn home(subject: &mut Subject, rotation: &Rotation, per_track: u64) -> Result<Option<(Home, u64)>, ProbeError> {
+    let first = home_sector(subject, rotation, per_track)?;
+    for track in 0..HOMES {
+        let first_sector = first + track * per_track;
+        let home = Home { first_sector, sectors: per_track, revolution_ns: rotation.revolution_ns };
+        if let Some(base_ns) = home.reach_ns(subject, first_sector + per_track / 2)? {
+            return Ok(Some((home, base_ns)));
         }
     }
-    Ok(Some(at_once_ns.saturating_sub(reached_ns)))
+    Ok(None)
+}
+
+/// The first sector of a whole track: where the angle between neighbours is another than within a track. Sector 0 where there is no such place,
+/// for then tracks follow each other without a skew.
+fn home_sector(subject: &mut Subject, rotation: &Rotation, per_track: u64) -> Result<u64, ProbeError> {
+    let within = 1.0 / per_track as f64;
+    for sector in 1..=per_track {
+        let between = angle(subject, sector - 1, sector, rotation.revolution_ns)?;
+        if between.is_some_and(|angle| (angle - within).abs() > within * 0.3) {
+            return Ok(sector);
+        }
+    }
+    Ok(0)
+}
+
+impl Home {
+    fn sector_ns(&self) -> f64 {
+        self.revolution_ns / self.sectors as f64
+    }
+
+    /// How long a sector takes to pass at `sector`: from the angles of two pairs before it, of which at most one lies over the end of a
+    /// track, which makes it wider.
+    fn sector_ns_at(&self, subject: &mut Subject, sector: u64) -> Result<f64, ProbeError> {
+        let mut least: Option<f64> = None;
+        for end in [sector, sector - APART] {
+            let width = angle(subject, end - APART, end, self.revolution_ns)?.filter(|angle| *angle > 0.0);
+            if let Some(width) = width {
+                least = Some(least.map_or(width, |least| least.min(width)));
+            }
+        }
+        Ok(least.map_or(self.sector_ns(), |width| width * self.revolution_ns / APART as f64))
+    }
+
+    /// How long a write of `to` takes after one on the home track when no time is lost waiting for rotation; `None` when either cannot
+    /// be written.
+    fn reach_ns(&self, subject: &mut Subject, to: u64) -> Result<Option<u64>, ProbeError> {
+        let mut after = |offset: u64, wait_ns: u64| -> Result<Option<u64>, ProbeError> {
+            if subject.write_media(self.first_sector + offset)?.is_none() {
+                return Ok(None);
+            }
+            subject.wait(wait_ns);
+            subject.write_media(to)
+        };
+        let Some(at_once_ns) = after(0, 0)? else { return Ok(None) };
+        // When it ends, on a clock that begins with the first sector's end: always then, or a revolution later.
+        let missed_at_ns = at_once_ns as f64 + self.revolution_ns / 2.0;
+        let reached = |offset: u64, wait_ns: u64, took_ns: u64| {
+            offset as f64 * self.sector_ns() + (wait_ns + took_ns) as f64 <= missed_at_ns
+        };
+        let (mut offset, mut missed, mut least_ns) = (0, self.sectors, at_once_ns);
+        while missed - offset > 1 {
+            let between = offset.midpoint(missed);
+            let Some(took_ns) = after(between, 0)? else { return Ok(None) };
+            if reached(between, 0, took_ns) { (offset, least_ns) = (between, took_ns) } else { missed = between }
+        }
+        let (mut wait_ns, mut late_ns) = (0u64, self.sector_ns().ceil() as u64);
+        for _ in 0..HALVINGS {
+            let between_ns = wait_ns.midpoint(late_ns);
+            let Some(took_ns) = after(offset, between_ns)? else { return Ok(None) };
+            if reached(offset, between_ns, took_ns) {
+                (wait_ns, least_ns) = (between_ns, took_ns);
+            } else {
+                late_ns = between_ns;
+            }
+        }
+        Ok(Some(least_ns))
+    }
 }
 
 /// How many surfaces take turns, and the time to the next cylinder. With tracks cylinder by cylinder, the other surfaces are a head switch
@@ -94,9 +168,13 @@ fn surfaces(tracks: &[SeekPoint], same_ns: f64) -> (Option<u32>, Option<u64>) {
     };
     let Some(switches) = level(0) else { return (None, None) };
     let Some(next) = level(switches).filter(|next| *next > switches) else { return (None, None) };
+    let (first_ns, next_ns) = (tracks[0].positioning_ns, tracks[switches].positioning_ns);
+    if first_ns.abs_diff(next_ns) as f64 <= same_ns * STEP {
+        return (None, None);
+    }
     // The drive may begin in the middle of its first cylinder; the next is whole, if it ends among these tracks.
     let surfaces = if switches + next < tracks.len() { next } else { switches + 1 };
-    (Some(surfaces as u32), tracks.get(switches).map(|point| point.positioning_ns))
+    (Some(surfaces as u32), Some(next_ns))
 }
 
 #[cfg(test)]
@@ -125,6 +203,8 @@ mod tests {
     fn tracks_one_cylinder_apart_show_no_surfaces() {
         assert_eq!(surfaces(&tracks(&[900, 1200, 1400, 1500]), 10.0), (None, None));
         assert_eq!(surfaces(&tracks(&[900, 900, 900]), 10.0), (None, None));
+        // A curve that rises by little is no switch.
+        assert_eq!(surfaces(&tracks(&[900, 920, 925, 930, 950]), 10.0), (None, None));
         assert_eq!(surfaces(&[], 10.0), (None, None));
     }
 }

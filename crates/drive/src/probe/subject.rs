@@ -85,11 +85,10 @@ impl Subject {
     ) -> Result<Series, ProbeError> {
         let start_ns = self.now_ns;
         let mut series = Series::default();
-        let (mut given, mut answered) = (0u64, 0u64);
+        let mut given = 0u64;
         let mut failed: Option<u64> = None;
         let counted = commands.into_iter().inspect(|_| given += 1);
         let end = closed_loop(&mut self.drive, start_ns, depth, counted, |submitted_ns, completion| {
-            answered += 1;
             match completion.status {
                 Status::Done => series.latencies_ns.push(completion.service.finish_ns - submitted_ns),
                 Status::MediaError { sector } => {
@@ -101,11 +100,11 @@ impl Subject {
                 }
             }
         });
-        self.now_ns = end.map_err(|source: AccessError| ProbeError::Refused { probe: self.probe, source })?;
+        self.now_ns = end.map_err(|error| match error {
+            AccessError::NoAnswer { since_ns } => ProbeError::Silent { probe: self.probe, since_ns },
+            source => ProbeError::Refused { probe: self.probe, source },
+        })?;
         self.commands += given;
-        if answered < given {
-            return Err(ProbeError::Silent { probe: self.probe, under_way: (given - answered) as u32 });
-        }
         if let Some(sector) = failed
             && self.failures > FAILURES_MAX
             && self.failures * 2 > self.commands

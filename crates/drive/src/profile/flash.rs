@@ -35,11 +35,11 @@ pub(crate) struct FlashProfile {
     pub(crate) erase_ns: u64,
     /// What it takes to suspend a program or an erase for reads; `None`: reads wait for its end.
     pub(crate) suspend_ns: Option<u64>,
-    /// How often one program or erase is suspended at most.
-    pub(crate) suspends_max: u32,
+    /// How many reads at most go before what else a die has to do, or is suspended for them.
+    pub(crate) overtakes_max: u32,
     /// The part of the flash that holds blocks with data and has no address.
     pub(crate) spare_factor: f64,
-    /// Free blocks of a die at which garbage collection begins, and below which the host's data wait.
+    /// Free blocks of a die that garbage collection keeps, and at which the host's data wait.
     pub(crate) gc_start_blocks: u32,
     pub(crate) gc_hard_blocks: u32,
     /// Blocks of a plane that are simulated, without the reserve; `None`: all.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::Op;
 use crate::array::Layout;
 use crate::builtin;
+use crate::faults::Faults;
 use crate::seek::SeekCurve;
 pub(crate) use array::{ArrayCacheProfile, ArrayProfile, DestageOrder};
 pub(crate) use cloud::{BucketProfile, CloudProfile, LatencyProfile};
@@ -61,10 +62,15 @@ pub(crate) struct DiskProfile {
     pub(crate) slips: Vec<(u64, u32)>,
     /// After so long without a command the drive goes back over what was written, if it does.
     pub(crate) idle_verify_ms: Option<f64>,
+    /// Whether the head that reads flies beside the one that writes, so that the arm has to move between the two.
+    pub(crate) heads_apart: bool,
     pub(crate) overheads: OverheadsNs,
     pub(crate) interface_sector_ns: u32,
+    /// Whether the data of a read cross the interface when all of them have been read, and not behind the head.
+    pub(crate) store_and_forward: bool,
     pub(crate) buffer: BufferProfile,
     pub(crate) queue: QueueProfile,
+    pub(crate) faults: Faults,
 }
 
 /// In which order tracks follow each other.
@@ -161,6 +167,7 @@ pub(crate) struct BufferProfile {
     pub(crate) segment_sectors: u32,
     pub(crate) read_ahead_sectors: u32,
     pub(crate) read_ahead_until: ReadAheadUntil,
+    pub(crate) read_ahead_when: ReadAheadWhen,
     pub(crate) immediate_read: bool,
     pub(crate) replacement: Replacement,
     /// What writes complete in; `None`: they complete on the media.
@@ -190,6 +197,17 @@ pub(crate) enum Replacement {
     Lru,
     /// One after the other.
     RoundRobin,
+}
+
+/// After which reads the drive reads ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ReadAheadWhen {
+    /// After every one.
+    #[default]
+    Always,
+    /// After those that go on where a segment ends: a single read shows no need of it.
+    Sequential,
 }
 
 /// How far read-ahead goes when no command stops it.

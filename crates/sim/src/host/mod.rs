@@ -1,8 +1,11 @@
 //! The host: processors, page cache, read-ahead, write-back, and where files lie.
 
 pub(crate) mod cpu;
+pub(crate) mod dirty;
 pub(crate) mod files;
 pub(crate) mod fs;
+pub(crate) mod journal;
+pub(crate) mod mapping;
 pub(crate) mod on_demand;
 pub(crate) mod page_cache;
 pub(crate) mod readahead;

@@ -28,6 +28,11 @@ pub(crate) struct PageCache {
     resident: u64,
     dirty: u64,
     writeback: u64,
+    /// Pages that became dirty, and pages that were written, since the beginning.
+    dirtied: u64,
+    written: u64,
+    /// The most pages that were dirty or being written.
+    dirty_max: u64,
     chunks: Vec<Chunk>,
     free: Vec<u32>,
     index: HashMap<(u32, u32), u32, BuildHasherDefault<KeyHasher>>,
@@ -69,6 +74,9 @@ impl PageCache {
             resident: 0,
             dirty: 0,
             writeback: 0,
+            dirtied: 0,
+            written: 0,
+            dirty_max: 0,
             chunks: Vec::new(),
             free: Vec::new(),
             index: HashMap::default(),
@@ -92,6 +100,12 @@ impl PageCache {
         } else {
             PageState::Missing
         }
+    }
+
+    /// Whether a page is dirty and not being written.
+    pub fn is_dirty_page(&mut self, file: u32, page: u64) -> bool {
+        let (number, bit) = split(page);
+        self.find(file, number).is_some_and(|slot| self.chunks[slot as usize].dirty & bit != 0)
     }
 
     /// A page is used: its chunk moves to the front.
@@ -140,21 +154,36 @@ impl PageCache {
         });
     }
 
-    /// A process has written to a page, whose contents are all there now.
-    pub fn make_dirty(&mut self, file: u32, page: u64, now_ns: u64) {
+    /// Pages could not be read: they are missing again.
+    pub fn fail_read(&mut self, file: u32, first: u64, pages: u64) {
+        let mut count = 0;
+        self.each_chunk(file, first, pages, |chunk, bits| {
+            count += u64::from((chunk.coming & bits).count_ones());
+            chunk.coming &= !bits;
+            chunk.marked &= !(bits & !chunk.ready);
+        });
+        self.resident -= count;
+        self.files[file as usize].resident -= count;
+    }
+
+    /// A process has written to a page, whose contents are all there now. Answers whether it was clean before.
+    pub fn make_dirty(&mut self, file: u32, page: u64, now_ns: u64) -> bool {
         let (number, bit) = split(page);
         let slot = self.find_or_make(file, number);
         let chunk = &mut self.chunks[slot as usize];
         let new = (chunk.coming | chunk.ready) & bit == 0;
         chunk.ready |= bit;
         chunk.coming &= !bit;
-        if chunk.dirty & bit == 0 {
+        let was_clean = chunk.dirty & bit == 0;
+        if was_clean {
             if chunk.dirty == 0 {
                 chunk.dirtied_ns = now_ns;
                 self.files[file as usize].dirty_chunks.insert(number);
             }
             chunk.dirty |= bit;
             self.dirty += 1;
+            self.dirtied += 1;
+            self.dirty_max = self.dirty_max.max(self.dirty + self.writeback);
         }
         if new {
             self.count_resident(file, 1);
@@ -163,6 +192,7 @@ impl PageCache {
         if new {
             self.reclaim();
         }
+        was_clean
     }
 
     /// Takes up to `max` dirty pages of a file for writing, in the order of the file and from chunk `from` on; only
@@ -212,6 +242,7 @@ impl PageCache {
             chunk.writeback &= !bits;
         });
         self.writeback -= ended;
+        self.written += ended;
         self.files[file as usize].writeback -= ended;
     }
 
@@ -251,6 +282,21 @@ impl PageCache {
     /// Pages being written.
     pub fn writeback(&self) -> u64 {
         self.writeback
+    }
+
+    /// The most pages that were dirty or being written at any time.
+    pub fn dirty_max(&self) -> u64 {
+        self.dirty_max
+    }
+
+    /// Pages that have become dirty since the beginning.
+    pub fn dirtied(&self) -> u64 {
+        self.dirtied
+    }
+
+    /// Pages that have been written since the beginning.
+    pub fn written(&self) -> u64 {
+        self.written
     }
 
     /// Pages of a file being written.

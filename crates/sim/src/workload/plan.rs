@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hoistway_core::{Class, Priority, Reservation};
-use hoistway_fio::{Direction, Job, JobFile, Size, TreeSpec, Walk};
+use hoistway_fio::{Direction, FileSystemKind, Job, JobFile, Size, TreeSpec, Walk};
 use rand::RngExt;
 
 use super::offsets::Region;
@@ -12,6 +12,7 @@ use super::stream;
 use crate::error::SimError;
 use crate::groups::{self, GroupPlan};
 use crate::host::files::{Wanted, is_device};
+use crate::host::journal::JournalConfig;
 
 /// More processes than this are a slip of the pen.
 const PROCESSES_MAX: u64 = 1 << 16;
@@ -23,6 +24,8 @@ const FIRST_PID: u32 = 1001;
 pub(crate) struct Plan {
     pub processes: Vec<ProcessPlan>,
     pub files: Vec<Wanted>,
+    /// How the metadata of files is journalled, when a job says it.
+    pub journal: Option<JournalConfig>,
     /// Trees of files that jobs walk through.
     pub trees: Vec<TreeWanted>,
     /// Control groups, parents before their children, the root left out.
@@ -112,7 +115,7 @@ impl Plan {
                 processes.push(ProcessPlan { group, reservation, tree, ..process });
             }
         }
-        Ok(Plan { processes, files: planner.files, trees: planner.trees, groups })
+        Ok(Plan { processes, journal: journal(file)?, files: planner.files, trees: planner.trees, groups })
     }
 }
 
@@ -274,6 +277,24 @@ impl Planner {
             gate,
         }
     }
+}
+
+/// The journal of the file system that all files are on.
+fn journal(file: &JobFile) -> Result<Option<JournalConfig>, SimError> {
+    let mut said = file.jobs.iter().filter_map(|job| job.hoistway_journal.map(|kind| (job, kind)));
+    let Some((first, kind)) = said.next() else { return Ok(None) };
+    if let Some((other, _)) = said.find(|(_, other)| *other != kind) {
+        let problem = format!("its journal is not that of job `{}` of line {}", first.name, first.line);
+        return Err(fault(
+            other,
+            problem,
+            "give all jobs the same hoistway_journal: their files are on one file system".into(),
+        ));
+    }
+    Ok(Some(match kind {
+        FileSystemKind::Ext3 => JournalConfig::ext3(),
+        FileSystemKind::Ext4 => JournalConfig::ext4(),
+    }))
 }
 
 /// fio's `prio` alone is of the best-effort class; `prioclass` alone is of level 0.

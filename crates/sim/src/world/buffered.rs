@@ -1,6 +1,7 @@
 //! Reads and writes through the page cache.
 
 use hoistway_core::{Bio, Flags, Op};
+use hoistway_fio::Ioengine;
 
 use super::choose::Flow;
 use super::process::{Current, OpenFile, Stage};
@@ -14,13 +15,20 @@ use crate::record::Observer;
 impl<S: Observer> World<S> {
     /// One page of a read: read-ahead, a wait if the page is not there, a copy.
     pub(super) fn read_page(&mut self, task: u32) -> Flow {
-        self.read_ahead(task);
+        let is_mapped = self.is_mapped(task);
+        match is_mapped {
+            true => self.fault(task),
+            false => self.read_ahead(task),
+        }
         let process = &self.processes[task as usize];
         let Current { unit, page, .. } = process.current;
         let file = process.files[unit.file].file;
         match self.cache.state(file, page) {
             PageState::Ready => {
                 self.cache.touch(file, page);
+                if is_mapped {
+                    self.map_page(task, false);
+                }
                 self.copy_page(task);
                 Flow::On
             }
@@ -34,11 +42,13 @@ impl<S: Observer> World<S> {
     }
 
     /// What the kernel reads because of the page that a process comes to.
-    fn read_ahead(&mut self, task: u32) {
+    pub(super) fn read_ahead(&mut self, task: u32) {
         let process = &mut self.processes[task as usize];
         let Current { unit, page, last_page, planned, .. } = process.current;
-        let OpenFile { file, reader } = &mut process.files[unit.file];
-        let at = At { page, wanted: last_page - page + 1, file_pages: self.files[*file as usize].pages() };
+        // A fault is for one page: how many more will be wanted is not known.
+        let wanted = if process.job.ioengine == Ioengine::Mmap { 1 } else { last_page - page + 1 };
+        let OpenFile { file, reader, .. } = &mut process.files[unit.file];
+        let at = At { page, wanted, file_pages: self.files[*file as usize].pages() };
         let Reader::TwoWindows(windows) = reader else { return self.read_on_demand(task, unit.file, at) };
         if planned <= page {
             let plan = windows.plan(at.page, at.wanted, at.file_pages);
@@ -51,7 +61,8 @@ impl<S: Observer> World<S> {
 
     /// The two events at which read-ahead on demand is asked: the page is missing, or it carries a marker.
     fn read_on_demand(&mut self, task: u32, open: usize, at: At) {
-        let OpenFile { file, reader: Reader::OnDemand(reader) } = &mut self.processes[task as usize].files[open] else {
+        let OpenFile { file, reader: Reader::OnDemand(reader), .. } = &mut self.processes[task as usize].files[open]
+        else {
             return;
         };
         let file = *file;
@@ -87,15 +98,19 @@ impl<S: Observer> World<S> {
 
     /// One page of a write: throttling, a read if only part of the page is written, a copy.
     pub(super) fn write_page(&mut self, task: u32) -> Flow {
-        if self.has_too_much_dirty() {
-            self.throttled.push(task);
-            self.wake_flusher();
-            return Flow::Block;
+        if let Some(flow) = self.hold_up_writer(task) {
+            return flow;
+        }
+        let is_mapped = self.is_mapped(task);
+        if is_mapped {
+            self.fault(task);
         }
         let process = &mut self.processes[task as usize];
         let Current { unit, page, .. } = process.current;
         let file = process.files[unit.file].file;
-        let whole = unit.offset <= page * PAGE_BYTES && unit.offset + unit.bytes >= (page + 1) * PAGE_BYTES;
+        // Whoever writes to a mapped page has to have it first: the kernel does not know that all of it will be written.
+        let whole =
+            !is_mapped && unit.offset <= page * PAGE_BYTES && unit.offset + unit.bytes >= (page + 1) * PAGE_BYTES;
         match self.cache.state(file, page) {
             PageState::Missing if !whole => {
                 self.read_window(task, unit.file, Window { start: page, pages: 1 });
@@ -104,7 +119,13 @@ impl<S: Observer> World<S> {
             PageState::Coming => return self.wait_for_page(task, file, page),
             _ => {}
         }
-        self.cache.make_dirty(file, page, self.now_ns);
+        if is_mapped {
+            self.map_page(task, true);
+        }
+        if self.cache.make_dirty(file, page, self.now_ns) {
+            self.processes[task as usize].dirtying.count();
+        }
+        self.changed(file, (unit.offset + unit.bytes).min((page + 1) * PAGE_BYTES));
         self.copy_page(task);
         self.dirtied();
         Flow::On
@@ -126,7 +147,8 @@ impl<S: Observer> World<S> {
         if page == last_page {
             process.debt_ns += process.call_ns(costs.system_call_ns);
             process.stage = match process.stage {
-                Stage::Write if process.job.sync => Stage::WriteThrough,
+                // O_SYNC is not for mapped pages.
+                Stage::Write if process.job.sync && process.job.ioengine != Ioengine::Mmap => Stage::WriteThrough,
                 _ => Stage::Finish,
             };
         }
@@ -146,7 +168,7 @@ impl<S: Observer> World<S> {
     }
 
     /// Submits reads for the pages of a window that are missing: a bio for each extent.
-    fn read_window(&mut self, task: u32, open: usize, window: Window) {
+    pub(super) fn read_window(&mut self, task: u32, open: usize, window: Window) {
         let file = self.processes[task as usize].files[open].file;
         let end = window.start + window.pages;
         self.device.plug(task);

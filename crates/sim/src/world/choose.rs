@@ -24,6 +24,9 @@ impl<S: Observer> World<S> {
                 return;
             }
             self.steps_at_once += 1;
+            if self.processes[task as usize].has_to_leave() {
+                self.processes[task as usize].stage = Stage::Leave;
+            }
             let flow = match self.processes[task as usize].stage {
                 Stage::NotStarted => self.begin_job(task),
                 Stage::Choose => self.choose(task),
@@ -36,6 +39,7 @@ impl<S: Observer> World<S> {
                 Stage::Direct => self.wait_direct(task),
                 Stage::Finish => self.finish(task),
                 Stage::Sync => self.wait_sync(task),
+                Stage::Commit => self.wait_commit(task),
                 Stage::Synced => self.synced(task),
                 Stage::Leave => self.leave(task),
                 Stage::Done => Flow::Block,

@@ -7,7 +7,7 @@ use hoistway_core::{
     Bio, BlockLayer, ContextId, Flags, GroupId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue, Reservation,
     ReserveError, SubmitError, Submitted, Tunable, Work,
 };
-use hoistway_drive::{Access, Command, Completion, Drive, Phases};
+use hoistway_drive::{Access, Command, Completion, Drive, Phases, Status};
 
 use crate::config::Plugging;
 use crate::groups::group_switch;
@@ -238,13 +238,20 @@ impl<S: Observer> Device<S> {
         self.drive.next_event_ns()
     }
 
-    /// The drive has done something; when it has finished a request, the tokens of its bios are added to `tokens`.
-    pub fn drive_event(&mut self, now_ns: u64, tokens: &mut Vec<u64>) -> bool {
-        let Some(completion) = self.drive.poll(now_ns) else { return false };
+    /// The drive has done something; when it has finished a request, the tokens of its bios are added to `tokens`, and the answer is how it
+    /// ended: all of them did so.
+    pub fn drive_event(&mut self, now_ns: u64, tokens: &mut Vec<u64>) -> Option<Status> {
+        let completion = self.drive.poll(now_ns)?;
         let started = self.in_flight.remove(completion.tag);
         self.completed(&started, &completion, now_ns);
         self.complete(started.id, now_ns, tokens);
-        true
+        Some(completion.status)
+    }
+
+    /// How many commands the drive will never answer; `None` when it has something to do.
+    pub fn unanswered(&self) -> Option<u32> {
+        let commands = self.in_flight.len();
+        (commands > 0 && self.drive.next_event_ns().is_none()).then_some(commands)
     }
 
     fn completed(&mut self, started: &Started, completion: &Completion, now_ns: u64) {

@@ -14,7 +14,8 @@ impl<S: Observer> World<S> {
     pub(super) fn begin_direct(&mut self, task: u32, unit: Unit) -> Flow {
         let process = &mut self.processes[task as usize];
         let file = process.files[unit.file].file;
-        let io = DirectIo { process: task, unit, start_ns: self.now_ns, issued_ns: self.now_ns, pending: 1 };
+        let io =
+            DirectIo { process: task, unit, start_ns: self.now_ns, issued_ns: self.now_ns, pending: 1, failed: false };
         let slot = self.direct.insert(io);
         process.in_flight += 1;
         if !process.is_async() {
@@ -24,6 +25,9 @@ impl<S: Observer> World<S> {
             Direction::Read => (Op::Read, Flags::NONE),
             Direction::Write => (Op::Write, Flags::SYNC),
         };
+        if unit.direction == Direction::Write {
+            self.changed(file, unit.offset + unit.bytes);
+        }
         let context = self.device.context(task);
         let (mut sector, end) = (unit.offset / 512, (unit.offset + unit.bytes) / 512);
         self.device.plug(task);
@@ -45,12 +49,13 @@ impl<S: Observer> World<S> {
         process.debt_ns += process.call_ns(costs.system_call_ns) + bios * costs.bio_ns;
         self.direct.get_mut(slot).issued_ns = self.now_ns + process.debt_ns;
         // The request counted as a piece of its own until all bios were submitted.
-        self.direct_bio_over(slot);
+        self.direct_bio_over(slot, false);
         Flow::On
     }
 
-    pub(super) fn direct_bio_over(&mut self, slot: u32) {
+    pub(super) fn direct_bio_over(&mut self, slot: u32, failed: bool) {
         let io = self.direct.get_mut(slot);
+        io.failed |= failed;
         io.pending -= 1;
         if io.pending == 0 {
             let task = io.process;
@@ -71,7 +76,10 @@ impl<S: Observer> World<S> {
             let io = self.direct.remove(slot);
             process.in_flight -= 1;
             process.debt_ns += self.host.costs.completion_ns;
-            process.record(&io.unit, io.start_ns, io.issued_ns, self.now_ns);
+            match io.failed {
+                true => process.fail(self.now_ns),
+                false => process.record(&io.unit, io.start_ns, io.issued_ns, self.now_ns),
+            }
         }
         process.debt_ns += call_ns;
     }
@@ -85,7 +93,13 @@ impl<S: Observer> World<S> {
         process.debt_ns += self.host.costs.completion_ns;
         process.current.unit = io.unit;
         process.current.start_ns = io.start_ns;
-        process.stage = Stage::Finish;
+        // O_SYNC: what the file system says of the data is to be on the disk, too.
+        let syncs = io.unit.direction == Direction::Write && process.job.sync && self.journal.is_some();
+        process.stage = if syncs { Stage::WriteThrough } else { Stage::Finish };
+        if io.failed {
+            process.stage = Stage::Finish;
+            process.fail(self.now_ns);
+        }
         Flow::On
     }
 }

@@ -2,11 +2,12 @@
 //!
 //! As `pdflush` of Linux 2.6, it writes when more pages are dirty than the background ratio, and every few seconds
 //! those that have been dirty for long. It writes a chunk of one file and turns to the next; its writes are
-//! asynchronous, and it sleeps when the queue has no request for it.
+//! asynchronous, and it sleeps when the queue has no request for it. What it writes, and what else holds writers up, is in `writeback.rs`.
 
-use hoistway_core::{Flags, Op};
+use hoistway_core::Op;
 
 use super::World;
+use crate::config::WriteBack;
 use crate::events::What;
 use crate::record::Observer;
 
@@ -19,9 +20,11 @@ pub(super) struct Flusher {
     /// It waits and is in no queue of the host.
     pub blocked: bool,
     pub debt_ns: u64,
+    /// It waits for an uncongested queue until then.
+    pub until_ns: u64,
     /// The file it is at, and the chunk of the cache that comes next there.
-    file: u32,
-    chunk: u32,
+    pub file: u32,
+    pub chunk: u32,
     /// Pages that became dirty at or before this time are old.
     old_until_ns: Option<u64>,
     ticking: bool,
@@ -29,15 +32,14 @@ pub(super) struct Flusher {
 
 impl Default for Flusher {
     fn default() -> Self {
-        Flusher { blocked: true, debt_ns: 0, file: 0, chunk: 0, old_until_ns: None, ticking: false }
+        Flusher { blocked: true, debt_ns: 0, until_ns: 0, file: 0, chunk: 0, old_until_ns: None, ticking: false }
     }
 }
 
 impl<S: Observer> World<S> {
     /// Whether writers have to wait.
     pub(super) fn has_too_much_dirty(&self) -> bool {
-        let limit = self.host.cache_pages() * u64::from(self.host.dirty_percent) / 100;
-        self.cache.dirty() + self.cache.writeback() > limit
+        self.cache.dirty() + self.cache.writeback() > self.dirty_limits().most
     }
 
     /// A page has become dirty.
@@ -72,6 +74,14 @@ impl<S: Observer> World<S> {
             if self.pay(task) {
                 return;
             }
+            if self.now_ns < self.flusher.until_ns {
+                self.flusher.blocked = true;
+                return;
+            }
+            if self.host.write_back == WriteBack::Pdflush && self.device.is_congested(Op::Write) {
+                self.wait_for_relief(task);
+                continue;
+            }
             if self.device.is_held_back(task) || !self.flush_chunk(task) {
                 self.flusher.blocked = true;
                 return;
@@ -83,35 +93,16 @@ impl<S: Observer> World<S> {
     fn flush_chunk(&mut self, task: u32) -> bool {
         let until_ns = if self.has_background_work() { Some(u64::MAX) } else { self.flusher.old_until_ns };
         let Some(until_ns) = until_ns else { return false };
-        let mut runs = std::mem::take(&mut self.runs);
-        // Once around, and the first file again from its beginning.
-        for _ in 0..=self.files.len() {
-            let file = self.flusher.file;
-            let most = u64::from(self.host.flush_chunk_pages);
-            let next = self.cache.take_dirty(file, self.flusher.chunk, most, until_ns, &mut runs);
-            self.flusher.chunk = next.unwrap_or(0);
-            if next.is_none() || !runs.is_empty() {
-                self.flusher.file = (file + 1) % self.files.len() as u32;
-                self.flusher.chunk = 0;
-            }
-            if !runs.is_empty() {
-                self.device.plug(task);
-                for (first, pages) in runs.drain(..) {
-                    self.submit_pages(task, file, first, pages, Op::Write, Flags::NONE);
-                }
-                self.device.finish_plug(task, self.now_ns);
-                self.runs = runs;
-                return true;
-            }
+        let written = self.flush_pages(task, u64::from(self.host.flush_chunk_pages), until_ns);
+        self.look_at_balance();
+        if written == 0 {
+            self.flusher.old_until_ns = None;
         }
-        self.runs = runs;
-        self.flusher.old_until_ns = None;
-        false
+        written > 0
     }
 
     fn has_background_work(&self) -> bool {
-        let threshold = self.host.cache_pages() * u64::from(self.host.dirty_background_percent) / 100;
-        self.cache.dirty() > threshold || (!self.throttled.is_empty() && self.cache.dirty() > 0)
+        self.cache.dirty() > self.dirty_limits().background || (!self.throttled.is_empty() && self.cache.dirty() > 0)
     }
 
     fn flush_interval_ns(&self) -> u64 {

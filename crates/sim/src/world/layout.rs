@@ -15,10 +15,10 @@ use crate::workload::stream;
 
 /// Files and trees.
 pub(super) struct LaidOut {
-    /// The files of jobs, those of all trees, and, where there is a tree, the disk itself.
+    /// The files of jobs, those of all trees, and, where there is a tree or a journal, the disk itself.
     pub files: Vec<File>,
     pub trees: Vec<Arc<Tree>>,
-    /// The disk as a file, whose pages are blocks of metadata; only with trees.
+    /// The disk as a file, whose pages are blocks of metadata; only with trees or a journal.
     pub disk: u32,
 }
 
@@ -27,8 +27,13 @@ pub(super) struct LaidOut {
 pub(super) fn lay_out(plan: &Plan, host: &HostConfig, capacity_sectors: u64, seed: u64) -> Result<LaidOut, SimError> {
     let Some(first) = plan.trees.first() else {
         let layout = Layout { groups: host.groups, gap_pages: host.file_gap_kib / 4, aged: host.aged };
-        let files = files::lay_out(&plan.files, capacity_sectors, layout, &mut stream(seed, 0, 7))?;
-        return Ok(LaidOut { files, trees: Vec::new(), disk: u32::MAX });
+        let mut files = files::lay_out(&plan.files, capacity_sectors, layout, &mut stream(seed, 0, 7))?;
+        if plan.journal.or(host.journal).is_none() {
+            return Ok(LaidOut { files, trees: Vec::new(), disk: u32::MAX });
+        }
+        files.push(disk_itself(capacity_sectors));
+        let disk = files.len() as u32 - 1;
+        return Ok(LaidOut { files, trees: Vec::new(), disk });
     };
     let too_small = |wanted: &TreeWanted, needed_bytes: u64| {
         let (file, line) = wanted.place.clone();

@@ -7,15 +7,20 @@ mod buffered;
 mod choose;
 mod device;
 mod direct;
+mod failing;
+mod faults;
 mod flusher;
+mod journal;
 mod layout;
 mod plug;
 mod process;
 mod slab;
 mod sync;
 mod walk;
+mod writeback;
 
-use std::collections::VecDeque;
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use hoistway_core::{
@@ -29,6 +34,7 @@ use crate::error::SimError;
 use crate::events::{Events, HORIZON_NS, What};
 use crate::groups::GroupPlan;
 use crate::host::cpu::Cpus;
+use crate::host::dirty::Balance;
 use crate::host::files::File;
 use crate::host::page_cache::PageCache;
 use crate::record::{Observer, Recording, SliceRecorder};
@@ -38,7 +44,9 @@ use crate::workload::plan::Plan;
 use crate::workload::stream;
 use device::Device;
 pub use device::DriveTime;
+pub(crate) use failing::Failures;
 use flusher::Flusher;
+use journal::Journal;
 use process::{DirectIo, Stage};
 pub(crate) use process::{DirectionStats, Process, Stats};
 use slab::Slab;
@@ -65,7 +73,9 @@ pub(crate) struct Outcome {
     pub drive: DriveTime,
     pub requests: u64,
     pub bytes: u64,
+    pub dirty_pages_max: u64,
     pub turns: u64,
+    pub failures: Failures,
     /// Whether the elevator, as it was tuned, divided the disk among groups.
     pub divides_by_groups: bool,
     /// Reservations that the elevator refused: the process, and why.
@@ -115,13 +125,20 @@ pub(crate) struct World<S: Observer> {
     sync_waiters: Vec<u32>,
     /// Writers that wait until fewer pages are dirty.
     throttled: Vec<u32>,
+    /// Tasks that wait until the queue takes writes again.
+    congestion_waiters: Vec<u32>,
+    balance: Balance,
     processes: Vec<Process>,
     flusher: Flusher,
+    journal: Option<Journal>,
     /// Tasks that go on at this instant.
     ready: VecDeque<u32>,
     direct: Slab<DirectIo>,
     page_ios: Slab<PageIo>,
     tokens: Vec<u64>,
+    failures: Failures,
+    /// Files of which pages were lost that no sync has told of.
+    files_with_errors: BTreeSet<u32>,
     runs: Vec<(u64, u64)>,
     /// Processes of each job that have not ended.
     unfinished_by_job: Vec<u32>,
@@ -144,6 +161,10 @@ enum Token {
     Direct(u32),
     PageRead(u32),
     PageWrite(u32),
+    /// Of the journal's thread.
+    Logged,
+    /// A flush that a process waits for.
+    Flushed(u32),
 }
 
 impl Token {
@@ -152,6 +173,8 @@ impl Token {
             Token::Direct(slot) => (0, slot),
             Token::PageRead(slot) => (1, slot),
             Token::PageWrite(slot) => (2, slot),
+            Token::Logged => (3, 0),
+            Token::Flushed(task) => (4, task),
         };
         kind << 32 | u64::from(slot)
     }
@@ -161,7 +184,9 @@ impl Token {
         match token >> 32 {
             0 => Token::Direct(slot),
             1 => Token::PageRead(slot),
-            _ => Token::PageWrite(slot),
+            2 => Token::PageWrite(slot),
+            3 => Token::Logged,
+            _ => Token::Flushed(slot),
         }
     }
 }
@@ -176,6 +201,8 @@ impl<S: Observer> World<S> {
         let plan = Plan::new(request.jobs, capacity_bytes, request.seed)?;
         let layout::LaidOut { files, trees, disk } =
             layout::lay_out(&plan, &host, drive.capacity_sectors(), request.seed)?;
+        let reads = |job: usize| request.jobs.jobs[job].rw.reads();
+        let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, reads, disk, &files));
         let mut queue = make_queue::<S>(request, drive.depth(), plan.processes.len(), plan.groups.len())?;
         let groups = make_groups(&mut queue, &plan.groups);
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
@@ -201,11 +228,16 @@ impl<S: Observer> World<S> {
             files,
             sync_waiters: Vec::new(),
             throttled: Vec::new(),
+            congestion_waiters: Vec::new(),
+            balance: Balance::default(),
             flusher: Flusher::default(),
+            journal,
             ready: VecDeque::new(),
             direct: Slab::new(),
             page_ios: Slab::new(),
             tokens: Vec::new(),
+            failures: Failures::default(),
+            files_with_errors: BTreeSet::new(),
             runs: Vec::new(),
             unfinished: processes.len(),
             unfinished_by_job,
@@ -228,6 +260,12 @@ impl<S: Observer> World<S> {
         }
         if !self.device.add_submitter(flusher::PID, Priority::UNSET, 0, groups.first().copied()) {
             return Err(self.defect("no room for the flusher's context".into()));
+        }
+        // Without a journal there is no thread: its task comes last.
+        if self.journal.is_some()
+            && !self.device.add_submitter(journal::PID, Priority::UNSET, 0, groups.first().copied())
+        {
+            return Err(self.defect("no room for the journal's context".into()));
         }
         Ok(())
     }
@@ -288,17 +326,6 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn drive_event(&mut self) {
-        let mut tokens = std::mem::take(&mut self.tokens);
-        if self.device.drive_event(self.now_ns, &mut tokens) {
-            self.idle_events = 0;
-        }
-        for token in tokens.drain(..) {
-            self.bio_over(Token::decode(token));
-        }
-        self.tokens = tokens;
-    }
-
     fn happen(&mut self, what: What) {
         match what {
             What::CpuDone(task) => {
@@ -313,15 +340,19 @@ impl<S: Observer> World<S> {
                 self.wake(task);
             }
             What::FlushTick => self.flush_tick(),
+            What::JournalTick(id) => self.journal_tick(id),
         }
     }
 
-    fn bio_over(&mut self, token: Token) {
+    fn bio_over(&mut self, token: Token, failed: bool) {
         match token {
-            Token::Direct(slot) => self.direct_bio_over(slot),
+            Token::Direct(slot) => self.direct_bio_over(slot, failed),
             Token::PageRead(slot) => {
                 let PageIo { file, first, pages } = self.page_ios.remove(slot);
-                self.cache.end_read(file, first, pages);
+                match failed {
+                    true => self.read_failed(file, first, pages),
+                    false => self.cache.end_read(file, first, pages),
+                }
                 let mut waiters = std::mem::take(&mut self.page_waiters[file as usize]);
                 waiters.retain(|(task, page)| {
                     let there = (first..first + pages).contains(page);
@@ -332,9 +363,14 @@ impl<S: Observer> World<S> {
                 });
                 self.page_waiters[file as usize] = waiters;
             }
+            Token::Logged => self.logged(failed),
+            Token::Flushed(task) => self.flushed(task, failed),
             Token::PageWrite(slot) => {
                 let PageIo { file, first, pages } = self.page_ios.remove(slot);
                 self.cache.end_write(file, first, pages);
+                if failed {
+                    self.write_failed(file, pages);
+                }
                 self.written(file);
             }
         }
@@ -345,7 +381,10 @@ impl<S: Observer> World<S> {
     fn wake(&mut self, task: u32) {
         let blocked = match self.processes.get_mut(task as usize) {
             Some(process) => &mut process.blocked,
-            None => &mut self.flusher.blocked,
+            None => match &mut self.journal {
+                Some(journal) if task as usize > self.processes.len() => &mut journal.blocked,
+                _ => &mut self.flusher.blocked,
+            },
         };
         if std::mem::take(blocked) {
             self.ready.push_back(task);
@@ -356,6 +395,7 @@ impl<S: Observer> World<S> {
         while let Some(task) = self.device.resumed.pop() {
             self.wake(task);
         }
+        self.wake_relieved();
     }
 
     fn run_ready(&mut self) {
@@ -366,10 +406,10 @@ impl<S: Observer> World<S> {
     }
 
     fn go_on(&mut self, task: u32) {
-        if (task as usize) < self.processes.len() {
-            self.run_process(task);
-        } else {
-            self.run_flusher();
+        match (task as usize).cmp(&self.processes.len()) {
+            Ordering::Less => self.run_process(task),
+            Ordering::Equal => self.run_flusher(),
+            Ordering::Greater => self.run_journal(),
         }
     }
 
@@ -381,7 +421,10 @@ impl<S: Observer> World<S> {
                 process.stats.cpu_ns += process.debt_ns;
                 &mut process.debt_ns
             }
-            None => &mut self.flusher.debt_ns,
+            None => match &mut self.journal {
+                Some(journal) if task as usize > self.processes.len() => &mut journal.debt_ns,
+                _ => &mut self.flusher.debt_ns,
+            },
         };
         let burst_ns = std::mem::take(debt_ns);
         if burst_ns == 0 {
@@ -433,7 +476,9 @@ impl<S: Observer> World<S> {
             drive,
             requests,
             bytes,
+            dirty_pages_max: self.cache.dirty_max(),
             turns,
+            failures: self.failures,
             refused,
             recording,
         }
@@ -441,18 +486,6 @@ impl<S: Observer> World<S> {
 
     fn defect(&self, problem: String) -> SimError {
         SimError::Defect { seed: self.seed, now_ns: self.now_ns, problem }
-    }
-
-    fn stuck(&self) -> SimError {
-        let waiting = self.processes.iter().find(|process| process.stage != Stage::Done);
-        SimError::Stuck {
-            elevator: self.elevator.info().name.into(),
-            seed: self.seed,
-            now_ns: self.now_ns,
-            unfinished: self.unfinished,
-            state: waiting
-                .map_or(String::new(), |process| format!("process {} in {:?}", process.plan.pid, process.stage)),
-        }
     }
 }
 
@@ -483,7 +516,7 @@ fn make_queue<S: Observer>(
     let requests = config.nr_requests.map_or(1024, |pool| pool.saturating_mul(3));
     let capacity = Capacity {
         requests: usual.requests.max(requests).saturating_add(processes as u32),
-        contexts: processes as u32 + 1,
+        contexts: processes as u32 + 2,
         groups: groups as u32 + 1,
         ..usual
     };
@@ -509,7 +542,7 @@ fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
     QueueConfig {
         layer: host.kernel.map_or(request.elevator.info().layer, |kernel| kernel.layer()),
         rotational: request.profile.is_rotational(),
-        nr_requests: if host.pool_follows_drive { Some(depth.clamp(2, 128) * 2) } else { host.queue.nr_requests },
+        nr_requests: if host.pool_follows_drive { Some(depth.clamp(32, 128) * 2) } else { host.queue.nr_requests },
         plugging: host.plugging == Plugging::Queue,
         ..host.queue
     }

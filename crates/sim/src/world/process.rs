@@ -7,6 +7,7 @@ use hoistway_fio::{Direction, Ioengine, Job};
 use rand_pcg::Pcg64;
 
 use crate::host::fs::tree::MetadataRead;
+use crate::host::mapping::Mapping;
 use crate::host::readahead::Reader;
 use crate::measure::{BandwidthSample, Latencies, Windows};
 use crate::workload::offsets::{Generator, Region, Unit};
@@ -14,6 +15,10 @@ use crate::workload::pacing::Pacing;
 use crate::workload::plan::ProcessPlan;
 use crate::workload::stream;
 use crate::workload::walk::Walker;
+
+use super::journal::Commit;
+
+use super::writeback::Dirtying;
 
 /// What a process does next when it runs. The time that a step's work takes has passed before the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +43,34 @@ pub(crate) enum Stage {
     Finish,
     /// A sync of a file is under way.
     Sync,
+    /// The journal's commit that it needs is under way.
+    Commit,
     /// The sync's work is done.
     Synced,
     /// No more requests: those in flight are waited for, and what is dirty is synced if the job says so.
     Leave,
     Done,
+}
+
+impl Stage {
+    /// What a process waits for that is in this stage, as the end of a sentence.
+    pub fn waits_for(self) -> &'static str {
+        match self {
+            Stage::NotStarted => "waits for its start",
+            Stage::Choose => "waits for requests in flight, or for the time of its next one",
+            Stage::Think => "waits for the end of a pause",
+            Stage::Walk | Stage::Metadata => "waits for metadata",
+            Stage::Read => "waits for a page to be read",
+            Stage::Write => "waits to write a page",
+            Stage::WriteThrough | Stage::Sync | Stage::Commit | Stage::Synced => {
+                "waits for its writes to be on the disk"
+            }
+            Stage::Direct => "waits for a direct request",
+            Stage::Finish => "waits for a processor",
+            Stage::Leave => "waits for its last requests in flight",
+            Stage::Done => "is over",
+        }
+    }
 }
 
 /// The request that a process that does one thing at a time is at.
@@ -64,6 +92,8 @@ pub(crate) struct Current {
 pub(crate) struct OpenFile {
     pub file: u32,
     pub reader: Reader,
+    /// Which of its pages are mapped, of a mapped file.
+    pub mapping: Mapping,
 }
 
 /// A walk through a tree of files.
@@ -107,10 +137,14 @@ pub(crate) struct Process {
     pub wake_ns: u64,
     pub sync_start_ns: u64,
     pub sync_then: Stage,
+    pub(super) commit: Commit,
     pub start_ns: u64,
     pub measured_from_ns: u64,
     pub deadline_ns: u64,
     pub end_ns: u64,
+    pub dirtying: Dirtying,
+    /// When a request of it failed: it makes no more.
+    pub failed_ns: Option<u64>,
     pub stats: Stats,
 }
 
@@ -169,7 +203,8 @@ pub(crate) struct DirectionStats {
 impl Process {
     pub fn new(plan: ProcessPlan, job: Arc<Job>, reader: &Reader) -> Process {
         let regions: Vec<Region> = plan.files.iter().map(|(_, region)| *region).collect();
-        let open = |(file, _): &(u32, Region)| OpenFile { file: *file, reader: reader.clone() };
+        let open =
+            |(file, _): &(u32, Region)| OpenFile { file: *file, reader: reader.clone(), mapping: Mapping::default() };
         let unit = Unit { direction: Direction::Read, file: 0, offset: 0, bytes: 0 };
         Process {
             stage: Stage::NotStarted,
@@ -191,10 +226,13 @@ impl Process {
             wake_ns: 0,
             sync_start_ns: 0,
             sync_then: Stage::Choose,
+            commit: Commit::Nothing,
             start_ns: 0,
             measured_from_ns: 0,
             deadline_ns: u64::MAX,
             end_ns: 0,
+            dirtying: Dirtying::default(),
+            failed_ns: None,
             stats: Stats::new(&job),
             plan,
             job,
@@ -210,6 +248,18 @@ impl Process {
             None => u64::MAX,
         };
         self.stage = Stage::Choose;
+    }
+
+    /// A request has failed: without `continue_on_error` the job ends with its first error, once what is in flight is over.
+    pub fn fail(&mut self, now_ns: u64) {
+        self.failed_ns.get_or_insert(now_ns);
+        self.syncs_end = false;
+    }
+
+    /// Whether it has failed and is at work still.
+    pub fn has_to_leave(&self) -> bool {
+        let at_its_end = matches!(self.stage, Stage::NotStarted | Stage::Sync | Stage::Leave | Stage::Done);
+        self.failed_ns.is_some() && !at_its_end
     }
 
     /// Whether several requests are in flight at once, and are submitted before they are waited for.
@@ -308,4 +358,6 @@ pub(crate) struct DirectIo {
     pub issued_ns: u64,
     /// Bios that are not over.
     pub pending: u32,
+    /// Whether one of them failed.
+    pub failed: bool,
 }

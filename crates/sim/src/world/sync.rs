@@ -14,18 +14,24 @@ impl<S: Observer> World<S> {
         process.stage = Stage::Sync;
         process.sync_then = then;
         process.sync_start_ns = self.now_ns;
+        let open = self.synced_files(task);
+        let files: Vec<u32> = self.processes[task as usize].files[open].iter().map(|open| open.file).collect();
+        self.write_dirty(task, &files);
+        Flow::On
+    }
+
+    /// A task writes what is dirty of some files, and will wait for it.
+    pub(super) fn write_dirty(&mut self, task: u32, files: &[u32]) {
         let mut runs = std::mem::take(&mut self.runs);
         self.device.plug(task);
-        for open in self.synced_files(task) {
-            let file = self.processes[task as usize].files[open].file;
-            self.cache.take_dirty(file, 0, u64::MAX, u64::MAX, &mut runs);
+        for file in files {
+            self.cache.take_dirty(*file, 0, u64::MAX, u64::MAX, &mut runs);
             for (first, pages) in runs.drain(..) {
-                self.submit_pages(task, file, first, pages, Op::Write, Flags::SYNC);
+                self.submit_pages(task, *file, first, pages, Op::Write, Flags::SYNC);
             }
         }
         self.device.finish_plug(task, self.now_ns);
         self.runs = runs;
-        Flow::On
     }
 
     /// Sleeps until none of the pages are being written any more.
@@ -41,12 +47,16 @@ impl<S: Observer> World<S> {
         }
         let costs = self.host.costs;
         let process = &mut self.processes[task as usize];
-        process.debt_ns += process.call_ns(costs.system_call_ns) + costs.completion_ns;
-        process.stage = Stage::Synced;
+        // `msync` is a call, too.
+        process.debt_ns += costs.system_call_ns + costs.completion_ns;
+        let data_only = process.job.fsync == 0 && process.job.fdatasync > 0 && process.sync_then == Stage::Choose;
+        let stage = self.begin_commit(task, self.synced_files(task), data_only);
+        self.processes[task as usize].stage = stage;
         Flow::On
     }
 
     pub(super) fn synced(&mut self, task: u32) -> Flow {
+        self.report_failed_writes(task);
         let process = &mut self.processes[task as usize];
         process.stage = process.sync_then;
         if process.sync_then != Stage::Finish && self.now_ns >= process.measured_from_ns {
@@ -69,7 +79,7 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn synced_files(&self, task: u32) -> std::ops::Range<usize> {
+    pub(super) fn synced_files(&self, task: u32) -> std::ops::Range<usize> {
         let process = &self.processes[task as usize];
         let file = process.current.unit.file;
         if process.sync_then == Stage::Finish { file..file + 1 } else { 0..process.files.len() }

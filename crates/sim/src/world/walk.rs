@@ -9,6 +9,7 @@ use super::World;
 use super::choose::Flow;
 use super::process::{OpenFile, Process, Stage, Walking};
 use crate::host::fs::tree::{MetadataRead, Tree};
+use crate::host::mapping::Mapping;
 use crate::host::page_cache::PageState;
 use crate::record::Observer;
 use crate::workload::offsets::Unit;
@@ -81,7 +82,7 @@ impl<S: Observer> World<S> {
                 if opens {
                     let reader = self.host.reader();
                     process.files.clear();
-                    process.files.push(OpenFile { file, reader });
+                    process.files.push(OpenFile { file, reader, mapping: Mapping::default() });
                     process.debt_ns += CALLS_A_FILE * self.host.costs.system_call_ns;
                 }
                 let flow = self.begin(task, Unit { direction: Direction::Read, file: 0, offset, bytes });
@@ -111,7 +112,9 @@ impl<S: Observer> World<S> {
             return Flow::On;
         };
         if blocks.any(|block| self.cache.state(disk, block) == PageState::Missing) {
-            self.read_metadata(task, disk, wanted);
+            // A block that was read with others and did not come is read alone.
+            let has_waited = self.processes[task as usize].current.waited;
+            self.read_metadata(task, disk, if has_waited { MetadataRead::of_block(absent) } else { wanted });
         }
         self.wait_for_page(task, disk, absent)
     }

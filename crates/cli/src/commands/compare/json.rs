@@ -54,6 +54,9 @@ struct Elevator<'a> {
     drive_requests: u64,
     /// How often the drive went from one process's requests to another's.
     turns: u64,
+    /// Requests that the drive answered with an error, and dirty pages that could not be written and were lost.
+    failed_requests: u64,
+    lost_pages: u64,
     /// Whether the elevator divides the disk among control groups; the others take all processes as of one.
     divides_by_groups: bool,
     /// What each control group of the job file got: `name` (the names on the way to it, with slashes), `weight`, `bytes`, `bytes_per_s`
@@ -94,6 +97,8 @@ impl<'a> Elevator<'a> {
             drive_ns: run.drive_ns,
             drive_requests: run.drive_requests,
             turns: run.turns,
+            failed_requests: run.failed_requests,
+            lost_pages: run.lost_pages,
             divides_by_groups: run.divides_by_groups,
             groups: &run.groups,
             processes: &run.processes,

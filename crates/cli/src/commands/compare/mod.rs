@@ -23,7 +23,7 @@ use crate::failure::{Exit, UsageError, tell};
 use crate::names::Named;
 use crate::output::Out;
 use logs::LogFolder;
-use whole_file::WholeFile;
+pub use whole_file::WholeFile;
 
 /// The job that is run when none is named, and what it is called.
 const EXAMPLE: &str = include_str!("../../../../../examples/competing-readers.fio");
@@ -91,13 +91,21 @@ fn request(args: &CompareArgs) -> Result<CompareRequest> {
     Ok(CompareRequest {
         jobs: jobs(args.job.as_deref())?,
         profile: drive_choice::load(&args.drive)?,
-        host: args.kernel.map_or_else(HostConfig::default, HostConfig::kernel),
+        host: host(args)?,
         elevators,
         settings: args.settings.clone(),
         seed: args.seed,
         // A page shows where the arm was; a table does not.
         record: args.report.is_some(),
     })
+}
+
+fn host(args: &CompareArgs) -> Result<HostConfig> {
+    match (&args.host, args.kernel) {
+        (Some(path), _) => Ok(HostConfig::load(path)?),
+        (None, Some(kernel)) => Ok(HostConfig::kernel(kernel)),
+        (None, None) => Ok(HostConfig::default()),
+    }
 }
 
 fn elevators(named: &[Named]) -> Result<Vec<Kind>, UsageError> {

@@ -43,7 +43,7 @@ pub fn run(trace: &Path, args: &DrivesArgs, out: &mut Out) -> Result<Exit> {
 }
 
 /// A file's text, unpacked if gzip made it.
-fn text(path: &Path) -> Result<String> {
+pub(super) fn text(path: &Path) -> Result<String> {
     let bytes = fs::read(path).with_context(|| format!("{}: cannot read the trace", path.display()))?;
     let mut text = String::new();
     let read = if bytes.starts_with(&GZIP) {

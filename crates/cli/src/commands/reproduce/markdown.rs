@@ -180,7 +180,7 @@ fn picture(outcome: &Outcome) -> String {
             dashed: line.published,
         };
         let lines = plot.lines.iter().map(line).collect();
-        return lines_svg(&Lines { title, x: plot.x.clone(), y: plot.y.clone(), lines });
+        return lines_svg(&Lines { title, x: plot.x.clone(), y: plot.y.clone(), lines, ..Lines::default() });
     }
     let rows = outcome.values.iter().map(|found| {
         let value = found.expected;

@@ -37,6 +37,9 @@ impl Check<'_> {
         if raw.queue.is_some() {
             disk.queue = self.queue(raw.queue.as_ref())?;
         }
+        if raw.faults.is_some() {
+            disk.faults = self.faults(raw.faults.as_ref(), disk.capacity_sectors)?;
+        }
         Ok(*disk)
     }
 }

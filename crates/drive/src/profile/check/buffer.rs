@@ -3,7 +3,7 @@
 use toml::Spanned;
 
 use super::super::raw::RawBuffer;
-use super::super::{BufferProfile, ReadAheadUntil, Replacement, WriteCacheProfile};
+use super::super::{BufferProfile, ReadAheadUntil, ReadAheadWhen, Replacement, WriteCacheProfile};
 use super::disk::MAX_MS;
 use super::{Check, Checked};
 
@@ -23,6 +23,7 @@ impl Check<'_> {
                 segment_sectors: 0,
                 read_ahead_sectors: 0,
                 read_ahead_until: ReadAheadUntil::Segment,
+                read_ahead_when: ReadAheadWhen::Always,
                 immediate_read: false,
                 replacement: Replacement::Lru,
                 write_cache: None,
@@ -39,6 +40,7 @@ impl Check<'_> {
                 None => segment_sectors,
             },
             read_ahead_until: raw.read_ahead_until,
+            read_ahead_when: raw.read_ahead_when,
             immediate_read: raw.immediate_read,
             replacement: raw.replacement,
             write_cache: self.write_cache(raw, segments, segment_sectors)?,

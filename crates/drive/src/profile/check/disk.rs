@@ -53,10 +53,13 @@ impl Check<'_> {
                 Some(idle) => Some(self.within(idle, "disk.idle_verify_ms", 0.0, MAX_MS)?),
                 None => None,
             },
+            heads_apart: disk.heads_apart,
             overheads: self.overheads(raw.overhead.as_ref())?,
             interface_sector_ns: self.interface_sector_ns(raw.interface.as_ref())?,
+            store_and_forward: raw.interface.as_ref().is_some_and(|interface| interface.store_and_forward),
             buffer: self.buffer(raw.buffer.as_ref())?,
             queue: self.queue(raw.queue.as_ref())?,
+            faults: self.faults(raw.faults.as_ref(), *disk.capacity_sectors.as_ref())?,
         })
     }
 

@@ -45,7 +45,7 @@ impl Check<'_> {
             program_ns: us(&raw.program_us, "flash.program_us")?,
             erase_ns: us(&raw.erase_us, "flash.erase_us")?,
             suspend_ns: optional_us(&raw.suspend_us, "flash.suspend_us")?,
-            suspends_max: optional(&raw.suspends_max, "flash.suspends_max", 16, 1, 1_000_000)?,
+            overtakes_max: optional(&raw.overtakes_max, "flash.overtakes_max", 64, 1, 1_000_000)?,
             spare_factor: self.spare_factor(&raw.spare_factor)?,
             gc_start_blocks: optional(&raw.gc_start_blocks, "flash.gc_start_blocks", gc_hard_blocks + 2, 1, 4096)?,
             gc_hard_blocks,
@@ -101,11 +101,11 @@ impl Check<'_> {
 
     /// Whether the numbers of parts go into each other.
     fn flash_parts(&self, raw: &RawFlash, profile: &FlashProfile) -> Checked<()> {
-        if profile.dies % profile.channels != 0 {
+        if !profile.dies.is_multiple_of(profile.channels) {
             let expected = format!("a multiple of the {} channels", profile.channels);
             return Err(self.value(raw.dies.span(), "flash.dies", profile.dies, &expected));
         }
-        if profile.pages_per_block % profile.wordline_pages != 0 {
+        if !profile.pages_per_block.is_multiple_of(profile.wordline_pages) {
             let expected = format!("a multiple of the {} pages programmed at once", profile.wordline_pages);
             let found = profile.pages_per_block;
             return Err(self.value(raw.pages_per_block.span(), "flash.pages_per_block", found, &expected));

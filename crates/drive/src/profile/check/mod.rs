@@ -5,6 +5,7 @@ mod base;
 mod buffer;
 mod cloud;
 mod disk;
+mod faults;
 mod flash;
 mod queue;
 
@@ -57,8 +58,14 @@ impl Check<'_> {
         if raw.name.as_ref().is_empty() {
             return Err(self.value(raw.name.span(), "name", "empty", "a name of at least one letter"));
         }
+        let kind = self.kind(raw)?;
+        let disk_only = raw.faults.as_ref().map(|faults| (faults.span(), "faults"));
+        let disk_only = disk_only.or_else(|| raw.queue.as_ref().map(|queue| (queue.span(), "queue")));
+        if let (Some((span, key)), false) = (disk_only, matches!(kind, Kind::Disk(_))) {
+            return Err(self.value(span, key, "given", "only disks, with a table [disk] or a `base`, have this table"));
+        }
         Ok(Profile {
-            kind: self.kind(raw)?,
+            kind,
             name: raw.name.as_ref().clone(),
             what: raw.what.clone(),
             source: raw.source.clone(),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::super::{QueuePolicy, ReadAheadUntil, Replacement};
+use super::super::{QueuePolicy, ReadAheadUntil, ReadAheadWhen, Replacement};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,6 +25,8 @@ pub(in crate::profile) struct RawDisk {
     #[serde(default)]
     pub(in crate::profile) slips: Vec<Spanned<(u64, u32)>>,
     pub(in crate::profile) idle_verify_ms: Option<Spanned<f64>>,
+    #[serde(default)]
+    pub(in crate::profile) heads_apart: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -76,6 +78,8 @@ pub(in crate::profile) struct RawOverhead {
 #[serde(deny_unknown_fields)]
 pub(in crate::profile) struct RawInterface {
     pub(in crate::profile) sector_ns: Option<Spanned<u32>>,
+    #[serde(default)]
+    pub(in crate::profile) store_and_forward: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -85,6 +89,8 @@ pub(in crate::profile) struct RawBuffer {
     pub(in crate::profile) segment_sectors: Spanned<u32>,
     pub(in crate::profile) read_ahead_sectors: Option<Spanned<u32>>,
     pub(in crate::profile) read_ahead_until: ReadAheadUntil,
+    #[serde(default)]
+    pub(in crate::profile) read_ahead_when: ReadAheadWhen,
     #[serde(default = "yes")]
     pub(in crate::profile) enabled: bool,
     #[serde(default)]

@@ -27,7 +27,7 @@ pub(in crate::profile) struct RawFlash {
     pub(in crate::profile) program_us: Spanned<f64>,
     pub(in crate::profile) erase_us: Spanned<f64>,
     pub(in crate::profile) suspend_us: Option<Spanned<f64>>,
-    pub(in crate::profile) suspends_max: Option<Spanned<u32>>,
+    pub(in crate::profile) overtakes_max: Option<Spanned<u32>>,
     pub(in crate::profile) spare_factor: Spanned<f64>,
     pub(in crate::profile) gc_start_blocks: Option<Spanned<u32>>,
     pub(in crate::profile) gc_hard_blocks: Option<Spanned<u32>>,

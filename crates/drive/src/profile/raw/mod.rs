@@ -3,6 +3,7 @@
 mod array;
 mod cloud;
 mod disk;
+mod faults;
 mod flash;
 
 use serde::Deserialize;
@@ -11,6 +12,7 @@ use toml::Spanned;
 pub(super) use array::{RawArray, RawArrayCache, RawMember};
 pub(super) use cloud::{RawBucket, RawCloud, RawLatency};
 pub(super) use disk::{RawBuffer, RawDisk, RawForm, RawInterface, RawMapping, RawOverhead, RawQueue, RawSeek, RawZone};
+pub(super) use faults::RawFaults;
 pub(super) use flash::RawFlash;
 
 #[derive(Debug, Deserialize)]
@@ -33,6 +35,7 @@ pub(super) struct RawProfile {
     pub(super) interface: Option<RawInterface>,
     pub(super) buffer: Option<RawBuffer>,
     pub(super) queue: Option<Spanned<RawQueue>>,
+    pub(super) faults: Option<Spanned<RawFaults>>,
     #[serde(default)]
     pub(super) zone: Vec<Spanned<RawZone>>,
 }

@@ -42,6 +42,9 @@ pub(crate) struct FileSystem {
     rng: Pcg64,
 }
 
+/// Runs of blocks, first and length, and the blocks that tell of them.
+type Mapped = (Vec<(u64, u64)>, Vec<Mapping>);
+
 /// A file that was made.
 #[derive(Debug)]
 struct Made {
@@ -118,7 +121,7 @@ impl FileSystem {
         Some(file_of(bytes, &runs))
     }
 
-    fn map_by_extents(&mut self, goal: u64, blocks: u64) -> Option<(Vec<(u64, u64)>, Vec<Mapping>)> {
+    fn map_by_extents(&mut self, goal: u64, blocks: u64) -> Option<Mapped> {
         let mut runs = Vec::new();
         if !self.allocator.allocate(goal, blocks, &mut runs) {
             return None;
@@ -136,7 +139,7 @@ impl FileSystem {
 
     /// Twelve blocks, a block of numbers, the blocks that it tells of, and so on: a block of numbers lies before its first. From the second on
     /// they are told of by a block in turn, one for 1024 (the third level is made as the second).
-    fn map_by_numbers(&mut self, goal: u64, blocks: u64) -> Option<(Vec<(u64, u64)>, Vec<Mapping>)> {
+    fn map_by_numbers(&mut self, goal: u64, blocks: u64) -> Option<Mapped> {
         let mut runs: Vec<(u64, u64)> = Vec::new();
         let mut mapping = Vec::new();
         let (mut goal, mut page) = (goal, 0);

@@ -1,0 +1,177 @@
+//! A disk's faults at work: retries, errors, spare sectors and hangs.
+
+use std::collections::BTreeSet;
+
+use crate::faults::Faults;
+use crate::{Access, Op, Phases, Service, Source, Status};
+
+use super::media::Media;
+
+/// The end of what never ends.
+pub(super) const NEVER_NS: u64 = u64::MAX;
+/// Sectors that are bad or slow by chance are so together: the physical sectors of today's drives hold 8 of 512 bytes.
+const PHYSICAL_SECTORS: u64 = 8;
+
+/// Which sectors are faulty now, and when the disk hangs.
+#[derive(Debug, Clone)]
+pub(super) struct FaultyParts {
+    bad: Vec<(u64, u64)>,
+    slow: Vec<(u64, u64)>,
+    /// A physical sector is bad, or slow, when its draw is below these.
+    bad_below: u64,
+    slow_below: u64,
+    seed: u64,
+    retries_ns: u64,
+    spares: u64,
+    /// Sectors that lie in a spare one.
+    moved: BTreeSet<u64>,
+    /// From, and up to but not including.
+    hangs: Vec<(u64, u64)>,
+}
+
+impl FaultyParts {
+    /// `None` for a disk without faults.
+    pub(super) fn new(faults: &Faults, revolution_ns: u64) -> Option<FaultyParts> {
+        if faults.is_empty() {
+            return None;
+        }
+        let ranges =
+            |sectors: &[(u64, u32)]| sectors.iter().map(|(first, count)| (*first, first + u64::from(*count))).collect();
+        let below = |share: f64| (share * u64::MAX as f64) as u64;
+        let ns = |ms: f64| if ms.is_finite() { (ms * 1e6) as u64 } else { NEVER_NS };
+        Some(FaultyParts {
+            bad: ranges(&faults.bad_sectors),
+            slow: ranges(&faults.slow_sectors),
+            bad_below: below(faults.bad_share),
+            slow_below: below(faults.slow_share),
+            seed: faults.seed,
+            retries_ns: revolution_ns * u64::from(faults.retries),
+            spares: u64::from(faults.spare_sectors),
+            moved: BTreeSet::new(),
+            hangs: faults
+                .hangs
+                .iter()
+                .map(|hang| (ns(hang.at_ms), ns(hang.at_ms).saturating_add(ns(hang.for_ms))))
+                .collect(),
+        })
+    }
+
+    /// Whether any of the sectors is not as it should be: they never come from the buffer, and are never held in the write cache.
+    pub(super) fn touch(&self, access: &Access) -> bool {
+        sectors(access).any(|sector| self.moved.contains(&sector) || self.is_bad(sector) || self.is_slow(sector))
+    }
+
+    /// Serves an access that they touch.
+    pub(super) fn serve(
+        &mut self,
+        media: &mut Media,
+        now_ns: u64,
+        access: &Access,
+        prepared_ns: u64,
+    ) -> (Service, Status) {
+        if access.op == Op::Write {
+            self.move_away(access);
+        }
+        let bad = sectors(access).find(|sector| self.is_bad(*sector));
+        let slow = access.op == Op::Read && sectors(access).any(|sector| self.is_slow(sector));
+        // The sectors up to the bad one, and that one, pass under the head.
+        let tried = match bad {
+            Some(sector) => Access { sectors: (sector + 1 - access.sector) as u32, ..*access },
+            None => *access,
+        };
+        media.forget(access.sector, access.sector + u64::from(access.sectors));
+        let mut service = self.pass(media, now_ns, &tried, prepared_ns);
+        media.forget(access.sector, access.sector + u64::from(access.sectors));
+        if bad.is_some() || slow {
+            service.phases.rotation_ns += self.retries_ns;
+            service.finish_ns += self.retries_ns;
+            media.hold_until(service.finish_ns);
+        }
+        (service, bad.map_or(Status::Done, |sector| Status::MediaError { sector }))
+    }
+
+    /// When what is to begin at `now_ns` does.
+    pub(super) fn awake_ns(&self, now_ns: u64) -> u64 {
+        let hang = self.hangs.iter().find(|(at_ns, end_ns)| *at_ns <= now_ns && now_ns < *end_ns);
+        hang.map_or(now_ns, |(_, end_ns)| *end_ns)
+    }
+
+    /// How much later than at `finish_ns` something ends that has begun at `begun_ns`.
+    pub(super) fn delay_ns(&self, begun_ns: u64, finish_ns: u64) -> u64 {
+        let mut end_ns = finish_ns;
+        for (at_ns, until_ns) in &self.hangs {
+            if *at_ns < end_ns && begun_ns < *until_ns {
+                end_ns = end_ns.saturating_add(until_ns - begun_ns.max(*at_ns));
+            }
+        }
+        end_ns - finish_ns
+    }
+
+    /// One piece after the other: what lies where it should, and each sector that was put elsewhere. The way to a spare and back is the arm's.
+    fn pass(&self, media: &mut Media, now_ns: u64, access: &Access, prepared_ns: u64) -> Service {
+        let end = access.sector + u64::from(access.sectors);
+        let spare = media.capacity_sectors() - 1;
+        let mut total = Service { finish_ns: now_ns, phases: Phases::default(), source: Source::Media, cylinder: 0 };
+        let (mut sector, mut first) = (access.sector, true);
+        while sector < end {
+            let next_moved = self.moved.range(sector..end).next().copied().unwrap_or(end);
+            let (at, sectors) = if next_moved == sector { (spare, 1) } else { (sector, next_moved - sector) };
+            let piece = Access { op: access.op, sector: at, sectors: sectors as u32 };
+            // The command's overhead comes once.
+            let service =
+                media.start_prepared(total.finish_ns, &piece, true, if first { prepared_ns } else { NEVER_NS });
+            if at == spare {
+                media.forget(spare, spare + 1);
+            }
+            total.finish_ns = service.finish_ns;
+            total.cylinder = if first { service.cylinder } else { total.cylinder };
+            total.phases.overhead_ns += service.phases.overhead_ns;
+            total.phases.seek_ns += service.phases.seek_ns;
+            total.phases.rotation_ns += service.phases.rotation_ns;
+            total.phases.transfer_ns += service.phases.transfer_ns;
+            first = false;
+            sector += sectors;
+        }
+        total
+    }
+
+    /// Gives spare sectors to the bad ones that are being written, as long as there are any.
+    fn move_away(&mut self, access: &Access) {
+        for sector in sectors(access) {
+            if self.spares > 0 && self.is_bad(sector) {
+                self.spares -= 1;
+                self.moved.insert(sector);
+            }
+        }
+    }
+
+    fn is_bad(&self, sector: u64) -> bool {
+        let bad = lies_in(&self.bad, sector) || (self.bad_below > 0 && self.draw(sector, 0) < self.bad_below);
+        bad && !self.moved.contains(&sector)
+    }
+
+    fn is_slow(&self, sector: u64) -> bool {
+        lies_in(&self.slow, sector) || (self.slow_below > 0 && self.draw(sector, 1) < self.slow_below)
+    }
+
+    /// A number from the whole range of 64 bits that belongs to a physical sector: two rounds of a multiply-and-shift mixer (the finalizer of
+    /// SplitMix64; G. L. Steele, D. Lea and C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+    fn draw(&self, sector: u64, kind: u64) -> u64 {
+        let number = (sector / PHYSICAL_SECTORS * 2 + kind).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mix(mix(number) ^ self.seed)
+    }
+}
+
+fn mix(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
+
+fn sectors(access: &Access) -> std::ops::Range<u64> {
+    access.sector..access.sector + u64::from(access.sectors)
+}
+
+fn lies_in(ranges: &[(u64, u64)], sector: u64) -> bool {
+    ranges.iter().any(|(first, end)| *first <= sector && sector < *end)
+}

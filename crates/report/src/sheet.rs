@@ -1,0 +1,107 @@
+//! A page of plain sections: facts and pictures of lines, without scripts.
+
+use minijinja::{AutoEscape, Environment, Value, context};
+
+use crate::ReportError;
+use crate::data::Fact;
+use crate::figures::{Lines, lines_svg};
+use crate::page::{STYLE, serialised};
+
+const TEMPLATE: &str = include_str!("../templates/sheet.html");
+
+/// What the page shows.
+#[derive(Clone, Debug, Default)]
+pub struct Sheet {
+    /// Which command made it, as "hoistway drives".
+    pub command: String,
+    /// The heading.
+    pub title: String,
+    /// A sentence below it.
+    pub subtitle: String,
+    /// The sections, in their order.
+    pub sections: Vec<SheetSection>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// One section.
+#[derive(Clone, Debug, Default)]
+pub struct SheetSection {
+    /// Its heading.
+    pub title: String,
+    /// How it came about, in a sentence or two.
+    pub intro: String,
+    /// Its figures.
+    pub facts: Vec<Fact>,
+    /// Its pictures.
+    pub pictures: Vec<Lines>,
+}
+
+/// One self-contained HTML page, light or dark as its reader has it. It runs no script and, by its content security policy, reaches no
+/// network. Names may hold any text.
+///
+/// # Errors
+/// [`ReportError`] when the page's template fails.
+pub fn sheet_page(sheet: &Sheet) -> Result<String, ReportError> {
+    let mut pictures = 0;
+    let mut drawn = |lines: &Lines| {
+        pictures += 1;
+        // Each picture is a file of its own by making; in one page their titles need names of their own.
+        let id = format!("picture-{pictures}");
+        let svg = lines_svg(lines).replacen("id=\"title\"", &format!("id=\"{id}\""), 1);
+        Value::from_safe_string(svg.replacen("aria-labelledby=\"title\"", &format!("aria-labelledby=\"{id}\""), 1))
+    };
+    let sections: Vec<Value> = sheet
+        .sections
+        .iter()
+        .map(|section| {
+            let pictures: Vec<Value> = section.pictures.iter().map(&mut drawn).collect();
+            context! { title => &section.title, intro => &section.intro, facts => serialised(&section.facts), pictures }
+        })
+        .collect();
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.add_template("sheet.html", TEMPLATE)?;
+    Ok(environment.get_template("sheet.html")?.render(context! {
+        command => &sheet.command,
+        title => &sheet.title,
+        subtitle => &sheet.subtitle,
+        notes => &sheet.notes,
+        sections,
+        style => Value::from_safe_string(STYLE.to_owned()),
+    })?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::LineOf;
+
+    #[test]
+    fn names_cannot_open_a_tag_and_pictures_have_titles_of_their_own() {
+        const NAME: &str = "</style><img src=x onerror=alert(1)>";
+        let line = LineOf { name: NAME.into(), points: vec![(0.0, 1.0), (1.0, 2.0)], dashed: false };
+        let picture =
+            Lines { title: NAME.into(), x: NAME.into(), y: NAME.into(), lines: vec![line], ..Lines::default() };
+        let fact = Fact { label: NAME.into(), value: NAME.into() };
+        let section = SheetSection {
+            title: NAME.into(),
+            intro: NAME.into(),
+            facts: vec![fact],
+            pictures: vec![picture.clone(), picture],
+        };
+        let page = sheet_page(&Sheet {
+            command: NAME.into(),
+            title: NAME.into(),
+            subtitle: NAME.into(),
+            sections: vec![section],
+            notes: vec![NAME.into()],
+        });
+        let page = page.expect("a page");
+        assert!(!page.contains("<img") && !page.contains("<script"));
+        for id in ["id=\"picture-1\"", "id=\"picture-2\""] {
+            assert_eq!(page.matches(id).count(), 1, "{id}");
+        }
+        assert!(page.contains("default-src 'none'"));
+    }
+}

@@ -1,0 +1,219 @@
+//! How fast writers may make pages dirty, as Linux works it out from 3.2 on.
+//!
+//! Writers do not write back themselves: each is paused for as long as its share of what the device writes would have taken. The share
+//! is estimated from how fast pages are written and made dirty, and steered so that the number of dirty pages stays half-way between the
+//! point above which anybody is paused at all and the limit. The rules are those of W. Fengguang's "IO-less dirty throttling" (LinuxCon
+//! Japan 2011; J. Corbet, "No-I/O dirty throttling", LWN, 31 August 2011). One device takes all writes here, so that the device's part of
+//! the limit is all of it, and groups' own limits are left out.
+
+/// Bandwidth is looked at so often, in ns.
+const UPDATE_NS: u64 = 200_000_000;
+/// After so long without a look there was no load: nothing is learnt of that time.
+const QUIET_NS: u64 = 1_000_000_000;
+/// Bandwidth is an average over so many seconds.
+const AVERAGE_S: f64 = 3.0;
+/// What a device is taken for before it is known, in pages a second: 100 MiB/s.
+const UNKNOWN_PAGES_PER_S: f64 = 25_600.0;
+/// The longest pause.
+pub(crate) const PAUSE_NS_MAX: u64 = 200_000_000;
+/// The pause that is aimed at for one writer.
+const PAUSE_NS: f64 = 10e6;
+/// A writer is looked at every so many pages at least, if its pauses are not too long then.
+const POLL_PAGES: f64 = 32.0;
+
+/// Limits of dirty memory, in pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DirtyLimits {
+    /// Above this the flusher writes.
+    pub background: u64,
+    /// No more than this are to be dirty or being written.
+    pub most: u64,
+}
+
+/// The estimates for a device.
+#[derive(Clone, Debug)]
+pub(crate) struct Balance {
+    looked_ns: u64,
+    dirtied: u64,
+    written: u64,
+    /// Pages a second that the device writes: lately, and smoothed again.
+    write_rate: f64,
+    write_rate_smooth: f64,
+    /// Pages a second that one writer may make dirty when the number of dirty pages is as it should be.
+    writer_rate: f64,
+    /// What that would have to be for as many pages to become dirty as are written.
+    balanced_rate: f64,
+}
+
+/// What a writer is to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Verdict {
+    /// How long its pages should have taken it, in ns; `None`: it may make no more dirty at all for now.
+    pub period_ns: Option<u64>,
+    /// The longest pause now, in ns.
+    pub pause_ns_max: u64,
+    /// After so many pages it is looked at again.
+    pub pages: u32,
+}
+
+impl DirtyLimits {
+    /// Below this nobody is paused.
+    pub fn free_run(self) -> u64 {
+        (self.background + self.most) / 2
+    }
+
+    /// After how many pages a writer is looked at again while it runs free: the square root of what is left, a power of two.
+    pub fn poll_interval(self, dirty: u64) -> u32 {
+        match self.most.checked_sub(dirty) {
+            Some(left) if left > 0 => 1 << (left.ilog2() / 2).min(30),
+            _ => 1,
+        }
+    }
+
+    fn set_point(self) -> f64 {
+        (self.free_run() + self.most) as f64 / 2.0
+    }
+}
+
+impl Default for Balance {
+    fn default() -> Self {
+        Balance {
+            looked_ns: 0,
+            dirtied: 0,
+            written: 0,
+            write_rate: UNKNOWN_PAGES_PER_S,
+            write_rate_smooth: UNKNOWN_PAGES_PER_S,
+            writer_rate: UNKNOWN_PAGES_PER_S,
+            balanced_rate: UNKNOWN_PAGES_PER_S,
+        }
+    }
+}
+
+impl Balance {
+    /// Looks at how many pages were made dirty and written since the beginning, if it is time to; `dirty` are dirty or being written.
+    pub fn look(&mut self, now_ns: u64, dirty: u64, limits: DirtyLimits, dirtied: u64, written: u64) {
+        let elapsed_ns = now_ns - self.looked_ns;
+        if elapsed_ns < UPDATE_NS {
+            return;
+        }
+        if elapsed_ns <= QUIET_NS {
+            let elapsed_s = elapsed_ns as f64 / 1e9;
+            self.steer(dirty, limits, (dirtied - self.dirtied) as f64 / elapsed_s);
+            self.learn((written - self.written) as f64 / elapsed_s, elapsed_s);
+        }
+        (self.looked_ns, self.dirtied, self.written) = (now_ns, dirtied, written);
+    }
+
+    /// What a writer that has made `pages` dirty is to do.
+    pub fn judge(&self, pages: u32, dirty: u64, limits: DirtyLimits) -> Verdict {
+        let rate = self.writer_rate * self.position(dirty, limits);
+        // An eighth of the time that the device needs for what is dirty: it must not run dry meanwhile.
+        let eighth_ns = dirty as f64 / self.write_rate_smooth.max(1.0) / 8.0 * 1e9;
+        let pause_ns_max = eighth_ns.clamp(1e6, PAUSE_NS_MAX as f64);
+        if rate < 1.0 {
+            return Verdict { period_ns: None, pause_ns_max: pause_ns_max as u64, pages: 1 };
+        }
+        let period_ns = (f64::from(pages) / rate * 1e9) as u64;
+        // The more writers share the device, the longer the pauses: ten ms more each time their number doubles.
+        let sharers = (self.write_rate_smooth / self.writer_rate).max(1.0).log2();
+        let aim_ns = (PAUSE_NS * (1.0 + sharers)).min(pause_ns_max / 2.0);
+        let mut next = rate * aim_ns / 1e9;
+        if next < POLL_PAGES {
+            next = (rate * pause_ns_max / 1e9).min(POLL_PAGES);
+        }
+        Verdict { period_ns: Some(period_ns), pause_ns_max: pause_ns_max as u64, pages: (next as u32).max(1) }
+    }
+
+    /// What the number of dirty pages makes of a writer's rate: 1 at the set point, 0 at the limit, up to 2 far below; and a little less
+    /// steep than that by how long the device needs for the difference.
+    fn position(&self, dirty: u64, limits: DirtyLimits) -> f64 {
+        if dirty >= limits.most {
+            return 0.0;
+        }
+        let (set_point, dirty) = (limits.set_point(), dirty as f64);
+        let off = (set_point - dirty) / (limits.most as f64 - set_point + 1.0);
+        let global = (1.0 + off * off * off).clamp(0.0, 2.0);
+        let span = (8.0 * self.write_rate_smooth).max(1.0);
+        let own = ((set_point + span - dirty) / span).max(0.25);
+        global * own
+    }
+
+    /// Moves the writers' rate towards what keeps the number of dirty pages, and only when both the rate and the number say so.
+    fn steer(&mut self, dirty: u64, limits: DirtyLimits, dirty_rate: f64) {
+        let task_rate = self.writer_rate * self.position(dirty, limits) + 1.0;
+        let balanced = (task_rate * self.write_rate_smooth / dirty_rate.max(1.0)).min(self.write_rate_smooth);
+        let rate = self.writer_rate;
+        let step = if (dirty as f64) < limits.set_point() {
+            (self.balanced_rate.min(balanced).min(task_rate) - rate).max(0.0)
+        } else {
+            (rate - self.balanced_rate.max(balanced).max(task_rate)).max(0.0)
+        };
+        // A small difference is noise: it is halved once for each time that it fits twice into the rate. Then an eighth of the way.
+        let halvings = (rate / (2.0 * step + 1.0)).min(1000.0).floor();
+        let step = step * 0.5f64.powi(halvings as i32) / 8.0;
+        self.writer_rate = if rate < balanced { rate + step } else { rate - step }.max(1.0);
+        self.balanced_rate = balanced;
+    }
+
+    fn learn(&mut self, rate: f64, elapsed_s: f64) {
+        let old = self.write_rate;
+        self.write_rate = (rate * elapsed_s + old * (AVERAGE_S - elapsed_s)) / AVERAGE_S;
+        // The smooth one follows only when the last look agrees with the way it is going.
+        let smooth = self.write_rate_smooth;
+        if (smooth > old && old >= rate) || (smooth < old && old <= rate) {
+            self.write_rate_smooth += (old - smooth) / 8.0;
+        }
+        self.write_rate_smooth = self.write_rate_smooth.max(1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: DirtyLimits = DirtyLimits { background: 10_000, most: 20_000 };
+
+    #[test]
+    fn the_set_point_lies_half_way_between_free_run_and_limit() {
+        assert_eq!((LIMITS.free_run(), LIMITS.set_point()), (15_000, 17_500.0));
+        let balance = Balance::default();
+        let [low, right, high] = [15_000, 17_500, 20_000].map(|dirty| balance.position(dirty, LIMITS));
+        // At free run off = 2500 / 2501: twice the rate, and 2500 pages are 2500 / (8 * 25600) more.
+        assert!((low - 2.0 * (1.0 + 2500.0 / 204_800.0)).abs() < 0.01, "{low}");
+        assert_eq!((right, high), (1.0, 0.0));
+    }
+
+    #[test]
+    fn writers_come_to_share_what_the_device_writes() {
+        // A device of 5000 pages/s, four writers that make dirty what they may, from the set point on.
+        let (mut balance, mut dirty) = (Balance::default(), 17_500.0);
+        let (mut dirtied, mut written) = (0.0, 0.0);
+        for step in 1..=20_000 {
+            // 10 ms: the number of dirty pages answers at once to what writers do.
+            let made = 4.0 * 0.01 * balance.writer_rate * balance.position(dirty as u64, LIMITS);
+            dirtied += made;
+            written += 50.0;
+            dirty = f64::max(dirty + made - 50.0, 0.0);
+            balance.look(step * UPDATE_NS / 20, dirty as u64, LIMITS, dirtied as u64, written as u64);
+            assert!(dirty < 20_500.0, "{dirty} at {step}");
+        }
+        assert!((balance.write_rate_smooth - 5000.0).abs() < 250.0, "{balance:?}");
+        let share = balance.writer_rate * balance.position(dirty as u64, LIMITS);
+        assert!((share - 1250.0).abs() < 125.0, "{share} {dirty} {balance:?}");
+    }
+
+    #[test]
+    fn a_pause_is_what_the_pages_should_have_taken_and_no_page_is_allowed_at_the_limit() {
+        let balance = Balance { writer_rate: 1000.0, write_rate_smooth: 1000.0, ..Balance::default() };
+        let verdict = balance.judge(50, 17_500, LIMITS);
+        assert_eq!((verdict.period_ns, verdict.pause_ns_max), (Some(50_000_000), 200_000_000));
+        // 10 ms would be 10 pages: too few, so 32 at once.
+        assert_eq!(verdict.pages, 32);
+        assert_eq!(balance.judge(50, 20_000, LIMITS).period_ns, None);
+    }
+
+    #[test]
+    fn a_free_writer_is_looked_at_after_the_root_of_what_is_left() {
+        assert_eq!([0, 19_000, 19_999, 25_000].map(|dirty| LIMITS.poll_interval(dirty)), [128, 16, 1, 1]);
+    }
+}

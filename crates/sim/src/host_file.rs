@@ -1,0 +1,305 @@
+//! Hosts as people write them: a TOML file in which every setting of [`HostConfig`] has a key.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::config::{HostConfig, Plugging, ReadAheadRules, WriteBack};
+use crate::host::fs::config::FileSystemConfig;
+use crate::host_keys::{Form, KEYS, Key};
+use crate::kernel::Kernel;
+
+/// Why a file is no host.
+#[derive(Debug, thiserror::Error)]
+pub enum HostFileError {
+    /// It cannot be read.
+    #[error("{file}: cannot read the host: {source}")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Something in it is wrong.
+    #[error("{file}:{line}:{column}: {problem}")]
+    Wrong {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The column, in characters from 1.
+        column: usize,
+        /// What is wrong, with the value, and what would be right.
+        problem: String,
+    },
+}
+
+impl HostConfig {
+    /// Reads a host from a file.
+    ///
+    /// # Errors
+    /// [`HostFileError`]: the file cannot be read, or as for [`HostConfig::from_toml`].
+    pub fn load(path: &Path) -> Result<HostConfig, HostFileError> {
+        let file = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => HostConfig::from_toml(&text, &file),
+            Err(source) => Err(HostFileError::Read { file, source }),
+        }
+    }
+
+    /// Reads a host: `kernel` selects what it begins with (without one, the default), the other keys change single settings.
+    ///
+    /// # Errors
+    /// [`HostFileError::Wrong`] names `file`, line, column and value of what is no TOML, no key, of the wrong type or out of range, and
+    /// what would be right.
+    pub fn from_toml(text: &str, file: &str) -> Result<HostConfig, HostFileError> {
+        let wrong = |span: Range<usize>, problem: String| {
+            let before = text.get(..span.start).unwrap_or(text);
+            let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+            HostFileError::Wrong {
+                file: file.to_owned(),
+                line: before.matches('\n').count() + 1,
+                column: before[line_start..].chars().count() + 1,
+                problem,
+            }
+        };
+        let table = DeTable::parse(text)
+            .map_err(|error| wrong(error.span().unwrap_or_default(), error.message().to_owned()))?;
+        let table = table.get_ref();
+        let known = |name: &str| name == "kernel" || KEYS.iter().any(|key| key.name == name);
+        let unknown = table.keys().filter(|name| !known(name.get_ref())).min_by_key(|name| name.span().start);
+        if let Some(name) = unknown {
+            return Err(wrong(
+                name.span(),
+                format!("there is no host setting `{}`; there are {}", name.get_ref(), names()),
+            ));
+        }
+        let mut host = match table.get("kernel") {
+            None => HostConfig::default(),
+            Some(value) => kernel_of(value.get_ref()).map_err(|problem| wrong(value.span(), problem))?,
+        };
+        // In the order of the keys, not of the file: some are of what others set.
+        for key in KEYS {
+            if let Some(value) = table.get(key.name) {
+                let number = key.read(value.get_ref()).map_err(|problem| wrong(value.span(), problem))?;
+                (key.set)(&mut host, number);
+            }
+        }
+        Ok(host)
+    }
+
+    /// A table of all keys in Markdown, with what they are without a kernel and with each: the one of docs/hosts.md.
+    pub fn keys_markdown() -> String {
+        let hosts: Vec<HostConfig> =
+            std::iter::once(HostConfig::default()).chain(Kernel::ALL.map(HostConfig::kernel)).collect();
+        let mut text = String::from("| key | takes | none |");
+        for kernel in Kernel::ALL {
+            let _ = write!(text, " {} |", kernel.name());
+        }
+        text.push_str(" what it is |\n|---|---|---|---|---|---|---|---|\n");
+        for key in KEYS {
+            let _ = write!(text, "| `{}` | {} |", key.name, key.form.told());
+            for host in &hosts {
+                let _ = write!(text, " {} |", key.form.show((key.get)(host)));
+            }
+            let _ = writeln!(text, " {} |", key.what);
+        }
+        text
+    }
+}
+
+fn kernel_of(value: &DeValue) -> Result<HostConfig, String> {
+    let known = || Kernel::ALL.map(|kernel| format!("\"{}\"", kernel.name())).join(", ");
+    let name =
+        value.as_str().ok_or_else(|| format!("`kernel` is {}: write one of {}, with quotes", kind(value), known()))?;
+    let kernel = Kernel::from_name(name).ok_or_else(|| format!("`kernel` is \"{name}\": there are {}", known()))?;
+    Ok(HostConfig::kernel(kernel))
+}
+
+fn names() -> String {
+    let names: Vec<&str> = std::iter::once("kernel").chain(KEYS.iter().map(|key| key.name)).collect();
+    names.join(", ")
+}
+
+fn kind(value: &DeValue) -> String {
+    match value {
+        DeValue::String(text) => format!("\"{text}\""),
+        DeValue::Integer(number) => number.as_str().to_owned(),
+        DeValue::Float(number) => number.as_str().to_owned(),
+        DeValue::Boolean(switch) => switch.to_string(),
+        DeValue::Datetime(date) => date.to_string(),
+        DeValue::Array(_) => "a list".into(),
+        DeValue::Table(_) => "a table".into(),
+    }
+}
+
+impl Key {
+    /// A value of the file's as the number that it stands for.
+    fn read(&self, value: &DeValue) -> Result<u64, String> {
+        let name = self.name;
+        let refused = || format!("`{name}` is {}: it takes {}", kind(value), self.form.told());
+        match self.form {
+            Form::Number { min, max, .. } => {
+                let DeValue::Integer(number) = value else { return Err(refused()) };
+                let digits = number.as_str().replace('_', "");
+                let number = u64::from_str_radix(&digits, number.radix()).map_err(|_| refused())?;
+                if (min..=max).contains(&number) { Ok(number) } else { Err(refused()) }
+            }
+            Form::Switch => value.as_bool().map(u64::from).ok_or_else(refused),
+            Form::Word(words) => {
+                let index = words.iter().position(|word| value.as_str() == Some(word));
+                index.map(|index| index as u64).ok_or_else(refused)
+            }
+            Form::Memory => value.as_str().and_then(mib).filter(|mib| (2..=1 << 24).contains(mib)).ok_or_else(refused),
+        }
+    }
+}
+
+/// "2 GiB" and the like, in whole MiB.
+fn mib(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
+    let factor = match unit.trim() {
+        "MiB" => 1,
+        "GiB" => 1 << 10,
+        "TiB" => 1 << 20,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// What is named by words rather than numbers, as numbers: places in the lists of [`KEYS`].
+pub(crate) mod words {
+    use super::{FileSystemConfig, HostConfig, Plugging, ReadAheadRules, WriteBack};
+
+    /// Defaults of a plug on the task: 3.2's.
+    const TASK: Plugging = Plugging::Task { requests: 16, kib: 0 };
+
+    pub fn read_ahead(host: &HostConfig) -> u64 {
+        match host.read_ahead {
+            ReadAheadRules::TwoWindows => 0,
+            ReadAheadRules::OnDemand => 1,
+            ReadAheadRules::OnDemandWithHistory => 2,
+        }
+    }
+
+    pub fn set_read_ahead(host: &mut HostConfig, word: u64) {
+        host.read_ahead = match word {
+            0 => ReadAheadRules::TwoWindows,
+            1 => ReadAheadRules::OnDemand,
+            _ => ReadAheadRules::OnDemandWithHistory,
+        };
+    }
+
+    pub fn write_back(host: &HostConfig) -> u64 {
+        match host.write_back {
+            WriteBack::Waiting => 0,
+            WriteBack::Pdflush => 1,
+            WriteBack::Pauses => 2,
+        }
+    }
+
+    pub fn set_write_back(host: &mut HostConfig, word: u64) {
+        host.write_back = match word {
+            0 => WriteBack::Waiting,
+            1 => WriteBack::Pdflush,
+            _ => WriteBack::Pauses,
+        };
+    }
+
+    pub fn plugging(host: &HostConfig) -> u64 {
+        match host.plugging {
+            Plugging::None => 0,
+            Plugging::Queue => 1,
+            Plugging::Task { .. } => 2,
+        }
+    }
+
+    pub fn set_plugging(host: &mut HostConfig, word: u64) {
+        host.plugging = match (word, host.plugging) {
+            (0, _) => Plugging::None,
+            (1, _) => Plugging::Queue,
+            (_, task @ Plugging::Task { .. }) => task,
+            _ => TASK,
+        };
+    }
+
+    /// The limits of a task's plug: of the one that the host has, or would have.
+    pub fn plug(host: &HostConfig) -> (u32, u32) {
+        match host.plugging {
+            Plugging::Task { requests, kib } => (requests, kib),
+            Plugging::None | Plugging::Queue => (16, 0),
+        }
+    }
+
+    pub fn set_plug(host: &mut HostConfig, requests: u32, kib: u32) {
+        if matches!(host.plugging, Plugging::Task { .. }) {
+            host.plugging = Plugging::Task { requests, kib };
+        }
+    }
+
+    pub fn set_file_system(host: &mut HostConfig, word: u64) {
+        host.file_system = if word == 0 { FileSystemConfig::ext3() } else { FileSystemConfig::ext4() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        HostConfig::from_toml(text, "mine.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_file_changes_what_it_names_and_leaves_the_kernel_s_defaults() {
+        let text = "memory = \"1 GiB\"\nplug_requests = 8\nkernel = \"3.2\"\nhz = 1_000\naged = true\nwrite_back = \"pdflush\"\n";
+        let host = HostConfig::from_toml(text, "mine.toml").unwrap();
+        assert_eq!(
+            (host.kernel, host.page_cache_mib, host.queue.clock.hz, host.aged),
+            (Some(Kernel::V3_2), 921, 1000, true)
+        );
+        assert_eq!((host.plugging, host.write_back), (Plugging::Task { requests: 8, kib: 0 }, WriteBack::Pdflush));
+        assert_eq!((host.dirty_percent, host.read_ahead), (20, ReadAheadRules::OnDemandWithHistory));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place_its_value_and_what_would_be_right() {
+        let said = refused("cpus = 2\n  hertz = 100\n");
+        assert!(
+            said.starts_with("mine.toml:2:3: there is no host setting `hertz`; there are kernel, memory,"),
+            "{said}"
+        );
+        assert_eq!(refused("hz = 2000"), "mine.toml:1:6: `hz` is 2000: it takes 1 to 1000");
+        assert_eq!(refused("cpus = \"two\""), "mine.toml:1:8: `cpus` is \"two\": it takes 1 to 4096");
+        assert_eq!(refused("cpus = -1"), "mine.toml:1:8: `cpus` is -1: it takes 1 to 4096");
+        assert_eq!(refused("aged = 1"), "mine.toml:1:8: `aged` is 1: it takes true or false");
+        assert_eq!(
+            refused("plugging = \"tasks\""),
+            "mine.toml:1:12: `plugging` is \"tasks\": it takes \"none\", \"queue\" or \"task\""
+        );
+        assert_eq!(
+            refused("memory = \"2GB\""),
+            "mine.toml:1:10: `memory` is \"2GB\": it takes \"2 MiB\" to \"16 TiB\", in whole MiB, GiB or TiB"
+        );
+        assert!(
+            refused("kernel = 3.2").contains("`kernel` is 3.2: write one of \"2.6.18\", "),
+            "{}",
+            refused("kernel = 3.2")
+        );
+        assert!(refused("cpus = ").starts_with("mine.toml:1:"), "{}", refused("cpus = "));
+    }
+
+    #[test]
+    fn each_key_takes_its_own_value_back() {
+        for kernel in Kernel::ALL {
+            let host = HostConfig::kernel(kernel);
+            for key in KEYS {
+                let mut again = host.clone();
+                (key.set)(&mut again, (key.get)(&host));
+                assert_eq!((key.get)(&again), (key.get)(&host), "{} of {}", key.name, kernel.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The settings of a host: name, range, unit, and where in [`HostConfig`] each lies. Files, checks and the documentation are made from
+//! this list.
+
+use crate::config::HostConfig;
+use crate::host_file::words;
+
+/// A setting. Whatever it is, it is kept as a number here: the place of a word in its list, 0 or 1 of a switch.
+pub(crate) struct Key {
+    pub name: &'static str,
+    pub form: Form,
+    pub what: &'static str,
+    pub get: fn(&HostConfig) -> u64,
+    pub set: fn(&mut HostConfig, u64),
+}
+
+/// What a setting takes.
+#[derive(Clone, Copy)]
+pub(crate) enum Form {
+    Number {
+        min: u64,
+        max: u64,
+        range: &'static str,
+    },
+    Word(&'static [&'static str]),
+    Switch,
+    /// Bytes with a unit; the number is MiB.
+    Memory,
+}
+
+impl Form {
+    /// What it takes, in words.
+    pub fn told(self) -> String {
+        match self {
+            Form::Number { range, .. } => range.into(),
+            Form::Word(words) => {
+                let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+                match quoted.split_last() {
+                    Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+                    _ => quoted.join(""),
+                }
+            }
+            Form::Switch => "true or false".into(),
+            Form::Memory => "\"2 MiB\" to \"16 TiB\", in whole MiB, GiB or TiB".into(),
+        }
+    }
+
+    /// A value as a file has it.
+    pub fn show(self, value: u64) -> String {
+        match self {
+            Form::Number { .. } => value.to_string(),
+            Form::Word(words) => words.get(value as usize).map_or_else(String::new, |word| (*word).into()),
+            Form::Switch => (value != 0).to_string(),
+            Form::Memory => format!("{value} MiB"),
+        }
+    }
+}
+
+/// A number: name, range, unit and description, and the field.
+macro_rules! number {
+    ($name:literal, $min:literal..=$max:expr, $range:literal, $what:literal, $($field:ident).+ as $kind:ty) => {
+        Key {
+            name: $name,
+            form: Form::Number { min: $min, max: $max, range: $range },
+            what: $what,
+            get: |host| u64::from(host.$($field).+),
+            set: |host, value| host.$($field).+ = value as $kind,
+        }
+    };
+}
+
+/// A switch.
+macro_rules! switch {
+    ($name:literal, $what:literal, $($field:ident).+) => {
+        Key {
+            name: $name,
+            form: Form::Switch,
+            what: $what,
+            get: |host| u64::from(host.$($field).+),
+            set: |host, value| host.$($field).+ = value != 0,
+        }
+    };
+}
+
+const DAY_MS: u64 = 86_400_000;
+const SECOND_NS: u64 = 1_000_000_000;
+
+pub(crate) const KEYS: &[Key] = &[
+    Key {
+        name: "memory",
+        form: Form::Memory,
+        what: "the machine's memory; nine tenths of it are page cache, the rest is the kernel's and the programs'",
+        get: |host| (host.page_cache_mib * 10).div_ceil(9),
+        set: |host, mib| host.page_cache_mib = (mib * 9 / 10).max(1),
+    },
+    number!(
+        "page_cache_mib",
+        1..=1 << 24,
+        "1 to 16777216 MiB",
+        "the page cache, if it is not to follow from `memory`",
+        page_cache_mib as u64
+    ),
+    number!("cpus", 1..=4096, "1 to 4096", "processors", cpus as u32),
+    number!("hz", 1..=1000, "1 to 1000", "ticks a second of the clock that older elevators see", queue.clock.hz as u32),
+    Key {
+        name: "read_ahead",
+        form: Form::Word(&["two-windows", "on-demand", "on-demand-history"]),
+        what: "how it reads ahead",
+        get: words::read_ahead,
+        set: words::set_read_ahead,
+    },
+    number!(
+        "read_ahead_kib",
+        0..=65536,
+        "0 to 65536 KiB",
+        "the longest window; 0 is no read-ahead",
+        read_ahead_kib as u64
+    ),
+    Key {
+        name: "plugging",
+        form: Form::Word(&["none", "queue", "task"]),
+        what: "where bios are held back to be merged",
+        get: words::plugging,
+        set: words::set_plugging,
+    },
+    Key {
+        name: "plug_requests",
+        form: Form::Number { min: 1, max: 1024, range: "1 to 1024" },
+        what: "a task's plug is submitted when it has so many requests",
+        get: |host| words::plug(host).0.into(),
+        set: |host, requests| words::set_plug(host, requests as u32, words::plug(host).1),
+    },
+    Key {
+        name: "plug_kib",
+        form: Form::Number { min: 0, max: 65536, range: "0 to 65536 KiB" },
+        what: "... or one as long as this; 0 is no such rule",
+        get: |host| words::plug(host).1.into(),
+        set: |host, kib| words::set_plug(host, words::plug(host).0, kib as u32),
+    },
+    Key {
+        name: "write_back",
+        form: Form::Word(&["waiting", "pdflush", "pauses"]),
+        what: "who writes back, and what holds writers up",
+        get: words::write_back,
+        set: words::set_write_back,
+    },
+    number!(
+        "dirty_background_percent",
+        0..=100,
+        "0 to 100 %",
+        "above this share of the page cache the flusher writes",
+        dirty_background_percent as u8
+    ),
+    number!(
+        "dirty_percent",
+        1..=100,
+        "1 to 100 %",
+        "no more than this share is to be dirty or being written",
+        dirty_percent as u8
+    ),
+    number!(
+        "flush_interval_ms",
+        1..=DAY_MS,
+        "1 ms to a day",
+        "the flusher looks for old pages so often",
+        flush_interval_ms as u64
+    ),
+    number!(
+        "dirty_expire_ms",
+        0..=DAY_MS,
+        "0 ms to a day",
+        "a page that is dirty for so long is old",
+        dirty_expire_ms as u64
+    ),
+    number!(
+        "flush_chunk_pages",
+        1..=1 << 20,
+        "1 to 1048576 pages",
+        "the flusher turns to the next file after so many",
+        flush_chunk_pages as u32
+    ),
+    Key {
+        name: "nr_requests",
+        form: Form::Number { min: 4, max: 65536, range: "4 to 65536" },
+        what: "requests that the queue takes a direction (multi-queue: in all); switches `pool_follows_drive` off",
+        get: |host| host.queue.nr_requests.unwrap_or(65536).into(),
+        set: |host, requests| (host.queue.nr_requests, host.pool_follows_drive) = (Some(requests as u32), false),
+    },
+    switch!(
+        "pool_follows_drive",
+        "it takes twice as many as the controller: drive's depth, 32 to 128",
+        pool_follows_drive
+    ),
+    number!(
+        "max_sectors",
+        8..=65536,
+        "8 to 65536 sectors",
+        "the largest request, in sectors of 512 bytes",
+        queue.max_sectors as u32
+    ),
+    switch!("merging", "bios are merged into queued requests", queue.merging),
+    number!("groups", 1..=65536, "1 to 65536", "allocation groups of the file system of plain jobs", groups as u32),
+    number!(
+        "file_gap_kib",
+        0..=1 << 20,
+        "0 to 1048576 KiB",
+        "up to so much lies between two of its files",
+        file_gap_kib as u64
+    ),
+    switch!("aged", "its files lie in pieces, mixed among each other", aged),
+    Key {
+        name: "file_system",
+        form: Form::Word(&["ext3", "ext4"]),
+        what: "the file system of jobs with a tree of files",
+        get: |host| u64::from(host.file_system.extents),
+        set: words::set_file_system,
+    },
+    number!(
+        "system_call_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "CPU time of a system call",
+        costs.system_call_ns as u64
+    ),
+    number!(
+        "fault_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "CPU time of a page fault, of a mapped file",
+        costs.fault_ns as u64
+    ),
+    number!("copy_page_ns", 0..=SECOND_NS, "0 ns to a second", "CPU time of copying a page", costs.copy_page_ns as u64),
+    number!("bio_ns", 0..=SECOND_NS, "0 ns to a second", "CPU time of submitting a bio", costs.bio_ns as u64),
+    number!(
+        "completion_ns",
+        0..=SECOND_NS,
+        "0 ns to a second",
+        "CPU time of a request's interrupt and of waking who waits",
+        costs.completion_ns as u64
+    ),
+    number!(
+        "spindle_tolerance_ppm",
+        0..=10_000,
+        "0 to 10000 ppm",
+        "how far the spindle may be off its nominal speed",
+        spindle_tolerance_ppm as u32
+    ),
+];

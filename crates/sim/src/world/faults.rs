@@ -1,0 +1,55 @@
+//! Reads and writes of mapped files: page faults in place of calls.
+//!
+//! The kernel does not know how much a process will read: each fault is for one page. What is read with it depends on what the process
+//! told the kernel (`madvise`): reading forwards, as from a file; at random, nothing; nothing said, a window around the page.
+
+use hoistway_fio::Ioengine;
+
+use super::World;
+use super::process::Current;
+use crate::host::page_cache::PageState;
+use crate::record::Observer;
+
+impl<S: Observer> World<S> {
+    /// Whether a process works on mapped files.
+    pub(super) fn is_mapped(&self, task: u32) -> bool {
+        self.processes[task as usize].job.ioengine == Ioengine::Mmap
+    }
+
+    /// A process touches a page of a mapped file: what is read because of it.
+    pub(super) fn fault(&mut self, task: u32) {
+        let process = &self.processes[task as usize];
+        let Current { unit, page, .. } = process.current;
+        let file = process.files[unit.file].file;
+        match (process.job.fadvise_hint, process.job.rw.is_random()) {
+            (true, true) => {}
+            (true, false) => self.read_ahead(task),
+            (false, _) => {
+                let is_missing = self.cache.state(file, page) == PageState::Missing;
+                let (max, pages) = (self.host.read_ahead_pages(), self.files[file as usize].pages());
+                let mapping = &mut self.processes[task as usize].files[unit.file].mapping;
+                if is_missing {
+                    let window = mapping.read_around(page, max, pages);
+                    self.read_window(task, unit.file, window);
+                }
+            }
+        }
+    }
+
+    /// The page is there: a fault maps it, unless it is mapped; another lets it be written to, unless it is dirty already.
+    pub(super) fn map_page(&mut self, task: u32, writes: bool) {
+        let process = &mut self.processes[task as usize];
+        let Current { unit, page, waited, .. } = process.current;
+        let open = &mut process.files[unit.file];
+        let mut faults = 0;
+        if open.mapping.touch(page) {
+            faults += 1;
+            if !waited {
+                open.mapping.hit();
+            }
+        } else if writes && !self.cache.is_dirty_page(open.file, page) {
+            faults += 1;
+        }
+        process.debt_ns += faults * self.host.costs.fault_ns;
+    }
+}

@@ -1,0 +1,321 @@
+//! The journal's thread, and those who wait for it.
+//!
+//! A commit writes the data that has to be there first and waits for it, then descriptor and metadata side by side, then the commit
+//! block, as a barrier if the file system uses them. After that the metadata is dirty in its own place, and the flusher's. Whoever syncs
+//! a file waits for the transaction that has its inode.
+
+use hoistway_core::{Bio, Flags, Op};
+
+use super::choose::Flow;
+use super::process::Stage;
+use super::{Token, World};
+use crate::config::PAGE_SECTORS;
+use crate::events::What;
+use crate::host::files::{File, is_device};
+use crate::host::journal::{JournalConfig, Log, Transaction};
+use crate::record::Observer;
+use crate::workload::plan::Plan;
+
+/// The journal thread's process id.
+pub(super) const PID: u32 = 101;
+
+/// The journal of the world's file system.
+#[derive(Debug)]
+pub(super) struct Journal {
+    config: JournalConfig,
+    /// The thread waits and is in no queue of the host.
+    pub blocked: bool,
+    pub debt_ns: u64,
+    step: Step,
+    /// What changes now, what is being committed, and the last that was.
+    running: Transaction,
+    committing: Transaction,
+    committed: u64,
+    /// Somebody waits for what is running, or its time is over.
+    wanted: bool,
+    /// Bios of the thread that are not over.
+    pending: u32,
+    /// One of them failed: who waits for the transaction gets an error.
+    failed: bool,
+    log: Log,
+    /// The disk as a file, for metadata in its place.
+    disk: u32,
+    /// Tasks that wait for a commit.
+    waiters: Vec<u32>,
+    /// Of each file, how many bytes it has had so far; what lies beyond makes it grow.
+    lengths: Vec<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Idle,
+    Data,
+    Log,
+    Commit,
+}
+
+/// What a process waits for when it syncs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Commit {
+    #[default]
+    Nothing,
+    Transaction(u64),
+    /// The drive's cache, when there was nothing to commit.
+    Flush,
+}
+
+impl Journal {
+    /// The journal of these files. One that some job reads was there before; the others are made by their writers.
+    pub fn new(
+        config: JournalConfig,
+        plan: &Plan,
+        reads: impl Fn(usize) -> bool,
+        disk: u32,
+        files: &[File],
+    ) -> Journal {
+        let disk_blocks = files.get(disk as usize).map_or(0, File::pages);
+        let mut lengths: Vec<u64> =
+            plan.files.iter().map(|file| if is_device(&file.name) { u64::MAX } else { 0 }).collect();
+        for process in plan.processes.iter().filter(|process| reads(process.job)) {
+            for (file, _) in &process.files {
+                lengths[*file as usize] = lengths[*file as usize].max(plan.files[*file as usize].bytes);
+            }
+        }
+        Journal {
+            config,
+            blocked: true,
+            debt_ns: 0,
+            step: Step::Idle,
+            running: Transaction { id: 1, ..Transaction::default() },
+            committing: Transaction::default(),
+            committed: 0,
+            wanted: false,
+            pending: 0,
+            failed: false,
+            log: Log::new(disk_blocks),
+            disk,
+            waiters: Vec::new(),
+            lengths,
+        }
+    }
+}
+
+impl<S: Observer> World<S> {
+    fn journal_task(&self) -> u32 {
+        self.processes.len() as u32 + 1
+    }
+
+    /// A process has written to a file, up to `end` bytes: its inode has changed, and more when it grew.
+    pub(super) fn changed(&mut self, file: u32, end: u64) {
+        let Some(journal) = &mut self.journal else { return };
+        let Some(length) = journal.lengths.get_mut(file as usize).filter(|length| **length < u64::MAX) else { return };
+        let grows = end > *length;
+        *length = end.max(*length);
+        if journal.running.add(file, grows) {
+            let at_ns = self.now_ns + journal.config.commit_interval_ms * 1_000_000;
+            self.events.arrange(at_ns, What::JournalTick(journal.running.id));
+        }
+    }
+
+    /// The time of a transaction is over, unless it was committed before.
+    pub(super) fn journal_tick(&mut self, id: u64) {
+        let Some(journal) = &mut self.journal else { return };
+        if journal.running.id == id && !journal.running.files.is_empty() {
+            journal.wanted = true;
+            self.wake(self.journal_task());
+        }
+    }
+
+    /// What a process has to wait for after the data of these files is on the disk. With `data_only`, a change of times alone does not
+    /// count.
+    pub(super) fn begin_commit(&mut self, task: u32, open: std::ops::Range<usize>, data_only: bool) -> Stage {
+        let process = &self.processes[task as usize];
+        let files: Vec<u32> = process.files[open].iter().map(|open| open.file).collect();
+        let Some(journal) = &mut self.journal else { return Stage::Synced };
+        let has = |transaction: &Transaction| {
+            files.iter().any(|file| transaction.files.get(file).is_some_and(|grew| *grew || !data_only))
+        };
+        let commit = if has(&journal.running) {
+            journal.wanted = true;
+            Commit::Transaction(journal.running.id)
+        } else if has(&journal.committing) {
+            Commit::Transaction(journal.committing.id)
+        } else if journal.config.barriers {
+            Commit::Flush
+        } else {
+            return Stage::Synced;
+        };
+        self.processes[task as usize].commit = commit;
+        match commit {
+            Commit::Flush => {
+                let context = self.device.context(task);
+                let flags = Flags::BARRIER.and(Flags::SYNC);
+                let token = Token::Flushed(task).encode();
+                self.device.submit(
+                    task,
+                    Bio { token, context, op: Op::Write, sector: 0, sectors: 0, flags },
+                    self.now_ns,
+                );
+                self.processes[task as usize].debt_ns += self.host.costs.bio_ns;
+            }
+            _ => self.wake(self.journal_task()),
+        }
+        Stage::Commit
+    }
+
+    /// Sleeps until the transaction is committed, or the drive's cache is flushed.
+    pub(super) fn wait_commit(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        let is_over = match (process.commit, &self.journal) {
+            (Commit::Transaction(id), Some(journal)) => journal.committed >= id,
+            (Commit::Flush, _) => false,
+            _ => true,
+        };
+        if is_over {
+            process.commit = Commit::Nothing;
+            process.stage = Stage::Synced;
+            return Flow::On;
+        }
+        if let (Commit::Transaction(_), Some(journal)) = (process.commit, &mut self.journal) {
+            journal.waiters.push(task);
+        }
+        self.device.unplug(self.now_ns);
+        Flow::Block
+    }
+
+    /// The drive's cache has been flushed for a process, or could not be.
+    pub(super) fn flushed(&mut self, task: u32, failed: bool) {
+        if let Some(process) = self.processes.get_mut(task as usize) {
+            process.commit = Commit::Nothing;
+            if failed {
+                process.fail(self.now_ns);
+            }
+        }
+        self.wake(task);
+    }
+
+    /// A bio of the journal's thread is over.
+    pub(super) fn logged(&mut self, failed: bool) {
+        let Some(journal) = &mut self.journal else { return };
+        journal.failed |= failed;
+        journal.pending = journal.pending.saturating_sub(1);
+        if journal.pending == 0 {
+            self.wake(self.journal_task());
+        }
+    }
+
+    /// The journal's thread runs until it has to wait.
+    pub(super) fn run_journal(&mut self) {
+        let task = self.journal_task();
+        loop {
+            if self.pay(task) {
+                return;
+            }
+            if self.device.is_held_back(task) || !self.journal_step(task) {
+                if let Some(journal) = &mut self.journal {
+                    journal.blocked = true;
+                }
+                return;
+            }
+        }
+    }
+
+    /// One step of a commit. Answers whether there was one to make.
+    fn journal_step(&mut self, task: u32) -> bool {
+        let Some(journal) = &mut self.journal else { return false };
+        match journal.step {
+            Step::Idle if !journal.wanted || journal.running.files.is_empty() => {
+                journal.wanted = false;
+                return false;
+            }
+            Step::Idle => {
+                journal.wanted = false;
+                let next = Transaction { id: journal.running.id + 1, ..Transaction::default() };
+                journal.committing = std::mem::replace(&mut journal.running, next);
+                journal.step = Step::Data;
+                let files = self.ordered_files();
+                self.write_dirty(task, &files);
+            }
+            Step::Data => {
+                if self.ordered_files().iter().any(|file| self.cache.writeback_of(*file) > 0) {
+                    self.sync_waiters.push(task);
+                    self.device.unplug(self.now_ns);
+                    return false;
+                }
+                self.write_log(task, Step::Log);
+            }
+            Step::Log | Step::Commit if journal.pending > 0 => return false,
+            Step::Log => self.write_log(task, Step::Commit),
+            Step::Commit => self.committed(),
+        }
+        true
+    }
+
+    /// Files whose data goes to the disk before the transaction.
+    fn ordered_files(&self) -> Vec<u32> {
+        let Some(journal) = &self.journal else { return Vec::new() };
+        let all = journal.config.all_data;
+        journal.committing.files.iter().filter(|(_, grew)| all || **grew).map(|(file, _)| *file).collect()
+    }
+
+    /// Writes descriptor and metadata, or the commit block.
+    fn write_log(&mut self, task: u32, step: Step) {
+        let context = self.device.context(task);
+        let most = u64::from(self.host.queue.max_sectors) / PAGE_SECTORS;
+        let Some(journal) = &mut self.journal else { return };
+        journal.step = step;
+        let (blocks, flags) = match (step, journal.config.barriers) {
+            (Step::Log, _) => (journal.committing.log_blocks(), Flags::SYNC),
+            (_, true) => (1, Flags::SYNC.and(Flags::BARRIER)),
+            (_, false) => (1, Flags::SYNC),
+        };
+        for (first, blocks) in journal.log.take(blocks) {
+            for start in (first..first + blocks).step_by(most.max(1) as usize) {
+                let count = most.max(1).min(first + blocks - start);
+                let (sector, sectors) = (start * PAGE_SECTORS, (count * PAGE_SECTORS) as u32);
+                let bio = Bio { token: Token::Logged.encode(), context, op: Op::Write, sector, sectors, flags };
+                journal.pending += 1;
+                journal.debt_ns += self.host.costs.bio_ns;
+                self.device.submit(task, bio, self.now_ns);
+            }
+        }
+        self.device.unplug(self.now_ns);
+    }
+
+    /// The transaction is on the disk: those who wait go on, and its blocks are dirty in their own places.
+    fn committed(&mut self) {
+        let Some(journal) = &mut self.journal else { return };
+        journal.step = Step::Idle;
+        journal.debt_ns += self.host.costs.completion_ns;
+        journal.committed = journal.committing.id;
+        let id = journal.committed;
+        let (disk, files) = (journal.disk, std::mem::take(&mut journal.committing.files));
+        let waiters = std::mem::take(&mut journal.waiters);
+        let failed = std::mem::take(&mut journal.failed);
+        for (file, grew) in files {
+            for page in self.metadata_of(file, grew) {
+                self.cache.make_dirty(disk, page, self.now_ns);
+            }
+        }
+        self.dirtied();
+        for task in waiters {
+            let process = self.processes.get_mut(task as usize);
+            if let Some(process) = process.filter(|process| failed && process.commit == Commit::Transaction(id)) {
+                process.fail(self.now_ns);
+            }
+            self.wake(task);
+        }
+    }
+
+    /// The blocks of a file's metadata, in the head of its group: an inode, and if it grew a bitmap and the descriptors of all groups.
+    fn metadata_of(&self, file: u32, grew: bool) -> Vec<u64> {
+        // The disk itself is the last file.
+        let pages = self.files.last().map_or(0, File::pages);
+        let group_pages = (pages / u64::from(self.host.groups)).max(1);
+        let page = self.files[file as usize].locate(0).map_or(0, |(sector, _)| sector / PAGE_SECTORS);
+        let head = page / group_pages * group_pages;
+        // 250 blocks of the table have room behind the bitmaps in the first MiB of a group.
+        let inode = head + 4 + u64::from(file) % 250;
+        if grew { vec![inode, head + 2, 1] } else { vec![inode] }
+    }
+}

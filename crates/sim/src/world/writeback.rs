@@ -1,0 +1,223 @@
+//! What a writer does before it makes another page dirty.
+
+use hoistway_core::{Flags, Op};
+
+use super::World;
+use super::choose::Flow;
+use crate::config::WriteBack;
+use crate::events::What;
+use crate::host::dirty::{DirtyLimits, PAUSE_NS_MAX, Verdict};
+use crate::record::Observer;
+
+/// A writer or pdflush that finds the queue congested waits for so long at most.
+const CONGESTION_WAIT_NS: u64 = 100_000_000;
+/// Writers are looked at after 1/32 of memory a processor, in pages between these.
+const RATE_LIMIT_PAGES: (u64, u64) = (16, 1024);
+/// While too much is dirty they are looked at after so many.
+const RATE_LIMIT_PAGES_EXCEEDED: u64 = 8;
+/// After how many pages a new process is looked at first: 128 KiB.
+const FIRST_LOOK_PAGES: u32 = 32;
+
+/// What the kernel remembers of a process that makes pages dirty.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dirtying {
+    /// Pages since it was looked at last.
+    pages: u32,
+    /// It is looked at after so many (write-back with pauses).
+    look_after: u32,
+    /// When its last pause should have ended; thinking since then counts as paused.
+    paused_ns: u64,
+    /// It waits until then.
+    until_ns: u64,
+    /// It writes back itself, and has written so many pages.
+    writing: Option<u64>,
+}
+
+impl Default for Dirtying {
+    fn default() -> Self {
+        Dirtying { pages: 0, look_after: FIRST_LOOK_PAGES, paused_ns: 0, until_ns: 0, writing: None }
+    }
+}
+
+impl Dirtying {
+    /// A page has become dirty.
+    pub fn count(&mut self) {
+        self.pages += 1;
+    }
+}
+
+impl<S: Observer> World<S> {
+    pub(super) fn dirty_limits(&self) -> DirtyLimits {
+        let share = |percent: u8| self.host.cache_pages() * u64::from(percent) / 100;
+        let most = share(self.host.dirty_percent).max(1);
+        let background = share(self.host.dirty_background_percent);
+        // A background limit that is not below the other would never be reached: the kernel takes half of that.
+        DirtyLimits { background: if background >= most { most / 2 } else { background }, most }
+    }
+
+    /// Before a writer makes a page dirty: `None` if it may, otherwise what it does instead.
+    pub(super) fn hold_up_writer(&mut self, task: u32) -> Option<Flow> {
+        match self.host.write_back {
+            WriteBack::Waiting => self.has_too_much_dirty().then(|| {
+                self.throttled.push(task);
+                self.wake_flusher();
+                Flow::Block
+            }),
+            WriteBack::Pdflush => self.write_back_itself(task),
+            WriteBack::Pauses => self.pause_writer(task),
+        }
+    }
+
+    /// Tasks that wait for an uncongested queue go on, if it has become one.
+    pub(super) fn wake_relieved(&mut self) {
+        if std::mem::take(&mut self.device.relieved) {
+            for task in std::mem::take(&mut self.congestion_waiters) {
+                self.wake_from(task);
+            }
+        }
+    }
+
+    /// A task waits until the queue takes writes again, and no longer than 100 ms.
+    pub(super) fn wait_for_relief(&mut self, task: u32) {
+        let until_ns = self.now_ns + CONGESTION_WAIT_NS;
+        self.congestion_waiters.push(task);
+        match self.processes.get_mut(task as usize) {
+            Some(process) => process.dirtying.until_ns = until_ns,
+            None => self.flusher.until_ns = until_ns,
+        }
+        self.events.arrange(until_ns, What::Wake(task));
+    }
+
+    fn wake_from(&mut self, task: u32) {
+        match self.processes.get_mut(task as usize) {
+            Some(process) => process.dirtying.until_ns = 0,
+            None => self.flusher.until_ns = 0,
+        }
+        self.wake(task);
+    }
+
+    /// Up to 2.6.31: a writer that finds too much dirty writes some of it back itself, waits for the queue, and looks again.
+    fn write_back_itself(&mut self, task: u32) -> Option<Flow> {
+        let process = &self.processes[task as usize];
+        let dirtying = process.dirtying;
+        if self.device.is_held_back(task) || self.now_ns < dirtying.until_ns {
+            return Some(Flow::Block);
+        }
+        let often = self.rate_limit_pages();
+        let limits = self.dirty_limits();
+        if dirtying.writing.is_none() {
+            let exceeded = self.cache.dirty() + self.cache.writeback() > limits.most;
+            let look_after = if exceeded { often.min(RATE_LIMIT_PAGES_EXCEEDED) } else { often };
+            if u64::from(dirtying.pages) < look_after {
+                return None;
+            }
+        }
+        if process.debt_ns > 0 {
+            return Some(Flow::On);
+        }
+        let (written, most) = (dirtying.writing.unwrap_or(0), often + often / 2);
+        let is_over = self.cache.dirty() + self.cache.writeback() > limits.most;
+        if !is_over || written >= most {
+            self.processes[task as usize].dirtying = Dirtying::default();
+            if self.cache.dirty() > limits.background {
+                self.wake_flusher();
+            }
+            return None;
+        }
+        let now_written = if self.cache.dirty() > 0 { self.flush_pages(task, most - written, u64::MAX) } else { 0 };
+        self.processes[task as usize].dirtying.writing = Some(written + now_written);
+        if now_written > 0 && written + now_written >= most {
+            return Some(Flow::On);
+        }
+        self.wait_for_relief(task);
+        self.device.unplug(self.now_ns);
+        Some(Flow::Block)
+    }
+
+    /// After how many pages a writer is looked at.
+    fn rate_limit_pages(&self) -> u64 {
+        let (least, most) = RATE_LIMIT_PAGES;
+        (self.host.cache_pages() / (u64::from(self.host.cpus) * 32)).clamp(least, most)
+    }
+
+    /// From 3.2 on: a writer is paused for as long as its pages should have taken it.
+    fn pause_writer(&mut self, task: u32) -> Option<Flow> {
+        let Dirtying { pages, look_after, paused_ns, until_ns, .. } = self.processes[task as usize].dirtying;
+        if self.now_ns < until_ns {
+            return Some(Flow::Block);
+        }
+        if pages < look_after {
+            return None;
+        }
+        if self.processes[task as usize].debt_ns > 0 {
+            return Some(Flow::On);
+        }
+        let (now_ns, limits) = (self.now_ns, self.dirty_limits());
+        let dirty = self.cache.dirty() + self.cache.writeback();
+        let dirtying = &mut self.processes[task as usize].dirtying;
+        if dirty <= limits.free_run() {
+            *dirtying = Dirtying { look_after: limits.poll_interval(dirty), paused_ns: now_ns, ..Dirtying::default() };
+            return None;
+        }
+        self.look_at_balance();
+        let Verdict { period_ns, pause_ns_max, pages: next } = self.balance.judge(pages, dirty, limits);
+        let dirtying = &mut self.processes[task as usize].dirtying;
+        let Some(period_ns) = period_ns else {
+            // Too much is dirty: it looks again after the pause.
+            dirtying.until_ns = now_ns + pause_ns_max;
+            dirtying.paused_ns = dirtying.until_ns;
+            self.events.arrange(now_ns + pause_ns_max, What::Wake(task));
+            self.wake_flusher();
+            return Some(Flow::Block);
+        };
+        let due_ns = paused_ns.max(now_ns.saturating_sub(1_000_000_000)) + period_ns;
+        (dirtying.pages, dirtying.look_after) = (0, next);
+        if due_ns <= now_ns {
+            dirtying.paused_ns = due_ns;
+            return None;
+        }
+        // What does not fit into the longest pause is owed, but never more than another pause.
+        let pause_ns = (due_ns - now_ns).min(pause_ns_max.min(PAUSE_NS_MAX));
+        dirtying.until_ns = now_ns + pause_ns;
+        dirtying.paused_ns = due_ns.min(now_ns + pause_ns + pause_ns_max);
+        self.events.arrange(now_ns + pause_ns, What::Wake(task));
+        self.wake_flusher();
+        Some(Flow::Block)
+    }
+
+    /// Brings the estimates of the device's and the writers' rates up to date, where there are any.
+    pub(super) fn look_at_balance(&mut self) {
+        if self.host.write_back == WriteBack::Pauses {
+            let dirty = self.cache.dirty() + self.cache.writeback();
+            let limits = self.dirty_limits();
+            self.balance.look(self.now_ns, dirty, limits, self.cache.dirtied(), self.cache.written());
+        }
+    }
+
+    /// Submits writes for up to `most` dirty pages that became so by `until_ns`, file after file. Answers how many pages.
+    pub(super) fn flush_pages(&mut self, task: u32, most: u64, until_ns: u64) -> u64 {
+        let mut runs = std::mem::take(&mut self.runs);
+        let mut submitted = 0;
+        // Once around, and the first file again from its beginning.
+        for _ in 0..=self.files.len() {
+            let file = self.flusher.file;
+            let next = self.cache.take_dirty(file, self.flusher.chunk, most, until_ns, &mut runs);
+            self.flusher.chunk = next.unwrap_or(0);
+            if next.is_none() || !runs.is_empty() {
+                self.flusher.file = (file + 1) % self.files.len() as u32;
+                self.flusher.chunk = 0;
+            }
+            if !runs.is_empty() {
+                self.device.plug(task);
+                for (first, pages) in runs.drain(..) {
+                    submitted += pages;
+                    self.submit_pages(task, file, first, pages, Op::Write, Flags::NONE);
+                }
+                self.device.finish_plug(task, self.now_ns);
+                break;
+            }
+        }
+        self.runs = runs;
+        submitted
+    }
+}
