@@ -217,6 +217,7 @@ const FILES: &[(&str, &str)] =
 const JOBS: &[(&str, &str)] = embedded!["":
     "examples/competing-readers.fio",
     "examples/dependent-reads.fio",
+    "examples/fair-iops.fio",
     "examples/priorities.fio",
     "examples/reader-and-writer.fio",
     "examples/streamed-readers.fio",
@@ -233,6 +234,9 @@ const JOBS: &[(&str, &str)] = embedded!["":
     "crates/sim/published/jobs/s2-10-both-ends.fio",
     "crates/sim/published/jobs/s2-12-light.fio",
     "crates/sim/published/jobs/s2-14-one-of-hundred.fio",
+    "crates/sim/published/jobs/s5-06-deep-readers-and-writers.fio",
+    "crates/sim/published/jobs/s5-06-readers-and-writers.fio",
+    "crates/sim/published/jobs/s5-08-throughput.fio",
 ];
 
 /// All publications, in the order of their seeds.
