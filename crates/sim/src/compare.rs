@@ -418,7 +418,7 @@ impl Run {
 
 impl ProcessRun {
     fn new(process: Process) -> ProcessRun {
-        let Process { plan, job, stats, measured_from_ns, end_ns, failed_ns, .. } = process;
+        let Process { plan, job, mut stats, measured_from_ns, end_ns, failed_ns, .. } = process;
         let runtime_ns = end_ns.saturating_sub(measured_from_ns);
         let bytes = stats.read.bytes + stats.write.bytes;
         let mut latencies = stats.read.clat.clone();
@@ -437,6 +437,7 @@ impl ProcessRun {
             deadline_misses(&stats.windows, runtime_ns, rate, job.min_bs(direction))
         };
         let of_both = [misses(Direction::Read, &stats.read), misses(Direction::Write, &stats.write)];
+        let windows = stats.read.windows.sum(&stats.write.windows);
         ProcessRun {
             name: job.name.clone(),
             job: plan.job,
@@ -454,9 +455,9 @@ impl ProcessRun {
             bytes_per_s: rate(bytes, runtime_ns),
             deadline_misses: of_both.into_iter().flatten().reduce(|read, write| read + write),
             latency_ns: latencies.summary(),
-            windows: sum(stats.read.windows.all(), stats.write.windows.all()),
-            window_ns: stats.read.windows.window_ns(),
-            samples: stats.samples.taken.clone(),
+            window_ns: windows.window_ns(),
+            windows: windows.into_all(),
+            samples: std::mem::take(&mut stats.samples.taken),
             read: direction(&stats.read),
             write: direction(&stats.write),
             sync: stats.sync.summary(),
@@ -492,13 +493,4 @@ impl ProcessRun {
         entries.sort_by_key(|entry| (entry.time_ms, entry.direction));
         entries
     }
-}
-
-fn sum(one: &[Window], two: &[Window]) -> Vec<Window> {
-    let at = |windows: &[Window], index: usize| windows.get(index).copied().unwrap_or_default();
-    let add = |index| {
-        let (one, two) = (at(one, index), at(two, index));
-        Window { bytes: one.bytes + two.bytes, ios: one.ios + two.ios }
-    };
-    (0..one.len().max(two.len())).map(add).collect()
 }
