@@ -252,6 +252,25 @@ impl Windows {
     }
 }
 
+/// The length of a round of a stream that has deadlines, in ns.
+const ROUND_NS: u64 = 1_000_000_000;
+
+/// How many rounds of a second ended without the data that was due in them. A process with a rate asks for a block of `block_bytes` (the
+/// smallest) whenever the rate says so, and each is to be there a second later: so it has missed round k, from 0, if by its end it has less than
+/// the `k * rate / block_bytes + 1` blocks (rounded down) that were due by its beginning. `None` where windows do not fill a second.
+pub fn deadline_misses(windows: &Windows, runtime_ns: u64, bytes_per_s: u64, block_bytes: u64) -> Option<u64> {
+    let each = ROUND_NS.is_multiple_of(windows.window_ns).then(|| (ROUND_NS / windows.window_ns) as usize)?;
+    let block_bytes = block_bytes.max(1);
+    let (mut bytes, mut missed) = (0, 0);
+    for round in 0..runtime_ns / ROUND_NS {
+        let of_round = windows.windows.iter().skip(round as usize * each).take(each);
+        bytes += of_round.map(|window| window.bytes).sum::<u64>();
+        let due = (round.saturating_mul(bytes_per_s) / block_bytes + 1).saturating_mul(block_bytes);
+        missed += u64::from(bytes < due);
+    }
+    Some(missed)
+}
+
 /// A sample of a process's bandwidth: over the time since the sample before, or since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct BandwidthSample {
@@ -347,6 +366,21 @@ mod tests {
         windows.record(1_000_000_000, 500);
         assert_eq!(windows.bytes_per_s(1_700_000_000), [4000, 0, 1000]);
         assert_eq!(windows.ios_per_s(1_000_000_000), [4, 0]);
+    }
+
+    #[test]
+    fn a_round_is_missed_until_what_was_due_before_it_is_there() {
+        let mut windows = Windows::new(500_000_000);
+        // 3 bytes a second, in one block: the second one comes 0.1 s after its round, the third in time.
+        for at_ns in [400_000_000, 2_100_000_000, 2_900_000_000] {
+            windows.record(at_ns, 3);
+        }
+        assert_eq!(deadline_misses(&windows, 3_999_999_999, 3, 3), Some(1));
+        // The fourth round has nothing.
+        assert_eq!(deadline_misses(&windows, 4_000_000_000, 3, 3), Some(2));
+        // In blocks of 1 byte there are 1, 4, 7, 10 due, as the first is due at once and each has a second.
+        assert_eq!(deadline_misses(&windows, 4_000_000_000, 3, 1), Some(2));
+        assert_eq!(deadline_misses(&Windows::new(300_000_000), 4_000_000_000, 3, 1), None);
     }
 
     #[test]
