@@ -21,8 +21,7 @@ impl SeekCurve {
         match self {
             SeekCurve::Table(points) => interpolate(points, distance),
             SeekCurve::LeeKatz { single_ms, average_ms, full_ms } => {
-                let (b, c) = lee_katz(*single_ms, *average_ms, *full_ms, cylinders);
-                single_ms + b * (d - 1.0).sqrt() + c * (d - 1.0)
+                three_points(*single_ms, lee_katz(*single_ms, *average_ms, *full_ms, cylinders), d)
             }
             SeekCurve::RuemmlerWilkes { knee_cylinders, a_ms, b_ms, c_ms, e_ms } => {
                 if distance < *knee_cylinders {
@@ -36,13 +35,38 @@ impl SeekCurve {
 
     /// The curve as integer nanoseconds for every distance from 0 to `cylinders - 1`.
     pub(crate) fn table_ns(&self, cylinders: u32) -> Vec<u32> {
-        (0..cylinders.max(1)).map(|d| ms_to_ns(self.time_ms(d, cylinders))).collect()
+        let cylinders = cylinders.max(1);
+        // What is the same at every distance is worked out once: there are half a million distances, and starting a drive waits for them.
+        let times_ns: Vec<u32> = match self {
+            SeekCurve::Table(points) => {
+                let mut after = 0;
+                let time_ms = |distance| {
+                    after += points.iter().skip(after).take_while(|point| point.0 < distance).count();
+                    interpolate_before(points, after, distance)
+                };
+                (1..cylinders).map(time_ms).map(ms_to_ns).collect()
+            }
+            SeekCurve::LeeKatz { single_ms, average_ms, full_ms } => {
+                let coefficients = lee_katz(*single_ms, *average_ms, *full_ms, cylinders);
+                (1..cylinders).map(|d| ms_to_ns(three_points(*single_ms, coefficients, f64::from(d)))).collect()
+            }
+            SeekCurve::RuemmlerWilkes { .. } => (1..cylinders).map(|d| ms_to_ns(self.time_ms(d, cylinders))).collect(),
+        };
+        std::iter::once(0).chain(times_ns).collect()
     }
 
     /// The first distance at which the curve is below its value one cylinder (for a table: one point) before.
     pub(crate) fn first_fall(&self, cylinders: u32) -> Option<u32> {
         match self {
             SeekCurve::Table(points) => points.windows(2).find(|pair| pair[1].1 < pair[0].1).map(|pair| pair[1].0),
+            // Roots, products with what is not negative, and sums do not fall, nor do they once they are rounded.
+            SeekCurve::LeeKatz { single_ms, average_ms, full_ms } if matches!(lee_katz(*single_ms, *average_ms, *full_ms, cylinders), (b, c) if b >= 0.0 && c >= 0.0) => {
+                None
+            }
+            SeekCurve::RuemmlerWilkes { knee_cylinders: knee, b_ms, e_ms, .. } if *b_ms >= 0.0 && *e_ms >= 0.0 => {
+                let falls = |knee: &u32| self.time_ms(*knee, cylinders) < self.time_ms(knee - 1, cylinders);
+                Some(*knee).filter(|knee| (2..cylinders).contains(knee)).filter(falls)
+            }
             _ => (2..cylinders).find(|d| self.time_ms(*d, cylinders) < self.time_ms(d - 1, cylinders)),
         }
     }
@@ -58,13 +82,25 @@ pub(crate) fn lee_katz(single_ms: f64, average_ms: f64, full_ms: f64, cylinders:
     (b, c)
 }
 
-/// Milliseconds as integer nanoseconds, to the nearest; what is negative counts as 0.
+/// Lee & Katz's curve at distance `d`, of which `b` and `c` are the coefficients.
+fn three_points(single_ms: f64, (b, c): (f64, f64), d: f64) -> f64 {
+    single_ms + b * (d - 1.0).sqrt() + c * (d - 1.0)
+}
+
+/// Milliseconds as integer nanoseconds, to the nearest, halves up; what is negative counts as 0.
 pub(crate) fn ms_to_ns(ms: f64) -> u32 {
-    (ms * 1e6).round() as u32
+    // `round` is a call on many processors; the difference to the whole part is exact.
+    let ns = ms * 1e6;
+    let whole = ns as u32;
+    whole.saturating_add(u32::from(ns - f64::from(whole) >= 0.5))
 }
 
 fn interpolate(points: &[(u32, f64)], distance: u32) -> f64 {
-    let after = points.partition_point(|point| point.0 < distance);
+    interpolate_before(points, points.partition_point(|point| point.0 < distance), distance)
+}
+
+/// The same where it is known that `after` points lie before the distance.
+fn interpolate_before(points: &[(u32, f64)], after: usize, distance: u32) -> f64 {
     let (left, right) = match (after.checked_sub(1).and_then(|i| points.get(i)), points.get(after)) {
         (_, Some(exact)) if exact.0 == distance => return exact.1,
         (Some(left), Some(right)) => (*left, *right),
@@ -108,6 +144,41 @@ mod tests {
         assert!((curve.time_ms(1000, 2051) - 13.65).abs() < 1e-9);
         assert_eq!(curve.time_ms(0, 2051), 0.0);
         assert_eq!(curve.first_fall(2051), None);
+    }
+
+    #[test]
+    fn tables_have_the_curve_s_own_times() {
+        let table = SeekCurve::Table(vec![(1, 0.8), (2, 0.7), (10, 1.9), (400, 6.0), (1999, 11.3)]);
+        let lee_katz = SeekCurve::LeeKatz { single_ms: 0.6, average_ms: 8.0, full_ms: 16.0 };
+        let falling = SeekCurve::LeeKatz { single_ms: 2.0, average_ms: 3.0, full_ms: 20.0 };
+        let (a_ms, b_ms, c_ms, e_ms) = (3.81, 0.33, 7.75, 0.0059);
+        let ruemmler_wilkes = SeekCurve::RuemmlerWilkes { knee_cylinders: 301, a_ms, b_ms, c_ms, e_ms };
+        for curve in [table, lee_katz, falling, ruemmler_wilkes] {
+            let each: Vec<u32> = (0..2000).map(|d| (curve.time_ms(d, 2000) * 1e6).round() as u32).collect();
+            assert_eq!(curve.table_ns(2000), each, "{curve:?}");
+        }
+    }
+
+    #[test]
+    fn curve_that_falls_is_told_by_where_it_does() {
+        let curve = |average_ms, full_ms| SeekCurve::LeeKatz { single_ms: 1.0, average_ms, full_ms };
+        // b = (135 - 10 - 90) / (3 sqrt n) and c = (7 - 135 + 144) / 3n: neither is negative.
+        assert_eq!(curve(9.0, 18.0).first_fall(20_000), None);
+        // b = (30 - 10 - 90) / (3 sqrt n): the second step falls.
+        assert_eq!(curve(2.0, 18.0).first_fall(20_000), Some(2));
+        let curve = |knee_cylinders, c_ms, e_ms| {
+            SeekCurve::RuemmlerWilkes { knee_cylinders, a_ms: 3.81, b_ms: 0.33, c_ms, e_ms }.first_fall(2051)
+        };
+        // 3.81 + 0.33 sqrt 300 = 9.53 ms before the knee; 7.75 + 0.0059 * 301 = 9.53 ms at it, or 6.78 ms.
+        assert_eq!((curve(301, 7.75, 0.0059), curve(301, 5.0, 0.0059)), (None, Some(301)));
+        assert_eq!((curve(301, 10.0, -0.001), curve(1, 7.75, 0.0059), curve(2051, 0.0, 0.0)), (Some(302), None, None));
+    }
+
+    #[test]
+    fn milliseconds_are_rounded_to_whole_nanoseconds() {
+        let of_ns = |ns: f64| ms_to_ns(ns / 1e6);
+        assert_eq!([0.4, 0.6, 1.4, 2.6, -3.0, 1e12].map(of_ns), [0, 1, 1, 3, 0, u32::MAX]);
+        assert_eq!(ms_to_ns(f64::NAN), 0);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The flash drive, against sums that can be done by hand.
 
-use hoistway_drive::{Access, Drive, Op, Profile, closed_loop};
+use hoistway_drive::{Access, Command, Drive, Op, Profile, closed_loop};
 
 fn drive() -> Drive {
     Drive::new(&Profile::builtin("ssd-fiops").expect("a built-in profile"))
@@ -28,10 +28,12 @@ fn one_read_takes_its_command_its_page_and_its_sectors() {
 }
 
 #[test]
-fn one_write_programs_its_page_after_its_sectors_have_come() {
-    // 25 us + 16.384 us + 1 ms.
-    let service = drive().serve(0, Access { op: Op::Write, sector: 0, sectors: 8 }).expect("within the drive").service;
-    assert_eq!(service.finish_ns, 1_041_384);
+fn one_write_is_over_when_its_sectors_have_come_and_with_fua_when_its_page_is_programmed() {
+    // 25 us + 16.384 us; and 1 ms.
+    let access = Access { op: Op::Write, sector: 0, sectors: 8 };
+    assert_eq!(drive().serve(0, access).expect("within the drive").service.finish_ns, 41_384);
+    let forced = Command::Transfer { access, fua: true };
+    assert_eq!(drive().serve(0, forced).expect("within the drive").service.finish_ns, 1_041_384);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use crate::config::{HostConfig, PAGE_BYTES};
 use crate::error::SimError;
 use crate::groups::{self, GroupRun};
-use crate::measure::{BandwidthSample, Latencies, Latency, Window, jain};
+use crate::measure::{BandwidthSample, Latencies, Latency, Window, deadline_misses, jain};
 use crate::record::{HeadSample, Slice};
 use crate::settings::{Setting, elevator_names};
 use crate::verdict;
@@ -155,6 +155,9 @@ pub struct ProcessRun {
     pub bytes: u64,
     /// Bytes over runtime.
     pub bytes_per_s: f64,
+    /// Rounds of a second, from its start, at whose end it had less than its job's `rate` owes it: a block is due a second after the
+    /// rate lets it be asked for. `None` without `rate`.
+    pub deadline_misses: Option<u64>,
     /// Completion latencies in both directions, in ns.
     pub latency_ns: Latency,
     /// Bandwidth over time, both directions: bytes and requests of each window.
@@ -415,7 +418,7 @@ impl Run {
 
 impl ProcessRun {
     fn new(process: Process) -> ProcessRun {
-        let Process { plan, job, stats, measured_from_ns, end_ns, failed_ns, .. } = process;
+        let Process { plan, job, mut stats, measured_from_ns, end_ns, failed_ns, .. } = process;
         let runtime_ns = end_ns.saturating_sub(measured_from_ns);
         let bytes = stats.read.bytes + stats.write.bytes;
         let mut latencies = stats.read.clat.clone();
@@ -428,6 +431,13 @@ impl ProcessRun {
             lat_ns: if stats.lat.count() > 0 { stats.lat.summary() } else { stats.clat.summary() },
         };
         let effective = plan.priority.effective(plan.nice);
+        let misses = |direction, stats: &crate::world::DirectionStats| {
+            let does = if direction == Direction::Read { job.rw.reads() } else { job.rw.writes() };
+            let rate = job.rate.get(direction).filter(|_| does)?;
+            deadline_misses(&stats.windows, runtime_ns, rate, job.min_bs(direction))
+        };
+        let of_both = [misses(Direction::Read, &stats.read), misses(Direction::Write, &stats.write)];
+        let windows = stats.read.windows.sum(&stats.write.windows);
         ProcessRun {
             name: job.name.clone(),
             job: plan.job,
@@ -443,10 +453,11 @@ impl ProcessRun {
             sleeps: stats.sleeps,
             bytes,
             bytes_per_s: rate(bytes, runtime_ns),
+            deadline_misses: of_both.into_iter().flatten().reduce(|read, write| read + write),
             latency_ns: latencies.summary(),
-            windows: sum(stats.read.windows.all(), stats.write.windows.all()),
-            window_ns: stats.read.windows.window_ns(),
-            samples: stats.samples.taken.clone(),
+            window_ns: windows.window_ns(),
+            windows: windows.into_all(),
+            samples: std::mem::take(&mut stats.samples.taken),
             read: direction(&stats.read),
             write: direction(&stats.write),
             sync: stats.sync.summary(),
@@ -482,13 +493,4 @@ impl ProcessRun {
         entries.sort_by_key(|entry| (entry.time_ms, entry.direction));
         entries
     }
-}
-
-fn sum(one: &[Window], two: &[Window]) -> Vec<Window> {
-    let at = |windows: &[Window], index: usize| windows.get(index).copied().unwrap_or_default();
-    let add = |index| {
-        let (one, two) = (at(one, index), at(two, index));
-        Window { bytes: one.bytes + two.bytes, ios: one.ios + two.ios }
-    };
-    (0..one.len().max(two.len())).map(add).collect()
 }

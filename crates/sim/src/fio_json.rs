@@ -115,11 +115,17 @@ fn direction(
     let of_group = |process: &&ProcessRun| process.groupid == group[0].groupid;
     let group_bytes: u64 = run.processes.iter().filter(of_group).map(|p| of(&p.measured.stats).bytes).sum();
     let lat = latency(all().map(|stats| if stats.lat.count() > 0 { &stats.lat } else { &stats.clat }));
-    let samples = |rates: fn(&DirectionStats, u64) -> Vec<u64>| {
+    let samples = |windows: fn(&DirectionStats) -> &Windows, rates: fn(&Windows, u64) -> Vec<u64>| {
         if total_ios == 0 {
             return Samples::default();
         }
-        Samples::of(&added(group.iter().map(|process| rates(of(&process.measured.stats), process.runtime_ns))))
+        // Long runs may have doubled the windows of some.
+        let longest_ns = all().map(|stats| windows(stats).window_ns()).max().unwrap_or(0);
+        Samples::of(&added(
+            group
+                .iter()
+                .map(|process| rates(&windows(of(&process.measured.stats)).widened(longest_ns), process.runtime_ns)),
+        ))
     };
     build::DirectionStats {
         io_bytes,
@@ -128,8 +134,11 @@ fn direction(
         slat: latency(all().map(|stats| &stats.slat)),
         clat: latency(all().map(|stats| &stats.clat)),
         lat,
-        bw_kib_s: samples(|stats, ns| stats.windows.bytes_per_s(ns).iter().map(|bytes| bytes / 1024).collect()),
-        iops: samples(|stats, ns| iops_windows(stats).ios_per_s(ns)),
+        bw_kib_s: samples(
+            |stats| &stats.windows,
+            |windows, ns| windows.bytes_per_s(ns).iter().map(|bytes| bytes / 1024).collect(),
+        ),
+        iops: samples(iops_windows, Windows::ios_per_s),
         bw_agg_percent: if group_bytes == 0 { 0.0 } else { io_bytes as f64 * 100.0 / group_bytes as f64 },
     }
 }

@@ -98,9 +98,12 @@ pub struct GroupRun {
 
 /// What the groups of a job file got.
 pub(crate) fn group_runs(jobs: &JobFile, processes: &[ProcessRun]) -> Vec<GroupRun> {
+    let groups = jobs.cgroups();
+    if groups.is_empty() {
+        return Vec::new();
+    }
     let (from_ns, until_ns) = contended(processes);
     let all: f64 = processes.iter().map(|process| bytes_between(process, from_ns, until_ns)).sum();
-    let groups = jobs.cgroups();
     groups
         .into_iter()
         .map(|group| {

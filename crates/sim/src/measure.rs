@@ -1,5 +1,7 @@
 //! Measuring: latencies and bandwidth over time.
 
+use std::borrow::Cow;
+
 use hdrhistogram::Histogram;
 
 /// Two significant digits: percentiles are known to within 1 %, as in fio. Mean, deviation, least and most are exact.
@@ -8,8 +10,9 @@ const SIGNIFICANT_DIGITS: u8 = 2;
 /// Latencies, in ns.
 #[derive(Clone, Debug, Default)]
 pub struct Latencies {
-    /// Made with the first latency: most processes go in one direction only.
-    histogram: Option<Histogram<u64>>,
+    /// Made with the first latency: most processes go in one direction only. Half as large as with counters of 64 bits, for thousands of
+    /// processes; a counter that is full, at four thousand million latencies within 1 % of each other, stays so.
+    histogram: Option<Histogram<u32>>,
     count: u64,
     sum: u128,
     sum_of_squares: u128,
@@ -131,14 +134,23 @@ pub struct Latency {
     pub max: u64,
 }
 
-/// No more windows than this are kept.
-const WINDOWS_MAX: u64 = 1 << 20;
+/// So many windows are kept by all processes together, and so many by one at most and at least.
+const WINDOWS_OF_ALL: usize = 1 << 22;
+const WINDOWS_MAX: usize = 1 << 20;
+const WINDOWS_MIN: usize = 1 << 10;
 
-/// Bytes and requests completed in each of consecutive windows of time. A run of more than a million windows has its
-/// windows doubled in length until it is not.
+/// How many windows or samples each of so many processes keeps: memory grows neither with the length of a run without end, nor with
+/// that times the processes.
+pub(crate) fn windows_of_each(processes: usize) -> usize {
+    (WINDOWS_OF_ALL / processes.max(1)).clamp(WINDOWS_MIN, WINDOWS_MAX)
+}
+
+/// Bytes and requests completed in each of consecutive windows of time. A run of more than so many windows, a million unless told
+/// otherwise, has its windows doubled in length until it is not.
 #[derive(Clone, Debug)]
 pub struct Windows {
     window_ns: u64,
+    most: u64,
     windows: Vec<Window>,
 }
 
@@ -154,12 +166,17 @@ pub struct Window {
 impl Windows {
     /// Windows of this length, at least 1 ns.
     pub fn new(window_ns: u64) -> Windows {
-        Windows { window_ns: window_ns.max(1), windows: Vec::new() }
+        Windows::of_at_most(WINDOWS_MAX, window_ns)
+    }
+
+    /// The same, of which there are never more than `most`, at least 1.
+    pub fn of_at_most(most: usize, window_ns: u64) -> Windows {
+        Windows { window_ns: window_ns.max(1), most: most.max(1) as u64, windows: Vec::new() }
     }
 
     /// Counts a request that completed `at_ns` after the start.
     pub fn record(&mut self, at_ns: u64, bytes: u64) {
-        while at_ns / self.window_ns >= WINDOWS_MAX {
+        while at_ns / self.window_ns >= self.most {
             self.halve();
         }
         let index = (at_ns / self.window_ns) as usize;
@@ -177,7 +194,30 @@ impl Windows {
             ios: pair.iter().map(|window| window.ios).sum(),
         };
         self.windows = self.windows.chunks(2).map(pair).collect();
-        self.window_ns *= 2;
+        self.window_ns = self.window_ns.saturating_mul(2);
+    }
+
+    /// With windows of at least this length: they are doubled until they have it.
+    pub(crate) fn widened(&self, window_ns: u64) -> Cow<'_, Windows> {
+        let mut windows = Cow::Borrowed(self);
+        while windows.window_ns < window_ns {
+            windows.to_mut().halve();
+        }
+        windows
+    }
+
+    /// Both together, in windows of the longer length.
+    pub(crate) fn sum(&self, other: &Windows) -> Windows {
+        let mut sum = self.widened(other.window_ns).into_owned();
+        let other = other.widened(sum.window_ns);
+        if other.windows.len() > sum.windows.len() {
+            sum.windows.resize(other.windows.len(), Window::default());
+        }
+        for (sum, other) in sum.windows.iter_mut().zip(&other.windows) {
+            sum.bytes += other.bytes;
+            sum.ios += other.ios;
+        }
+        sum
     }
 
     /// The length of a window, in ns.
@@ -188,6 +228,11 @@ impl Windows {
     /// The windows, from the first to the last in which anything completed.
     pub fn all(&self) -> &[Window] {
         &self.windows
+    }
+
+    /// The same, to keep.
+    pub(crate) fn into_all(self) -> Vec<Window> {
+        self.windows
     }
 
     /// Bytes a second of each window that ended by `runtime_ns`: one that was cut short says nothing.
@@ -202,10 +247,28 @@ impl Windows {
 
     fn rates(&self, runtime_ns: u64, of: impl Fn(&Window) -> u64) -> Vec<u64> {
         let whole = (runtime_ns / self.window_ns) as usize;
-        let rate = |value: u64| (u128::from(value) * 1_000_000_000 / u128::from(self.window_ns)) as u64;
-        let seen = self.windows.iter().map(|window| rate(of(window)));
+        let seen = self.windows.iter().map(|window| rate(of(window), self.window_ns));
         seen.chain(std::iter::repeat(0)).take(whole).collect()
     }
+}
+
+/// The length of a round of a stream that has deadlines, in ns.
+const ROUND_NS: u64 = 1_000_000_000;
+
+/// How many rounds of a second ended without the data that was due in them. A process with a rate asks for a block of `block_bytes` (the
+/// smallest) whenever the rate says so, and each is to be there a second later: so it has missed round k, from 0, if by its end it has less than
+/// the `k * rate / block_bytes + 1` blocks (rounded down) that were due by its beginning. `None` where windows do not fill a second.
+pub fn deadline_misses(windows: &Windows, runtime_ns: u64, bytes_per_s: u64, block_bytes: u64) -> Option<u64> {
+    let each = ROUND_NS.is_multiple_of(windows.window_ns).then(|| (ROUND_NS / windows.window_ns) as usize)?;
+    let block_bytes = block_bytes.max(1);
+    let (mut bytes, mut missed) = (0, 0);
+    for round in 0..runtime_ns / ROUND_NS {
+        let of_round = windows.windows.iter().skip(round as usize * each).take(each);
+        bytes += of_round.map(|window| window.bytes).sum::<u64>();
+        let due = (round.saturating_mul(bytes_per_s) / block_bytes + 1).saturating_mul(block_bytes);
+        missed += u64::from(bytes < due);
+    }
+    Some(missed)
 }
 
 /// A sample of a process's bandwidth: over the time since the sample before, or since the start.
@@ -215,6 +278,57 @@ pub struct BandwidthSample {
     pub at_ns: u64,
     /// Bytes a second since the one before.
     pub bytes_per_s: u64,
+}
+
+/// Samples of a process's bandwidth in both directions, taken when a request completes. More than so many are put together two by two,
+/// and from then on taken half as often.
+#[derive(Clone, Debug)]
+pub(crate) struct Sampler {
+    window_ns: u64,
+    most: usize,
+    since_ns: u64,
+    bytes: u64,
+    pub taken: Vec<BandwidthSample>,
+}
+
+impl Sampler {
+    /// Samples that are at least `window_ns` apart, and `most` at most.
+    pub fn new(most: usize, window_ns: u64) -> Sampler {
+        Sampler { window_ns: window_ns.max(1), most: most.max(2), since_ns: 0, bytes: 0, taken: Vec::new() }
+    }
+
+    /// A request completed; the times count from the start.
+    pub fn record(&mut self, at_ns: u64, bytes: u64) {
+        self.bytes += bytes;
+        let span_ns = at_ns.saturating_sub(self.since_ns);
+        if span_ns < self.window_ns {
+            return;
+        }
+        if self.taken.len() >= self.most {
+            self.halve();
+        }
+        self.taken.push(BandwidthSample { at_ns, bytes_per_s: rate(self.bytes, span_ns) });
+        (self.since_ns, self.bytes) = (at_ns, 0);
+    }
+
+    fn halve(&mut self) {
+        let mut since_ns = 0;
+        let mut both = |pair: &[BandwidthSample]| {
+            let (mut bytes, begun_ns) = (0u128, since_ns);
+            for sample in pair {
+                bytes += u128::from(sample.bytes_per_s) * u128::from(sample.at_ns - since_ns);
+                since_ns = sample.at_ns;
+            }
+            let bytes_per_s = bytes / u128::from((since_ns - begun_ns).max(1));
+            BandwidthSample { at_ns: since_ns, bytes_per_s: bytes_per_s as u64 }
+        };
+        self.taken = self.taken.chunks(2).map(&mut both).collect();
+        self.window_ns = self.window_ns.saturating_mul(2);
+    }
+}
+
+fn rate(count: u64, span_ns: u64) -> u64 {
+    (u128::from(count) * 1_000_000_000 / u128::from(span_ns.max(1))) as u64
 }
 
 /// Jain's index of fairness (Jain, Chiu & Hawe, DEC-TR-301, 1984): 1 when all shares are equal, 1/n when one has all.
@@ -255,6 +369,21 @@ mod tests {
     }
 
     #[test]
+    fn a_round_is_missed_until_what_was_due_before_it_is_there() {
+        let mut windows = Windows::new(500_000_000);
+        // 3 bytes a second, in one block: the second one comes 0.1 s after its round, the third in time.
+        for at_ns in [400_000_000, 2_100_000_000, 2_900_000_000] {
+            windows.record(at_ns, 3);
+        }
+        assert_eq!(deadline_misses(&windows, 3_999_999_999, 3, 3), Some(1));
+        // The fourth round has nothing.
+        assert_eq!(deadline_misses(&windows, 4_000_000_000, 3, 3), Some(2));
+        // In blocks of 1 byte there are 1, 4, 7, 10 due, as the first is due at once and each has a second.
+        assert_eq!(deadline_misses(&windows, 4_000_000_000, 3, 1), Some(2));
+        assert_eq!(deadline_misses(&Windows::new(300_000_000), 4_000_000_000, 3, 1), None);
+    }
+
+    #[test]
     fn a_very_long_run_has_longer_windows_and_loses_no_byte() {
         let mut windows = Windows::new(1000);
         windows.record(1500, 7);
@@ -263,6 +392,41 @@ mod tests {
         assert_eq!(windows.window_ns(), 4000);
         assert_eq!(windows.all()[0], Window { bytes: 7, ios: 1 });
         assert_eq!(windows.all().iter().map(|window| window.bytes).sum::<u64>(), 15);
+    }
+
+    #[test]
+    fn sums_of_windows_that_were_doubled_differently_are_of_the_longer_ones() {
+        let (mut long, mut short) = (Windows::of_at_most(4, 1000), Windows::of_at_most(4, 1000));
+        for at_ns in [500, 1500, 5500] {
+            long.record(at_ns, 1);
+        }
+        for at_ns in [500, 1500, 3500] {
+            short.record(at_ns, 10);
+        }
+        assert_eq!((long.window_ns(), short.window_ns()), (2000, 1000));
+        for sum in [long.sum(&short), short.sum(&long)] {
+            let bytes: Vec<u64> = sum.all().iter().map(|window| window.bytes).collect();
+            assert_eq!((sum.window_ns(), bytes), (2000, vec![22, 10, 1]));
+        }
+    }
+
+    #[test]
+    fn samples_that_are_put_together_keep_their_bytes() {
+        let mut sampler = Sampler::new(4, 1_000_000_000);
+        for second in 1..=5u64 {
+            sampler.record(second * 1_000_000_000, second * 100);
+        }
+        let samples: Vec<(u64, u64)> =
+            sampler.taken.iter().map(|sample| (sample.at_ns / 1_000_000_000, sample.bytes_per_s)).collect();
+        assert_eq!(samples, [(2, 150), (4, 350), (5, 500)]);
+        sampler.record(6_000_000_000, 600);
+        sampler.record(7_000_000_000, 700);
+        assert_eq!(sampler.taken.last().map(|sample| sample.bytes_per_s), Some(650), "over two seconds now");
+    }
+
+    #[test]
+    fn many_processes_share_the_windows_that_few_have() {
+        assert_eq!([1, 4, 64, 4096, 65_536].map(windows_of_each), [1 << 20, 1 << 20, 1 << 16, 1 << 10, 1 << 10]);
     }
 
     #[test]

@@ -3,10 +3,12 @@
 
 mod common;
 
+use std::sync::atomic::AtomicBool;
+
 use common::{request, run};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
-use hoistway_fio::Job;
+use hoistway_sim::published::{Verdict, reproduce, select};
 use hoistway_sim::{CompareRequest, ProcessRun, Run, Setting};
 
 macro_rules! example {
@@ -208,53 +210,13 @@ fn cfq_prefers_more_than_its_priorities_say_on_flash() {
     }
 }
 
-/// `reserved-readers` with those jobs that are wanted, under cfq-bw: best effort has to be silent for a ms before the excess is served.
-fn reserved_readers(wanted: impl Fn(&Job) -> bool) -> Run {
-    let mut request = request(example!("reserved-readers"), &[Kind::CfqBw]);
-    request.jobs.jobs.retain(wanted);
-    request.settings.push(Setting::parse("cfq-bw.excess_wait=1").expect("a setting"));
-    let comparison = run(&request).expect("a run");
-    assert!(comparison.notes.is_empty(), "a reservation was refused: {:?}", comparison.notes);
-    comparison.runs.into_iter().next().expect("a run")
-}
-
 #[test]
-fn reserved_readers_do_not_notice_greedy_ones_and_a_greedy_one_gets_its_reservation() {
-    let (alone, among) = (reserved_readers(|job| job.name == "film"), reserved_readers(|_| true));
-    for (film, same) in processes(&among, "film").iter().zip(processes(&alone, "film")) {
-        let (with, without) = (film.bytes_per_s, same.bytes_per_s);
-        assert!((with / without - 1.0).abs() <= 0.02, "{with} bytes/s among greedy readers, {without} alone");
-        // The published deadline is a second.
-        assert!(film.latency_ns.max < 1_000_000_000, "{} ns", film.latency_ns.max);
+fn reserved_readers_are_kept_apart_and_leave_what_they_do_not_use() {
+    let names = ["S3-06", "S3-07", "S3-08", "S3-09"].map(str::to_owned);
+    let rows = select(&names).expect("rows of published results");
+    for outcome in reproduce(&rows, &|_| {}, &AtomicBool::new(false)).expect("runs") {
+        assert_eq!(outcome.verdict, Verdict::Reproduced, "{}: {}", outcome.row.id, outcome.why());
     }
-    let reserved = f64::from(6 << 20);
-    near("recorder, bytes/s", processes(&among, "recorder")[0].bytes_per_s, reserved, 0.03 * reserved);
-}
-
-#[test]
-fn what_best_effort_does_not_want_goes_to_the_reserved_reader() {
-    // The published load: two that want 8 MiB/s each, and one that wants 32 and has reserved less, 8 here.
-    let jobs = "[global]\nrw=read\nsize=2g\ndirect=1\nbs=512k\nruntime=20\ntime_based\n\
-        [recorder]\nrate=32m\nhoistway_reserve=8m\n[other]\nrate=8m\nnumjobs=2\n";
-    let run = runs(jobs, &[Kind::CfqBw], &[]).remove(0);
-    let mib = f64::from(1 << 20);
-    let recorder = processes(&run, "recorder")[0].bytes_per_s / mib;
-    assert!(recorder > 8.0, "{recorder} MiB/s");
-    for other in processes(&run, "other") {
-        assert!(other.bytes_per_s >= 0.98 * 8.0 * mib, "{} bytes/s", other.bytes_per_s);
-    }
-    let idle = run.drive_ns.idle as f64 / run.runtime_ns as f64;
-    assert!(idle < 0.01 || recorder > 31.0, "idle for {idle:.3} of the time, and somebody wants more");
-}
-
-#[test]
-fn what_is_reserved_and_not_used_goes_to_best_effort() {
-    // Without seeks, so that the drive's rate is known: 250 MB/s.
-    let jobs = "[global]\nrw=read\nsize=2g\ndirect=1\nbs=512k\nruntime=5\ntime_based\n\
-        [lazy]\nrate=2m\nhoistway_reserve=15m\n[other]\nioengine=libaio\niodepth=8\n";
-    let run = runs_on_flash(jobs, &[Kind::CfqBw]).remove(0);
-    near("together, MB/s", run.bytes_per_s / 1e6, 250.0, 5.0);
-    near("the lazy one, MiB/s", processes(&run, "lazy")[0].bytes_per_s / f64::from(1 << 20), 2.0, 0.1);
 }
 
 #[test]

@@ -215,10 +215,13 @@ const FILES: &[(&str, &str)] =
 
 /// The job files that rows name, from the root of the repository: those of the examples, and those beside the rows.
 const JOBS: &[(&str, &str)] = embedded!["":
+    "examples/archive.fio",
     "examples/competing-readers.fio",
     "examples/dependent-reads.fio",
+    "examples/fair-iops.fio",
     "examples/priorities.fio",
     "examples/reader-and-writer.fio",
+    "examples/reserved-readers.fio",
     "examples/streamed-readers.fio",
     "examples/weights.fio",
     "crates/sim/published/jobs/s1-14-finish.fio",
@@ -233,6 +236,15 @@ const JOBS: &[(&str, &str)] = embedded!["":
     "crates/sim/published/jobs/s2-10-both-ends.fio",
     "crates/sim/published/jobs/s2-12-light.fio",
     "crates/sim/published/jobs/s2-14-one-of-hundred.fio",
+    "crates/sim/published/jobs/s5-06-deep-readers-and-writers.fio",
+    "crates/sim/published/jobs/s5-06-readers-and-writers.fio",
+    "crates/sim/published/jobs/s5-08-throughput.fio",
+    "crates/sim/published/jobs/s3-02-films.fio",
+    "crates/sim/published/jobs/s3-08-excess.fio",
+    "crates/sim/published/jobs/s3-09-unused.fio",
+    "crates/sim/published/jobs/s3-10-places.fio",
+    "crates/sim/published/jobs/s4-01-oltp.fio",
+    "crates/sim/published/jobs/s4-02-dss.fio",
 ];
 
 /// All publications, in the order of their seeds.

@@ -1,12 +1,166 @@
 //! How the rows of `published/s4.toml` are measured.
 
 use super::expectation::Row;
-use super::lab::Lab;
+use super::lab::{Experiment, Lab};
 use super::verdict::Measured;
 use super::{PublishedError, no_measure};
+use crate::compare::Run;
+use crate::settings::elevator_of_name;
+
+/// One of the members of the array that the rows name.
+const SPINDLE: &str = "scsi-15k-73";
+/// A user's reads and writes between two thoughts: a transaction.
+const IOS_EACH: f64 = 10.0;
+/// The clock of Red Hat Enterprise Linux 4, in ticks a second.
+const HZ: u32 = 1000;
 
 /// Measures one of the rows.
-pub fn measure(row: &Row, _lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    // An arm a row.
-    Err(no_measure(row))
+pub fn measure(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+    match row.id.as_str() {
+        "S4-01" => transactions(row, lab),
+        "S4-02" => scans(row, lab),
+        "S4-04" => processors(row, lab),
+        "S4-05" => spindles(row, lab),
+        "S4-06" => patience(),
+        "S4-07" => versions(),
+        _ => Err(no_measure(row)),
+    }
+}
+
+/// Transactions a minute under each elevator.
+fn transactions(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+    let mut each = [0.0; 3];
+    let mut on_one = [0.0; 3];
+    for (index, elevator) in ["cfq-v2", "deadline", "noop"].into_iter().enumerate() {
+        let array = Experiment::of(row, elevator)?;
+        let spindle = Experiment { drive: SPINDLE.to_owned(), ..array.clone() };
+        [each[index]] = lab.means(array, row.seeds, |run, _| [a_minute(run)])?;
+        [on_one[index]] = lab.means(spindle, row.seeds, |run, _| [a_minute(run)])?;
+    }
+    let below = |all: [f64; 3], index: usize| (1.0 - all[index] / all[0]) * 100.0;
+    Ok(Measured::default()
+        .with("cfq", each[0])
+        .with("deadline", each[1])
+        .with("noop", each[2])
+        .with("deadline below cfq", below(each, 1))
+        .with("noop below cfq", below(each, 2))
+        .with("one spindle: deadline below cfq", below(on_one, 1))
+        .with("one spindle: noop below cfq", below(on_one, 2)))
+}
+
+/// Scans of large tables, in MB/s.
+fn scans(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+    let mut measured = Measured::default();
+    for (drive, name) in [(None, ""), (Some(SPINDLE), "one spindle: ")] {
+        let (mut rates, mut turns) = ([0.0; 2], [0.0; 2]);
+        for ((rate, turn), elevator) in rates.iter_mut().zip(&mut turns).zip(["cfq-v2", "deadline"]) {
+            let array = Experiment::of(row, elevator)?;
+            // Eight tables of 8 GiB fit on one.
+            let experiment = match drive {
+                Some(drive) => Experiment { drive: drive.to_owned(), ..array.with_text("size=16g", "size=8g") },
+                None => array,
+            };
+            [*rate, *turn] = lab.means(experiment, row.seeds, |run, _| {
+                [run.bytes_per_s / 1e6, run.drive_bytes as f64 / run.turns as f64]
+            })?;
+        }
+        measured = measured.with(format!("{name}data a turn, deadline by cfq"), turns[1] / turns[0]);
+        measured = measured
+            .with(format!("{name}cfq"), rates[0])
+            .with(format!("{name}deadline"), rates[1])
+            .with(format!("{name}deadline over cfq"), (rates[1] / rates[0] - 1.0) * 100.0);
+    }
+    Ok(measured)
+}
+
+/// Time of the processors for a transaction, wherever throughput differs: under all elevators, on the array and on one spindle.
+fn processors(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+    let (mut costs, mut rates) = (Vec::new(), Vec::new());
+    for elevator in &row.elevators {
+        let array = Experiment::of(row, elevator)?;
+        let spindle = Experiment { drive: SPINDLE.to_owned(), ..array.clone() };
+        for experiment in [array, spindle] {
+            let [cost_us, rate] = lab.means(experiment, row.seeds, |run, _| {
+                let users = run.processes.iter().filter(|process| process.name == "user");
+                let cpu_ns: u64 = users.map(|process| process.cpu_ns).sum();
+                [cpu_ns as f64 / 1000.0 / transactions_of(run), a_minute(run)]
+            })?;
+            costs.push(cost_us);
+            rates.push(rate);
+        }
+    }
+    let most = |all: &[f64]| all.iter().copied().fold(0.0, f64::max);
+    let least = |all: &[f64]| all.iter().copied().fold(f64::INFINITY, f64::min);
+    Ok(Measured::default()
+        .with("apart", (most(&costs) / least(&costs) - 1.0) * 100.0)
+        .with("least", least(&costs))
+        .with("throughput", most(&rates) / least(&rates)))
+}
+
+/// The anticipatory elevator against CFQ, by the number of spindles.
+fn spindles(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+    let mut measured = Measured::default();
+    for (drive, name) in [(None, "8 spindles"), (Some(SPINDLE), "1 spindle")] {
+        let mut figures = [[0.0; 3]; 2];
+        for (figures, elevator) in figures.iter_mut().zip(["anticipatory", "cfq-v2"]) {
+            let array = Experiment::of(row, elevator)?;
+            let experiment = match drive {
+                Some(drive) => Experiment { drive: drive.to_owned(), ..array },
+                None => array,
+            };
+            *figures = lab.means(experiment, row.seeds, |run, _| {
+                [read_ms(run), a_minute(run), run.drive_ns.idle as f64 / run.runtime_ns as f64 * 100.0]
+            })?;
+        }
+        let [anticipatory, cfq] = figures;
+        measured = measured
+            .with(name, anticipatory[0] / cfq[0])
+            .with(format!("{name}, transactions"), anticipatory[1] / cfq[1])
+            .with(format!("{name}, idle"), anticipatory[2] - cfq[2]);
+    }
+    Ok(measured)
+}
+
+/// How long the anticipatory elevator waits at HZ ticks a second, in ms.
+fn patience() -> Result<Measured, PublishedError> {
+    let info = elevator_of_name("anticipatory")?.info();
+    let told = info.tunables.iter().find(|tunable| tunable.name == "antic_expire");
+    let ms = told.map_or(f64::NAN, |tunable| tunable.default as f64);
+    // The kernel's HZ / 150 in whole ticks.
+    let ticks = f64::from(HZ / 150) * 1000.0 / f64::from(HZ);
+    Ok(Measured::default().with("antic_expire", ms).with("HZ / 150", ticks))
+}
+
+/// The third number of the first and the last version of 2.6 that had the elevators which were its default.
+fn versions() -> Result<Measured, PublishedError> {
+    let of = |name: &str| -> Result<(f64, f64), PublishedError> {
+        let in_linux = elevator_of_name(name)?.info().in_linux;
+        let third = |version: &str| version.strip_prefix("2.6.").and_then(|third| third.parse().ok());
+        let (first, last) = in_linux.split_once('-').unwrap_or((in_linux, in_linux));
+        Ok((third(first).unwrap_or(f64::NAN), third(last).unwrap_or(f64::NAN)))
+    };
+    let (anticipatory, cfq) = (of("anticipatory")?, of("cfq-v3")?);
+    Ok(Measured::default()
+        .with("anticipatory, from 2.6.", anticipatory.0)
+        .with("anticipatory, to 2.6.", anticipatory.1)
+        .with("CFQ of slices, from 2.6.", cfq.0)
+        .with("CFQ of slices, to 2.6.", cfq.1))
+}
+
+fn transactions_of(run: &Run) -> f64 {
+    let users = run.processes.iter().filter(|process| process.name == "user");
+    users.map(|process| process.read.ios + process.write.ios).sum::<u64>() as f64 / IOS_EACH
+}
+
+fn a_minute(run: &Run) -> f64 {
+    transactions_of(run) * 60e9 / run.runtime_ns as f64
+}
+
+/// The mean latency of users' reads, in ms.
+fn read_ms(run: &Run) -> f64 {
+    let users = run.processes.iter().filter(|process| process.name == "user");
+    let (sum, count) = users.fold((0.0, 0), |(sum, count), process| {
+        (sum + process.read.clat_ns.mean * process.read.ios as f64, count + process.read.ios)
+    });
+    sum / count as f64 / 1e6
 }

@@ -133,8 +133,11 @@ impl Outcome {
         };
         let order = |order: &'static Order| {
             let figures: Result<Vec<f64>, _> = order.falls.iter().map(|name| measured.figure(row, name)).collect();
-            let margins = figures?.windows(2).map(|pair| pair[0] / pair[1] - 1.0).fold(f64::INFINITY, f64::min);
-            Ok(Found { expected: order, ours: margins, right: margins > 0.0 })
+            let figures = figures?;
+            // What is no number is in no order; `min` alone would overlook it.
+            let right = figures.windows(2).all(|pair| pair[0] > pair[1]);
+            let margin = figures.windows(2).map(|pair| pair[0] / pair[1] - 1.0).fold(f64::INFINITY, f64::min);
+            Ok(Found { expected: order, ours: margin, right })
         };
         let reason = |reason: &'static Reason| {
             let ours = measured.figure(row, &reason.name)?;
@@ -205,6 +208,7 @@ mod tests {
             (11.1, 4.0, 2.0, "out: a"),
             (9.0, 6.1, 2.0, "out: b"),
             (9.0, 5.0, 2.1, "out: c (the reason)"),
+            (9.0, 9.5, 2.0, "out: b, the order a > b"),
             (9.0, f64::NAN, 2.0, "out: b, the order a > b"),
         ] {
             let outcome = judged("", a, b, c);

@@ -37,6 +37,7 @@ use crate::host::cpu::Cpus;
 use crate::host::dirty::Balance;
 use crate::host::files::File;
 use crate::host::page_cache::PageCache;
+use crate::measure::windows_of_each;
 use crate::record::{Observer, Recording, SliceRecorder};
 use crate::settings::Setting;
 use crate::workload::distribution::unit;
@@ -106,8 +107,9 @@ pub(crate) fn run(
 /// So many events without anything done by anybody, or so many steps at one instant, are a defect.
 const IDLE_EVENTS_MAX: u32 = 100_000;
 const STEPS_AT_ONCE_MAX: u32 = 4_000_000;
-/// How many events pass between looks at whether to stop.
+/// How many events pass between looks at whether to stop, and as many for each process: a look goes over all of them.
 const EVENTS_BETWEEN_LOOKS: u32 = 4096;
+const EVENTS_BETWEEN_LOOKS_EACH: u32 = 64;
 
 pub(crate) struct World<S: Observer> {
     host: HostConfig,
@@ -207,12 +209,13 @@ impl<S: Observer> World<S> {
         let groups = make_groups(&mut queue, &plan.groups);
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
         let mut unfinished_by_job = vec![0; jobs.len()];
-        let mut processes = Vec::new();
+        let windows = windows_of_each(plan.processes.len());
+        let mut processes = Vec::with_capacity(plan.processes.len());
         for process in plan.processes {
             unfinished_by_job[process.job] += 1;
             let job = jobs[process.job].clone();
             let tree = process.tree.and_then(|tree| trees.get(tree)).cloned();
-            let mut process = Process::new(process, job, &host.reader());
+            let mut process = Process::new(process, job, &host.reader(), windows);
             process.walk_through(tree, disk, host.read_ahead_pages());
             processes.push(process);
         }
@@ -273,6 +276,7 @@ impl<S: Observer> World<S> {
     fn run(mut self, stop: &dyn Fn() -> bool, headway: &mut dyn FnMut(Headway)) -> Result<Outcome, SimError> {
         self.open_gates();
         self.run_ready();
+        let between_looks = EVENTS_BETWEEN_LOOKS.max(EVENTS_BETWEEN_LOOKS_EACH * self.processes.len() as u32);
         let mut until_look = 0u32;
         while self.unfinished > 0 {
             if until_look == 0 {
@@ -280,7 +284,7 @@ impl<S: Observer> World<S> {
                     return Err(SimError::Cancelled);
                 }
                 headway(self.headway());
-                until_look = EVENTS_BETWEEN_LOOKS;
+                until_look = between_looks;
             }
             until_look -= 1;
             self.step()?;

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64;
 use crate::host::fs::tree::MetadataRead;
 use crate::host::mapping::Mapping;
 use crate::host::readahead::Reader;
-use crate::measure::{BandwidthSample, Latencies, Windows};
+use crate::measure::{Latencies, Sampler, Windows};
 use crate::workload::offsets::{Generator, Region, Unit};
 use crate::workload::pacing::Pacing;
 use crate::workload::plan::ProcessPlan;
@@ -164,28 +164,6 @@ pub(crate) struct Stats {
     pub samples: Sampler,
 }
 
-/// Samples of a process's bandwidth in both directions, taken when a request completes.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sampler {
-    since_ns: u64,
-    bytes: u64,
-    pub taken: Vec<BandwidthSample>,
-}
-
-impl Sampler {
-    /// A request completed; the times count from the start.
-    fn record(&mut self, at_ns: u64, bytes: u64, window_ns: u64) {
-        self.bytes += bytes;
-        let span_ns = at_ns.saturating_sub(self.since_ns);
-        if span_ns < window_ns.max(1) {
-            return;
-        }
-        let bytes_per_s = u128::from(self.bytes) * 1_000_000_000 / u128::from(span_ns);
-        self.taken.push(BandwidthSample { at_ns, bytes_per_s: bytes_per_s as u64 });
-        (self.since_ns, self.bytes) = (at_ns, 0);
-    }
-}
-
 /// What was measured in one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct DirectionStats {
@@ -201,7 +179,8 @@ pub(crate) struct DirectionStats {
 }
 
 impl Process {
-    pub fn new(plan: ProcessPlan, job: Arc<Job>, reader: &Reader) -> Process {
+    /// A process that keeps `windows` windows and samples at most.
+    pub fn new(plan: ProcessPlan, job: Arc<Job>, reader: &Reader, windows: usize) -> Process {
         let regions: Vec<Region> = plan.files.iter().map(|(_, region)| *region).collect();
         let open =
             |(file, _): &(u32, Region)| OpenFile { file: *file, reader: reader.clone(), mapping: Mapping::default() };
@@ -233,7 +212,7 @@ impl Process {
             end_ns: 0,
             dirtying: Dirtying::default(),
             failed_ns: None,
-            stats: Stats::new(&job),
+            stats: Stats::new(&job, windows),
             plan,
             job,
         }
@@ -295,13 +274,13 @@ impl Process {
             windows.record(since_start_ns, unit.bytes);
         }
         self.stats.buckets.record(clat_ns);
-        self.stats.samples.record(since_start_ns, unit.bytes, self.job.bwavgtime_ms.saturating_mul(1_000_000));
+        self.stats.samples.record(since_start_ns, unit.bytes);
     }
 }
 
 impl Stats {
-    fn new(job: &Job) -> Stats {
-        let direction = DirectionStats::new(job);
+    fn new(job: &Job, windows: usize) -> Stats {
+        let direction = DirectionStats::new(job, windows);
         Stats {
             read: direction.clone(),
             write: direction,
@@ -312,7 +291,7 @@ impl Stats {
             level: DepthCounts::default(),
             submit: DepthCounts::default(),
             complete: DepthCounts::default(),
-            samples: Sampler::default(),
+            samples: Sampler::new(windows, job.bwavgtime_ms.saturating_mul(1_000_000)),
         }
     }
 
@@ -325,8 +304,8 @@ impl Stats {
 }
 
 impl DirectionStats {
-    fn new(job: &Job) -> DirectionStats {
-        let of_ms = |ms: u64| Windows::new(ms.saturating_mul(1_000_000));
+    fn new(job: &Job, windows: usize) -> DirectionStats {
+        let of_ms = |ms: u64| Windows::of_at_most(windows, ms.saturating_mul(1_000_000));
         let other = |ms: u64| (ms > 0 && ms != job.bwavgtime_ms).then(|| of_ms(ms));
         DirectionStats {
             bytes: 0,

@@ -167,6 +167,7 @@ fn tolerance(outcome: &Outcome) -> String {
     if told.windows(2).all(|pair| pair[0] == pair[1]) {
         told.truncate(1);
     }
+    shorten(&mut told);
     if !outcome.orders.is_empty() {
         told.push("order".to_owned());
     }
@@ -175,11 +176,7 @@ fn tolerance(outcome: &Outcome) -> String {
 
 /// The first figures, with one unit behind them when they have one in common.
 fn joined(outcome: &Outcome, mut figures: Vec<String>) -> String {
-    if figures.len() > SHOWN {
-        let more = figures.len() - SHOWN + 1;
-        figures.truncate(SHOWN - 1);
-        figures.push(format!("{more} more"));
-    }
+    shorten(&mut figures);
     let mut units = outcome.values.iter().map(|found| found.expected.unit.as_str());
     let first = units.next().unwrap_or_default();
     if units.all(|unit| unit == first) {
@@ -190,6 +187,15 @@ fn joined(outcome: &Outcome, mut figures: Vec<String>) -> String {
         if figure.ends_with(" more") { figure.clone() } else { format!("{figure} {unit}").trim().to_owned() }
     };
     figures.iter().enumerate().map(with_unit).collect::<Vec<_>>().join(" / ")
+}
+
+/// The first, and how many more there are.
+fn shorten(told: &mut Vec<String>) {
+    if told.len() > SHOWN {
+        let more = told.len() - SHOWN + 1;
+        told.truncate(SHOWN - 1);
+        told.push(format!("{more} more"));
+    }
 }
 
 /// A published figure as it was printed: no digits are added.
