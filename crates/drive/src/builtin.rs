@@ -13,6 +13,7 @@ profiles!(
     "slide-7200",
     "slide-15000",
     "laptop-5400",
+    "ata-7200-30",
     "sata-7200-2006",
     "st2000dm006",
     "cmr-4tb",

@@ -84,21 +84,20 @@ pub fn aggregates(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedErr
         .with("off what is due", ((sectors_media / time_media) / due - 1.0) * 100.0))
 }
 
-/// The longest wait of a light reader beside 2 to 64 streams: how it grows with them.
+/// The longest wait of a light reader beside 2 to 64 streams: how it grows with them, and what it is of the bound that budgets give.
 pub fn light_reader(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let counts = [2u32, 4, 8, 16, 32, 64];
-    let mut lines = Vec::new();
+    let (mut lines, mut of_bound) = (Vec::new(), 0.0_f64);
     for (elevator, name) in [("cfq-tree", "cfq"), ("bfq-v0", "bfq"), ("cfq-wf2q", "slices by WF2Q+")] {
         let mut points = Vec::new();
-        for count in counts {
+        for count in [2u32, 4, 8, 16, 32, 64] {
             let text = format!("numjobs={count}");
             let experiment = Experiment::of(row, elevator)?.with_text("numjobs=8", &text);
             let experiment = if elevator == "bfq-v0" { as_posted(experiment) } else { experiment };
-            let [longest] = lab.means(experiment, row.seeds, |run, _| {
-                let light = run.processes.iter().filter(|process| process.name == "light");
-                [light.map(|process| process.latency_ns.p99 as f64 / 1e6).fold(0.0, f64::max)]
-            })?;
-            points.push((f64::from(count), longest));
+            let [p99_ms, max_ms, sectors_per_ms] = lab.means(experiment, row.seeds, light_wait)?;
+            points.push((f64::from(count), p99_ms));
+            if elevator == "bfq-v0" {
+                of_bound = of_bound.max(max_ms / (bound_sectors(count) / sectors_per_ms));
+            }
         }
         lines.push(Line { name: name.to_owned(), points, published: false });
     }
@@ -110,13 +109,29 @@ pub fn light_reader(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedE
         .with("cfq", slope(&lines[0]))
         .with("bfq", slope(&lines[1]))
         .with("slices by WF2Q+", slope(&lines[2]))
-        .with("bfq by cfq", slope(&lines[1]) / slope(&lines[0]) * 100.0);
+        .with("bfq by cfq", slope(&lines[1]) / slope(&lines[0]) * 100.0)
+        .with("bfq by its bound", of_bound);
     let plot = Plot {
         x: "streams beside it".to_owned(),
         y: "wait of the light reader (99th percentile), ms".to_owned(),
         lines,
     };
     Ok(measured.drawn(Some(plot)))
+}
+
+/// The light reader's wait, its 99th percentile and the longest, in ms, and what all move together, in sectors a ms.
+fn light_wait(run: &Run, _: f64) -> [f64; 3] {
+    let light = run.processes.iter().filter(|process| process.name == "light");
+    let (p99, max) =
+        light.fold((0, 0), |(p99, max), process| (p99.max(process.latency_ns.p99), max.max(process.latency_ns.max)));
+    let bytes: u64 = run.processes.iter().map(|process| process.bytes).sum();
+    [p99 as f64 / 1e6, max as f64 / 1e6, bytes as f64 / 512.0 / (run.runtime_ns as f64 / 1e6)]
+}
+
+/// What may be served before a reader that comes back beside so many streams of its weight: its own budget by its share, and one of the
+/// largest. The least budget is half of the largest.
+fn bound_sectors(streams: u32) -> f64 {
+    f64::from(BUDGET) / 2.0 * f64::from(streams + 1) + f64::from(BUDGET)
 }
 
 /// A stream beside a process that reads all over the disk: what the stream gets, with slices of time and with budgets of sectors.
