@@ -51,15 +51,17 @@ fn transactions(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError
 /// Scans of large tables, in MB/s.
 fn scans(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
-    for (drive, name) in [(None, ""), (Some(SPINDLE), "one spindle: ")] {
+    let small = ("size=16g", "size=8g");
+    let direct = ("numjobs=8", "numjobs=4\ndirect=1");
+    // Eight tables of 8 GiB fit on one spindle.
+    for (drive, (old, new), name) in
+        [(None, ("", ""), ""), (Some(SPINDLE), small, "one spindle: "), (None, direct, "direct: ")]
+    {
         let (mut rates, mut turns) = ([0.0; 2], [0.0; 2]);
         for ((rate, turn), elevator) in rates.iter_mut().zip(&mut turns).zip(["cfq-v2", "deadline"]) {
             let array = Experiment::of(row, elevator)?;
-            // Eight tables of 8 GiB fit on one.
-            let experiment = match drive {
-                Some(drive) => Experiment { drive: drive.to_owned(), ..array.with_text("size=16g", "size=8g") },
-                None => array,
-            };
+            let drive = drive.map_or_else(|| array.drive.clone(), str::to_owned);
+            let experiment = Experiment { drive, ..array.with_text(old, new) };
             [*rate, *turn] = lab.means(experiment, row.seeds, |run, _| {
                 [run.bytes_per_s / 1e6, run.drive_bytes as f64 / run.turns as f64]
             })?;
