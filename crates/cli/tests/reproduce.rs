@@ -92,3 +92,19 @@ fn no_row_is_reproduced_with_a_parameter_that_was_fitted_to_it() {
         assert!(!differs || !row.missing.is_empty(), "{} differs, and it is not said why", row.id);
     }
 }
+
+#[test]
+fn the_readme_has_the_count_of_the_page() {
+    let page = page();
+    let summary = page.lines().find(|line| line.starts_with("**Numbers: ")).expect("a summary");
+    let counts: Vec<&str> = summary.split(" of ").collect();
+    let count = |index: usize| {
+        let before = counts[index].rsplit([' ', '(']).next().unwrap_or_default();
+        let after = counts[index + 1].split([' ', '.']).next().unwrap_or_default();
+        format!("{before} of {after}")
+    };
+    let readme = fs::read_to_string(docs().join("../README.md")).expect("README.md");
+    for count in [count(0), format!("{} figures within tolerance", count(1)), format!("rules {}", count(2))] {
+        assert!(readme.contains(&count), "the README does not say `{count}`, as docs/reproduced.md does: {summary}");
+    }
+}
