@@ -129,9 +129,9 @@ fn light_wait(run: &Run, _: f64) -> [f64; 3] {
 }
 
 /// What may be served before a reader that comes back beside so many streams of its weight: its own budget by its share, and one of the
-/// largest. The least budget is half of the largest.
+/// largest. Its own is the first, three quarters of the largest, or less.
 fn bound_sectors(streams: u32) -> f64 {
-    f64::from(BUDGET) / 2.0 * f64::from(streams + 1) + f64::from(BUDGET)
+    f64::from(BUDGET) * 0.75 * f64::from(streams + 1) + f64::from(BUDGET)
 }
 
 /// A stream beside a process that reads all over the disk: what the stream gets, with slices of time and with budgets of sectors.
