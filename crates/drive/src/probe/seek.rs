@@ -109,11 +109,12 @@ impl Home {
     }
 
     /// How long a sector takes to pass at `sector`: from the angles of two pairs before it, of which at most one lies over the end of a
-    /// track, which makes it wider.
+    /// track, which makes it wider. Near the drive's beginning there are fewer.
     fn sector_ns_at(&self, subject: &mut Subject, sector: u64) -> Result<f64, ProbeError> {
         let mut least: Option<f64> = None;
-        for end in [sector, sector - APART] {
-            let width = angle(subject, end - APART, end, self.revolution_ns)?.filter(|angle| *angle > 0.0);
+        let starts = [sector.checked_sub(APART), sector.checked_sub(2 * APART)];
+        for start in starts.into_iter().flatten() {
+            let width = angle(subject, start, start + APART, self.revolution_ns)?.filter(|angle| *angle > 0.0);
             if let Some(width) = width {
                 least = Some(least.map_or(width, |least| least.min(width)));
             }
