@@ -196,6 +196,17 @@ fn zones_lie_within_the_disk() {
 }
 
 #[test]
+fn more_zones_than_any_drive_has_are_refused() {
+    let head = GOOD.split("[[zone]]").next().expect("what comes before the zones");
+    let zone = |number: usize| {
+        format!("[[zone]]\nfirst_cylinder = {number}\nlast_cylinder = {number}\nsectors_per_track = 100\n")
+    };
+    let zones: String = (0..4097).map(zone).collect();
+    let error = refused_text(&format!("{}{zones}", head.replace("cylinders = 100", "cylinders = 5000")));
+    assert!(error.ends_with("`zone` is number 4097: at most 4096 zones"), "{error}");
+}
+
+#[test]
 fn spare_cylinders_are_declared() {
     says(
         "cylinders = 100",

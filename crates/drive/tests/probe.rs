@@ -145,7 +145,9 @@ fn sizes_of_flash_end_at_the_link() {
     assert!(sizes.windows(2).all(|pair| pair[1].read_mb_s >= pair[0].read_mb_s * 0.99), "{sizes:?}");
     let last = sizes.last().expect("points");
     assert_near("reads of 1 MiB in MB/s", last.read_mb_s, 250.0, 0.03);
-    assert!(sizes[0].write_ns > sizes[0].read_ns);
+    // 20 dies that program 4 KiB in 1 ms; the write buffer takes a small write before a page could have been read.
+    assert_near("writes of 1 MiB in MB/s", last.write_mb_s, 82.0, 0.03);
+    assert!(sizes[0].write_ns < sizes[0].read_ns, "{:?}", sizes[0]);
 }
 
 #[test]
@@ -215,4 +217,25 @@ fn drive_that_stops_answering_ends_the_probe_and_one_that_returns_does_not() {
     }
     let found = probe(&with_faults(hang(30_000.0)), &[Probe::Depth]).expect("it returns");
     assert!(found.depth.is_some_and(|points| points[0].iops > 1.0));
+}
+
+#[test]
+fn disk_of_two_sectors_a_track_is_probed_up_to_its_beginning() {
+    let text = "name = \"small\"\nwhat = \"\"\nsource = \"\"\n[disk]\nrpm = 7200\nsurfaces = 1\ncylinders = 100\n\
+                capacity_sectors = 200\nmapping = \"cylinder\"\nhead_switch_ms = 0\n[seek]\nform = \"table\"\npoints_ms = [[1, 1.0]]\n\
+                [[zone]]\nfirst_cylinder = 0\nlast_cylinder = 99\nsectors_per_track = 2\n";
+    let drive = Drive::new(&Profile::from_toml(text, "small.toml").expect("a profile"));
+    let found = probe(&drive, &[Probe::Rotation, Probe::Seek]).expect("probed");
+    assert_near("a revolution", found.rotation.expect("it turns").revolution_ns, 60e9 / 7200.0, 0.001);
+}
+
+#[test]
+fn sectors_that_are_written_elsewhere_do_not_lead_the_probe_off_the_drive() {
+    let bad = Faults { bad_share: 1.0, ..Faults::default() };
+    let base = profile("sata-7200-2006");
+    let drive = Drive::new(&base.with_faults(bad).expect("a disk"));
+    match probe(&drive, &[Probe::Rotation, Probe::Seek]) {
+        Ok(_) | Err(ProbeError::Damaged { .. }) => {}
+        Err(other) => panic!("{other}"),
+    }
 }

@@ -109,7 +109,7 @@ impl Home {
     }
 
     /// How long a sector takes to pass at `sector`: from the angles of two pairs before it, of which at most one lies over the end of a
-    /// track, which makes it wider.
+    /// track, which makes it wider. Near the drive's beginning there are fewer.
     fn sector_ns_at(&self, subject: &mut Subject, sector: u64) -> Result<f64, ProbeError> {
         let mut least: Option<f64> = None;
         for back in [1, 2] {

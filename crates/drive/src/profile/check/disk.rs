@@ -14,6 +14,8 @@ pub(super) const MAX_MS: f64 = 4000.0;
 /// The most cylinders: the seek curve is kept as a table of one entry each.
 const MAX_CYLINDERS: u32 = 1 << 24;
 const MAX_SURFACES: u32 = 255;
+/// The most zones: the mean seek sums over all pairs of their borders, and drives have some dozens.
+const MAX_ZONES: usize = 4096;
 const MAX_SECTORS_PER_TRACK: u32 = 65_535;
 
 impl Check<'_> {
@@ -99,6 +101,10 @@ impl Check<'_> {
     fn zones(&self, disk: &RawDisk, raw: &[Spanned<RawZone>], disk_span: Range<usize>) -> Checked<Vec<ZoneProfile>> {
         if raw.is_empty() {
             return Err(self.value(disk_span, "zone", "missing", "a disk has at least one [[zone]]"));
+        }
+        if let Some(beyond) = raw.get(MAX_ZONES) {
+            let expected = format!("at most {MAX_ZONES} zones");
+            return Err(self.value(beyond.span(), "zone", format!("number {}", MAX_ZONES + 1), &expected));
         }
         let mut zones: Vec<ZoneProfile> = Vec::with_capacity(raw.len());
         for spanned in raw {
