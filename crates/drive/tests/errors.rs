@@ -445,12 +445,12 @@ fn flash_that_cannot_hold_its_capacity_or_collect_its_garbage_is_refused() {
     let expected = "20:20: `flash.capacity_sectors` is 156301488: at most 151639976, which is what 8000 blocks a plane hold beside the \
                     spare factor; or 8246 blocks a plane";
     assert!(small.ends_with(expected), "{small}");
-    let order = refused("buffer_kib = 0", "gc_start_blocks = 2\ngc_hard_blocks = 2\nbuffer_kib = 0");
+    let order = refused("buffer_kib = 256", "gc_start_blocks = 2\ngc_hard_blocks = 2\nbuffer_kib = 256");
     let expected = "34:19: `flash.gc_start_blocks` is 2: garbage collection begins with more free blocks than the 2 at which the host waits";
     assert!(order.ends_with(expected), "{order}");
-    let hard = refused("buffer_kib = 0", "gc_hard_blocks = 0\nbuffer_kib = 0");
+    let hard = refused("buffer_kib = 256", "gc_hard_blocks = 0\nbuffer_kib = 256");
     assert!(hard.ends_with("34:18: `flash.gc_hard_blocks` is 0: 1 to 1024"), "{hard}");
-    let slice = refused("buffer_kib = 0", "slice_blocks = 9000\nbuffer_kib = 0");
+    let slice = refused("buffer_kib = 256", "slice_blocks = 9000\nbuffer_kib = 256");
     assert!(
         slice.ends_with("`flash.slice_blocks` is 9000: at most 8242, all blocks with data: or leave it out"),
         "{slice}"
