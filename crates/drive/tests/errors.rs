@@ -74,6 +74,7 @@ fn profile_as_it_should_be_is_accepted() {
 fn numbers_out_of_range_name_the_range() {
     says("rpm = 6000", "rpm = 5", "small.toml:5:7: `disk.rpm` is 5: 60 to 600000");
     says("rpm = 6000", "revolution_ns = 1", "small.toml:5:17: `disk.revolution_ns` is 1: 100000 to 1000000000");
+    says("rpm = 6000", "rpm = 1e300", "small.toml:5:7: `disk.rpm` is 1e300: 60 to 600000");
     says("surfaces = 2", "surfaces = 0", "small.toml:6:12: `disk.surfaces` is 0: 1 to 255");
     says("cylinders = 100", "cylinders = 0", "small.toml:7:13: `disk.cylinders` is 0: 1 to 16777216");
     says("head_switch_ms = 0.5", "head_switch_ms = nan", "small.toml:10:18: `disk.head_switch_ms` is NaN: 0 to 4000");
@@ -445,12 +446,12 @@ fn flash_that_cannot_hold_its_capacity_or_collect_its_garbage_is_refused() {
     let expected = "20:20: `flash.capacity_sectors` is 156301488: at most 151639976, which is what 8000 blocks a plane hold beside the \
                     spare factor; or 8246 blocks a plane";
     assert!(small.ends_with(expected), "{small}");
-    let order = refused("buffer_kib = 0", "gc_start_blocks = 2\ngc_hard_blocks = 2\nbuffer_kib = 0");
+    let order = refused("buffer_kib = 256", "gc_start_blocks = 2\ngc_hard_blocks = 2\nbuffer_kib = 256");
     let expected = "34:19: `flash.gc_start_blocks` is 2: garbage collection begins with more free blocks than the 2 at which the host waits";
     assert!(order.ends_with(expected), "{order}");
-    let hard = refused("buffer_kib = 0", "gc_hard_blocks = 0\nbuffer_kib = 0");
+    let hard = refused("buffer_kib = 256", "gc_hard_blocks = 0\nbuffer_kib = 256");
     assert!(hard.ends_with("34:18: `flash.gc_hard_blocks` is 0: 1 to 1024"), "{hard}");
-    let slice = refused("buffer_kib = 0", "slice_blocks = 9000\nbuffer_kib = 0");
+    let slice = refused("buffer_kib = 256", "slice_blocks = 9000\nbuffer_kib = 256");
     assert!(
         slice.ends_with("`flash.slice_blocks` is 9000: at most 8242, all blocks with data: or leave it out"),
         "{slice}"
