@@ -72,8 +72,8 @@ Examples:
   hoistway compare mine.fio --elevators deadline,cfq-v3 --set cfq-v3.slice_idle=0
   hoistway compare mine.fio --json | jq '.elevators[] | {name, bytes_per_s}'
 
-Jobs may run in control groups, as in fio: cgroup=users/alice with cgroup_weight=300, or with 200/300 to weigh both
-groups; weights go from 1 to 1000, and are 100 if none is given. hoistway_reserve=10m reserves 10 MiB/s for each
+Jobs may run in control groups, as in fio: cgroup=users/alice with cgroup_weight=300, or with 200/300 to weigh both \
+groups; weights go from 1 to 1000, and are 100 if none is given. hoistway_reserve=10m reserves 10 MiB/s for each \
 process of a job, where the elevator takes reservations.
 
 The same job, drive and seed give the same figures on every machine.")]
@@ -163,8 +163,8 @@ Examples:
   hoistway drives --fit requests.csv -o mine.toml
   hoistway drives --fit requests.csv --base sata-7200-2006 -o mine.toml
 
-A trace for --fit is a CSV file with the header `issue_us,op,sector,sectors,service_us` (op is R or W), or a validation trace of
-DiskSim: `R|W Hit|Miss sector sectors service_us gap_us`. Either may be gzipped. Its requests were made one at a time. The
+A trace for --fit is a CSV file with the header `issue_us,op,sector,sectors,service_us` (op is R or W), or a validation trace of \
+DiskSim: `R|W Hit|Miss sector sectors service_us gap_us`. Either may be gzipped. Its requests were made one at a time. The \
 profile is fitted to the first half of them; the error on the second half is what to expect.")]
 pub struct DrivesArgs {
     /// The drive to explain: a name of the list, or a profile of your own
@@ -220,7 +220,7 @@ Examples:
   hoistway reproduce S1-06                  what three elevators made of eight readers in 2006
   hoistway reproduce S1 S2-04 --json | jq '.rows[] | {id, verdict}'
 
-A row that states a number is reproduced when all its figures lie within their tolerances, for the right reason, and no
+A row that states a number is reproduced when all its figures lie within their tolerances, for the right reason, and no \
 parameter was fitted to it. Rows that describe a drive are inputs, and outside the count.")]
 pub struct ReproduceArgs {
     /// Which: ids (S1-06), all of a publication (S1), or `all` [default: all]
@@ -254,7 +254,7 @@ pub enum BenchCommand {
 /// `hoistway bench elevators`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Each process keeps 4 random 4 KiB reads outstanding; the device takes 32 requests at once and serves each in 200 us of
+Each process keeps 4 random 4 KiB reads outstanding; the device takes 32 requests at once and serves each in 200 us of \
 virtual time; merging, plugging and idling are off. A cell is the median of the runs, in ns of CPU time a request.")]
 pub struct BenchElevatorsArgs {
     /// Numbers of processes, with commas between them
@@ -284,7 +284,7 @@ Examples:
   hoistway bench sim --scaling                            cost against requests and processes
   hoistway bench sim --sweep 8                            eight worlds on one core, and on all
 
-The workload: random 4 KiB direct requests, 32 outstanding in all, but one a process at least. Each row is measured in a process of its
+The workload: random 4 KiB direct requests, 32 outstanding in all, but one a process at least. Each row is measured in a process of its \
 own; requests a second are of CPU time on one core.")]
 pub struct BenchSimArgs {
     /// The drives, with commas between them: names, or profiles of your own [default: sata-7200-2006, cmr-8tb, and ssd-nvme-tlc with

@@ -74,6 +74,7 @@ fn profile_as_it_should_be_is_accepted() {
 fn numbers_out_of_range_name_the_range() {
     says("rpm = 6000", "rpm = 5", "small.toml:5:7: `disk.rpm` is 5: 60 to 600000");
     says("rpm = 6000", "revolution_ns = 1", "small.toml:5:17: `disk.revolution_ns` is 1: 100000 to 1000000000");
+    says("rpm = 6000", "rpm = 1e300", "small.toml:5:7: `disk.rpm` is 1e300: 60 to 600000");
     says("surfaces = 2", "surfaces = 0", "small.toml:6:12: `disk.surfaces` is 0: 1 to 255");
     says("cylinders = 100", "cylinders = 0", "small.toml:7:13: `disk.cylinders` is 0: 1 to 16777216");
     says("head_switch_ms = 0.5", "head_switch_ms = nan", "small.toml:10:18: `disk.head_switch_ms` is NaN: 0 to 4000");

@@ -8,7 +8,7 @@ use crate::{
 /// A tree of files that a job walks through: `hoistway_tree`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TreeSpec {
-    /// Files, 1 to 4,000,000.
+    /// Files, 1 to 1,000,000; at most 4,000,000 over all rounds, the first writing included.
     pub files: u32,
     /// Directories, the tree's root included, 1 to 1,000,000.
     pub directories: u32,
@@ -64,6 +64,10 @@ const LINUX: TreeSpec = TreeSpec {
     full_percent: 0,
     kind: None,
 };
+/// A file of a tree takes some 600 bytes of memory in its walk.
+const MAX_FILES: u64 = 1_000_000;
+/// Files times rounds: each is laid out, which takes some microseconds.
+const MAX_WRITTEN: u64 = 4_000_000;
 const KEYS: &[&str] = &["linux", "files", "dirs", "median", "mean", "age", "full", "fs"];
 const HELP: &str =
     "hoistway_tree=linux, or as in hoistway_tree=files=1000,dirs=50,median=4k,mean=16k,age=3,full=80,fs=ext3";
@@ -87,7 +91,7 @@ pub(crate) fn tree(value: &str, base: KbBase) -> Result<TreeSpec, Fault> {
                 .map_err(|fault| Fault { message: format!("{}: {}", key.trim(), fault.message), ..fault })
         };
         match key.trim() {
-            "files" => spec.files = number(1, 4_000_000)? as u32,
+            "files" => spec.files = number(1, MAX_FILES)? as u32,
             "dirs" => spec.directories = number(1, 1_000_000)? as u32,
             "median" => spec.median_bytes = number(1, 1 << 30)?,
             "mean" => spec.mean_bytes = number(1, 1 << 30)?,
@@ -100,6 +104,12 @@ pub(crate) fn tree(value: &str, base: KbBase) -> Result<TreeSpec, Fault> {
     if spec.mean_bytes < spec.median_bytes {
         let message = format!("the mean of {} bytes is below the median of {}", spec.mean_bytes, spec.median_bytes);
         return Err(Fault::with_help(message, "a lognormal law has its mean above its median: give mean= too"));
+    }
+    let written = u64::from(spec.files) * (u64::from(spec.rounds) + 1);
+    if written > MAX_WRITTEN {
+        let message = format!("{} files in {} rounds of ageing are too much to lay out", spec.files, spec.rounds);
+        let most = (MAX_WRITTEN / u64::from(spec.files)).saturating_sub(1);
+        return Err(Fault::with_help(message, format!("so many files take age={most} at most")));
     }
     spec.full_percent = full.unwrap_or(if spec.rounds > 0 { 80 } else { 0 });
     Ok(spec)

@@ -139,7 +139,12 @@ const WRONG: &[(&str, &str, &str)] = &[
     ),
     ("hoistway_tree=lunix", "hoistway_tree: `lunix` is not known", "one of linux, files"),
     ("hoistway_tree=files", "hoistway_tree: `files` has no value", "files=1000"),
-    ("hoistway_tree=files=0", "hoistway_tree: files: 0 is out of range", "from 1 to 4000000"),
+    ("hoistway_tree=files=0", "hoistway_tree: files: 0 is out of range", "from 1 to 1000000"),
+    (
+        "hoistway_tree=files=400000,age=100",
+        "hoistway_tree: 400000 files in 100 rounds of ageing are too much to lay out",
+        "age=9 at most",
+    ),
     ("hoistway_tree=fs=xfs", "hoistway_tree: `xfs` is not known", "one of ext3, ext4"),
     ("hoistway_tree=mean=4k", "hoistway_tree: the mean of 4096 bytes is below the median of 5000", "give mean= too"),
     ("hoistway_tree=linux\nrw=write", "hoistway_tree: job `j` walks through a tree, and rw is write", "rw=read"),

@@ -131,7 +131,11 @@ impl Check<'_> {
         if number >= low && number <= high {
             return Ok(number);
         }
-        Err(self.value(value.span(), key, number, &format!("{low} to {high}")))
+        // As it was written: a number such as 1e-300 has hundreds of digits otherwise.
+        let written = number.to_string();
+        let shorter = self.text.get(value.span()).filter(|text| written.len() > 24 && text.len() < written.len());
+        let written = shorter.unwrap_or(&written);
+        Err(self.value(value.span(), key, written, &format!("{low} to {high}")))
     }
 
     fn value(&self, span: Range<usize>, key: &str, value: impl Display, expected: &str) -> ProfileError {
