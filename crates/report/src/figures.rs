@@ -126,10 +126,9 @@ pub fn lines_svg(plot: &Lines) -> String {
         let y = y_of(top * part);
         line(&mut svg, "grid", (AREA[0], y), (AREA[2], y));
         text(&mut svg, "left", AREA[0] - 8.0, y + 4.0, &figure(top * part));
-        if most > least && plot.ticks.is_empty() {
-            let x = least + (most - least) * part;
-            text(&mut svg, "below", x_of(x), AREA[3] + 18.0, &figure(x));
-        }
+    }
+    for x in round_ticks(least, most).into_iter().filter(|_| plot.ticks.is_empty()) {
+        text(&mut svg, "below", x_of(x), AREA[3] + 18.0, &x.to_string());
     }
     for (x, shown) in plot.ticks.iter().filter(|(x, _)| (least..=most).contains(x)) {
         text(&mut svg, "below", x_of(*x), AREA[3] + 18.0, &escaped(shown));
@@ -158,6 +157,30 @@ pub fn lines_svg(plot: &Lines) -> String {
         of(|pair| &pair.dark)
     );
     svg
+}
+
+/// Three to eight round places from `least` to `most`: multiples of 1, 2 or 5 times a power of ten.
+fn round_ticks(least: f64, most: f64) -> Vec<f64> {
+    if !(least.is_finite() && most > least) {
+        return Vec::new();
+    }
+    let exponent = ((most - least) / 8.0).log10().ceil();
+    let fits = |step: f64| (most / step).floor() - (least / step).ceil() >= 2.0;
+    let step = |exponent: f64, of: f64| of * 10f64.powi(exponent as i32);
+    let steps = [
+        step(exponent, 5.0),
+        step(exponent, 2.0),
+        step(exponent, 1.0),
+        step(exponent - 1.0, 5.0),
+        step(exponent - 1.0, 2.0),
+    ];
+    let step = steps.into_iter().find(|step| fits(*step)).unwrap_or(step(exponent - 1.0, 1.0));
+    let count = (most / step).floor() - (least / step).ceil();
+    // Rounded to what the step has of digits: 0.1 three times is 0.3.
+    let digits = 10f64.powi((2.0 - step.log10().floor()).clamp(0.0, 15.0) as i32);
+    (0..=count as u32)
+        .map(|index| (((least / step).ceil() + f64::from(index)) * step * digits).round() / digits)
+        .collect()
 }
 
 /// The next of 1, 2, 5 x 10^n (with 1.5, 3, 4, 6, 8 between): where an axis ends.
@@ -259,5 +282,14 @@ mod tests {
     #[test]
     fn axes_end_at_round_figures() {
         assert_eq!([0.0, 0.7, 1.2, 9.5, 63.0, 250.0].map(nice), [1.0, 0.8, 1.5, 10.0, 80.0, 300.0]);
+    }
+
+    #[test]
+    fn ticks_are_round_and_lie_within() {
+        assert_eq!(round_ticks(0.0, 7.0), [0.0, 2.0, 4.0, 6.0]);
+        assert_eq!(round_ticks(0.501, 17.9), [5.0, 10.0, 15.0]);
+        assert_eq!(round_ticks(24.0, 96.0), [40.0, 60.0, 80.0]);
+        assert_eq!(round_ticks(0.1, 0.45), [0.1, 0.2, 0.3, 0.4]);
+        assert_eq!(round_ticks(3.0, 3.0), [0.0; 0]);
     }
 }

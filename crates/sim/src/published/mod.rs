@@ -1,8 +1,8 @@
 //! Published results of the field, run.
 //!
 //! What was published, with its tolerances and the marks of its mechanisms, is data: `crates/sim/published/*.toml` and the job files
-//! beside them ([`expectation`]). How a figure is measured is code: a file a publication, which asks the [`lab`] for runs. Whether
-//! both agree is decided in one place ([`verdict`]).
+//! beside them (`expectation.rs`). How a figure is measured is code: a file a publication, which asks the lab (`lab.rs`) for runs. Whether
+//! both agree is decided in one place (`verdict.rs`).
 //!
 //! To add a row: write it into its file, its job file into `published/jobs` (and the list in `expectation.rs`), and an arm
 //! into the `measure` of its publication, which gives a figure for each name that the row has.
