@@ -11,6 +11,7 @@ mod commands;
 mod drive_choice;
 mod failure;
 mod figures;
+mod interrupt;
 mod names;
 mod output;
 mod progress;

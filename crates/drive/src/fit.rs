@@ -188,7 +188,7 @@ fn checked(disk: &DiskProfile, recording: &[Record]) -> Result<(), FitError> {
 fn marks(disk: &DiskProfile, recording: &[Record]) -> Vec<(f64, f64)> {
     let model = Media::new(disk);
     let mark = |record: &Record| {
-        let last = model.locate(record.access.sector + u64::from(record.access.sectors) - 1);
+        let last = model.locate(record.access.end() - 1);
         let end = (u64::from(last.angle) + last.span(1)) as f64 / 4_294_967_296.0;
         (record.issue_ns.saturating_add(record.service_ns) as f64, end)
     };

@@ -75,6 +75,20 @@ pub struct Access {
     pub sectors: u32,
 }
 
+impl Access {
+    /// The sector after the last.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.sector + u64::from(self.sectors)
+    }
+
+    /// Whether the two have a sector in common.
+    #[inline]
+    pub fn overlaps(&self, other: &Access) -> bool {
+        self.sector < other.end() && other.sector < self.end()
+    }
+}
+
 /// One command to a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Command {

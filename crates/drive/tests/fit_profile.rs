@@ -1,12 +1,14 @@
 //! Whole profiles fitted to traces: of the model itself, which gets its figures back, and of real drives.
 
-use std::io::Read;
+mod recorded;
 
 use hoistway_drive::fit::{Base, FitKind, FitOptions, FitProfileError, FittedProfile, fit_profile};
-use hoistway_drive::recording::{Record, parse, validate};
+use hoistway_drive::recording::{Record, validate};
 use hoistway_drive::{Access, Drive, Op, Profile, describe};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+
+use recorded::recorded;
 
 const SCRATCH: FitOptions = FitOptions { name: "fitted", kind: None, base: None };
 
@@ -30,14 +32,6 @@ fn made_with(profile: &Profile, requests: usize, reads: f64) -> Vec<Record> {
         record
     };
     (0..requests).map(request).collect()
-}
-
-fn recorded(name: &str) -> Vec<Record> {
-    let file = format!("testdata/{name}.trace.gz");
-    let packed = std::fs::read(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).expect("the recording");
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).expect("gzip of text");
-    parse(&text, &file).expect("a recording")
 }
 
 /// The figure that was found for `what`.

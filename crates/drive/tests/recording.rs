@@ -1,19 +1,12 @@
 //! The model against requests that were recorded with a real drive, one by one.
 
-use std::io::Read;
+mod recorded;
 
 use hoistway_drive::fit::{Prediction, fit, replay};
-use hoistway_drive::recording::{Errors, Record, parse, validate};
+use hoistway_drive::recording::{Errors, Record, validate};
 use hoistway_drive::{Drive, Profile};
 
-/// A recording of real requests.
-fn recorded(name: &str) -> Vec<Record> {
-    let file = format!("testdata/{name}.trace.gz");
-    let packed = std::fs::read(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).expect("the recording");
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).expect("gzip of text");
-    parse(&text, &file).expect("a recording")
-}
+use recorded::recorded;
 
 /// 10,000 requests to a Cheetah 15K.5 with its buffer off.
 fn cheetah() -> Vec<Record> {

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use crate::format::figure;
 use crate::palette::{DARK_BACKGROUND, Pair, palette};
+use crate::svg::{escaped, head, text};
 
 /// What the picture shows.
 #[derive(Clone, Debug, Default)]
@@ -44,14 +45,7 @@ const LENGTH: f64 = 285.0;
 /// The picture as a file.
 pub fn bars_svg(bars: &Bars) -> String {
     let height = TOP + ROW * bars.elevators.len() as f64 + BOTTOM;
-    let title = escaped(&bars.title);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" \
-         aria-labelledby=\"title\">\n<title id=\"title\">{title}</title>\n<style>\n{}</style>\n\
-         <rect class=\"page\" width=\"{WIDTH}\" height=\"{height}\" rx=\"6\"/>\n",
-        style()
-    );
-    text(&mut svg, "title", 16.0, 28.0, &title);
+    let mut svg = head(&bars.title, WIDTH, height, &style());
     for (x, header) in STARTS.into_iter().zip(["all together, MB/s", "longest latency, ms"]) {
         text(&mut svg, "header", x, TOP - 18.0, header);
     }
@@ -94,10 +88,6 @@ fn latency_ms(elevator: &Measured) -> f64 {
     elevator.latency_ns_max as f64 / 1e6
 }
 
-fn text(svg: &mut String, class: &str, x: f64, y: f64, text: &str) {
-    line(svg, format_args!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>"));
-}
-
 fn line(svg: &mut String, line: std::fmt::Arguments<'_>) {
     // Writing to a string cannot fail.
     let _ = writeln!(svg, "{line}");
@@ -118,10 +108,6 @@ fn style() -> String {
          .header{{font-weight:600}} .name{{text-anchor:end}} .figure,.note{{font-size:12px;font-variant-numeric:tabular-nums}} \
          .note{{text-anchor:end}} .figure{{paint-order:stroke;stroke-width:4px}} .alone{{stroke-dasharray:3 3}}\n{light}@media (prefers-color-scheme:dark){{{dark}}}\n"
     )
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use crate::format::figure;
 use crate::palette::{DARK_BACKGROUND, palette};
+use crate::svg::{escaped, head, text};
 
 /// Figures against what was expected of them, each on a scale of its own.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +69,7 @@ const LENGTH: f64 = 380.0;
 /// Figures against what was expected: a bar is what was found, the tick what was expected, the band what is near enough.
 pub fn against_svg(against: &Against) -> String {
     let height = TOP + ROW * against.rows.len() as f64 + 14.0;
-    let mut svg = head(&against.title, height);
+    let mut svg = head(&against.title, WIDTH, height, &style());
     text(&mut svg, "note", LEFT, 50.0, "bar: simulated; tick: published; band: within the tolerance");
     for (index, row) in against.rows.iter().map(AgainstRow::above_zero).enumerate() {
         let (told, row) = row;
@@ -118,7 +119,7 @@ pub fn lines_svg(plot: &Lines) -> String {
     let top = nice(points().fold(0.0f64, |top, (_, y)| top.max(*y)));
     let x_of = |x: f64| AREA[0] + (AREA[2] - AREA[0]) * if most > least { (x - least) / (most - least) } else { 0.0 };
     let y_of = |y: f64| AREA[3] - (AREA[3] - AREA[1]) * (y / top).clamp(0.0, 1.0);
-    let mut svg = head(&plot.title, HEIGHT);
+    let mut svg = head(&plot.title, WIDTH, HEIGHT, &style());
     text(&mut svg, "note", 16.0, 50.0, &escaped(&plot.y));
     text(&mut svg, "below", (AREA[0] + AREA[2]) / 2.0, HEIGHT - 10.0, &escaped(&plot.x));
     for step in 0..=4 {
@@ -193,23 +194,6 @@ fn nice(most: f64) -> f64 {
     steps.into_iter().map(|step| step * power).find(|end| *end >= most).unwrap_or(10.0 * power)
 }
 
-fn head(title: &str, height: f64) -> String {
-    let title = escaped(title);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" role=\"img\" \
-         aria-labelledby=\"title\">\n<title id=\"title\">{title}</title>\n<style>\n{}</style>\n\
-         <rect class=\"page\" width=\"{WIDTH}\" height=\"{height}\" rx=\"6\"/>\n",
-        style()
-    );
-    text(&mut svg, "title", 16.0, 28.0, &title);
-    svg
-}
-
-fn text(svg: &mut String, class: &str, x: f64, y: f64, text: &str) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
-}
-
 fn rect(svg: &mut String, class: &str, x: f64, y: f64, width: f64, height: f64) {
     let _ = writeln!(
         svg,
@@ -237,10 +221,6 @@ fn style() -> String {
          .name,.left{{text-anchor:end}} .below{{text-anchor:middle}} .figure,.note,.left,.below{{font-size:12px;font-variant-numeric:tabular-nums}} \
          .tick{{stroke-width:2}} .line{{fill:none;stroke-width:1.8}} .dashed{{stroke-dasharray:5 4}}\n{light}@media (prefers-color-scheme:dark){{{dark}}}\n"
     )
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

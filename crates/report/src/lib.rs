@@ -26,6 +26,7 @@ mod page;
 mod palette;
 mod reduce;
 mod sheet;
+mod svg;
 mod table;
 
 pub use bars::{Bars, Measured, bars_svg};

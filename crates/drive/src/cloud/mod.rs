@@ -94,7 +94,7 @@ impl Cloud {
     /// Charges a transfer and answers when it is let in.
     fn admit(&mut self, now_ns: u64, access: &Access) -> u64 {
         let bytes = u64::from(access.sectors) * SECTOR_BYTES;
-        let end_sector = access.sector + u64::from(access.sectors);
+        let end_sector = access.end();
         let joins = |last: &Charged| {
             last.op == access.op
                 && last.end_sector == access.sector

@@ -24,7 +24,7 @@ impl Media {
 
     /// Whether the cache takes a write at once.
     pub(super) fn has_room(&self, now_ns: u64, access: &Access) -> bool {
-        let end = access.sector + u64::from(access.sectors);
+        let end = access.end();
         self.write_cache.as_ref().is_some_and(|cache| cache.has_room(now_ns, access.sector, end))
     }
 

@@ -79,9 +79,9 @@ impl FaultyParts {
             Some(sector) => Access { sectors: (sector + 1 - access.sector) as u32, ..*access },
             None => *access,
         };
-        media.forget(access.sector, access.sector + u64::from(access.sectors));
+        media.forget(access.sector, access.end());
         let mut service = self.pass(media, now_ns, &tried, prepared_ns);
-        media.forget(access.sector, access.sector + u64::from(access.sectors));
+        media.forget(access.sector, access.end());
         if bad.is_some() || slow {
             service.phases.rotation_ns += self.retries_ns;
             service.finish_ns += self.retries_ns;
@@ -109,7 +109,7 @@ impl FaultyParts {
 
     /// One piece after the other: what lies where it should, and each sector that was put elsewhere. The way to a spare and back is the arm's.
     fn pass(&self, media: &mut Media, now_ns: u64, access: &Access, prepared_ns: u64) -> Service {
-        let end = access.sector + u64::from(access.sectors);
+        let end = access.end();
         let spare = media.capacity_sectors() - 1;
         let mut total = Service { finish_ns: now_ns, phases: Phases::default(), source: Source::Media, cylinder: 0 };
         let (mut sector, mut first) = (access.sector, true);

@@ -149,7 +149,7 @@ impl Media {
     /// Serves what needs the interface alone, wherever the arm is: a read whose sectors are all in the buffer, a write for which the
     /// write cache has room; `None` for any other.
     pub(super) fn serve_held(&mut self, now_ns: u64, access: &Access) -> Option<Service> {
-        let end = access.sector + u64::from(access.sectors);
+        let end = access.end();
         let service = match access.op {
             Op::Write if self.has_room(now_ns, access) => self.write_to_cache(now_ns, access),
             Op::Write => return None,
@@ -216,7 +216,7 @@ impl Media {
     }
 
     fn read(&mut self, now_ns: u64, access: &Access) -> Service {
-        let end = access.sector + u64::from(access.sectors);
+        let end = access.end();
         let Some(index) = self.segments.find(access.sector) else {
             if self.holds_written(access.sector, end) {
                 return self.hit(now_ns, access);
@@ -268,7 +268,7 @@ impl Media {
 
     /// The head is already reading towards the rest of it: no seek, and the command's overhead is hidden by the media.
     fn read_stream(&mut self, now_ns: u64, access: &Access, index: usize, ahead: Ahead) -> Service {
-        let end = access.sector + u64::from(access.sectors);
+        let end = access.end();
         let overhead_ns = self.overheads.hit(Op::Read, self.last).saturating_sub(self.prepared_ns);
         let from_media = end - ahead.next.max(access.sector);
         let source = if access.sector < ahead.next { Source::Both } else { Source::Media };
@@ -297,7 +297,7 @@ impl Media {
 
     /// From the media, all of it or (with `held`: a segment, and the sector up to which it reaches) the rest.
     fn read_media(&mut self, now_ns: u64, access: &Access, held: Option<(usize, u64)>) -> Service {
-        let end = access.sector + u64::from(access.sectors);
+        let end = access.end();
         let first = held.map_or(access.sector, |(_, held)| held.max(access.sector));
         let source = if first > access.sector { Source::Both } else { Source::Media };
         self.ahead = None;
@@ -325,7 +325,7 @@ impl Media {
     }
 
     fn write(&mut self, now_ns: u64, access: &Access) -> Service {
-        let end = access.sector + u64::from(access.sectors);
+        let end = access.end();
         self.ahead = None;
         self.supersede(access.sector, end);
         let overhead_ns = self.overheads.miss(Op::Write, self.last);
@@ -348,7 +348,7 @@ impl Media {
     /// A write that ends when the cache has its data: at once if there is room, or when enough has gone to the media. Reading ahead
     /// goes on, unless it is of what is written.
     pub(super) fn write_to_cache(&mut self, now_ns: u64, access: &Access) -> Service {
-        let end = access.sector + u64::from(access.sectors);
+        let end = access.end();
         let room_ns = self.make_room(now_ns, access.sector, end);
         let stale = |ahead: &Ahead| access.sector < ahead.limit && self.segments.get(ahead.segment).start < end;
         self.ahead = self.ahead.filter(|ahead| !stale(ahead));
@@ -449,7 +449,7 @@ impl Media {
     /// Where read-ahead stops after a command: its segment full, the drive's limit, or the policy's track or cylinder.
     /// `track_end` is the end of the command's last track, if it is known.
     fn read_ahead_limit(&self, access: &Access, track_end: Option<u64>) -> u64 {
-        let end = access.sector + u64::from(access.sectors);
+        let end = access.end();
         // A request that fills more than half of its segment is overwritten from its beginning, which the host has taken: drives
         // stream with requests of any size.
         let segment = self.segments.segment_sectors();

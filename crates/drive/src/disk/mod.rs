@@ -206,7 +206,7 @@ impl Disk {
     /// Whether the works are at an access that this one overlaps: what is being read is in the buffer when it has been read.
     fn is_under_way(&self, access: &Access) -> bool {
         let active = self.active.as_ref().and_then(|active| active.access);
-        active.is_some_and(|active| overlap(&active, access))
+        active.is_some_and(|active| active.overlaps(access))
     }
 
     /// Has a command served by buffer or write cache, if it can be.
@@ -299,8 +299,4 @@ fn unanswered(tag: u32, arrived_ns: u64) -> Completion {
     let phases = Phases { wait_ns: NEVER_NS - arrived_ns, ..Phases::default() };
     let service = Service { finish_ns: NEVER_NS, phases, source: Source::Media, cylinder: 0 };
     Completion { tag, service, status: Status::Done }
-}
-
-fn overlap(one: &Access, other: &Access) -> bool {
-    one.sector < other.sector + u64::from(other.sectors) && other.sector < one.sector + u64::from(one.sectors)
 }

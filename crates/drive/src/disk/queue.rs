@@ -105,7 +105,7 @@ impl Queue {
             let index = from + offset;
             if self.targets[index].behind == 0
                 && self.targets[index].op == Op::Read
-                && end_of(&self.entries[index].access) <= end
+                && self.entries[index].access.end() <= end
             {
                 return Some(self.remove(index));
             }
@@ -208,9 +208,5 @@ impl Queue {
 
 /// Whether the order of two commands can be told from the data.
 fn conflict(one: &Access, other: &Access) -> bool {
-    one.sector < end_of(other) && other.sector < end_of(one) && (one.op == Op::Write || other.op == Op::Write)
-}
-
-fn end_of(access: &Access) -> u64 {
-    access.sector + u64::from(access.sectors)
+    one.overlaps(other) && (one.op == Op::Write || other.op == Op::Write)
 }

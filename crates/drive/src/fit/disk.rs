@@ -40,7 +40,7 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
     if requests.far_reads < FAR_READS_MIN {
         return Err(FitProfileError::TooLocal { found: requests.far_reads, needed: FAR_READS_MIN });
     }
-    let end = |record: &Record| record.access.sector + u64::from(record.access.sectors);
+    let end = |record: &Record| record.access.end();
     let capacity_sectors = records.iter().map(end).max().unwrap_or(1);
     let spread_ns = spread_ms(&requests, capacity_sectors) * 1e6;
     if spread_ns < 5e5 {

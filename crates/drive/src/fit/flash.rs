@@ -55,7 +55,7 @@ struct Flash {
 
 /// Fits to `half` and measures with all.
 pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<FittedProfile, FitProfileError> {
-    let end = |record: &Record| record.access.sector + u64::from(record.access.sectors);
+    let end = |record: &Record| record.access.end();
     let last = records.iter().map(end).max().unwrap_or(1);
     let [reads, writes] = [Op::Read, Op::Write].map(|op| by_size(half, op));
     let buffered = writes.requests > 0 && writes.fixed_us < BUFFERED_US;

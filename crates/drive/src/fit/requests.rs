@@ -78,7 +78,7 @@ impl Requests {
                 completion_ns: record.issue_ns as f64 + record.service_ns as f64,
                 quick: *near && hits.is_some_and(|hits| hits.take(access.sectors, ms(record))),
             };
-            from = access.sector + u64::from(access.sectors);
+            from = access.end();
             request
         };
         let all = records.iter().zip(&near).map(sort_out).collect();

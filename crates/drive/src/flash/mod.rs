@@ -274,7 +274,7 @@ impl Flash {
     }
 
     fn read(&mut self, number: u32, access: &Access, now_ns: u64) {
-        let end = access.sector + u64::from(access.sectors);
+        let end = access.end();
         let mut memory_sectors = 0;
         let mut part: Option<PageRead> = None;
         let mut parts = 0;

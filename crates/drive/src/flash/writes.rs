@@ -21,7 +21,7 @@ impl Flash {
         while let Some(number) = self.stalled.front().copied() {
             let Command::Transfer { access, fua } = self.commands[number as usize].command else { return };
             let through = self.profile.buffer_units == 0 || (fua && !self.profile.flush.power_loss_protection);
-            let end = access.sector + u64::from(access.sectors);
+            let end = access.end();
             let first = access.sector / UNIT_SECTORS;
             let units = (end.div_ceil(UNIT_SECTORS) - first) as u32;
             while self.commands[number as usize].accepted < units {
@@ -83,7 +83,7 @@ impl Flash {
         let command = &mut self.commands[entry.command as usize];
         command.parts -= 1;
         let Command::Transfer { access, .. } = command.command else { return };
-        let units = (access.sector + u64::from(access.sectors)).div_ceil(UNIT_SECTORS) - access.sector / UNIT_SECTORS;
+        let units = (access.end()).div_ceil(UNIT_SECTORS) - access.sector / UNIT_SECTORS;
         if command.parts == 0 && u64::from(command.accepted) == units {
             command.work_ns = self.profile.link.ns(u64::from(access.sectors)) + work_ns;
             self.complete(entry.command, now_ns);

@@ -1,6 +1,6 @@
 //! Operations a second and latency by commands under way.
 
-use super::subject::{MOST_AT_ONCE, Subject};
+use super::subject::{Subject, at_once};
 use super::{DepthPoint, Found, Probe, ProbeError, on};
 use crate::random::SplitMix64;
 use crate::{Access, Command, Drive, Op};
@@ -13,7 +13,7 @@ const READ_SECTORS: u32 = 8;
 
 /// Each depth has a drive as it was given.
 pub(super) fn probe(drive: &Drive, found: &mut Found) -> Result<Vec<DepthPoint>, ProbeError> {
-    let most = drive.depth().clamp(1, MOST_AT_ONCE);
+    let most = at_once(drive);
     let doubled = std::iter::successors(Some(1u32), |depth| Some(depth * 2)).take_while(|depth| *depth < most);
     let depths: Vec<u32> = doubled.chain([most]).collect();
     depths.into_iter().map(|depth| on(drive, Probe::Depth, found, |subject| at(subject, depth))).collect()

@@ -1,6 +1,6 @@
 //! What matters for flash: the size of commands, and random writes over a full drive.
 
-use super::subject::{MOST_AT_ONCE, Subject};
+use super::subject::{Subject, at_once};
 use super::{Found, Overwrite, OverwritePoint, Probe, ProbeError, SizePoint, on};
 use crate::random::SplitMix64;
 use crate::{Access, Command, Drive, Op};
@@ -34,7 +34,7 @@ pub(super) fn sizes(drive: &Drive, found: &mut Found) -> Result<Vec<SizePoint>, 
                 subject.series(depth, at_random(subject.capacity_sectors(), op, sectors, count))
             })
         };
-        let (one, all) = (1, drive.depth().clamp(1, MOST_AT_ONCE));
+        let (one, all) = (1, at_once(drive));
         let mb_s = |per_s: f64| per_s * bytes as f64 / 1e6;
         points.push(SizePoint {
             bytes,

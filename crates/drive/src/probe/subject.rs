@@ -6,7 +6,7 @@ use crate::{Access, AccessError, Command, Drive, Op, Status, closed_loop};
 /// More failures than this, and half of all commands, end a probe.
 const FAILURES_MAX: u64 = 200;
 /// The most commands that a probe keeps under way: no drive of one's own is slower with more, and each takes memory.
-pub(super) const MOST_AT_ONCE: u32 = 1024;
+const MOST_AT_ONCE: u32 = 1024;
 
 pub(super) struct Subject {
     drive: Drive,
@@ -55,9 +55,9 @@ impl Subject {
         self.drive.capacity_sectors()
     }
 
-    /// How many commands it is given at once: all that it takes, up to [`MOST_AT_ONCE`].
+    /// How many commands it is given at once.
     pub(super) fn depth(&self) -> u32 {
-        self.drive.depth().clamp(1, MOST_AT_ONCE)
+        at_once(&self.drive)
     }
 
     /// An error when the drive has fewer sectors than a probe needs.
@@ -117,4 +117,9 @@ impl Subject {
         series.elapsed_ns = self.now_ns - start_ns;
         Ok(series)
     }
+}
+
+/// How many commands a probe gives a drive at once: all that it takes, up to a bound.
+pub(super) fn at_once(drive: &Drive) -> u32 {
+    drive.depth().clamp(1, MOST_AT_ONCE)
 }

@@ -8,7 +8,7 @@
 //! The rules are those of F. Wu, H. Xi and C. Xu, "On the design of a new Linux readahead framework", ACM SIGOPS Operating Systems
 //! Review 42(5), 2008: sections on the state, on the two triggers and on interleaved and context-based read-ahead.
 
-use super::readahead::Window;
+use super::readahead::{Window, next_window};
 
 /// What the kernel remembers of one open file. Units are pages of 4 KiB.
 #[derive(Clone, Debug)]
@@ -142,12 +142,6 @@ fn first_window(wanted: u64, max: u64) -> u64 {
     } else {
         max
     };
-    scaled.clamp(1, max)
-}
-
-/// The window after one of so many pages: four times as much as a small one, twice a larger one.
-fn next_window(last: u64, max: u64) -> u64 {
-    let scaled = if last < max / 16 { last * 4 } else { last * 2 };
     scaled.clamp(1, max)
 }
 

@@ -183,7 +183,7 @@ impl PageCache {
             chunk.dirty |= bit;
             self.dirty += 1;
             self.dirtied += 1;
-            self.dirty_max = self.dirty_max.max(self.dirty + self.writeback);
+            self.dirty_max = self.dirty_max.max(self.unwritten());
         }
         if new {
             self.count_resident(file, 1);
@@ -279,9 +279,9 @@ impl PageCache {
         self.dirty
     }
 
-    /// Pages being written.
-    pub fn writeback(&self) -> u64 {
-        self.writeback
+    /// Pages that are dirty or being written.
+    pub fn unwritten(&self) -> u64 {
+        self.dirty + self.writeback
     }
 
     /// The most pages that were dirty or being written at any time.
@@ -524,9 +524,9 @@ mod tests {
         assert_eq!(runs, []);
         assert_eq!(cache.take_dirty(1, 0, 1000, 5, &mut runs), None);
         assert_eq!(runs, [(60, 10), (200, 3)]);
-        assert_eq!((cache.dirty(), cache.writeback(), cache.writeback_of(1)), (0, 13, 13));
+        assert_eq!((cache.dirty(), cache.writeback, cache.writeback_of(1)), (0, 13, 13));
         cache.end_write(1, 60, 10);
-        assert_eq!((cache.writeback(), cache.is_dirty(1)), (3, false));
+        assert_eq!((cache.writeback, cache.is_dirty(1)), (3, false));
     }
 
     #[test]

@@ -139,7 +139,8 @@ fn first_window(wanted: u64, max: u64) -> u64 {
     scaled.clamp(1, max)
 }
 
-fn next_window(last: u64, max: u64) -> u64 {
+/// The window after one of so many pages: four times as much as a small one, twice a larger one.
+pub(super) fn next_window(last: u64, max: u64) -> u64 {
     let scaled = if last < max / 16 { last * 4 } else { last * 2 };
     scaled.clamp(1, max)
 }

@@ -24,6 +24,7 @@ pub use expectation::{Kind, Order, Publication, Reason, Row, Value, publications
 pub use lab::Step;
 pub use verdict::{Found, Line, Outcome, Plot, Verdict};
 
+use crate::error::SimError;
 use lab::Lab;
 use verdict::Measured;
 
@@ -59,6 +60,11 @@ fn measure(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
         Some(("S5", _)) => s5::measure(row, lab),
         _ => Err(no_measure(row)),
     }
+}
+
+/// A drive has refused a command that lies within it.
+fn defect(error: impl std::fmt::Display) -> PublishedError {
+    SimError::Defect { seed: 1, now_ns: 0, problem: error.to_string() }.into()
 }
 
 fn no_measure(row: &Row) -> PublishedError {

@@ -5,9 +5,8 @@ use hoistway_drive::{Access, Drive, Op, Profile, closed_loop};
 use super::expectation::Row;
 use super::lab::{Experiment, Lab};
 use super::verdict::{Line, Measured, Plot};
-use super::{PublishedError, no_measure};
+use super::{PublishedError, defect, no_measure};
 use crate::compare::{ProcessRun, Run};
-use crate::error::SimError;
 
 /// Requests that are outstanding in the posting's four tests of fairness, as they are run here: the first has fewer than the drive takes.
 const OUTSTANDING: [u32; 4] = [24, 48, 64, 96];
@@ -246,9 +245,4 @@ fn bytes_from(run: &Run, job: &str, from_ns: u64) -> f64 {
         process.windows.iter().skip(skipped).map(|window| window.bytes as f64).sum::<f64>()
     };
     processes.map(after).sum()
-}
-
-/// The drive has refused a command that lies within it.
-fn defect(error: impl std::fmt::Display) -> PublishedError {
-    SimError::Defect { seed: 1, now_ns: 0, problem: error.to_string() }.into()
 }

@@ -39,7 +39,7 @@ impl Default for Flusher {
 impl<S: Observer> World<S> {
     /// Whether writers have to wait.
     pub(super) fn has_too_much_dirty(&self) -> bool {
-        self.cache.dirty() + self.cache.writeback() > self.dirty_limits().most
+        self.cache.unwritten() > self.dirty_limits().most
     }
 
     /// A page has become dirty.

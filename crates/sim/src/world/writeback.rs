@@ -106,7 +106,7 @@ impl<S: Observer> World<S> {
         let often = self.rate_limit_pages();
         let limits = self.dirty_limits();
         if dirtying.writing.is_none() {
-            let exceeded = self.cache.dirty() + self.cache.writeback() > limits.most;
+            let exceeded = self.cache.unwritten() > limits.most;
             let look_after = if exceeded { often.min(RATE_LIMIT_PAGES_EXCEEDED) } else { often };
             if u64::from(dirtying.pages) < look_after {
                 return None;
@@ -116,7 +116,7 @@ impl<S: Observer> World<S> {
             return Some(Flow::On);
         }
         let (written, most) = (dirtying.writing.unwrap_or(0), often + often / 2);
-        let is_over = self.cache.dirty() + self.cache.writeback() > limits.most;
+        let is_over = self.cache.unwritten() > limits.most;
         if !is_over || written >= most {
             self.processes[task as usize].dirtying = Dirtying::default();
             if self.cache.dirty() > limits.background {
@@ -153,7 +153,7 @@ impl<S: Observer> World<S> {
             return Some(Flow::On);
         }
         let (now_ns, limits) = (self.now_ns, self.dirty_limits());
-        let dirty = self.cache.dirty() + self.cache.writeback();
+        let dirty = self.cache.unwritten();
         let dirtying = &mut self.processes[task as usize].dirtying;
         if dirty <= limits.free_run() {
             *dirtying = Dirtying { look_after: limits.poll_interval(dirty), paused_ns: now_ns, ..Dirtying::default() };
@@ -188,7 +188,7 @@ impl<S: Observer> World<S> {
     /// Brings the estimates of the device's and the writers' rates up to date, where there are any.
     pub(super) fn look_at_balance(&mut self) {
         if self.host.write_back == WriteBack::Pauses {
-            let dirty = self.cache.dirty() + self.cache.writeback();
+            let dirty = self.cache.unwritten();
             let limits = self.dirty_limits();
             self.balance.look(self.now_ns, dirty, limits, self.cache.dirtied(), self.cache.written());
         }

@@ -1,8 +1,7 @@
 //! The run itself: how far it is, and how it is stopped.
 
 use std::collections::HashMap;
-use std::process;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
@@ -10,6 +9,7 @@ use hoistway_core::Kind;
 use hoistway_sim::{CompareRequest, Comparison, Progress, SimError, compare};
 
 use crate::failure::{Interrupted, UsageError};
+use crate::interrupt;
 use crate::progress::Bar;
 
 /// Steps of the bar.
@@ -21,13 +21,7 @@ const STEPS: u64 = 1000;
 /// # Errors
 /// [`Interrupted`], [`UsageError`] for settings that do not fit the elevators, and [`SimError`].
 pub fn run(request: &CompareRequest) -> Result<(Comparison, Arc<AtomicBool>)> {
-    let cancel = Arc::new(AtomicBool::new(false));
-    let pressed = Arc::clone(&cancel);
-    ctrlc::set_handler(move || {
-        if pressed.swap(true, Ordering::Relaxed) {
-            process::exit(130);
-        }
-    })?;
+    let cancel = interrupt::watch()?;
     let bar = Bar::new(STEPS, "simulating");
     let ways = Ways::new(request.elevators.len() + 1);
     let result = compare(request, &|progress| bar.set(ways.note(progress)), &cancel);

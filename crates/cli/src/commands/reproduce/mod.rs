@@ -4,9 +4,7 @@ mod json;
 mod markdown;
 mod table;
 
-use std::process;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 use hoistway_sim::SimError;
@@ -14,6 +12,7 @@ use hoistway_sim::published::{Kind, Outcome, PublishedError, Row, Step, Verdict,
 
 use crate::cli::ReproduceArgs;
 use crate::failure::{Exit, Interrupted, UsageError};
+use crate::interrupt;
 use crate::output::Out;
 use crate::progress::Bar;
 
@@ -43,13 +42,7 @@ pub fn run(args: &ReproduceArgs, out: &mut Out) -> Result<Exit> {
 
 /// Ctrl-C stops the runs; a second one ends the process on the spot.
 fn outcomes(rows: &[&'static Row]) -> Result<Vec<Outcome>> {
-    let cancel = Arc::new(AtomicBool::new(false));
-    let pressed = Arc::clone(&cancel);
-    ctrlc::set_handler(move || {
-        if pressed.swap(true, Ordering::Relaxed) {
-            process::exit(130);
-        }
-    })?;
+    let cancel = interrupt::watch()?;
     let bar = Bar::new(STEPS * rows.len() as u64, "reproducing");
     let furthest = AtomicU64::new(0);
     let progress = |step: Step| {

@@ -4,10 +4,9 @@ use hoistway_drive::{Access, Drive, Op, Profile, describe};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::error::SimError;
-use crate::published::PublishedError;
 use crate::published::expectation::Row;
 use crate::published::verdict::Measured;
+use crate::published::{PublishedError, defect};
 
 /// Revolutions a minute, as the slides name the drives.
 const SPEEDS: [u32; 3] = [5400, 7200, 15_000];
@@ -67,9 +66,4 @@ fn profile(row: &Row, speed: u32) -> Result<Profile, PublishedError> {
     let name = format!("slide-{speed}");
     let lacks = || PublishedError::NoInput { id: row.id.clone(), what: "drive", name: name.clone() };
     Profile::builtin(&name).ok_or_else(lacks)
-}
-
-/// The drive has refused a command that lies within it.
-fn defect(error: impl std::fmt::Display) -> PublishedError {
-    SimError::Defect { seed: 1, now_ns: 0, problem: error.to_string() }.into()
 }
