@@ -1,0 +1,173 @@
+//! What is served, for whom and how: from TOML, from the command line, and checked.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use hoistway_core::Kind;
+use hoistway_drive::Profile;
+
+use crate::tenant::Terms;
+
+/// A checked configuration: names are unique, what is referred to is there.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Where clients connect.
+    pub listen: Vec<Listen>,
+    /// Devices.
+    pub devices: Vec<DeviceConfig>,
+    /// Exports.
+    pub exports: Vec<ExportConfig>,
+    /// Groups that tenants can be part of.
+    pub groups: Vec<GroupConfig>,
+    /// Tenants, in the order in which their rules are tried.
+    pub tenants: Vec<TenantConfig>,
+    /// Certificates, if TLS is offered.
+    pub tls: Option<TlsConfig>,
+    /// Where the control socket is.
+    pub control: Option<PathBuf>,
+    /// Where metrics are told over HTTP.
+    pub metrics: Option<SocketAddr>,
+    /// Where a recording goes.
+    pub record: Option<PathBuf>,
+}
+
+/// Where clients connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// A Unix socket, made with this mode (0600 unless told).
+    Unix {
+        /// Its path.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// TCP.
+    Tcp(SocketAddr),
+}
+
+/// A device.
+#[derive(Clone, Debug)]
+pub struct DeviceConfig {
+    /// Its name: letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// Where its bytes lie.
+    pub backend: BackendConfig,
+    /// The model of a drive that says how long everything takes.
+    pub drive: Option<Profile>,
+    /// The elevator; none: chosen by whether the device rotates.
+    pub elevator: Option<Kind>,
+    /// Requests that it is given at once; none: the backend's default.
+    pub depth: Option<u32>,
+    /// Tunables of the elevator, by the kernel's names.
+    pub tunables: Vec<(String, i64)>,
+    /// Whether neighbouring requests are merged.
+    pub merge: bool,
+    /// The largest request in bytes: longer ones are split.
+    pub request_bytes_max: u32,
+    /// What it sustains, in bytes a second, for the admission of reservations.
+    pub bandwidth: Option<u64>,
+    /// What positioning costs a request, in ns, for the same.
+    pub position_ns: Option<u64>,
+}
+
+/// Where the bytes of a device lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BackendConfig {
+    /// A file or a block device.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Past the page cache: yes, no, or where it can be (`None`).
+        direct: Option<bool>,
+        /// Opened for reading only.
+        read_only: bool,
+    },
+    /// Memory, all zeroes at first.
+    Memory {
+        /// Its size in bytes.
+        bytes: u64,
+    },
+    /// Nothing: reads are zeroes, writes are lost.
+    Null {
+        /// Its size in bytes.
+        bytes: u64,
+    },
+}
+
+/// An export: a part of a device under a name.
+#[derive(Clone, Debug)]
+pub struct ExportConfig {
+    /// The name that clients ask for; empty is the default export.
+    pub name: String,
+    /// A line for people.
+    pub description: String,
+    /// The device's name.
+    pub device: String,
+    /// Its first byte on the device.
+    pub offset: u64,
+    /// Its size in bytes; none: to the end of the device.
+    pub size: Option<u64>,
+    /// Writes are refused.
+    pub read_only: bool,
+    /// The tenants that may see it; none: all.
+    pub tenants: Vec<String>,
+}
+
+/// A group of tenants.
+#[derive(Clone, Debug)]
+pub struct GroupConfig {
+    /// Its name.
+    pub name: String,
+    /// Its share among its siblings, 1 to 1000.
+    pub weight: u16,
+    /// The group that it is part of; none is the root.
+    pub parent: Option<String>,
+}
+
+/// A tenant and the rules by which its clients are known.
+#[derive(Clone, Debug)]
+pub struct TenantConfig {
+    /// Its name.
+    pub name: String,
+    /// All of these must hold; none at all: everybody.
+    pub rules: Vec<Rule>,
+    /// Its terms.
+    pub terms: Terms,
+}
+
+/// What is asked of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// It chose this export; `*` stands for any characters.
+    Export(String),
+    /// It is this user's process on this machine.
+    Uid(u32),
+    /// It is this process.
+    Pid(u32),
+    /// Its process is in this control group, or in one below.
+    Cgroup(String),
+    /// Its process's command is called so; `*` stands for any characters.
+    Comm(String),
+    /// The name in its certificate (subject's common name, or a DNS name or e-mail address of the alternative names); `*` stands for any characters.
+    Certificate(String),
+    /// It comes from this network.
+    Address {
+        /// The network's address.
+        network: std::net::IpAddr,
+        /// How many bits of it count.
+        bits: u8,
+    },
+}
+
+/// Certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsConfig {
+    /// The server's certificates, PEM, its own first.
+    pub certificate: PathBuf,
+    /// Its key, PEM.
+    pub key: PathBuf,
+    /// The authority that clients' certificates must come from; none: clients need none.
+    pub client_authority: Option<PathBuf>,
+    /// Nothing is served in plain text. Otherwise TLS is offered.
+    pub required: bool,
+}

@@ -1,0 +1,19 @@
+//! One disk, many clients.
+//!
+//! The flow of data:
+//!
+//! ```text
+//! sockets ─▶ Engine ─events─▶ Server ─bytes─▶ connection (TLS, NBD state machine) ─work─▶ Device
+//!                                                                          limits ─▶ RequestQueue (reservations, elevator) ─▶ depth ─▶
+//!            Engine ◀─sends── Server ◀─replies─ connection ◀─done─ Device ◀─ Backend (memory, null, file through the Engine), Drive
+//! ```
+//!
+//! [`engine::Engine`] is all there is of the outside: the time, sockets, files. There are three: io_uring, threads, and a simulated world with
+//! virtual time, so that the whole server runs from a seed in tests. One thread runs everything else; nothing in it blocks.
+
+pub mod backend;
+pub mod buffer;
+pub mod config;
+pub mod device;
+pub mod engine;
+pub mod tenant;

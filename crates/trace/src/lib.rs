@@ -1,0 +1,3 @@
+//! Block traces in blktrace's format.
+
+#![forbid(unsafe_code)]
