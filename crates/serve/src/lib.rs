@@ -17,3 +17,5 @@ pub mod config;
 pub mod device;
 pub mod engine;
 pub mod tenant;
+#[cfg(any(test, feature = "world"))]
+pub mod world;
