@@ -9,6 +9,7 @@ mod laws;
 mod pages;
 mod proof;
 mod repository;
+mod soak;
 mod steps;
 mod tables;
 mod tidy;
@@ -29,7 +30,8 @@ tasks:
           in docs/elevators and docs/reproduced.md with its pictures (which tests of the command check), and `pages write DIR` also
           the part on the whole recordings of decisions, which lie in DIR
   bench-nbd  the server beside others, and how it shares: --rounds N, --seconds S, --only cost|sharing|crowd, --write for
-          docs/serve-benchmarks.md";
+          docs/serve-benchmarks.md
+  soak    the server under clients that check what they get back: --minutes N, --only verify|filesystem|tools|lateness";
 
 fn main() -> std::process::ExitCode {
     match run() {
@@ -51,6 +53,7 @@ fn run() -> Result<()> {
         ["pages"] => pages::check(),
         ["pages", "write"] => write_pages(None),
         ["bench-nbd", options @ ..] => bench_nbd::run(options),
+        ["soak", options @ ..] => soak::run(options),
         ["pages", "write", recordings] => write_pages(Some(recordings)),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
