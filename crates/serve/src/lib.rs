@@ -16,4 +16,5 @@ pub mod buffer;
 pub mod config;
 pub mod device;
 pub mod engine;
+pub mod limits;
 pub mod tenant;

@@ -1,11 +1,11 @@
-//! What is kept of a reserving process, and of each of its requests.
+//! What is kept of a reserving process or group, and of each of its requests.
 
 use super::bucket::Bucket;
-use crate::parts::{List, Tree};
+use crate::parts::{List, Slot, Tree};
 use crate::queue::reserve::Reservation;
 use crate::request::Arrivals;
 
-/// A process with a reservation, at its context's place. The entry of one without has the inner elevator's count only.
+/// A process or group with a reservation. The entry of one without has the inner elevator's count only.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flow {
     /// Without a reservation, its rate is 0.
@@ -26,9 +26,9 @@ pub(super) struct Flow {
     quota: Counted,
     /// The same for the sweep after that one.
     next_quota: Counted,
-    /// Its best-effort requests in the inner elevator.
+    /// A context's best-effort requests in the inner elevator.
     pub inner_queued: u32,
-    /// Its weight there, while it has some.
+    /// The context's weight there, while it has some.
     pub inner_weight: u32,
 }
 
@@ -105,7 +105,7 @@ pub(super) enum Stage {
     /// The inner elevator has it, or nobody yet.
     #[default]
     Inner,
-    /// It is a reserving process's, and neither pending nor in a sweep: not inserted yet, dispatched, or absorbed.
+    /// It is a flow's, and neither pending nor in a sweep: not inserted yet, dispatched, or absorbed.
     Ours,
     /// Not within the reservation yet.
     Pending,
@@ -117,6 +117,8 @@ pub(super) enum Stage {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
     pub stage: Stage,
+    /// The flow that it belongs to, unless it is the inner elevator's.
+    pub flow: Slot,
     /// Counts arrivals.
     pub order: u64,
     /// When it came within the reservation, in ns; `None` for one that was served without.
