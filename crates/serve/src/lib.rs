@@ -17,6 +17,8 @@ pub mod config;
 pub mod control;
 pub mod device;
 pub mod engine;
+pub mod limits;
+pub mod server;
 pub mod tenant;
 #[cfg(any(test, feature = "world"))]
 pub mod world;
