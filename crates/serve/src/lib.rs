@@ -14,6 +14,7 @@
 pub mod backend;
 pub mod buffer;
 pub mod config;
+pub mod control;
 pub mod device;
 pub mod engine;
 pub mod limits;
