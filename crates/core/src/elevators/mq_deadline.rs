@@ -286,6 +286,15 @@ impl<H: Home> Elevator<H> for MqDeadline {
         0
     }
 
+    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+        let request = if self.queue(REAL_TIME).is_empty() { NIL } else { self.pick(block, REAL_TIME, None) };
+        if request == NIL {
+            return 0;
+        }
+        self.move_to_dispatch(block, request);
+        1
+    }
+
     fn free(&mut self, block: &mut Block<H>, request: Slot) {
         let class = core::mem::replace(&mut block.table.requests[request].owner, NIL);
         if class != NIL {
