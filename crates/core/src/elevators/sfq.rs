@@ -12,7 +12,7 @@
 //! and by the number of the period since boot, so the same calls give the same buckets: the core draws no random numbers.
 
 use super::sorted_fifo::SortedFifo;
-use super::{Elevator, Merge};
+use super::{Elevator, MakeTables, Merge};
 use crate::bio::Bio;
 use crate::event::Note;
 use crate::layer::BlockLayer;
@@ -118,12 +118,14 @@ pub(crate) struct Sfq<H: Home> {
     sorted: bool,
 }
 
-impl<H: Home> Elevator<H> for Sfq<H> {
-    type Tables = Tables<H>;
-
+impl<H: Home> MakeTables<H> for Sfq<H> {
     fn make_tables<M: Maker<H>>(_: Capacity, maker: &mut M) -> Tables<H> {
         Tables { buckets: maker.table(BUCKETS) }
     }
+}
+
+impl<H: Home> Elevator<H> for Sfq<H> {
+    type Tables = Tables<H>;
 
     fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
         let mut new = Sfq {

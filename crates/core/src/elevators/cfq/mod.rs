@@ -22,7 +22,7 @@ mod workload;
 
 use super::async_queues::AsyncQueues;
 use super::chooser::Chooser;
-use super::{Elevator, MayQueue, Merge};
+use super::{Elevator, MakeTables, MayQueue, Merge};
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
 use crate::event::Note;
@@ -98,9 +98,7 @@ pub(crate) struct Cfq<H: Home> {
     tunables: Tunables,
 }
 
-impl<H: Home> Elevator<H> for Cfq<H> {
-    type Tables = Tables<H>;
-
+impl<H: Home> MakeTables<H> for Cfq<H> {
     fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let groups = capacity.group_slots();
         let queues = capacity.queues().saturating_add(groups.saturating_mul(AsyncQueues::COUNT));
@@ -113,6 +111,10 @@ impl<H: Home> Elevator<H> for Cfq<H> {
             requesters: maker.table(capacity.contexts),
         }
     }
+}
+
+impl<H: Home> Elevator<H> for Cfq<H> {
+    type Tables = Tables<H>;
 
     fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
         let now = block.counted_ns();

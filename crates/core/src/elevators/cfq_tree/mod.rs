@@ -15,7 +15,7 @@ mod tunables;
 use super::async_queues::AsyncQueues;
 use super::slice_tunables::SliceTunables;
 use super::sorted_fifo;
-use super::{Elevator, MayQueue, Merge};
+use super::{Elevator, MakeTables, MayQueue, Merge};
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
 use crate::event::Note;
@@ -68,13 +68,15 @@ pub(crate) struct CfqTree<H: Home> {
     tunables: SliceTunables,
 }
 
-impl<H: Home> Elevator<H> for CfqTree<H> {
-    type Tables = Tables<H>;
-
+impl<H: Home> MakeTables<H> for CfqTree<H> {
     fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let queues = capacity.contexts.saturating_add(AsyncQueues::COUNT);
         Tables { queues: maker.table(queues), nodes: maker.table(queues) }
     }
+}
+
+impl<H: Home> Elevator<H> for CfqTree<H> {
+    type Tables = Tables<H>;
 
     fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
         CfqTree {

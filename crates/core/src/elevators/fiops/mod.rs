@@ -14,7 +14,7 @@ mod service_tree;
 mod tunables;
 
 use super::sorted_fifo::SortedFifo;
-use super::{Elevator, Merge};
+use super::{Elevator, MakeTables, Merge};
 use crate::bio::Bio;
 use crate::event::Note;
 use crate::group::ROOT;
@@ -114,9 +114,7 @@ pub(crate) struct Fiops<H: Home> {
     tunables: Tunables,
 }
 
-impl<H: Home> Elevator<H> for Fiops<H> {
-    type Tables = Tables<H>;
-
+impl<H: Home> MakeTables<H> for Fiops<H> {
     fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let shares = capacity.group_slots().saturating_mul(CLASS_SLOTS);
         Tables {
@@ -127,6 +125,10 @@ impl<H: Home> Elevator<H> for Fiops<H> {
             share_nodes: maker.table(shares),
         }
     }
+}
+
+impl<H: Home> Elevator<H> for Fiops<H> {
+    type Tables = Tables<H>;
 
     fn new(_: &mut Block<H>, tables: Tables<H>) -> Self {
         Fiops {

@@ -16,7 +16,7 @@ use super::async_queues::AsyncQueues;
 use super::slice_tunables::SliceTunables;
 use super::sorted_fifo;
 use super::wf2q::{self, Engine, IDLE, ROOT_LEVEL};
-use super::{Elevator, Merge};
+use super::{Elevator, MakeTables, Merge};
 use crate::bio::Bio;
 use crate::clock::{Clock, Timer};
 use crate::event::{Expiry, Note};
@@ -135,9 +135,7 @@ pub(crate) struct Turns<H: Home, M: Measure> {
     pub measure: M,
 }
 
-impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
-    type Tables = Tables<H, M>;
-
+impl<H: Home, M: Measure> MakeTables<H> for Turns<H, M> {
     fn make_tables<C: Maker<H>>(capacity: Capacity, maker: &mut C) -> Tables<H, M> {
         let groups = if M::GROUPS { capacity.group_slots() } else { 1 };
         // A sync queue a process, as many that are only remembered, and the async ones.
@@ -148,6 +146,10 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
             async_queues: maker.table(groups),
         }
     }
+}
+
+impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
+    type Tables = Tables<H, M>;
 
     fn new(block: &mut Block<H>, tables: Tables<H, M>) -> Self {
         let engine = Engine::new(tables.engine, M::rules(), block.ticks());
