@@ -1,6 +1,7 @@
 //! Reserved bandwidth: what a process or group asks for and is told, where the layer of reserved bandwidth is over the elevator.
 
 use super::{Kick, RequestQueue, Stale};
+use crate::bucket::TokenBucket;
 use crate::context::ContextId;
 use crate::elevators::{Elevator, RESERVATION_TUNABLES};
 use crate::group::GroupId;
@@ -23,9 +24,9 @@ pub struct Reservation {
 
 impl Reservation {
     /// The greatest rate: 10 GB/s.
-    pub const RATE_MAX: u64 = 10_000_000_000;
+    pub const RATE_MAX: u64 = TokenBucket::RATE_MAX;
     /// The greatest depth: 1 PiB.
-    pub const DEPTH_MAX: u64 = 1 << 50;
+    pub const DEPTH_MAX: u64 = TokenBucket::DEPTH_MAX;
     /// The greatest size of requests: 1 GiB.
     pub const REQUEST_MAX: u64 = 1 << 30;
     /// The size of requests if nothing else is known: 128 KiB.

@@ -4,9 +4,9 @@
 //! slowest, t_pos what positioning takes. The stroke back at the end of a sweep costs t_ret once in a sweep's horizon T.
 
 use super::Bandwidth;
-use super::bucket::Bucket;
 use super::flow::Flow;
 use super::tunables::Tunables;
+use crate::bucket::TokenBucket;
 use crate::elevators::Elevator;
 use crate::parts::Slot;
 use crate::queue::block::Block;
@@ -60,7 +60,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         let tunables = &self.tunables;
         let load = self.load_ns();
         let entry = &self.flows[flow];
-        let old = if entry.is_reserved() { cost_ns(tunables, entry.bucket.rate, entry.request_bytes) } else { 0 };
+        let old = if entry.is_reserved() { cost_ns(tunables, entry.bucket.rate(), entry.request_bytes) } else { 0 };
         let new = cost_ns(tunables, rate, request_bytes);
         let load = if load == 0 { return_cost_ns(tunables) } else { load };
         let limit = tunables.load_ns_max();
@@ -76,7 +76,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
             entry.bucket.change(rate, depth, now_ns);
         } else {
             self.reservations = self.reservations.saturating_add(1);
-            entry.begin(Bucket::full(rate, depth, now_ns));
+            entry.begin(TokenBucket::full(rate, depth, now_ns));
         }
         entry.request_bytes = request_bytes;
         self.refile(block, flow, now_ns);
@@ -86,7 +86,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
 
     /// The device time of all reservations, in ns a second; 0 without any.
     fn load_ns(&self) -> u64 {
-        let cost = |flow: &Flow| cost_ns(&self.tunables, flow.bucket.rate, flow.request_bytes);
+        let cost = |flow: &Flow| cost_ns(&self.tunables, flow.bucket.rate(), flow.request_bytes);
         let flows = self.reserving().map(|(_, flow)| cost(flow)).fold(0u64, u64::saturating_add);
         if flows == 0 { 0 } else { flows.saturating_add(return_cost_ns(&self.tunables)) }
     }
@@ -100,7 +100,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     pub(super) fn set_bounds(&mut self) {
         let (mut bytes, mut requests) = (0u64, 0u64);
         for (_, flow) in self.reserving() {
-            bytes = bytes.saturating_add(flow.bucket.depth);
+            bytes = bytes.saturating_add(flow.bucket.depth());
             requests = requests.saturating_add(flow.burst_requests());
         }
         let tunables = &self.tunables;

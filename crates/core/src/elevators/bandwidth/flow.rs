@@ -1,6 +1,6 @@
 //! What is kept of a reserving process or group, and of each of its requests.
 
-use super::bucket::Bucket;
+use crate::bucket::TokenBucket;
 use crate::parts::{List, Slot, Tree};
 use crate::queue::reserve::Reservation;
 use crate::request::Arrivals;
@@ -9,7 +9,7 @@ use crate::request::Arrivals;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flow {
     /// Without a reservation, its rate is 0.
-    pub bucket: Bucket,
+    pub bucket: TokenBucket,
     /// The declared size of its requests.
     pub request_bytes: u64,
     /// Its requests that are not within the reservation yet, in order of arrival ...
@@ -52,11 +52,11 @@ impl Counted {
 impl Flow {
     /// Whether it has a reservation.
     pub fn is_reserved(&self) -> bool {
-        self.bucket.rate > 0
+        self.bucket.rate() > 0
     }
 
     /// It has a reservation from now on. Nothing of one before counts, its own or that of whoever had the entry.
-    pub fn begin(&mut self, bucket: Bucket) {
+    pub fn begin(&mut self, bucket: TokenBucket) {
         debug_assert!(!self.is_reserved() && self.queued == 0, "nobody without a reservation waits for tokens");
         self.bucket = bucket;
         self.excess_served = 0;
@@ -66,15 +66,15 @@ impl Flow {
     /// What it has reserved.
     pub fn reservation(&self) -> Option<Reservation> {
         self.is_reserved().then_some(Reservation {
-            bytes_per_second: self.bucket.rate,
-            depth_bytes: Some(self.bucket.depth),
+            bytes_per_second: self.bucket.rate(),
+            depth_bytes: Some(self.bucket.depth()),
             request_bytes: self.request_bytes,
         })
     }
 
     /// How many requests of the declared size its bucket holds, at least one.
     pub fn burst_requests(&self) -> u64 {
-        self.bucket.depth.div_ceil(self.request_bytes.max(1)).max(1)
+        self.bucket.depth().div_ceil(self.request_bytes.max(1)).max(1)
     }
 
     /// The bytes that it has put in this sweep so far.

@@ -20,7 +20,6 @@
 //! CFQ, as far as that was published: a token bucket a process, one elevator over all that reserve, what is not used for the others.
 
 mod admission;
-mod bucket;
 mod dispatch;
 mod flow;
 mod sweep;
@@ -31,6 +30,7 @@ use core::mem::take;
 
 use super::{Elevator, Layer, MakeTables, MayQueue, Merge, Search};
 use crate::bio::{Bio, Op};
+use crate::bucket::TokenBucket;
 use crate::clock::Timer;
 use crate::parts::{Arena, NIL, Node, Slot, Tree};
 use crate::priority::Class;
@@ -393,7 +393,7 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         if !self.flows[flow].is_reserved() {
             return;
         }
-        self.flows[flow].bucket = bucket::Bucket::default();
+        self.flows[flow].bucket = TokenBucket::default();
         self.reservations = self.reservations.saturating_sub(1);
         if self.awaited == flow {
             self.awaited = NIL;

@@ -46,7 +46,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         });
         let number = self.sweep_number;
         let flow = &mut self.flows[slot];
-        let within_quota = flow.in_sweep(number).saturating_add(bytes) <= flow.bucket.depth;
+        let within_quota = flow.in_sweep(number).saturating_add(bytes) <= flow.bucket.depth();
         if !self.sweep.is_empty() && sector >= self.head && within_quota {
             flow.put_in_sweep(bytes, number);
             let mut sweep = self.sweep;
@@ -131,7 +131,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         let flow = &mut self.flows[slot];
         flow.bucket.refill(now_ns);
         let bytes = flow.request_bytes;
-        let in_share = self.sweep.is_empty() || flow.in_sweep(number).saturating_add(bytes) <= flow.bucket.depth;
+        let in_share = self.sweep.is_empty() || flow.in_sweep(number).saturating_add(bytes) <= flow.bucket.depth();
         if now_ns < self.awaited_until_ns && in_share && flow.bucket.holds(bytes) {
             let at_ns = self.awaited_until_ns;
             block.timers.arm(Timer::Refill, at_ns);
