@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use hoistway_core::Kind;
+
 use super::Surroundings;
 use super::draft::{Draft, Entry, Place, Problem, Said, Value};
 use super::keys::{KEYS, Section};
@@ -157,13 +159,46 @@ impl Draft {
         }
     }
 
+    /// Sets a tunable of every device that has this elevator.
+    pub fn set_tunable(&mut self, elevator: Kind, tunable: &str, value: i64) {
+        let name = elevator.info().name;
+        let place = Place::Argument(format!("--set {name}.{tunable}={value}").into());
+        let said = Said { value: Value::Integer(Some(value.into())), place: place.clone() };
+        let has_it = |device: &&mut Entry| {
+            let named = device.get("elevator").and_then(Said::text).and_then(Kind::from_name);
+            named == Some(elevator)
+        };
+        let mut found = false;
+        for device in self.devices.iter_mut().filter(has_it) {
+            found = true;
+            let mut pairs = match device.get("tunables").map(|said| said.value.clone()) {
+                Some(Value::Table(pairs)) => pairs,
+                _ => Vec::new(),
+            };
+            pairs.retain(|(name, ..)| name != tunable);
+            pairs.push((tunable.to_owned(), place.clone(), said.clone()));
+            device.say("tunables", Said { value: Value::Table(pairs), place: place.clone() });
+        }
+        if !found {
+            let text = format!("no device is told to have the elevator {name}: say --elevator {name}");
+            self.problems.push(Problem { place, text });
+        }
+    }
+
     /// Says a key of every device on the command line, but of those whose own `--export` says it.
     fn set_said(&mut self, section: Section, key: &str, place: &Place, said: Said) {
         let mut problems = Vec::new();
         if section.is_list() {
             for entry in self.many(section) {
-                let own = entry.get(key).is_some_and(|old| matches!(old.place, Place::Argument(_)));
-                if !own && let Err(problem) = entry.set(key, place, said.clone()) {
+                let old = entry.get(key);
+                if old.is_some_and(|old| matches!(old.place, Place::Argument(_))) {
+                    continue;
+                }
+                if key == "elevator" && old.is_some_and(|old| old.value != said.value) {
+                    // They are the other elevator's.
+                    entry.remove("tunables");
+                }
+                if let Err(problem) = entry.set(key, place, said.clone()) {
                     problems.push(problem);
                 }
             }
