@@ -20,5 +20,6 @@ pub mod device;
 pub mod engine;
 pub mod limits;
 pub mod rules;
+pub mod server;
 pub mod systemd;
 pub mod tenant;
