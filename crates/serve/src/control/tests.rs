@@ -127,8 +127,14 @@ impl Steer for Fake {
 
     fn accounts(&self, _: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
         for (name, times) in [("backup", 1), ("data base", 3)] {
-            let op =
-                |requests, bytes| OpView { requests, bytes, errors: 0, queue_ns: Some(&self.latency), device_ns: None };
+            let op = |requests, bytes| OpView {
+                requests,
+                bytes,
+                errors: 0,
+                queue_ns: Some(&self.latency),
+                device_ns: None,
+                total_ns: Some(&self.latency),
+            };
             let served = self.served * times;
             let ops = [op(served, served << 12), op(0, 0), op(0, 0), op(0, 0)];
             let view = AccountView {
