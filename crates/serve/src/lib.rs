@@ -17,4 +17,5 @@ pub mod config;
 pub mod control;
 pub mod device;
 pub mod engine;
+pub mod metrics;
 pub mod tenant;

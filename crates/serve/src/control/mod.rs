@@ -16,6 +16,8 @@ mod text;
 mod tree;
 
 #[cfg(test)]
+pub(crate) mod fake;
+#[cfg(test)]
 mod tests;
 
 pub use client::{Reply, ReplyError, read_reply};
