@@ -22,4 +22,5 @@ pub mod limits;
 pub mod rules;
 pub mod server;
 pub mod systemd;
+pub mod metrics;
 pub mod tenant;
