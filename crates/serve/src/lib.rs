@@ -24,3 +24,5 @@ pub mod server;
 pub mod systemd;
 pub mod metrics;
 pub mod tenant;
+#[cfg(any(test, feature = "world"))]
+pub mod world;
