@@ -459,7 +459,7 @@ impl Connection {
         }
         let Phase::Haggling(handshake) = &mut self.phase else { return 0 };
         let names = self.channel.as_mut().map(|channel| channel.client_names()).unwrap_or_default();
-        let view = View { exports: &house.exports, tenants: &house.tenants, peer: &self.peer, names };
+        let view = View::new(&house.config, &house.exports, &self.peer, names);
         let had = self.outgoing.waiting();
         let (used, progress) = handshake.receive(bytes, &view, self.outgoing.head());
         if self.outgoing.waiting() > had {
@@ -493,7 +493,7 @@ impl Connection {
     /// The export is chosen: the connection becomes a member of the tenant's group on the export's device.
     fn join<E: Engine>(&mut self, session: Session, house: &mut House<E>) {
         let names = self.channel.as_mut().map(|channel| channel.client_names()).unwrap_or_default();
-        let view = View { exports: &house.exports, tenants: &house.tenants, peer: &self.peer, names };
+        let view = View::new(&house.config, &house.exports, &self.peer, names);
         let Some((served, tenant)) = view.admit(&session.export.name) else { return self.end(Reason::Withdrawn) };
         let (device, offset) = (served.device, served.offset);
         let tenant: Option<Box<str>> = tenant.map(Into::into);

@@ -1,11 +1,10 @@
 //! What is exported, and what of it a client may see.
 
-use std::collections::BTreeMap;
-
 use hoistway_nbd::server::Catalogue;
 
+use crate::config::Config;
 use crate::engine::Peer;
-use crate::server::tenants::{Client, Tenants};
+use crate::rules::Client;
 
 /// An export as it is served.
 #[derive(Clone, Debug)]
@@ -16,61 +15,36 @@ pub(super) struct Served {
     pub(super) device: usize,
     /// Its first byte on the device.
     pub(super) offset: u64,
-    /// The tenants that may see it; none: all.
-    pub(super) tenants: Vec<String>,
-}
-
-/// All exports, in the order of the configuration.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Exports {
-    served: Vec<Served>,
-    by_name: BTreeMap<String, usize>,
-}
-
-impl Exports {
-    /// Adds one; a name that was there is served differently from now on.
-    pub(super) fn add(&mut self, served: Served) {
-        self.by_name.insert(served.export.name.clone(), self.served.len());
-        self.served.push(served);
-    }
-
-    /// The export of a name.
-    pub(super) fn get(&self, name: &str) -> Option<&Served> {
-        self.served.get(*self.by_name.get(name)?)
-    }
-
-    /// All of them.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Served> {
-        self.served.iter()
-    }
 }
 
 /// What one client may see.
 pub(super) struct View<'a> {
-    pub(super) exports: &'a Exports,
-    pub(super) tenants: &'a Tenants,
-    pub(super) peer: &'a Peer,
-    /// The names in its certificate.
-    pub(super) names: &'a [String],
+    pub(super) config: &'a Config,
+    /// The exports, in the order of the configuration.
+    pub(super) exports: &'a [Served],
+    pub(super) client: Client<'a>,
 }
 
 impl View<'_> {
-    /// The export and the tenant that a client of it is: none where it may not see it.
+    /// The export and the name of the tenant that a client of it is, none if it stands for itself: nothing where it may not see it.
     pub(super) fn admit(&self, name: &str) -> Option<(&Served, Option<&str>)> {
-        let served = self.exports.get(name)?;
-        let tenant = self.tenants.of(&Client { export: name, peer: self.peer, names: self.names });
-        let visible = served.tenants.is_empty() || served.tenants.iter().any(|name| Some(name.as_str()) == tenant);
-        visible.then_some((served, tenant))
+        let (export, tenant) = self.config.export_for(&self.client, name)?;
+        let tenant = tenant.and_then(|tenant| self.config.tenants.get(tenant)).map(|tenant| tenant.name.as_str());
+        self.exports.get(export).map(|served| (served, tenant))
+    }
+}
+
+impl<'a> View<'a> {
+    /// As seen by a client at the other end of a connection.
+    pub(super) fn new(config: &'a Config, exports: &'a [Served], peer: &'a Peer, names: &'a [String]) -> View<'a> {
+        View { config, exports, client: Client { peer, certificate: names } }
     }
 }
 
 impl Catalogue for View<'_> {
     fn list(&self) -> Vec<(String, String)> {
-        self.exports
-            .iter()
-            .filter(|served| self.admit(&served.export.name).is_some())
-            .map(|served| (served.export.name.clone(), served.export.description.clone()))
-            .collect()
+        let seen = self.config.exports_for(&self.client).filter_map(|export| self.exports.get(export));
+        seen.map(|served| (served.export.name.clone(), served.export.description.clone())).collect()
     }
 
     fn find(&self, name: &str) -> Option<hoistway_nbd::Export> {

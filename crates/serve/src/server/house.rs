@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
+use crate::config::Config;
 use crate::device::{Device, MemberId, Work};
 use crate::engine::{ConnId, Engine, Message, Peer};
 use crate::server::budget::{Bounds, Budget};
 use crate::server::connection::Reason;
-use crate::server::exports::Exports;
-use crate::server::tenants::Tenants;
+use crate::server::exports::Served;
 
 /// What all connections share.
 pub(super) struct House<E> {
@@ -18,8 +18,10 @@ pub(super) struct House<E> {
     /// The time of this turn.
     pub(super) now_ns: u64,
     pub(super) devices: Vec<Device>,
-    pub(super) exports: Exports,
-    pub(super) tenants: Tenants,
+    /// What is served, for whom and how.
+    pub(super) config: Config,
+    /// The exports, in the order of the configuration.
+    pub(super) exports: Vec<Served>,
     pub(super) budget: Budget,
     /// What the protocol's machines put up with.
     pub(super) limits: hoistway_nbd::Limits,
@@ -47,8 +49,8 @@ impl<E: Engine> House<E> {
             engine,
             now_ns,
             devices: Vec::new(),
-            exports: Exports::default(),
-            tenants: Tenants::default(),
+            config: Config::default(),
+            exports: Vec::new(),
             budget: Budget::new(bounds),
             limits: hoistway_nbd::Limits::default(),
             tls: None,

@@ -11,7 +11,6 @@ mod house;
 mod outgoing;
 mod start;
 mod table;
-mod tenants;
 mod tls;
 
 use std::io;

@@ -13,7 +13,6 @@ use crate::server::drain::Drain;
 use crate::server::exports::Served;
 use crate::server::house::House;
 use crate::server::table::Table;
-use crate::server::tenants::Tenants;
 
 /// The most bytes of data in one request: 32 MiB, what clients take for granted.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
@@ -67,7 +66,6 @@ impl<E: Engine> Server<E> {
             tell(&device);
             house.devices.push(device);
         }
-        house.tenants = Tenants::new(config);
         house.set_terms(config)?;
         for export in &config.exports {
             let served = house.serve(export)?;
@@ -78,8 +76,9 @@ impl<E: Engine> Server<E> {
                 read_only = served.export.abilities.read_only,
                 "exported"
             );
-            house.exports.add(served);
+            house.exports.push(served);
         }
+        house.config = config.clone();
         let stall_check_ns = house.now_ns;
         Ok(Server {
             house,
@@ -163,7 +162,7 @@ impl<E: Engine> House<E> {
             tls_only: false,
         };
         export.check().map_err(|error| refuse(error.to_string()))?;
-        Ok(Served { export, device: place, offset: config.offset, tenants: config.tenants.clone() })
+        Ok(Served { export, device: place, offset: config.offset })
     }
 }
 

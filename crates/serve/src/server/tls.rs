@@ -3,10 +3,9 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use rustls::pki_types::CertificateDer;
 use rustls::{ServerConfig, ServerConnection};
-use x509_parser::extensions::GeneralName;
-use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::access::certificate_names;
 
 /// A connection's encryption.
 pub(super) struct Channel {
@@ -88,9 +87,13 @@ impl Channel {
 
     /// The names in the client's certificate, none if it showed none.
     pub(super) fn client_names(&mut self) -> &[String] {
+        if self.is_handshaking() {
+            return &[];
+        }
         let tls = &self.tls;
-        self.names
-            .get_or_insert_with(|| tls.peer_certificates().and_then(<[_]>::first).map(names_of).unwrap_or_default())
+        self.names.get_or_insert_with(|| {
+            tls.peer_certificates().and_then(<[_]>::first).map(certificate_names).unwrap_or_default()
+        })
     }
 }
 
@@ -98,22 +101,4 @@ impl std::fmt::Debug for Channel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Channel").field("handshaking", &self.is_handshaking()).finish_non_exhaustive()
     }
-}
-
-/// The common names of the subject, then the DNS names and e-mail addresses of the alternative names. A certificate that cannot be read has
-/// none; the client would not have come so far with it.
-fn names_of(certificate: &CertificateDer<'_>) -> Vec<String> {
-    let Ok((_, certificate)) = X509Certificate::from_der(certificate) else { return Vec::new() };
-    let mut names: Vec<String> =
-        certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok()).map(str::to_owned).collect();
-    if let Ok(Some(alternative)) = certificate.subject_alternative_name() {
-        for name in &alternative.value.general_names {
-            match name {
-                GeneralName::DNSName(name) | GeneralName::RFC822Name(name) => names.push((*name).to_owned()),
-                _ => {}
-            }
-        }
-    }
-    names.dedup();
-    names
 }
