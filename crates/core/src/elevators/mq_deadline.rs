@@ -8,8 +8,8 @@
 use super::deadline::{FRONT_MERGES, WRITE_EXPIRE};
 use super::direction::{Direction, READ, WRITE, WRITES_STARVED};
 use super::sorted_fifo::SortedFifo;
-use super::{Elevator, Merge};
-use crate::bio::{Bio, Flags, Op};
+use super::{Elevator, MakeTables, Merge};
+use crate::bio::{Bio, Op};
 use crate::clock::{Clock, Timer};
 use crate::event::Note;
 use crate::layer::BlockLayer;
@@ -163,10 +163,12 @@ pub(crate) struct MqDeadline {
     rerun: Time,
 }
 
+impl<H: Home> MakeTables<H> for MqDeadline {
+    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+}
+
 impl<H: Home> Elevator<H> for MqDeadline {
     type Tables = ();
-
-    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
 
     fn new(block: &mut Block<H>, (): ()) -> Self {
         let mut new = MqDeadline {
@@ -247,9 +249,9 @@ impl<H: Home> Elevator<H> for MqDeadline {
         queue.side_mut(op).remove(block, absorbed);
     }
 
-    fn depth_limit(&self, nr_requests: u32, op: Op, _: Flags) -> u32 {
+    fn depth_limit(&self, _: &Block<H>, nr_requests: u32, bio: &Bio) -> u32 {
         // Every read is synchronous.
-        if op == Op::Read || self.async_depth == 0 { nr_requests } else { nr_requests.min(self.async_depth) }
+        if bio.op == Op::Read || self.async_depth == 0 { nr_requests } else { nr_requests.min(self.async_depth) }
     }
 
     fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
@@ -282,6 +284,17 @@ impl<H: Home> Elevator<H> for MqDeadline {
             self.arm_rerun(block);
         }
         0
+    }
+
+    /// While a request of a lower class has grown old, real time has no precedence over it: all take their turn in `dispatch`.
+    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+        let precedes = !self.queue(REAL_TIME).is_empty() && !self.somebody_has_aged(block);
+        let request = if precedes { self.pick(block, REAL_TIME, None) } else { NIL };
+        if request == NIL {
+            return 0;
+        }
+        self.move_to_dispatch(block, request);
+        1
     }
 
     fn free(&mut self, block: &mut Block<H>, request: Slot) {
@@ -325,8 +338,7 @@ impl MqDeadline {
         if classes < 2 {
             return NIL;
         }
-        // Machines that have been up for less than that have no request so old: the difference is signed.
-        let latest = (block.ticks() as i64).wrapping_sub(self.ageing.ticks as i64);
+        let latest = self.aged_by(block);
         for class in [BEST_EFFORT, IDLE] {
             let request = self.pick(block, class, Some(latest));
             if request != NIL {
@@ -335,6 +347,18 @@ impl MqDeadline {
             }
         }
         NIL
+    }
+
+    /// The tick by which a request came that has grown old by now. Machines that have been up for less than that have none: the difference is signed.
+    fn aged_by<H: Home>(&self, block: &Block<H>) -> i64 {
+        (block.ticks() as i64).wrapping_sub(self.ageing.ticks as i64)
+    }
+
+    /// Whether a request of a class below real time has grown old.
+    fn somebody_has_aged<H: Home>(&self, block: &Block<H>) -> bool {
+        let oldest = |class| self.queue(class).sides.iter().map(SortedFifo::oldest);
+        let mut waiting = [BEST_EFFORT, IDLE].into_iter().flat_map(oldest).filter(|&request| request != NIL);
+        waiting.any(|request| self.arrived(block, request) <= self.aged_by(block))
     }
 
     /// Everything that is queued is to go, whatever its class.
