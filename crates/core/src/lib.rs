@@ -14,6 +14,7 @@ extern crate alloc;
 extern crate std;
 
 mod bio;
+mod bucket;
 mod clock;
 mod context;
 mod elevators;
@@ -29,6 +30,7 @@ mod storage;
 mod tunable;
 
 pub use bio::{Bio, Flags, Op};
+pub use bucket::TokenBucket;
 pub use clock::ClockConfig;
 pub use context::{Context, ContextId};
 pub use elevators::Merge;

@@ -1,13 +1,14 @@
 //! The registry of elevators: one line each, from which everything else finds them.
 
-use crate::bio::{Bio, Flags, Op};
+use crate::bio::{Bio, Op};
 use crate::clock::Timer;
-use crate::elevators::{self, Elevator, MayQueue, Merge, Search};
+use crate::elevators::bandwidth::Bandwidth;
+use crate::elevators::{self, Elevator, Layer, MakeTables, MayQueue, Merge, Search};
 use crate::layer::BlockLayer;
 use crate::parts::Slot;
 use crate::queue::block::Block;
-use crate::queue::reserve::{Reservation, ReserveError, Reserved};
-use crate::storage::{Capacity, ElevatorStorage, Home, Maker};
+use crate::queue::reserve::{Holder, Reservation, ReserveError, Reserved};
+use crate::storage::{Capacity, Home, Maker};
 use crate::tunable::Tunable;
 
 /// What there is to tell of an elevator.
@@ -33,7 +34,8 @@ pub struct Info {
     pub layer: BlockLayer,
     /// Whether it divides the disk among groups; the others treat all contexts as of one group.
     pub groups: bool,
-    /// Whether processes can reserve bandwidth from it.
+    /// Whether processes can reserve bandwidth from it as it is; from the others they can with the layer over them
+    /// ([`ElevatorStorage::make_reserving`](crate::ElevatorStorage::make_reserving)).
     pub reservations: bool,
     /// The size of the pool of requests a direction that it asked for when it was attached, in kernels whose elevators did.
     pub(crate) nr_requests: Option<u32>,
@@ -62,53 +64,61 @@ macro_rules! elevators {
             }
         }
 
-        /// One of the elevators. A call goes through one `match`, never through a pointer; and there is no heap to put the larger
-        /// ones on.
+        /// One of the elevators, or the layer over one. A call goes through one `match`, never through a pointer (with the layer through two);
+        /// and there is no heap to put the larger ones on.
         #[allow(clippy::large_enum_variant)]
-        pub(crate) enum AnyElevator<H: Home> {
+        pub(crate) enum AnyElevator<H: Home, L: Layer<H> = Reserving<H>> {
             $($kind($type),)*
+            Layered(L),
         }
 
-        impl<H: Home> AnyElevator<H> {
-            /// A fresh elevator of the kind that the storage is for.
-            pub fn new(block: &mut Block<H>, storage: ElevatorStorage<H>) -> Self {
-                match storage.tables {
-                    $(AnyTables::$kind(tables) => AnyElevator::$kind(<$type as Elevator<H>>::new(block, tables)),)*
-                }
-            }
-
-            /// Ends it and gives its storage back, which holds no less than the queue that it was in.
-            pub fn into_storage(self, capacity: Capacity) -> ElevatorStorage<H> {
-                let tables = match self {
-                    $(AnyElevator::$kind(elevator) => AnyTables::$kind(Elevator::<H>::into_tables(elevator)),)*
-                };
-                ElevatorStorage { tables, capacity }
-            }
-
+        impl<H: Home, L: Layer<H>> AnyElevator<H, L> {
             pub fn kind(&self) -> Kind {
                 match self {
                     $(AnyElevator::$kind(_) => Kind::$kind,)*
+                    AnyElevator::Layered(layer) => layer.kind(),
+                }
+            }
+
+            /// A fresh elevator of the kind that the tables are for.
+            fn of(block: &mut Block<H>, tables: AnyTables<H, L>) -> Self {
+                match tables {
+                    $(AnyTables::$kind(tables) => AnyElevator::$kind(<$type as Elevator<H>>::new(block, tables)),)*
+                    AnyTables::Layered(tables) => AnyElevator::Layered(L::new(block, tables)),
+                }
+            }
+
+            fn end(self) -> AnyTables<H, L> {
+                match self {
+                    $(AnyElevator::$kind(elevator) => AnyTables::$kind(Elevator::<H>::into_tables(elevator)),)*
+                    AnyElevator::Layered(layer) => AnyTables::Layered(layer.into_tables()),
                 }
             }
         }
 
         /// The tables of one of the elevators.
         #[allow(clippy::large_enum_variant)]
-        pub(crate) enum AnyTables<H: Home> {
+        pub(crate) enum AnyTables<H: Home, L: Layer<H> = Reserving<H>> {
             $($kind(<$type as Elevator<H>>::Tables),)*
+            Layered(L::Tables),
         }
 
-        impl<H: Home> AnyTables<H> {
+        impl<H: Home, L: Layer<H>> AnyTables<H, L> {
             pub fn make<M: Maker<H>>(kind: Kind, capacity: Capacity, maker: &mut M) -> Self {
                 match kind {
-                    $(Kind::$kind => AnyTables::$kind(<$type as Elevator<H>>::make_tables(capacity, maker)),)*
+                    $(Kind::$kind => AnyTables::$kind(<$type as MakeTables<H>>::make_tables(capacity, maker)),)*
                 }
             }
 
             pub fn kind(&self) -> Kind {
                 match self {
                     $(AnyTables::$kind(_) => Kind::$kind,)*
+                    AnyTables::Layered(tables) => L::kind_of(tables),
                 }
+            }
+
+            pub fn is_layered(&self) -> bool {
+                matches!(self, AnyTables::Layered(_))
             }
         }
 
@@ -117,6 +127,7 @@ macro_rules! elevators {
             ($self:expr, $elevator:ident => $call:expr) => {
                 match $self {
                     $(AnyElevator::$kind($elevator) => $call,)*
+                    AnyElevator::Layered($elevator) => $call,
                 }
             };
         }
@@ -155,118 +166,190 @@ impl Kind {
     }
 }
 
+/// Reserved bandwidth over any elevator.
+pub(crate) type Reserving<H> = Bandwidth<H, AnyElevator<H, NoLayer>>;
+
+impl<H: Home> AnyTables<H> {
+    /// The tables of the layer over an elevator of this kind. One that has the layer already gets no second.
+    pub fn make_reserving<M: Maker<H>>(kind: Kind, capacity: Capacity, maker: &mut M) -> Self {
+        if kind.info().reservations {
+            return AnyTables::make(kind, capacity, maker);
+        }
+        AnyTables::Layered(Reserving::<H>::make_tables_over(capacity, maker, |maker| {
+            AnyTables::make(kind, capacity, maker)
+        }))
+    }
+}
+
 impl<H: Home> AnyElevator<H> {
-    pub fn retire(&mut self, block: &mut Block<H>) {
+    /// Whether the layer is over the elevator.
+    pub fn is_layered(&self) -> bool {
+        matches!(self, AnyElevator::Layered(_))
+    }
+
+    /// The tunables: the layer's, then the elevator's own.
+    pub fn tunables(&self) -> impl Iterator<Item = &'static Tunable> + use<H> {
+        let layers: &[Tunable] = if self.is_layered() { Reservation::TUNABLES } else { &[] };
+        layers.iter().chain(self.kind().info().tunables)
+    }
+}
+
+impl<H: Home, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
+    type Tables = AnyTables<H, L>;
+
+    fn new(block: &mut Block<H>, tables: Self::Tables) -> Self {
+        AnyElevator::of(block, tables)
+    }
+    fn into_tables(self) -> Self::Tables {
+        self.end()
+    }
+    fn retire(&mut self, block: &mut Block<H>) {
         each!(self, e => e.retire(block))
     }
-    pub fn tunable(&self, index: usize) -> i64 {
+    fn tunable(&self, index: usize) -> i64 {
         each!(self, e => Elevator::<H>::tunable(e, index))
     }
-    pub fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
         each!(self, e => e.set_tunable(block, index, value))
     }
-    pub fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
+    fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
         each!(self, e => e.find_merge(block, bio))
     }
-    pub fn searches_merges(&self) -> bool {
+    fn searches_merges(&self) -> bool {
         each!(self, e => Elevator::<H>::searches_merges(e))
     }
-    pub fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
+    fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
         each!(self, e => e.allow_merge(block, request, bio))
     }
-    pub fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
         each!(self, e => e.find_front_merge(block, bio))
     }
-    pub fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
         each!(self, e => e.former(block, request))
     }
-    pub fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
         each!(self, e => e.latter(block, request))
     }
-    pub fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
         each!(self, e => e.merged(block, request, merge))
     }
-    pub fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
         each!(self, e => e.join(block, request, absorbed))
     }
-    pub fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
+    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
         each!(self, e => e.may_queue(block, context, op))
     }
-    pub fn depth_limit(&self, nr_requests: u32, op: Op, flags: Flags) -> u32 {
-        each!(self, e => Elevator::<H>::depth_limit(e, nr_requests, op, flags))
+    fn depth_limit(&self, block: &Block<H>, nr_requests: u32, bio: &Bio) -> u32 {
+        each!(self, e => e.depth_limit(block, nr_requests, bio))
     }
     #[inline]
-    pub fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
+    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => hooks::allocate(e, block, request))
     }
     #[inline]
-    pub fn free(&mut self, block: &mut Block<H>, request: Slot) {
+    fn free(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => hooks::free(e, block, request))
     }
     #[inline]
-    pub fn prepare_insert(&mut self, block: &mut Block<H>, request: Slot) {
+    fn prepare_insert(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => e.prepare_insert(block, request))
     }
     #[inline]
-    pub fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => hooks::insert(e, block, request))
     }
     #[inline]
-    pub fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
         each!(self, e => hooks::dispatch(e, block, force))
     }
+    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+        each!(self, e => e.dispatch_real_time(block))
+    }
+    fn waits_anew(&self, block: &Block<H>) -> bool {
+        each!(self, e => e.waits_anew(block))
+    }
     #[inline]
-    pub fn activate(&mut self, block: &mut Block<H>, request: Slot) {
+    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => e.activate(block, request))
     }
-    pub fn deactivate(&mut self, block: &mut Block<H>, request: Slot) {
+    fn deactivate(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => e.deactivate(block, request))
     }
     #[inline]
-    pub fn complete(&mut self, block: &mut Block<H>, request: Slot) {
+    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => hooks::complete(e, block, request))
     }
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         each!(self, e => Elevator::<H>::is_empty(e))
     }
-    pub fn exit(&mut self, block: &mut Block<H>, context: Slot) {
+    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
         each!(self, e => e.exit(block, context))
     }
-    pub fn priority_changed(&mut self, block: &mut Block<H>, context: Slot) {
+    fn priority_changed(&mut self, block: &mut Block<H>, context: Slot) {
         each!(self, e => e.priority_changed(block, context))
     }
-    pub fn reserve(
-        &mut self,
-        block: &mut Block<H>,
-        context: Slot,
-        reservation: Reservation,
-    ) -> Result<(), ReserveError> {
-        each!(self, e => e.reserve(block, context, reservation))
+    fn reserve(&mut self, block: &mut Block<H>, who: Holder, wanted: Reservation) -> Result<(), ReserveError> {
+        each!(self, e => e.reserve(block, who, wanted))
     }
-    pub fn release(&mut self, block: &mut Block<H>, context: Slot) {
-        each!(self, e => e.release(block, context))
+    fn release(&mut self, block: &mut Block<H>, who: Holder) {
+        each!(self, e => e.release(block, who))
     }
-    pub fn reservation(&self, context: Slot) -> Option<Reservation> {
-        each!(self, e => Elevator::<H>::reservation(e, context))
+    fn reservation(&self, who: Holder) -> Option<Reservation> {
+        each!(self, e => Elevator::<H>::reservation(e, who))
     }
-    pub fn reserved(&self, block: &Block<H>) -> Option<Reserved> {
-        each!(self, e => e.reserved(block))
+    fn reserved(&self) -> Option<Reserved> {
+        each!(self, e => Elevator::<H>::reserved(e))
     }
-    pub fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
+    fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
         each!(self, e => e.group_created(block, group))
     }
-    pub fn group_weights_changed(&mut self, block: &mut Block<H>, group: Slot) {
+    fn group_weights_changed(&mut self, block: &mut Block<H>, group: Slot) {
         each!(self, e => e.group_weights_changed(block, group))
     }
-    pub fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
+    fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
         each!(self, e => e.release_group(block, group))
     }
-    pub fn group_changed(&mut self, block: &mut Block<H>, context: Slot) {
+    fn group_changed(&mut self, block: &mut Block<H>, context: Slot) {
         each!(self, e => e.group_changed(block, context))
     }
-    pub fn timer(&mut self, block: &mut Block<H>, timer: Timer) {
+    fn timer(&mut self, block: &mut Block<H>, timer: Timer) {
         each!(self, e => e.timer(block, timer))
+    }
+}
+
+/// No layer: there is none of these.
+pub(crate) enum NoLayer {}
+
+impl<H: Home> Layer<H> for NoLayer {
+    fn kind(&self) -> Kind {
+        match *self {}
+    }
+    fn kind_of(tables: &NoLayer) -> Kind {
+        match *tables {}
+    }
+}
+
+impl<H: Home> Elevator<H> for NoLayer {
+    type Tables = NoLayer;
+
+    fn new(_: &mut Block<H>, tables: NoLayer) -> Self {
+        tables
+    }
+    fn into_tables(self) -> NoLayer {
+        self
+    }
+    fn join(&mut self, _: &mut Block<H>, _: Slot, _: Slot) {
+        match *self {}
+    }
+    fn insert(&mut self, _: &mut Block<H>, _: Slot) {
+        match *self {}
+    }
+    fn dispatch(&mut self, _: &mut Block<H>, _: bool) -> u32 {
+        match *self {}
+    }
+    fn is_empty(&self) -> bool {
+        match *self {}
     }
 }
 

@@ -135,9 +135,24 @@ impl<H: Home> ElevatorStorage<H> {
         ElevatorStorage { tables: AnyTables::make(kind, capacity, maker), capacity }
     }
 
-    /// The kind of elevator that they are for.
+    /// The same with the layer of reserved bandwidth over the elevator, so that processes and groups can reserve whatever the elevator below
+    /// is. `cfq-bw` is that layer over `cfq-v3` already: for it this is [`make`](Self::make).
+    pub fn make_reserving<M: Maker<H>>(kind: Kind, capacity: Capacity, maker: &mut M) -> Self {
+        ElevatorStorage { tables: AnyTables::make_reserving(kind, capacity, maker), capacity }
+    }
+
+    /// The kind of elevator that they are for; the layer of reserved bandwidth does not change it.
     pub fn kind(&self) -> Kind {
         self.tables.kind()
+    }
+
+    /// Whether processes and groups will be able to reserve bandwidth: with the layer, and from `cfq-bw`.
+    pub fn is_reserving(&self) -> bool {
+        self.is_layered() || self.kind().info().reservations
+    }
+
+    pub(crate) fn is_layered(&self) -> bool {
+        self.tables.is_layered()
     }
 }
 
@@ -203,6 +218,11 @@ mod owned {
         /// Tables on the heap for what an elevator of this kind needs at this capacity.
         pub fn owned(kind: Kind, capacity: Capacity) -> Self {
             ElevatorStorage::make(kind, capacity, &mut Heap)
+        }
+
+        /// The same with the layer of reserved bandwidth over it: see [`make_reserving`](Self::make_reserving).
+        pub fn owned_reserving(kind: Kind, capacity: Capacity) -> Self {
+            ElevatorStorage::make_reserving(kind, capacity, &mut Heap)
         }
     }
 }

@@ -84,14 +84,15 @@ fn every_pair_of_elevators_is_switched_under_load() {
             // Some go to the device, some are given back, some processes exit with requests inside.
             case.calls.extend([Call::Unplug, Call::Pass { ns: 7_000_000 }, Call::Complete { which: 1 }]);
             case.calls.extend([Call::Requeue { which: 0 }, Call::Timer, Call::Exit { process: 4 }]);
-            case.calls.push(Call::Switch { kind: to });
+            case.calls.push(Call::Switch { kind: to, layered: false });
             case.calls.extend(mixed_load(20, 8));
             case.calls.extend([Call::Move { process: 2, group: 3 }, Call::Exit { process: 1 }]);
             // As many completions as there can be requests of the old elevator, so that the new one gets a load of its own.
             case.calls.extend([Call::Complete { which: 0 }; 60]);
             case.calls.extend(mixed_load(40, 7));
             // And back again, which may come while that one is still at work.
-            case.calls.extend([Call::Switch { kind: from }, Call::Switch { kind: to }, Call::Switch { kind: from }]);
+            let switch = |kind: Kind| Call::Switch { kind, layered: false };
+            case.calls.extend([switch(from), switch(to), switch(from)]);
             case.calls.extend(mixed_load(20, 7));
             if let Err(what) = play_case(&case) {
                 panic!("{} to {}: {what}", from.info().name, to.info().name);

@@ -106,7 +106,7 @@ pub struct HostConfig {
     /// How the metadata of jobs' files is journalled. `None`, the default of all kernels, is a file system whose metadata costs nothing,
     /// unless a job says otherwise (`hoistway_journal`).
     pub journal: Option<JournalConfig>,
-    /// The request queue, but for three things: whether it is plugged is for `plugging` to say; without a `kernel` its block layer is that of the kernel which each elevator is from
+    /// The request queue, but for what is told elsewhere: whether it is plugged is for `plugging` to say; without a `kernel` its block layer is that of the kernel which each elevator is from
     /// (later kernels look for back merges themselves and ask the elevator before they merge; multi-queue ones have one pool of tags), and
     /// whether the device is rotational is for the drive's profile to say. Its clock ticks 250 times a second, as kernels from 2.6.13 on did unless configured
     /// otherwise: that the anticipatory elevator's wait is then a single tick of 4 ms, and ends early when the tick

@@ -4,10 +4,12 @@
 
 mod arrows;
 mod bare;
+mod bench_nbd;
 mod laws;
 mod pages;
 mod proof;
 mod repository;
+mod soak;
 mod steps;
 mod tables;
 mod tidy;
@@ -26,7 +28,10 @@ tasks:
   tidy    lengths of functions and files, words that do not belong here, links between documents
   pages   the generated parts of docs/conformance.md and docs/drives.md are current; `pages write` writes them, the tables of tunables
           in docs/elevators and docs/reproduced.md with its pictures (which tests of the command check), and `pages write DIR` also
-          the part on the whole recordings of decisions, which lie in DIR";
+          the part on the whole recordings of decisions, which lie in DIR
+  bench-nbd  the server beside others, and how it shares: --rounds N, --seconds S, --only cost|sharing|crowd, --write for
+          docs/serve-benchmarks.md
+  soak    the server under clients that check what they get back: --minutes N, --only verify|filesystem|tools|lateness";
 
 fn main() -> std::process::ExitCode {
     match run() {
@@ -46,10 +51,10 @@ fn run() -> Result<()> {
         ["laws"] => laws::run(),
         ["tidy"] => tidy::run(),
         ["pages"] => pages::check(),
-        ["pages", "write"] => {
-            pages::write(None).and_then(|()| tables::write()).and_then(|()| pages::write_reproduced())
-        }
-        ["pages", "write", recordings] => pages::write(Some(recordings)).and_then(|()| tables::write()),
+        ["pages", "write"] => write_pages(None),
+        ["bench-nbd", options @ ..] => bench_nbd::run(options),
+        ["soak", options @ ..] => soak::run(options),
+        ["pages", "write", recordings] => write_pages(Some(recordings)),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(())
@@ -57,4 +62,11 @@ fn run() -> Result<()> {
         [] => bail!("a task is missing\n{USAGE}"),
         [unknown, ..] => bail!("{unknown:?} is no task, or has arguments too many\n{USAGE}"),
     }
+}
+
+/// All that is generated, with the part on whole recordings if a folder of them is named.
+fn write_pages(recordings: Option<&str>) -> Result<()> {
+    pages::write(recordings)?;
+    tables::write()?;
+    pages::write_reproduced()
 }

@@ -145,7 +145,7 @@ fn conform(folder: &Path) -> Result<String> {
 }
 
 /// The page with a part replaced: what stands between the comments `begin: NAME` and `end: NAME`.
-fn with_part(file: &str, page: &str, name: &str, part: &str) -> Result<String> {
+pub fn with_part(file: &str, page: &str, name: &str, part: &str) -> Result<String> {
     let missing = || format!("{file} has no `<!-- begin: {name}` with an `<!-- end: {name} -->` behind it");
     let begin = page.find(&format!("<!-- begin: {name}")).with_context(missing)?;
     let start = page.get(begin..).and_then(|rest| rest.find("-->")).map(|at| begin + at + 3).with_context(missing)?;

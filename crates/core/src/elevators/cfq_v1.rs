@@ -11,7 +11,7 @@
 
 use super::driver_list::DriverList;
 use super::sorted_fifo;
-use super::{Elevator, MayQueue, Merge};
+use super::{Elevator, MakeTables, MayQueue, Merge};
 use crate::bio::{Bio, Op};
 use crate::layer::BlockLayer;
 use crate::parts::tree::Range;
@@ -134,9 +134,7 @@ pub(crate) struct CfqV1<H: Home> {
     head_bug: bool,
 }
 
-impl<H: Home> Elevator<H> for CfqV1<H> {
-    type Tables = Tables<H>;
-
+impl<H: Home> MakeTables<H> for CfqV1<H> {
     fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         Tables {
             queues: maker.table(capacity.contexts),
@@ -144,6 +142,10 @@ impl<H: Home> Elevator<H> for CfqV1<H> {
             places: maker.table(capacity.request_slots()),
         }
     }
+}
+
+impl<H: Home> Elevator<H> for CfqV1<H> {
+    type Tables = Tables<H>;
 
     fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
         let mut new = CfqV1 {

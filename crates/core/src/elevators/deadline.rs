@@ -6,7 +6,7 @@
 
 use super::direction::{Direction, READ, WRITE, WRITES_STARVED};
 use super::sorted_fifo::{self, SortedFifo};
-use super::{Elevator, Merge};
+use super::{Elevator, MakeTables, Merge};
 use crate::bio::{Bio, Op};
 use crate::event::Note;
 use crate::layer::BlockLayer;
@@ -118,10 +118,12 @@ pub(crate) struct Deadline {
     form: Form,
 }
 
+impl<H: Home> MakeTables<H> for Deadline {
+    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+}
+
 impl<H: Home> Elevator<H> for Deadline {
     type Tables = ();
-
-    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
 
     fn new(block: &mut Block<H>, (): ()) -> Self {
         let mut new = Deadline {

@@ -15,7 +15,7 @@
 //! go ahead of a long row of writes. Form 3 is the `noop` of that time, which merges and appends. The first form of all, that of 2.4.0,
 //! is not here. In 2.4 the driver worked on the head of the list in place; here it takes requests off the list, so nothing in it is in work.
 
-use super::{Elevator, Merge, Search};
+use super::{Elevator, MakeTables, Merge, Search};
 use crate::bio::{Bio, Op};
 use crate::layer::BlockLayer;
 use crate::parts::{Arena, List, NIL, Slot};
@@ -138,12 +138,14 @@ struct Walk {
     met_read: bool,
 }
 
-impl<H: Home> Elevator<H> for Linus<H> {
-    type Tables = Tables<H>;
-
+impl<H: Home> MakeTables<H> for Linus<H> {
     fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         Tables { left: maker.table(capacity.request_slots()) }
     }
+}
+
+impl<H: Home> Elevator<H> for Linus<H> {
+    type Tables = Tables<H>;
 
     fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
         let mut new = Linus {

@@ -2,7 +2,7 @@
 
 pub mod anticipatory;
 mod async_queues;
-mod bandwidth;
+pub mod bandwidth;
 pub mod bfq;
 pub mod bfq_v0;
 pub mod cfq;
@@ -27,11 +27,14 @@ mod sorted_fifo;
 mod turns;
 pub mod wf2q;
 
-use crate::bio::{Bio, Flags, Op};
+pub(crate) use bandwidth::ROWS as RESERVATION_TUNABLES;
+
+use crate::bio::{Bio, Op};
 use crate::clock::Timer;
 use crate::parts::Slot;
 use crate::queue::block::Block;
-use crate::queue::reserve::{Reservation, ReserveError, Reserved};
+use crate::queue::reserve::{Holder, Reservation, ReserveError, Reserved};
+use crate::registry::Kind;
 use crate::storage::{Capacity, Home, Maker};
 
 /// What an elevator answers when a process is about to allocate a request.
@@ -65,6 +68,21 @@ pub enum Merge {
     Front,
 }
 
+/// An elevator whose tables can be made from the capacity alone: each but the registry's enum of them all, which has to be told the kind.
+pub(crate) trait MakeTables<H: Home>: Elevator<H> {
+    /// Has its tables made, in an order of its own that is always the same.
+    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Self::Tables;
+}
+
+/// A layer over whichever elevator the host chooses as the queue is made, or none ([`NoLayer`](crate::registry::NoLayer)).
+pub(crate) trait Layer<H: Home>: Elevator<H> {
+    /// The elevator below.
+    fn kind(&self) -> Kind;
+
+    /// The elevator that is below, by the tables.
+    fn kind_of(tables: &Self::Tables) -> Kind;
+}
+
 /// An elevator: it holds requests and decides which goes to the dispatch list next.
 ///
 /// The queue calls it in this order for each request: `allocate`, `prepare_insert`, `insert`, perhaps `merged` and `join`, then
@@ -72,9 +90,6 @@ pub enum Merge {
 pub(crate) trait Elevator<H: Home>: Sized {
     /// The tables that it needs beyond the queue's own.
     type Tables;
-
-    /// Has its tables made, in an order of its own that is always the same.
-    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Self::Tables;
 
     /// A fresh elevator, with its default tunables. Groups and contexts may be there already.
     fn new(block: &mut Block<H>, tables: Self::Tables) -> Self;
@@ -138,8 +153,8 @@ pub(crate) trait Elevator<H: Home>: Sized {
         MayQueue::May
     }
 
-    /// How many of a pool of `nr_requests` may be allocated when a request like this one asks, in multi-queue block layers.
-    fn depth_limit(&self, nr_requests: u32, _op: Op, _flags: Flags) -> u32 {
+    /// How many of a pool of `nr_requests` may be allocated when this bio asks for a request, in multi-queue block layers.
+    fn depth_limit(&self, _block: &Block<H>, nr_requests: u32, _bio: &Bio) -> u32 {
         nr_requests
     }
 
@@ -164,6 +179,11 @@ pub(crate) trait Elevator<H: Home>: Sized {
         0
     }
 
+    /// Whether it keeps the disk idle and would begin that wait anew if it were asked for a request now.
+    fn waits_anew(&self, _block: &Block<H>) -> bool {
+        false
+    }
+
     /// The driver takes a request.
     fn activate(&mut self, _block: &mut Block<H>, _request: Slot) {}
 
@@ -182,26 +202,21 @@ pub(crate) trait Elevator<H: Home>: Sized {
     /// A context's priority was changed.
     fn priority_changed(&mut self, _block: &mut Block<H>, _context: Slot) {}
 
-    /// Reserves bandwidth for a context, or changes what it has reserved.
-    fn reserve(
-        &mut self,
-        _block: &mut Block<H>,
-        _context: Slot,
-        _reservation: Reservation,
-    ) -> Result<(), ReserveError> {
+    /// Reserves bandwidth for a context or group, or changes what it has reserved.
+    fn reserve(&mut self, _block: &mut Block<H>, _who: Holder, _wanted: Reservation) -> Result<(), ReserveError> {
         Err(ReserveError::NotSupported)
     }
 
-    /// Gives a context's reservation back, if it has one.
-    fn release(&mut self, _block: &mut Block<H>, _context: Slot) {}
+    /// Gives a context's or group's reservation back, if it has one.
+    fn release(&mut self, _block: &mut Block<H>, _who: Holder) {}
 
-    /// What a context has reserved.
-    fn reservation(&self, _context: Slot) -> Option<Reservation> {
+    /// What a context or group has reserved.
+    fn reservation(&self, _who: Holder) -> Option<Reservation> {
         None
     }
 
     /// How much of the device is reserved, in elevators that reserve.
-    fn reserved(&self, _block: &Block<H>) -> Option<Reserved> {
+    fn reserved(&self) -> Option<Reserved> {
         None
     }
 

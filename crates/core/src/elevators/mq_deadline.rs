@@ -8,8 +8,8 @@
 use super::deadline::{FRONT_MERGES, WRITE_EXPIRE};
 use super::direction::{Direction, READ, WRITE, WRITES_STARVED};
 use super::sorted_fifo::SortedFifo;
-use super::{Elevator, Merge};
-use crate::bio::{Bio, Flags, Op};
+use super::{Elevator, MakeTables, Merge};
+use crate::bio::{Bio, Op};
 use crate::clock::{Clock, Timer};
 use crate::event::Note;
 use crate::layer::BlockLayer;
@@ -163,10 +163,12 @@ pub(crate) struct MqDeadline {
     rerun: Time,
 }
 
+impl<H: Home> MakeTables<H> for MqDeadline {
+    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+}
+
 impl<H: Home> Elevator<H> for MqDeadline {
     type Tables = ();
-
-    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
 
     fn new(block: &mut Block<H>, (): ()) -> Self {
         let mut new = MqDeadline {
@@ -247,9 +249,9 @@ impl<H: Home> Elevator<H> for MqDeadline {
         queue.side_mut(op).remove(block, absorbed);
     }
 
-    fn depth_limit(&self, nr_requests: u32, op: Op, _: Flags) -> u32 {
+    fn depth_limit(&self, _: &Block<H>, nr_requests: u32, bio: &Bio) -> u32 {
         // Every read is synchronous.
-        if op == Op::Read || self.async_depth == 0 { nr_requests } else { nr_requests.min(self.async_depth) }
+        if bio.op == Op::Read || self.async_depth == 0 { nr_requests } else { nr_requests.min(self.async_depth) }
     }
 
     fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
@@ -282,6 +284,15 @@ impl<H: Home> Elevator<H> for MqDeadline {
             self.arm_rerun(block);
         }
         0
+    }
+
+    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+        let request = if self.queue(REAL_TIME).is_empty() { NIL } else { self.pick(block, REAL_TIME, None) };
+        if request == NIL {
+            return 0;
+        }
+        self.move_to_dispatch(block, request);
+        1
     }
 
     fn free(&mut self, block: &mut Block<H>, request: Slot) {

@@ -3,7 +3,7 @@
 //! The idea: the device, or whoever is behind it, knows better; merge what lies side by side and keep the order of arrival.
 //! On a forced drain of several requests the dispatch list sorts them.
 
-use super::Elevator;
+use super::{Elevator, MakeTables};
 use crate::layer::BlockLayer;
 use crate::parts::{List, Slot};
 use crate::queue::block::Block;
@@ -34,10 +34,12 @@ pub(crate) struct Noop {
     queue: List<Arrivals>,
 }
 
+impl<H: Home> MakeTables<H> for Noop {
+    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+}
+
 impl<H: Home> Elevator<H> for Noop {
     type Tables = ();
-
-    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
 
     fn new(_: &mut Block<H>, (): ()) -> Self {
         Noop::default()

@@ -2,6 +2,7 @@
 
 use super::{Kick, RequestQueue, Stale};
 use crate::context::ContextId;
+use crate::elevators::Elevator;
 use crate::group::{Group, GroupError, GroupId, GroupWeights, ROOT};
 use crate::parts::{NIL, Slot};
 use crate::storage::Home;
@@ -79,7 +80,7 @@ impl<H: Home> RequestQueue<H> {
         Ok(self.end())
     }
 
-    fn known_group(&self, id: GroupId) -> Option<Slot> {
+    pub(super) fn known_group(&self, id: GroupId) -> Option<Slot> {
         let group = &self.block.table.groups[id.slot];
         (group.in_use && group.generation == id.generation).then_some(id.slot)
     }

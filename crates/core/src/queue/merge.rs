@@ -2,7 +2,7 @@
 
 use super::RequestQueue;
 use crate::bio::{Bio, Flags};
-use crate::elevators::{Merge, Search};
+use crate::elevators::{Elevator, Merge, Search};
 use crate::event::Event;
 use crate::parts::{NIL, Slot};
 use crate::request::{Marks, MergedBio, Plain, RequestId};

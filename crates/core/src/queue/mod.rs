@@ -17,6 +17,7 @@ mod switch;
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::{Clock, ClockConfig, Timer, Timers};
 use crate::context::{Context, ContextId, Sleep, State as ContextState};
+use crate::elevators::Elevator;
 use crate::event::{Event, Io};
 use crate::group::{FreeGroups, ROOT};
 use crate::layer::{BlockLayer, Rules};
@@ -220,7 +221,7 @@ impl<H: Home> RequestQueue<H> {
             sink,
         };
         block.table.groups[ROOT].in_use = true;
-        let elevator = AnyElevator::new(&mut block, elevator_storage);
+        let elevator = AnyElevator::new(&mut block, elevator_storage.tables);
         let kind = elevator.kind();
         let mut queue = RequestQueue {
             config,
@@ -346,17 +347,17 @@ impl<H: Home> RequestQueue<H> {
         Ok(())
     }
 
-    /// The tunables of the present elevator, with their values.
+    /// The tunables of the present elevator, with their values. Those of the layer of reserved bandwidth
+    /// ([`Reservation::TUNABLES`](crate::Reservation::TUNABLES)) come first, if it is there.
     pub fn tunables(&self) -> impl Iterator<Item = (&'static Tunable, i64)> + '_ {
-        self.kind().info().tunables.iter().enumerate().map(|(i, t)| (t, self.elevator.tunable(i)))
+        self.elevator.tunables().enumerate().map(|(i, t)| (t, self.elevator.tunable(i)))
     }
 
     /// Stores a tunable of the present elevator, by the kernel's name and in the kernel's unit. The elevator sees the time of the last call;
     /// a wait that is under way ends as it was begun.
     pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<(), TunableError> {
-        let tunables = self.kind().info().tunables;
-        let index = tunables.iter().position(|t| t.name == name).ok_or(TunableError::Unknown)?;
-        let tunable = tunables.get(index).ok_or(TunableError::Unknown)?;
+        let mut tunables = self.elevator.tunables().enumerate();
+        let (index, tunable) = tunables.find(|(_, tunable)| tunable.name == name).ok_or(TunableError::Unknown)?;
         if value < tunable.min || value > tunable.max {
             return Err(TunableError::OutOfRange { min: tunable.min, max: tunable.max });
         }
@@ -428,6 +429,15 @@ impl<H: Home> RequestQueue<H> {
     pub fn request(&self, id: RequestId) -> Option<&Request> {
         let request = &self.block.table.requests[id.slot];
         (request.generation == id.generation && request.state != State::Free).then_some(request)
+    }
+
+    /// The tokens of a request's bios while it is queued or in the device, in the order in which they joined.
+    pub fn tokens(&self, id: RequestId) -> impl Iterator<Item = u64> + '_ {
+        let request = self.request(id);
+        let first = request.map_or(NIL, |request| request.merged[0]);
+        let next_of = |slot: Slot| (slot != NIL).then(|| &self.block.table.merged[slot]);
+        let joined = core::iter::successors(next_of(first), move |entry| next_of(entry.next));
+        request.map(|request| request.token).into_iter().chain(joined.map(|entry| entry.token))
     }
 
     /// The context that a request was made for.

@@ -3,7 +3,7 @@
 use super::{RequestQueue, direction};
 use crate::bio::{Bio, Op};
 use crate::context::{Context, ContextId, Sleep, Waiting};
-use crate::elevators::MayQueue;
+use crate::elevators::{Elevator, MayQueue};
 use crate::parts::{Arena, List, Slot};
 use crate::storage::{Home, Work};
 use core::ops::DerefMut;
@@ -93,7 +93,7 @@ impl<H: Home> RequestQueue<H> {
 
     /// Multi-queue: the tags are one pool, of which the elevator may deny a part to some.
     fn take_tag(&mut self, size: u32, bio: &Bio) -> bool {
-        let limit = self.elevator.depth_limit(size, bio.op, bio.flags).clamp(1, size.max(1));
+        let limit = self.elevator.depth_limit(&self.block, size, bio).clamp(1, size.max(1));
         let free = self.pool.allocated() < limit;
         self.pool.denied = !free;
         if free {

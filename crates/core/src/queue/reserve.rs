@@ -1,10 +1,15 @@
-//! Reserved bandwidth: what a process asks for and is told, in elevators that have a bandwidth class.
+//! Reserved bandwidth: what a process or group asks for and is told, where the layer of reserved bandwidth is over the elevator.
 
 use super::{Kick, RequestQueue, Stale};
+use crate::bucket::TokenBucket;
 use crate::context::ContextId;
+use crate::elevators::{Elevator, RESERVATION_TUNABLES};
+use crate::group::GroupId;
+use crate::parts::Slot;
 use crate::storage::Home;
+use crate::tunable::Tunable;
 
-/// The bandwidth that a process reserves.
+/// The bandwidth that a process reserves, or a group for all its processes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The rate, in bytes a second: 1 to [`Reservation::RATE_MAX`].
@@ -19,13 +24,17 @@ pub struct Reservation {
 
 impl Reservation {
     /// The greatest rate: 10 GB/s.
-    pub const RATE_MAX: u64 = 10_000_000_000;
+    pub const RATE_MAX: u64 = TokenBucket::RATE_MAX;
     /// The greatest depth: 1 PiB.
-    pub const DEPTH_MAX: u64 = 1 << 50;
+    pub const DEPTH_MAX: u64 = TokenBucket::DEPTH_MAX;
     /// The greatest size of requests: 1 GiB.
     pub const REQUEST_MAX: u64 = 1 << 30;
     /// The size of requests if nothing else is known: 128 KiB.
     pub const REQUEST_DEFAULT: u64 = 128 << 10;
+
+    /// The tunables of the layer: the device's figures for the admission, and what is done with what nobody has reserved. They come before
+    /// those of the elevator below.
+    pub const TUNABLES: &'static [Tunable] = &RESERVATION_TUNABLES;
 
     /// A rate, with the default depth and requests of 128 KiB.
     pub const fn of(bytes_per_second: u64) -> Reservation {
@@ -46,15 +55,15 @@ impl Reservation {
 /// Why bandwidth was not reserved. Nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReserveError {
-    /// The context is not one of this queue's, or has exited.
+    /// The context or group is not one of this queue's, or is gone.
     Stale,
-    /// This elevator has no bandwidth class.
+    /// There is no layer of reserved bandwidth over this elevator.
     NotSupported,
     /// The rate, the depth or the size of requests is out of its range.
     BadRate,
     /// The device cannot keep one more promise of this size.
     NoCapacity {
-        /// How much more a process with requests of this size could reserve, in bytes a second.
+        /// How much more a process or group with requests of this size could reserve, in bytes a second.
         headroom_bytes_per_second: u64,
     },
 }
@@ -62,8 +71,10 @@ pub enum ReserveError {
 impl core::fmt::Display for ReserveError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            ReserveError::Stale => f.write_str("no such context, or it has exited"),
-            ReserveError::NotSupported => f.write_str("this elevator has no bandwidth class"),
+            ReserveError::Stale => f.write_str("no such process or group, or it is gone"),
+            ReserveError::NotSupported => {
+                f.write_str("nothing can be reserved: there is no bandwidth class over this elevator")
+            }
             ReserveError::BadRate => f.write_str("a rate, depth or size of requests out of range"),
             ReserveError::NoCapacity { headroom_bytes_per_second } => {
                 write!(f, "no capacity: {headroom_bytes_per_second} bytes a second are left")
@@ -74,11 +85,22 @@ impl core::fmt::Display for ReserveError {
 
 impl core::error::Error for ReserveError {}
 
+/// Whose a reservation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// A process's.
+    Context(Slot),
+    /// That of all processes in a group, but not in its child groups.
+    Group(Slot),
+}
+
 /// How much of a device is reserved, and what follows from that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reserved {
-    /// Processes with a reservation.
+    /// Processes with a reservation of their own.
     pub contexts: u32,
+    /// Groups with one.
+    pub groups: u32,
     /// The device time that their reservations come to, in ns a second.
     pub load_ns: u64,
     /// How much of it may be reserved, in ns a second.
@@ -91,30 +113,62 @@ pub struct Reserved {
 }
 
 impl<H: Home> RequestQueue<H> {
+    /// Whether processes and groups can reserve bandwidth: the layer is over the elevator, or the elevator is `cfq-bw`.
+    pub fn is_reserving(&self) -> bool {
+        self.elevator.is_layered() || self.kind().info().reservations
+    }
+
     /// Reserves bandwidth for a process, or changes what it has reserved. A lower load on the device is always granted; of a higher one
     /// the difference must fit. The reservation ends with [`release`](Self::release), with the process, or with a switch of the elevator.
+    ///
+    /// A process with a reservation of its own draws on that alone, not on its group's.
     pub fn reserve(&mut self, id: ContextId, reservation: Reservation, now_ns: u64) -> Result<Kick, ReserveError> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(ReserveError::Stale)?;
-        self.elevator.reserve(&mut self.block, slot, reservation)?;
+        self.elevator.reserve(&mut self.block, Holder::Context(slot), reservation)?;
         Ok(self.end())
     }
 
-    /// Gives a process's reservation back: what it asks for is best effort again. Without one, nothing happens.
+    /// Gives a process's reservation back: what it asks for is its group's again, if that has reserved something, or best effort. Without
+    /// one, nothing happens.
     pub fn release(&mut self, id: ContextId, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
-        self.elevator.release(&mut self.block, slot);
+        self.elevator.release(&mut self.block, Holder::Context(slot));
         Ok(self.end())
     }
 
-    /// What a process has reserved, its depth told.
+    /// What a process has reserved for itself, its depth told.
     pub fn reservation(&self, id: ContextId) -> Option<Reservation> {
-        self.running_context(id).and_then(|slot| self.elevator.reservation(slot))
+        self.running_context(id).and_then(|slot| self.elevator.reservation(Holder::Context(slot)))
     }
 
-    /// How much of the device is reserved; `None` if the elevator has no bandwidth class.
+    /// Reserves bandwidth for a group, or changes what it has reserved: all processes that are in the group itself draw on it together,
+    /// whenever they joined it; those of its child groups do not. One that leaves the group takes nothing with it: what it has asked for so
+    /// far is still served as the group's. Otherwise as [`reserve`](Self::reserve); the reservation ends with
+    /// [`release_group`](Self::release_group), with the group, or with a switch of the elevator.
+    pub fn reserve_group(&mut self, id: GroupId, reservation: Reservation, now_ns: u64) -> Result<Kick, ReserveError> {
+        self.begin(now_ns);
+        let slot = self.known_group(id).ok_or(ReserveError::Stale)?;
+        self.elevator.reserve(&mut self.block, Holder::Group(slot), reservation)?;
+        Ok(self.end())
+    }
+
+    /// Gives a group's reservation back: what its processes ask for is best effort again. Without one, nothing happens.
+    pub fn release_group(&mut self, id: GroupId, now_ns: u64) -> Result<Kick, Stale> {
+        self.begin(now_ns);
+        let slot = self.known_group(id).ok_or(Stale)?;
+        self.elevator.release(&mut self.block, Holder::Group(slot));
+        Ok(self.end())
+    }
+
+    /// What a group has reserved, its depth told.
+    pub fn group_reservation(&self, id: GroupId) -> Option<Reservation> {
+        self.known_group(id).and_then(|slot| self.elevator.reservation(Holder::Group(slot)))
+    }
+
+    /// How much of the device is reserved; `None` if nothing can be.
     pub fn reserved(&self) -> Option<Reserved> {
-        self.elevator.reserved(&self.block)
+        self.elevator.reserved()
     }
 }

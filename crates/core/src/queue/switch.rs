@@ -3,6 +3,7 @@
 use super::{Kick, RequestQueue};
 use crate::clock::Timer;
 use crate::context::History;
+use crate::elevators::Elevator;
 use crate::event::{Event, Note};
 use crate::registry::AnyElevator;
 use crate::storage::{ElevatorStorage, Home};
@@ -35,7 +36,8 @@ impl<H: Home> Switching<H> {
 }
 
 impl<H: Home> RequestQueue<H> {
-    /// Begins to switch to an elevator of the kind that the storage is for, or does nothing if it is the present one.
+    /// Begins to switch to an elevator of the kind that the storage is for, or does nothing if it is the present one. The same elevator
+    /// with the layer of reserved bandwidth over it is another one; what was reserved ends with a switch.
     ///
     /// All that the old elevator holds goes to the dispatch list at once; requests that arrive before its last one has completed
     /// queue up behind in order of arrival. Then the new one is attached, with its default tunables; see
@@ -45,7 +47,7 @@ impl<H: Home> RequestQueue<H> {
     pub fn switch(&mut self, storage: ElevatorStorage<H>, now_ns: u64) -> Kick {
         self.begin(now_ns);
         let too_small = storage.capacity.common(self.capacity) != self.capacity;
-        if too_small || (storage.kind() == self.kind() && !self.switching.is_under_way()) {
+        if too_small || (self.is_present(&storage) && !self.switching.is_under_way()) {
             self.switching.retire(storage);
             return self.end();
         }
@@ -59,6 +61,10 @@ impl<H: Home> RequestQueue<H> {
             self.block.run_now();
         }
         self.end()
+    }
+
+    fn is_present(&self, storage: &ElevatorStorage<H>) -> bool {
+        storage.kind() == self.kind() && storage.is_layered() == self.elevator.is_layered()
     }
 
     /// Whether a switch waits for the old elevator's last request.
@@ -92,9 +98,9 @@ impl<H: Home> RequestQueue<H> {
         for slot in 0..self.block.table.contexts.capacity() {
             self.block.table.contexts[slot].history = History::default();
         }
-        let new = AnyElevator::new(&mut self.block, storage);
+        let new = AnyElevator::new(&mut self.block, storage.tables);
         let old = core::mem::replace(&mut self.elevator, new);
-        self.switching.retire(old.into_storage(self.capacity));
+        self.switching.retire(ElevatorStorage { tables: old.into_tables(), capacity: self.capacity });
         let kind = self.kind();
         self.fit_to(kind);
         self.block.last_merge = crate::parts::NIL;

@@ -83,7 +83,7 @@ struct Running {
     last: Phases,
     cylinder: u32,
     source: Source,
-    /// Members that took a write of each column, and the first sector that could not be read or written.
+    /// The columns of which a member took the write, and of each column that failed the first sector that could not be read or written.
     served: BTreeSet<usize>,
     failed: Vec<(usize, u64)>,
     /// Reads: copies by which each extent was tried.

@@ -1,7 +1,10 @@
 //! The server's side: [`Handshake`], then [`Session`].
 
 mod handshake;
+mod option;
+mod replies;
 mod session;
 
 pub use handshake::{Catalogue, Handshake, Progress, Tls, Violation};
-pub use session::{Extent, Parsed, Replies, Request, Session};
+pub use replies::Extent;
+pub use session::{Parsed, Replies, Request, Session};

@@ -129,7 +129,7 @@ impl Experiment {
         })
     }
 
-    /// The kernel's host, with the pool that is wanted. Block layers follow the elevators, each its own kernel's.
+    /// The kernel's host, with the pool that is wanted. The block layer is that kernel's for all elevators.
     fn host(&self) -> Option<HostConfig> {
         let mut host = HostConfig::kernel(Kernel::from_name(&self.kernel)?);
         if self.nr_requests.is_some() {

@@ -10,7 +10,7 @@ mod tunables;
 
 use super::chooser::Chooser;
 use super::sorted_fifo::{self, SortedFifo};
-use super::{Elevator, MayQueue, Merge};
+use super::{Elevator, MakeTables, MayQueue, Merge};
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
 use crate::event::Note;
@@ -77,10 +77,12 @@ pub(crate) struct Anticipatory {
     tunables: Tunables,
 }
 
+impl<H: Home> MakeTables<H> for Anticipatory {
+    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+}
+
 impl<H: Home> Elevator<H> for Anticipatory {
     type Tables = ();
-
-    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
 
     fn new(block: &mut Block<H>, (): ()) -> Self {
         let tunables = Tunables::defaults(&block.clock);

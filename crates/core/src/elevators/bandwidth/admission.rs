@@ -4,9 +4,9 @@
 //! slowest, t_pos what positioning takes. The stroke back at the end of a sweep costs t_ret once in a sweep's horizon T.
 
 use super::Bandwidth;
-use super::bucket::Bucket;
 use super::flow::Flow;
 use super::tunables::Tunables;
+use crate::bucket::TokenBucket;
 use crate::elevators::Elevator;
 use crate::parts::Slot;
 use crate::queue::block::Block;
@@ -51,16 +51,16 @@ fn rate_for(tunables: &Tunables, free_ns: u64, request_bytes: u64) -> u64 {
 
 impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     /// Takes a reservation in, or refuses it.
-    pub(super) fn admit(&mut self, block: &Block<H>, context: Slot, wanted: Reservation) -> Result<(), ReserveError> {
+    pub(super) fn admit(&mut self, block: &Block<H>, flow: Slot, wanted: Reservation) -> Result<(), ReserveError> {
         if !wanted.is_valid() {
             return Err(ReserveError::BadRate);
         }
         let Reservation { bytes_per_second: rate, depth_bytes, request_bytes } = wanted;
         let now_ns = block.clock.now_ns();
         let tunables = &self.tunables;
-        let load = self.load_ns(block);
-        let flow = &self.flows[context];
-        let old = if flow.is_reserved() { cost_ns(tunables, flow.bucket.rate, flow.request_bytes) } else { 0 };
+        let load = self.load_ns();
+        let entry = &self.flows[flow];
+        let old = if entry.is_reserved() { cost_ns(tunables, entry.bucket.rate(), entry.request_bytes) } else { 0 };
         let new = cost_ns(tunables, rate, request_bytes);
         let load = if load == 0 { return_cost_ns(tunables) } else { load };
         let limit = tunables.load_ns_max();
@@ -71,36 +71,36 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         // What comes in within a horizon: rate * T; 10^10 * 10^4 ms stays far below 2^64.
         let in_horizon = rate.saturating_mul(tunables.horizon_ns / 1_000_000) / 1000;
         let depth = depth_bytes.unwrap_or(in_horizon.max(request_bytes.saturating_mul(2)));
-        let flow = &mut self.flows[context];
-        if flow.is_reserved() {
-            flow.bucket.change(rate, depth, now_ns);
+        let entry = &mut self.flows[flow];
+        if entry.is_reserved() {
+            entry.bucket.change(rate, depth, now_ns);
         } else {
             self.reservations = self.reservations.saturating_add(1);
-            flow.begin(Bucket::full(rate, depth, now_ns));
+            entry.begin(TokenBucket::full(rate, depth, now_ns));
         }
-        flow.request_bytes = request_bytes;
-        self.refile(block, context, now_ns);
-        self.set_bounds(block);
+        entry.request_bytes = request_bytes;
+        self.refile(block, flow, now_ns);
+        self.set_bounds();
         Ok(())
     }
 
     /// The device time of all reservations, in ns a second; 0 without any.
-    fn load_ns(&self, block: &Block<H>) -> u64 {
-        let cost = |flow: &Flow| cost_ns(&self.tunables, flow.bucket.rate, flow.request_bytes);
-        let flows = self.reserving(block).map(cost).fold(0u64, u64::saturating_add);
+    fn load_ns(&self) -> u64 {
+        let cost = |flow: &Flow| cost_ns(&self.tunables, flow.bucket.rate(), flow.request_bytes);
+        let flows = self.reserving().map(|(_, flow)| cost(flow)).fold(0u64, u64::saturating_add);
         if flows == 0 { 0 } else { flows.saturating_add(return_cost_ns(&self.tunables)) }
     }
 
-    /// The processes that have reserved something.
-    fn reserving<'a>(&'a self, block: &'a Block<H>) -> impl Iterator<Item = &'a Flow> {
-        (0..block.table.contexts.capacity()).map(|slot| &self.flows[slot]).filter(|flow| flow.is_reserved())
+    /// The processes and groups that have reserved something.
+    fn reserving(&self) -> impl Iterator<Item = (Slot, &Flow)> {
+        (0..self.flows.capacity()).map(|slot| (slot, &self.flows[slot])).filter(|(_, flow)| flow.is_reserved())
     }
 
     /// Reckons anew what can be promised: reservations or the device's figures have changed.
-    pub(super) fn set_bounds(&mut self, block: &Block<H>) {
+    pub(super) fn set_bounds(&mut self) {
         let (mut bytes, mut requests) = (0u64, 0u64);
-        for flow in self.reserving(block) {
-            bytes = bytes.saturating_add(flow.bucket.depth);
+        for (_, flow) in self.reserving() {
+            bytes = bytes.saturating_add(flow.bucket.depth());
             requests = requests.saturating_add(flow.burst_requests());
         }
         let tunables = &self.tunables;
@@ -116,11 +116,13 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     }
 
     /// What is reserved, all told.
-    pub(super) fn sum(&self, block: &Block<H>) -> Reserved {
-        let contexts = self.reserving(block).count();
+    pub(super) fn sum(&self) -> Reserved {
+        let contexts = self.reserving().filter(|&(flow, _)| flow < self.first_group).count();
+        let contexts = u32::try_from(contexts).unwrap_or(u32::MAX);
         Reserved {
-            contexts: u32::try_from(contexts).unwrap_or(u32::MAX),
-            load_ns: self.load_ns(block),
+            contexts,
+            groups: self.reservations.saturating_sub(contexts),
+            load_ns: self.load_ns(),
             load_ns_max: self.tunables.load_ns_max(),
             sweep_ns_max: self.sweep_ns_max,
             delay_ns_max: self.delay_ns_max(),

@@ -62,10 +62,10 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
 
     /// The inner elevator's turn. Its service is reckoned against the excess, if there is some.
     ///
-    /// While it keeps the disk idle for somebody it is not asked. It would begin the wait anew each time that it is, and it would be asked
-    /// after each request of a reserving process: those who wait with it would never have their turn.
+    /// While it keeps the disk idle for somebody and would begin the wait anew, it is not asked. It would be asked after each request of a
+    /// reserving process: those who wait with it would never have their turn.
     fn dispatch_inner(&mut self, block: &mut Block<H>) -> u32 {
-        if block.timers.armed_for(Timer::Idle).is_some() {
+        if self.inner.waits_anew(block) {
             return 0;
         }
         let moved = self.inner.dispatch(block, false);
@@ -83,7 +83,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         moved
     }
 
-    /// Serves the first request of the process that has had the least beyond its reservation, when it is the excess's turn or best effort
+    /// Serves the first request of the flow that has had the least beyond its reservation, when it is the excess's turn or best effort
     /// has been silent for long enough. It pays no tokens for that.
     fn dispatch_excess(&mut self, block: &mut Block<H>, in_turn: bool) -> u32 {
         let silent_at_ns = self.inner_end_ns.saturating_add(self.tunables.excess_wait_ns);
@@ -94,11 +94,11 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
             block.timers.arm(Timer::Refill, at_ns);
             return 0;
         }
-        let context = self.least_served.first();
-        let request = self.flows[context].pending.head();
+        let slot = self.least_served.first();
+        let request = self.flows[slot].pending.head();
         debug_assert!(request != NIL, "it is filed, so it has some");
         let sectors = u64::from(block.table.requests[request].sectors);
-        let flow = &mut self.flows[context];
+        let flow = &mut self.flows[slot];
         self.excess_floor = flow.excess_served;
         flow.excess_served = flow.excess_served.saturating_add(sectors);
         let now_ns = block.clock.now_ns();
@@ -132,11 +132,11 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         self.awaited = NIL;
         self.waiting = false;
         loop {
-            let context: Slot = self.soonest.first();
-            if context == NIL {
+            let flow: Slot = self.soonest.first();
+            if flow == NIL {
                 break;
             }
-            let request = self.flows[context].pending.head();
+            let request = self.flows[flow].pending.head();
             self.take_pending(block, request, 0);
             block.dispatch_sort(request);
             moved = moved.saturating_add(1);

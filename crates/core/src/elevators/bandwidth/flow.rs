@@ -1,15 +1,15 @@
-//! What is kept of a reserving process, and of each of its requests.
+//! What is kept of a reserving process or group, and of each of its requests.
 
-use super::bucket::Bucket;
-use crate::parts::{List, Tree};
+use crate::bucket::TokenBucket;
+use crate::parts::{List, Slot, Tree};
 use crate::queue::reserve::Reservation;
 use crate::request::Arrivals;
 
-/// A process with a reservation, at its context's place. The entry of one without has the inner elevator's count only.
+/// A process or group with a reservation. The entry of one without has the inner elevator's count only.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flow {
     /// Without a reservation, its rate is 0.
-    pub bucket: Bucket,
+    pub bucket: TokenBucket,
     /// The declared size of its requests.
     pub request_bytes: u64,
     /// Its requests that are not within the reservation yet, in order of arrival ...
@@ -26,9 +26,9 @@ pub(super) struct Flow {
     quota: Counted,
     /// The same for the sweep after that one.
     next_quota: Counted,
-    /// Its best-effort requests in the inner elevator.
+    /// A context's best-effort requests in the inner elevator.
     pub inner_queued: u32,
-    /// Its weight there, while it has some.
+    /// The context's weight there, while it has some.
     pub inner_weight: u32,
 }
 
@@ -52,11 +52,11 @@ impl Counted {
 impl Flow {
     /// Whether it has a reservation.
     pub fn is_reserved(&self) -> bool {
-        self.bucket.rate > 0
+        self.bucket.rate() > 0
     }
 
     /// It has a reservation from now on. Nothing of one before counts, its own or that of whoever had the entry.
-    pub fn begin(&mut self, bucket: Bucket) {
+    pub fn begin(&mut self, bucket: TokenBucket) {
         debug_assert!(!self.is_reserved() && self.queued == 0, "nobody without a reservation waits for tokens");
         self.bucket = bucket;
         self.excess_served = 0;
@@ -66,15 +66,15 @@ impl Flow {
     /// What it has reserved.
     pub fn reservation(&self) -> Option<Reservation> {
         self.is_reserved().then_some(Reservation {
-            bytes_per_second: self.bucket.rate,
-            depth_bytes: Some(self.bucket.depth),
+            bytes_per_second: self.bucket.rate(),
+            depth_bytes: Some(self.bucket.depth()),
             request_bytes: self.request_bytes,
         })
     }
 
     /// How many requests of the declared size its bucket holds, at least one.
     pub fn burst_requests(&self) -> u64 {
-        self.bucket.depth.div_ceil(self.request_bytes.max(1)).max(1)
+        self.bucket.depth().div_ceil(self.request_bytes.max(1)).max(1)
     }
 
     /// The bytes that it has put in this sweep so far.
@@ -105,7 +105,7 @@ pub(super) enum Stage {
     /// The inner elevator has it, or nobody yet.
     #[default]
     Inner,
-    /// It is a reserving process's, and neither pending nor in a sweep: not inserted yet, dispatched, or absorbed.
+    /// It is a flow's, and neither pending nor in a sweep: not inserted yet, dispatched, or absorbed.
     Ours,
     /// Not within the reservation yet.
     Pending,
@@ -117,6 +117,8 @@ pub(super) enum Stage {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
     pub stage: Stage,
+    /// The flow that it belongs to, unless it is the inner elevator's.
+    pub flow: Slot,
     /// Counts arrivals.
     pub order: u64,
     /// When it came within the reservation, in ns; `None` for one that was served without.

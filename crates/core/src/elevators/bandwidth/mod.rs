@@ -20,7 +20,6 @@
 //! CFQ, as far as that was published: a token bucket a process, one elevator over all that reserve, what is not used for the others.
 
 mod admission;
-mod bucket;
 mod dispatch;
 mod flow;
 mod sweep;
@@ -29,25 +28,30 @@ mod waiting;
 
 use core::mem::take;
 
-use super::{Elevator, MayQueue, Merge, Search};
-use crate::bio::{Bio, Flags, Op};
+use super::{Elevator, Layer, MakeTables, MayQueue, Merge, Search};
+use crate::bio::{Bio, Op};
+use crate::bucket::TokenBucket;
 use crate::clock::Timer;
 use crate::parts::{Arena, NIL, Node, Slot, Tree};
 use crate::priority::Class;
 use crate::queue::block::{Block, Of};
-use crate::queue::reserve::{Reservation, ReserveError, Reserved};
+use crate::queue::reserve::{Holder, Reservation, ReserveError, Reserved};
+use crate::registry::{AnyElevator, AnyTables, Kind, NoLayer};
 use crate::request::Marks;
 use crate::storage::{Capacity, Home, Maker};
 
 use flow::{Flow, Held, Stage};
+pub(super) use tunables::COUNT;
+pub(crate) use tunables::ROWS;
 use tunables::Tunables;
-pub(super) use tunables::{COUNT, ROWS};
 
 /// Bytes a sector.
 const SECTOR_BYTES: u64 = 512;
 
-/// Its tables: one entry a context in three of them, one a request in the fourth.
+/// Its tables: one entry a context and one a group in three of them, one a request in the fourth.
 pub(crate) struct Tables<H: Home, T> {
+    /// How many contexts they were made for: the groups' entries come behind those.
+    contexts: u32,
     flows: H::Slots<Flow>,
     soonest: H::Slots<Node>,
     least_served: H::Slots<Node>,
@@ -58,9 +62,11 @@ pub(crate) struct Tables<H: Home, T> {
 /// The state of the layer and the elevator below.
 pub(crate) struct Bandwidth<H: Home, E: Elevator<H>> {
     inner: E,
+    /// Those of contexts at their places, and from `first_group` on those of groups.
     flows: Of<H, Flow>,
+    first_group: Slot,
     held: Of<H, Held>,
-    /// Processes with pending requests by when the first of them comes within the reservation (ns) ...
+    /// Flows with pending requests by when the first of them comes within the reservation (ns) ...
     soonest: Tree,
     soonest_nodes: Of<H, Node>,
     /// ... and by the excess that they have been served (sectors), then by place.
@@ -90,12 +96,13 @@ pub(crate) struct Bandwidth<H: Home, E: Elevator<H>> {
     inner_end_ns: u64,
     /// How far the excess is ahead of best effort, in sectors a weight, scaled; as long as both have requests.
     excess_lead: i64,
-    /// The process for whose next request the head waits, or [`NIL`], and until when, in ns.
+    /// The flow for whose next request the head waits, or [`NIL`]; the process that had the one before, and until when, in ns.
     awaited: Slot,
+    awaited_pid: u32,
     awaited_until_ns: u64,
     /// Something is queued, and the last dispatch moved nothing.
     waiting: bool,
-    /// Processes with a reservation.
+    /// Flows with a reservation.
     reservations: u32,
     /// The largest request seen, in bytes.
     largest_bytes: u64,
@@ -103,23 +110,30 @@ pub(crate) struct Bandwidth<H: Home, E: Elevator<H>> {
     tunables: Tunables,
 }
 
+impl<H: Home, E: MakeTables<H>> MakeTables<H> for Bandwidth<H, E> {
+    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Self::Tables {
+        Self::make_tables_over(capacity, maker, |maker| E::make_tables(capacity, maker))
+    }
+}
+
+impl<H: Home> Layer<H> for Bandwidth<H, AnyElevator<H, NoLayer>> {
+    fn kind(&self) -> Kind {
+        self.inner.kind()
+    }
+
+    fn kind_of(tables: &Tables<H, AnyTables<H, NoLayer>>) -> Kind {
+        tables.inner.kind()
+    }
+}
+
 impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
     type Tables = Tables<H, E::Tables>;
-
-    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Self::Tables {
-        Tables {
-            flows: maker.table(capacity.contexts),
-            soonest: maker.table(capacity.contexts),
-            least_served: maker.table(capacity.contexts),
-            held: maker.table(capacity.request_slots()),
-            inner: E::make_tables(capacity, maker),
-        }
-    }
 
     fn new(block: &mut Block<H>, tables: Self::Tables) -> Self {
         Bandwidth {
             inner: E::new(block, tables.inner),
             flows: Arena::new(tables.flows),
+            first_group: tables.contexts,
             held: Arena::new(tables.held),
             soonest: Tree::default(),
             soonest_nodes: Arena::new(tables.soonest),
@@ -140,6 +154,7 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             inner_end_ns: 0,
             excess_lead: 0,
             awaited: NIL,
+            awaited_pid: 0,
             awaited_until_ns: 0,
             waiting: false,
             reservations: 0,
@@ -151,6 +166,7 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
 
     fn into_tables(self) -> Self::Tables {
         Tables {
+            contexts: self.first_group,
             flows: self.flows.into_slots(),
             soonest: self.soonest_nodes.into_slots(),
             least_served: self.least_served_nodes.into_slots(),
@@ -175,20 +191,21 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             Some(index) => self.inner.set_tunable(block, index, value),
             None => {
                 self.tunables.set(index, value);
-                self.set_bounds(block);
+                self.set_bounds();
             }
         }
     }
 
-    /// A reserving process's bio joins its own pending requests only, and no other joins those.
+    /// A reserving process's bio joins pending requests of its own flow only, and no other joins those.
     fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
-        if !self.reserves(bio.context.slot, bio.op) {
+        let flow = self.flow_for(block, bio.context.slot, bio.op);
+        if flow == NIL {
             if block.last_merge != NIL && self.held[block.last_merge].stage != Stage::Inner {
                 block.last_merge = NIL;
             }
             return self.inner.find_merge(block, bio);
         }
-        let (sorted, nodes) = (&self.flows[bio.context.slot].sorted, &block.table.nodes);
+        let (sorted, nodes) = (&self.flows[flow].sorted, &block.table.nodes);
         let above = sorted.first_not_below(nodes, bio.sector);
         let below = if above == NIL { sorted.last() } else { nodes[above].prev() };
         let is_of_its_kind = |request: Slot| request != NIL && block.table.requests[request].op == bio.op;
@@ -199,10 +216,15 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         if is_of_its_kind(front) { Search::Found(front, Merge::Front) } else { Search::Nothing }
     }
 
+    fn searches_merges(&self) -> bool {
+        self.inner.searches_merges()
+    }
+
     fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
+        let flow = self.flow_for(block, bio.context.slot, bio.op);
         match self.held[request].stage {
-            Stage::Inner => !self.reserves(bio.context.slot, bio.op) && self.inner.allow_merge(block, request, bio),
-            Stage::Pending => block.table.requests[request].context == bio.context.slot,
+            Stage::Inner => flow == NIL && self.inner.allow_merge(block, request, bio),
+            Stage::Pending => self.held[request].flow == flow,
             Stage::Ours | Stage::Swept => false,
         }
     }
@@ -245,22 +267,25 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
     /// A reserving process gets a request from a full pool as long as it has fewer waiting than its bucket holds: others must not be able
     /// to keep it from what was promised.
     fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
-        let flow = &self.flows[context];
-        if self.reserves(context, op) && u64::from(flow.queued) < flow.burst_requests() {
+        let flow = self.flow_for(block, context, op);
+        if flow != NIL && u64::from(self.flows[flow].queued) < self.flows[flow].burst_requests() {
             return MayQueue::Must;
         }
         self.inner.may_queue(block, context, op)
     }
 
-    fn depth_limit(&self, nr_requests: u32, op: Op, flags: Flags) -> u32 {
-        self.inner.depth_limit(nr_requests, op, flags)
+    /// What the inner elevator denies to some is for its own requests.
+    fn depth_limit(&self, block: &Block<H>, nr_requests: u32, bio: &Bio) -> u32 {
+        let own = self.flow_for(block, bio.context.slot, bio.op) != NIL;
+        if own { nr_requests } else { self.inner.depth_limit(block, nr_requests, bio) }
     }
 
     fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
         let (context, op) = (block.table.requests[request].context, block.table.requests[request].op);
         debug_assert_eq!(self.held[request].stage, Stage::Inner);
-        if self.reserves(context, op) {
-            self.held[request] = Held { stage: Stage::Ours, ..Held::default() };
+        let flow = self.flow_for(block, context, op);
+        if flow != NIL {
+            self.held[request] = Held { stage: Stage::Ours, flow, ..Held::default() };
         } else {
             self.inner.allocate(block, request);
         }
@@ -348,7 +373,8 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
 
     fn exit(&mut self, block: &mut Block<H>, context: Slot) {
         // While the process is still there, for the inner elevator may have to get to know it.
-        self.release(block, context);
+        self.release(block, Holder::Context(context));
+        self.give_up(block, context);
         self.inner.exit(block, context);
     }
 
@@ -356,43 +382,49 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         self.inner.priority_changed(block, context);
     }
 
-    fn reserve(&mut self, block: &mut Block<H>, context: Slot, wanted: Reservation) -> Result<(), ReserveError> {
-        self.admit(block, context, wanted)
+    fn reserve(&mut self, block: &mut Block<H>, who: Holder, wanted: Reservation) -> Result<(), ReserveError> {
+        self.admit(block, self.flow_of(who), wanted)
     }
 
-    /// What is in a sweep stays there; what waits for tokens becomes best effort.
-    fn release(&mut self, block: &mut Block<H>, context: Slot) {
-        if !self.flows[context].is_reserved() {
+    /// What is in a sweep stays there. What waits for tokens goes to where its process's new requests go: the flow of its group, or the
+    /// inner elevator.
+    fn release(&mut self, block: &mut Block<H>, who: Holder) {
+        let flow = self.flow_of(who);
+        if !self.flows[flow].is_reserved() {
             return;
         }
-        self.flows[context].bucket = bucket::Bucket::default();
+        self.flows[flow].bucket = TokenBucket::default();
         self.reservations = self.reservations.saturating_sub(1);
-        if self.awaited == context {
+        if self.awaited == flow {
             self.awaited = NIL;
         }
         loop {
-            let request = self.flows[context].pending.head();
+            let request = self.flows[flow].pending.head();
             if request == NIL {
                 break;
             }
             self.take_pending(block, request, 0);
-            self.held[request] = Held::default();
-            self.inner.allocate(block, request);
-            self.inner.prepare_insert(block, request);
-            self.insert(block, request);
+            let (context, op) = (block.table.requests[request].context, block.table.requests[request].op);
+            match self.flow_for(block, context, op) {
+                NIL => self.pass_to_inner(block, request),
+                other => {
+                    self.held[request].flow = other;
+                    self.insert_pending(block, request);
+                }
+            }
         }
-        self.set_bounds(block);
+        self.set_bounds();
         if self.waiting {
             block.run_now();
         }
     }
 
-    fn reservation(&self, context: Slot) -> Option<Reservation> {
-        self.flows[context].reservation()
+    fn reservation(&self, who: Holder) -> Option<Reservation> {
+        self.flows[self.flow_of(who)].reservation()
     }
 
-    fn reserved(&self, block: &Block<H>) -> Option<Reserved> {
-        Some(self.sum(block))
+    fn reserved(&self) -> Option<Reserved> {
+        Some(self.sum())
     }
 
     fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
@@ -404,7 +436,12 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
     }
 
     fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
-        self.inner.release_group(block, group)
+        let released = self.inner.release_group(block, group);
+        if released {
+            // Requests of processes that have left the group may wait for its tokens yet.
+            self.release(block, Holder::Group(group));
+        }
+        released
     }
 
     fn group_changed(&mut self, block: &mut Block<H>, context: Slot) {
@@ -423,14 +460,70 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
 }
 
 impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
-    /// Whether requests of this process in this direction are within a reservation.
-    fn reserves(&self, context: Slot, op: Op) -> bool {
-        let direction = match op {
+    /// The tables of the layer, and those that `inner` makes.
+    pub fn make_tables_over<M: Maker<H>>(
+        capacity: Capacity,
+        maker: &mut M,
+        inner: impl FnOnce(&mut M) -> E::Tables,
+    ) -> Tables<H, E::Tables> {
+        let flows = capacity.contexts.saturating_add(capacity.group_slots());
+        Tables {
+            contexts: capacity.contexts,
+            flows: maker.table(flows),
+            soonest: maker.table(flows),
+            least_served: maker.table(flows),
+            held: maker.table(capacity.request_slots()),
+            inner: inner(maker),
+        }
+    }
+
+    /// The place of a context's or group's flow.
+    fn flow_of(&self, who: Holder) -> Slot {
+        match who {
+            Holder::Context(context) => context,
+            Holder::Group(group) => self.first_group.saturating_add(group),
+        }
+    }
+
+    /// The flow that a new request of this process would belong to: its own, if it has reserved something, or its group's, if that has;
+    /// [`NIL`] if neither has, or what the process asks for is not reserved.
+    fn flow_for(&self, block: &Block<H>, context: Slot, op: Op) -> Slot {
+        let reserves = match op {
             Op::Read => self.tunables.reads,
             Op::Write => self.tunables.writes,
             Op::Flush | Op::Discard => false,
         };
-        direction && self.flows[context].is_reserved()
+        if self.reservations == 0 || !reserves {
+            return NIL;
+        }
+        if self.flows[context].is_reserved() {
+            return context;
+        }
+        let group = self.flow_of(Holder::Group(block.table.contexts[context].group));
+        if self.flows[group].is_reserved() { group } else { NIL }
+    }
+
+    /// A request that nobody has any more becomes one of the inner elevator's.
+    fn pass_to_inner(&mut self, block: &mut Block<H>, request: Slot) {
+        debug_assert_eq!(self.held[request].stage, Stage::Ours);
+        self.held[request] = Held::default();
+        self.inner.allocate(block, request);
+        self.inner.prepare_insert(block, request);
+        self.insert(block, request);
+    }
+
+    /// A process exits: what waits for tokens of a group in its name becomes best effort. If the group gave its reservation back later, the
+    /// inner elevator would get to know a process that is gone.
+    fn give_up(&mut self, block: &mut Block<H>, context: Slot) {
+        if self.inside == 0 || block.table.contexts[context].requests == 0 {
+            return;
+        }
+        for request in 0..self.held.capacity() {
+            if self.held[request].stage == Stage::Pending && block.table.requests[request].context == context {
+                self.take_pending(block, request, 0);
+                self.pass_to_inner(block, request);
+            }
+        }
     }
 
     /// The inner elevator has one more request.
@@ -481,20 +574,4 @@ fn weight_of(level: u8) -> u32 {
 
 fn bytes_of<H: Home>(block: &Block<H>, request: Slot) -> u64 {
     u64::from(block.table.requests[request].sectors).saturating_mul(SECTOR_BYTES)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::elevators::{anticipatory::Anticipatory, deadline::Deadline, noop::Noop};
-    use crate::event::NoSink;
-    use crate::storage::Borrowed;
-
-    #[test]
-    fn the_layer_lies_over_any_elevator() {
-        fn is_elevator<E: Elevator<Borrowed<'static, NoSink>>>() {}
-        is_elevator::<Bandwidth<Borrowed<'static, NoSink>, Noop>>();
-        is_elevator::<Bandwidth<Borrowed<'static, NoSink>, Deadline>>();
-        is_elevator::<Bandwidth<Borrowed<'static, NoSink>, Anticipatory>>();
-    }
 }

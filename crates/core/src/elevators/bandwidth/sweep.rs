@@ -17,22 +17,22 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     pub(super) fn promote(&mut self, block: &mut Block<H>) {
         let now_ns = block.clock.now_ns();
         loop {
-            let context = self.soonest.first();
-            let within_at_ns = self.soonest_nodes[context].key();
-            if context == NIL || within_at_ns > now_ns {
+            let flow = self.soonest.first();
+            let within_at_ns = self.soonest_nodes[flow].key();
+            if flow == NIL || within_at_ns > now_ns {
                 return;
             }
-            self.promote_first(block, context, within_at_ns);
+            self.promote_first(block, flow, within_at_ns);
         }
     }
 
-    /// A process pays for its first pending request, as of the moment at which there were the tokens for it: a full bucket would have let
-    /// more go to waste than the process did. The request goes into the present sweep if that has not passed it and the process has not
+    /// A flow pays for its first pending request, as of the moment at which there were the tokens for it: a full bucket would have let
+    /// more go to waste than the flow did. The request goes into the present sweep if that has not passed it and the flow has not
     /// had its share of the sweep, else into the next.
-    fn promote_first(&mut self, block: &mut Block<H>, context: Slot, within_at_ns: u64) {
-        let request = self.flows[context].pending.head();
+    fn promote_first(&mut self, block: &mut Block<H>, slot: Slot, within_at_ns: u64) {
+        let request = self.flows[slot].pending.head();
         let (bytes, sector) = (bytes_of(block, request), block.table.requests[request].sector);
-        let flow = &mut self.flows[context];
+        let flow = &mut self.flows[slot];
         flow.bucket.refill(within_at_ns);
         debug_assert!(flow.bucket.holds(bytes), "its time has come, and there are no tokens");
         flow.bucket.take(bytes);
@@ -40,10 +40,13 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         self.held[request].stage = Stage::Swept;
         self.held[request].conformed_ns = Some(within_at_ns);
         self.inside = self.inside.saturating_add(1);
-        block.note(|block| Note::Charge { queue: block.table.contexts[context].pid, amount: bytes });
+        block.note(|block| Note::Charge {
+            queue: block.table.contexts[block.table.requests[request].context].pid,
+            amount: bytes,
+        });
         let number = self.sweep_number;
-        let flow = &mut self.flows[context];
-        let within_quota = flow.in_sweep(number).saturating_add(bytes) <= flow.bucket.depth;
+        let flow = &mut self.flows[slot];
+        let within_quota = flow.in_sweep(number).saturating_add(bytes) <= flow.bucket.depth();
         if !self.sweep.is_empty() && sector >= self.head && within_quota {
             flow.put_in_sweep(bytes, number);
             let mut sweep = self.sweep;
@@ -104,36 +107,39 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         let now_ns = block.clock.now_ns();
         self.late |= now_ns.saturating_sub(conformed_ns) > self.delay_ns_max();
         let (context, end) = (block.table.requests[request].context, block.table.requests[request].end());
-        let flow = &self.flows[context];
+        let slot = self.held[request].flow;
+        let flow = &self.flows[slot];
         let goes_on = flow.is_reserved() && flow.queued == 0 && block.table.contexts[context].is_running();
         if self.tunables.idle_ns > 0 && goes_on && self.head == end && block.in_flight == 0 {
-            self.awaited = context;
+            self.awaited = slot;
+            self.awaited_pid = block.table.contexts[context].pid;
             self.awaited_until_ns = now_ns.saturating_add(self.tunables.idle_ns);
-            let (pid, until_ns) = (block.table.contexts[context].pid, self.awaited_until_ns);
+            let (pid, until_ns) = (self.awaited_pid, self.awaited_until_ns);
             block.note(|_| Note::IdleArmed { queue: pid, until_ns });
         }
     }
 
-    /// Whether the head waits for a process's next request: as long as the time is not over, and if it would be within the reservation
-    /// and the process's share of the sweep.
+    /// Whether the head waits for a flow's next request: as long as the time is not over, and if it would be within the reservation
+    /// and the flow's share of the sweep.
     pub(super) fn waits_for_next(&mut self, block: &mut Block<H>) -> bool {
-        let context = self.awaited;
-        if context == NIL {
+        let slot = self.awaited;
+        if slot == NIL {
             return false;
         }
         let now_ns = block.clock.now_ns();
         let number = self.sweep_number;
-        let flow = &mut self.flows[context];
+        let flow = &mut self.flows[slot];
         flow.bucket.refill(now_ns);
         let bytes = flow.request_bytes;
-        let in_share = self.sweep.is_empty() || flow.in_sweep(number).saturating_add(bytes) <= flow.bucket.depth;
+        let in_share = self.sweep.is_empty() || flow.in_sweep(number).saturating_add(bytes) <= flow.bucket.depth();
         if now_ns < self.awaited_until_ns && in_share && flow.bucket.holds(bytes) {
             let at_ns = self.awaited_until_ns;
             block.timers.arm(Timer::Refill, at_ns);
             return true;
         }
         self.awaited = NIL;
-        block.note(|block| Note::IdleTimeout { queue: block.table.contexts[context].pid });
+        let pid = self.awaited_pid;
+        block.note(|_| Note::IdleTimeout { queue: pid });
         false
     }
 }

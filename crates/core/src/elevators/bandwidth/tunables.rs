@@ -16,7 +16,7 @@ const fn row(
 pub(in crate::elevators) const COUNT: usize = 10;
 
 /// Their declarations; those of the inner elevator come after them.
-pub(in crate::elevators) const ROWS: [Tunable; COUNT] = [
+pub(crate) const ROWS: [Tunable; COUNT] = [
     row(
         "device_bandwidth",
         Unit::KilobytesPerSecond,

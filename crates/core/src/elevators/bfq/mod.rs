@@ -33,7 +33,7 @@ mod tunables;
 use super::async_queues::AsyncQueues;
 use super::chooser::Chooser;
 use super::wf2q::{self, Engine};
-use super::{Elevator, Merge, Search};
+use super::{Elevator, MakeTables, Merge, Search};
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
 use crate::parts::{Arena, List, NIL, Node, Slot};
@@ -119,9 +119,7 @@ fn engine_tick<H: Home>(block: &Block<H>) -> u64 {
     block.ktime_ns() / 1_000_000
 }
 
-impl<H: Home> Elevator<H> for Bfq<H> {
-    type Tables = Tables<H>;
-
+impl<H: Home> MakeTables<H> for Bfq<H> {
     fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let groups = capacity.group_slots();
         let queues = capacity.queues().saturating_add(groups.saturating_mul(AsyncQueues::COUNT));
@@ -133,6 +131,10 @@ impl<H: Home> Elevator<H> for Bfq<H> {
             engine: Engine::<H>::make_tables(queues, groups, maker),
         }
     }
+}
+
+impl<H: Home> Elevator<H> for Bfq<H> {
+    type Tables = Tables<H>;
 
     fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
         let tunables = Tunables::defaults();
@@ -246,9 +248,9 @@ impl<H: Home> Elevator<H> for Bfq<H> {
         self.sweep();
     }
 
-    fn depth_limit(&self, nr_requests: u32, op: Op, flags: Flags) -> u32 {
+    fn depth_limit(&self, _: &Block<H>, nr_requests: u32, bio: &Bio) -> u32 {
         // Sixteenths of the tags: less for others while a raised queue is busy, so that it finds one free.
-        let sixteenths = match (op, flags.has(Flags::SYNC), self.raised_busy > 0) {
+        let sixteenths = match (bio.op, bio.flags.has(Flags::SYNC), self.raised_busy > 0) {
             (Op::Read, _, _) => return nr_requests,
             (_, false, false) => 8,
             (_, true, false) => 12,
@@ -296,6 +298,12 @@ impl<H: Home> Elevator<H> for Bfq<H> {
 
     fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
         let moved = if force { self.drain(block) } else { self.dispatch_one(block) };
+        self.sweep();
+        moved
+    }
+
+    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+        let moved = if self.takes_real_time(block) { self.dispatch_one(block) } else { 0 };
         self.sweep();
         moved
     }

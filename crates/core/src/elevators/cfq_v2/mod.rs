@@ -18,7 +18,7 @@ mod tunables;
 use super::chooser::Chooser;
 use super::driver_list::DriverList;
 use super::sorted_fifo;
-use super::{Elevator, MayQueue, Merge};
+use super::{Elevator, MakeTables, MayQueue, Merge};
 use crate::bio::{Bio, Op};
 use crate::event::Note;
 use crate::parts::tree::Range;
@@ -78,9 +78,7 @@ pub(crate) struct CfqV2<H: Home> {
     swapped_fifo: bool,
 }
 
-impl<H: Home> Elevator<H> for CfqV2<H> {
-    type Tables = Tables<H>;
-
+impl<H: Home> MakeTables<H> for CfqV2<H> {
     fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let queues = capacity.queues();
         Tables {
@@ -90,6 +88,10 @@ impl<H: Home> Elevator<H> for CfqV2<H> {
             places: maker.table(capacity.request_slots()),
         }
     }
+}
+
+impl<H: Home> Elevator<H> for CfqV2<H> {
+    type Tables = Tables<H>;
 
     fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
         let mut new = CfqV2 {

@@ -15,7 +15,7 @@ mod tunables;
 use super::chooser::Chooser;
 use super::slice_tunables::SliceTunables;
 use super::sorted_fifo;
-use super::{Elevator, MayQueue, Merge};
+use super::{Elevator, MakeTables, MayQueue, Merge};
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
 use crate::event::Note;
@@ -74,9 +74,7 @@ pub(crate) struct CfqV3<H: Home> {
     preempt_fixed: bool,
 }
 
-impl<H: Home> Elevator<H> for CfqV3<H> {
-    type Tables = Tables<H>;
-
+impl<H: Home> MakeTables<H> for CfqV3<H> {
     fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let queues = capacity.queues();
         Tables {
@@ -85,6 +83,10 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
             buckets: maker.table(buckets(capacity.contexts)),
         }
     }
+}
+
+impl<H: Home> Elevator<H> for CfqV3<H> {
+    type Tables = Tables<H>;
 
     fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
         let mut queues: Of<H, ProcessQueue> = Arena::new(tables.queues);
@@ -239,6 +241,10 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
         block.timers.cancel(Timer::Idle);
         let quantum = self.tunables.quantum.min(block.batch_max);
         self.dispatch_from(block, slot, quantum)
+    }
+
+    fn waits_anew(&self, block: &Block<H>) -> bool {
+        block.timers.armed_for(Timer::Idle).is_some()
     }
 
     fn activate(&mut self, _: &mut Block<H>, _: Slot) {

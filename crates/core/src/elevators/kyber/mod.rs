@@ -17,8 +17,8 @@ mod domain;
 mod latency;
 mod tokens;
 
-use super::{Elevator, Merge, Search};
-use crate::bio::{Bio, Flags, Op};
+use super::{Elevator, MakeTables, Merge, Search};
+use crate::bio::{Bio, Flags};
 use crate::clock::Timer;
 use crate::event::Note;
 use crate::layer::BlockLayer;
@@ -149,13 +149,15 @@ pub(crate) struct Kyber<H: Home> {
     targets_ns: PerDomain<u64>,
 }
 
-impl<H: Home> Elevator<H> for Kyber<H> {
-    type Tables = Tables<H>;
-
+impl<H: Home> MakeTables<H> for Kyber<H> {
     fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let queues = capacity.requests.clamp(1, HW_QUEUES_MAX);
         Tables { entries: maker.table(capacity.request_slots()), queues: maker.table(queues) }
     }
+}
+
+impl<H: Home> Elevator<H> for Kyber<H> {
+    type Tables = Tables<H>;
 
     fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
         let queues: Of<H, HwQueue> = Arena::new(tables.queues);
@@ -230,8 +232,8 @@ impl<H: Home> Elevator<H> for Kyber<H> {
         debug_assert!(false, "queued requests are never joined: no search for merges but Kyber's own finds them");
     }
 
-    fn depth_limit(&self, nr_requests: u32, op: Op, flags: Flags) -> u32 {
-        if op.is_sync(flags) || flags.has(Flags::FUA) {
+    fn depth_limit(&self, _: &Block<H>, nr_requests: u32, bio: &Bio) -> u32 {
+        if bio.op.is_sync(bio.flags) || bio.flags.has(Flags::FUA) {
             return nr_requests;
         }
         let limit = u64::from(nr_requests).saturating_mul(u64::from(ASYNC_PERCENT)) / 100;

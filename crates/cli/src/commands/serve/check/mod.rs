@@ -1,0 +1,148 @@
+//! `hoistway serve --check JOB.fio`: the same requests on the emulated drive and in the simulator.
+//!
+//! The job file is written anew, one extent of the drive a process: once for the simulator, with direct I/O on the whole drive, and once for
+//! fio's nbd engine, with an export a process and a connection each. Under each elevator fio runs against a server of its own, and the simulator runs
+//! the same; throughput and shares must agree.
+//!
+//! What the simulator cannot know is how long a client takes from a reply to its next request - the way over the socket, waking up - so that
+//! is measured in the real run (fio's time an operation less the server's) and given to the simulator as the cost of a completion.
+
+mod real;
+mod rewrite;
+
+use std::io;
+
+use anyhow::{Context, Result, bail};
+use hoistway_core::Kind;
+use hoistway_drive::{Profile, SECTOR_BYTES, describe};
+use hoistway_fio::JobFile;
+use hoistway_sim::{CompareRequest, CpuCosts, HostConfig, Plugging, Run};
+
+use crate::commands::compare;
+use crate::failure::Exit;
+use crate::output::{self, Out};
+use real::Measured;
+use rewrite::Rewritten;
+
+/// How far throughput and shares may differ, in percent.
+const TOLERANCE_PERCENT: f64 = 5.0;
+/// How long a job without a `runtime` of its own runs under each elevator, in seconds.
+pub const SECONDS: u32 = 20;
+/// The elevators that are checked unless others are named: one of each way of working.
+pub const ELEVATORS: [&str; 4] = ["noop", "deadline", "cfq-v3", "bfq"];
+
+/// What is checked.
+#[derive(Debug)]
+pub struct Check<'a> {
+    /// The job file, as parsed.
+    pub jobs: &'a JobFile,
+    /// The drive: its profile, and what `--drive` said.
+    pub profile: &'a Profile,
+    pub drive: &'a str,
+    pub elevators: &'a [Kind],
+    pub seconds: u32,
+}
+
+/// One elevator: what was predicted and what came out.
+#[derive(Debug)]
+struct Outcome {
+    elevator: &'static str,
+    predicted_bytes_per_s: f64,
+    measured_bytes_per_s: f64,
+    /// The process whose share is farthest from the prediction, and by how many percent of it.
+    share_off: Option<(String, f64)>,
+    turnaround_ns: f64,
+}
+
+/// Checks under each elevator and prints a table. [`Exit::Different`] when anything is out of the tolerance.
+pub fn run(check: &Check<'_>, out: &mut Out) -> Result<Exit> {
+    let capacity_bytes = describe(check.profile).capacity_sectors * SECTOR_BYTES;
+    let rewritten = rewrite::rewrite(check.jobs, capacity_bytes, check.seconds)?;
+    let mut outcomes = Vec::new();
+    for &elevator in check.elevators {
+        let measured = real::measure(&rewritten, check.drive, elevator)?;
+        outcomes.push(compare_one(check, &rewritten, elevator, &measured)?);
+    }
+    print(check, &outcomes, out)
+}
+
+fn compare_one(check: &Check<'_>, rewritten: &Rewritten, elevator: Kind, measured: &[Measured]) -> Result<Outcome> {
+    let turnaround_ns = measured.iter().map(|one| one.turnaround_ns).sum::<f64>() / measured.len().max(1) as f64;
+    let predicted = predict(check, rewritten, elevator, turnaround_ns)?;
+    let sum = |figures: &mut dyn Iterator<Item = f64>| figures.sum::<f64>();
+    let predicted_bytes_per_s = sum(&mut predicted.processes.iter().map(|process| process.bytes_per_s));
+    let measured_bytes_per_s = sum(&mut measured.iter().map(|one| one.bytes_per_s));
+    if predicted.processes.len() != measured.len() || predicted_bytes_per_s <= 0.0 || measured_bytes_per_s <= 0.0 {
+        bail!("under {} the runs have nothing to compare", elevator.info().name);
+    }
+    let mut share_off: Option<(String, f64)> = None;
+    for (process, one) in predicted.processes.iter().zip(measured) {
+        let share = |bytes_per_s: f64, all: f64| bytes_per_s / all;
+        let wanted = share(process.bytes_per_s, predicted_bytes_per_s);
+        let off = (share(one.bytes_per_s, measured_bytes_per_s) / wanted - 1.0) * 100.0;
+        if share_off.as_ref().is_none_or(|(_, most)| off.abs() > most.abs()) {
+            share_off = Some((one.name.clone(), off));
+        }
+    }
+    Ok(Outcome { elevator: elevator.info().name, predicted_bytes_per_s, measured_bytes_per_s, share_off, turnaround_ns })
+}
+
+/// The simulator's answer: no page cache, no plugs, processors enough, and a client that takes so long between a reply and its next request.
+fn predict(check: &Check<'_>, rewritten: &Rewritten, elevator: Kind, turnaround_ns: f64) -> Result<Run> {
+    let includes = |path: &str, _: &str| Err(io::Error::new(io::ErrorKind::NotFound, path.to_owned()));
+    let jobs = hoistway_fio::parse(&rewritten.simulated, "the simulated job", &|_| None, &includes)?;
+    let costs = CpuCosts {
+        system_call_ns: 0,
+        copy_page_ns: 0,
+        bio_ns: 0,
+        fault_ns: 0,
+        completion_ns: turnaround_ns.max(0.0) as u64,
+    };
+    let mut host = HostConfig {
+        cpus: u32::try_from(rewritten.processes.len()).unwrap_or(u32::MAX).clamp(1, 4096),
+        plugging: Plugging::None,
+        costs,
+        spindle_tolerance_ppm: 0,
+        ..HostConfig::default()
+    };
+    host.queue.clock = hoistway_serve::device::CLOCK;
+    host.queue.nr_requests = None;
+    let request = CompareRequest {
+        jobs,
+        profile: check.profile.clone(),
+        host,
+        elevators: vec![elevator],
+        settings: Vec::new(),
+        seed: 1,
+        record: false,
+    };
+    let (comparison, _) = compare::simulate(&request)?;
+    comparison.runs.into_iter().next().context("the simulator ran nothing")
+}
+
+fn print(check: &Check<'_>, outcomes: &[Outcome], out: &mut Out) -> Result<Exit> {
+    let header = ["elevator", "share farthest off", "predicted MB/s", "served MB/s", "off by", "turnaround", ""];
+    let mut table = output::table(&header, 2);
+    let mut all_hold = true;
+    for outcome in outcomes {
+        let off = (outcome.measured_bytes_per_s / outcome.predicted_bytes_per_s - 1.0) * 100.0;
+        let share = outcome.share_off.as_ref();
+        let holds = off.abs() <= TOLERANCE_PERCENT && share.is_none_or(|(_, off)| off.abs() <= TOLERANCE_PERCENT);
+        all_hold &= holds;
+        table.add_row([
+            outcome.elevator.to_owned(),
+            share.map_or_else(String::new, |(name, off)| format!("{name}: {off:+.1} %")),
+            format!("{:.2}", outcome.predicted_bytes_per_s / 1e6),
+            format!("{:.2}", outcome.measured_bytes_per_s / 1e6),
+            format!("{off:+.1} %"),
+            format!("{:.0} us", outcome.turnaround_ns / 1e3),
+            if holds { "agrees" } else { "differs" }.to_owned(),
+        ]);
+    }
+    out.line(format_args!("{} in real time, and simulated: {} s under each elevator", check.drive, check.seconds))?;
+    out.line("")?;
+    out.table(&mut table)?;
+    out.line("")?;
+    out.line(format_args!("Throughput and every process's share have to agree within {TOLERANCE_PERCENT} %."))?;
+    Ok(if all_hold { Exit::Success } else { Exit::Different })
+}

@@ -1,0 +1,157 @@
+//! A job file as it is run twice: on extents of one drive.
+
+use std::fmt::Write;
+
+use hoistway_fio::{Job, JobFile};
+
+use crate::failure::UsageError;
+
+/// Where an extent begins is a multiple of this, in bytes.
+const ALIGNMENT_BYTES: u64 = 1 << 20;
+
+/// Options that say where a process reads and how, which is what differs; and what only reports.
+const REPLACED: &[&str] = &[
+    "buffered", "direct", "directory", "file_service_type", "fallocate", "filename", "filename_format", "filesize",
+    "group_reporting", "invalidate", "ioengine", "log_avg_msec", "log_offset", "name", "nrfiles", "numjobs", "offset",
+    "offset_align", "offset_increment", "runtime", "size", "thread", "time_based", "uri", "write_bw_log",
+    "write_iops_log", "write_lat_log", "new_group",
+];
+
+/// Options that this check has no counterpart for on a server.
+const REFUSED: &[&str] =
+    &["cgroup", "cgroup_weight", "hoistway_journal", "hoistway_tree", "hoistway_walk", "wait_for", "fsync", "fdatasync"];
+
+/// The two forms of one job file.
+#[derive(Debug)]
+pub struct Rewritten {
+    /// For the simulator.
+    pub simulated: String,
+    /// What fio gets, less the URIs, which [`Process::section`] takes.
+    pub processes: Vec<Process>,
+}
+
+/// A clone of a job, on an extent of its own.
+#[derive(Debug)]
+pub struct Process {
+    /// The job's name, and the clone's number where there are several.
+    pub name: String,
+    /// Its extent.
+    pub offset_bytes: u64,
+    pub size_bytes: u64,
+    /// Class and level, if the job has any.
+    pub priority: Option<(u8, u8)>,
+    /// Requests that it has at once.
+    pub depth: u32,
+    options: String,
+}
+
+impl Process {
+    /// Its section of the job file that fio runs.
+    pub fn section(&self, uri: &str) -> String {
+        format!("[{}]\nioengine=nbd\nuri={uri}\nsize={}\n{}", self.name, self.size_bytes, self.options)
+    }
+}
+
+/// Writes a job file anew: each clone of each job on an extent of the drive, as far apart as they can be.
+///
+/// # Errors
+/// What a job does that cannot be done on one extent of a served drive.
+pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, seconds: u32) -> Result<Rewritten, UsageError> {
+    let clones: u64 = jobs.jobs.iter().map(|job| u64::from(job.numjobs)).sum();
+    let stride = capacity_bytes / clones.max(1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
+    let mut rewritten = Rewritten { simulated: String::new(), processes: Vec::new() };
+    for job in &jobs.jobs {
+        refuse(job, jobs)?;
+        for clone in 0..job.numjobs {
+            let offset_bytes = rewritten.processes.len() as u64 * stride;
+            let process = process(job, jobs, clone, (offset_bytes, stride), seconds)?;
+            let _ = write!(
+                rewritten.simulated,
+                "[{}]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\noffset={}\nsize={}\n{}",
+                process.name, process.offset_bytes, process.size_bytes, process.options
+            );
+            if let Some((class, level)) = process.priority {
+                let _ = writeln!(rewritten.simulated, "prioclass={class}\nprio={level}");
+            }
+            rewritten.processes.push(process);
+        }
+    }
+    Ok(rewritten)
+}
+
+fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), seconds: u32) -> Result<Process, UsageError> {
+    let (offset_bytes, room_bytes) = extent;
+    let wanted = if job.size_given { job.size.of(room_bytes) } else { room_bytes };
+    if wanted > room_bytes {
+        return Err(at(job, &format!("{wanted} bytes a process do not fit: with so many, each has {room_bytes} of the drive")));
+    }
+    let mut options = String::new();
+    // A global option of a later section is not one of an earlier job; what counted for this one is in its own list or in the first.
+    let own = job.options.iter();
+    let inherited = jobs.global_options.iter().filter(|(name, _)| !job.options.iter().any(|(own, _)| own == name));
+    for (name, value) in inherited.chain(own) {
+        if REPLACED.contains(&name.as_str()) || ["prio", "prioclass"].contains(&name.as_str()) {
+            continue;
+        }
+        if name == "stonewall" && clone > 0 {
+            continue;
+        }
+        let _ = if value.is_empty() { writeln!(options, "{name}") } else { writeln!(options, "{name}={value}") };
+    }
+    let runtime_ns = job.runtime_ns.unwrap_or(u64::from(seconds) * 1_000_000_000);
+    let _ = writeln!(options, "time_based\nruntime={}ms", runtime_ns / 1_000_000);
+    let name = if job.numjobs == 1 { job.name.clone() } else { format!("{}-{}", job.name, clone + 1) };
+    let priority = job.prio.or(job.prioclass).map(|_| (job.prioclass.unwrap_or(2), job.prio.unwrap_or(4)));
+    Ok(Process { name, offset_bytes, size_bytes: wanted, priority, depth: job.iodepth.max(1), options })
+}
+
+fn refuse(job: &Job, jobs: &JobFile) -> Result<(), UsageError> {
+    let given = |name: &str| job.options.iter().chain(&jobs.global_options).any(|(option, _)| option == name);
+    if let Some(option) = REFUSED.iter().find(|option| given(option)) {
+        return Err(at(job, &format!("`{option}` cannot be checked on a server: leave it out")));
+    }
+    if job.nrfiles > 1 || job.filename.len() > 1 {
+        return Err(at(job, "a process with several files cannot be checked: each has one extent"));
+    }
+    Ok(())
+}
+
+fn at(job: &Job, text: &str) -> UsageError {
+    UsageError(format!("{}:{}: job `{}`: {text}", job.file, job.line, job.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> JobFile {
+        hoistway_fio::parse(text, "job.fio", &|_| None, &|_, _| unreachable!("nothing is included")).expect("a job file")
+    }
+
+    #[test]
+    fn every_clone_has_an_extent_and_keeps_what_it_does() {
+        let jobs = parse("[global]\nbs=4k\nbuffered=1\nsize=128m\nioengine=sync\n[files]\nrw=read\nnumjobs=2\n");
+        let rewritten = rewrite(&jobs, 10 << 30, 7).expect("it can be rewritten");
+        let places: Vec<_> = rewritten.processes.iter().map(|one| (one.name.as_str(), one.offset_bytes, one.size_bytes)).collect();
+        assert_eq!(places, [("files-1", 0, 128 << 20), ("files-2", 5 << 30, 128 << 20)]);
+        assert_eq!(
+            rewritten.processes[1].section("nbd+unix:///files-2?socket=s"),
+            "[files-2]\nioengine=nbd\nuri=nbd+unix:///files-2?socket=s\nsize=134217728\nbs=4k\nrw=read\ntime_based\nruntime=7000ms\n"
+        );
+        let simulated = parse(&rewritten.simulated);
+        assert_eq!((simulated.jobs.len(), simulated.jobs[1].direct, simulated.jobs[1].runtime_ns), (2, true, Some(7_000_000_000)));
+    }
+
+    #[test]
+    fn what_a_server_has_no_counterpart_for_is_refused_by_name() {
+        let jobs = parse("[a]\nrw=read\nsize=1m\ncgroup=x\n");
+        let error = rewrite(&jobs, 1 << 30, 1).expect_err("control groups");
+        assert!(error.0.contains("job.fio:1: job `a`: `cgroup`"), "{}", error.0);
+    }
+
+    #[test]
+    fn extents_larger_than_the_drive_are_refused() {
+        let jobs = parse("[a]\nrw=read\nsize=1g\nnumjobs=4\n");
+        assert!(rewrite(&jobs, 2 << 30, 1).is_err());
+    }
+}

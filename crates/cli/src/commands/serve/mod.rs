@@ -1,0 +1,3 @@
+//! `hoistway serve`: one disk, many clients.
+
+pub mod args;

@@ -1,0 +1,165 @@
+//! Ten thousand connections, a thousand of them busy: what the server needs, and whether each gets its turn.
+//!
+//! The client is one thread that polls non-blocking sockets, each with one request at a time, so that a connection that is passed over shows: the
+//! others go on without it.
+
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::servers::{EXPORT_BYTES, Place, Running, Server};
+
+pub const OPEN: usize = 10_000;
+pub const ACTIVE: usize = 1_000;
+const BLOCK_BYTES: usize = 4096;
+
+/// What was found.
+#[derive(Clone, Copy, Debug)]
+pub struct Crowd {
+    /// Resident memory of the server before anybody came, with all connected, and at the end, in bytes.
+    pub alone_bytes: u64,
+    pub open_bytes: u64,
+    pub busy_bytes: u64,
+    pub operations_per_s: f64,
+    /// Operations of the busy connection that had fewest, and most.
+    pub least: u64,
+    pub most: u64,
+}
+
+/// Opens the connections, keeps some busy for a while, and counts.
+pub fn measure(place: &Place, seconds: f64) -> Result<Crowd> {
+    raise_open_files()?;
+    let server = Running::start(Server::HoistwayMemory(None), place)?;
+    let alone_bytes = server.resident_bytes()?;
+    let mut clients = Vec::with_capacity(OPEN);
+    for _ in 0..OPEN {
+        clients.push(Client::connect(&place.socket)?);
+    }
+    let open_bytes = server.resident_bytes()?;
+    let active = &mut clients[..ACTIVE];
+    let began = Instant::now();
+    for (index, client) in active.iter_mut().enumerate() {
+        client.stream.set_nonblocking(true)?;
+        client.random = index as u64 + 1;
+        client.ask()?;
+    }
+    let duration = Duration::from_secs_f64(seconds);
+    while began.elapsed() < duration {
+        serve_ready(active)?;
+    }
+    let elapsed_s = began.elapsed().as_secs_f64();
+    let busy_bytes = server.resident_bytes()?;
+    server.stop();
+    let done = || active.iter().map(|client| client.done);
+    Ok(Crowd {
+        alone_bytes,
+        open_bytes,
+        busy_bytes,
+        operations_per_s: done().sum::<u64>() as f64 / elapsed_s,
+        least: done().min().unwrap_or(0),
+        most: done().max().unwrap_or(0),
+    })
+}
+
+/// Reads what is there, and asks anew where a reply is complete.
+fn serve_ready(clients: &mut [Client]) -> Result<()> {
+    let ready: Vec<bool> = {
+        let mut polled: Vec<PollFd<'_>> =
+            clients.iter().map(|client| PollFd::from_borrowed_fd(client.stream.as_fd(), PollFlags::IN)).collect();
+        let wait = rustix::time::Timespec { tv_sec: 1, tv_nsec: 0 };
+        poll(&mut polled, Some(&wait))?;
+        polled.iter().map(|fd| !fd.revents().is_empty()).collect()
+    };
+    for (client, ready) in clients.iter_mut().zip(ready) {
+        if ready && client.read_reply()? {
+            client.done += 1;
+            client.ask()?;
+        }
+    }
+    Ok(())
+}
+
+/// A connection that reads 4 KiB at random, one request at a time.
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    /// Bytes of the present reply that have come.
+    received: usize,
+    done: u64,
+    random: u64,
+}
+
+impl Client {
+    /// Connects and chooses the default export, the short way: EXPORT_NAME, then 10 bytes (no zeroes), simple replies.
+    fn connect(socket: &Path) -> Result<Client> {
+        let mut stream = UnixStream::connect(socket).context("cannot connect")?;
+        stream.set_read_timeout(Some(Duration::from_secs(20)))?;
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting)?;
+        if &greeting[..16] != b"NBDMAGICIHAVEOPT" {
+            bail!("no NBD greeting: {greeting:?}");
+        }
+        let mut answer = 3u32.to_be_bytes().to_vec();
+        answer.extend_from_slice(b"IHAVEOPT");
+        answer.extend_from_slice(&1u32.to_be_bytes());
+        answer.extend_from_slice(&0u32.to_be_bytes());
+        stream.write_all(&answer)?;
+        let mut export = [0; 10];
+        stream.read_exact(&mut export)?;
+        Ok(Client { stream, received: 0, done: 0, random: 1 })
+    }
+
+    fn ask(&mut self) -> Result<()> {
+        // Xorshift: any spread of offsets will do.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let blocks = EXPORT_BYTES / BLOCK_BYTES as u64;
+        let offset = self.random % blocks * BLOCK_BYTES as u64;
+        let mut request = Vec::with_capacity(28);
+        request.extend_from_slice(&0x2560_9513u32.to_be_bytes());
+        request.extend_from_slice(&[0; 4]);
+        request.extend_from_slice(&self.done.to_be_bytes());
+        request.extend_from_slice(&offset.to_be_bytes());
+        request.extend_from_slice(&(BLOCK_BYTES as u32).to_be_bytes());
+        // 28 bytes into the empty buffer of a socket.
+        self.stream.write_all(&request).context("a request")
+    }
+
+    /// Whether the reply is complete now.
+    fn read_reply(&mut self) -> Result<bool> {
+        let mut bytes = [0; 16 + BLOCK_BYTES];
+        let left = bytes.len() - self.received;
+        match self.stream.read(&mut bytes[..left]) {
+            Ok(0) => bail!("the server closed a connection"),
+            Ok(count) => {
+                if self.received == 0 && count >= 8 && bytes[..8] != [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0] {
+                    bail!("no simple reply without error: {:?}", &bytes[..8]);
+                }
+                self.received = (self.received + count) % bytes.len();
+                Ok(self.received == 0)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Room for all connections in this process and, as children inherit it, in the server.
+fn raise_open_files() -> Result<()> {
+    let wanted = (OPEN + 1000) as u64;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.maximum.is_some_and(|maximum| maximum < wanted) {
+        bail!("{wanted} open files are needed and {:?} are allowed: raise `ulimit -Hn`", limit.maximum);
+    }
+    if limit.current.is_some_and(|current| current < wanted) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum })?;
+    }
+    Ok(())
+}

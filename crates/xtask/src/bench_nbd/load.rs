@@ -1,0 +1,133 @@
+//! The load: fio's nbd engine, one process a tenant.
+
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+/// What fio does.
+#[derive(Clone, Debug)]
+pub struct Load {
+    /// `randread`, `read`, `write` ...
+    pub pattern: &'static str,
+    /// As fio takes it: `4k`.
+    pub block: &'static str,
+    /// Requests at once, each connection.
+    pub depth: u32,
+    /// Connections.
+    pub connections: u32,
+    /// How long, in seconds.
+    pub seconds: f64,
+    /// The time before measuring begins, in seconds.
+    pub ramp_seconds: f64,
+    /// Further options.
+    pub more: Vec<String>,
+}
+
+impl Load {
+    /// Random reads of 4 KiB on one connection.
+    pub fn random_reads(depth: u32, seconds: f64) -> Load {
+        Load { pattern: "randread", block: "4k", depth, connections: 1, seconds, ramp_seconds: 0.0, more: Vec::new() }
+    }
+
+    /// The command, as in the published tables of the peers: the block map is left out, and the same offsets come in every run.
+    fn command(&self, uri: &str) -> Command {
+        let mut command = Command::new("fio");
+        command.args(["--name=j", "--ioengine=nbd", "--size=1G", "--time_based", "--group_reporting", "--thread"]);
+        command.args(["--norandommap", "--randrepeat=0", "--output-format=json"]);
+        command.arg(format!("--uri={uri}")).arg(format!("--rw={}", self.pattern));
+        command.arg(format!("--bs={}", self.block)).arg(format!("--iodepth={}", self.depth));
+        command
+            .arg(format!("--numjobs={}", self.connections))
+            .arg(format!("--runtime={}ms", (self.seconds * 1e3) as u64));
+        if self.ramp_seconds > 0.0 {
+            command.arg(format!("--ramp_time={}ms", (self.ramp_seconds * 1e3) as u64));
+        }
+        command.args(&self.more);
+        command
+    }
+
+    /// Starts it.
+    pub fn start(&self, uri: &str) -> Result<Running> {
+        let mut command = self.command(uri);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().context("cannot start fio")?;
+        Ok(Running { child })
+    }
+
+    /// Runs it to its end.
+    pub fn run(&self, uri: &str) -> Result<Outcome> {
+        self.start(uri)?.finish()
+    }
+}
+
+/// A fio that runs.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+}
+
+impl Running {
+    /// Waits for its end.
+    pub fn finish(self) -> Result<Outcome> {
+        let output = self.child.wait_with_output()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        if !output.status.success() {
+            bail!("fio: {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+        }
+        let json = text.find('{').map(|start| &text[start..]).context("fio printed no JSON")?;
+        Outcome::read(&serde_json::from_str(json).context("what fio printed")?)
+    }
+}
+
+/// What fio measured, reads and writes together where it did both.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    pub operations: f64,
+    pub operations_per_s: f64,
+    pub bytes_per_s: f64,
+    /// Of the direction that did more, in ns.
+    pub p50_ns: f64,
+    pub p99_ns: f64,
+}
+
+impl Outcome {
+    fn read(document: &Value) -> Result<Outcome> {
+        let job = document.pointer("/jobs/0").context("no job in fio's JSON")?;
+        if job.get("error").and_then(Value::as_i64) != Some(0) {
+            bail!("fio: error {}", job["error"]);
+        }
+        let number = |pointer: String| job.pointer(&pointer).and_then(Value::as_f64).unwrap_or(0.0);
+        let both = |key: &str| number(format!("/read/{key}")) + number(format!("/write/{key}"));
+        let main = if number("/read/total_ios".to_owned()) >= number("/write/total_ios".to_owned()) {
+            "read"
+        } else {
+            "write"
+        };
+        Ok(Outcome {
+            operations: both("total_ios"),
+            operations_per_s: both("iops"),
+            bytes_per_s: both("bw_bytes"),
+            p50_ns: number(format!("/{main}/clat_ns/percentile/50.000000")),
+            p99_ns: number(format!("/{main}/clat_ns/percentile/99.000000")),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_directions_are_added_and_the_latency_is_of_the_busier_one() {
+        let direction = |ios: u64, p50: u64| {
+            serde_json::json!({"total_ios": ios, "iops": ios as f64 / 2.0, "bw_bytes": ios * 4096,
+                "clat_ns": {"percentile": {"50.000000": p50, "99.000000": 2 * p50}}})
+        };
+        let document =
+            serde_json::json!({"jobs": [{"error": 0, "read": direction(30, 100), "write": direction(10, 7)}]});
+        let outcome = Outcome::read(&document).expect("a whole document");
+        assert_eq!((outcome.operations, outcome.operations_per_s, outcome.bytes_per_s), (40.0, 20.0, 40.0 * 4096.0));
+        assert_eq!((outcome.p50_ns, outcome.p99_ns), (100.0, 200.0));
+    }
+}

@@ -1,0 +1,266 @@
+//! The servers that are compared: how each is started over a Unix socket, and what CPU time it has used.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::tools;
+
+/// Bytes of every export that is compared: 1 GiB.
+pub const EXPORT_BYTES: u64 = 1 << 30;
+/// How long a server may take to open its socket.
+const START_MAX: Duration = Duration::from_secs(10);
+/// How long it may take to leave once it is asked to, before it is killed.
+const STOP_MAX: Duration = Duration::from_secs(5);
+
+/// A server and what it serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Server {
+    /// hoistway from memory, under this elevator; without one, the one it chooses.
+    HoistwayMemory(Option<&'static str>),
+    /// hoistway from a file.
+    HoistwayFile,
+    /// hoistway from nothing.
+    HoistwayNull,
+    NbdkitNull,
+    NbdkitMemory,
+    NbdkitFile,
+    NbdServerFile,
+    QemuNbdThreads,
+    QemuNbdUring,
+    /// qemu-storage-daemon over a file.
+    QsdFile,
+    /// qemu-storage-daemon over its null driver: no storage at all.
+    QsdNull,
+}
+
+impl Server {
+    /// How tables call it.
+    pub fn name(self) -> String {
+        match self {
+            Server::HoistwayMemory(None) => "hoistway memory".to_owned(),
+            Server::HoistwayMemory(Some(elevator)) => format!("hoistway memory, {elevator}"),
+            Server::HoistwayFile => "hoistway file".to_owned(),
+            Server::HoistwayNull => "hoistway null".to_owned(),
+            Server::NbdkitNull => "nbdkit null".to_owned(),
+            Server::NbdkitMemory => "nbdkit memory".to_owned(),
+            Server::NbdkitFile => "nbdkit file".to_owned(),
+            Server::NbdServerFile => "nbd-server file".to_owned(),
+            Server::QemuNbdThreads => "qemu-nbd threads".to_owned(),
+            Server::QemuNbdUring => "qemu-nbd io_uring".to_owned(),
+            Server::QsdFile => "qemu-storage-daemon file".to_owned(),
+            Server::QsdNull => "qemu-storage-daemon null-co".to_owned(),
+        }
+    }
+
+    /// Whether it is ours.
+    pub fn is_ours(self) -> bool {
+        matches!(self, Server::HoistwayMemory(_) | Server::HoistwayFile | Server::HoistwayNull)
+    }
+
+    /// The program that it needs.
+    fn program(self) -> &'static str {
+        match self {
+            Server::HoistwayMemory(_) | Server::HoistwayFile | Server::HoistwayNull => "hoistway",
+            Server::NbdkitNull | Server::NbdkitMemory | Server::NbdkitFile => "nbdkit",
+            Server::NbdServerFile => "nbd-server",
+            Server::QemuNbdThreads | Server::QemuNbdUring => "qemu-nbd",
+            Server::QsdFile | Server::QsdNull => "qemu-storage-daemon",
+        }
+    }
+
+    /// Whether it can be run here.
+    pub fn is_here(self) -> bool {
+        self.is_ours() || tools::find(self.program()).is_some()
+    }
+
+    fn command(self, place: &Place) -> Result<Command> {
+        let socket = place.socket.display();
+        let image = place.image.display();
+        let mut command = if self.is_ours() { Command::new(&place.hoistway) } else { Command::new(self.program()) };
+        match self {
+            Server::HoistwayMemory(elevator) => {
+                command.args(["serve", "--export", &format!("=mem:{EXPORT_BYTES}")]);
+                if let Some(elevator) = elevator {
+                    command.args(["--elevator", elevator]);
+                }
+            }
+            Server::HoistwayNull => {
+                command.args(["serve", "--export", &format!("=null:{EXPORT_BYTES}")]);
+            }
+            Server::HoistwayFile => {
+                command.args(["serve", "--export", &format!("={image}")]);
+            }
+            Server::NbdkitNull => {
+                command.args(["-f", "-U", &socket.to_string(), "null", "size=1G"]);
+            }
+            Server::NbdkitMemory => {
+                command.args(["-f", "-U", &socket.to_string(), "memory", "size=1G"]);
+            }
+            Server::NbdkitFile => {
+                command.args(["-f", "-U", &socket.to_string(), "file", &image.to_string()]);
+            }
+            Server::NbdServerFile => {
+                let configuration = place.directory.join("nbd-server.conf");
+                let text = format!(
+                    "[generic]\nunixsock = {socket}\nlistenaddr = 127.0.0.1\nport = 0\nallowlist = true\n[default]\nexportname = {image}\nfilesize = {EXPORT_BYTES}\n"
+                );
+                fs::write(&configuration, text)?;
+                command.args(["-d", "-C"]).arg(configuration);
+            }
+            Server::QemuNbdThreads | Server::QemuNbdUring => {
+                let aio = if self == Server::QemuNbdThreads { "threads" } else { "io_uring" };
+                command.args(["-t", "-e", "8", "-f", "raw", "--cache=writeback", &format!("--aio={aio}")]);
+                command.args(["-k", &socket.to_string(), &image.to_string()]);
+            }
+            Server::QsdFile | Server::QsdNull => {
+                let block = if self == Server::QsdNull {
+                    format!("driver=null-co,node-name=disk,size={EXPORT_BYTES}")
+                } else {
+                    format!("driver=file,node-name=disk,aio=io_uring,filename={image}")
+                };
+                command.args(["--blockdev", &block]);
+                command.args(["--nbd-server", &format!("addr.type=unix,addr.path={socket},max-connections=64")]);
+                command.args(["--export", "type=nbd,id=e,node-name=disk,name=,writable=on"]);
+            }
+        }
+        if self.is_ours() {
+            command.args(["--socket", &socket.to_string()]);
+        }
+        Ok(command)
+    }
+
+    /// The name of the export, for its URI.
+    pub fn export(self) -> &'static str {
+        if self == Server::NbdServerFile { "default" } else { "" }
+    }
+}
+
+/// Where everything lies during a run.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// A directory of the run's own.
+    pub directory: PathBuf,
+    /// The socket.
+    pub socket: PathBuf,
+    /// The file that servers of files serve, on tmpfs.
+    pub image: PathBuf,
+    /// The program under test.
+    pub hoistway: PathBuf,
+}
+
+impl Place {
+    /// The URI of an export.
+    pub fn uri(&self, export: &str) -> String {
+        format!("nbd+unix:///{export}?socket={}", self.socket.display())
+    }
+}
+
+/// A server that runs.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+}
+
+impl Running {
+    /// Starts a server afresh and waits for its socket.
+    pub fn start(server: Server, place: &Place) -> Result<Running> {
+        Running::start_command(&mut server.command(place)?, &place.socket, &place.directory)
+            .with_context(|| server.name())
+    }
+
+    /// Starts a command that opens this socket.
+    pub fn start_command(command: &mut Command, socket: &Path, directory: &Path) -> Result<Running> {
+        // A socket that was left behind would be taken for the new one.
+        let _ = fs::remove_file(socket);
+        let log = fs::File::create(directory.join("server.log"))?;
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let mut child = command.spawn().with_context(|| format!("cannot start {:?}", command.get_program()))?;
+        let began = Instant::now();
+        while !socket.exists() {
+            if let Some(status) = child.try_wait()? {
+                bail!("it left at once ({status}): {}", fs::read_to_string(directory.join("server.log"))?);
+            }
+            if began.elapsed() > START_MAX {
+                let _ = child.kill();
+                bail!("no socket after {} s", START_MAX.as_secs());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        Ok(Running { child })
+    }
+
+    /// The CPU time that it has used, all threads and children that it has waited for included: user, system.
+    pub fn cpu(&self) -> Result<Cpu> {
+        let ticks_per_second = 100.0;
+        let text = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let after_name = text.rsplit(')').next().context("/proc/PID/stat without a name")?;
+        let fields: Vec<&str> = after_name.split_whitespace().collect();
+        let field = |index: usize| -> Result<f64> { Ok(fields.get(index).context("a short /proc/PID/stat")?.parse()?) };
+        // The fields after the name begin with the third: utime is the 14th, stime the 15th.
+        let mut cpu = Cpu { user_s: field(11)? / ticks_per_second, system_s: field(12)? / ticks_per_second };
+        for child in children(self.child.id()) {
+            let text = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+            let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+            let ticks = |index: usize| fields.get(index).and_then(|field| field.parse().ok()).unwrap_or(0.0);
+            cpu.user_s += ticks(11) / ticks_per_second;
+            cpu.system_s += ticks(12) / ticks_per_second;
+        }
+        Ok(cpu)
+    }
+
+    /// Its resident memory, in bytes.
+    pub fn resident_bytes(&self) -> Result<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+        Ok(kib * 1024)
+    }
+
+    /// Ends it.
+    pub fn stop(mut self) {
+        terminate(self.child.id());
+        let began = Instant::now();
+        while began.elapsed() < STOP_MAX {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// CPU time.
+#[derive(Clone, Copy, Debug)]
+pub struct Cpu {
+    pub user_s: f64,
+    pub system_s: f64,
+}
+
+impl Cpu {
+    /// All of it since another reading.
+    pub fn since(self, before: Cpu) -> f64 {
+        self.user_s + self.system_s - before.user_s - before.system_s
+    }
+}
+
+/// The processes that a server has forked, one a client for some.
+fn children(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+fn terminate(pid: u32) {
+    let _ = Command::new("kill").arg(pid.to_string()).status();
+}

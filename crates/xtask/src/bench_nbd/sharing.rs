@@ -1,0 +1,286 @@
+//! How a device is shared: weights, a thinking client beside greedy ones, reservations and limits, each on a drive of constant time so that
+//! what is found is the scheduler's.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::load::{Load, Outcome};
+use super::servers::{Place, Running};
+use crate::tools;
+
+/// One row: what was wanted, and what came out.
+#[derive(Clone, Debug)]
+pub struct Shares {
+    pub what: String,
+    /// The elevator.
+    pub under: String,
+    pub wanted: String,
+    pub found: String,
+    /// How far what was found is from what was wanted, in percent.
+    pub off_percent: f64,
+    /// How far it may be, as the page shows it.
+    pub bound: String,
+    low_percent: f64,
+    high_percent: f64,
+}
+
+impl Shares {
+    /// Whether it is within the bound.
+    pub fn holds(&self) -> bool {
+        (self.low_percent..=self.high_percent).contains(&self.off_percent)
+    }
+}
+
+/// A tenant, its terms as in the configuration, and what it does.
+struct Tenant {
+    name: &'static str,
+    terms: String,
+    load: Load,
+}
+
+/// A drive that takes the same time for everything.
+#[derive(Clone, Copy)]
+struct NullDrive {
+    service_us: u32,
+    depth: u32,
+}
+
+/// All rows. Tests of rates last `seconds` six times over, that buckets are emptied and shares settle.
+pub fn measure(place: &Place, seconds: f64) -> Result<Vec<Shares>> {
+    let mut rows = Vec::new();
+    for elevator in ["fiops", "bfq", "cfq"] {
+        rows.push(depths(place, elevator, (100, 100), seconds)?);
+        rows.push(depths(place, elevator, (100, 400), seconds)?);
+        rows.push(sizes(place, elevator, seconds)?);
+    }
+    for elevator in ["fiops", "bfq"] {
+        rows.push(thinker(place, elevator, seconds)?);
+    }
+    for elevator in ["fiops", "bfq", "noop"] {
+        rows.extend(reservation(place, elevator, seconds * 6.0)?);
+        rows.extend(limits(place, elevator, seconds * 6.0)?);
+    }
+    Ok(rows)
+}
+
+/// Two backlogged tenants, one with 4 requests at once and one with 64.
+fn depths(place: &Place, elevator: &'static str, weights: (u32, u32), seconds: f64) -> Result<Shares> {
+    let tenant = |name, weight, depth| Tenant {
+        name,
+        terms: format!("weight = {weight}"),
+        load: Load { ramp_seconds: 1.0, ..Load::random_reads(depth, seconds) },
+    };
+    let tenants = [tenant("few", weights.0, 4), tenant("many", weights.1, 64)];
+    let drive = NullDrive { service_us: 500, depth: 2 };
+    let found = run(place, elevator, drive, &tenants, "")?.0;
+    let share = found[0].operations_per_s / (found[0].operations_per_s + found[1].operations_per_s);
+    let wanted = f64::from(weights.0) / f64::from(weights.0 + weights.1);
+    Ok(ratio_row(format!("QD4 beside QD64, weights {}:{}", weights.0 / 100, weights.1 / 100), elevator, wanted, share))
+}
+
+/// Two backlogged tenants, one with requests of 4 KiB and one of 1 MiB: equal in what the elevator counts.
+fn sizes(place: &Place, elevator: &'static str, seconds: f64) -> Result<Shares> {
+    let reads = |depth| Load { ramp_seconds: 1.0, ..Load::random_reads(depth, seconds) };
+    let tenants = [
+        Tenant { name: "small", terms: String::new(), load: reads(64) },
+        Tenant { name: "large", terms: String::new(), load: Load { block: "1m", ..reads(4) } },
+    ];
+    let found = run(place, elevator, NullDrive { service_us: 500, depth: 2 }, &tenants, "")?.0;
+    let (currency, figure): (&str, fn(&Outcome) -> f64) = match elevator {
+        "bfq" => ("bytes", |outcome| outcome.bytes_per_s),
+        "fiops" => ("operations", |outcome| outcome.operations_per_s),
+        // Each operation takes the same time on this drive.
+        _ => ("device time", |outcome| outcome.operations_per_s),
+    };
+    let share = figure(&found[0]) / (figure(&found[0]) + figure(&found[1]));
+    Ok(ratio_row(format!("4 KiB beside 1 MiB, in {currency}"), elevator, 0.5, share))
+}
+
+/// A client with one request at a time and 10 ms of thought between, beside three greedy ones. Its 99th percentile in the server may be
+/// twice what it is alone, and one request of each rival.
+fn thinker(place: &Place, elevator: &'static str, seconds: f64) -> Result<Shares> {
+    let light = || Tenant {
+        name: "light",
+        terms: String::new(),
+        load: Load { more: vec!["--thinktime=10ms".to_owned()], ..Load::random_reads(1, seconds) },
+    };
+    let drive = NullDrive { service_us: 1000, depth: 8 };
+    let alone_ms = server_p99_ms(&run(place, elevator, drive, &[light()], "light")?.1)?;
+    let greedy = |name| Tenant { name, terms: String::new(), load: Load::random_reads(32, seconds) };
+    let tenants = [light(), greedy("greedy-1"), greedy("greedy-2"), greedy("greedy-3")];
+    let beside_ms = server_p99_ms(&run(place, elevator, drive, &tenants, "light")?.1)?;
+    let bound_ms = 2.0 * alone_ms + 3.0 * f64::from(drive.service_us) / 1e3;
+    Ok(Shares {
+        what: format!(
+            "p99 in the server of a QD1 client with 10 ms of thought, beside three with QD32 (alone {alone_ms:.2} ms)"
+        ),
+        under: elevator.to_owned(),
+        wanted: format!("{bound_ms:.2} ms"),
+        found: format!("{beside_ms:.2} ms"),
+        off_percent: (beside_ms / bound_ms - 1.0) * 100.0,
+        bound: "at most".to_owned(),
+        low_percent: -100.0,
+        high_percent: 0.0,
+    })
+}
+
+/// A reserving tenant beside two greedy ones: it asks for exactly what it has reserved, and for all that it can get.
+fn reservation(place: &Place, elevator: &'static str, seconds: f64) -> Result<Vec<Shares>> {
+    let wanted = 40.0 * f64::from(1 << 20);
+    let terms = "reserve = { rate = \"40M\", request = \"64k\" }".to_owned();
+    let large = |depth| Load { block: "64k", ramp_seconds: 2.0, ..Load::random_reads(depth, seconds) };
+    let greedy = |name| Tenant { name, terms: String::new(), load: large(64) };
+    let mut rows = Vec::new();
+    for (what, load) in [
+        ("asks for its 40 MiB/s and no more", Load { more: vec!["--rate=40m".to_owned()], ..large(16) }),
+        ("asks for all that it can get", large(16)),
+    ] {
+        let reserving = Tenant { name: "reserving", terms: terms.clone(), load };
+        // 1 ms, two at once: 2,000 a second or 125 MiB/s, of which a third would be 42 MiB/s: with four rivals a fair share is less.
+        let tenants = [reserving, greedy("greedy-1"), greedy("greedy-2"), greedy("greedy-3"), greedy("greedy-4")];
+        let found = run(place, elevator, NullDrive { service_us: 1000, depth: 2 }, &tenants, "")?.0;
+        let off_percent = (found[0].bytes_per_s / wanted - 1.0) * 100.0;
+        rows.push(Shares {
+            what: format!("reserved 40 MiB/s of 125 beside four greedy; {what}"),
+            under: elevator.to_owned(),
+            wanted: "40.0 MiB/s".to_owned(),
+            found: format!("{:.2} MiB/s", found[0].bytes_per_s / f64::from(1 << 20)),
+            off_percent,
+            bound: "-2 %".to_owned(),
+            low_percent: -2.0,
+            high_percent: f64::INFINITY,
+        });
+    }
+    Ok(rows)
+}
+
+/// Two tenants held to bytes and to operations a second on a drive that could do far more.
+fn limits(place: &Place, elevator: &'static str, seconds: f64) -> Result<Vec<Shares>> {
+    let tenants = [
+        Tenant {
+            name: "bytes",
+            terms: "limit = \"20M\"".to_owned(),
+            load: Load { block: "64k", ramp_seconds: 5.0, ..Load::random_reads(16, seconds) },
+        },
+        Tenant {
+            name: "operations",
+            terms: "limit_iops = 1000".to_owned(),
+            load: Load { ramp_seconds: 5.0, ..Load::random_reads(16, seconds) },
+        },
+    ];
+    let found = run(place, elevator, NullDrive { service_us: 100, depth: 4 }, &tenants, "")?.0;
+    let row = |what: &str, wanted: String, found: String, ratio: f64| Shares {
+        what: what.to_owned(),
+        under: elevator.to_owned(),
+        wanted,
+        found,
+        off_percent: (ratio - 1.0) * 100.0,
+        bound: "2 %".to_owned(),
+        low_percent: -2.0,
+        high_percent: 2.0,
+    };
+    let bytes = found[0].bytes_per_s / f64::from(1 << 20);
+    let operations = found[1].operations_per_s;
+    Ok(vec![
+        row("limited to 20 MiB/s", "20.0 MiB/s".to_owned(), format!("{bytes:.2} MiB/s"), bytes / 20.0),
+        row("limited to 1,000 operations/s", "1000/s".to_owned(), format!("{operations:.1}/s"), operations / 1000.0),
+    ])
+}
+
+fn ratio_row(what: String, elevator: &str, wanted: f64, share: f64) -> Shares {
+    Shares {
+        what,
+        under: elevator.to_owned(),
+        wanted: format!("{:.1} %", wanted * 100.0),
+        found: format!("{:.1} %", share * 100.0),
+        off_percent: (share / wanted - 1.0) * 100.0,
+        bound: "5 %".to_owned(),
+        low_percent: -5.0,
+        high_percent: 5.0,
+    }
+}
+
+/// Serves one device to all tenants, an export for each, and lets them work at the same time. Answers what each got, and what the
+/// server tells of the one named `told`.
+fn run(
+    place: &Place,
+    elevator: &str,
+    drive: NullDrive,
+    tenants: &[Tenant],
+    told: &str,
+) -> Result<(Vec<Outcome>, Value)> {
+    let configuration = place.directory.join("shares.toml");
+    fs::write(&configuration, text(place, elevator, drive, tenants)?)?;
+    let control = place.directory.join("control.sock");
+    let mut command = Command::new(&place.hoistway);
+    command.args(["serve", "--config"]).arg(&configuration).arg("--socket").arg(&place.socket);
+    command.arg("--control").arg(&control);
+    let server = Running::start_command(&mut command, &place.socket, &place.directory)?;
+    let mut running = Vec::new();
+    for tenant in tenants {
+        running.push(tenant.load.start(&place.uri(tenant.name))?);
+    }
+    let outcomes = running.into_iter().map(|load| load.finish()).collect::<Result<Vec<_>>>()?;
+    let stat = if told.is_empty() {
+        Value::Null
+    } else {
+        let path = format!("tenants/{told}/stat.json");
+        let printed =
+            tools::output(Command::new(&place.hoistway).args(["ctl", "get", &path, "--control"]).arg(&control))?;
+        serde_json::from_str(&printed).with_context(|| format!("what hoistway ctl get {path} prints"))?
+    };
+    server.stop();
+    for (tenant, outcome) in tenants.iter().zip(&outcomes) {
+        eprintln!(
+            "{elevator} · {}: {:.0} operations/s, {:.1} MB/s, p99 {:.0} us",
+            tenant.name,
+            outcome.operations_per_s,
+            outcome.bytes_per_s / 1e6,
+            outcome.p99_ns / 1e3
+        );
+    }
+    Ok((outcomes, stat))
+}
+
+/// The configuration: a drive of constant time over nothing.
+fn text(place: &Place, elevator: &str, drive: NullDrive, tenants: &[Tenant]) -> Result<String> {
+    let profile = place.directory.join("constant.toml");
+    let (service_ns, depth) = (drive.service_us * 1000, drive.depth);
+    let capacity_sectors = 64u64 << 21;
+    fs::write(
+        &profile,
+        format!(
+            "name = \"constant\"\nwhat = \"the same time for everything\"\nsource = \"none\"\n\
+             [null]\nservice_ns = {service_ns}\ndepth = {depth}\ncapacity_sectors = {capacity_sectors}\n"
+        ),
+    )?;
+    let bandwidth = f64::from(depth) * 1e9 / f64::from(service_ns) * 65_536.0;
+    let mut text = format!(
+        "[[device]]\nname = \"disk\"\nbackend = \"null:64G\"\ndrive = \"{}\"\nelevator = \"{elevator}\"\ndepth = {depth}\n\
+         bandwidth = \"{}k\"\nposition = \"0us\"\n",
+        profile.display(),
+        (bandwidth / 1024.0) as u64,
+    );
+    for (index, tenant) in tenants.iter().enumerate() {
+        let name = tenant.name;
+        write!(
+            text,
+            "\n[[export]]\nname = \"{name}\"\ndevice = \"disk\"\noffset = \"{}G\"\nsize = \"1G\"\n\n\
+             [[tenant]]\nname = \"{name}\"\nexport = \"{name}\"\n{}\n",
+            index * 2,
+            tenant.terms
+        )?;
+    }
+    Ok(text)
+}
+
+/// The 99th percentile of the whole time in the server, in ms.
+fn server_p99_ms(stat: &Value) -> Result<f64> {
+    let ns =
+        stat.pointer("/latency_ns/p99").and_then(Value::as_f64).context("no latency_ns.p99 in the tenant's stat")?;
+    Ok(ns / 1e6)
+}

@@ -1,0 +1,162 @@
+//! What a request costs: hoistway beside other servers, the same load on each in turn.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+
+use super::load::Load;
+use super::servers::{Place, Running, Server};
+
+/// A load and the servers that it is put on.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Its title in the page.
+    pub title: &'static str,
+    /// Whether bytes a second or operations a second are its measure.
+    pub in_bytes: bool,
+    pub load: Load,
+    pub servers: Vec<Server>,
+}
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    pub operations_per_s: f64,
+    pub bytes_per_s: f64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+    /// CPU time of the server an operation, in us.
+    pub server_us: f64,
+}
+
+/// The median of each figure over the rounds.
+pub type Medians = BTreeMap<Server, Sample>;
+
+const MEMORY: Server = Server::HoistwayMemory(None);
+
+/// The elevators whose cost is measured, `noop` first.
+pub const ELEVATORS: [&str; 8] = ["noop", "deadline", "mq-deadline", "kyber", "cfq-v3", "cfq", "fiops", "bfq"];
+
+/// All loads.
+pub fn workloads(seconds: f64) -> Vec<Workload> {
+    let random = vec![
+        MEMORY,
+        Server::HoistwayNull,
+        Server::HoistwayFile,
+        Server::NbdkitNull,
+        Server::NbdkitMemory,
+        Server::NbdkitFile,
+        Server::NbdServerFile,
+        Server::QemuNbdThreads,
+        Server::QemuNbdUring,
+        Server::QsdFile,
+        Server::QsdNull,
+    ];
+    let large = vec![
+        MEMORY,
+        Server::HoistwayFile,
+        Server::NbdkitMemory,
+        Server::NbdkitFile,
+        Server::NbdServerFile,
+        Server::QemuNbdUring,
+    ];
+    let reads = |depth| Load::random_reads(depth, seconds);
+    let sequential = |pattern| Load { pattern, block: "256k", ..reads(16) };
+    let row = |title, load, servers: &[Server]| Workload { title, in_bytes: false, load, servers: servers.to_vec() };
+    let bulk = |title, load| Workload { title, in_bytes: true, load, servers: large.clone() };
+    vec![
+        row(QD1, reads(1), &random),
+        row(QD16, reads(16), &random),
+        row(QD64, reads(64), &random),
+        row(FOUR, Load { connections: 4, ..reads(16) }, &random),
+        bulk(SEQUENTIAL_READ, sequential("read")),
+        bulk(SEQUENTIAL_WRITE, sequential("write")),
+        row(RANDOM_WRITE, Load { pattern: "randwrite", ..reads(16) }, &large),
+        row(SCHEDULING, reads(16), &ELEVATORS.map(|name| Server::HoistwayMemory(Some(name)))),
+    ]
+}
+
+pub const QD1: &str = "4 KiB random read, one connection, QD1";
+pub const QD16: &str = "4 KiB random read, one connection, QD16";
+pub const QD64: &str = "4 KiB random read, one connection, QD64";
+pub const FOUR: &str = "4 KiB random read, four connections, QD16 each";
+pub const SEQUENTIAL_READ: &str = "256 KiB sequential read, QD16";
+pub const SEQUENTIAL_WRITE: &str = "256 KiB sequential write, QD16";
+pub const RANDOM_WRITE: &str = "4 KiB random write, QD16";
+pub const SCHEDULING: &str = "What an elevator costs: 4 KiB random read, QD16, from memory";
+
+/// Runs one load on all of its servers that are here, in turn, `rounds` times.
+pub fn measure(workload: &Workload, place: &Place, rounds: u32) -> Result<Medians> {
+    let mut samples: BTreeMap<Server, Vec<Sample>> = BTreeMap::new();
+    for round in 0..rounds {
+        for &server in workload.servers.iter().filter(|server| server.is_here()) {
+            let sample = one(server, &workload.load, place)?;
+            eprintln!(
+                "{} · round {} · {}: {:.0}/s, p50 {:.0} us, p99 {:.0} us, server {:.2} us",
+                workload.title,
+                round + 1,
+                server.name(),
+                sample.operations_per_s,
+                sample.p50_us,
+                sample.p99_us,
+                sample.server_us
+            );
+            samples.entry(server).or_default().push(sample);
+        }
+    }
+    Ok(samples.into_iter().map(|(server, samples)| (server, medians(&samples))).collect())
+}
+
+fn one(server: Server, load: &Load, place: &Place) -> Result<Sample> {
+    let running = Running::start(server, place)?;
+    let before = running.cpu()?;
+    let outcome = load.run(&place.uri(server.export()))?;
+    let used_s = running.cpu()?.since(before);
+    running.stop();
+    Ok(Sample {
+        operations_per_s: outcome.operations_per_s,
+        bytes_per_s: outcome.bytes_per_s,
+        p50_us: outcome.p50_ns / 1e3,
+        p99_us: outcome.p99_ns / 1e3,
+        server_us: used_s * 1e6 / outcome.operations.max(1.0),
+    })
+}
+
+fn medians(samples: &[Sample]) -> Sample {
+    let of = |figure: fn(&Sample) -> f64| median(samples.iter().map(figure).collect());
+    Sample {
+        operations_per_s: of(|sample| sample.operations_per_s),
+        bytes_per_s: of(|sample| sample.bytes_per_s),
+        p50_us: of(|sample| sample.p50_us),
+        p99_us: of(|sample| sample.p99_us),
+        server_us: of(|sample| sample.server_us),
+    }
+}
+
+/// The middle one, or the mean of the two in the middle.
+pub fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    let middle = figures.len() / 2;
+    match (figures.get(middle), figures.len() % 2) {
+        (Some(&figure), 1) => figure,
+        (Some(&upper), _) => (upper + figures[middle - 1]) / 2.0,
+        (None, _) => f64::NAN,
+    }
+}
+
+/// The best of the peers in a figure that should be small, and whose it is.
+pub fn best_peer(medians: &Medians, figure: fn(&Sample) -> f64) -> Option<(Server, f64)> {
+    let peers = medians.iter().filter(|(server, _)| !server.is_ours());
+    peers.map(|(server, sample)| (*server, figure(sample))).min_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_in_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+}
