@@ -1,5 +1,7 @@
 //! The command line, declared once: help, completions and manual pages are made from it.
 
+mod serve;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -11,6 +13,8 @@ use hoistway_sim::{Kernel, Setting};
 use crate::drive_choice;
 use crate::names::{self, Named};
 use crate::setting;
+#[allow(unused_imports)]
+pub use serve::{EngineChoice, ServeArgs};
 
 /// What stands under the help of the whole program.
 const EXAMPLES: &str = "\

@@ -11,6 +11,7 @@
 
 pub mod client;
 pub mod server;
+mod unit;
 pub mod uri;
 pub mod wire;
 

@@ -11,10 +11,19 @@
 //! [`engine::Engine`] is all there is of the outside: the time, sockets, files. There are three: io_uring, threads, and a simulated world with
 //! virtual time, so that the whole server runs from a seed in tests. One thread runs everything else; nothing in it blocks.
 
+pub mod access;
 pub mod backend;
 pub mod buffer;
+pub mod calibrate;
 pub mod config;
 pub mod control;
 pub mod device;
 pub mod engine;
+pub mod limits;
+pub mod metrics;
+pub mod rules;
+pub mod server;
+pub mod systemd;
 pub mod tenant;
+#[cfg(any(test, feature = "world"))]
+pub mod world;

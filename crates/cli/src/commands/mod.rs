@@ -8,6 +8,8 @@ mod drives;
 mod elevators;
 mod man;
 mod reproduce;
+#[allow(dead_code)]
+mod serve;
 
 use anyhow::Result;
 

@@ -432,6 +432,15 @@ impl<H: Home> RequestQueue<H> {
         (request.generation == id.generation && request.state != State::Free).then_some(request)
     }
 
+    /// The tokens of a request's bios while it is queued or in the device, in the order in which they joined.
+    pub fn tokens(&self, id: RequestId) -> impl Iterator<Item = u64> + '_ {
+        let request = self.request(id);
+        let first = request.map_or(NIL, |request| request.merged[0]);
+        let next_of = |slot: Slot| (slot != NIL).then(|| &self.block.table.merged[slot]);
+        let joined = core::iter::successors(next_of(first), move |entry| next_of(entry.next));
+        request.map(|request| request.token).into_iter().chain(joined.map(|entry| entry.token))
+    }
+
     /// The context that a request was made for.
     pub fn context_of(&self, id: RequestId) -> Option<&Context> {
         let request = self.request(id)?;

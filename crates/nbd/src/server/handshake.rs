@@ -3,6 +3,7 @@
 use crate::server::option::{InfoRequest, MetaRequest, Refusal, name, reply};
 use crate::server::replies::BASE_ALLOCATION_ID;
 use crate::server::{Replies, Session};
+use crate::unit::Unit;
 use crate::wire::{
     BASE_ALLOCATION, EXPORT_NAME_ZEROES, GREETING_MAGIC, OPTION_BYTES, OPTION_MAGIC, Reader, client_flags, fitting,
     handshake_flags, info, option, rep,
@@ -111,7 +112,7 @@ pub struct Handshake {
     tls: Tls,
     limits: Limits,
     stage: Stage,
-    unit: Vec<u8>,
+    unit: Unit,
     fixed: bool,
     no_zeroes: bool,
     encrypted: bool,
@@ -152,7 +153,7 @@ impl Handshake {
             tls,
             limits,
             stage: Stage::ClientFlags,
-            unit: Vec::new(),
+            unit: Unit::default(),
             fixed: false,
             no_zeroes: false,
             encrypted: false,
@@ -179,19 +180,19 @@ impl Handshake {
                     self.skipped(option, left - skipped, out)
                 }
                 Stage::ClientFlags => {
-                    if !self.collect(&mut rest, 4) {
+                    if !self.unit.collect(&mut rest, 4) {
                         break;
                     }
                     self.client_flags()
                 }
                 Stage::Header => {
-                    if !self.collect(&mut rest, OPTION_BYTES) {
+                    if !self.unit.collect(&mut rest, OPTION_BYTES) {
                         break;
                     }
                     self.header()
                 }
                 Stage::Data { option, bytes } => {
-                    if !self.collect(&mut rest, bytes) {
+                    if !self.unit.collect(&mut rest, bytes) {
                         break;
                     }
                     self.data(option, catalogue, out)
@@ -214,7 +215,7 @@ impl Handshake {
     pub fn encrypted(&mut self) {
         self.encrypted = true;
         self.agreed = Agreed::default();
-        self.unit = Vec::new();
+        self.unit = Unit::default();
         self.stage = Stage::Header;
     }
 
@@ -223,23 +224,15 @@ impl Handshake {
         self.leaving = true;
     }
 
-    /// Moves bytes into the unit until it has so many; tells whether it has.
-    fn collect(&mut self, rest: &mut &[u8], bytes: usize) -> bool {
-        let missing = bytes.saturating_sub(self.unit.len()).min(rest.len());
-        let (head, tail) = rest.split_at(missing);
-        if self.unit.capacity() < self.unit.len() + missing {
-            // Growth by doubling, but not beyond what the unit takes: memory follows what came, and never passes the limit.
-            let room = bytes.min((self.unit.len() * 2).max(self.unit.len() + missing));
-            self.unit.reserve_exact(room - self.unit.len());
-        }
-        self.unit.extend_from_slice(head);
-        *rest = tail;
-        self.unit.len() >= bytes
+    /// Bytes of memory that are held for what is not whole yet: at most [`Limits::option_bytes_max`], or 4096 if that is less.
+    pub fn buffered_bytes(&self) -> usize {
+        self.unit.capacity()
     }
 
     fn client_flags(&mut self) -> Option<Progress> {
-        let flags = Reader(&self.unit).u32().unwrap_or_default();
-        self.unit.clear();
+        let unit = self.unit.take();
+        let flags = Reader(&unit).u32().unwrap_or_default();
+        self.unit.reuse(unit);
         if flags & !(client_flags::FIXED_NEWSTYLE | client_flags::NO_ZEROES) != 0 {
             return Some(Progress::Violated(Violation::ClientFlags { flags }));
         }
@@ -250,11 +243,12 @@ impl Handshake {
     }
 
     fn header(&mut self) -> Option<Progress> {
-        let mut reader = Reader(&self.unit);
+        let unit = self.unit.take();
+        let mut reader = Reader(&unit);
         let found = reader.u64().unwrap_or_default();
         let option = reader.u32().unwrap_or_default();
         let bytes = reader.u32().unwrap_or_default();
-        self.unit.clear();
+        self.unit.reuse(unit);
         if found != OPTION_MAGIC {
             return Some(Progress::Violated(Violation::Magic { found, wanted: OPTION_MAGIC }));
         }
@@ -299,13 +293,10 @@ impl Handshake {
     }
 
     fn data(&mut self, option: u32, catalogue: &dyn Catalogue, out: &mut Vec<u8>) -> Option<Progress> {
-        let data = std::mem::take(&mut self.unit);
+        let data = self.unit.take();
         self.stage = Stage::Header;
         let progress = self.option(option, &data, catalogue, out);
-        if data.capacity() <= 4096 {
-            self.unit = data;
-            self.unit.clear();
-        }
+        self.unit.reuse(data);
         progress
     }
 

@@ -1,17 +1,47 @@
 //! What is served, for whom and how: from TOML, from the command line, and checked.
+//!
+//! A [`Draft`] is what was said, with the places where it stands; [`Draft::check`] makes a [`Config`] of it, or tells everything that is
+//! wrong with it at once. Two of them are compared by [`Config::changes`].
+
+mod argument;
+mod build;
+mod check;
+mod draft;
+mod keys;
+mod names;
+mod reload;
+mod source;
+mod surroundings;
+mod value;
+
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 
 use crate::tenant::Terms;
 
+pub use draft::{Draft, Place, Problem};
+pub use keys::{KEYS, Key, Section, markdown};
+pub use reload::{Change, Live};
+pub use surroundings::{Machine, Surroundings, text_of};
+pub use value::NBD_PORT;
+
+/// What the Unix socket is called where no path was told.
+pub const SOCKET_NAME: &str = "hoistway.sock";
+/// What the control socket is called where no path was told.
+pub const CONTROL_NAME: &str = "hoistway-control.sock";
+/// The longest file that is read as a configuration or a drive's profile: 1 MiB.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+
 /// A checked configuration: names are unique, what is referred to is there.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// Where clients connect.
+    /// Where clients connect; empty unless told: [`Config::listen_or_usual`].
     pub listen: Vec<Listen>,
     /// Devices.
     pub devices: Vec<DeviceConfig>,
@@ -46,7 +76,7 @@ pub enum Listen {
 }
 
 /// A device.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DeviceConfig {
     /// Its name: letters, digits, `-`, `_` and `.`.
     pub name: String,
@@ -95,7 +125,7 @@ pub enum BackendConfig {
 }
 
 /// An export: a part of a device under a name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportConfig {
     /// The name that clients ask for; empty is the default export.
     pub name: String,
@@ -114,7 +144,7 @@ pub struct ExportConfig {
 }
 
 /// A group of tenants.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupConfig {
     /// Its name.
     pub name: String,
@@ -125,7 +155,7 @@ pub struct GroupConfig {
 }
 
 /// A tenant and the rules by which its clients are known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TenantConfig {
     /// Its name.
     pub name: String,
@@ -170,4 +200,60 @@ pub struct TlsConfig {
     pub client_authority: Option<PathBuf>,
     /// Nothing is served in plain text. Otherwise TLS is offered.
     pub required: bool,
+}
+
+/// A configuration that fits together.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// It.
+    pub config: Config,
+    /// What is worth a warning.
+    pub warnings: Vec<Problem>,
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{}: cannot read the configuration: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// What it says is wrong.
+    #[error("{}", lines(problems))]
+    Wrong {
+        /// Everything, in the order in which it was found.
+        problems: Vec<Problem>,
+    },
+}
+
+impl Draft {
+    /// Reads a configuration file.
+    ///
+    /// # Errors
+    /// [`ConfigError::Read`] when it is not there, no text, or longer than [`FILE_BYTES_MAX`]. What is wrong in it is told by
+    /// [`Draft::check`].
+    pub fn load(path: &Path) -> Result<Draft, ConfigError> {
+        let text = text_of(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        Ok(Draft::from_toml(&text, &path.display().to_string()))
+    }
+}
+
+impl Config {
+    /// Where clients connect: where it was told, else a Unix socket in the folder for sockets.
+    pub fn listen_or_usual(&self, surroundings: &dyn Surroundings) -> Vec<Listen> {
+        if self.listen.is_empty() {
+            vec![Listen::Unix { path: surroundings.socket_folder().join(SOCKET_NAME), mode: 0o600 }]
+        } else {
+            self.listen.clone()
+        }
+    }
+}
+
+fn lines(problems: &[Problem]) -> String {
+    let lines: Vec<String> = problems.iter().map(Problem::to_string).collect();
+    lines.join("\n")
 }

@@ -1,0 +1,116 @@
+//! `hoistway serve`.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, ValueEnum};
+use hoistway_core::Kind;
+use hoistway_sim::Setting;
+
+use crate::{names, setting};
+
+/// `hoistway serve`.
+#[derive(Args, Clone, Debug, Default)]
+#[command(after_help = "\
+Examples:
+  hoistway serve --export =disk.img                             one file, for whoever asks for no name
+  hoistway serve --export db=/dev/sdb,offset=0,size=100G,weight=300 --export backup=/dev/sdb,offset=100G,weight=100
+                                                                two tenants on one disk, 3:1
+  hoistway serve --export db=disk.img,reserve=20M,bandwidth=150M,position=12ms --export other=disk.img,limit=50M
+                                                                20 MiB/s are kept for one, the other has 50 at most
+  hoistway serve --export =mem:4G --drive sata-7200-2006 --run 'nbdinfo \"$NBD_URI\"'
+                                                                a slow disk for as long as a program runs
+  hoistway serve --config /etc/hoistway.toml                    all of it from a file: docs/serve-config.md
+  hoistway serve --config /etc/hoistway.toml --calibrate        what the devices sustain, for reservations
+
+An export is NAME=PATH, NAME=mem:SIZE or NAME=null:SIZE; the name may be empty. Behind it, with commas between them, stand keys of the device
+(elevator, drive, depth, direct, merge, request-max, bandwidth, position), of the export (offset, size, read-only, description) and of the \
+tenant that its clients are (weight, class, level, reserve, limit, limit-iops, burst, burst-iops, parent). A comma in a path is written twice. \
+Exports of one path share one device, and its elevator divides it among them. Sizes and rates: 4k, 256M, 1T; k is 1024.
+
+What the command line says holds, whatever the file says. SIGHUP reads the file anew; SIGTERM answers what was asked for, flushes and leaves.")]
+pub struct ServeArgs {
+    /// Serve this: NAME=PATH|mem:SIZE|null:SIZE[,key=value...]; may be given several times
+    #[arg(long = "export", value_name = "NAME=WHERE[,KEY=VALUE...]")]
+    pub exports: Vec<String>,
+    /// Read the configuration in this file
+    #[arg(long, value_name = "FILE.toml")]
+    pub config: Option<PathBuf>,
+    /// The elevator of every device whose export names none [default: bfq where the device rotates, else fiops]
+    #[arg(long, value_name = "NAME", value_parser = names::kind)]
+    pub elevator: Option<Kind>,
+    /// Set a tunable of the devices with this elevator, as in bfq.slice_idle=0; may be given several times
+    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
+    pub settings: Vec<Setting>,
+    /// The drive that every device behaves like: a name that `hoistway drives` lists, or a profile of your own
+    #[arg(long, value_name = "NAME|FILE.toml")]
+    pub drive: Option<String>,
+    /// Listen to this Unix socket [default: $XDG_RUNTIME_DIR/hoistway.sock, else /run/hoistway.sock]; may be given several times
+    #[arg(long = "socket", value_name = "PATH", help_heading = "Ways in")]
+    pub sockets: Vec<PathBuf>,
+    /// Listen to this TCP address; the port is 10809 unless given; may be given several times
+    #[arg(long = "listen", value_name = "ADDRESS[:PORT]", help_heading = "Ways in")]
+    pub addresses: Vec<String>,
+    /// Listen to addresses beyond loopback without requiring TLS
+    #[arg(long, help_heading = "Ways in")]
+    pub insecure: bool,
+    /// The server's certificates, PEM, its own first
+    #[arg(long, value_name = "FILE.pem", help_heading = "Ways in")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the certificate, PEM
+    #[arg(long, value_name = "FILE.pem", help_heading = "Ways in")]
+    pub tls_key: Option<PathBuf>,
+    /// Let only clients in whose certificate comes from an authority in this file
+    #[arg(long, value_name = "FILE.pem", help_heading = "Ways in")]
+    pub tls_ca: Option<PathBuf>,
+    /// Serve nothing in plain text
+    #[arg(long, help_heading = "Ways in")]
+    pub tls_required: bool,
+    /// The control socket, or `none` [default: hoistway-control.sock beside the Unix socket]
+    #[arg(long, value_name = "PATH|none", help_heading = "Watching")]
+    pub control: Option<PathBuf>,
+    /// Serve metrics over HTTP at this address, for Prometheus
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Watching")]
+    pub metrics: Option<String>,
+    /// Record what passes in this file, in blktrace's format
+    #[arg(long, value_name = "FILE", help_heading = "Watching")]
+    pub record: Option<PathBuf>,
+    /// Tell more; twice: every connection and request
+    #[arg(short, long, action = ArgAction::Count, conflicts_with = "quiet", help_heading = "Watching")]
+    pub verbose: u8,
+    /// Tell errors only
+    #[arg(short, long, help_heading = "Watching")]
+    pub quiet: bool,
+    /// Write the process's number into this file once all is listened to
+    #[arg(long, value_name = "FILE", help_heading = "Watching")]
+    pub pid_file: Option<PathBuf>,
+    /// Run this command in a shell, with $NBD_URI and $NBD_SOCKET set, and leave with its exit code when it ends
+    #[arg(long, value_name = "COMMAND", conflicts_with_all = ["calibrate", "check"], help_heading = "Instead of serving until stopped")]
+    pub run: Option<String>,
+    /// Measure what each device sustains and what positioning costs, print it as keys of a configuration, and leave
+    #[arg(long, conflicts_with = "check", help_heading = "Instead of serving until stopped")]
+    pub calibrate: bool,
+    /// Run a fio job against the emulated drive and in the simulator, and say whether they agree
+    #[arg(long, value_name = "JOB.fio", conflicts_with_all = ["exports", "config"], help_heading = "Instead of serving until stopped")]
+    pub check: Option<PathBuf>,
+    /// How long the job runs under each elevator, in seconds [default: 20, or the job's own]
+    #[arg(long, value_name = "N", requires = "check", value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Instead of serving until stopped")]
+    pub check_seconds: Option<u32>,
+    /// The elevators that are checked, with commas between them [default: noop,deadline,cfq-v3,bfq]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "check", value_parser = names::kind, help_heading = "Instead of serving until stopped")]
+    pub check_elevators: Vec<Kind>,
+    /// What does the I/O: io_uring, threads, or io_uring where the system lets us
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    pub engine: EngineChoice,
+}
+
+/// What does the I/O.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum EngineChoice {
+    /// io_uring where it can be had, else threads
+    #[default]
+    Auto,
+    /// io_uring
+    Uring,
+    /// Threads
+    Threads,
+}

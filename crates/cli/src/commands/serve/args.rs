@@ -1,0 +1,63 @@
+//! From the command line of `hoistway serve` to a configuration: the file first, then what the command line says in its place.
+
+use hoistway_serve::config::{Checked, ConfigError, Draft, Section, Surroundings};
+
+use crate::cli::ServeArgs;
+
+/// What is to be served, checked; with the same arguments again, for a reload.
+///
+/// # Errors
+/// Everything that is wrong with file and command line.
+pub fn config(args: &ServeArgs, surroundings: &dyn Surroundings) -> Result<Checked, ConfigError> {
+    let mut draft = match &args.config {
+        Some(path) => Draft::load(path)?,
+        None => Draft::default(),
+    };
+    for export in &args.exports {
+        draft.export(export, surroundings);
+    }
+    if let Some(kind) = args.elevator {
+        draft.set(Section::Device, "elevator", "--elevator", kind.info().name);
+    }
+    if let Some(drive) = &args.drive {
+        draft.set(Section::Device, "drive", "--drive", drive);
+    }
+    for setting in &args.settings {
+        draft.set_tunable(setting.elevator, setting.tunable, setting.value);
+    }
+    draft.listen(&args.sockets, &args.addresses);
+    let told = [
+        (Section::Tls, "certificate", "--tls-cert", &args.tls_cert),
+        (Section::Tls, "key", "--tls-key", &args.tls_key),
+        (Section::Tls, "client_authority", "--tls-ca", &args.tls_ca),
+        (Section::Control, "socket", "--control", &args.control),
+        (Section::Top, "record", "--record", &args.record),
+    ];
+    for (section, key, option, path) in told {
+        if let Some(path) = path {
+            draft.set(section, key, option, &path.to_string_lossy());
+        }
+    }
+    if let Some(address) = &args.metrics {
+        draft.set(Section::Metrics, "address", "--metrics", address);
+    }
+    for (given, section, key, option) in [
+        (args.insecure, Section::Listen, "insecure", "--insecure"),
+        (args.tls_required, Section::Tls, "required", "--tls-required"),
+    ] {
+        if given {
+            draft.switch_on(section, key, option);
+        }
+    }
+    draft.check(surroundings)
+}
+
+/// Which option or table says where clients connect, if one does: beside sockets that systemd hands over there can be none.
+pub fn listen_given(args: &ServeArgs, checked: &Checked) -> Option<&'static str> {
+    match (args.sockets.is_empty(), args.addresses.is_empty(), checked.config.listen.is_empty()) {
+        (false, ..) => Some("--socket"),
+        (_, false, _) => Some("--listen"),
+        (.., false) => Some("[listen]"),
+        _ => None,
+    }
+}

@@ -1,0 +1,122 @@
+//! From a draft to a configuration: each value by itself. What has to fit together is looked at in `check`.
+
+mod device;
+mod export;
+mod tenant;
+
+use std::path::PathBuf;
+
+use super::draft::{Draft, Entry, Place, Problem};
+use super::value::{self, Fields};
+use super::{Checked, Config, ConfigError, Listen, Surroundings, TlsConfig, check};
+
+/// What is being put together, and where it was said.
+pub(super) struct Building<'a> {
+    pub surroundings: &'a dyn Surroundings,
+    pub config: Config,
+    pub problems: Vec<Problem>,
+    pub warnings: Vec<Problem>,
+    /// Whether TCP beyond loopback goes without TLS.
+    pub insecure: bool,
+    /// Sizes of the devices in bytes, where they are known.
+    pub device_bytes: Vec<Option<u64>>,
+    pub listen_places: Vec<Place>,
+}
+
+impl Draft {
+    /// Understands and checks all that was said. Nothing is opened or made.
+    ///
+    /// # Errors
+    /// Everything that is wrong, each with its place, its value and what would be right.
+    pub fn check(&self, surroundings: &dyn Surroundings) -> Result<Checked, ConfigError> {
+        let mut building = Building {
+            surroundings,
+            config: Config::default(),
+            problems: self.problems.clone(),
+            warnings: Vec::new(),
+            insecure: false,
+            device_bytes: Vec::new(),
+            listen_places: Vec::new(),
+        };
+        for entry in &self.devices {
+            building.device(entry, self);
+        }
+        for entry in &self.exports {
+            building.export(entry);
+        }
+        for entry in &self.groups {
+            building.group(entry);
+        }
+        for entry in &self.tenants {
+            building.tenant(entry);
+        }
+        building.listen(&self.listen);
+        building.tls(&self.tls);
+        building.control(&self.control);
+        building.config.metrics = building.fields(&self.metrics).read("address", value::address);
+        building.config.record = building.path(&self.top, "record");
+        check::together(self, &mut building);
+        let Building { config, problems, warnings, .. } = building;
+        if problems.is_empty() { Ok(Checked { config, warnings }) } else { Err(ConfigError::Wrong { problems }) }
+    }
+}
+
+impl Building<'_> {
+    pub fn fields<'a>(&'a mut self, entry: &'a Entry) -> Fields<'a> {
+        Fields { entry, problems: &mut self.problems }
+    }
+
+    /// A path, found from where it was written.
+    fn path(&mut self, entry: &Entry, key: &str) -> Option<PathBuf> {
+        let mut fields = self.fields(entry);
+        let path = fields.read(key, value::path)?;
+        Some(fields.place(key).resolve(&path))
+    }
+
+    fn listen(&mut self, entry: &Entry) {
+        let mut fields = self.fields(entry);
+        let mode = fields.read("mode", value::mode);
+        let sockets = fields.read_each("socket", value::path);
+        let addresses = fields.read_each("address", value::nbd_address);
+        self.insecure = self.fields(entry).read("insecure", value::switch).unwrap_or(false);
+        for (path, place) in sockets {
+            let path = place.resolve(&path);
+            self.config.listen.push(Listen::Unix { path, mode: mode.unwrap_or(0o600) });
+            self.listen_places.push(place);
+        }
+        for (address, place) in addresses {
+            self.config.listen.push(Listen::Tcp(address));
+            self.listen_places.push(place);
+        }
+    }
+
+    fn tls(&mut self, entry: &Entry) {
+        if entry.is_empty() {
+            return;
+        }
+        let (certificate, key) = (self.path(entry, "certificate"), self.path(entry, "key"));
+        let client_authority = self.path(entry, "client_authority");
+        let mut fields = self.fields(entry);
+        let required = fields.read("required", value::switch).unwrap_or(false);
+        for name in ["certificate", "key"] {
+            if entry.get(name).is_none() {
+                fields.missing(name, "TLS takes both, each the path of a PEM file");
+            }
+        }
+        if let (Some(certificate), Some(key)) = (certificate, key) {
+            self.config.tls = Some(TlsConfig { certificate, key, client_authority, required });
+        }
+    }
+
+    /// The control socket: where it is told to be, or beside the first Unix socket.
+    fn control(&mut self, entry: &Entry) {
+        let off = entry.get("socket").and_then(|said| said.text()) == Some("none");
+        let told = if off { None } else { self.path(entry, "socket") };
+        let beside = self.config.listen.iter().find_map(|listen| match listen {
+            Listen::Unix { path, .. } => path.parent().map(|folder| folder.join(super::CONTROL_NAME)),
+            Listen::Tcp(_) => None,
+        });
+        let usual = || self.surroundings.socket_folder().join(super::CONTROL_NAME);
+        self.config.control = (!off).then(|| told.or(beside).unwrap_or_else(usual));
+    }
+}

@@ -1,0 +1,1 @@
+//! Configurations, good and bad.

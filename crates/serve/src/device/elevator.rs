@@ -1,0 +1,193 @@
+//! The queue and its elevator: which one, how it is set up, and how it is exchanged while the device works.
+
+use hoistway_core::{
+    Capacity, ElevatorStorage, Kind, OrderedMode, Owned, QueueConfig, RequestQueue, Reservation, Storage,
+};
+
+use super::tap::Tap;
+use super::{Device, DeviceError};
+use crate::backend::Backend;
+use crate::config::DeviceConfig;
+
+/// What a device's queue holds. Requests beyond this wait in front of it, in order of arrival; connections beyond it are refused. The tables take
+/// what [`Device::memory_bytes`] tells.
+pub const CAPACITY: Capacity = Capacity { requests: 32_768, contexts: 16_384, merged_bios: 32_768, groups: 1024 };
+
+/// The tunables with which elevators that can divide a device among groups, and do not unless they are told to, are told to.
+const GROUP_SWITCHES: [&str; 2] = ["groups", "key_type"];
+
+/// What has to be set up again when another elevator has taken over.
+#[derive(Debug)]
+pub(super) struct Settling {
+    /// Why this elevator: as a sentence.
+    pub reason: String,
+    /// The elevator of the configuration, and its tunables.
+    configured: Kind,
+    tunables: Vec<(String, i64)>,
+    /// It was chosen here, for fairness: what would raise the weight of some for a while is off.
+    chosen: bool,
+    /// A switch is under way.
+    pub pending: bool,
+}
+
+/// Why the elevator was not switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SwitchError {
+    /// The last switch is not over: requests that the old elevator has dispatched are still in the device.
+    #[error("the last switch is not over yet: try again")]
+    UnderWay,
+}
+
+/// Makes a device's queue.
+pub(super) fn make(
+    config: &DeviceConfig,
+    backend: &Backend,
+    is_emulated: bool,
+    is_instant: bool,
+    now_ns: u64,
+) -> Result<(RequestQueue<Owned<Tap>>, Settling), DeviceError> {
+    let rotates = config.drive.as_ref().map_or(backend.rotational(), |profile| profile.is_rotational());
+    let (kind, reason) = choose(config, rotates, is_emulated);
+    let queue_config = QueueConfig {
+        layer: kind.info().layer,
+        plugging: false,
+        // Memory has nothing to gain from longer requests: finding neighbours would cost more than it saves.
+        merging: config.merge && !is_instant,
+        nr_requests: None,
+        max_sectors: (config.request_bytes_max / 512).max(1),
+        ordered: OrderedMode::None,
+        rotational: rotates,
+        ..QueueConfig::default()
+    };
+    let storage = Storage::owned(CAPACITY);
+    let mut queue =
+        RequestQueue::new(queue_config, storage, ElevatorStorage::owned(kind, CAPACITY), Tap::default(), now_ns);
+    let settling = Settling {
+        reason,
+        configured: kind,
+        tunables: config.tunables.clone(),
+        chosen: config.elevator.is_none(),
+        pending: false,
+    };
+    settling.set_up(&mut queue);
+    for (name, value) in &config.tunables {
+        queue.set_tunable(name, *value).map_err(|source| DeviceError::Tunable {
+            device: config.name.clone(),
+            elevator: kind.info().name,
+            tunable: name.clone(),
+            source,
+        })?;
+    }
+    Ok((queue, settling))
+}
+
+/// The elevator of a device, and why.
+fn choose(config: &DeviceConfig, rotates: bool, is_emulated: bool) -> (Kind, String) {
+    if let Some(kind) = config.elevator {
+        return (kind, "it was asked for".to_owned());
+    }
+    let what = if is_emulated { "the emulated drive" } else { "the device" };
+    match rotates {
+        true => (Kind::Bfq, format!("{what} rotates: budgets keep each client's requests together and the arm busy")),
+        false => (
+            Kind::Fiops,
+            format!("{what} does not rotate: nothing is gained by keeping others waiting, and requests are shared"),
+        ),
+    }
+}
+
+impl Settling {
+    /// Sets an elevator up that has just been attached.
+    fn set_up(&self, queue: &mut RequestQueue<Owned<Tap>>) {
+        for name in GROUP_SWITCHES {
+            let switch = queue.kind().info().tunables.iter().find(|tunable| tunable.name == name);
+            if queue.kind().info().groups && switch.is_some() {
+                // In range: 1 is what switches them on.
+                let _ = queue.set_tunable(name, 1);
+            }
+        }
+        if self.chosen && queue.kind() == Kind::Bfq && self.configured == Kind::Bfq {
+            // Raised weights favour whoever is new or interactive: that breaks what weights promise.
+            let _ = queue.set_tunable("low_latency", 0);
+        }
+    }
+}
+
+impl Device {
+    /// Why it has the elevator that it started with: as the end of a sentence.
+    pub fn elevator_reason(&self) -> &str {
+        &self.settling.reason
+    }
+
+    /// Whether an elevator is being drained for another one.
+    pub fn is_switching(&self) -> bool {
+        self.queue.is_switching()
+    }
+
+    /// Switches to another elevator. What the old one holds is dispatched first and what comes meanwhile waits for its turn in order of arrival, so that
+    /// nothing is lost; flushes wait for none of it. The new one starts with its defaults (and groups, where it can), or with the configuration's
+    /// tunables if it is the configuration's elevator. The block layer stays that of the first elevator.
+    ///
+    /// # Errors
+    /// When the last switch is not over.
+    pub fn switch(&mut self, kind: Kind, now_ns: u64) -> Result<(), SwitchError> {
+        if kind == self.queue.kind() && !self.queue.is_switching() {
+            return Ok(());
+        }
+        self.switch_to(kind, self.tenants.any_reserves(), now_ns)
+    }
+
+    /// The same, with or without the layer of reservations.
+    pub(super) fn switch_to(&mut self, kind: Kind, reserving: bool, now_ns: u64) -> Result<(), SwitchError> {
+        if self.queue.is_switching() {
+            return Err(SwitchError::UnderWay);
+        }
+        let storage = match reserving {
+            true => ElevatorStorage::owned_reserving(kind, CAPACITY),
+            false => ElevatorStorage::owned(kind, CAPACITY),
+        };
+        self.now_ns = self.now_ns.max(now_ns);
+        let _ = self.queue.switch(storage, self.now_ns);
+        self.kicked = true;
+        self.settling.pending = true;
+        self.settle();
+        Ok(())
+    }
+
+    /// Sets the new elevator up, once it is there.
+    pub(super) fn settle(&mut self) {
+        if !self.settling.pending || self.queue.is_switching() {
+            return;
+        }
+        self.settling.pending = false;
+        while self.queue.take_retired_storage().is_some() {}
+        self.settling.set_up(&mut self.queue);
+        if self.queue.kind() == self.settling.configured {
+            for (name, value) in &self.settling.tunables {
+                // They were in range when the device was made.
+                let _ = self.queue.set_tunable(name, *value);
+            }
+        }
+        if self.queue.is_reserving() {
+            self.set_figures();
+            self.reserve_again();
+        }
+    }
+
+    /// Tells the layer of reservations what the device can do.
+    fn set_figures(&mut self) {
+        let _ = self.queue.set_tunable("dirs", 2);
+        let figures = [
+            ("device_bandwidth", self.bandwidth.map(|bytes| bytes / 1000)),
+            ("device_position", self.position_ns.map(|ns| ns / 1000)),
+            ("device_return", self.position_ns.map(|ns| if self.is_rotational() { ns / 800 } else { 0 })),
+        ];
+        for (name, value) in figures {
+            let row = Reservation::TUNABLES.iter().find(|tunable| tunable.name == name);
+            if let (Some(value), Some(row)) = (value, row) {
+                let value = i64::try_from(value).unwrap_or(i64::MAX).clamp(row.min, row.max);
+                let _ = self.queue.set_tunable(name, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,544 @@
+//! Tenants and groups as groups of the queue, and clients as its I/O contexts.
+
+use std::collections::HashMap;
+
+use hoistway_core::{
+    Class, ContextId, GroupError, GroupId, GroupWeights, Owned, Priority, RequestQueue, Reservation, ReserveError,
+};
+
+use super::Device;
+use super::account::Account;
+use super::tap::Tap;
+use super::work::NONE;
+use crate::engine::Process;
+use crate::tenant::{Limits, Reserve, Terms};
+
+type Queue = RequestQueue<Owned<Tap>>;
+
+/// Names a client of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MemberId {
+    slot: u32,
+    generation: u32,
+}
+
+impl MemberId {
+    pub(super) fn slot(self) -> u32 {
+        self.slot
+    }
+
+    /// The number that it goes by in the events of the queue, where processes have their ids: 1 or more, and used again when it has left.
+    pub fn number(self) -> u32 {
+        self.slot + 1
+    }
+}
+
+/// Why terms were not set. Nothing has changed but what could be: a reservation that was refused leaves weight, priority and limits as they were asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TermsError {
+    /// The group that it is to be part of is not there.
+    #[error("there is no group `{0}`")]
+    NoGroup(String),
+    /// It would be part of itself.
+    #[error("`{0}` would be part of itself")]
+    Loop(String),
+    /// The queue has no room for another group, or the weight is out of range.
+    #[error("{0}")]
+    Group(GroupError),
+    /// The bandwidth cannot be reserved.
+    #[error("{bytes_per_second} bytes a second cannot be reserved: {source}")]
+    Reserve {
+        /// What was asked for.
+        bytes_per_second: u64,
+        /// Why not.
+        source: ReserveError,
+    },
+    /// There is no tenant or group of this name.
+    #[error("there is no tenant or group `{0}`")]
+    Unknown(String),
+    /// It still has clients, tenants or groups in it.
+    #[error("`{0}` is still in use")]
+    InUse(String),
+}
+
+/// Why a client cannot use a device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JoinError {
+    /// So many clients use it already.
+    #[error("the device has as many clients as it takes: {0}")]
+    Full(u32),
+    /// The tenant is not one of this device's.
+    #[error("there is no tenant `{0}`")]
+    NoTenant(String),
+}
+
+/// A tenant, or a group of tenants.
+#[derive(Debug)]
+struct Node {
+    name: String,
+    is_group: bool,
+    terms: Terms,
+    parent: Option<u32>,
+    group: GroupId,
+    members: u32,
+    account: Account,
+    /// Its name is in use; otherwise it is a place to be used again.
+    is_known: bool,
+    /// Why the reservation that it asked for is not kept, if that turned out later.
+    unreserved: Option<ReserveError>,
+}
+
+/// A client.
+#[derive(Debug)]
+struct Member {
+    generation: u32,
+    is_here: bool,
+    tenant: u32,
+    context: ContextId,
+    /// What its process brought along: what counts if the tenant's terms say nothing.
+    own: Priority,
+    /// The first of its requests.
+    first: u32,
+}
+
+/// All tenants and clients of a device.
+#[derive(Debug)]
+pub(super) struct Tenants {
+    nodes: Vec<Node>,
+    tenants: HashMap<String, u32>,
+    groups: HashMap<String, u32>,
+    members: Vec<Member>,
+    free: Vec<u32>,
+    /// Groups of the queue that were given up and cannot be removed before their last request is done.
+    retired: Vec<GroupId>,
+    /// Tenants of which something waits in the queue.
+    waiting: u32,
+}
+
+impl Tenants {
+    /// None but that of clients without one, which lie in the root group each for itself.
+    pub fn new(queue: &Queue) -> Tenants {
+        let default = Node::new(Device::DEFAULT_TENANT, false, queue.root_group());
+        Tenants {
+            nodes: vec![default],
+            tenants: HashMap::new(),
+            groups: HashMap::new(),
+            members: Vec::new(),
+            free: Vec::new(),
+            retired: Vec::new(),
+            waiting: 0,
+        }
+    }
+
+    pub fn accounts(&self) -> impl Iterator<Item = (&str, &Account)> {
+        let known = self.nodes.iter().filter(|node| node.is_known && !node.is_group);
+        known.map(|node| (node.name.as_str(), &node.account))
+    }
+
+    pub fn account(&mut self, tenant: u32) -> &mut Account {
+        // Places are given out by this table and never taken back; the first one is always there.
+        let place = if (tenant as usize) < self.nodes.len() { tenant as usize } else { 0 };
+        &mut self.nodes[place].account
+    }
+
+    /// The requests of all that wait, and that are held back.
+    pub fn waiting(&self) -> (u64, u64) {
+        let accounts = || self.nodes.iter().map(|node| &node.account);
+        (accounts().map(|account| account.waiting).sum(), accounts().map(|account| account.held).sum())
+    }
+
+    pub fn tenant_of(&self, member: MemberId) -> Option<u32> {
+        let entry = self.members.get(member.slot as usize)?;
+        (entry.is_here && entry.generation == member.generation).then_some(entry.tenant)
+    }
+
+    pub fn context_of(&self, member: u32) -> Option<ContextId> {
+        self.members.get(member as usize).filter(|entry| entry.is_here).map(|entry| entry.context)
+    }
+
+    /// Where the list of a client's requests begins. The place is one that this table gave out.
+    pub fn first_of(&mut self, member: u32) -> &mut u32 {
+        &mut self.members[member as usize].first
+    }
+
+    pub fn name_of_number(&self, number: u32) -> Option<&str> {
+        let member = self.members.get(number.checked_sub(1)? as usize)?;
+        self.nodes.get(member.tenant as usize).map(|node| node.name.as_str())
+    }
+
+    /// Of how many tenants something waits in the queue.
+    pub fn waiting_tenants(&self) -> u32 {
+        self.waiting
+    }
+
+    pub fn waits(&mut self, tenant: u32) {
+        let account = self.account(tenant);
+        account.waiting += 1;
+        self.waiting += u32::from(account.waiting == 1);
+    }
+
+    pub fn waits_no_more(&mut self, tenant: u32) {
+        let account = self.account(tenant);
+        account.waiting = account.waiting.saturating_sub(1);
+        let is_last = account.waiting == 0;
+        self.waiting = self.waiting.saturating_sub(u32::from(is_last));
+    }
+
+    /// Whether a tenant wants bandwidth to be reserved for it.
+    pub fn any_reserves(&self) -> bool {
+        self.nodes.iter().any(|node| node.is_known && node.terms.reserve.is_some())
+    }
+
+    /// A client leaves; answers whether the queue wants to be run.
+    pub fn leave(&mut self, queue: &mut Queue, member: MemberId, now_ns: u64) -> bool {
+        let Some(entry) = self.members.get_mut(member.slot as usize) else { return false };
+        entry.is_here = false;
+        entry.first = NONE;
+        entry.generation = entry.generation.wrapping_add(1);
+        let (tenant, context) = (entry.tenant, entry.context);
+        self.free.push(member.slot);
+        if let Some(node) = self.nodes.get_mut(tenant as usize) {
+            node.members = node.members.saturating_sub(1);
+        }
+        matches!(queue.exit_context(context, now_ns), Ok(hoistway_core::Kick::Run))
+    }
+
+    /// Removes groups that were given up, as far as they are empty by now.
+    pub fn remove_retired(&mut self, queue: &mut Queue, now_ns: u64) {
+        self.retired.retain(|group| queue.remove_group(*group, now_ns) == Err(GroupError::Busy));
+    }
+
+    fn find(&self, name: &str, is_group: bool) -> Option<u32> {
+        if is_group { self.groups.get(name).copied() } else { self.tenants.get(name).copied() }
+    }
+
+    /// A place for a new tenant or group.
+    fn add(&mut self, node: Node) -> u32 {
+        let names = if node.is_group { &mut self.groups } else { &mut self.tenants };
+        let free = self.nodes.iter().position(|node| !node.is_known && node.account.is_over());
+        let place = free.unwrap_or(self.nodes.len()) as u32;
+        names.insert(node.name.clone(), place);
+        match free {
+            Some(place) => self.nodes[place] = node,
+            None => self.nodes.push(node),
+        }
+        place
+    }
+
+    /// Whether `node` is `of` or lies below it.
+    fn lies_in(&self, node: u32, of: u32) -> bool {
+        let above = |at: &u32| self.nodes.get(*at as usize).and_then(|node| node.parent);
+        std::iter::successors(Some(node), above).take(self.nodes.len()).any(|at| at == of)
+    }
+
+    fn group_of(&self, queue: &Queue, node: Option<u32>) -> GroupId {
+        node.and_then(|node| self.nodes.get(node as usize)).map_or(queue.root_group(), |node| node.group)
+    }
+}
+
+impl Node {
+    fn new(name: &str, is_group: bool, group: GroupId) -> Node {
+        Node {
+            name: name.to_owned(),
+            is_group,
+            terms: Terms::default(),
+            parent: None,
+            group,
+            members: 0,
+            account: Account::default(),
+            is_known: true,
+            unreserved: None,
+        }
+    }
+}
+
+impl Device {
+    /// Makes a group of tenants, or changes one: its weight among its siblings, the group that it is part of, and limits that all in it share.
+    ///
+    /// # Errors
+    /// When the parent is not there, or it cannot be made.
+    pub fn set_group(
+        &mut self,
+        name: &str,
+        parent: Option<&str>,
+        weight: u16,
+        limits: &Limits,
+        now_ns: u64,
+    ) -> Result<(), TermsError> {
+        let parent = parent.map(str::to_owned);
+        let terms = Terms { weight, parent, limits: *limits, ..Terms::default() };
+        self.set_node(name, true, terms, now_ns).map(|_| ())
+    }
+
+    /// Makes a tenant, or changes its terms while it works. What comes back is what should be known: terms that have no effect here.
+    ///
+    /// # Errors
+    /// When its group is not there, or the bandwidth cannot be reserved: then the rest of the terms counts, and what was reserved before stays.
+    pub fn set_tenant(&mut self, name: &str, terms: &Terms, now_ns: u64) -> Result<Vec<String>, TermsError> {
+        let place = self.set_node(name, false, terms.clone(), now_ns)?;
+        let mut warnings = Vec::new();
+        let info = self.elevator().info();
+        if terms.weight != GroupWeights::DEFAULT && !info.groups {
+            warnings
+                .push(format!("tenant {name}: a weight changes nothing under {}, which knows no groups", info.name));
+        }
+        if terms.priority.class() == Class::RealTime && terms.reserve.is_some() {
+            warnings.push(format!(
+                "tenant {name}: what is real time and reserves bandwidth is served within its reservation, not above it"
+            ));
+        }
+        self.reserve(place, &mut warnings, now_ns)?;
+        Ok(warnings)
+    }
+
+    /// The terms of a tenant.
+    pub fn terms(&self, name: &str) -> Option<&Terms> {
+        self.tenants.find(name, false).map(|place| &self.tenants.nodes[place as usize].terms)
+    }
+
+    /// Why the reservation of a tenant is not kept at present, if it is not: that can come out after a switch.
+    pub fn unreserved(&self, name: &str) -> Option<ReserveError> {
+        self.tenants.find(name, false).and_then(|place| self.tenants.nodes[place as usize].unreserved)
+    }
+
+    /// How much of the device is reserved; `None` while no tenant reserves anything.
+    pub fn reserved(&self) -> Option<hoistway_core::Reserved> {
+        self.queue.reserved()
+    }
+
+    /// Forgets a tenant.
+    ///
+    /// # Errors
+    /// When there is none, or it has clients.
+    pub fn remove_tenant(&mut self, name: &str, now_ns: u64) -> Result<(), TermsError> {
+        self.remove_node(name, false, now_ns)
+    }
+
+    /// Forgets a group.
+    ///
+    /// # Errors
+    /// When there is none, or there is something in it.
+    pub fn remove_group(&mut self, name: &str, now_ns: u64) -> Result<(), TermsError> {
+        self.remove_node(name, true, now_ns)
+    }
+
+    /// Takes in a client of a tenant (of none: it stands for itself). Its priority is the tenant's, else its process's own, else best effort 4.
+    ///
+    /// # Errors
+    /// When there is no room for it, or no such tenant.
+    pub fn join(
+        &mut self,
+        tenant: Option<&str>,
+        process: Option<&Process>,
+        now_ns: u64,
+    ) -> Result<MemberId, JoinError> {
+        self.now_ns = self.now_ns.max(now_ns);
+        let place = match tenant {
+            None => 0,
+            Some(name) => self.tenants.find(name, false).ok_or_else(|| JoinError::NoTenant(name.to_owned()))?,
+        };
+        let slot = self.tenants.free.last().copied().unwrap_or(self.tenants.members.len() as u32);
+        let node = &self.tenants.nodes[place as usize];
+        let (priority, nice) = priority_of(node.terms.priority, process);
+        let context = self
+            .queue
+            .create_context(slot + 1, priority, nice)
+            .map_err(|_| JoinError::Full(super::CAPACITY.contexts))?;
+        // Both were made by this queue.
+        let _ = self.queue.move_context(context, node.group, self.now_ns);
+        let generation = self.tenants.members.get(slot as usize).map_or(0, |member| member.generation);
+        let own = priority_of(Priority::UNSET, process).0;
+        let member = Member { generation, is_here: true, tenant: place, context, own, first: NONE };
+        match self.tenants.free.pop() {
+            Some(slot) => self.tenants.members[slot as usize] = member,
+            None => self.tenants.members.push(member),
+        }
+        self.tenants.nodes[place as usize].members += 1;
+        Ok(MemberId { slot, generation })
+    }
+
+    fn set_node(&mut self, name: &str, is_group: bool, terms: Terms, now_ns: u64) -> Result<u32, TermsError> {
+        self.now_ns = self.now_ns.max(now_ns);
+        let parent = match &terms.parent {
+            None => None,
+            Some(parent) => Some(self.tenants.find(parent, true).ok_or_else(|| TermsError::NoGroup(parent.clone()))?),
+        };
+        let weights = GroupWeights::of(terms.weight);
+        let place = match self.tenants.find(name, is_group) {
+            Some(place) => {
+                self.change_node(place, parent, weights)?;
+                place
+            }
+            None => {
+                let below = self.tenants.group_of(&self.queue, parent);
+                let group = self.queue.create_group(below, weights, self.now_ns).map_err(TermsError::Group)?;
+                self.tenants.add(Node::new(name, is_group, group))
+            }
+        };
+        self.limiter.set(place, parent, terms.weight, &terms.limits, self.now_ns);
+        let node = &mut self.tenants.nodes[place as usize];
+        let (old, new) = (node.terms.priority, terms.priority);
+        node.parent = parent;
+        node.terms = Terms { reserve: node.terms.reserve, ..terms.clone() };
+        if old != new {
+            self.set_priorities(place, new);
+        }
+        let node = &mut self.tenants.nodes[place as usize];
+        node.terms.reserve = terms.reserve;
+        Ok(place)
+    }
+
+    fn change_node(&mut self, place: u32, parent: Option<u32>, weights: GroupWeights) -> Result<(), TermsError> {
+        if parent.is_some_and(|parent| self.tenants.lies_in(parent, place)) {
+            return Err(TermsError::Loop(self.tenants.nodes[place as usize].name.clone()));
+        }
+        let node = &self.tenants.nodes[place as usize];
+        let group = node.group;
+        if node.parent == parent {
+            let kick = self.queue.set_group_weights(group, weights, self.now_ns).map_err(TermsError::Group)?;
+            self.kicked |= kick == hoistway_core::Kick::Run;
+            return Ok(());
+        }
+        self.move_node(place, parent, weights)
+    }
+
+    /// Groups of the queue stay where they were made: what moves gets new ones, and those below it too.
+    fn move_node(&mut self, place: u32, parent: Option<u32>, weights: GroupWeights) -> Result<(), TermsError> {
+        let below = self.tenants.group_of(&self.queue, parent);
+        let new = self.queue.create_group(below, weights, self.now_ns).map_err(TermsError::Group)?;
+        let old = std::mem::replace(&mut self.tenants.nodes[place as usize].group, new);
+        for member in &self.tenants.members {
+            if member.is_here && member.tenant == place {
+                let _ = self.queue.move_context(member.context, new, self.now_ns);
+            }
+        }
+        let children: Vec<u32> = (0..self.tenants.nodes.len() as u32)
+            .filter(|at| {
+                self.tenants.nodes[*at as usize].is_known && self.tenants.nodes[*at as usize].parent == Some(place)
+            })
+            .collect();
+        for child in children {
+            let weights = GroupWeights::of(self.tenants.nodes[child as usize].terms.weight);
+            self.move_node(child, Some(place), weights)?;
+        }
+        let _ = self.queue.release_group(old, self.now_ns);
+        self.tenants.retired.push(old);
+        self.kicked = true;
+        if self.tenants.nodes[place as usize].terms.reserve.is_some() {
+            self.reserve_now(place);
+        }
+        Ok(())
+    }
+
+    fn set_priorities(&mut self, place: u32, priority: Priority) {
+        for member in &self.tenants.members {
+            if member.is_here && member.tenant == place {
+                let priority = if priority.is_set() { priority } else { member.own };
+                let _ = self.queue.set_priority(member.context, priority, self.now_ns);
+            }
+        }
+    }
+
+    fn remove_node(&mut self, name: &str, is_group: bool, now_ns: u64) -> Result<(), TermsError> {
+        self.now_ns = self.now_ns.max(now_ns);
+        let place = self.tenants.find(name, is_group).ok_or_else(|| TermsError::Unknown(name.to_owned()))?;
+        let has_children = self.tenants.nodes.iter().any(|node| node.is_known && node.parent == Some(place));
+        let node = &mut self.tenants.nodes[place as usize];
+        if node.members > 0 || has_children {
+            return Err(TermsError::InUse(name.to_owned()));
+        }
+        node.is_known = false;
+        node.terms.reserve = None;
+        node.parent = None;
+        let group = node.group;
+        let _ = self.queue.release_group(group, self.now_ns);
+        self.tenants.retired.push(group);
+        let names = if is_group { &mut self.tenants.groups } else { &mut self.tenants.tenants };
+        names.remove(name);
+        self.limiter.set(place, None, 1, &Limits::default(), self.now_ns);
+        Ok(())
+    }
+
+    /// Reserves what a tenant's terms say, or gives back what it had reserved.
+    fn reserve(&mut self, place: u32, warnings: &mut Vec<String>, now_ns: u64) -> Result<(), TermsError> {
+        let node = &self.tenants.nodes[place as usize];
+        let (group, reserve) = (node.group, node.terms.reserve);
+        let Some(wanted) = reserve else {
+            let _ = self.queue.release_group(group, now_ns);
+            return Ok(());
+        };
+        if self.bandwidth.is_none() || self.position_ns.is_none() {
+            warnings.push(format!(
+                "device {}: bandwidth or position is not told: the admission of reservations takes the device for a disk of 2008 \
+                 (60 MB/s, 12 ms) there",
+                self.name
+            ));
+        }
+        if !self.queue.is_reserving() && self.switch_to(self.queue.kind(), true, now_ns).is_err() {
+            warnings.push(format!("device {}: the elevator is being switched: the reservation follows", self.name));
+        }
+        if self.queue.is_switching() {
+            return Ok(());
+        }
+        match self.reserve_now(place) {
+            None => Ok(()),
+            Some(source) => {
+                let node = &mut self.tenants.nodes[place as usize];
+                node.terms.reserve = None;
+                Err(TermsError::Reserve { bytes_per_second: wanted.bytes_per_second, source })
+            }
+        }
+    }
+
+    fn reserve_now(&mut self, place: u32) -> Option<ReserveError> {
+        let node = &self.tenants.nodes[place as usize];
+        let wanted = reservation_of(node.terms.reserve?);
+        let refused = match self.queue.reserve_group(node.group, wanted, self.now_ns) {
+            Ok(kick) => {
+                self.kicked |= kick == hoistway_core::Kick::Run;
+                None
+            }
+            Err(refused) => Some(refused),
+        };
+        self.tenants.nodes[place as usize].unreserved = refused;
+        refused
+    }
+
+    /// After a switch: a reservation ends with the elevator that it was made with.
+    pub(super) fn reserve_again(&mut self) {
+        for place in 0..self.tenants.nodes.len() as u32 {
+            let node = &self.tenants.nodes[place as usize];
+            if let (true, Some(reserve)) = (node.is_known, node.terms.reserve)
+                && let Some(refused) = self.reserve_now(place)
+            {
+                let node = &self.tenants.nodes[place as usize];
+                tracing::warn!(
+                    device = self.name,
+                    tenant = node.name,
+                    bytes_per_second = reserve.bytes_per_second,
+                    "not reserved: {refused}"
+                );
+            }
+        }
+    }
+}
+
+fn reservation_of(reserve: Reserve) -> Reservation {
+    Reservation { request_bytes: reserve.request_bytes, ..Reservation::of(reserve.bytes_per_second) }
+}
+
+/// The priority and the nice value of a client's context.
+fn priority_of(terms: Priority, process: Option<&Process>) -> (Priority, i8) {
+    let Some(process) = process else { return (terms, 0) };
+    if terms.is_set() {
+        return (terms, process.nice);
+    }
+    let class = match process.ioprio >> 13 {
+        1 => Class::RealTime,
+        2 => Class::BestEffort,
+        3 => Class::Idle,
+        _ => Class::None,
+    };
+    let own = Priority::new(class, (process.ioprio & 7) as u8).unwrap_or(Priority::UNSET);
+    (own, process.nice)
+}

@@ -1,0 +1,203 @@
+//! How much may be under way, so that memory is bounded whatever clients do.
+//!
+//! A request is charged with the bytes of its data, read or written, from when its header is read until its reply has been handed to the
+//! kernel. A connection whose next request does not fit is not received from until others have ended: the client's sends wait, as they
+//! would for a slow network. Nothing is ever refused.
+
+/// How much may be under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Connections, 1 or more; whoever comes beyond is closed at once.
+    pub connections_max: usize,
+    /// Requests of one connection, 1 to 65,535.
+    pub requests_max: u32,
+    /// Bytes of data of one connection's requests.
+    pub connection_bytes_max: u64,
+    /// Bytes of data of all requests together. [`FLOOR_BYTES`] a connection come on top in the worst case.
+    pub bytes_max: u64,
+    /// How long a client may take to choose an export, in ns, the handshake of TLS included.
+    pub handshake_ns_max: u64,
+    /// How long a drain waits for requests and for clients to take their replies, in ns.
+    pub drain_ns_max: u64,
+    /// How long a client may stop in the middle of a payload, or not take its replies, while others wait for the memory, in ns.
+    pub stall_ns_max: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Bounds {
+            connections_max: 16_384,
+            requests_max: 1024,
+            connection_bytes_max: 64 << 20,
+            bytes_max: 512 << 20,
+            handshake_ns_max: 30_000_000_000,
+            drain_ns_max: 30_000_000_000,
+            stall_ns_max: 60_000_000_000,
+        }
+    }
+}
+
+/// What every connection may have under way even when the budget is spent, in bytes: 64 KiB, so that nobody with small requests ever waits for
+/// the memory of those with large ones.
+pub const FLOOR_BYTES: u64 = 64 << 10;
+
+/// What some requests take up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Charge {
+    /// How many they are.
+    pub requests: u32,
+    /// The bytes of their data.
+    pub bytes: u64,
+}
+
+impl Charge {
+    /// One request of so many bytes.
+    pub fn of(bytes: u64) -> Charge {
+        Charge { requests: 1, bytes }
+    }
+
+    /// Adds.
+    pub fn add(&mut self, other: Charge) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+    }
+
+    /// Takes away what was added before.
+    pub fn sub(&mut self, other: Charge) {
+        debug_assert!(self.requests >= other.requests && self.bytes >= other.bytes, "more given back than was taken");
+        self.requests = self.requests.saturating_sub(other.requests);
+        self.bytes = self.bytes.saturating_sub(other.bytes);
+    }
+}
+
+/// Why a request has to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// For requests of its own connection.
+    Own,
+    /// For those of others.
+    Others,
+}
+
+/// The account of the whole server.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    bounds: Bounds,
+    used: u64,
+}
+
+impl Budget {
+    /// Nothing is under way.
+    pub fn new(bounds: Bounds) -> Budget {
+        Budget { bounds, used: 0 }
+    }
+
+    /// What it was made with.
+    pub fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
+    /// Bytes under way.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Whether a connection that has `own` under way may begin a request of `bytes`. `queued`: others wait already, and it would overtake them.
+    ///
+    /// A connection may take a quarter of what is free: k connections that take all they can leave 4 / (4 + k) of the budget, so it is never
+    /// spent. A request larger than that begins alone on its connection while three quarters of the budget suffice.
+    pub fn admit(&self, own: Charge, bytes: u64, queued: bool) -> Result<(), Wait> {
+        if own.requests >= self.bounds.requests_max {
+            return Err(Wait::Own);
+        }
+        let total = own.bytes.saturating_add(bytes);
+        if total <= FLOOR_BYTES || bytes == 0 {
+            return Ok(());
+        }
+        if own.bytes > 0 && total > self.bounds.connection_bytes_max {
+            return Err(Wait::Own);
+        }
+        if queued {
+            return Err(Wait::Others);
+        }
+        let free = self.bounds.bytes_max.saturating_sub(self.used);
+        let alone = own.bytes == 0 && self.used.saturating_add(bytes) <= self.bounds.bytes_max / 4 * 3;
+        // With nothing under way at all, one request fits whatever its size: it would wait for ever.
+        if total <= free / 4 || alone || self.used == 0 {
+            return Ok(());
+        }
+        // Those who hold much are served again when their own requests have ended: nobody else has to make room for them.
+        if own.bytes > 0 { Err(Wait::Own) } else { Err(Wait::Others) }
+    }
+
+    /// A request begins.
+    pub fn take(&mut self, charge: Charge) {
+        self.used += charge.bytes;
+    }
+
+    /// Requests have ended.
+    pub fn give_back(&mut self, charge: Charge) {
+        debug_assert!(self.used >= charge.bytes, "more given back than was taken");
+        self.used = self.used.saturating_sub(charge.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn one_connection_alone_gets_all_that_a_connection_may_have() {
+        let mut budget = Budget::new(Bounds::default());
+        let mut own = Charge::default();
+        while budget.admit(own, MIB, false).is_ok() {
+            own.add(Charge::of(MIB));
+            budget.take(Charge::of(MIB));
+        }
+        assert_eq!(own.bytes, 64 * MIB);
+        assert_eq!(budget.admit(own, MIB, false), Err(Wait::Own));
+    }
+
+    #[test]
+    fn many_connections_that_take_all_they_can_leave_room_for_one_more() {
+        let mut budget = Budget::new(Bounds::default());
+        let mut owns = vec![Charge::default(); 100];
+        let mut admitted = true;
+        while admitted {
+            admitted = false;
+            for own in &mut owns {
+                if budget.admit(*own, 128 << 10, false).is_ok() {
+                    own.add(Charge::of(128 << 10));
+                    budget.take(Charge::of(128 << 10));
+                    admitted = true;
+                }
+            }
+        }
+        assert!(budget.used() < 512 * MIB);
+        assert_eq!(budget.admit(Charge::default(), 128 << 10, false), Ok(()));
+    }
+
+    #[test]
+    fn small_requests_begin_even_when_the_budget_is_spent() {
+        let mut budget = Budget::new(Bounds::default());
+        budget.take(Charge::of(512 * MIB));
+        assert_eq!(budget.admit(Charge::default(), 4096, true), Ok(()));
+        assert_eq!(budget.admit(Charge { requests: 15, bytes: 60 << 10 }, 4096, true), Ok(()));
+        assert_eq!(budget.admit(Charge { requests: 16, bytes: 64 << 10 }, 4096, true), Err(Wait::Others));
+    }
+
+    #[test]
+    fn a_connection_has_no_more_requests_than_stated_however_small_they_are() {
+        let budget = Budget::new(Bounds { requests_max: 8, ..Bounds::default() });
+        assert_eq!(budget.admit(Charge { requests: 7, bytes: 0 }, 0, false), Ok(()));
+        assert_eq!(budget.admit(Charge { requests: 8, bytes: 0 }, 0, false), Err(Wait::Own));
+    }
+
+    #[test]
+    fn a_request_larger_than_the_whole_budget_begins_when_nothing_else_is_under_way() {
+        let budget = Budget::new(Bounds { bytes_max: MIB, ..Bounds::default() });
+        assert_eq!(budget.admit(Charge::default(), 32 * MIB, false), Ok(()));
+    }
+}

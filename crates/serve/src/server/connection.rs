@@ -1,0 +1,657 @@
+//! A connection: bytes in, requests to devices, replies out.
+
+use std::sync::Arc;
+
+use hoistway_nbd::server::{Handshake, Parsed, Progress, Request, Session, Tls, Violation};
+use hoistway_nbd::wire::{Command, Errno};
+use slab::Slab;
+
+use crate::buffer::Buffer;
+use crate::device::{Answer, JoinError, MemberId, Work, WorkOp};
+use crate::engine::{ConnId, Engine, Peer};
+use crate::server::budget::{Charge, Wait};
+use crate::server::exports::View;
+use crate::server::house::House;
+use crate::server::outgoing::Outgoing;
+use crate::server::tls::{Channel, Heard};
+
+/// A payload of which so much is missing is received into its own memory; less is copied from where the next requests come along with it.
+const RECEIVE_INTO_BYTES_MIN: usize = 16 << 10;
+/// A client in the handshake that does not take so many bytes of answers is not listened to.
+const HAGGLING_BYTES_MAX: usize = 64 << 10;
+/// What is kept of memory for input when there is none.
+const INPUT_BYTES_KEPT: usize = 4 << 10;
+/// What is kept of the table of requests when there are none.
+const REQUESTS_KEPT: usize = 64;
+
+/// A client.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) id: ConnId,
+    /// A number for people, never used twice.
+    pub(super) number: u64,
+    pub(super) peer: Peer,
+    /// When it came.
+    pub(super) since_ns: u64,
+    phase: Phase,
+    channel: Option<Box<Channel>>,
+    /// Plain bytes that have not been used yet: the beginning of a header, or requests that have to wait.
+    input: Vec<u8>,
+    /// A write whose data are on their way in.
+    payload: Option<Payload>,
+    /// Bytes that are to be thrown away: the data of a refused write.
+    discard: u64,
+    /// Requests that a device has.
+    requests: Slab<Request>,
+    /// What all requests take up whose replies have not left.
+    used: Charge,
+    outgoing: Outgoing,
+    /// A receive is under way.
+    receiving: bool,
+    /// The next request has to wait.
+    pub(super) blocked: Option<Wait>,
+    /// It stands in the server's line for memory.
+    pub(super) queued: bool,
+    /// It stands among those that have something to say.
+    pub(super) dirty: bool,
+    /// Something was received or sent last at this time.
+    pub(super) active_ns: u64,
+    /// When it is closed if it has not come further by then.
+    pub(super) deadline_ns: Option<u64>,
+    ending: Ending,
+    pub(super) counts: Counts,
+}
+
+/// What a client has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Requests that were answered.
+    pub(super) requests: u64,
+    /// Bytes that it read.
+    pub(super) read_bytes: u64,
+    /// Bytes that it wrote.
+    pub(super) written_bytes: u64,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Haggling(Box<Handshake>),
+    Serving(Box<Serving>),
+}
+
+/// What was agreed on.
+#[derive(Debug)]
+pub(super) struct Serving {
+    session: Session,
+    pub(super) device: usize,
+    pub(super) member: MemberId,
+    /// The tenant's name; none stands for itself.
+    pub(super) tenant: Option<Box<str>>,
+    offset: u64,
+}
+
+#[derive(Debug)]
+struct Payload {
+    request: Request,
+    /// None while the engine fills it.
+    buffer: Option<Buffer>,
+    filled: usize,
+}
+
+/// How far a connection is on its way out.
+#[derive(Debug)]
+enum Ending {
+    /// It is not.
+    No,
+    /// The client has said goodbye, or the server leaves: what is under way is finished and answered, then the connection is closed.
+    Leaving,
+    /// As before, but nobody hears the answers any more.
+    Deaf,
+    /// It is closed when what is queued has been sent.
+    Closing,
+    /// It is to be closed now.
+    Over(Reason),
+}
+
+/// Why a connection is closed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Reason {
+    #[error("the client has left")]
+    Left,
+    #[error("the client has gone without a word")]
+    Gone,
+    #[error("the connection broke")]
+    Broken,
+    #[error("{0}")]
+    Violation(#[from] Violation),
+    #[error("{0} bytes came in plain text after STARTTLS: somebody meddles with the connection")]
+    Injected(usize),
+    #[error("TLS failed: {0}")]
+    Tls(rustls::Error),
+    #[error("STARTTLS was asked for, and there is no certificate")]
+    NoCertificate,
+    #[error("the client did not choose an export in time")]
+    Slow,
+    #[error("the client stalled while others waited for memory")]
+    Stalled,
+    #[error("it cannot be taken in: {0}")]
+    Join(JoinError),
+    #[error("the server is leaving")]
+    Shutdown,
+    #[error("its export is not served any more")]
+    Withdrawn,
+    #[error("it was told to go")]
+    Told,
+}
+
+impl Connection {
+    /// Somebody has come.
+    pub(super) fn new<E: Engine>(id: ConnId, number: u64, peer: Peer, house: &mut House<E>) -> Connection {
+        let mut outgoing = Outgoing::default();
+        let tls = match &house.tls {
+            None => Tls::Off,
+            Some(_) if house.tls_required => Tls::Required,
+            Some(_) => Tls::Offered,
+        };
+        let handshake = Handshake::new(tls, house.limits, outgoing.head());
+        let now_ns = house.now_ns;
+        Connection {
+            id,
+            number,
+            peer,
+            since_ns: now_ns,
+            phase: Phase::Haggling(Box::new(handshake)),
+            channel: None,
+            input: Vec::new(),
+            payload: None,
+            discard: 0,
+            requests: Slab::new(),
+            used: Charge::default(),
+            outgoing,
+            receiving: false,
+            blocked: None,
+            queued: false,
+            dirty: false,
+            active_ns: now_ns,
+            deadline_ns: None,
+            ending: Ending::No,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Sends the greeting. The client has until the handshake's time has passed to choose an export.
+    pub(super) fn greet<E: Engine>(&mut self, house: &mut House<E>) {
+        house.dirty(self.id, &mut self.dirty);
+        house.set_deadline(self.id, &mut self.deadline_ns);
+    }
+
+    /// It is gone: everything that it had goes back.
+    pub(super) fn farewell<E: Engine>(&mut self, house: &mut House<E>) {
+        house.clear_deadline(self.id, &mut self.deadline_ns);
+        house.budget.give_back(std::mem::take(&mut self.used));
+        if let Phase::Serving(serving) = &self.phase {
+            house.leave(serving.device, serving.member);
+        }
+        if let Some(reason) = self.over() {
+            self.log_end(reason);
+        }
+    }
+
+    /// What was agreed on; none in the handshake.
+    pub(super) fn serving(&self) -> Option<&Serving> {
+        match &self.phase {
+            Phase::Haggling(_) => None,
+            Phase::Serving(serving) => Some(serving),
+        }
+    }
+
+    /// The export that it chose.
+    pub(super) fn export(&self) -> Option<&str> {
+        self.serving().map(|serving| serving.session.export.name.as_str())
+    }
+
+    /// The first name in its certificate.
+    pub(super) fn certificate(&mut self) -> Option<&str> {
+        self.channel.as_mut()?.client_names().first().map(String::as_str)
+    }
+
+    /// What its requests take up.
+    pub(super) fn used(&self) -> Charge {
+        self.used
+    }
+
+    /// Requests that a device has.
+    pub(super) fn in_flight(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Whether the client itself is what its requests wait for: in the middle of a payload, or with replies that it does not take.
+    pub(super) fn is_stalled_since(&self, before_ns: u64) -> bool {
+        self.active_ns <= before_ns
+            && (self.payload.is_some() || self.outgoing.is_sending())
+            && self.requests.is_empty()
+    }
+
+    /// Why it is to be closed now, if it is.
+    pub(super) fn over(&self) -> Option<&Reason> {
+        match &self.ending {
+            Ending::Over(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Closes it as soon as possible.
+    pub(super) fn end(&mut self, reason: Reason) {
+        self.ending = Ending::Over(reason);
+    }
+
+    /// Bytes came.
+    pub(super) fn received<E: Engine>(&mut self, bytes: &[u8], house: &mut House<E>) {
+        self.receiving = false;
+        self.active_ns = house.now_ns;
+        if bytes.is_empty() {
+            return self.hung_up();
+        }
+        if let Some(channel) = &mut self.channel {
+            let heard = channel.receive(bytes, &mut self.input);
+            if channel.has_records() {
+                house.dirty(self.id, &mut self.dirty);
+            }
+            self.digest_input(house);
+            match heard {
+                Ok(Heard::Open) => {}
+                Ok(Heard::Closed) => self.hung_up(),
+                // The alert that says so goes out first.
+                Err(error) => self.close_after_sending(Reason::Tls(error), house),
+            }
+        } else if self.input.is_empty() {
+            let used = self.digest(bytes, house);
+            if used < bytes.len() && !self.is_over() {
+                self.input.extend_from_slice(&bytes[used..]);
+            }
+        } else {
+            self.input.extend_from_slice(bytes);
+            self.digest_input(house);
+        }
+    }
+
+    /// The memory of a payload was filled.
+    pub(super) fn filled<E: Engine>(&mut self, buffer: Buffer, filled: usize, house: &mut House<E>) {
+        self.receiving = false;
+        self.active_ns = house.now_ns;
+        let Some(payload) = &mut self.payload else { return };
+        if (filled as u64) < payload.request.length {
+            return self.hung_up();
+        }
+        payload.buffer = Some(buffer);
+        payload.filled = filled;
+        self.payload_complete(house);
+    }
+
+    /// Goes on with requests that had to wait.
+    pub(super) fn unblock<E: Engine>(&mut self, house: &mut House<E>) {
+        if self.blocked.take().is_some() {
+            self.digest_input(house);
+        }
+    }
+
+    /// The message has been sent.
+    pub(super) fn sent<E: Engine>(&mut self, house: &mut House<E>) {
+        self.active_ns = house.now_ns;
+        let charge = self.outgoing.sent();
+        self.give_back(charge, house);
+        if self.blocked == Some(Wait::Own) {
+            self.unblock(house);
+        }
+    }
+
+    /// The connection is of no use any more.
+    pub(super) fn broke(&mut self) {
+        self.receiving = true;
+        self.ending = match self.ending {
+            // A client that has said goodbye may leave before it is answered; what it asked for is done all the same.
+            Ending::Leaving | Ending::Deaf if !self.requests.is_empty() => Ending::Deaf,
+            Ending::Leaving | Ending::Deaf | Ending::Closing => Ending::Over(Reason::Left),
+            _ => Ending::Over(Reason::Broken),
+        };
+    }
+
+    /// The server leaves: what is under way is finished, nothing new begins.
+    fn drain(&mut self) {
+        if matches!(self.ending, Ending::No) && self.requests.is_empty() && self.payload.is_none() {
+            self.ending = Ending::Leaving;
+        }
+    }
+
+    /// Something that a device had is done.
+    pub(super) fn done<E: Engine>(&mut self, key: usize, result: Result<Answer, Errno>, house: &mut House<E>) {
+        let Some(request) = self.requests.try_remove(key) else { return };
+        let charge = charge_of(&request);
+        if matches!(self.ending, Ending::Deaf) {
+            self.give_back(charge, house);
+        } else {
+            self.outgoing.supply(&mut house.spare);
+            self.reply(&request, result);
+            self.answered(charge, house);
+        }
+    }
+
+    /// What is to be sent now, if there is something and nothing is on its way.
+    pub(super) fn next_message<E: Engine>(&mut self, house: &mut House<E>) -> Option<crate::engine::Message> {
+        if matches!(self.ending, Ending::Deaf) {
+            return None;
+        }
+        self.outgoing.next(self.channel.as_deref_mut(), &mut house.spare)
+    }
+
+    /// After anything has happened: receives if it may, and sees whether the connection is over.
+    pub(super) fn settle<E: Engine>(&mut self, house: &mut House<E>) {
+        if self.requests.is_empty() && self.requests.capacity() > REQUESTS_KEPT {
+            self.requests = Slab::new();
+        }
+        if house.draining {
+            self.drain();
+        }
+        match self.ending {
+            Ending::Leaving if self.requests.is_empty() && self.payload.is_none() => {
+                self.close_after_sending(Reason::Left, house);
+            }
+            Ending::Deaf if self.requests.is_empty() => self.end(Reason::Left),
+            _ => {}
+        }
+        match self.ending {
+            Ending::Closing if self.outgoing.is_done() && !self.dirty => self.end(Reason::Left),
+            Ending::No => self.receive(house),
+            _ => {}
+        }
+    }
+
+    /// Asks the engine for more bytes, unless it has been asked or they would have nowhere to go.
+    fn receive<E: Engine>(&mut self, house: &mut House<E>) {
+        if self.receiving || self.blocked.is_some() {
+            return;
+        }
+        self.receiving = true;
+        if self.channel.is_none()
+            && let Some(payload) = &mut self.payload
+            && payload.request.length as usize - payload.filled >= RECEIVE_INTO_BYTES_MIN
+            && let Some(buffer) = payload.buffer.take()
+        {
+            let to = payload.request.length as usize;
+            return house.engine.receive_into(self.id, buffer, payload.filled, to);
+        }
+        house.engine.receive(self.id);
+    }
+
+    /// Ordinary ends are of interest to whoever looks for something; what a client did wrong is to be seen.
+    fn log_end(&self, reason: &Reason) {
+        let (client, from) = (self.number, &self.peer.address);
+        match reason {
+            Reason::Left | Reason::Gone | Reason::Broken | Reason::Shutdown => {
+                tracing::debug!(client, %from, requests = self.counts.requests, "disconnected: {reason}");
+            }
+            Reason::Slow | Reason::Withdrawn | Reason::Told => tracing::info!(client, %from, "closed: {reason}"),
+            _ => tracing::warn!(client, %from, "closed: {reason}"),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.ending, Ending::Over(_))
+    }
+
+    /// The client sends no more.
+    fn hung_up(&mut self) {
+        if matches!(self.ending, Ending::No) {
+            self.end(Reason::Gone);
+        }
+    }
+
+    /// Sends what there is to be sent, then closes. A client that does not take it in time is closed all the same.
+    fn close_after_sending<E: Engine>(&mut self, reason: Reason, house: &mut House<E>) {
+        if self.is_over() {
+            return;
+        }
+        if let Some(channel) = &mut self.channel {
+            channel.close();
+            house.dirty(self.id, &mut self.dirty);
+        }
+        tracing::debug!(client = self.number, %reason, "closing");
+        self.ending = Ending::Closing;
+        if self.deadline_ns.is_none() {
+            house.set_deadline(self.id, &mut self.deadline_ns);
+        }
+    }
+
+    fn digest_input<E: Engine>(&mut self, house: &mut House<E>) {
+        if self.input.is_empty() {
+            return;
+        }
+        let mut input = std::mem::take(&mut self.input);
+        let used = self.digest(&input, house);
+        debug_assert!(self.input.is_empty(), "input came while input was used");
+        input.drain(..used);
+        if !input.is_empty() || input.capacity() <= INPUT_BYTES_KEPT {
+            self.input = input;
+        }
+    }
+
+    /// Uses bytes; answers how many. What is left is the beginning of something, or has to wait.
+    fn digest<E: Engine>(&mut self, bytes: &[u8], house: &mut House<E>) -> usize {
+        let mut at = 0;
+        while at < bytes.len() && self.blocked.is_none() && matches!(self.ending, Ending::No) {
+            let used = match &self.phase {
+                Phase::Haggling(_) => self.haggle(&bytes[at..], house),
+                Phase::Serving(_) => self.take_in(&bytes[at..], house),
+            };
+            if used == 0 {
+                break;
+            }
+            at += used;
+        }
+        at
+    }
+
+    /// Uses bytes of the handshake.
+    fn haggle<E: Engine>(&mut self, bytes: &[u8], house: &mut House<E>) -> usize {
+        if self.outgoing.waiting() > HAGGLING_BYTES_MAX {
+            self.blocked = Some(Wait::Own);
+            return 0;
+        }
+        let Phase::Haggling(handshake) = &mut self.phase else { return 0 };
+        let names = self.channel.as_mut().map(|channel| channel.client_names()).unwrap_or_default();
+        let view = View::new(&house.config, &house.exports, &self.peer, names);
+        let had = self.outgoing.waiting();
+        let (used, progress) = handshake.receive(bytes, &view, self.outgoing.head());
+        if self.outgoing.waiting() > had {
+            house.dirty(self.id, &mut self.dirty);
+        }
+        match progress {
+            Progress::More => {}
+            Progress::StartTls => self.start_tls(bytes.len() - used, house),
+            Progress::Ready(session) => self.join(*session, house),
+            Progress::Aborted => self.close_after_sending(Reason::Left, house),
+            Progress::Violated(violation) => self.close_after_sending(Reason::Violation(violation), house),
+        }
+        used
+    }
+
+    fn start_tls<E: Engine>(&mut self, left: usize, house: &mut House<E>) {
+        if left > 0 {
+            return self.end(Reason::Injected(left));
+        }
+        let Some(config) = &house.tls else { return self.end(Reason::NoCertificate) };
+        match Channel::new(Arc::clone(config)) {
+            Ok(channel) => self.channel = Some(Box::new(channel)),
+            Err(error) => return self.end(Reason::Tls(error)),
+        }
+        self.outgoing.encrypt_from_here();
+        if let Phase::Haggling(handshake) = &mut self.phase {
+            handshake.encrypted();
+        }
+    }
+
+    /// The export is chosen: the connection becomes a member of the tenant's group on the export's device.
+    fn join<E: Engine>(&mut self, session: Session, house: &mut House<E>) {
+        let names = self.channel.as_mut().map(|channel| channel.client_names()).unwrap_or_default();
+        let view = View::new(&house.config, &house.exports, &self.peer, names);
+        let Some((served, tenant)) = view.admit(&session.export.name) else { return self.end(Reason::Withdrawn) };
+        let (device, offset) = (served.device, served.offset);
+        let tenant: Option<Box<str>> = tenant.map(Into::into);
+        match house.join(device, tenant.as_deref(), &self.peer) {
+            Ok(member) => {
+                let (client, export) = (self.number, session.export.name.as_str());
+                tracing::debug!(client, export, tenant = tenant.as_deref(), "joined");
+                self.phase = Phase::Serving(Box::new(Serving { session, device, member, tenant, offset }));
+                house.clear_deadline(self.id, &mut self.deadline_ns);
+            }
+            Err(reason) => self.end(reason),
+        }
+    }
+
+    /// Uses bytes of the transmission: a payload, or a header.
+    fn take_in<E: Engine>(&mut self, bytes: &[u8], house: &mut House<E>) -> usize {
+        if self.discard > 0 {
+            let used = self.discard.min(bytes.len() as u64);
+            self.discard -= used;
+            return used as usize;
+        }
+        if let Some(Payload { request, buffer: Some(buffer), filled }) = &mut self.payload {
+            let used = bytes.len().min(request.length as usize - *filled);
+            buffer[*filled..*filled + used].copy_from_slice(&bytes[..used]);
+            *filled += used;
+            if *filled == request.length as usize {
+                self.payload_complete(house);
+            }
+            return used;
+        }
+        let Phase::Serving(serving) = &self.phase else { return 0 };
+        match serving.session.parse(bytes) {
+            Parsed::Need(_) => 0,
+            Parsed::Violated(violation) => {
+                self.end(Reason::Violation(violation));
+                0
+            }
+            Parsed::Request(request, header) => {
+                let charge = charge_of(&request);
+                if let Err(wait) = house.budget.admit(self.used, charge.bytes, house.others_wait(self.id)) {
+                    self.blocked = Some(wait);
+                    if wait == Wait::Others {
+                        house.queue(self.id, &mut self.queued);
+                    }
+                    return 0;
+                }
+                self.used.add(charge);
+                house.budget.take(charge);
+                self.begin(request, house);
+                header
+            }
+        }
+    }
+
+    /// Begins a request.
+    fn begin<E: Engine>(&mut self, request: Request, house: &mut House<E>) {
+        let refused = request.refused.or_else(|| house.draining.then_some((Errno::Shutdown, "the server is leaving")));
+        if request.command == Command::Disconnect {
+            let charge = charge_of(&request);
+            self.give_back(charge, house);
+            self.ending = Ending::Leaving;
+        } else if let Some((errno, text)) = refused {
+            self.discard = u64::from(request.payload_bytes);
+            self.refuse(&request, errno, text, house);
+        } else if request.command == Command::Write && request.length > 0 {
+            let buffer = house.engine.buffer(request.length as usize);
+            self.payload = Some(Payload { request, buffer: Some(buffer), filled: 0 });
+        } else if request.length == 0 && request.command != Command::Flush {
+            // Nothing is to be done, which the protocol leaves undefined: it is done.
+            self.answer_at_once(&request, house);
+        } else {
+            self.submit(request, None, house);
+        }
+    }
+
+    fn payload_complete<E: Engine>(&mut self, house: &mut House<E>) {
+        if let Some(Payload { request, buffer, .. }) = self.payload.take() {
+            self.counts.written_bytes += request.length;
+            self.submit(request, buffer, house);
+        }
+    }
+
+    /// Gives a request to the device.
+    fn submit<E: Engine>(&mut self, request: Request, data: Option<Buffer>, house: &mut House<E>) {
+        let Phase::Serving(serving) = &self.phase else { return };
+        let op = match request.command {
+            Command::Read => WorkOp::Read,
+            Command::Write => WorkOp::Write,
+            Command::Flush => WorkOp::Flush,
+            Command::Trim => WorkOp::Trim,
+            Command::Cache => WorkOp::Cache,
+            Command::BlockStatus => WorkOp::Status,
+            Command::WriteZeroes => WorkOp::Zero { punch: !request.flags.no_hole },
+            Command::Disconnect | Command::Other(_) => return,
+        };
+        if request.flags.fast_zero && !house.zero_is_fast(serving.device) {
+            return self.refuse(&request, Errno::NotSup, "zeroes would have to be written", house);
+        }
+        let (device, member, offset) = (serving.device, serving.member, serving.offset);
+        let key = self.requests.insert(request);
+        let work = Work {
+            ticket: ticket(self.id, key),
+            op,
+            offset: offset + request.offset,
+            length: request.length,
+            durable: request.flags.fua,
+            data,
+        };
+        house.submit(device, member, work);
+    }
+
+    /// An answer is in the outgoing message.
+    fn answered<E: Engine>(&mut self, charge: Charge, house: &mut House<E>) {
+        self.counts.requests += 1;
+        self.outgoing.answered(charge);
+        house.dirty(self.id, &mut self.dirty);
+    }
+
+    fn give_back<E: Engine>(&mut self, charge: Charge, house: &mut House<E>) {
+        self.used.sub(charge);
+        house.budget.give_back(charge);
+    }
+
+    /// Answers with an error.
+    fn refuse<E: Engine>(&mut self, request: &Request, errno: Errno, text: &str, house: &mut House<E>) {
+        if let Phase::Serving(serving) = &self.phase {
+            serving.session.error(request, errno, text, self.outgoing.head());
+        }
+        self.answered(charge_of(request), house);
+    }
+
+    /// Answers something of length 0.
+    fn answer_at_once<E: Engine>(&mut self, request: &Request, house: &mut House<E>) {
+        let answer = match request.command {
+            Command::BlockStatus => Err(Errno::Inval),
+            _ => Ok(Answer::Nothing),
+        };
+        self.reply(request, answer);
+        self.answered(charge_of(request), house);
+    }
+}
+
+mod reply;
+
+/// What a request takes up until its reply has left: the data that it brings or asks for.
+fn charge_of(request: &Request) -> Charge {
+    match request.command {
+        Command::Read | Command::Write if request.refused.is_none() => Charge::of(request.length),
+        _ => Charge::of(0),
+    }
+}
+
+/// The device's name for a request: the connection's place, 16 bits of its generation, and the place among its requests.
+fn ticket(id: ConnId, key: usize) -> u64 {
+    u64::from(id.slot) << 32 | u64::from(id.generation & 0xffff) << 16 | (key as u64 & 0xffff)
+}
+
+/// What a ticket says: the connection's place, 16 bits of its generation, the place among its requests.
+pub(super) fn of_ticket(ticket: u64) -> (u32, u32, usize) {
+    ((ticket >> 32) as u32, (ticket >> 16 & 0xffff) as u32, (ticket & 0xffff) as usize)
+}

@@ -1,0 +1,314 @@
+//! The server: connections on one side, devices on the other, all told by one engine.
+//!
+//! A turn takes in everything that has happened since the last one before any device runs, so that an elevator sees all that waits; then devices
+//! run, and every connection that has something to say says it in one message. Nothing here blocks, reads a clock or opens a file.
+
+mod budget;
+mod connection;
+mod drain;
+mod exports;
+mod house;
+mod outgoing;
+mod start;
+mod table;
+mod tls;
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use crate::device::{Device, Done};
+use crate::engine::{ConnId, Engine, Event, ListenerId, Peer, Signal};
+
+pub use budget::{Bounds, FLOOR_BYTES};
+use connection::{Connection, Reason};
+use drain::Drain;
+use house::House;
+pub use start::{Settings, StartError};
+use table::Table;
+
+/// What a listening socket is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// NBD.
+    Nbd,
+    /// The control tree.
+    Control,
+    /// Metrics over HTTP.
+    Metrics,
+}
+
+/// What a turn came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// There will be more.
+    Running,
+    /// Somebody wants the configuration to be read anew: see [`Server::reload`].
+    Reload,
+    /// A child process may have ended.
+    Child,
+    /// The server has drained: connections are closed, devices flushed. With `clean`, everything was answered and durable in time.
+    Ended {
+        /// Whether.
+        clean: bool,
+    },
+}
+
+/// A block server.
+pub struct Server<E: Engine> {
+    house: House<E>,
+    table: Table<Connection>,
+    listeners: Vec<(ListenerId, Purpose)>,
+    events: Vec<Event>,
+    dones: Vec<Done>,
+    /// Connections that came since the start.
+    came: u64,
+    /// There are too many connections, and it was said.
+    crowded: bool,
+    drain: Drain,
+    /// When stalled clients are looked for next.
+    stall_check_ns: u64,
+}
+
+/// How often stalled clients are looked for while others wait, in ns: once a second.
+const STALL_CHECK_NS: u64 = 1_000_000_000;
+
+impl<E: Engine> Server<E> {
+    /// Accepts connections from a listening socket.
+    pub fn listen(&mut self, socket: OwnedFd, purpose: Purpose) -> ListenerId {
+        let listener = self.house.engine.listen(socket);
+        self.attach(listener, purpose);
+        listener
+    }
+
+    /// The same for a socket that the engine listens on already.
+    pub fn attach(&mut self, listener: ListenerId, purpose: Purpose) {
+        self.listeners.push((listener, purpose));
+    }
+
+    /// The engine.
+    pub fn engine_mut(&mut self) -> &mut E {
+        &mut self.house.engine
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Bytes of data of requests that are under way.
+    pub fn bytes_under_way(&self) -> u64 {
+        self.house.budget.used()
+    }
+
+    /// Turns until something has to be done that is not the server's, or it has ended.
+    ///
+    /// # Errors
+    /// When the engine is broken.
+    pub fn run(&mut self) -> io::Result<Turn> {
+        loop {
+            match self.turn()? {
+                Turn::Running => {}
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// Waits until something happens, and does what follows from it.
+    ///
+    /// # Errors
+    /// When the engine is broken.
+    pub fn turn(&mut self) -> io::Result<Turn> {
+        let until = self.next_wake();
+        let mut events = std::mem::take(&mut self.events);
+        self.house.engine.turn(until, &mut events)?;
+        self.house.now_ns = self.house.engine.now_ns();
+        let mut turn = Turn::Running;
+        for event in events.drain(..) {
+            if let Some(other) = self.happened(event) {
+                turn = other;
+            }
+        }
+        self.events = events;
+        self.expire();
+        self.run_devices();
+        self.admit_waiting();
+        self.speak();
+        self.go_on_draining();
+        Ok(self.drain.ended().map_or(turn, |clean| Turn::Ended { clean }))
+    }
+
+    /// When the server has to act even if nothing happens.
+    fn next_wake(&mut self) -> Option<u64> {
+        if self.house.has_work {
+            return Some(self.house.now_ns);
+        }
+        let devices = self.house.devices.iter().filter_map(|device| device.next_wake_ns()).min();
+        let drain = self.drain.until_ns();
+        // Whoever waits for memory waits for a client that may have stalled: look again every second.
+        let stall = (!self.house.waiting.is_empty()).then(|| self.later(STALL_CHECK_NS));
+        [devices, drain, stall, self.house.next_deadline()].into_iter().flatten().min()
+    }
+
+    fn later(&self, ns: u64) -> u64 {
+        self.house.now_ns.saturating_add(ns)
+    }
+
+    /// Does what follows from an event; answers what has to be done outside.
+    fn happened(&mut self, event: Event) -> Option<Turn> {
+        match event {
+            Event::Accepted { listener, conn, peer } => self.accepted(listener, conn, peer),
+            Event::Received { conn, buffer, len } => {
+                if let Some(client) = self.table.get_mut(conn) {
+                    client.received(&buffer[..len], &mut self.house);
+                    drop(buffer);
+                    self.settle(conn);
+                }
+            }
+            Event::Filled { conn, buffer, filled } => {
+                if let Some(client) = self.table.get_mut(conn) {
+                    client.filled(buffer, filled, &mut self.house);
+                    self.settle(conn);
+                }
+            }
+            Event::Sent { conn, message } => {
+                outgoing::keep(&mut self.house.spare, message);
+                if let Some(client) = self.table.get_mut(conn) {
+                    client.sent(&mut self.house);
+                    self.settle(conn);
+                }
+            }
+            Event::Broken { conn } => {
+                if let Some(client) = self.table.get_mut(conn) {
+                    client.broke();
+                    self.settle(conn);
+                }
+            }
+            Event::Done { tag, done } => self.io_done(tag, done),
+            Event::Signal(Signal::Terminate) => self.drain(),
+            Event::Signal(Signal::Reload) => return Some(Turn::Reload),
+            Event::Signal(Signal::Child) => return Some(Turn::Child),
+        }
+        None
+    }
+
+    fn accepted(&mut self, listener: ListenerId, id: ConnId, peer: Peer) {
+        let known = self.listeners.iter().any(|(known, purpose)| *known == listener && *purpose == Purpose::Nbd);
+        let bounds = self.house.budget.bounds();
+        if !known || self.table.len() >= bounds.connections_max {
+            if known && !std::mem::replace(&mut self.crowded, true) {
+                tracing::warn!(
+                    connections = self.table.len(),
+                    "as many clients as are taken: others are turned away until some have left"
+                );
+            }
+            self.house.engine.close(id);
+            return;
+        }
+        self.came += 1;
+        tracing::debug!(client = self.came, from = %peer.address, process = ?peer.process, "connected");
+        let mut client = Connection::new(id, self.came, peer, &mut self.house);
+        client.greet(&mut self.house);
+        self.table.insert(id, client);
+        self.settle(id);
+    }
+
+    /// After something has happened to a connection: it goes on, or is closed.
+    fn settle(&mut self, id: ConnId) {
+        let Some(client) = self.table.get_mut(id) else { return };
+        client.settle(&mut self.house);
+        if client.over().is_some() {
+            self.remove(id);
+        }
+    }
+
+    /// Closes a connection, whatever it has under way.
+    fn remove(&mut self, id: ConnId) {
+        let Some(mut client) = self.table.remove(id) else { return };
+        client.farewell(&mut self.house);
+        self.house.engine.close(id);
+        self.crowded = false;
+    }
+
+    /// Closes those who did not choose an export in time, and those who stall while others wait for memory.
+    fn expire(&mut self) {
+        while let Some(id) = self.house.expired() {
+            if let Some(client) = self.table.get_mut(id) {
+                client.deadline_ns = None;
+                client.end(Reason::Slow);
+            }
+            self.settle(id);
+        }
+        if self.house.waiting.is_empty() || self.house.now_ns < self.stall_check_ns {
+            return;
+        }
+        self.stall_check_ns = self.later(STALL_CHECK_NS);
+        let before_ns = self.house.now_ns.checked_sub(self.house.budget.bounds().stall_ns_max);
+        let Some(before_ns) = before_ns else { return };
+        for id in self.table.ids() {
+            if let Some(client) = self.table.get_mut(id)
+                && client.is_stalled_since(before_ns)
+            {
+                client.end(Reason::Stalled);
+                self.settle(id);
+            }
+        }
+    }
+
+    /// Block I/O has ended.
+    fn io_done(&mut self, tag: u64, done: crate::engine::IoDone) {
+        let House { devices, engine, now_ns, .. } = &mut self.house;
+        if let Some(device) = devices.get_mut(Device::index_of(tag) as usize) {
+            device.io_done(engine, tag, done, *now_ns);
+        }
+    }
+
+    /// Runs all devices that have something to do, and answers what is done.
+    fn run_devices(&mut self) {
+        self.house.has_work = false;
+        let House { devices, engine, now_ns, .. } = &mut self.house;
+        for device in devices {
+            device.run(engine, *now_ns, &mut self.dones);
+        }
+        let mut dones = std::mem::take(&mut self.dones);
+        for Done { ticket, result } in dones.drain(..) {
+            let (slot, generation, key) = connection::of_ticket(ticket);
+            if slot == drain::SLOT {
+                self.flushed(key, result.is_ok());
+            } else if let Some((_, client)) = self.table.get_by_ticket(slot, generation) {
+                client.done(key, result, &mut self.house);
+            }
+        }
+        self.dones = dones;
+    }
+
+    /// Lets those go on who wait for memory, the first first, until one still has to wait.
+    fn admit_waiting(&mut self) {
+        while let Some(id) = self.house.waiting.front().copied() {
+            if let Some(client) = self.table.get_mut(id) {
+                client.unblock(&mut self.house);
+                if client.blocked == Some(budget::Wait::Others) {
+                    break;
+                }
+                client.queued = false;
+            }
+            self.house.waiting.pop_front();
+            self.settle(id);
+        }
+    }
+
+    /// Sends what there is to be sent.
+    fn speak(&mut self) {
+        // Whoever is closing may have a last word to say after this one: it joins the end of the line.
+        let mut next = 0;
+        while let Some(id) = self.house.speakers.get(next).copied() {
+            next += 1;
+            let Some(client) = self.table.get_mut(id) else { continue };
+            client.dirty = false;
+            if let Some(message) = client.next_message(&mut self.house) {
+                self.house.engine.send(id, message);
+            }
+            self.settle(id);
+        }
+        self.house.speakers.clear();
+    }
+}

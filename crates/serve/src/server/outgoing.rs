@@ -1,0 +1,155 @@
+//! What a connection has to say: replies are put together until the one before is on its way, then all go as one message.
+
+use crate::backend::Shared;
+use crate::device::Answer;
+use crate::engine::{Message, Part};
+use crate::server::budget::Charge;
+use crate::server::tls::Channel;
+
+/// What is to be sent, and what is being sent.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    message: Message,
+    /// Bytes of the head that parts speak of already.
+    marked: usize,
+    /// What the requests take up that the message answers.
+    queued: Charge,
+    /// The same of the message on its way, if there is one.
+    sending: Option<Charge>,
+    /// Bytes at the beginning of the head that were put there before encryption began, and go out as they are.
+    plain: usize,
+}
+
+impl Outgoing {
+    /// Where replies' bytes are added.
+    pub(super) fn head(&mut self) -> &mut Vec<u8> {
+        &mut self.message.head
+    }
+
+    /// Adds what was read after the bytes so far: `len` bytes of it.
+    pub(super) fn data(&mut self, answer: Answer, len: usize) {
+        self.mark();
+        match answer {
+            Answer::Buffer(buffer) => self.message.parts.push(Part::Buffer { buffer, len }),
+            Answer::Shared(shared) => self.message.parts.push(Part::Shared(shared)),
+            Answer::Parts(parts) => {
+                for (len, part) in parts {
+                    self.data(part, len as usize);
+                }
+            }
+            Answer::Zeroes | Answer::Nothing | Answer::Extents(_) => {
+                let mut left = len;
+                while left > 0 {
+                    let zeroes = Shared::zeroes(left);
+                    left -= zeroes.len();
+                    self.message.parts.push(Part::Shared(zeroes));
+                }
+            }
+        }
+    }
+
+    /// A request has been answered: what it takes up is given back once the answer is sent.
+    pub(super) fn answered(&mut self, charge: Charge) {
+        self.queued.add(charge);
+    }
+
+    /// Everything so far goes out as it is, what follows is encrypted.
+    pub(super) fn encrypt_from_here(&mut self) {
+        self.plain = self.message.head.len();
+    }
+
+    /// Bytes that wait, those of data not counted.
+    pub(super) fn waiting(&self) -> usize {
+        self.message.head.len()
+    }
+
+    /// Whether there is nothing to be sent and nothing on its way.
+    pub(super) fn is_done(&self) -> bool {
+        self.sending.is_none() && self.message.head.is_empty()
+    }
+
+    /// Whether a message is on its way.
+    pub(super) fn is_sending(&self) -> bool {
+        self.sending.is_some()
+    }
+
+    /// The message to be sent now: none while one is on its way, or when there is nothing to say.
+    pub(super) fn next(&mut self, channel: Option<&mut Channel>, spare: &mut Vec<Message>) -> Option<Message> {
+        if self.sending.is_some() {
+            return None;
+        }
+        if let Some(channel) = channel {
+            self.seal(channel, spare);
+        }
+        if self.message.head.is_empty() {
+            return None;
+        }
+        self.mark();
+        self.marked = 0;
+        self.sending = Some(std::mem::take(&mut self.queued));
+        Some(std::mem::replace(&mut self.message, Message::default()))
+    }
+
+    /// The message was sent; answers what is given back.
+    pub(super) fn sent(&mut self) -> Charge {
+        self.sending.take().unwrap_or_default()
+    }
+
+    /// Takes memory for the next message, if it has none.
+    pub(super) fn supply(&mut self, spare: &mut Vec<Message>) {
+        if self.message.head.capacity() == 0
+            && let Some(message) = spare.pop()
+        {
+            self.message = message;
+        }
+    }
+
+    fn mark(&mut self) {
+        let len = self.message.head.len() - self.marked;
+        if len > 0 {
+            self.message.parts.push(Part::Head { len });
+            self.marked = self.message.head.len();
+        }
+    }
+
+    /// Turns the message into records.
+    fn seal(&mut self, channel: &mut Channel, spare: &mut Vec<Message>) {
+        self.mark();
+        let mut sealed = spare.pop().unwrap_or_default();
+        let mut at = 0;
+        for part in self.message.parts.drain(..) {
+            match part {
+                Part::Head { len } => {
+                    let plain = self.plain.clamp(at, at + len);
+                    sealed.head.extend_from_slice(&self.message.head[at..plain]);
+                    channel.send(&self.message.head[plain..at + len]);
+                    at += len;
+                }
+                Part::Buffer { buffer, len } => channel.send(&buffer[..len]),
+                Part::Shared(shared) => {
+                    let mut copy = vec![0; shared.len()];
+                    shared.copy_to(&mut copy);
+                    channel.send(&copy);
+                }
+            }
+        }
+        self.plain = 0;
+        self.marked = 0;
+        channel.records(&mut sealed.head);
+        std::mem::swap(&mut self.message, &mut sealed);
+        sealed.head.clear();
+        keep(spare, sealed);
+    }
+}
+
+/// Keeps an empty message for later use, unless there are enough or it has grown too large to lie about.
+pub(super) fn keep(spare: &mut Vec<Message>, mut message: Message) {
+    const KEPT_MAX: usize = 64;
+    const HEAD_BYTES_MAX: usize = 256 << 10;
+    const PARTS_MAX: usize = 4096;
+    if spare.len() < KEPT_MAX && message.head.capacity() <= HEAD_BYTES_MAX && message.parts.capacity() <= PARTS_MAX {
+        message.head.clear();
+        message.parts.clear();
+        spare.push(message);
+    }
+}

@@ -1,0 +1,204 @@
+//! A server from a configuration: devices are opened, exports checked, tenants made.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+
+use crate::config::{Config, ExportConfig};
+use crate::device::{Device, DeviceError, TermsError};
+use crate::engine::Engine;
+use crate::server::Server;
+use crate::server::budget::Bounds;
+use crate::server::drain::Drain;
+use crate::server::exports::Served;
+use crate::server::house::House;
+use crate::server::table::Table;
+
+/// The most bytes of data in one request: 32 MiB, what clients take for granted.
+pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
+
+/// What a server is made with beyond its configuration.
+#[derive(Clone, Default)]
+pub struct Settings {
+    /// How much may be under way.
+    pub bounds: Bounds,
+    /// Certificates, read and checked; none: no TLS. Whether it is required is said by the configuration.
+    pub tls: Option<Arc<ServerConfig>>,
+}
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A device could not be made.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A tenant could not be made.
+    #[error("device {device}: tenant or group {name}: {source}")]
+    Terms {
+        /// On which device.
+        device: String,
+        /// Which.
+        name: String,
+        /// Why.
+        source: TermsError,
+    },
+    /// An export could not be made.
+    #[error("export `{export}`: {reason}")]
+    Export {
+        /// Which.
+        export: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl<E: Engine> Server<E> {
+    /// A server that nobody can reach yet: see [`Server::listen`].
+    ///
+    /// # Errors
+    /// When a device cannot be opened, or what is configured does not fit it. Everything opened so far is closed again.
+    pub fn new(engine: E, config: &Config, settings: Settings) -> Result<Server<E>, StartError> {
+        let mut house = House::new(engine, settings.bounds);
+        house.tls = settings.tls;
+        house.tls_required = config.tls.as_ref().is_some_and(|tls| tls.required);
+        for (index, config) in config.devices.iter().enumerate() {
+            let device = Device::new(index as u32, config, &mut house.engine, house.now_ns)?;
+            tell(&device);
+            house.devices.push(device);
+        }
+        house.set_terms(config)?;
+        for export in &config.exports {
+            let served = house.serve(export)?;
+            tracing::info!(
+                export = export.name,
+                device = export.device,
+                bytes = served.export.size,
+                read_only = served.export.abilities.read_only,
+                "exported"
+            );
+            house.exports.push(served);
+        }
+        house.config = config.clone();
+        let stall_check_ns = house.now_ns;
+        Ok(Server {
+            house,
+            table: Table::new(),
+            listeners: Vec::new(),
+            events: Vec::new(),
+            dones: Vec::new(),
+            came: 0,
+            crowded: false,
+            drain: Drain::No,
+            stall_check_ns,
+        })
+    }
+}
+
+impl<E: Engine> House<E> {
+    /// Makes groups and tenants on all devices, or changes them.
+    pub(super) fn set_terms(&mut self, config: &Config) -> Result<(), StartError> {
+        let now_ns = self.now_ns;
+        for device in &mut self.devices {
+            let name = device.name().to_owned();
+            let failed = |who: &str, source| StartError::Terms { device: name.clone(), name: who.to_owned(), source };
+            for group in parents_first(config) {
+                device
+                    .set_group(&group.name, group.parent.as_deref(), group.weight, &Default::default(), now_ns)
+                    .map_err(|error| failed(&group.name, error))?;
+            }
+            for tenant in &config.tenants {
+                let warnings = device
+                    .set_tenant(&tenant.name, &tenant.terms, now_ns)
+                    .map_err(|error| failed(&tenant.name, error))?;
+                for warning in warnings {
+                    tracing::warn!(device = name, "{warning}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An export as the protocol tells of it.
+    pub(super) fn serve(&self, config: &ExportConfig) -> Result<Served, StartError> {
+        let refuse = |reason: String| StartError::Export { export: config.name.clone(), reason };
+        let place = self.devices.iter().position(|device| device.name() == config.device);
+        let Some((place, device)) = place.and_then(|place| Some((place, self.devices.get(place)?))) else {
+            return Err(refuse(format!("there is no device `{}`", config.device)));
+        };
+        let bytes = device.size();
+        let Some(rest) = bytes.checked_sub(config.offset) else {
+            return Err(refuse(format!(
+                "it begins at {} and device {} has {bytes} bytes",
+                config.offset, config.device
+            )));
+        };
+        let size = config.size.unwrap_or(rest);
+        if size > rest {
+            return Err(refuse(format!(
+                "it ends at {} and device {} has {bytes} bytes",
+                config.offset.saturating_add(size),
+                config.device
+            )));
+        }
+        let block_min = device.backend().block_min();
+        if !config.offset.is_multiple_of(u64::from(block_min)) {
+            return Err(refuse(format!("offset {} is no multiple of the block of {block_min} bytes", config.offset)));
+        }
+        let mut abilities = device.abilities();
+        abilities.read_only |= config.read_only;
+        if abilities.read_only {
+            (abilities.trim, abilities.write_zeroes, abilities.fast_zero) = (false, false, false);
+        }
+        // One queue under all connections: what one has been answered, the flush of another covers.
+        abilities.multi_conn = true;
+        let export = hoistway_nbd::Export {
+            name: config.name.clone(),
+            description: config.description.clone(),
+            size,
+            abilities,
+            block_min,
+            block_preferred: device.backend().block_preferred(),
+            payload_max: PAYLOAD_BYTES_MAX,
+            tls_only: false,
+        };
+        export.check().map_err(|error| refuse(error.to_string()))?;
+        Ok(Served { export, device: place, offset: config.offset })
+    }
+}
+
+/// Says what a device is.
+fn tell(device: &Device) {
+    tracing::info!(
+        device = device.name(),
+        backend = device.backend().describe(),
+        bytes = device.size(),
+        drive = device.drive(),
+        elevator = device.elevator().info().name,
+        because = device.elevator_reason(),
+        depth = device.depth(),
+        "opened"
+    );
+    for notice in device.notices() {
+        tracing::info!(device = device.name(), "{notice}");
+    }
+}
+
+/// The groups, each after the one that it is part of. The configuration has no loops; if it had, their groups would be left to fail.
+fn parents_first(config: &Config) -> Vec<&crate::config::GroupConfig> {
+    let mut left: Vec<_> = config.groups.iter().collect();
+    let mut sorted: Vec<&crate::config::GroupConfig> = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let before = sorted.len();
+        left.retain(|group| {
+            let ready = group.parent.as_ref().is_none_or(|parent| sorted.iter().any(|done| done.name == *parent));
+            if ready {
+                sorted.push(group);
+            }
+            !ready
+        });
+        if sorted.len() == before {
+            sorted.append(&mut left);
+        }
+    }
+    sorted
+}

@@ -1,0 +1,216 @@
+//! systemd: sockets that it hands over, and what it is told.
+//!
+//! The interfaces are plain: numbers in the environment and a datagram socket (sd_listen_fds(3), sd_notify(3)).
+
+use std::env;
+use std::ffi::OsString;
+use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::Path;
+
+use rustix::io::FdFlags;
+use rustix::net::sockopt;
+
+/// The first descriptor that is handed over.
+const FIRST: RawFd = 3;
+/// More are a mistake.
+const SOCKETS_MAX: usize = 64;
+
+/// A socket that systemd listens to for us.
+#[derive(Debug)]
+pub struct Activated {
+    /// It, listening.
+    pub socket: OwnedFd,
+    /// Its `FileDescriptorName=`: `control` is the control socket, `metrics` that of metrics, all others are for clients.
+    pub name: String,
+}
+
+/// Why sockets were not taken over.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ActivationError {
+    /// The number is none.
+    #[error("LISTEN_FDS is `{0}`: it is a number, 1 to {SOCKETS_MAX}")]
+    Count(String),
+    /// The names are not as many as the sockets.
+    #[error("LISTEN_FDNAMES has {names} names for {sockets} sockets")]
+    Names {
+        /// How many names.
+        names: usize,
+        /// How many sockets.
+        sockets: usize,
+    },
+    /// A descriptor is no listening stream socket.
+    #[error("descriptor {descriptor}, which systemd handed over as `{name}`, is no listening stream socket")]
+    NotListening {
+        /// Its number.
+        descriptor: RawFd,
+        /// Its name.
+        name: String,
+    },
+    /// It was told both where to listen and what with.
+    #[error("systemd hands over the sockets that are listened to: leave out {0}")]
+    ListenGiven(&'static str),
+}
+
+/// What the environment says of activation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// `LISTEN_FDS`.
+    pub fds: Option<String>,
+    /// `LISTEN_PID`.
+    pub pid: Option<String>,
+    /// `LISTEN_FDNAMES`.
+    pub names: Option<String>,
+}
+
+impl Environment {
+    /// The process's.
+    pub fn of_process() -> Environment {
+        let text = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        Environment { fds: text("LISTEN_FDS"), pid: text("LISTEN_PID"), names: text("LISTEN_FDNAMES") }
+    }
+
+    /// The names of the sockets that were handed over to the process `pid`, in order; none if it was not activated.
+    ///
+    /// # Errors
+    /// [`ActivationError::Count`] and [`ActivationError::Names`].
+    pub fn names_for(&self, pid: u32) -> Result<Vec<String>, ActivationError> {
+        let Some(fds) = &self.fds else { return Ok(Vec::new()) };
+        // Those of a parent are not for its children.
+        if self.pid.as_ref().and_then(|given| given.parse().ok()) != Some(pid) {
+            return Ok(Vec::new());
+        }
+        let count = fds.parse::<usize>().ok().filter(|count| *count <= SOCKETS_MAX);
+        let count = count.ok_or_else(|| ActivationError::Count(fds.clone()))?;
+        match &self.names {
+            None => Ok(vec!["unknown".to_owned(); count]),
+            Some(names) => {
+                let names: Vec<String> = names.split(':').map(str::to_owned).collect();
+                if names.len() == count {
+                    Ok(names)
+                } else {
+                    Err(ActivationError::Names { names: names.len(), sockets: count })
+                }
+            }
+        }
+    }
+}
+
+/// Takes over the sockets that systemd listens to for this process; none if it was not activated. To be called once, before anything else opens
+/// descriptors: those from 3 on are taken to be systemd's. `listen_given` says which option or table told where to listen, which cannot be
+/// heeded then.
+///
+/// # Errors
+/// [`ActivationError`].
+pub fn listen_fds(listen_given: Option<&'static str>) -> Result<Vec<Activated>, ActivationError> {
+    let names = Environment::of_process().names_for(std::process::id())?;
+    if let (false, Some(given)) = (names.is_empty(), listen_given) {
+        return Err(ActivationError::ListenGiven(given));
+    }
+    let mut sockets = Vec::with_capacity(names.len());
+    for (descriptor, name) in (FIRST..).zip(names) {
+        // SAFETY: the service manager has opened these descriptors for this process and nobody here has taken them over before, as the
+        // caller was asked to see to. One that is not open is found by the calls below and not closed.
+        let socket = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        let listening = sockopt::socket_acceptconn(&socket) == Ok(true)
+            && sockopt::socket_type(&socket) == Ok(rustix::net::SocketType::STREAM)
+            && rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC).is_ok()
+            && rustix::io::ioctl_fionbio(&socket, true).is_ok();
+        if !listening {
+            std::mem::forget(socket);
+            return Err(ActivationError::NotListening { descriptor, name });
+        }
+        sockets.push(Activated { socket, name });
+    }
+    Ok(sockets)
+}
+
+/// The way to systemd: what it is told of the server's state. Without systemd, or for a service that is not of the type `notify`, nothing happens.
+#[derive(Debug, Default)]
+pub struct Notify {
+    socket: Option<(UnixDatagram, SocketAddr)>,
+    watchdog_ns: Option<u64>,
+}
+
+impl Notify {
+    /// As the environment says: `NOTIFY_SOCKET`, `WATCHDOG_USEC`, `WATCHDOG_PID`.
+    pub fn of_process() -> Notify {
+        let text = |name: &str| env::var_os(name).and_then(|value| value.into_string().ok());
+        Notify::new(env::var_os("NOTIFY_SOCKET"), text("WATCHDOG_USEC"), text("WATCHDOG_PID"))
+    }
+
+    /// As these say. A socket that cannot be used is told in the log and then left alone.
+    pub fn new(socket: Option<OsString>, watchdog_usec: Option<String>, watchdog_pid: Option<String>) -> Notify {
+        let ours = watchdog_pid.is_none_or(|pid| pid.parse() == Ok(std::process::id()));
+        let usec = watchdog_usec.and_then(|usec| usec.parse::<u64>().ok()).filter(|usec| ours && *usec > 0);
+        let watchdog_ns = usec.map(|usec| usec.saturating_mul(1000));
+        let socket = socket.and_then(|name| match connect(&name) {
+            Ok(socket) => Some(socket),
+            Err(error) => {
+                tracing::warn!(socket = %name.to_string_lossy(), %error, "systemd cannot be told anything");
+                None
+            }
+        });
+        Notify { watchdog_ns: watchdog_ns.filter(|_| socket.is_some()), socket }
+    }
+
+    /// How often [`Notify::alive`] has to be called, in ns: half of what systemd waits for. `None`: it need not be.
+    pub fn alive_every_ns(&self) -> Option<u64> {
+        self.watchdog_ns.map(|ns| (ns / 2).max(1))
+    }
+
+    /// All is listened to.
+    pub fn ready(&self, status: &str) {
+        self.send(&format!("READY=1\nSTATUS={}", line(status)));
+    }
+
+    /// The configuration is being read anew; [`Notify::ready`] ends it.
+    pub fn reloading(&self) {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let usec = i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec) / 1000;
+        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={usec}"));
+    }
+
+    /// It drains and leaves.
+    pub fn stopping(&self) {
+        self.send("STOPPING=1\nSTATUS=draining");
+    }
+
+    /// A line for `systemctl status`.
+    pub fn status(&self, status: &str) {
+        self.send(&format!("STATUS={}", line(status)));
+    }
+
+    /// It is alive.
+    pub fn alive(&self) {
+        self.send("WATCHDOG=1");
+    }
+
+    fn send(&self, message: &str) {
+        if let Some((socket, address)) = &self.socket
+            && let Err(error) = socket.send_to_addr(message.as_bytes(), address)
+        {
+            tracing::debug!(%error, message, "systemd could not be told");
+        }
+    }
+}
+
+/// A path, or with an `@` in front a name in the kernel's own namespace.
+fn connect(name: &OsString) -> std::io::Result<(UnixDatagram, SocketAddr)> {
+    let address = match name.as_bytes() {
+        [b'@', rest @ ..] => SocketAddr::from_abstract_name(rest)?,
+        [b'/', ..] => SocketAddr::from_pathname(Path::new(name))?,
+        _ => return Err(std::io::Error::other("NOTIFY_SOCKET is neither a path nor begins with @")),
+    };
+    let socket = UnixDatagram::unbound()?;
+    // A full socket is not waited for: what is told is news, not work.
+    socket.set_nonblocking(true)?;
+    Ok((socket, address))
+}
+
+/// The first line of a text: a line end would begin another message.
+fn line(text: &str) -> &str {
+    text.lines().next().unwrap_or("")
+}
