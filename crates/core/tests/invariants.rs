@@ -13,7 +13,7 @@ mod machine;
 use std::panic::{self, AssertUnwindSafe};
 
 use hoistway_core::Kind;
-use machine::{Call, Case, HEADER_BYTES, RECORD_BYTES, play_case};
+use machine::{Call, Case, HEADER_BYTES, LAYERED, RECORD_BYTES, play_case};
 
 /// Cases an elevator, unless more are asked for.
 const CASES: u64 = 1500;
@@ -37,7 +37,12 @@ fn everything_is_served_once_and_nothing_waits_for_ever() {
             let seed = from_environment("HOISTWAY_SEED", 1).wrapping_mul(1 << 40) + number;
             let mut random = Random(seed ^ ((index as u64) << 32));
             let mut bytes = random.bytes(length);
+            // Each as it is, and every third time with reserved bandwidth over it.
             bytes[0] = index as u8;
+            if number % 3 == 2 {
+                bytes[0] |= LAYERED;
+                reserve_first(&mut bytes, number / 3 % 2 == 0);
+            }
             calls += (bytes.len() - HEADER_BYTES) / RECORD_BYTES;
             check(&format!("{}, seed {seed}", kind.info().name), bytes);
         }
@@ -56,17 +61,24 @@ fn the_same_calls_give_the_same_answers() {
 
 #[test]
 fn without_reservations_a_layer_decides_as_the_elevator_below() {
-    for number in 0..400u64 {
+    for number in 0..1000u64 {
         let mut case = Case::read(&Random(number + (1 << 51)).bytes(CALLS));
         // Tunables are numbered otherwise, and neither a reservation nor a switch is meant here.
         let matters = |call: &Call| {
-            !matches!(call, Call::SetTunable { .. } | Call::Switch { .. } | Call::Reserve { .. } | Call::Release { .. })
+            let reserves = matches!(call, Call::Reserve { .. } | Call::ReserveGroup { .. });
+            !reserves && !matches!(call, Call::SetTunable { .. } | Call::Switch { .. })
         };
         case.calls.retain(matters);
-        case.kind = Kind::CfqV3;
+        case.kind = Kind::ALL[number as usize % Kind::ALL.len()];
+        let name = case.kind.info().name;
+        case.layered = false;
         let below = play_case(&case);
-        case.kind = Kind::CfqBw;
-        assert_eq!(play_case(&case), below, "case {number}");
+        case.layered = true;
+        assert_eq!(play_case(&case), below, "case {number}, {name}");
+        if case.kind == Kind::CfqV3 {
+            case.kind = Kind::CfqBw;
+            assert_eq!(play_case(&case), below, "case {number}, cfq-bw");
+        }
     }
 }
 
@@ -80,16 +92,32 @@ fn a_bio_that_is_forgotten_is_noticed() {
     assert!(left.is_err(), "a queue with a bio in it was taken for an empty one");
 }
 
+/// Makes the first calls of a case reserve something, for two processes and for a group; perhaps of both directions and on a device that
+/// allows for a lot.
+fn reserve_first(bytes: &mut [u8], tuned: bool) {
+    let reserve = |who: u8, of_group: u8| [62, who, 1, 96, 1, of_group];
+    let set_to = |index: u8, end: u8| [53, index, end, 0, 0, 0];
+    let (least, greatest) = (3, 4);
+    let tunables = [set_to(0, greatest), set_to(1, least), set_to(8, greatest)];
+    let reservations = [reserve(0, 0), reserve(0, 1), reserve(1, 0)];
+    let calls = tunables.iter().filter(|_| tuned).chain(&reservations);
+    for (record, call) in bytes[HEADER_BYTES..].chunks_exact_mut(RECORD_BYTES).zip(calls) {
+        record.copy_from_slice(call);
+    }
+}
+
 /// Plays a case; if it fails, finds a smaller one that does too.
 fn check(name: &str, bytes: Vec<u8>) {
     if let Err(what) = outcome(&bytes) {
         let (smallest, what) = shrink(bytes, what);
-        let Case { kind, config, capacity, depth, pulls_each, stands_still, calls } = Case::read(&smallest);
+        let Case { kind, layered, config, capacity, depth, pulls_each, stands_still, calls } = Case::read(&smallest);
         let calls: Vec<String> = calls.iter().map(|call| format!("  {call:?}")).collect();
         let calls = calls.join("\n");
         let device =
             format!("device of {depth}, asks for each hardware queue: {pulls_each}, time stands still: {stands_still}");
-        panic!("{name}: {what}\n{kind:?}, {config:?}, {capacity:?}, {device}\n{calls}\nbytes {smallest:?}");
+        panic!(
+            "{name}: {what}\n{kind:?}, layered: {layered}, {config:?}, {capacity:?}, {device}\n{calls}\nbytes {smallest:?}"
+        );
     }
 }
 

@@ -7,7 +7,7 @@ mod scenario;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hoistway_core::{Kind, Op};
+use hoistway_core::{Kind, Op, Reservation};
 use scenario::{Issue, Scenario, play, read};
 
 use self::scenario::Want;
@@ -26,6 +26,48 @@ fn every_worked_scenario_comes_out_as_its_sum_says() {
         }
     }
     assert!(checked > Kind::ALL.len(), "only {checked} files");
+}
+
+/// Elevators that tell real-time processes from others.
+const WITH_CLASSES: [Kind; 9] = [
+    Kind::CfqV3,
+    Kind::CfqTree,
+    Kind::CfqBw,
+    Kind::BfqV0,
+    Kind::CfqWf2q,
+    Kind::Fiops,
+    Kind::Cfq,
+    Kind::MqDeadline,
+    Kind::Bfq,
+];
+
+/// What reserved bandwidth does has its sums in the scenarios of `cfq-bw` and `reserved`. With the layer over any other elevator they come out the
+/// same, but for those in which it counts what the elevator below does with best effort.
+#[test]
+fn reservations_come_out_the_same_over_every_elevator() {
+    // Which of several best-effort requests is first, or when the disk is kept idle.
+    let order_counts = ["BW-14", "BW-17", "BW-19", "BW-20", "RG-2", "RG-4", "RG-6", "RG-7", "RG-9", "RG-11"];
+    let mut failed = Vec::new();
+    for file in ["cfq-bw/cfq-bw.txt", "reserved/groups.txt"] {
+        let file = Path::new(FOLDER).join(file);
+        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let scenarios = read(&text).unwrap_or_else(|fault| panic!("{}: {fault}", file.display()));
+        let number = |scenario: &Scenario| scenario.name.split(':').next().unwrap_or_default().to_owned();
+        for &kind in Kind::ALL {
+            let has = |name: &str| {
+                kind.info().tunables.iter().chain(Reservation::TUNABLES).any(|tunable| tunable.name == name)
+            };
+            for scenario in scenarios.iter().filter(|scenario| !order_counts.contains(&number(scenario).as_str())) {
+                if number(scenario) == "BW-4" && !WITH_CLASSES.contains(&kind) {
+                    continue;
+                }
+                let mut scenario = Scenario { kind, reserving: true, ..scenario.clone() };
+                scenario.settings.retain(|(name, _)| has(name));
+                failed.extend(failures(&scenario).iter().map(|failure| format!("{}: {failure}", kind.info().name)));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 #[test]

@@ -14,12 +14,16 @@
 pub mod access;
 pub mod backend;
 pub mod buffer;
+pub mod calibrate;
 pub mod config;
 pub mod control;
 pub mod device;
 pub mod engine;
 pub mod limits;
+pub mod metrics;
 pub mod rules;
 pub mod server;
 pub mod systemd;
 pub mod tenant;
+#[cfg(any(test, feature = "world"))]
+pub mod world;

@@ -202,7 +202,7 @@ impl<H: Home> Elevator<H> for Sfq<H> {
 
     fn dispatch(&mut self, block: &mut Block<H>, _force: bool) -> u32 {
         let mut moved = 0u32;
-        while moved < self.quantum && !self.busy.is_empty() {
+        while moved < self.quantum.min(block.batch_max) && !self.busy.is_empty() {
             moved = moved.saturating_add(self.round(block));
         }
         moved
@@ -222,7 +222,7 @@ impl<H: Home> Sfq<H> {
     fn round(&mut self, block: &mut Block<H>) -> u32 {
         let mut moved = 0u32;
         let mut bucket = self.busy.head();
-        while bucket != NIL {
+        while bucket != NIL && moved < block.batch_max {
             let next = self.busy.next(&self.buckets, bucket);
             let requests = &self.buckets[bucket].requests;
             let request = if self.sorted { requests.lowest() } else { requests.oldest() };
@@ -231,6 +231,11 @@ impl<H: Home> Sfq<H> {
             self.remove(block, request);
             block.dispatch_sort(request);
             moved = moved.saturating_add(1);
+            if moved == block.batch_max && !self.buckets[bucket].requests.is_empty() {
+                // A round that is cut short goes on behind it.
+                self.busy.remove(&mut self.buckets, bucket);
+                self.busy.push_back(&mut self.buckets, bucket);
+            }
             bucket = next;
         }
         moved

@@ -7,6 +7,8 @@ use hoistway_core::{
 
 /// The length of the header.
 pub const HEADER_BYTES: usize = 8;
+/// In the byte of the elevator: with the layer of reserved bandwidth over it.
+pub const LAYERED: u8 = 128;
 /// The length of a call.
 pub const RECORD_BYTES: usize = 6;
 
@@ -14,6 +16,8 @@ pub const RECORD_BYTES: usize = 6;
 #[derive(Clone, Debug)]
 pub struct Case {
     pub kind: Kind,
+    /// Whether the layer of reserved bandwidth is over it.
+    pub layered: bool,
     pub config: QueueConfig,
     pub capacity: Capacity,
     /// How many requests the device takes at once.
@@ -89,12 +93,20 @@ pub enum Call {
     Release {
         process: u16,
     },
+    ReserveGroup {
+        group: u16,
+        reservation: Reservation,
+    },
+    ReleaseGroup {
+        group: u16,
+    },
     SetTunable {
         index: u8,
         value: Value,
     },
     Switch {
         kind: Kind,
+        layered: bool,
     },
     Unplug,
     CreateGroup {
@@ -147,7 +159,8 @@ impl Case {
         let [kind, layer, switches, pool, sizes, ordered, clock, depth] = header;
         let records = bytes.get(HEADER_BYTES..).unwrap_or_default().chunks_exact(RECORD_BYTES);
         Case {
-            kind: pick(Kind::ALL, kind),
+            kind: pick(Kind::ALL, kind & !LAYERED),
+            layered: kind & LAYERED != 0,
             config: QueueConfig {
                 layer: pick(&LAYERS, layer),
                 clock: clock_config(clock),
@@ -229,12 +242,14 @@ fn call(record: &[u8]) -> Call {
         51 => Call::SetNice { process: a.into(), nice: nice(b) },
         52 => Call::SetCpu { process: a.into(), cpu: pick(&[0, 1, 2, 3, 4, 64, u16::MAX], b) },
         53 | 54 => Call::SetTunable { index: a, value: value(b, c) },
-        55 => Call::Switch { kind: pick(Kind::ALL, a) },
+        55 => Call::Switch { kind: pick(Kind::ALL, a), layered: b & 1 != 0 },
         56 | 57 => Call::CreateGroup { parent: a.into(), weights: weights(b, c) },
         58 => Call::Weigh { group: a.into(), weights: weights(b, c) },
         59 => Call::RemoveGroup { group: a.into() },
         60 | 61 => Call::Move { process: a.into(), group: b.into() },
-        62 if c < 96 => Call::Release { process: a.into() },
+        62 if c < 48 => Call::Release { process: a.into() },
+        62 if c < 96 => Call::ReleaseGroup { group: a.into() },
+        62 if e & 1 != 0 => Call::ReserveGroup { group: a.into(), reservation: reservation(b, c, d) },
         62 => Call::Reserve { process: a.into(), reservation: reservation(b, c, d) },
         _ => Call::Unplug,
     }

@@ -1,6 +1,6 @@
 //! The host's groups: what it makes, weighs, removes and moves processes between, and what must come of it.
 
-use hoistway_core::{Capacity, ContextId, GroupError, GroupId, GroupWeights};
+use hoistway_core::{Capacity, ContextId, GroupError, GroupId, GroupWeights, Reservation, ReserveError};
 
 use super::host::{Host, Outcome, Process};
 
@@ -84,6 +84,22 @@ impl Host {
         }
     }
 
+    pub(super) fn reserve_group(&mut self, number: usize, wanted: Reservation) -> Outcome {
+        let id = self.groups.get(number).id;
+        let answer = self.queue.reserve_group(id, wanted, self.now_ns);
+        let now = self.queue.group_reservation(id);
+        self.reserved(wanted, answer, now)
+    }
+
+    pub(super) fn release_group(&mut self, number: usize) -> Outcome {
+        let id = self.groups.get(number).id;
+        let kick = self.queue.release_group(id, self.now_ns).map_err(|_| "a group that is there is stale")?;
+        if self.queue.group_reservation(id).is_some() {
+            return Err("a group's reservation was released and is still there".to_owned());
+        }
+        self.obey(kick)
+    }
+
     fn expect_gone(&mut self, id: GroupId) -> Outcome {
         let now_ns = self.now_ns;
         let moved =
@@ -91,6 +107,9 @@ impl Host {
         let known = self.queue.group(id).is_some()
             || self.queue.set_group_weights(id, GroupWeights::default(), now_ns).is_ok()
             || self.queue.create_group(id, GroupWeights::default(), now_ns).is_ok()
+            || self.queue.reserve_group(id, Reservation::of(1), now_ns) != Err(ReserveError::Stale)
+            || self.queue.release_group(id, now_ns).is_ok()
+            || self.queue.group_reservation(id).is_some()
             || self.queue.remove_group(id, now_ns).is_ok();
         if moved || known { Err("the handle of a removed group is not stale".to_owned()) } else { Ok(()) }
     }

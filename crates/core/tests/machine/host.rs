@@ -50,11 +50,16 @@ pub(super) struct Process {
     last: (u64, u64),
 }
 
+/// The tables of an elevator, with the layer of reserved bandwidth over it or without.
+fn elevator(kind: Kind, layered: bool, capacity: Capacity) -> ElevatorStorage<Owned<NoSink>> {
+    if layered { ElevatorStorage::owned_reserving(kind, capacity) } else { ElevatorStorage::owned(kind, capacity) }
+}
+
 pub(super) type Outcome = Result<(), String>;
 
 impl Host {
     pub fn new(case: &Case) -> Host {
-        let (storage, elevator) = (Storage::owned(case.capacity), ElevatorStorage::owned(case.kind, case.capacity));
+        let (storage, elevator) = (Storage::owned(case.capacity), elevator(case.kind, case.layered, case.capacity));
         let queue = RequestQueue::new(case.config, storage, elevator, NoSink, 0);
         let root = queue.root_group();
         let mut host = Host {
@@ -129,8 +134,10 @@ impl Host {
                     kick
                 })?;
             }
+            Call::ReserveGroup { group, reservation } => self.reserve_group(group.into(), reservation)?,
+            Call::ReleaseGroup { group } => self.release_group(group.into())?,
             Call::SetTunable { index, value } => self.set_tunable(index.into(), value)?,
-            Call::Switch { kind } => self.switch(kind)?,
+            Call::Switch { kind, layered } => self.switch(kind, layered)?,
             Call::Unplug => {
                 let kick = self.queue.unplug_for_waiter(self.now_ns);
                 self.obey(kick)?;
@@ -204,7 +211,7 @@ impl Host {
             }
         }
         self.remove_all_groups()?;
-        self.switch(Kind::Noop)?;
+        self.switch(Kind::Noop, false)?;
         self.remove_all_groups()?;
         self.fill_groups()?;
         self.merge_to_the_full()?;
@@ -525,10 +532,22 @@ impl Host {
 
     fn reserve(&mut self, number: usize, wanted: Reservation) -> Outcome {
         let Some(Process { context, .. }) = self.process(number) else { return Ok(()) };
-        let reserves = self.queue.kind().info().reservations;
-        match self.queue.reserve(context, wanted, self.now_ns) {
+        let answer = self.queue.reserve(context, wanted, self.now_ns);
+        let now = self.queue.reservation(context);
+        self.reserved(wanted, answer, now)
+    }
+
+    /// What must come of a wish to reserve, and what is reserved now.
+    pub(super) fn reserved(
+        &mut self,
+        wanted: Reservation,
+        answer: Result<Kick, ReserveError>,
+        now: Option<Reservation>,
+    ) -> Outcome {
+        let reserves = self.queue.is_reserving();
+        match answer {
             Ok(kick) => {
-                let now = self.queue.reservation(context).ok_or("what was reserved is not there")?;
+                let now = now.ok_or("what was reserved is not there")?;
                 if !reserves || now.bytes_per_second != wanted.bytes_per_second {
                     return Err(format!("{wanted:?} was granted, and now there is {now:?}"));
                 }
@@ -541,11 +560,11 @@ impl Host {
     }
 
     fn set_tunable(&mut self, index: usize, value: Value) -> Outcome {
-        let tunables = self.queue.kind().info().tunables;
+        let tunables: Vec<_> = self.queue.tunables().map(|(row, _)| row).collect();
         if tunables.is_empty() {
             return Ok(());
         }
-        let row = &tunables[index % tunables.len()];
+        let row = tunables[index % tunables.len()];
         let value = match value {
             Value::Of(value) => value,
             Value::Least => row.min,
@@ -564,8 +583,8 @@ impl Host {
         Ok(())
     }
 
-    fn switch(&mut self, kind: Kind) -> Outcome {
-        let kick = self.queue.switch(ElevatorStorage::owned(kind, self.capacity), self.now_ns);
+    fn switch(&mut self, kind: Kind, layered: bool) -> Outcome {
+        let kick = self.queue.switch(elevator(kind, layered, self.capacity), self.now_ns);
         self.obey(kick)?;
         drop(self.queue.take_retired_storage());
         Ok(())

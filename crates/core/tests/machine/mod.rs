@@ -11,7 +11,7 @@ mod ledger;
 
 // Each test that has a host uses some of these.
 #[allow(unused_imports)]
-pub use bytes::{Call, Case, HEADER_BYTES, Place, RECORD_BYTES, Value};
+pub use bytes::{Call, Case, HEADER_BYTES, LAYERED, Place, RECORD_BYTES, Value};
 pub use host::Host;
 
 /// Plays a case to its end and lets the queue run dry. Answers the order of service, by which two runs can be compared, or what

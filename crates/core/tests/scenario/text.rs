@@ -4,6 +4,7 @@
 //! scenario NAME: what it shows           everything up to the next `scenario` belongs to it
 //!   # a comment: the sum
 //!   elevator deadline                    by name
+//!   reserving                            with the layer of reserved bandwidth over it
 //!   set fifo_batch=4                     a tunable
 //!   service 5, depth 2                   ms a request; how many the device takes at once (5 and 1 if not said)
 //!   service-of-writes 20                 if it is another
@@ -31,8 +32,9 @@
 //!   reserve A 10MiB/s @0                 A reserves bandwidth; `depth 4MiB` and `request 512KiB` if not what they are by default;
 //!                                        `refused 730` if only so many bytes a second are left
 //!   release A @8                         A gives it back
+//!   reserve group G 10MiB/s @0           the group G reserves for its processes together; `release group G @8`
 //!   requeue @2                           the device gives back what it took last
-//!   switch deadline @2                   another elevator
+//!   switch deadline @2                   another elevator; `switch deadline reserving` with the layer over it
 //!   set quantum=1 @2                     a tunable is set then
 //!   expect A1000@0 A[5..20]x4 w50+16     what the device gets, in order, and perhaps more after it
 //!   expect form=1,2: A50 A100            the same, if that tunable has one of these values
@@ -52,6 +54,8 @@ use hoistway_core::{BlockLayer, Class, CpuPolicy, Flags, GroupWeights, Kind, Op,
 pub struct Scenario {
     pub name: String,
     pub kind: Kind,
+    /// The layer of reserved bandwidth is over it.
+    pub reserving: bool,
     pub settings: Vec<(String, i64)>,
     pub service_ms: u64,
     pub write_service_ms: Option<u64>,
@@ -109,11 +113,18 @@ pub enum What {
     SetPolicy { process: usize, policy: CpuPolicy },
     Move { process: usize, group: usize },
     Weigh { group: usize, weights: GroupWeights },
-    Reserve { process: usize, reservation: Reservation, refused: Option<u64> },
-    Release { process: usize },
+    Reserve { holder: Holder, reservation: Reservation, refused: Option<u64> },
+    Release { holder: Holder },
     Requeue,
-    Switch { kind: Kind },
+    Switch { kind: Kind, reserving: bool },
     Set { name: String, value: i64 },
+}
+
+/// Whose a reservation is.
+#[derive(Clone, Copy, Debug)]
+pub enum Holder {
+    Process(usize),
+    Group(usize),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -195,6 +206,7 @@ impl Scenario {
         Scenario {
             name: name.to_owned(),
             kind: Kind::Noop,
+            reserving: false,
             settings: Vec::new(),
             service_ms: 5,
             write_service_ms: None,
@@ -239,8 +251,8 @@ impl Scenario {
             "reserve" => return self.take_reservation(rest),
             "release" => {
                 let (name, at_ms) = timed(rest)?;
-                let process = self.process(name);
-                self.acts.push(Act { at_ms, goes_on: false, what: What::Release { process } });
+                let holder = self.holder(name)?;
+                self.acts.push(Act { at_ms, goes_on: false, what: What::Release { holder } });
                 return Ok(());
             }
             "exit" | "priority" | "cpu" | "cpu-policy" | "move" | "weigh" | "requeue" | "switch" => {
@@ -272,7 +284,7 @@ impl Scenario {
             "cpu" => What::SetCpu { process: self.process(name), cpu: number(value)? as u16 },
             "move" => What::Move { process: self.process(name), group: self.group(value)? },
             "weigh" => What::Weigh { group: self.group(name)?, weights: weights(&format!("weight {value}"))? },
-            "switch" => What::Switch { kind: kind(rest)? },
+            "switch" => What::Switch { kind: kind(name)?, reserving: value == "reserving" },
             _ => What::Requeue,
         })
     }
@@ -281,6 +293,7 @@ impl Scenario {
         let (word, rest) = part.split_once(' ').unwrap_or((part, ""));
         match word {
             "elevator" => self.kind = kind(rest)?,
+            "reserving" => self.reserving = true,
             "set" => {
                 let (name, value) = rest.split_once('=').ok_or("name=value is wanted")?;
                 self.settings.push((name.to_owned(), value.parse().map_err(|_| "no number")?));
@@ -327,8 +340,12 @@ impl Scenario {
 
     fn take_reservation(&mut self, rest: &str) -> Result<(), String> {
         let (what, at_ms) = timed(rest)?;
-        let words: Vec<&str> = what.split_whitespace().collect();
-        let [name, rate, ..] = words.as_slice() else { return Err("a name and a rate are wanted".to_owned()) };
+        let (name, figures) = match what.strip_prefix("group ") {
+            Some(rest) => what.split_at(what.len() - rest.trim_start_matches(|letter| letter != ' ').len()),
+            None => what.split_once(' ').unwrap_or((what, "")),
+        };
+        let words: Vec<&str> = figures.split_whitespace().collect();
+        let [rate, ..] = words.as_slice() else { return Err("a name and a rate are wanted".to_owned()) };
         let mut reservation = Reservation::of(bytes(rate.strip_suffix("/s").ok_or("a rate is wanted")?)?);
         let after = |name| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1));
         if let Some(depth) = after("depth") {
@@ -337,9 +354,16 @@ impl Scenario {
         if let Some(request) = after("request") {
             reservation.request_bytes = bytes(request)?;
         }
-        let (process, refused) = (self.process(name), number_after(&words, "refused")?);
-        self.acts.push(Act { at_ms, goes_on: false, what: What::Reserve { process, reservation, refused } });
+        let (holder, refused) = (self.holder(name)?, number_after(&words, "refused")?);
+        self.acts.push(Act { at_ms, goes_on: false, what: What::Reserve { holder, reservation, refused } });
         Ok(())
+    }
+
+    fn holder(&mut self, name: &str) -> Result<Holder, String> {
+        match name.strip_prefix("group ") {
+            Some(group) => Ok(Holder::Group(self.group(group)?)),
+            None => Ok(Holder::Process(self.process(name))),
+        }
     }
 
     fn take_arrival(&mut self, process: usize, rest: &str) -> Result<(), String> {

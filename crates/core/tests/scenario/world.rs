@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 
 use hoistway_core::{
-    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, GroupId, Kick, Next, NoSink, Op, Owned, QueueConfig,
+    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, GroupId, Kick, Kind, Next, NoSink, Op, Owned, QueueConfig,
     RequestId, RequestQueue, ReserveError, Storage, Submitted, Work,
 };
 
-use super::text::{Piece, Scenario, What};
+use super::text::{Holder, Piece, Scenario, What};
 
 const MS: u64 = 1_000_000;
 const CAPACITY: Capacity = Capacity { requests: 2048, contexts: 16, merged_bios: 256, groups: 16 };
@@ -44,6 +44,10 @@ pub fn play(scenario: &Scenario, with: Option<&(String, i64)>) -> Result<Outcome
     }
     world.run()?;
     Ok(Outcome { issues: world.issues, asleep: world.asleep })
+}
+
+fn elevator(kind: Kind, reserving: bool) -> ElevatorStorage<Owned<NoSink>> {
+    if reserving { ElevatorStorage::owned_reserving(kind, CAPACITY) } else { ElevatorStorage::owned(kind, CAPACITY) }
 }
 
 struct World<'a> {
@@ -94,7 +98,7 @@ impl<'a> World<'a> {
             rotational: scenario.rotational,
             ..QueueConfig::default()
         };
-        let (storage, elevator) = (Storage::owned(CAPACITY), ElevatorStorage::owned(scenario.kind, CAPACITY));
+        let (storage, elevator) = (Storage::owned(CAPACITY), elevator(scenario.kind, scenario.reserving));
         let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
         let mut groups = vec![queue.root_group()];
         for group in &scenario.groups[1..] {
@@ -225,8 +229,12 @@ impl<'a> World<'a> {
                 let kick = self.queue.set_group_weights(self.groups[*group], *weights, self.now_ms * MS);
                 self.obey(kick.map_err(|error| error.to_string())?)
             }
-            What::Reserve { process, reservation, refused } => {
-                let answer = self.queue.reserve(self.contexts[*process], *reservation, self.now_ms * MS);
+            What::Reserve { holder, reservation, refused } => {
+                let now_ns = self.now_ms * MS;
+                let answer = match *holder {
+                    Holder::Process(process) => self.queue.reserve(self.contexts[process], *reservation, now_ns),
+                    Holder::Group(group) => self.queue.reserve_group(self.groups[group], *reservation, now_ns),
+                };
                 match (answer, refused) {
                     (Ok(kick), None) => self.obey(kick),
                     (Err(ReserveError::NoCapacity { headroom_bytes_per_second }), Some(headroom))
@@ -237,8 +245,12 @@ impl<'a> World<'a> {
                     (answer, refused) => Err(format!("{answer:?}, and not {refused:?}")),
                 }
             }
-            What::Release { process } => {
-                let kick = self.queue.release(self.contexts[*process], self.now_ms * MS);
+            What::Release { holder } => {
+                let now_ns = self.now_ms * MS;
+                let kick = match *holder {
+                    Holder::Process(process) => self.queue.release(self.contexts[process], now_ns),
+                    Holder::Group(group) => self.queue.release_group(self.groups[group], now_ns),
+                };
                 self.obey(kick.map_err(|_| "released by one who is gone")?)
             }
             What::Requeue => {
@@ -249,8 +261,8 @@ impl<'a> World<'a> {
             What::Set { name, value } => {
                 self.queue.set_tunable(name, *value).map_err(|error| format!("{name}={value}: {error}"))
             }
-            What::Switch { kind } => {
-                let kick = self.queue.switch(ElevatorStorage::owned(*kind, CAPACITY), self.now_ms * MS);
+            What::Switch { kind, reserving } => {
+                let kick = self.queue.switch(elevator(*kind, *reserving), self.now_ms * MS);
                 self.obey(kick)
             }
         }

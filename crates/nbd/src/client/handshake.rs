@@ -224,6 +224,11 @@ impl Handshake {
         self.next_option(out);
     }
 
+    /// Bytes of memory that are held for what is not whole yet: at most 8208.
+    pub fn buffered_bytes(&self) -> usize {
+        self.unit.capacity()
+    }
+
     fn step(&mut self, rest: &mut &[u8], out: &mut Vec<u8>) -> Result<Progress, Failure> {
         loop {
             let wanted = match self.stage {

@@ -88,11 +88,8 @@ pub fn entitlements(
     while rest > 1e-9 && !open.is_empty() {
         let ways = divided(&open, claims, groups);
         let room = |at: usize| (ceiling(claims[at].terms, rate) - parts[at]).max(0.0);
-        let stopped: Vec<(usize, f64)> = open
-            .iter()
-            .zip(&ways)
-            .filter_map(|(&at, way)| (room(at) < rest * way).then_some((at, room(at))))
-            .collect();
+        let stopped: Vec<(usize, f64)> =
+            open.iter().zip(&ways).filter_map(|(&at, way)| (room(at) < rest * way).then_some((at, room(at)))).collect();
         if stopped.is_empty() {
             open.iter().zip(&ways).for_each(|(&at, way)| parts[at] += rest * way);
             break;
@@ -173,11 +170,7 @@ pub struct Sampled {
 }
 
 /// The shares of all tenants of one device over an interval.
-pub fn shares(
-    sampled: &[Sampled],
-    groups: &BTreeMap<String, (u16, Option<String>)>,
-    elapsed_s: f64,
-) -> Vec<Share> {
+pub fn shares(sampled: &[Sampled], groups: &BTreeMap<String, (u16, Option<String>)>, elapsed_s: f64) -> Vec<Share> {
     let moved = |of: fn(&Counters) -> u64| -> Vec<u64> {
         sampled.iter().map(|sample| of(&sample.now).saturating_sub(of(&sample.before))).collect()
     };
@@ -283,8 +276,7 @@ mod tests {
     fn weights_divide_a_device_among_those_who_use_it() {
         assert_eq!(entitled(&[terms(300), terms(100)], &[], 100.0), [0.75, 0.25]);
         let (a, b, c) = (terms(300), terms(100), terms(600));
-        let claims =
-            [(&a, true), (&b, true), (&c, false)].map(|(terms, active)| Claim { terms, active });
+        let claims = [(&a, true), (&b, true), (&c, false)].map(|(terms, active)| Claim { terms, active });
         assert_eq!(entitlements(&claims, &BTreeMap::new(), 1.0), [Some(0.75), Some(0.25), None]);
     }
 

@@ -249,6 +249,8 @@ pub struct OpView<'a> {
     pub queue_ns: Option<&'a Histogram<u64>>,
     /// From then until it was done, in ns.
     pub device_ns: Option<&'a Histogram<u64>>,
+    /// Both together: the whole time in the server, in ns.
+    pub total_ns: Option<&'a Histogram<u64>>,
 }
 
 /// Something to be done.

@@ -19,7 +19,8 @@ pub fn bad<T>(value: &str, why: impl Into<String>) -> Result<T, BadValue> {
 
 /// The elevators, the present one in brackets: `noop deadline [cfq]`.
 pub fn scheduler(present: Kind) -> String {
-    let each = |kind: &Kind| if *kind == present { format!("[{}]", kind.info().name) } else { kind.info().name.to_owned() };
+    let each =
+        |kind: &Kind| if *kind == present { format!("[{}]", kind.info().name) } else { kind.info().name.to_owned() };
     Kind::ALL.iter().map(each).collect::<Vec<_>>().join(" ")
 }
 
@@ -28,7 +29,8 @@ pub fn parse_elevator(value: &str) -> Result<Kind, BadValue> {
     if let Some(kind) = Kind::from_name(value) {
         return Ok(kind);
     }
-    let known = Kind::ALL.iter().flat_map(|kind| [kind.info().name].into_iter().chain(kind.info().aliases.iter().copied()));
+    let known =
+        Kind::ALL.iter().flat_map(|kind| [kind.info().name].into_iter().chain(kind.info().aliases.iter().copied()));
     match super::names::meant(value, known) {
         Some(meant) => bad(value, format!("is no elevator; did you mean {meant:?}?")),
         None => {
@@ -55,15 +57,6 @@ pub fn parse_number(what: &str, value: &str, min: u64, max: u64) -> Result<u64, 
         Ok(number) if (min..=max).contains(&number) => Ok(number),
         Ok(_) => bad(value, format!("is out of range: {what} takes {min} to {max}")),
         Err(_) => bad(value, format!("is no whole number: {what} takes {min} to {max}")),
-    }
-}
-
-/// `0` or `1`.
-pub fn parse_switch(what: &str, value: &str) -> Result<bool, BadValue> {
-    match value {
-        "0" => Ok(false),
-        "1" => Ok(true),
-        _ => bad(value, format!("is neither 0 nor 1, which {what} takes")),
     }
 }
 
@@ -119,7 +112,7 @@ pub fn switch(on: bool) -> String {
     u8::from(on).to_string()
 }
 
-/// A fraction with three digits, in brackets of nothing: `0.750`; `-` where there is none.
+/// A fraction with three digits; `-` where there is none.
 pub fn fraction(fraction: Option<f64>) -> String {
     fraction.map_or_else(|| "-".to_owned(), |fraction| format!("{fraction:.3}"))
 }

@@ -228,7 +228,7 @@ fn run(
     let stat = if told.is_empty() {
         Value::Null
     } else {
-        let path = format!("tenants/{told}/stat");
+        let path = format!("tenants/{told}/stat.json");
         let printed =
             tools::output(Command::new(&place.hoistway).args(["ctl", "get", &path, "--control"]).arg(&control))?;
         serde_json::from_str(&printed).with_context(|| format!("what hoistway ctl get {path} prints"))?

@@ -302,6 +302,12 @@ impl<H: Home> Elevator<H> for Bfq<H> {
         moved
     }
 
+    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+        let moved = if self.takes_real_time(block) { self.dispatch_one(block) } else { 0 };
+        self.sweep();
+        moved
+    }
+
     fn complete(&mut self, block: &mut Block<H>, request: Slot) {
         if block.table.requests[request].owner != NIL {
             self.completed(block, request);

@@ -2,6 +2,7 @@
 
 use super::rate::Dispatched;
 use super::{Bfq, engine_tick, tick};
+use crate::elevators::wf2q;
 use crate::event::{Expiry, Note};
 use crate::parts::{NIL, Slot};
 use crate::queue::block::Block;
@@ -34,6 +35,28 @@ impl<H: Home> Bfq<H> {
             }
         }
         1
+    }
+
+    /// Whether the next request to be moved is of real time, or it can be made so: a queue of another class then loses the disk. Classes are told
+    /// apart within a group, so it is the root's that counts. A queue of real time that has the disk and no request is waited for as ever.
+    pub(super) fn takes_real_time(&mut self, block: &mut Block<H>) -> bool {
+        let served = self.in_service;
+        let entity = &self.engine.entities[served];
+        let serves = served != NIL && entity.class == wf2q::REAL_TIME && entity.level == wf2q::ROOT_LEVEL;
+        if serves && self.queues[served].next != NIL {
+            return true;
+        }
+        if self.engine.levels[wf2q::ROOT_LEVEL].tree(wf2q::REAL_TIME).active.is_empty() {
+            return false;
+        }
+        if serves {
+            let queue = &self.queues[served];
+            return !queue.waits && !(queue.in_flight > 0 && self.may_idle(served));
+        }
+        if served != NIL {
+            self.expire(block, served, Expiry::Preempted, false);
+        }
+        true
     }
 
     /// Moves all that is queued, whoever's turn it is.

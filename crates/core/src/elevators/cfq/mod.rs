@@ -296,25 +296,12 @@ impl<H: Home> Elevator<H> for Cfq<H> {
             return self.drain(block);
         }
         let slot = self.select(block);
-        if slot == NIL {
-            return 0;
-        }
-        debug_assert!(!self.queues[slot].is_empty());
-        let overdue = self.overdue(block, slot);
-        if overdue != NIL {
-            self.queues[slot].must_dispatch = true;
-        }
-        if !self.may_dispatch(block, slot) {
-            return 0;
-        }
-        let request = if overdue != NIL { overdue } else { self.queues[slot].next };
-        let context = block.table.requests[request].context;
-        self.move_to_dispatch(block, slot, request);
-        if self.active_context == NIL {
-            self.follow(block, context);
-        }
-        self.after_dispatch(block, slot);
-        1
+        if slot == NIL { 0 } else { self.dispatch_from(block, slot) }
+    }
+
+    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+        let slot = if self.queued == 0 { NIL } else { self.select_real_time(block) };
+        if slot == NIL { 0 } else { self.dispatch_from(block, slot) }
     }
 
     fn activate(&mut self, block: &mut Block<H>, request: Slot) {
@@ -363,6 +350,26 @@ impl<H: Home> Elevator<H> for Cfq<H> {
 }
 
 impl<H: Home> Cfq<H> {
+    /// Moves the next request of the queue that has the disk, unless it has enough in the device.
+    fn dispatch_from(&mut self, block: &mut Block<H>, slot: Slot) -> u32 {
+        debug_assert!(!self.queues[slot].is_empty());
+        let overdue = self.overdue(block, slot);
+        if overdue != NIL {
+            self.queues[slot].must_dispatch = true;
+        }
+        if !self.may_dispatch(block, slot) {
+            return 0;
+        }
+        let request = if overdue != NIL { overdue } else { self.queues[slot].next };
+        let context = block.table.requests[request].context;
+        self.move_to_dispatch(block, slot, request);
+        if self.active_context == NIL {
+            self.follow(block, context);
+        }
+        self.after_dispatch(block, slot);
+        1
+    }
+
     /// A request was sorted into a queue: it may be the one to serve next.
     fn compare_with_next(&mut self, block: &Block<H>, slot: Slot, request: Slot) {
         let next = self.queues[slot].next;

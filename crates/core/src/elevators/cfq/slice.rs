@@ -5,6 +5,7 @@ use super::workload::Place;
 use crate::clock::Timer;
 use crate::event::Note;
 use crate::parts::{NIL, Slot};
+use crate::priority::Class;
 use crate::queue::block::Block;
 use crate::storage::Home;
 
@@ -51,6 +52,25 @@ impl<H: Home> Cfq<H> {
             return NIL;
         }
         self.end_and_activate_next(block)
+    }
+
+    /// The real-time queue to dispatch from now, or [`NIL`]: of the group that has the disk, or whose turn it is. Classes are told apart within a
+    /// group only. A queue of another class loses the disk; one of real time that has it and no request is waited for as ever.
+    pub(super) fn select_real_time(&mut self, block: &mut Block<H>) -> Slot {
+        let (active, now) = (self.active, block.counted_ns());
+        let queue = &self.queues[active];
+        let has_disk = active != NIL && queue.is_real_time();
+        if has_disk && (queue.is_empty() || !queue.slice_used(now) || queue.must_dispatch) {
+            return if queue.is_empty() { NIL } else { active };
+        }
+        let group = if active == NIL { self.next_group() } else { queue.group };
+        if group == NIL || self.groups[group].busy(Class::RealTime) == 0 {
+            return NIL;
+        }
+        self.expire(block, !has_disk);
+        let slot = self.choose_in_group(block, group);
+        self.activate(block, slot);
+        slot
     }
 
     fn end_and_activate_next(&mut self, block: &mut Block<H>) -> Slot {

@@ -114,6 +114,11 @@ impl<H: Home> Cfq<H> {
             debug_assert_eq!(self.busy_queues, 0);
             return NIL;
         }
+        self.choose_in_group(block, group)
+    }
+
+    /// The same in this group, which has queues.
+    pub(super) fn choose_in_group(&mut self, block: &mut Block<H>, group: Slot) -> Slot {
         let now = block.counted_ns();
         let state = &self.groups[group];
         if state.saved_slice > 0 {

@@ -204,14 +204,26 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
             queue.must_dispatch = false;
             queue.wait_request = false;
             block.timers.cancel(Timer::Idle);
-            let round = self.dispatch_from(block, slot, quantum);
+            let round = self.dispatch_from(block, slot, quantum.min(block.batch_max));
             moved = moved.saturating_add(round);
-            if round == 0 {
-                debug_assert!(false, "a queue that was selected has a request");
+            debug_assert!(round > 0, "a queue that was selected has a request");
+            if round == 0 || moved >= block.batch_max {
                 break;
             }
         }
         moved
+    }
+
+    /// A queue of another class loses the disk. One of real time that has it and no request is waited for as ever.
+    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+        let first = self.service.first();
+        if first == NIL || !self.queues[first].is_real_time() {
+            return 0;
+        }
+        if self.active != NIL && !self.queues[self.active].is_real_time() {
+            self.expire(block, true);
+        }
+        self.dispatch(block, false)
     }
 
     fn activate(&mut self, block: &mut Block<H>, request: Slot) {

@@ -86,6 +86,10 @@ impl Queue {
         !self.slice_new && now >= self.slice_end
     }
 
+    pub(super) fn is_real_time(&self) -> bool {
+        self.priority.class() == Class::RealTime
+    }
+
     /// What events call it.
     pub(super) fn name(&self) -> u32 {
         self.pid.unwrap_or(0)

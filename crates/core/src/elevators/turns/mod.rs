@@ -15,7 +15,7 @@ mod queue;
 use super::async_queues::AsyncQueues;
 use super::slice_tunables::SliceTunables;
 use super::sorted_fifo;
-use super::wf2q::{self, Engine, IDLE, ROOT_LEVEL};
+use super::wf2q::{self, Engine, IDLE, REAL_TIME, ROOT_LEVEL};
 use super::{Elevator, MakeTables, Merge};
 use crate::bio::Bio;
 use crate::clock::{Clock, Timer};
@@ -124,6 +124,8 @@ pub(crate) struct Turns<H: Home, M: Measure> {
     pub in_driver: u32,
     /// Requests of sync queues on the dispatch list or in the device.
     sync_in_flight: u32,
+    /// How many requests of the active queue's batch were moved before it was cut short, by a layer above that lets go of one at a time.
+    batch_moved: u32,
     /// The end of the request that the driver took last.
     last_position: u64,
     /// The device queues by itself, as far as is known.
@@ -169,6 +171,7 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
             queued: 0,
             in_driver: 0,
             sync_in_flight: 0,
+            batch_moved: 0,
             last_position: 0,
             hw_tag: true,
             hw_tag_samples: 0,
@@ -280,12 +283,28 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
             self.queues[slot].wait_request = false;
             block.timers.cancel(Timer::Idle);
             moved = moved.saturating_add(self.dispatch_batch(block, slot));
-            if moved > 0 && !M::MANY_BATCHES {
+            if moved > 0 && (!M::MANY_BATCHES || moved >= block.batch_max) {
                 break;
             }
         }
         self.free_forgotten();
         moved
+    }
+
+    /// A queue of another class loses the disk, as far as classes are told apart: between groups they are not. One of real time that has it
+    /// and no request is waited for as ever.
+    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+        let waits = !self.engine.levels[ROOT_LEVEL].tree(REAL_TIME).active.is_empty();
+        let active = &self.engine.entities[self.active];
+        let has_disk = self.active != NIL && active.class == REAL_TIME && active.level == ROOT_LEVEL;
+        if !waits && !(has_disk && self.queues[self.active].next != NIL) {
+            return 0;
+        }
+        if self.active != NIL && !has_disk {
+            M::account(self, block);
+            M::end_turn(self, block, Expiry::Preempted, false, None);
+        }
+        self.dispatch(block, false)
     }
 
     fn activate(&mut self, block: &mut Block<H>, request: Slot) {
@@ -464,6 +483,7 @@ impl<H: Home, M: Measure> Turns<H, M> {
             return NIL;
         }
         self.engine.entities[slot].service = 0;
+        self.batch_moved = 0;
         let queue = &mut self.queues[slot];
         debug_assert!(queue.busy && queue.next != NIL, "a queue that waits for its turn has requests");
         queue.fifo_checked = false;
@@ -499,9 +519,11 @@ impl<H: Home, M: Measure> Turns<H, M> {
     }
 
     /// Moves up to a quantum of requests of the queue that has the disk.
+    /// If fewer may be moved at once, the batch goes on with the next call.
     fn dispatch_batch(&mut self, block: &mut Block<H>, slot: Slot) -> u32 {
-        let (mut moved, quantum) = (0u32, self.quantum(slot));
-        while moved < quantum && self.queues[slot].next != NIL {
+        let (begun, quantum) = (core::mem::take(&mut self.batch_moved), self.quantum(slot));
+        let (mut moved, most) = (0u32, quantum.saturating_sub(begun).min(block.batch_max));
+        while moved < most && self.queues[slot].next != NIL {
             let overdue = self.take_overdue(block, slot);
             let request = if overdue != NIL { overdue } else { self.queues[slot].next };
             let charge = M::charge_of(block, request);
@@ -516,8 +538,13 @@ impl<H: Home, M: Measure> Turns<H, M> {
             self.move_to_dispatch(block, request);
             moved = moved.saturating_add(1);
         }
+        let batch = begun.saturating_add(moved);
+        if moved == block.batch_max && batch < quantum && self.queues[slot].next != NIL {
+            self.batch_moved = batch;
+            return moved;
+        }
         let (sync, idle_class) = (self.queues[slot].is_sync(), self.engine.entities[slot].class == IDLE);
-        if self.busy_queues > 1 && self.measure.ends_after(sync, idle_class, moved) {
+        if self.busy_queues > 1 && self.measure.ends_after(sync, idle_class, batch) {
             M::end_turn(self, block, Expiry::Exhausted, false, None);
         }
         moved

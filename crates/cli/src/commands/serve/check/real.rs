@@ -136,7 +136,7 @@ impl Server {
     }
 
     fn stat(&mut self, program: &Path, control: &Path, tenant: &str) -> Result<Value> {
-        let path = format!("tenants/{tenant}/stat");
+        let path = format!("tenants/{tenant}/stat.json");
         let output = Command::new(program).args(["ctl", "get", &path, "--control"]).arg(control).output()?;
         if !output.status.success() {
             bail!("hoistway ctl get {path}: {}", String::from_utf8_lossy(&output.stderr).trim());

@@ -1,0 +1,168 @@
+//! Block I/O on the simulated disks.
+
+use super::sim::{Due, File, Sabotage, Sim, UnderWay};
+use crate::engine::{Event, Io, IoDone, IoOp};
+
+const EIO: i32 = 5;
+const EBADF: i32 = 9;
+const EINVAL: i32 = 22;
+const ENOSPC: i32 = 28;
+
+impl Sim {
+    /// Starts an I/O: it takes effect at a time that chance chooses, and is over at a later one.
+    pub(super) fn start(&mut self, tag: u64, io: Io) {
+        if self.crashed {
+            return;
+        }
+        self.ios += 1;
+        let id = self.ios;
+        let numbers = [3, tag, io.offset, io.length];
+        self.trace.note(self.now_ns, &numbers, format_args!("io {id} starts: {}", Described(&io)));
+        let Some(file) = self.file(io.file) else {
+            self.violated(format!("io {id} on file {} that is not open", io.file.0));
+            self.under_way.insert(id, UnderWay { tag, io, result: Err(EBADF), horizon: 0 });
+            return self.due(self.now_ns, Due::Over(id));
+        };
+        if let Err(what) = self.check(&io, file) {
+            self.violated(format!("io {id} ({}): {what}", Described(&io)));
+        }
+        let disk = &self.disks[file.disk.0];
+        let (plan, horizon) = (disk.plan, disk.horizon());
+        let writes = matches!(io.op, IoOp::Write { .. } | IoOp::Zero { .. });
+        let result = if self.dice.permille(plan.errors_permille) {
+            Err(EIO)
+        } else if writes && self.dice.permille(plan.no_space_permille) {
+            Err(ENOSPC)
+        } else {
+            Ok(())
+        };
+        let effect_ns = self.now_ns + self.dice.magnitude(plan.latency_ns_max);
+        let hang_ns = if self.dice.permille(plan.hangs_permille) { self.dice.between(0, plan.hang_ns_max) } else { 0 };
+        self.under_way.insert(id, UnderWay { tag, io, result, horizon });
+        self.due(effect_ns + hang_ns, Due::Effect(id));
+    }
+
+    fn check(&self, io: &Io, file: File) -> Result<(), String> {
+        let size = self.disks[file.disk.0].plan.size as u64;
+        let end = io.offset.checked_add(io.length).ok_or("it ends beyond 2^64")?;
+        let data = matches!(io.op, IoOp::Read | IoOp::Write { .. });
+        let held = io.buffer.as_ref().map_or(0, |buffer| buffer.len() as u64);
+        if data && held < io.length {
+            return Err(format!("its buffer has {held} bytes only"));
+        }
+        if io.op != IoOp::Read && io.op != IoOp::Flush && end > size {
+            return Err(format!("it reaches beyond the end at {size}"));
+        }
+        if data && file.direct && (io.offset % 512 != 0 || io.length % 512 != 0) {
+            return Err("direct I/O that is not aligned".to_owned());
+        }
+        Ok(())
+    }
+
+    /// An I/O takes effect.
+    pub(super) fn effect(&mut self, id: u64) {
+        let Some(mut under_way) = self.under_way.remove(&id) else { return };
+        let failed = under_way.result.is_err();
+        if let Some(file) = self.file(under_way.io.file) {
+            if self.check(&under_way.io, file).is_err() {
+                under_way.result = Err(EINVAL);
+            } else if failed {
+                self.partial(id, &under_way.io, file);
+            } else {
+                self.apply(id, &mut under_way.io, file);
+            }
+        }
+        let latency_ns = self.file(under_way.io.file).map_or(0, |file| self.disks[file.disk.0].plan.latency_ns_max);
+        self.under_way.insert(id, under_way);
+        let over_ns = self.now_ns + self.dice.magnitude(latency_ns);
+        self.due(over_ns, Due::Over(id));
+    }
+
+    fn apply(&mut self, id: u64, io: &mut Io, file: File) {
+        let (offset, length) = (io.offset as usize, io.length as usize);
+        let lost = self.sabotage == Sabotage::LosesWrites && self.dice.permille(30);
+        let disk = &mut self.disks[file.disk.0];
+        match io.op {
+            IoOp::Read => {
+                if let Some(buffer) = &mut io.buffer {
+                    disk.read(io.offset, &mut buffer[..length]);
+                }
+            }
+            IoOp::Write { .. } if lost => {}
+            IoOp::Write { .. } => {
+                if let Some(buffer) = &io.buffer {
+                    disk.write(id, offset, &buffer[..length]);
+                }
+            }
+            IoOp::Zero { punch } => disk.zero(id, offset, length, punch),
+            IoOp::Trim if disk.plan.trim_keeps => {}
+            IoOp::Trim => disk.zero(id, offset, length, true),
+            IoOp::Flush | IoOp::Status => {}
+        }
+    }
+
+    /// What an I/O that fails does nonetheless: a part of its sectors may be written.
+    fn partial(&mut self, id: u64, io: &Io, file: File) {
+        let (offset, length) = (io.offset as usize, io.length as usize);
+        let part = self.dice.between(0, io.length) as usize;
+        let disk = &mut self.disks[file.disk.0];
+        match (io.op, &io.buffer) {
+            (IoOp::Write { .. }, Some(buffer)) => disk.write(id, offset, &buffer[..part.min(length)]),
+            (IoOp::Zero { punch }, _) => disk.zero(id, offset, part.min(length), punch),
+            _ => {}
+        }
+    }
+
+    /// An I/O is over: the server hears of it.
+    pub(super) fn over(&mut self, id: u64) {
+        if self.sabotage == Sabotage::SwapsReads && self.dice.permille(100) {
+            self.swap_read(id);
+        }
+        let Some(UnderWay { tag, io, result, horizon }) = self.under_way.remove(&id) else { return };
+        let mut extents = Vec::new();
+        if let Some(file) = self.file(io.file) {
+            let extents_max = self.dice.between(1, 5) as usize;
+            let disk = &mut self.disks[file.disk.0];
+            match (io.op, result) {
+                (IoOp::Flush, Ok(())) if self.sabotage != Sabotage::FlushDoesNothing => disk.flush(horizon),
+                (IoOp::Flush, Err(_)) if disk.plan.failed_flush_loses => disk.lose(horizon),
+                (IoOp::Write { durable: true }, Ok(())) if self.sabotage != Sabotage::DurableWriteIsNot => {
+                    disk.persist(id);
+                }
+                (IoOp::Status, Ok(())) => extents = disk.status(io.offset, io.length, extents_max),
+                _ => {}
+            }
+            disk.finish(id);
+        }
+        if self.sabotage == Sabotage::DropsCompletions && self.dice.permille(20) {
+            return;
+        }
+        self.trace.note(self.now_ns, &[4, id, tag], format_args!("io {id} is over: {result:?}"));
+        self.events.push_back(Event::Done { tag, done: IoDone { result, buffer: io.buffer, extents } });
+    }
+
+    /// Exchanges the data of two reads of one length that are under way.
+    fn swap_read(&mut self, id: u64) {
+        let Some(mut one) = self.under_way.remove(&id) else { return };
+        let other = self
+            .under_way
+            .values_mut()
+            .find(|other| one.io.op == IoOp::Read && other.io.op == IoOp::Read && other.io.length == one.io.length);
+        if let (Some(other), Some(mine)) = (other, &mut one.io.buffer)
+            && let Some(theirs) = &mut other.io.buffer
+        {
+            let length = one.io.length as usize;
+            mine[..length].swap_with_slice(&mut theirs[..length]);
+        }
+        self.under_way.insert(id, one);
+    }
+}
+
+/// An I/O in a line of the log.
+struct Described<'a>(&'a Io);
+
+impl std::fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} at {} length {}", self.0.op, self.0.offset, self.0.length)
+    }
+}
