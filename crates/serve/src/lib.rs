@@ -19,10 +19,11 @@ pub mod control;
 pub mod device;
 pub mod engine;
 pub mod limits;
+pub mod metrics;
+pub mod record;
 pub mod rules;
 pub mod server;
 pub mod systemd;
-pub mod metrics;
 pub mod tenant;
 #[cfg(any(test, feature = "world"))]
 pub mod world;
