@@ -154,7 +154,7 @@ impl<'a> World<'a> {
         }
         for _ in 0..TURNS_MAX {
             match server.turn() {
-                Ok(Turn::Running) => {}
+                Ok(Turn::Running | Turn::Draining) => {}
                 Ok(Turn::Ended { clean }) => {
                     self.check_memory(&server, true)?;
                     drop(server);
