@@ -40,7 +40,7 @@ use tenants::Tenants;
 use work::{Entries, Entry, Stage};
 
 pub use account::Account;
-pub use elevator::{CAPACITY, ReconfigureError, SwitchError};
+pub use elevator::{CAPACITY, CLOCK, ReconfigureError, SwitchError};
 pub use tap::Record;
 pub use tenants::{JoinError, MemberId, TermsError};
 
