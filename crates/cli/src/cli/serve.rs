@@ -65,7 +65,7 @@ pub struct ServeArgs {
     /// Serve nothing in plain text
     #[arg(long, help_heading = "Ways in")]
     pub tls_required: bool,
-    /// The control socket, or `none` [default: hoistway-control.sock beside the Unix socket]
+    /// The control socket, or `none` [default: beside the Unix socket: a.sock has a-control.sock]
     #[arg(long, value_name = "PATH|none", help_heading = "Watching")]
     pub control: Option<PathBuf>,
     /// Serve metrics over HTTP at this address, for Prometheus

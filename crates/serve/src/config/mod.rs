@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 
-use crate::tenant::Terms;
+use crate::tenant::{Limits, Terms};
 
 pub use draft::{Draft, Place, Problem};
 pub use keys::{KEYS, Key, Section, markdown};
@@ -150,6 +150,8 @@ pub struct GroupConfig {
     pub name: String,
     /// Its share among its siblings, 1 to 1000.
     pub weight: u16,
+    /// What all in it together may not exceed.
+    pub limits: Limits,
     /// The group that it is part of; none is the root.
     pub parent: Option<String>,
 }
