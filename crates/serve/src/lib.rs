@@ -21,6 +21,7 @@ pub mod device;
 pub mod engine;
 pub mod limits;
 pub mod metrics;
+pub mod record;
 pub mod rules;
 pub mod server;
 pub mod systemd;

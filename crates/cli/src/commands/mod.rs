@@ -8,7 +8,6 @@ mod drives;
 mod elevators;
 mod man;
 mod reproduce;
-#[allow(dead_code)]
 mod serve;
 
 use anyhow::Result;
@@ -29,6 +28,7 @@ pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
         Some(Command::Elevators(args)) => elevators::run(&args, out),
         Some(Command::Drives(args)) => drives::run(&args, out),
         Some(Command::Reproduce(args)) => reproduce::run(&args, out),
+        Some(Command::Serve(args)) => serve::run(&args, out),
         Some(Command::Bench(args)) => bench::run(&args.what, out),
         Some(Command::Completions(args)) => completions::run(&args, out),
         Some(Command::Man(args)) => man::run(&args, out),

@@ -6,6 +6,10 @@ use hoistway_core::{Event, Note, Op, Sink};
 pub trait Record: Send {
     /// Takes an event that happened at `now_ns`. The process id in it is [`super::MemberId::number`].
     fn record(&mut self, now_ns: u64, event: &Event);
+    /// Says what a process of this id is called from now on.
+    fn name(&mut self, number: u32, name: &str) {
+        let _ = (number, name);
+    }
 }
 
 /// The queue's sink.

@@ -353,7 +353,11 @@ impl Device {
             Some(slot) => self.tenants.members[slot as usize] = member,
             None => self.tenants.members.push(member),
         }
-        self.tenants.nodes[place as usize].members += 1;
+        let node = &mut self.tenants.nodes[place as usize];
+        node.members += 1;
+        if let Some(recorder) = &mut self.queue.sink_mut().recorder {
+            recorder.name(slot + 1, &node.name);
+        }
         Ok(MemberId { slot, generation })
     }
 

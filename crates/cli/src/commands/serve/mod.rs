@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use hoistway_serve::access::tls_server;
 use hoistway_serve::config::{Checked, Config, Machine};
 use hoistway_serve::engine::{Engine, EngineKind, Options, Threads, Uring, probe};
-use hoistway_serve::server::{Bounds, Purpose, Server, Settings, Turn};
+use hoistway_serve::server::{Bounds, Server, Settings, Turn};
 use hoistway_serve::systemd::{self, Notify};
 
 use crate::cli::{EngineChoice, ServeArgs};
@@ -139,7 +139,7 @@ fn reload<E: Engine>(server: &mut Server<E>, args: &ServeArgs, notify: &Notify) 
 }
 
 /// The certificates, if the configuration names some.
-fn certificates(config: &Config) -> Result<Option<Arc<hoistway_serve::rustls::ServerConfig>>> {
+fn certificates(config: &Config) -> Result<Option<Arc<hoistway_serve::access::ServerConfig>>> {
     let Some(tls) = &config.tls else { return Ok(None) };
     let files = tls_server(tls)?;
     for warning in &files.warnings {
@@ -176,6 +176,3 @@ impl Drop for PidFile {
         let _ = fs::remove_file(&self.0);
     }
 }
-
-#[allow(unused_imports)]
-use Purpose as _;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use hoistway_nbd::uri::{Place, TlsQuery, Uri};
 use hoistway_serve::access::{Bound, bind_tcp, bind_unix};
-use hoistway_serve::config::{CONTROL_NAME, Config, Listen, Machine};
+use hoistway_serve::config::{Config, Listen, Machine};
 use hoistway_serve::engine::Engine;
 use hoistway_serve::server::{Purpose, Server};
 use hoistway_serve::systemd::Activated;
