@@ -232,6 +232,18 @@ pub enum ConfigError {
     },
 }
 
+impl ConfigError {
+    /// Whether the command line alone is at fault, and no file.
+    pub fn is_of_arguments(&self) -> bool {
+        match self {
+            ConfigError::Read { .. } => false,
+            ConfigError::Wrong { problems } => {
+                problems.iter().all(|problem| matches!(problem.place, Place::Argument(_)))
+            }
+        }
+    }
+}
+
 impl Draft {
     /// Reads a configuration file.
     ///
