@@ -241,7 +241,7 @@ fn terms_that_cannot_be_are_told_with_what_would_be_right() {
             ),
             (
                 "[[tenant]]\nname = \"t\"\nreserve = \"1M\"",
-                "5:11: `reserve` is a promise on the device `sda`, of which nothing is known: give its `bandwidth` and `position`; `hoistway serve --calibrate` measures them",
+                "5:11: `reserve` is a promise on the device `sda`, which is not known well enough: give both its `bandwidth` and its `position`; `hoistway serve --calibrate` measures them",
             ),
         ],
     );

@@ -194,7 +194,7 @@ fn what_is_allowed_and_odd_gets_a_warning() {
 
 #[test]
 fn a_reservation_counts_only_where_the_tenant_can_be() {
-    let two = "[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\nbandwidth = \"100M\"\n[[device]]\nname = \"b\"\nbackend = \"mem:1M\"\n\
+    let two = "[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\nbandwidth = \"100M\"\nposition = \"0us\"\n[[device]]\nname = \"b\"\nbackend = \"mem:1M\"\n\
                [[export]]\nname = \"x\"\ndevice = \"a\"\n[[export]]\nname = \"y\"\ndevice = \"b\"\n[[tenant]]\nname = \"t\"\nreserve = \"20M\"\n";
     assert!(checked(two).is_err(), "nothing is known of b");
     good(&format!("{two}export = \"x\"\n"));
