@@ -104,7 +104,7 @@ impl<E: Engine> House<E> {
             let failed = |who: &str, source| StartError::Terms { device: name.clone(), name: who.to_owned(), source };
             for group in parents_first(config) {
                 device
-                    .set_group(&group.name, group.parent.as_deref(), group.weight, &Default::default(), now_ns)
+                    .set_group(&group.name, group.parent.as_deref(), group.weight, &group.limits, now_ns)
                     .map_err(|error| failed(&group.name, error))?;
             }
             for tenant in &config.tenants {
