@@ -17,6 +17,7 @@ mod tls;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use crate::config::DeviceConfig;
 use crate::device::{Device, Done};
 use crate::engine::{ConnId, Engine, Event, ListenerId, Peer, Signal};
 
@@ -75,6 +76,12 @@ pub struct Server<E: Engine> {
     stall_check_ns: u64,
     /// How often [`Turn::Alarm`] is wanted, and when next.
     alarm: Option<(u64, u64)>,
+    /// What became of the last reload.
+    reloaded: String,
+    /// Tenants and groups that are no more, and in use.
+    gone: Vec<reload::Gone>,
+    /// Devices that are no more, and open.
+    idle_devices: Vec<DeviceConfig>,
 }
 
 /// How often stalled clients are looked for while others wait, in ns: once a second.
@@ -250,6 +257,9 @@ impl<E: Engine> Server<E> {
         client.farewell(&mut self.house);
         self.house.engine.close(id);
         self.crowded = false;
+        if !self.gone.is_empty() {
+            self.retire();
+        }
     }
 
     /// Closes those who did not choose an export in time, and those who stall while others wait for memory.
