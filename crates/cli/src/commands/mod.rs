@@ -4,12 +4,14 @@ mod bench;
 mod compare;
 mod completions;
 mod conform;
+mod ctl;
 mod drives;
 mod elevators;
 mod man;
 mod reproduce;
 #[allow(dead_code)]
 mod serve;
+mod top;
 
 use anyhow::Result;
 
@@ -30,6 +32,8 @@ pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
         Some(Command::Drives(args)) => drives::run(&args, out),
         Some(Command::Reproduce(args)) => reproduce::run(&args, out),
         Some(Command::Bench(args)) => bench::run(&args.what, out),
+        Some(Command::Ctl(args)) => ctl::run(&args, out),
+        Some(Command::Top(args)) => top::run(&args, out),
         Some(Command::Completions(args)) => completions::run(&args, out),
         Some(Command::Man(args)) => man::run(&args, out),
     }

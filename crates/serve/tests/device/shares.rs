@@ -66,7 +66,9 @@ fn probe_print() {
 struct Print;
 impl hoistway_serve::device::Record for Print {
     fn record(&mut self, now_ns: u64, event: &hoistway_core::Event) {
-        if now_ns > 90 * MS && now_ns < 111 * MS { println!("{now_ns} {event:?}"); }
+        if now_ns > 90 * MS && now_ns < 111 * MS {
+            println!("{now_ns} {event:?}");
+        }
     }
 }
 
@@ -80,7 +82,7 @@ fn probe_cfq() {
     world.add(Some("one"), Client::reads(4, 4096).at(0, 256 * MIB));
     world.add(Some("two"), Client::reads(64, 4096).at(256 * MIB, 256 * MIB));
     for s in 1..15 {
-        world.run_until(s * SECOND/10);
+        world.run_until(s * SECOND / 10);
         println!("{} {}", world.clients[0].served, world.clients[1].served);
     }
     println!("{:?}", world.device.tunables().map(|(t, v)| (t.name, v)).collect::<Vec<_>>());
