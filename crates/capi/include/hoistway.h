@@ -46,7 +46,7 @@ enum hoistway_status {
 	HOISTWAY_FULL = -3,          /* the table of requests, contexts or groups is full: try again after a completion, an exit ... */
 	HOISTWAY_STALE = -4,         /* the context, group or request is not, or no longer, one of this queue's */
 	HOISTWAY_BAD_EXTENT = -5,    /* the bio has no sectors, or ends beyond sector 2^64 */
-	HOISTWAY_NOT_SUPPORTED = -6, /* a barrier for a device that cannot order; a reservation from an elevator that has none */
+	HOISTWAY_NOT_SUPPORTED = -6, /* a barrier for a device that cannot order; a reservation where nothing can be reserved */
 	HOISTWAY_UNKNOWN = -7,       /* no elevator or tunable of this name or number */
 	HOISTWAY_OUT_OF_RANGE = -8,  /* a tunable's value or a group's weight is out of its range */
 	HOISTWAY_BUSY = -9,          /* a switch is under way; the group has child groups, contexts or requests, or is the root */
@@ -118,7 +118,7 @@ struct hoistway_bio {
 	uint16_t flags;
 };
 
-/* The bandwidth that a process reserves. */
+/* The bandwidth that a process reserves, or a group for its processes together. */
 struct hoistway_reservation {
 	uint64_t bytes_per_second; /* 1 to 10^10 */
 	uint64_t depth_bytes;      /* what it may have at once after a pause, 1 to 2^50; 0: what comes in half a second, or two requests */
@@ -233,6 +233,10 @@ size_t hoistway_queue_size(const struct hoistway_capacity *capacity);
 /* Writes the defaults: a 2.6.18 queue with plugging, merging up to 512 KiB and 128 requests a direction. */
 int32_t hoistway_config_default(struct hoistway_config *config);
 
+/* Added to the number of the elevator that a queue is made with or switched to: processes and groups can reserve bandwidth, whatever the
+ * elevator. ("cfq-bw" is that over "cfq-v3" already.) */
+#define HOISTWAY_RESERVING (1u << 16)
+
 /* Makes a queue in `memory`, which must be aligned to HOISTWAY_ALIGNMENT and stay where it is. INVALID, TOO_SMALL, UNKNOWN. */
 int32_t hoistway_queue_init(struct hoistway_queue *memory, size_t size, const struct hoistway_capacity *capacity,
                             const struct hoistway_config *config, uint32_t elevator, uint64_t now_ns);
@@ -251,7 +255,10 @@ int32_t hoistway_elevator_name(uint32_t elevator, char *buffer, size_t len);
 /* The number of the elevator that decides now. */
 int32_t hoistway_elevator(struct hoistway_queue *queue);
 
-/* How many tunables that one has; they are numbered from 0. */
+/* 1 if bandwidth can be reserved from it, else 0. */
+int32_t hoistway_is_reserving(struct hoistway_queue *queue);
+
+/* How many tunables that one has, those of reserved bandwidth first if it was made HOISTWAY_RESERVING; they are numbered from 0. */
 int32_t hoistway_tunable_count(struct hoistway_queue *queue);
 
 /* Writes a tunable and its value. UNKNOWN. */
@@ -261,7 +268,8 @@ int32_t hoistway_tunable(struct hoistway_queue *queue, uint32_t index, struct ho
 int32_t hoistway_set_tunable(struct hoistway_queue *queue, uint32_t index, int64_t value);
 int32_t hoistway_set_tunable_by_name(struct hoistway_queue *queue, const char *name, size_t len, int64_t value);
 
-/* Begins to switch to another elevator: the old one is drained, then the new one takes over with its default tunables. BUSY, UNKNOWN. */
+/* Begins to switch to another elevator: the old one is drained, then the new one takes over with its default tunables. To the same one with
+ * HOISTWAY_RESERVING or without is a switch too; what was reserved ends with it. BUSY, UNKNOWN. */
 int32_t hoistway_switch(struct hoistway_queue *queue, uint32_t elevator, uint64_t now_ns);
 
 /* 1 while a switch waits for the old elevator's last request, else 0. */
@@ -312,12 +320,20 @@ int32_t hoistway_group_remove(struct hoistway_queue *queue, hoistway_group group
 /* Moves a process to a group. As in the kernel, elevators notice when they look at the process next. STALE. */
 int32_t hoistway_context_move(struct hoistway_queue *queue, hoistway_context context, hoistway_group group, uint64_t now_ns);
 
-/* Reserves bandwidth for it, in elevators with a bandwidth class ("cfq-bw"), or changes what it has reserved: less is always granted. It
- * ends with hoistway_release(), the process, or a switch. After NO_CAPACITY `headroom` has what is left, in bytes a second. INVALID,
+/* --- reserved bandwidth --- */
+
+/* Reserves bandwidth for a process, in a queue made HOISTWAY_RESERVING or with "cfq-bw", or changes what it has reserved: less is always granted.
+ * It ends with hoistway_release(), the process, or a switch. After NO_CAPACITY `headroom` has what is left, in bytes a second. INVALID,
  * STALE, NOT_SUPPORTED, NO_CAPACITY. */
 int32_t hoistway_reserve(struct hoistway_queue *queue, hoistway_context context, const struct hoistway_reservation *reservation,
                          uint64_t now_ns, uint64_t *headroom);
 int32_t hoistway_release(struct hoistway_queue *queue, hoistway_context context, uint64_t now_ns);
+
+/* The same for the processes of a group together (not those of its child groups), whenever they joined it. One with a reservation of its own has
+ * that alone. It ends with hoistway_group_release(), the group, or a switch. */
+int32_t hoistway_group_reserve(struct hoistway_queue *queue, hoistway_group group, const struct hoistway_reservation *reservation,
+                               uint64_t now_ns, uint64_t *headroom);
+int32_t hoistway_group_release(struct hoistway_queue *queue, hoistway_group group, uint64_t now_ns);
 
 /* --- requests --- */
 

@@ -2,12 +2,12 @@
 //!
 //! `queue` must always be null or point to a queue that `hoistway_queue_init` made and that no other thread uses during the call.
 
-use hoistway_core::{CpuPolicy, Kick, Kind, Next, ReserveError, Stale, SubmitError, Submitted, Work};
+use hoistway_core::{CpuPolicy, Kick, Next, ReserveError, Stale, SubmitError, Submitted, Work};
 
 use crate::arguments;
 use crate::events::CEvent;
 use crate::memory::{Shell, shell};
-use crate::types::{CBio, CRequest, CReservation, CSubmitted, CWork, Status};
+use crate::types::{CBio, CRequest, CReservation, CSubmitted, CWork, Choice, Status};
 
 /// Answers whether the host has to run the queue, or the error.
 pub(crate) fn kick(result: Result<Kick, Status>) -> i32 {
@@ -137,17 +137,26 @@ pub unsafe extern "C" fn hoistway_reserve(
         let reservation = reservation?.to_core();
         arguments::check_out(headroom)?;
         let reserved = shell.queue.reserve(arguments::context_id(context), reservation, now_ns);
-        reserved.map_err(|error| match error {
-            ReserveError::Stale => Status::Stale,
-            ReserveError::NotSupported => Status::NotSupported,
-            ReserveError::BadRate => Status::Invalid,
-            ReserveError::NoCapacity { headroom_bytes_per_second } => {
-                // SAFETY: checked, and the caller's promise.
-                unsafe { headroom.write(headroom_bytes_per_second) };
-                Status::NoCapacity
-            }
-        })
+        // SAFETY: checked, and the caller's promise.
+        reserved.map_err(|error| unsafe { refusal(error, headroom) })
     }))
+}
+
+/// What a refused reservation answers.
+///
+/// # Safety
+/// `headroom` must have been checked and point to a writable number.
+pub(crate) unsafe fn refusal(error: ReserveError, headroom: *mut u64) -> Status {
+    match error {
+        ReserveError::Stale => Status::Stale,
+        ReserveError::NotSupported => Status::NotSupported,
+        ReserveError::BadRate => Status::Invalid,
+        ReserveError::NoCapacity { headroom_bytes_per_second } => {
+            // SAFETY: the caller's promise.
+            unsafe { headroom.write(headroom_bytes_per_second) };
+            Status::NoCapacity
+        }
+    }
 }
 
 /// Gives a process's reservation back; without one, nothing happens.
@@ -391,7 +400,7 @@ pub unsafe extern "C" fn hoistway_next_work(queue: *mut Shell, work: *mut CWork)
     Status::Ok as i32
 }
 
-/// Begins to switch to another elevator.
+/// Begins to switch to another elevator, or to have reserved bandwidth over the same one, or not to.
 ///
 /// # Safety
 /// As told for the module.
@@ -400,16 +409,16 @@ pub unsafe extern "C" fn hoistway_switch(queue: *mut Shell, elevator: u32, now_n
     // SAFETY: the caller's promise.
     let shell = unsafe { shell(queue) };
     kick(shell.and_then(|shell| {
-        let kind = Kind::ALL.get(elevator as usize).copied().ok_or(Status::Unknown)?;
+        let elevator = Choice::read(elevator)?;
         if shell.queue.is_switching() {
             return Err(Status::Busy);
         }
-        if kind == shell.queue.kind() {
+        if (Choice { kind: shell.queue.kind(), reserving: shell.queue.is_reserving() }) == elevator {
             return Ok(Kick::Quiet);
         }
         let _ = shell.queue.take_retired_storage();
         // SAFETY: no switch is under way and what the last one retired is dropped.
-        let storage = unsafe { shell.other_elevator_storage(kind) };
+        let storage = unsafe { shell.other_elevator_storage(elevator) };
         Ok(shell.queue.switch(storage, now_ns))
     }))
 }

@@ -5,9 +5,9 @@
 use hoistway_core::{GroupError, GroupId, GroupWeights};
 
 use crate::arguments;
-use crate::calls::{kick, stale};
+use crate::calls::{kick, refusal, stale};
 use crate::memory::{Shell, shell};
-use crate::types::Status;
+use crate::types::{CReservation, Status};
 
 fn status(error: GroupError) -> Status {
     match error {
@@ -118,6 +118,42 @@ pub unsafe extern "C" fn hoistway_context_move(queue: *mut Shell, context: u64, 
     let shell = unsafe { shell(queue) };
     let (context, group) = (arguments::context_id(context), arguments::group_id(group));
     kick(shell.and_then(|shell| shell.queue.move_context(context, group, now_ns).map_err(stale)))
+}
+
+/// Reserves bandwidth for a group's processes together, or changes what is reserved. When the device cannot keep that, what is left is written
+/// to `headroom`, in bytes a second.
+///
+/// # Safety
+/// As told for the module; `reservation` must point to a readable structure and `headroom` to a writable number, null and badly
+/// aligned pointers are refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_group_reserve(
+    queue: *mut Shell,
+    group: u64,
+    reservation: *const CReservation,
+    now_ns: u64,
+    headroom: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's promise.
+    let (shell, reservation) = unsafe { (shell(queue), arguments::read(reservation)) };
+    kick(shell.and_then(|shell| {
+        let reservation = reservation?.to_core();
+        arguments::check_out(headroom)?;
+        let reserved = shell.queue.reserve_group(arguments::group_id(group), reservation, now_ns);
+        // SAFETY: checked, and the caller's promise.
+        reserved.map_err(|error| unsafe { refusal(error, headroom) })
+    }))
+}
+
+/// Gives a group's reservation back; without one, nothing happens.
+///
+/// # Safety
+/// As told for the module.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_group_release(queue: *mut Shell, group: u64, now_ns: u64) -> i32 {
+    // SAFETY: the caller's promise.
+    let shell = unsafe { shell(queue) };
+    kick(shell.and_then(|shell| shell.queue.release_group(arguments::group_id(group), now_ns).map_err(stale)))
 }
 
 /// Tells on which CPU a context's process runs.

@@ -6,7 +6,7 @@ use hoistway_core::{Borrowed, Capacity, ElevatorStorage, Kind, Maker, RequestQue
 
 use crate::arguments;
 use crate::events::{CEvent, EventRing};
-use crate::types::{CCapacity, CConfig, Status};
+use crate::types::{CCapacity, CConfig, Choice, Status};
 
 /// The queue with its home: tables in the block behind it.
 pub(crate) type Home = Borrowed<'static, EventRing>;
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn hoistway_queue_size(capacity: *const CCapacity) -> usiz
     Plan::new(capacity).map_or(0, |plan| plan.size)
 }
 
-/// Makes a queue in `memory`, with the elevator of this index. Nothing has to be undone when the queue is not needed any more.
+/// Makes a queue in `memory`, with the elevator of this index, and with reserved bandwidth over it if the index is marked so. Nothing has to be undone when the queue is not needed any more.
 ///
 /// # Safety
 /// `memory` must point to `size` bytes that nobody else uses while the queue lives and that do not move; `capacity` and `config`
@@ -74,7 +74,7 @@ unsafe fn init(
     arguments::check_out(memory)?;
     let plan = Plan::new(capacity).ok_or(Status::Invalid)?;
     let config = config.checked().ok_or(Status::Invalid)?;
-    let kind = Kind::ALL.get(elevator as usize).copied().ok_or(Status::Unknown)?;
+    let elevator = Choice::read(elevator)?;
     if size < plan.size {
         return Err(Status::TooSmall);
     }
@@ -82,7 +82,7 @@ unsafe fn init(
     // SAFETY: the block is at least as large as the plan, and nobody else uses it.
     let queue = unsafe {
         let events = EventRing::new(plan.event_table(base));
-        RequestQueue::new(config, plan.storage(base), plan.elevator_storage(base, 0, kind), events, now_ns)
+        RequestQueue::new(config, plan.storage(base), plan.elevator_storage(base, 0, elevator), events, now_ns)
     };
     // SAFETY: the block is aligned and begins with room for the shell.
     unsafe { memory.write(Shell { magic: MAGIC, base, plan, in_use: 0, merged_bios: capacity.merged_bios, queue }) };
@@ -106,10 +106,10 @@ impl Shell {
     ///
     /// # Safety
     /// No switch is under way and the storage that the last one retired is dropped: then nobody refers to the set that is cut.
-    pub(crate) unsafe fn other_elevator_storage(&mut self, kind: Kind) -> ElevatorStorage<Home> {
+    pub(crate) unsafe fn other_elevator_storage(&mut self, elevator: Choice) -> ElevatorStorage<Home> {
         self.in_use ^= 1;
         // SAFETY: the tables lie in the same block, behind the shell; the rest is the caller's promise.
-        unsafe { self.plan.elevator_storage(self.base, self.in_use, kind) }
+        unsafe { self.plan.elevator_storage(self.base, self.in_use, elevator) }
     }
 }
 
@@ -133,7 +133,8 @@ impl Plan {
         let first = events.checked_add(measure(|ruler| _ = ruler.table::<CEvent>(asked.events))?)?;
         let mut largest = 0;
         for &kind in Kind::ALL {
-            largest = measure(|ruler| _ = ElevatorStorage::make(kind, capacity, ruler))?.max(largest);
+            // No larger without the layer.
+            largest = measure(|ruler| _ = ElevatorStorage::make_reserving(kind, capacity, ruler))?.max(largest);
         }
         let second = first.checked_add(largest)?;
         let size = second.checked_add(largest).filter(|&size| size <= isize::MAX as usize)?;
@@ -156,11 +157,16 @@ impl Plan {
 
     /// # Safety
     /// As for [`Plan::storage`], about the elevator's tables of set `index`, 0 or 1.
-    unsafe fn elevator_storage(&self, base: *mut u8, index: usize, kind: Kind) -> ElevatorStorage<Home> {
+    unsafe fn elevator_storage(&self, base: *mut u8, index: usize, elevator: Choice) -> ElevatorStorage<Home> {
         let [first, second] = self.elevators;
         let offset = if index == 0 { first } else { second };
         // SAFETY: the caller's promise.
-        ElevatorStorage::make(kind, self.capacity, &mut unsafe { Cutter::at(base, offset) })
+        let mut cutter = unsafe { Cutter::at(base, offset) };
+        if elevator.reserving {
+            ElevatorStorage::make_reserving(elevator.kind, self.capacity, &mut cutter)
+        } else {
+            ElevatorStorage::make(elevator.kind, self.capacity, &mut cutter)
+        }
     }
 }
 

@@ -76,7 +76,17 @@ pub unsafe extern "C" fn hoistway_elevator(queue: *mut Shell) -> i32 {
     }
 }
 
-/// How many tunables the present elevator has; they are numbered from 0.
+/// 1 if processes and groups can reserve bandwidth from the present elevator or the layer over it, else 0.
+///
+/// # Safety
+/// `queue` must be null or point to a queue.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hoistway_is_reserving(queue: *mut Shell) -> i32 {
+    // SAFETY: the caller's promise.
+    unsafe { shell(queue) }.map_or_else(|status| status as i32, |shell| i32::from(shell.queue.is_reserving()))
+}
+
+/// How many tunables the present elevator has, those of the layer of reserved bandwidth first if it is there; they are numbered from 0.
 ///
 /// # Safety
 /// `queue` must be null or point to a queue.
@@ -84,7 +94,8 @@ pub unsafe extern "C" fn hoistway_elevator(queue: *mut Shell) -> i32 {
 pub unsafe extern "C" fn hoistway_tunable_count(queue: *mut Shell) -> i32 {
     // SAFETY: the caller's promise.
     match unsafe { shell(queue) } {
-        Ok(shell) => shell.queue.kind().info().tunables.len() as i32,
+        // Counting by `count` could overflow, for all that the proof knows.
+        Ok(shell) => shell.queue.tunables().fold(0i32, |count, _| count.saturating_add(1)),
         Err(status) => status as i32,
     }
 }
@@ -146,15 +157,15 @@ pub unsafe extern "C" fn hoistway_set_tunable_by_name(
         (Ok(shell), Ok(name)) => (shell, name),
         (Err(status), _) | (_, Err(status)) => return status as i32,
     };
-    let tunables = shell.queue.kind().info().tunables;
-    match tunables.iter().position(|tunable| tunable.name.as_bytes() == name) {
+    let named = shell.queue.tunables().position(|(tunable, _)| tunable.name.as_bytes() == name);
+    match named {
         Some(index) => set(shell, index, value) as i32,
         None => Status::Unknown as i32,
     }
 }
 
 fn set(shell: &mut Shell, index: usize, value: i64) -> Status {
-    let Some(tunable) = shell.queue.kind().info().tunables.get(index) else { return Status::Unknown };
+    let Some(tunable) = shell.queue.tunables().nth(index).map(|(tunable, _)| tunable) else { return Status::Unknown };
     match shell.queue.set_tunable(tunable.name, value) {
         Ok(()) => Status::Ok,
         Err(TunableError::Unknown) => Status::Unknown,

@@ -1,6 +1,6 @@
 //! The structures and codes that cross the boundary. They have the layout of their namesakes in `hoistway.h`.
 
-use hoistway_core::{BlockLayer, Capacity, ClockConfig, OrderedMode, QueueConfig, Reservation};
+use hoistway_core::{BlockLayer, Capacity, ClockConfig, Kind, OrderedMode, QueueConfig, Reservation};
 
 /// What a function answers: 0 or more is success, less is one of these errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Status {
     Stale = -4,
     /// The bio has no sectors, or ends beyond sector 2^64.
     BadExtent = -5,
-    /// The bio is a barrier and the queue's device cannot order; or the elevator has no bandwidth class to reserve from.
+    /// The bio is a barrier and the queue's device cannot order; or nothing can be reserved.
     NotSupported = -6,
     /// There is no elevator, or the elevator has no tunable, of this name or index.
     Unknown = -7,
@@ -196,7 +196,7 @@ pub struct CBio {
     pub flags: u16,
 }
 
-/// The bandwidth that a process reserves.
+/// The bandwidth that a process or group reserves.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct CReservation {
@@ -282,4 +282,23 @@ pub struct CTunable {
     pub min: i64,
     /// The greatest value it takes.
     pub max: i64,
+}
+
+/// In the number of an elevator that a queue is made with or switched to: with the layer of reserved bandwidth over it.
+pub const RESERVING: u32 = 1 << 16;
+
+/// Which elevator a queue is made with or switched to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub kind: Kind,
+    /// Whether processes and groups can reserve bandwidth.
+    pub reserving: bool,
+}
+
+impl Choice {
+    /// The elevator of this number.
+    pub fn read(number: u32) -> Result<Choice, Status> {
+        let kind = Kind::ALL.get((number & !RESERVING) as usize).copied().ok_or(Status::Unknown)?;
+        Ok(Choice { kind, reserving: number & RESERVING != 0 || kind.info().reservations })
+    }
 }

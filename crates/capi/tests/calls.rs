@@ -192,7 +192,8 @@ fn every_pair_of_elevators_is_switched_in_one_block() {
         let queue = Queue::new("noop", 6);
         let contexts = [queue.process(1), queue.process(2)];
         let (mut asked, mut done, mut now_ns) = (0, Vec::new(), 0);
-        for kind in [from, to, from, to] {
+        // With reserved bandwidth over it now and then, which needs tables of its own.
+        for kind in [from, to | RESERVING, from | RESERVING, to] {
             let mut read = |number: usize| {
                 assert!(queue.read(contexts[number % 2], asked, (asked * 7919) % 10_000) >= 0);
                 asked += 1;
@@ -216,7 +217,9 @@ fn every_pair_of_elevators_is_switched_in_one_block() {
                 }
             }
             // SAFETY: the queue lives.
-            assert_eq!(unsafe { hoistway_elevator(queue.memory) }, kind as i32);
+            let (now, reserving) = unsafe { (hoistway_elevator(queue.memory), hoistway_is_reserving(queue.memory)) };
+            let own = index("cfq-bw") == kind & !RESERVING;
+            assert_eq!((now, reserving), ((kind & !RESERVING) as i32, i32::from(own || kind & RESERVING != 0)));
         }
         done.sort_unstable();
         assert!(done.iter().copied().eq(0..asked), "{from} to {to}: {done:?} of {asked}");
@@ -311,4 +314,42 @@ fn a_discard_is_served_as_one() {
         assert_eq!(hoistway_submit(queue.memory, &flush, 0, &mut submitted), Status::Invalid as i32);
     }
     assert_eq!(queue.next().map(|request| request.op), Ok(3));
+}
+
+#[test]
+fn a_group_reserves_over_any_elevator() {
+    let queue = Queue::new("noop", 0);
+    let memory = queue.memory;
+    let (context, mut group, mut headroom) = (queue.process(1), 0, 0);
+    let wanted = CReservation { bytes_per_second: 1_000_000, depth_bytes: 0, request_bytes: 0 };
+    // SAFETY: the queue and the numbers live.
+    unsafe {
+        let reserve = |group, headroom| hoistway_group_reserve(memory, group, &wanted, 0, headroom);
+        assert_eq!(hoistway_group_root(memory, &mut group), Status::Ok as i32);
+        assert_eq!(reserve(group, &mut headroom), Status::NotSupported as i32);
+        let rows = hoistway_tunable_count(memory);
+        assert_eq!(hoistway_switch(memory, index("noop") | RESERVING, 0), Status::Ok as i32);
+        assert_eq!(hoistway_switch(memory, index("noop") | RESERVING, 0), Status::Ok as i32, "to itself");
+        assert_eq!((hoistway_is_reserving(memory), hoistway_tunable_count(memory)), (1, rows + 10));
+        assert_eq!(reserve(group, null_mut()), Status::Invalid as i32);
+        assert_eq!(reserve(group + 1, &mut headroom), Status::Stale as i32);
+        assert_eq!(reserve(group, &mut headroom), Status::Ok as i32);
+        let more = CReservation { bytes_per_second: 1_000_000_000, ..wanted };
+        assert_eq!(hoistway_reserve(memory, context, &more, 0, &mut headroom), Status::NoCapacity as i32);
+        assert!(headroom > 1_000_000, "{headroom} bytes a second are left");
+        // A best-effort read and the group's: the group's is first. (dirs is 0: reads are reserved.)
+        let (mut other, mut below) = (0, 0);
+        assert_eq!(hoistway_group_create(memory, group, 100, 100, 0, &mut below), Status::Ok as i32);
+        assert_eq!(hoistway_context_create(memory, 2, 2, 4, 0, &mut other), Status::Ok as i32);
+        assert_eq!(hoistway_context_move(memory, other, below, 0), Status::Ok as i32);
+        assert!(queue.read(other, 1, 100) >= 0 && queue.read(context, 2, 5000) >= 0);
+        let [first, second] = [(); 2].map(|()| queue.next().expect("two are queued"));
+        assert_eq!([queue.complete(first), queue.complete(second)], [[2], [1]]);
+        assert_eq!(hoistway_group_release(memory, group, 0), Status::Ok as i32);
+        assert_eq!(hoistway_group_release(memory, group + 1, 0), Status::Stale as i32);
+        assert_eq!(hoistway_set_tunable_by_name(memory, b"dirs".as_ptr(), 4, 3), Status::OutOfRange as i32);
+        assert_eq!(hoistway_set_tunable_by_name(memory, b"dirs".as_ptr(), 4, 2), Status::Ok as i32);
+        assert_eq!(hoistway_queue_size(&CAPACITY) % 64, 0);
+        assert_eq!(hoistway_switch(memory, 99 | RESERVING, 0), Status::Unknown as i32);
+    }
 }

@@ -53,6 +53,8 @@ pub enum Command {
     Elevators(ElevatorsArgs),
     /// List the drives, or explain one
     Drives(DrivesArgs),
+    /// Serve one disk to many clients over NBD, each with its share
+    Serve(Box<ServeArgs>),
     /// Run the published results of the field and say which come out
     Reproduce(ReproduceArgs),
     /// Measure hoistway itself: what its elevators and its simulator cost

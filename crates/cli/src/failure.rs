@@ -19,6 +19,8 @@ pub enum Exit {
     Different,
     /// Ctrl-C, as shells have it: 128 and the signal's number.
     Interrupted,
+    /// As a program ended that was run.
+    Code(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -29,6 +31,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Different => 3,
             Exit::Interrupted => 130,
+            Exit::Code(code) => code,
         })
     }
 }

@@ -23,6 +23,8 @@ struct Flow {
 
 #[derive(Clone, Debug)]
 struct Case {
+    /// The elevator below.
+    kind: Kind,
     device: Device,
     flows: Vec<Flow>,
     /// The sizes of best-effort processes' requests, in sectors, and whether they lie anywhere.
@@ -42,7 +44,9 @@ fn case(others: std::ops::Range<usize>) -> impl Strategy<Value = Case> {
     let device = (20_000_000u64..120_000_000, prop_oneof![Just(0u64), 50_000u64..8_000_000])
         .prop_map(|(rate, ns)| Device { bytes_per_second: rate / 1000 * 1000, position_ns: ns / 1000 * 1000 });
     let flows = prop::collection::vec(flow(), 1..6);
-    (device, flows, prop::collection::vec((size(), any::<bool>()), others)).prop_map(|(device, flows, others)| Case {
+    let others = prop::collection::vec((size(), any::<bool>()), others);
+    (prop::sample::select(Kind::ALL), device, flows, others).prop_map(|(kind, device, flows, others)| Case {
+        kind,
         device,
         flows,
         others,
@@ -50,9 +54,8 @@ fn case(others: std::ops::Range<usize>) -> impl Strategy<Value = Case> {
 }
 
 /// The flows that were admitted, each with its reservation and always more to ask than it may have; and the others, as greedy.
-fn greedy_world(case: &Case, slice_idle: i64) -> (World, Vec<(usize, Reservation)>) {
-    let mut world = World::new(Kind::CfqBw, case.device);
-    world.queue.set_tunable("slice_idle", slice_idle).expect("in range");
+fn greedy_world(case: &Case) -> (World, Vec<(usize, Reservation)>) {
+    let mut world = World::over(case.kind, case.device);
     let mut flows = Vec::new();
     for (index, flow) in case.flows.iter().enumerate() {
         let bytes = u64::from(flow.sectors) * 512;
@@ -81,21 +84,52 @@ fn greedy_world(case: &Case, slice_idle: i64) -> (World, Vec<(usize, Reservation
             Err(error) => panic!("{error:?}"),
         }
     }
+    add_others(&mut world, case);
+    (world, flows)
+}
+
+/// Best-effort processes that always ask.
+fn add_others(world: &mut World, case: &Case) {
     for (index, &(sectors, random)) in case.others.iter().enumerate() {
         let first_sector = 2_000_000_000 + index as u64 * 100_000_000;
         world.add(Process { pace: Pace::Greedy(16), sectors, first_sector, random, from_ns: 0 });
     }
-    (world, flows)
+}
+
+/// Of processes that always ask, together: rate * (time - D) less a request, from any time to any other.
+fn got_what_was_reserved(
+    world: &World,
+    processes: &[usize],
+    reservation: Reservation,
+    sectors: u32,
+) -> Result<(), TestCaseError> {
+    let (bytes, delay_ns) = (u64::from(sectors) * 512, world.reserved().delay_ns_max);
+    let done: Vec<_> = world.services.iter().filter(|service| processes.contains(&service.process)).collect();
+    // Between two completions nothing came: the worst windows reach from one to just before another.
+    for (index, first) in done.iter().enumerate() {
+        let mut sum = 0;
+        for next in &done[index + 1..] {
+            let ns = next.done_ns - first.done_ns;
+            let rate = u128::from(reservation.bytes_per_second);
+            let least = rate * u128::from(ns.saturating_sub(delay_ns)) / u128::from(SECOND_NS);
+            prop_assert!(u128::from(sum + bytes) >= least, "{sum} bytes in {ns} ns, D {delay_ns}, {reservation:?}");
+            sum += next.bytes;
+        }
+    }
+    let last_ns = done.last().map_or(0, |service| service.done_ns);
+    let due_ns = bytes * SECOND_NS / reservation.bytes_per_second + delay_ns;
+    prop_assert!(last_ns + due_ns >= RUN_NS, "{reservation:?}: the last at {last_ns}");
+    Ok(())
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 170, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// From the reserved path nobody gets more than rate * time + bucket + one request, from any time to any other. (A request is
     /// charged at the next dispatch, up to one service late.)
     #[test]
     fn nobody_pays_for_more_than_was_reserved(case in case(0..3)) {
-        let (mut world, flows) = greedy_world(&case, 8);
+        let (mut world, flows) = greedy_world(&case);
         world.run(RUN_NS);
         for (process, reservation) in flows {
             let charges: Vec<(u64, u64)> = charges_of(&world, process);
@@ -118,28 +152,48 @@ proptest! {
     /// is within the reservation is done within D.
     #[test]
     fn who_asks_gets_what_was_reserved_in_time(case in case(0..4)) {
-        let (mut world, flows) = greedy_world(&case, 0);
+        let (mut world, flows) = greedy_world(&case);
         world.run(RUN_NS);
-        let delay_ns = world.reserved().delay_ns_max;
         let degraded = world.notes().iter().any(|(_, note)| matches!(note, Note::Degraded { .. }));
         prop_assert!(!degraded);
         for (process, reservation) in flows {
-            let bytes = u64::from(case.flows[process].sectors) * 512;
-            let done: Vec<_> = world.services.iter().filter(|service| service.process == process).collect();
-            // Between two completions nothing came: the worst windows reach from one to just before another.
-            for (index, first) in done.iter().enumerate() {
-                let mut sum = 0;
-                for next in &done[index + 1..] {
-                    let ns = next.done_ns - first.done_ns;
-                    let least = u128::from(reservation.bytes_per_second) * u128::from(ns.saturating_sub(delay_ns))
-                        / u128::from(SECOND_NS);
-                    prop_assert!(u128::from(sum + bytes) >= least, "{sum} bytes in {ns} ns, D {delay_ns}, {reservation:?}");
-                    sum += next.bytes;
-                }
+            got_what_was_reserved(&world, &[process], reservation, case.flows[process].sectors)?;
+        }
+    }
+
+    /// The same for groups: all of a group's processes together get what it has reserved, whoever of them asks.
+    #[test]
+    fn a_group_gets_what_it_has_reserved_in_time(
+        case in case(0..4), members in prop::collection::vec(1usize..4, 1..6), greed in prop::collection::vec(1u64..200, 1..8),
+    ) {
+        let mut world = World::over(case.kind, case.device);
+        let (mut groups, mut greed) = (Vec::new(), greed.iter().cycle());
+        for ((index, flow), &members) in case.flows.iter().enumerate().zip(members.iter().cycle()) {
+            let bytes = u64::from(flow.sectors) * 512;
+            let depth_bytes = flow.depth.map(|requests| requests * bytes);
+            let wanted = Reservation { bytes_per_second: flow.rate, depth_bytes, request_bytes: bytes };
+            // All together they ask for what comes in within two seconds, and one of them for no more than it happens to.
+            let depth = depth_bytes.unwrap_or(flow.rate / 2);
+            let outstanding = ((depth + 2 * flow.rate).div_ceil(bytes) + 4).min(600);
+            let processes: Vec<usize> = (0..members)
+                .map(|member| {
+                    let some = if member == 0 { outstanding } else { *greed.next().expect("for ever") };
+                    let first_sector = 1_000_000 + (index * 4 + member) as u64 * 20_000_000;
+                    let pace = Pace::Greedy(some);
+                    world.add(Process { pace, sectors: flow.sectors, first_sector, random: flow.random, from_ns: 0 })
+                })
+                .collect();
+            if let Ok(granted) = world.reserve_group(&processes, wanted) {
+                groups.push((processes, granted, flow.sectors));
             }
-            let last_ns = done.last().map_or(0, |service| service.done_ns);
-            let due_ns = bytes * SECOND_NS / reservation.bytes_per_second + delay_ns;
-            prop_assert!(last_ns + due_ns >= RUN_NS, "{reservation:?}: the last at {last_ns}");
+        }
+        let granted = groups.len() as u32;
+        add_others(&mut world, &case);
+        world.run(RUN_NS);
+        let reserved = world.reserved();
+        prop_assert_eq!((reserved.contexts, reserved.groups), (0, granted));
+        for (processes, reservation, sectors) in groups {
+            got_what_was_reserved(&world, &processes, reservation, sectors)?;
         }
     }
 
@@ -147,7 +201,7 @@ proptest! {
     /// within D of the n-th charge, and best effort has its floor of the device's time at the least.
     #[test]
     fn sweeps_ascend_and_best_effort_has_its_floor(case in case(1..4)) {
-        let (mut world, flows) = greedy_world(&case, 0);
+        let (mut world, flows) = greedy_world(&case);
         world.run(RUN_NS);
         let reserved = world.reserved();
         for (process, _) in &flows {
@@ -176,7 +230,10 @@ proptest! {
     fn no_work_is_left_while_the_device_is_idle(
         case in case(0..3), think_us in prop::collection::vec(0u64..20_000, 1..4), idles in any::<bool>(), shares in any::<bool>(),
     ) {
-        let (mut world, _) = greedy_world(&Case { flows: Vec::new(), ..case.clone() }, if idles { 8 } else { 0 });
+        let (mut world, _) = greedy_world(&Case { flows: Vec::new(), ..case.clone() });
+        if !idles {
+            world.never_idle();
+        }
         world.queue.set_tunable("excess", shares.into()).expect("in range");
         world.queue.set_tunable("excess_wait", 0).expect("in range");
         let others = case.others.len();
@@ -199,10 +256,10 @@ proptest! {
     }
 }
 
-/// When and how much a process was charged.
+/// When and how much a process was charged. (sfq notes one for each request too, by the number of its bucket.)
 fn charges_of(world: &World, process: usize) -> Vec<(u64, u64)> {
     let of = |(at_ns, note): &(u64, Note)| match *note {
-        Note::Charge { queue, amount } if queue as usize == process => Some((*at_ns, amount)),
+        Note::Charge { queue, amount } if queue as usize == process && amount % 512 == 0 => Some((*at_ns, amount)),
         _ => None,
     };
     world.notes().iter().filter_map(of).collect()
@@ -213,7 +270,7 @@ fn charges_of(world: &World, process: usize) -> Vec<(u64, u64)> {
 /// one: 864 ms.
 #[test]
 fn the_bound_of_four_streams_is_what_the_sum_says() {
-    let mut world = World::new(Kind::CfqBw, Device { bytes_per_second: 60_000_000, position_ns: 12_000_000 });
+    let mut world = World::new(Device { bytes_per_second: 60_000_000, position_ns: 12_000_000 });
     world.queue.set_tunable("device_return", 15_000).expect("in range");
     for index in 0..4 {
         let number = world.add(Process {
@@ -239,7 +296,7 @@ fn the_bound_of_four_streams_is_what_the_sum_says() {
 #[test]
 fn a_device_that_is_slower_than_was_measured_is_noticed() {
     for actual in [100_000_000, 20_000_000] {
-        let mut world = World::new(Kind::CfqBw, Device { bytes_per_second: actual, position_ns: 0 });
+        let mut world = World::new(Device { bytes_per_second: actual, position_ns: 0 });
         world.queue.set_tunable("device_bandwidth", 100_000).expect("in range");
         for index in 0..2 {
             let first_sector = index * 100_000_000;
@@ -256,7 +313,7 @@ fn a_device_that_is_slower_than_was_measured_is_noticed() {
 
 /// A disk of 100 MB/s, 8 ms a seek. Ten films of 3 MiB/s, read ahead 1 MiB at a time, and best-effort readers.
 fn films(best_effort: usize, reserve: bool) -> (World, Vec<usize>) {
-    let mut world = World::new(Kind::CfqBw, Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
+    let mut world = World::new(Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
     let films: Vec<usize> = (0..10)
         .map(|index| {
             let film = world.add(Process {
@@ -336,7 +393,7 @@ fn ten_films_do_not_miss_a_deadline_beside_the_published_load() {
 #[test]
 fn a_greedy_reader_gets_its_reservation_and_not_more() {
     for think in [false, true] {
-        let mut world = World::new(Kind::CfqBw, Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
+        let mut world = World::new(Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
         world.queue.set_tunable("excess_wait", think.into()).expect("in range");
         let greedy =
             world.add(Process { pace: Pace::Greedy(64), sectors: 1024, first_sector: 0, random: false, from_ns: 0 });
@@ -355,7 +412,7 @@ fn a_greedy_reader_gets_its_reservation_and_not_more() {
 /// Two best-effort readers of 8 MiB/s, and one that asks for 32 and has reserved 16.
 #[test]
 fn what_best_effort_does_not_want_goes_to_the_excess() {
-    let mut world = World::new(Kind::CfqBw, Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
+    let mut world = World::new(Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
     let pace = |mib: u64, sectors: u64| Pace::Every(SECOND_NS * sectors * 512 / (mib * MIB));
     let wants = |mib: u64, first_sector: u64| Process {
         pace: pace(mib, 1024),
@@ -381,7 +438,7 @@ fn what_best_effort_does_not_want_goes_to_the_excess() {
 
 #[test]
 fn what_is_reserved_and_not_used_is_best_efforts() {
-    let mut world = World::new(Kind::CfqBw, Device { bytes_per_second: 100_000_000, position_ns: 0 });
+    let mut world = World::new(Device { bytes_per_second: 100_000_000, position_ns: 0 });
     let lazy = world.add(Process {
         pace: Pace::Every(SECOND_NS / 4),
         sectors: 2048,
@@ -401,7 +458,7 @@ fn what_is_reserved_and_not_used_is_best_efforts() {
 #[test]
 fn a_ms_of_silence_before_the_excess_keeps_a_best_effort_reader_whole() {
     let rates = [0, 1].map(|wait_ms| {
-        let mut world = World::new(Kind::CfqBw, Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
+        let mut world = World::new(Device { bytes_per_second: 100_000_000, position_ns: 8_000_000 });
         world.queue.set_tunable("excess_wait", wait_ms).expect("in range");
         let greedy =
             world.add(Process { pace: Pace::Greedy(64), sectors: 1024, first_sector: 0, random: false, from_ns: 0 });

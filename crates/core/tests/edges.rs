@@ -9,7 +9,7 @@ mod machine;
 
 use hoistway_core::{
     Bio, Capacity, Class, ElevatorStorage, Flags, GroupError, GroupWeights, Kind, Next, NoSink, Op, Priority,
-    QueueConfig, RequestQueue, Storage, Submitted, Work,
+    QueueConfig, RequestQueue, Reservation, Storage, Submitted, TunableError, Work,
 };
 use machine::{Call, Case, Place, Value, play_case};
 
@@ -17,6 +17,7 @@ use machine::{Call, Case, Place, Value, play_case};
 fn case_of(kind: Kind) -> Case {
     Case {
         kind,
+        layered: false,
         config: QueueConfig { layer: kind.info().layer, nr_requests: None, ..QueueConfig::default() },
         capacity: Capacity { requests: 200, contexts: 20, merged_bios: 200, groups: 8 },
         depth: 4,
@@ -26,15 +27,29 @@ fn case_of(kind: Kind) -> Case {
     }
 }
 
-/// Plays a case for each kind; `change` makes the queue and the calls what they are about.
+/// Plays a case for each kind, as it is and under reservations; `change` makes the queue and the calls what they are about.
 fn for_every_kind(change: impl Fn(&mut Case)) {
     for &kind in Kind::ALL {
-        let mut case = case_of(kind);
-        change(&mut case);
-        if let Err(what) = play_case(&case) {
-            panic!("{}: {what}", kind.info().name);
+        for layered in [false, true] {
+            let mut case = Case { layered, ..case_of(kind) };
+            change(&mut case);
+            if layered {
+                case.calls.splice(0..0, reservations());
+            }
+            if let Err(what) = play_case(&case) {
+                panic!("{} (layered: {layered}): {what}", kind.info().name);
+            }
         }
     }
+}
+
+/// The first process and the root group reserve something, reads and writes, as the device allows it.
+fn reservations() -> impl Iterator<Item = Call> {
+    let reservation = Reservation { depth_bytes: Some(8192), request_bytes: 4096, ..Reservation::of(100_000) };
+    let own = |name: &str| Reservation::TUNABLES.iter().position(|row| row.name == name).expect("a tunable") as u8;
+    let both = Call::SetTunable { index: own("dirs"), value: Value::Greatest };
+    let near = Call::SetTunable { index: own("device_position"), value: Value::Least };
+    [both, near, Call::Reserve { process: 0, reservation }, Call::ReserveGroup { group: 0, reservation }].into_iter()
 }
 
 fn submit(process: usize, op: Op, place: Place, sectors: u32) -> Call {
@@ -75,27 +90,37 @@ fn groups(processes: u16) -> impl Iterator<Item = Call> {
 
 #[test]
 fn every_pair_of_elevators_is_switched_under_load() {
-    for &from in Kind::ALL {
-        for &to in Kind::ALL {
-            let mut case = case_of(from);
+    for (number, (from, to)) in
+        Kind::ALL.iter().flat_map(|&from| Kind::ALL.iter().map(move |&to| (from, to))).enumerate()
+    {
+        // Without the layer, with it, to it and from it.
+        for layered in [[false, false], [number % 2 == 0, number % 2 == 1], [true, true]] {
+            let mut case = Case { layered: layered[0], ..case_of(from) };
+            if layered[0] {
+                case.calls.extend(reservations());
+            }
             case.calls.extend(processes(7));
             case.calls.extend(groups(10));
             case.calls.extend(mixed_load(40, 10));
             // Some go to the device, some are given back, some processes exit with requests inside.
             case.calls.extend([Call::Unplug, Call::Pass { ns: 7_000_000 }, Call::Complete { which: 1 }]);
             case.calls.extend([Call::Requeue { which: 0 }, Call::Timer, Call::Exit { process: 4 }]);
-            case.calls.push(Call::Switch { kind: to, layered: false });
+            case.calls.push(Call::Switch { kind: to, layered: layered[1] });
             case.calls.extend(mixed_load(20, 8));
             case.calls.extend([Call::Move { process: 2, group: 3 }, Call::Exit { process: 1 }]);
             // As many completions as there can be requests of the old elevator, so that the new one gets a load of its own.
             case.calls.extend([Call::Complete { which: 0 }; 60]);
+            if layered[1] {
+                case.calls.extend(reservations());
+            }
             case.calls.extend(mixed_load(40, 7));
             // And back again, which may come while that one is still at work.
-            let switch = |kind: Kind| Call::Switch { kind, layered: false };
-            case.calls.extend([switch(from), switch(to), switch(from)]);
+            let [to_first, to_second] =
+                [(from, layered[0]), (to, layered[1])].map(|(kind, layered)| Call::Switch { kind, layered });
+            case.calls.extend([to_first, to_second, to_first]);
             case.calls.extend(mixed_load(20, 7));
             if let Err(what) = play_case(&case) {
-                panic!("{} to {}: {what}", from.info().name, to.info().name);
+                panic!("{} to {} (layered: {layered:?}): {what}", from.info().name, to.info().name);
             }
         }
     }
@@ -362,13 +387,20 @@ fn bios_of_one_token_have_each_its_own_place_in_the_list_of_2_4() {
     assert_eq!(sectors, [1000, 1500, 2000, 3000]);
 }
 
-/// So many requests, contexts and groups as a queue takes, whose own tables and whose elevator's were made for these capacities.
-fn room_of(kind: Kind, own: Capacity, elevators: Capacity, switched: Option<(Kind, Capacity)>) -> [u32; 3] {
+/// So many requests, contexts and groups as a queue takes, whose own tables and whose elevator's were made for these capacities. With the layer the
+/// last context and the last group reserve something.
+fn room_of(
+    (kind, layered): (Kind, bool),
+    own: Capacity,
+    elevators: Capacity,
+    switched: Option<(Kind, Capacity)>,
+) -> [u32; 3] {
+    let make = if layered { ElevatorStorage::owned_reserving } else { ElevatorStorage::owned };
     let config = QueueConfig { nr_requests: None, merging: false, ..QueueConfig::default() };
-    let (storage, elevator) = (Storage::owned(own), ElevatorStorage::owned(kind, elevators));
+    let (storage, elevator) = (Storage::owned(own), make(kind, elevators));
     let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
     if let Some((other, capacity)) = switched {
-        let _ = queue.switch(ElevatorStorage::owned(other, capacity), 0);
+        let _ = queue.switch(make(other, capacity), 0);
         assert_eq!(queue.kind(), if capacity.requests < elevators.requests { kind } else { other });
         assert!(queue.take_retired_storage().is_some());
     }
@@ -376,9 +408,14 @@ fn room_of(kind: Kind, own: Capacity, elevators: Capacity, switched: Option<(Kin
     while let Ok(context) = queue.create_context(contexts.len() as u32, Priority::UNSET, 0) {
         contexts.push(context);
     }
-    let mut groups = 1;
-    while queue.create_group(queue.root_group(), GroupWeights::default(), 0).is_ok() {
-        groups += 1;
+    let (mut groups, mut last) = (1, queue.root_group());
+    while let Ok(group) = queue.create_group(queue.root_group(), GroupWeights::default(), 0) {
+        (groups, last) = (groups + 1, group);
+    }
+    if let (true, [.., before_last, of_its_own]) = (layered, contexts.as_slice()) {
+        assert!(queue.move_context(*before_last, last, 0).is_ok());
+        assert!(queue.reserve(*of_its_own, Reservation::of(100_000), 0).is_ok());
+        assert!(queue.reserve_group(last, Reservation::of(100_000), 0).is_ok());
     }
     let mut requests = 0;
     for &context in contexts.iter().cycle() {
@@ -412,10 +449,54 @@ fn a_queue_holds_what_its_storage_and_its_elevators_both_hold() {
     let large = Capacity { requests: 30, contexts: 7, merged_bios: 9, groups: 5 };
     for &kind in Kind::ALL {
         for (own, elevators) in [(small, small), (small, large), (large, small)] {
-            assert_eq!(room_of(kind, own, elevators, None), [10, 3, 2], "{}", kind.info().name);
+            for layered in [false, true] {
+                let room = room_of((kind, layered), own, elevators, None);
+                assert_eq!(room, [10, 3, 2], "{} (layered: {layered})", kind.info().name);
+            }
         }
         let other = if kind == Kind::Noop { Kind::CfqV3 } else { Kind::Noop };
-        assert_eq!(room_of(kind, large, large, Some((other, small))), [30, 7, 5], "a storage too small is left over");
-        assert_eq!(room_of(kind, small, small, Some((other, large))), [10, 3, 2], "a larger one is taken");
+        for layered in [false, true] {
+            let room = |own, other| room_of((kind, layered), own, own, Some(other));
+            assert_eq!(room(large, (other, small)), [30, 7, 5], "a storage too small is left over");
+            assert_eq!(room(small, (other, large)), [10, 3, 2], "a larger one is taken");
+        }
+    }
+}
+
+/// A switch from an elevator to the same with the layer over it is a switch, and back; what was reserved ends with it.
+#[test]
+fn the_layer_comes_and_goes_with_a_switch() {
+    let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 4, groups: 2 };
+    for &kind in Kind::ALL {
+        let config = QueueConfig { layer: kind.info().layer, ..QueueConfig::default() };
+        let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(kind, capacity));
+        let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+        let context = queue.create_context(1, Priority::UNSET, 0).expect("room");
+        let group = queue.create_group(queue.root_group(), GroupWeights::default(), 0).expect("room");
+        let own = kind.info().reservations;
+        assert_eq!(queue.is_reserving(), own);
+        assert_eq!(queue.reserve(context, Reservation::of(1000), 0).is_ok(), own);
+        assert_eq!(queue.set_tunable("dirs", 2), if own { Ok(()) } else { Err(TunableError::Unknown) });
+        let rows = queue.tunables().count();
+        for layered in [true, false, true] {
+            let storage = if layered { ElevatorStorage::owned_reserving } else { ElevatorStorage::owned };
+            let _ = queue.switch(storage(kind, capacity), 0);
+            assert_eq!((queue.kind(), queue.is_reserving()), (kind, layered || own));
+            let more = if own || !layered { 0 } else { Reservation::TUNABLES.len() };
+            assert_eq!(queue.tunables().count(), rows + more);
+            let retired = queue.take_retired_storage().expect("one of the two is left over");
+            // cfq-bw has the layer already: the same is nothing to switch to, and what was reserved stays.
+            assert_eq!(retired.is_reserving(), own || !layered, "{}", kind.info().name);
+            assert_eq!(queue.reservation(context).is_some(), own);
+            assert_eq!(queue.group_reservation(group), None);
+        }
+        assert!(queue.reserve(context, Reservation::of(1000), 0).is_ok());
+        assert!(queue.reserve_group(group, Reservation::of(1000), 0).is_ok());
+        let reserved = queue.reserved().expect("a layer");
+        assert_eq!((reserved.contexts, reserved.groups), (1, 1));
+        // A tunable is found by its name: the layer's and the elevator's must not be alike.
+        let mut names: Vec<_> = queue.tunables().map(|(row, _)| row.name).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}: {names:?}", kind.info().name);
     }
 }

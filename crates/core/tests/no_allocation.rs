@@ -50,10 +50,10 @@ fn no_elevator_allocates_once_its_queue_is_made() {
     drop(std::hint::black_box(Box::new(1u8)));
     assert!(allocations() > before, "the counter does not count");
 
-    for &kind in Kind::ALL {
-        let mut host = Host::new(kind);
+    for (kind, layered) in Kind::ALL.iter().flat_map(|&kind| [(kind, false), (kind, true)]) {
+        let mut host = Host::new(kind, layered);
         // The storage of the elevators that are switched to is handed over, and was allocated before.
-        let mut spare: Vec<_> = Kind::ALL.iter().map(|&to| Some(ElevatorStorage::owned(to, CAPACITY))).collect();
+        let mut spare: Vec<_> = Kind::ALL.iter().map(|&to| Some(elevator(to, layered))).collect();
         let kinds = Kind::ALL.len() as u32;
         let before = allocations();
         for step in 0..STEPS {
@@ -65,9 +65,14 @@ fn no_elevator_allocates_once_its_queue_is_made() {
                 let _ = host.queue.switch(storage, host.now_ns);
             }
         }
-        assert_eq!(allocations() - before, 0, "{} allocated", kind.info().name);
+        assert_eq!(allocations() - before, 0, "{} (layered: {layered}) allocated", kind.info().name);
         assert!(host.did_everything(), "{}: {:?}", kind.info().name, host.done);
+        assert!(!layered || host.done.reserved > 100, "{}: {:?}", kind.info().name, host.done);
     }
+}
+
+fn elevator(kind: Kind, layered: bool) -> ElevatorStorage<Owned<NoSink>> {
+    if layered { ElevatorStorage::owned_reserving(kind, CAPACITY) } else { ElevatorStorage::owned(kind, CAPACITY) }
 }
 
 /// How often each thing was done.
@@ -88,6 +93,7 @@ struct Done {
     grouped: u32,
     ungrouped: u32,
     moved: u32,
+    reserved: u32,
 }
 
 /// A host without tables that grow.
@@ -102,9 +108,9 @@ struct Host {
 }
 
 impl Host {
-    fn new(kind: Kind) -> Host {
+    fn new(kind: Kind, layered: bool) -> Host {
         let config = QueueConfig { nr_requests: Some(32), ..QueueConfig::default() };
-        let (storage, elevator) = (Storage::owned(CAPACITY), ElevatorStorage::owned(kind, CAPACITY));
+        let (storage, elevator) = (Storage::owned(CAPACITY), elevator(kind, layered));
         let queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
         Host {
             queue,
@@ -246,14 +252,19 @@ impl Host {
         let reservation = Reservation::of(1 + self.below(4_000_000));
         if let Some((context, _)) = self.processes[which] {
             let _ = self.queue.release(context, self.now_ns);
-            let _ = self.queue.reserve(context, reservation, self.now_ns);
+            self.done.reserved += u32::from(self.queue.reserve(context, reservation, self.now_ns).is_ok());
+        }
+        if let Some(group) = self.groups[which % 3] {
+            let _ = self.queue.release_group(group, self.now_ns);
+            self.done.reserved += u32::from(self.queue.reserve_group(group, reservation, self.now_ns).is_ok());
         }
     }
 
     fn set_tunable(&mut self) {
-        let tunables = self.queue.kind().info().tunables;
         let value = self.below(20) as i64;
-        if let Some(tunable) = tunables.get(self.below(1 + tunables.len() as u64) as usize) {
+        let which = self.below(1 + self.queue.tunables().count() as u64) as usize;
+        let tunable = self.queue.tunables().nth(which).map(|(tunable, _)| tunable);
+        if let Some(tunable) = tunable {
             self.done.tuned += u32::from(self.queue.set_tunable(tunable.name, value).is_ok());
         }
     }
@@ -295,6 +306,7 @@ impl Host {
             grouped,
             ungrouped,
             moved,
+            reserved: _,
         } = self.done;
         let of_groups = [grouped, ungrouped, moved];
         [queued, merged, slept, woken, completed, requeued, timers, exited, reprioritised, barriers]

@@ -3,18 +3,20 @@
 //! In each test some processes never stop asking, and one request that they are preferred to waits. An elevator either promises
 //! that it is served all the same, or serves it only when the others stop; both are held against [`PROMISES`]. The device serves a request
 //! in 5 ms, one at a time, and the others have four queued at any time.
+//!
+//! The promises hold under reservations too: what is left to best effort whatever is reserved is enough for them.
 
 #![cfg(feature = "alloc")]
 
 use hoistway_core::{
     Bio, Capacity, Class, ContextId, ElevatorStorage, Flags, Kick, Kind, Next, NoSink, Op, Owned, Priority,
-    QueueConfig, RequestId, RequestQueue, Storage, Submitted, Work,
+    QueueConfig, RequestId, RequestQueue, Reservation, Storage, Submitted, Work,
 };
 
 const MS: u64 = 1_000_000;
 const SERVICE_NS: u64 = 5 * MS;
-/// The longest wait that any promise allows: the 2.4 elevator lets 8192 others pass, which is 41 s.
-const LONGEST_NS: u64 = 60_000 * MS;
+/// The longest wait that any promise allows: the 2.4 elevator lets 8192 others pass, which is 41 s, or 82 s with half of the device reserved.
+const LONGEST_NS: u64 = 100_000 * MS;
 
 /// What an elevator does about a request that others are preferred to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,9 +121,15 @@ fn hold(promised: impl Fn(&Promises) -> Served, test: impl Fn(World) -> Result<S
     let mut wrong = Vec::new();
     for promises in PROMISES {
         let Some(kind) = Kind::from_name(promises.elevator) else { continue };
-        let served = test(World::new(kind));
-        if served != Ok(promised(promises)) {
-            wrong.push(format!("{}: promised {:?}, did {served:?}", promises.elevator, promised(promises)));
+        for reserving in [false, true] {
+            let served = test(World::new(kind, reserving));
+            if served != Ok(promised(promises)) {
+                let wanted = promised(promises);
+                wrong.push(format!(
+                    "{} (reserving: {reserving}): promised {wanted:?}, did {served:?}",
+                    promises.elevator
+                ));
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -136,6 +144,7 @@ struct World {
     queue: RequestQueue<Owned<NoSink>>,
     now_ns: u64,
     device: Option<(RequestId, u64)>,
+    reserving: bool,
     others: Vec<(ContextId, u64)>,
     /// The request that waits has this token; the others' begin with 1.
     served: bool,
@@ -143,9 +152,12 @@ struct World {
 }
 
 const WAITING: u64 = 0;
+/// The remainder by this tells whose a token is.
+const TOKENS: u64 = 8;
 
 impl World {
-    fn new(kind: Kind) -> World {
+    /// With or without a third one of the others, which has reserved half of what the device does.
+    fn new(kind: Kind, reserving: bool) -> World {
         let capacity = Capacity { requests: 32, contexts: 8, merged_bios: 1, groups: 1 };
         let config = QueueConfig {
             layer: kind.info().layer,
@@ -154,17 +166,32 @@ impl World {
             nr_requests: None,
             ..QueueConfig::default()
         };
-        let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(kind, capacity));
+        let make = if reserving { ElevatorStorage::owned_reserving } else { ElevatorStorage::owned };
+        let (storage, elevator) = (Storage::owned(capacity), make(kind, capacity));
         let queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
-        World { queue, now_ns: 0, device: None, others: Vec::new(), served: false, next_token: 1 }
+        World { queue, now_ns: 0, device: None, reserving, others: Vec::new(), served: false, next_token: 1 }
+    }
+
+    /// A process reserves 100 of 200 requests a second, reads or writes.
+    fn reserve(&mut self, context: ContextId) {
+        for (name, value) in
+            [("device_bandwidth", 10_000_000), ("device_position", 5000), ("device_return", 0), ("dirs", 2)]
+        {
+            self.queue.set_tunable(name, value).expect("in range");
+        }
+        let half = Reservation { request_bytes: 4096, ..Reservation::of(100 * 4096) };
+        assert!(self.queue.reserve(context, half, 0).is_ok(), "half of the device's time");
     }
 
     /// One request waits, of this kind, while others ask for those. Answers whether it is served while they go on; it must be served
     /// in any case once they stop.
     fn wait_for(mut self, op: Op, class: Class, others_op: Op, others_class: Class) -> Result<Served, String> {
-        for number in 0..OTHERS {
-            let context = self.process(others_class);
+        for number in 0..OTHERS + usize::from(self.reserving) {
+            let context = self.process(if number < OTHERS { others_class } else { Class::BestEffort });
             self.others.push((context, number as u64 * 1_000_000));
+            if number == OTHERS {
+                self.reserve(context);
+            }
             for _ in 0..QUEUED {
                 self.ask(number, others_op);
             }
@@ -201,7 +228,7 @@ impl World {
     fn ask(&mut self, number: usize, op: Op) {
         let (context, sector) = self.others[number];
         self.others[number].1 = sector + 8;
-        let token = self.next_token * OTHERS as u64 + number as u64;
+        let token = self.next_token * TOKENS + number as u64;
         self.next_token += 1;
         self.submit(Bio::new(token, context, op, sector, 8));
     }
@@ -242,7 +269,7 @@ impl World {
             assert!(kick.is_ok(), "what the device has is known to the queue");
             match again {
                 _ if token == WAITING => self.served = true,
-                Some(op) => self.ask((token % OTHERS as u64) as usize, op),
+                Some(op) => self.ask((token % TOKENS) as usize, op),
                 None => {}
             }
             self.run();

@@ -24,6 +24,11 @@ impl Unit {
         std::mem::take(&mut self.0)
     }
 
+    /// Bytes of memory that it holds.
+    pub fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
     /// Takes memory back, if it is little.
     pub fn reuse(&mut self, mut bytes: Vec<u8>) {
         if bytes.capacity() <= 4096 {

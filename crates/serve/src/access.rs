@@ -7,6 +7,7 @@ mod tls;
 use std::net::SocketAddr;
 
 pub use certificate::names as certificate_names;
+pub use rustls::ServerConfig;
 pub use sockets::{Bound, SocketError, bind_tcp, bind_unix};
 pub use tls::{TlsError, TlsFiles, tls_server};
 

@@ -29,11 +29,14 @@ pub struct Buffer {
     start: NonNull<u8>,
     len: usize,
     home: Home,
+    /// The pool that it was asked of.
+    pool: Option<Arc<Inner>>,
 }
 
 /// Where a buffer's memory goes when it is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Home {
-    Pool(Arc<Inner>),
+    Pool,
     Heap,
     Mapping,
 }
@@ -65,18 +68,18 @@ impl Buffer {
     pub fn alone(len: usize) -> Buffer {
         let len = len.max(1).next_multiple_of(PAGE_BYTES);
         if len >= MAP_BYTES_MIN {
-            return Buffer { start: map(len), len, home: Home::Mapping };
+            return Buffer { start: map(len), len, home: Home::Mapping, pool: None };
         }
         let layout = heap_layout(len);
         // SAFETY: the layout has a length that is not 0.
         let start = unsafe { alloc_zeroed(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
-        Buffer { start, len, home: Home::Heap }
+        Buffer { start, len, home: Home::Heap, pool: None }
     }
 
     /// Whether it lies in a pool.
     pub fn is_pooled(&self) -> bool {
-        matches!(self.home, Home::Pool(_))
+        self.home == Home::Pool
     }
 
     /// Whether it lies in this memory, all of it.
@@ -88,8 +91,11 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        match &self.home {
-            Home::Pool(inner) => inner.give_back(self.start, self.len),
+        if let Some(pool) = &self.pool {
+            pool.give_back(self);
+        }
+        match self.home {
+            Home::Pool => {}
             // SAFETY: it was allocated with this layout, and nobody else has it.
             Home::Heap => unsafe { dealloc(self.start.as_ptr(), heap_layout(self.len)) },
             Home::Mapping => unmap(self.start, self.len),
@@ -114,12 +120,7 @@ impl DerefMut for Buffer {
 
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let home = match self.home {
-            Home::Pool(_) => "pool",
-            Home::Heap => "heap",
-            Home::Mapping => "mapping",
-        };
-        write!(f, "Buffer({} bytes, {home})", self.len)
+        write!(f, "Buffer({} bytes, {:?})", self.len, self.home)
     }
 }
 
@@ -134,17 +135,27 @@ impl Pool {
     /// A buffer of at least this length: a block of the region, or memory of its own where the region has none.
     pub fn buffer(&self, len: usize) -> Buffer {
         let order = order_for(len);
-        let page = if order < ORDERS { self.inner.lock().take(order) } else { None };
-        let Some(page) = page else { return Buffer::alone(len) };
+        let page = self.inner.lock().take(order);
+        let pool = Some(self.inner.clone());
+        let Some(page) = page else {
+            let mut alone = Buffer::alone(len);
+            alone.pool = pool;
+            return alone;
+        };
         debug_assert!((page as usize + (1 << order)) * PAGE_BYTES <= self.inner.len);
         // SAFETY: the page lies in the region, which begins at `start`.
         let start = unsafe { self.inner.start.add(page as usize * PAGE_BYTES) };
-        Buffer { start, len: PAGE_BYTES << order, home: Home::Pool(self.inner.clone()) }
+        Buffer { start, len: PAGE_BYTES << order, home: Home::Pool, pool }
     }
 
     /// Where the region begins, and its length in bytes: for registering it with the kernel.
     pub(crate) fn region(&self) -> (*mut u8, usize) {
         (self.inner.start.as_ptr(), self.inner.len)
+    }
+
+    /// How many buffers that were asked of it are not dropped yet, those with memory of their own among them.
+    pub fn outstanding(&self) -> usize {
+        self.inner.lock().outstanding
     }
 
     /// How many bytes of the region buffers hold at present.
@@ -164,9 +175,13 @@ impl Inner {
         self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give_back(&self, start: NonNull<u8>, len: usize) {
-        let page = (start.as_ptr() as usize - self.start.as_ptr() as usize) / PAGE_BYTES;
-        self.lock().give_back(page as u32, order_for(len));
+    fn give_back(&self, buffer: &Buffer) {
+        let mut blocks = self.lock();
+        blocks.outstanding -= 1;
+        if buffer.home == Home::Pool {
+            let page = (buffer.start.as_ptr() as usize - self.start.as_ptr() as usize) / PAGE_BYTES;
+            blocks.give_back(page as u32, order_for(buffer.len));
+        }
     }
 }
 
@@ -182,16 +197,20 @@ struct Blocks {
     recent: [Vec<u32>; ORDERS],
     buddies: Buddies,
     used_pages: usize,
+    /// Buffers that are not back yet, blocks or not.
+    outstanding: usize,
 }
 
 impl Blocks {
     fn new(pages: usize) -> Blocks {
         let recent = std::array::from_fn(|order| Vec::with_capacity(recent_max(order)));
-        Blocks { recent, buddies: Buddies::new(pages), used_pages: 0 }
+        Blocks { recent, buddies: Buddies::new(pages), used_pages: 0, outstanding: 0 }
     }
 
+    /// A block for a buffer; none where its memory has to be its own.
     fn take(&mut self, order: usize) -> Option<u32> {
-        let page = match self.recent[order].pop() {
+        self.outstanding += 1;
+        let page = match self.recent.get_mut(order)?.pop() {
             Some(page) => page,
             None => self.buddies.take(order).or_else(|| self.merge_and_take(order))?,
         };
@@ -368,10 +387,10 @@ mod tests {
         let pool = Pool::new(2 << 20);
         let small: Vec<Buffer> = (0..512).map(|_| pool.buffer(4096)).collect();
         assert!(small.iter().all(Buffer::is_pooled));
-        assert_eq!(pool.bytes_used(), 2 << 20);
+        assert_eq!((pool.bytes_used(), pool.outstanding()), (2 << 20, 512));
         assert!(!pool.buffer(1).is_pooled(), "512 pages are all there are");
         drop(small);
-        assert_eq!(pool.bytes_used(), 0);
+        assert_eq!((pool.bytes_used(), pool.outstanding()), (0, 0));
         let large: Vec<Buffer> = (0..2).map(|_| pool.buffer(1 << 20)).collect();
         assert!(large.iter().all(Buffer::is_pooled));
     }

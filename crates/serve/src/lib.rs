@@ -14,6 +14,7 @@
 pub mod access;
 pub mod backend;
 pub mod buffer;
+pub mod calibrate;
 pub mod config;
 pub mod control;
 pub mod device;

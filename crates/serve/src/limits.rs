@@ -8,68 +8,9 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use hoistway_core::TokenBucket;
+
 use crate::tenant::{Limits, Rate};
-
-const SECOND_NS: i128 = 1_000_000_000;
-
-/// A token bucket without rounding: what is in it is counted in billionths of a token, so that a nanosecond at any rate is a whole number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bucket {
-    rate: Rate,
-    /// In 10^-9 units; below 0 is debt.
-    tokens: i128,
-    stamp_ns: u64,
-}
-
-impl Bucket {
-    /// A full one.
-    pub fn full(rate: Rate, now_ns: u64) -> Bucket {
-        Bucket { rate, tokens: i128::from(rate.burst) * SECOND_NS, stamp_ns: now_ns }
-    }
-
-    /// Another rate from now on. What is in the bucket stays, as far as there is room.
-    pub fn change(&mut self, rate: Rate, now_ns: u64) {
-        self.refill(now_ns);
-        self.rate = rate;
-        self.tokens = self.tokens.min(self.depth());
-    }
-
-    /// When there are tokens for so many units, or the bucket is full: in ns, now or later.
-    pub fn holds_at(&self, units: u64, now_ns: u64) -> u64 {
-        self.reaches_at(i128::from(units.min(self.rate.burst)) * SECOND_NS, now_ns)
-    }
-
-    /// When it is out of debt.
-    pub fn solvent_at(&self, now_ns: u64) -> u64 {
-        self.reaches_at(0, now_ns)
-    }
-
-    /// Pays, into debt if it must be.
-    pub fn take(&mut self, units: u64, now_ns: u64) {
-        self.refill(now_ns);
-        self.tokens -= i128::from(units) * SECOND_NS;
-    }
-
-    fn depth(&self) -> i128 {
-        i128::from(self.rate.burst) * SECOND_NS
-    }
-
-    fn refill(&mut self, now_ns: u64) {
-        let elapsed_ns = now_ns.saturating_sub(self.stamp_ns);
-        self.stamp_ns = self.stamp_ns.max(now_ns);
-        self.tokens = (self.tokens + i128::from(self.rate.per_second) * i128::from(elapsed_ns)).min(self.depth());
-    }
-
-    fn reaches_at(&self, tokens: i128, now_ns: u64) -> u64 {
-        let missing = tokens - self.tokens;
-        if missing <= 0 {
-            return now_ns;
-        }
-        let wait_ns = (missing + i128::from(self.rate.per_second) - 1) / i128::from(self.rate.per_second.max(1));
-        let wait_ns = u64::try_from(wait_ns).unwrap_or(u64::MAX);
-        self.stamp_ns.saturating_add(wait_ns).max(now_ns)
-    }
-}
 
 /// What a request costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,14 +35,13 @@ pub struct Limiter {
 struct Node {
     parent: Option<u32>,
     weight: u64,
-    bytes: Option<Bucket>,
-    operations: Option<Bucket>,
+    bytes: Option<TokenBucket>,
+    operations: Option<TokenBucket>,
     /// What is held back, oldest first: the caller's numbers.
     held: VecDeque<(u32, Cost)>,
     /// The number under which it is filed; others of it in the heap are out of date.
     filed: u64,
-    /// Start and end of what it passed last, in its domain's virtual time.
-    start: u64,
+    /// The end of what it passed last, in its domain's virtual time.
     finish: u64,
     /// Of the topmost limited group: the virtual time below it.
     virtual_now: u64,
@@ -215,12 +155,12 @@ impl Limiter {
         let mut at_ns = now_ns;
         for at in self.path(node) {
             let entry = &self.nodes[at as usize];
-            let when = |bucket: &Option<Bucket>, units: u64| match bucket {
-                Some(bucket) if units > 0 && at == node => bucket.holds_at(units, now_ns),
-                Some(bucket) if units > 0 => bucket.solvent_at(now_ns),
-                _ => now_ns,
+            let when = |bucket: Option<TokenBucket>, units: u64| {
+                let Some(mut bucket) = bucket.filter(|_| units > 0) else { return now_ns };
+                bucket.refill(now_ns);
+                bucket.holds_at(if at == node { units } else { 0 })
             };
-            at_ns = at_ns.max(when(&entry.bytes, cost.bytes)).max(when(&entry.operations, cost.operations));
+            at_ns = at_ns.max(when(entry.bytes, cost.bytes)).max(when(entry.operations, cost.operations));
         }
         at_ns
     }
@@ -244,16 +184,17 @@ impl Limiter {
         let units = if by_bytes { cost.bytes.max(1) } else { cost.operations };
         self.nodes[domain].virtual_now = self.nodes[domain].virtual_now.max(start);
         let entry = &mut self.nodes[node as usize];
-        entry.start = start;
         entry.finish = start.saturating_add(units.saturating_mul(VIRTUAL_UNIT) / entry.weight.max(1));
-        let path: Vec<u32> = self.path(node).collect();
-        for at in path {
-            let entry = &mut self.nodes[at as usize];
-            if let Some(bucket) = &mut entry.bytes {
-                bucket.take(cost.bytes, now_ns);
-            }
-            if let Some(bucket) = &mut entry.operations {
-                bucket.take(cost.operations, now_ns);
+        let mut next = Some(node);
+        // As many steps as there are nodes: more would be a loop of parents, which configurations refuse.
+        for _ in 0..self.nodes.len() {
+            let Some(entry) = next.and_then(|at| self.nodes.get_mut(at as usize)) else { return };
+            next = entry.parent;
+            for (bucket, units) in [(&mut entry.bytes, cost.bytes), (&mut entry.operations, cost.operations)] {
+                if let Some(bucket) = bucket {
+                    bucket.refill(now_ns);
+                    bucket.take(units);
+                }
             }
         }
     }
@@ -284,9 +225,10 @@ impl Node {
     }
 }
 
-fn change(bucket: &mut Option<Bucket>, rate: Option<Rate>, now_ns: u64) {
+/// Sets, changes or removes a bucket. Rates go to 10^10 a second and bursts to 2^50: more is taken as that.
+fn change(bucket: &mut Option<TokenBucket>, rate: Option<Rate>, now_ns: u64) {
     match (bucket.as_mut(), rate) {
-        (Some(bucket), Some(rate)) => bucket.change(rate, now_ns),
-        (_, rate) => *bucket = rate.map(|rate| Bucket::full(rate, now_ns)),
+        (Some(bucket), Some(rate)) => bucket.change(rate.per_second, rate.burst, now_ns),
+        (_, rate) => *bucket = rate.map(|rate| TokenBucket::full(rate.per_second, rate.burst, now_ns)),
     }
 }

@@ -15,8 +15,8 @@ Examples:
   hoistway serve --export =disk.img                             one file, for whoever asks for no name
   hoistway serve --export db=/dev/sdb,offset=0,size=100G,weight=300 --export backup=/dev/sdb,offset=100G,weight=100
                                                                 two tenants on one disk, 3:1
-  hoistway serve --export db=disk.img,reserve=20M,bandwidth=150M,position=12ms --export other=disk.img,limit=50M
-                                                                20 MiB/s are kept for one, the other has 50 at most
+  hoistway serve --export db=disk.img,reserve=5M,bandwidth=150M,position=12ms --export other=disk.img,limit=50M
+                                                                 5 MiB/s are kept for one, the other has 50 at most
   hoistway serve --export =mem:4G --drive sata-7200-2006 --run 'nbdinfo \"$NBD_URI\"'
                                                                 a slow disk for as long as a program runs
   hoistway serve --config /etc/hoistway.toml                    all of it from a file: docs/serve-config.md

@@ -9,7 +9,6 @@ mod drives;
 mod elevators;
 mod man;
 mod reproduce;
-#[allow(dead_code)]
 mod serve;
 mod top;
 
@@ -31,6 +30,7 @@ pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
         Some(Command::Elevators(args)) => elevators::run(&args, out),
         Some(Command::Drives(args)) => drives::run(&args, out),
         Some(Command::Reproduce(args)) => reproduce::run(&args, out),
+        Some(Command::Serve(args)) => serve::run(&args, out),
         Some(Command::Bench(args)) => bench::run(&args.what, out),
         Some(Command::Ctl(args)) => ctl::run(&args, out),
         Some(Command::Top(args)) => top::run(&args, out),

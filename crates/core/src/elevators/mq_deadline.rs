@@ -286,8 +286,10 @@ impl<H: Home> Elevator<H> for MqDeadline {
         0
     }
 
+    /// While a request of a lower class has grown old, real time has no precedence over it: all take their turn in `dispatch`.
     fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
-        let request = if self.queue(REAL_TIME).is_empty() { NIL } else { self.pick(block, REAL_TIME, None) };
+        let precedes = !self.queue(REAL_TIME).is_empty() && !self.somebody_has_aged(block);
+        let request = if precedes { self.pick(block, REAL_TIME, None) } else { NIL };
         if request == NIL {
             return 0;
         }
@@ -336,8 +338,7 @@ impl MqDeadline {
         if classes < 2 {
             return NIL;
         }
-        // Machines that have been up for less than that have no request so old: the difference is signed.
-        let latest = (block.ticks() as i64).wrapping_sub(self.ageing.ticks as i64);
+        let latest = self.aged_by(block);
         for class in [BEST_EFFORT, IDLE] {
             let request = self.pick(block, class, Some(latest));
             if request != NIL {
@@ -346,6 +347,18 @@ impl MqDeadline {
             }
         }
         NIL
+    }
+
+    /// The tick by which a request came that has grown old by now. Machines that have been up for less than that have none: the difference is signed.
+    fn aged_by<H: Home>(&self, block: &Block<H>) -> i64 {
+        (block.ticks() as i64).wrapping_sub(self.ageing.ticks as i64)
+    }
+
+    /// Whether a request of a class below real time has grown old.
+    fn somebody_has_aged<H: Home>(&self, block: &Block<H>) -> bool {
+        let oldest = |class| self.queue(class).sides.iter().map(SortedFifo::oldest);
+        let mut waiting = [BEST_EFFORT, IDLE].into_iter().flat_map(oldest).filter(|&request| request != NIL);
+        waiting.any(|request| self.arrived(block, request) <= self.aged_by(block))
     }
 
     /// Everything that is queued is to go, whatever its class.

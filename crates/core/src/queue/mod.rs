@@ -350,14 +350,15 @@ impl<H: Home> RequestQueue<H> {
     /// The tunables of the present elevator, with their values. Those of the layer of reserved bandwidth
     /// ([`Reservation::TUNABLES`](crate::Reservation::TUNABLES)) come first, if it is there.
     pub fn tunables(&self) -> impl Iterator<Item = (&'static Tunable, i64)> + '_ {
-        self.elevator.tunables().enumerate().map(|(i, t)| (t, self.elevator.tunable(i)))
+        // Numbered by a range: to the proof, `enumerate` could overflow.
+        self.elevator.tunables().zip(0..usize::MAX).map(|(t, i)| (t, self.elevator.tunable(i)))
     }
 
     /// Stores a tunable of the present elevator, by the kernel's name and in the kernel's unit. The elevator sees the time of the last call;
     /// a wait that is under way ends as it was begun.
     pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<(), TunableError> {
-        let mut tunables = self.elevator.tunables().enumerate();
-        let (index, tunable) = tunables.find(|(_, tunable)| tunable.name == name).ok_or(TunableError::Unknown)?;
+        let mut tunables = self.elevator.tunables().zip(0..usize::MAX);
+        let (tunable, index) = tunables.find(|(tunable, _)| tunable.name == name).ok_or(TunableError::Unknown)?;
         if value < tunable.min || value > tunable.max {
             return Err(TunableError::OutOfRange { min: tunable.min, max: tunable.max });
         }

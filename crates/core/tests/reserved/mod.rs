@@ -2,12 +2,13 @@
 //! time for each request that does not follow on the one before.
 
 use hoistway_core::{
-    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, Event, Kick, Kind, Next, Note, Op, Owned, Priority,
-    QueueConfig, RequestId, RequestQueue, Reservation, ReserveError, Reserved, Sink, Storage, Submitted, Work,
+    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, Event, GroupWeights, Kick, Kind, Next, Note, Op, Owned,
+    Priority, QueueConfig, RequestId, RequestQueue, Reservation, ReserveError, Reserved, Sink, Storage, Submitted,
+    Work,
 };
 
 pub const SECOND_NS: u64 = 1_000_000_000;
-const CAPACITY: Capacity = Capacity { requests: 4096, contexts: 32, merged_bios: 0, groups: 1 };
+const CAPACITY: Capacity = Capacity { requests: 4096, contexts: 32, merged_bios: 0, groups: 8 };
 
 /// Keeps the notes.
 #[derive(Default)]
@@ -87,25 +88,30 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(kind: Kind, device: Device) -> World {
+    /// With reservations over cfq-v3.
+    pub fn new(device: Device) -> World {
+        World::over(Kind::CfqBw, device)
+    }
+
+    /// With reservations over an elevator, in the block layer that it worked in.
+    pub fn over(kind: Kind, device: Device) -> World {
         let config = QueueConfig {
+            layer: kind.info().layer,
             clock: ClockConfig::default(),
             plugging: false,
             merging: false,
             nr_requests: None,
             ..QueueConfig::default()
         };
-        let (storage, elevator) = (Storage::owned(CAPACITY), ElevatorStorage::owned(kind, CAPACITY));
+        let (storage, elevator) = (Storage::owned(CAPACITY), ElevatorStorage::owned_reserving(kind, CAPACITY));
         let mut queue = RequestQueue::new(config, storage, elevator, Notes::default(), 0);
-        if kind.info().reservations {
-            let set = [
-                ("device_bandwidth", device.bytes_per_second / 1000),
-                ("device_position", device.position_ns / 1000),
-                ("device_return", 0),
-            ];
-            for (name, value) in set {
-                queue.set_tunable(name, value as i64).expect("in range");
-            }
+        let set = [
+            ("device_bandwidth", device.bytes_per_second / 1000),
+            ("device_position", device.position_ns / 1000),
+            ("device_return", 0),
+        ];
+        for (name, value) in set {
+            queue.set_tunable(name, value as i64).expect("in range");
         }
         World {
             queue,
@@ -136,6 +142,30 @@ impl World {
         let kick = self.queue.reserve(context, reservation, self.now_ns)?;
         assert_eq!(kick, Kick::Quiet, "nothing waits yet");
         Ok(self.queue.reservation(context).expect("just reserved"))
+    }
+
+    /// Puts these processes into a group of their own and reserves for all of them together.
+    pub fn reserve_group(
+        &mut self,
+        processes: &[usize],
+        reservation: Reservation,
+    ) -> Result<Reservation, ReserveError> {
+        let group = self.queue.create_group(self.queue.root_group(), GroupWeights::default(), self.now_ns);
+        let group = group.expect("few groups");
+        for &process in processes {
+            let moved = self.queue.move_context(self.asking[process].context, group, self.now_ns);
+            assert!(moved.is_ok(), "a new process can be moved");
+        }
+        let kick = self.queue.reserve_group(group, reservation, self.now_ns)?;
+        assert_eq!(kick, Kick::Quiet, "nothing waits yet");
+        Ok(self.queue.group_reservation(group).expect("just reserved"))
+    }
+
+    /// Does not keep the disk idle, in elevators that do.
+    pub fn never_idle(&mut self) {
+        for name in ["slice_idle", "group_idle", "antic_expire"] {
+            let _ = self.queue.set_tunable(name, 0);
+        }
     }
 
     pub fn reserved(&self) -> Reserved {

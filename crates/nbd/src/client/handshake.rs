@@ -59,11 +59,11 @@ pub enum Goal {
 pub enum Progress {
     /// More bytes are needed; all that were given are used.
     More,
-    /// The server has acknowledged STARTTLS: begin TLS now, and go on with [`Handshake::encrypted`].
+    /// The server has acknowledged STARTTLS: begin TLS now, and go on with [`Handshake::encrypted`]. Bytes that were not used are TLS.
     StartTls,
     /// In transmission. Bytes that were not used belong to it.
     Ready(Box<Session>),
-    /// ABORT is in `out`: send it, then close.
+    /// ABORT was acknowledged: close. Some servers close without a word; then ask for [`Handshake::into_findings`].
     Over(Findings),
 }
 
@@ -222,6 +222,16 @@ impl Handshake {
         self.unit = Unit::default();
         self.make_plan();
         self.next_option(out);
+    }
+
+    /// What was found out until now.
+    pub fn into_findings(self) -> Findings {
+        self.findings
+    }
+
+    /// Bytes of memory that are held for what is not whole yet: at most 8208.
+    pub fn buffered_bytes(&self) -> usize {
+        self.unit.capacity()
     }
 
     fn step(&mut self, rest: &mut &[u8], out: &mut Vec<u8>) -> Result<Progress, Failure> {

@@ -170,6 +170,11 @@ impl Session {
         }
     }
 
+    /// Bytes of memory that are held for what is not whole yet.
+    pub fn buffered_bytes(&self) -> usize {
+        self.decoder.unit.capacity()
+    }
+
     fn step<'a>(&mut self, rest: &mut &'a [u8]) -> Result<Option<Event<'a>>, Broken> {
         loop {
             if let Some(cookie) = self.decoder.finished.take() {

@@ -224,6 +224,11 @@ impl Handshake {
         self.leaving = true;
     }
 
+    /// Bytes of memory that are held for what is not whole yet: at most [`Limits::option_bytes_max`], or 4096 if that is less.
+    pub fn buffered_bytes(&self) -> usize {
+        self.unit.capacity()
+    }
+
     fn client_flags(&mut self) -> Option<Progress> {
         let unit = self.unit.take();
         let flags = Reader(&unit).u32().unwrap_or_default();

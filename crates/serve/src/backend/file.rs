@@ -39,6 +39,10 @@ pub struct File {
     waiting: VecDeque<Request>,
     /// What takes more than one step.
     scripts: Vec<Script>,
+    /// Durable writes under way.
+    durable: Vec<u64>,
+    /// Something could not be made durable. The kernel forgets it then and calls the next flush a success; here none is any more.
+    lost: bool,
 }
 
 /// A write under way.
@@ -140,7 +144,18 @@ impl File {
 
     fn new(path: PathBuf, place: Place, read_only: bool, id: FileId, unit: Option<u64>) -> File {
         let (writes, scripts) = (Vec::with_capacity(64), Vec::with_capacity(8));
-        File { path, place, read_only, id, unit, writes, waiting: VecDeque::new(), scripts }
+        File {
+            path,
+            place,
+            read_only,
+            id,
+            unit,
+            writes,
+            waiting: VecDeque::new(),
+            scripts,
+            durable: Vec::new(),
+            lost: false,
+        }
     }
 
     pub fn size(&self) -> u64 {
@@ -206,6 +221,12 @@ impl File {
         data: Option<Buffer>,
     ) -> Started {
         let request = Request { tag, op, offset, length, durable, data };
+        if self.lost && (durable || op == WorkOp::Flush) {
+            return Started::Done(Err(Errno::Io));
+        }
+        if durable && length > 0 {
+            self.durable.push(tag);
+        }
         match op {
             WorkOp::Flush if self.read_only => Started::Done(Ok(Answer::Nothing)),
             WorkOp::Flush => self.start(engine, tag, IoOp::Flush, 0, 0, None),
@@ -219,6 +240,25 @@ impl File {
 
     /// Takes up what ended.
     pub fn finish<E: Engine>(&mut self, engine: &mut E, tag: u64, op: WorkOp, done: IoDone) -> Started {
+        let started = self.take_up(engine, tag, op, done);
+        if let Started::Done(result) = &started {
+            let durable = self.durable.iter().position(|durable| *durable == tag);
+            if let Some(at) = durable {
+                self.durable.swap_remove(at);
+            }
+            let lost = match result {
+                Ok(_) => false,
+                Err(errno) => op == WorkOp::Flush || (durable.is_some() && *errno == Errno::Io),
+            };
+            if lost && !self.lost {
+                self.lost = true;
+                tracing::error!(path = %self.path.display(), "writes may be lost: flushes fail until the device is opened anew");
+            }
+        }
+        started
+    }
+
+    fn take_up<E: Engine>(&mut self, engine: &mut E, tag: u64, op: WorkOp, done: IoDone) -> Started {
         let script = match self.scripts.is_empty() {
             true => None,
             false => self.scripts.iter().position(|script| script.tag == tag),
@@ -284,6 +324,7 @@ impl File {
             (false, true) => VecDeque::from([flush]),
             (false, false) => return Started::Done(Ok(Answer::Nothing)),
         };
+        // With a flush behind it, it is a script.
         self.run(engine, request.tag, steps, None)
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Building<'a> {
     pub insecure: bool,
     /// Sizes of the devices in bytes, where they are known.
     pub device_bytes: Vec<Option<u64>>,
+    /// Whether an arm moves in the devices, as far as the configuration tells.
+    pub device_rotates: Vec<bool>,
     pub listen_places: Vec<Place>,
 }
 
@@ -36,13 +38,14 @@ impl Draft {
             warnings: Vec::new(),
             insecure: false,
             device_bytes: Vec::new(),
+            device_rotates: Vec::new(),
             listen_places: Vec::new(),
         };
         for entry in &self.devices {
             building.device(entry, self);
         }
         for entry in &self.exports {
-            building.export(entry);
+            building.export(entry, self);
         }
         for entry in &self.groups {
             building.group(entry);

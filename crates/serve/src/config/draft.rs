@@ -175,6 +175,15 @@ impl Default for Draft {
 }
 
 impl Draft {
+    /// The device that an export of the file lies on if it names none: the file's only one.
+    pub(super) fn only_device(&self) -> Option<&str> {
+        let mut of_file = self.devices.iter().filter(|device| matches!(device.place, Place::File { .. }));
+        match (of_file.next(), of_file.next()) {
+            (Some(only), None) => only.get("name").and_then(Said::text),
+            _ => None,
+        }
+    }
+
     /// The only entry of a section of which there is one.
     pub(super) fn single(&mut self, section: Section) -> &mut Entry {
         match section {

@@ -75,7 +75,7 @@ impl Section {
 }
 
 /// A key.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     /// The table that it is in.
     pub section: Section,

@@ -64,8 +64,9 @@ impl Source<'_> {
         };
         for table in tables {
             let mut entry = Entry::new(section, self.place(table.span()));
-            self.fill(&mut entry, table);
-            self.draft.many(section).push(entry);
+            if self.fill(&mut entry, table) {
+                self.draft.many(section).push(entry);
+            }
         }
     }
 
@@ -76,10 +77,12 @@ impl Source<'_> {
         *self.draft.single(section) = entry;
     }
 
-    fn fill(&mut self, entry: &mut Entry, value: &Spanned<DeValue<'_>>) {
+    /// Takes in what a table says; false if it is none.
+    fn fill(&mut self, entry: &mut Entry, value: &Spanned<DeValue<'_>>) -> bool {
         let DeValue::Table(table) = value.get_ref() else {
             let heading = entry.section.heading();
-            return self.problem(value.span(), format!("`{}` is no table: write {heading}", entry.section.name()));
+            self.problem(value.span(), format!("`{}` is no table: write {heading}", entry.section.name()));
+            return false;
         };
         for (name, value) in in_order(table) {
             let said = self.said(value);
@@ -87,6 +90,7 @@ impl Source<'_> {
                 self.push(problem);
             }
         }
+        true
     }
 
     /// A key outside of tables.

@@ -72,6 +72,8 @@ pub struct OpAccount {
     pub queue_ns: Option<Box<Histogram<u64>>>,
     /// From then until it was done, in ns.
     pub device_ns: Option<Box<Histogram<u64>>>,
+    /// Both together, in ns.
+    pub total_ns: Option<Box<Histogram<u64>>>,
 }
 
 impl Account {
@@ -113,6 +115,7 @@ impl Account {
         }
         record(&mut account.queue_ns, queue_ns);
         record(&mut account.device_ns, device_ns);
+        record(&mut account.total_ns, queue_ns.saturating_add(device_ns));
     }
 
     /// Bytes of all kinds.

@@ -56,7 +56,7 @@ impl Device {
                 break;
             }
         }
-        done.append(&mut self.done);
+        done.extend(self.done.drain(..).map(|(_, done)| done));
     }
 
     /// I/O that the device began with this tag has ended.
@@ -352,10 +352,15 @@ impl Device {
 
     /// The I/O of a bio has ended.
     fn backend_done(&mut self, slot: u32, result: Result<Answer, Errno>, now_ns: u64) {
+        let is_given_up = self.entries.is_dead(slot);
         let Some(entry) = self.entries.get_mut(slot) else { return };
         let number = entry.flight;
         if number == NONE {
             return self.finish_entry(slot, result, now_ns);
+        }
+        // The system may have given up more than this write. That there was no room (ENOSPC) it says before it takes anything.
+        if entry.durable && !is_given_up && result.as_ref().err() == Some(&Errno::Io) {
+            self.flushes.fail(Errno::Io);
         }
         entry.result = Some(result);
         self.let_go(number, now_ns);
@@ -488,7 +493,7 @@ impl Device {
         let queue_ns = entry.begun_ns.saturating_sub(entry.came_ns);
         let device_ns = now_ns.saturating_sub(entry.begun_ns);
         account.done(entry.op, entry.length, result.is_err(), queue_ns, device_ns);
-        self.done.push(Done { ticket: entry.ticket, result });
+        self.done.push((entry.member, Done { ticket: entry.ticket, result }));
     }
 
     /// A request does not wait in the queue any more, or in front of it.

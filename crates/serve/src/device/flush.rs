@@ -20,6 +20,8 @@ pub(super) struct Flushes {
     /// They wait for the one that is under way.
     covered: Vec<u32>,
     under_way: Option<UnderWay>,
+    /// A flush or a durable write has failed: what was written before may be lost, whatever a later flush would say.
+    failed: Option<Errno>,
 }
 
 /// A flush that has begun.
@@ -45,6 +47,17 @@ impl Flushes {
     /// Whether the drive has one.
     pub fn in_drive(&self) -> u32 {
         u32::from(self.under_way.as_ref().is_some_and(|flush| !flush.drive_done))
+    }
+
+    /// What was answered before may not be durable, and never will be: the system has given up what it could not write, and would call the next
+    /// flush a success. All flushes fail from now on.
+    pub fn fail(&mut self, errno: Errno) {
+        self.failed.get_or_insert(errno);
+    }
+
+    /// Whether flushes fail whatever happens.
+    pub fn has_failed(&self) -> bool {
+        self.failed.is_some()
     }
 
     /// Forgets those that wait and are not wanted any more.
@@ -102,6 +115,14 @@ impl Device {
         let Some(UnderWay { backend: Some(result), drive_done: true }) = self.flushes.under_way else { return };
         self.flushes.under_way = None;
         self.kicked = true;
+        if let Err(errno) = result {
+            self.flushes.fail(errno);
+            tracing::error!(
+                device = self.name,
+                "a flush has failed ({errno:?}): what was written may be lost, and all further flushes fail"
+            );
+        }
+        let result = self.flushes.failed.map_or(result, Err);
         for slot in std::mem::take(&mut self.flushes.covered) {
             self.finish_entry(slot, result.map(|()| Answer::Nothing), now_ns);
         }

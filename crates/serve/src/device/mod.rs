@@ -137,7 +137,8 @@ pub struct Device {
     questions: VecDeque<u32>,
     flushes: Flushes,
     busy: Busy,
-    done: Vec<Done>,
+    /// What is done and not yet handed out, and by whom it was asked for.
+    done: Vec<(u32, Done)>,
     now_ns: u64,
     notices: Vec<String>,
     bandwidth: Option<u64>,
@@ -356,6 +357,11 @@ impl Device {
         self.request_bytes_max
     }
 
+    /// Whether a flush or a durable write has failed: then all flushes fail, until the device is opened anew.
+    pub fn has_lost_writes(&self) -> bool {
+        self.flushes.has_failed()
+    }
+
     /// Requests in the device.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
@@ -416,12 +422,12 @@ impl Device {
         let Some(tenant) = self.tenants.tenant_of(member) else { return };
         let ticket = work.ticket;
         if let Err(errno) = self.check(&work) {
-            self.done.push(Done { ticket, result: Err(errno) });
+            self.done.push((member.slot(), Done { ticket, result: Err(errno) }));
             return;
         }
         let op = work.op;
         if op == WorkOp::Cache && self.is_instant {
-            self.done.push(Done { ticket, result: Ok(Answer::Nothing) });
+            self.done.push((member.slot(), Done { ticket, result: Ok(Answer::Nothing) }));
             return;
         }
         let moved = if matches!(op, WorkOp::Read | WorkOp::Write | WorkOp::Cache) { work.length } else { 0 };
@@ -479,6 +485,7 @@ impl Device {
             );
         }
         self.drop_dead_directs();
+        self.done.retain(|(owner, _)| *owner != member.slot());
         if self.tenants.leave(&mut self.queue, member, now_ns) {
             self.kicked = true;
         }

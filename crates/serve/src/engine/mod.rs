@@ -3,12 +3,29 @@
 //! An engine is a proactor. Calls start something; [`Engine::turn`] hands everything started to the kernel at once, waits, and tells
 //! what has happened. All of it is done by one thread, so a call never blocks and an event is never early.
 
+mod choice;
+mod clock;
+mod files;
+mod helpers;
+mod peer;
+mod sending;
+mod signals;
+mod table;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod uring;
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use crate::backend::Shared;
 use crate::buffer::Buffer;
+
+pub use choice::{EngineKind, Options, Unavailable, probe};
+pub use threads::Threads;
+pub use uring::Uring;
 
 /// Names a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

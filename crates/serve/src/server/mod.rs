@@ -9,6 +9,7 @@ mod drain;
 mod exports;
 mod house;
 mod outgoing;
+mod reload;
 mod start;
 mod table;
 mod tls;
@@ -23,6 +24,7 @@ pub use budget::{Bounds, FLOOR_BYTES};
 use connection::{Connection, Reason};
 use drain::Drain;
 use house::House;
+pub use reload::ReloadError;
 pub use start::{Settings, StartError};
 use table::Table;
 
@@ -46,6 +48,10 @@ pub enum Turn {
     Reload,
     /// A child process may have ended.
     Child,
+    /// It is time again, as [`Server::set_alarm`] said.
+    Alarm,
+    /// A signal has made the server begin to leave.
+    Draining,
     /// The server has drained: connections are closed, devices flushed. With `clean`, everything was answered and durable in time.
     Ended {
         /// Whether.
@@ -67,6 +73,8 @@ pub struct Server<E: Engine> {
     drain: Drain,
     /// When stalled clients are looked for next.
     stall_check_ns: u64,
+    /// How often [`Turn::Alarm`] is wanted, and when next.
+    alarm: Option<(u64, u64)>,
 }
 
 /// How often stalled clients are looked for while others wait, in ns: once a second.
@@ -88,6 +96,11 @@ impl<E: Engine> Server<E> {
     /// The engine.
     pub fn engine_mut(&mut self) -> &mut E {
         &mut self.house.engine
+    }
+
+    /// Wants [`Turn::Alarm`] every so many ns.
+    pub fn set_alarm(&mut self, every_ns: u64) {
+        self.alarm = Some((every_ns, self.later(every_ns)));
     }
 
     /// How many connections there are.
@@ -129,6 +142,12 @@ impl<E: Engine> Server<E> {
             }
         }
         self.events = events;
+        if let Some((every_ns, next_ns)) = &mut self.alarm
+            && *next_ns <= self.house.now_ns
+        {
+            *next_ns = self.house.now_ns.saturating_add(*every_ns);
+            turn = Turn::Alarm;
+        }
         self.expire();
         self.run_devices();
         self.admit_waiting();
@@ -146,7 +165,8 @@ impl<E: Engine> Server<E> {
         let drain = self.drain.until_ns();
         // Whoever waits for memory waits for a client that may have stalled: look again every second.
         let stall = (!self.house.waiting.is_empty()).then(|| self.later(STALL_CHECK_NS));
-        [devices, drain, stall, self.house.next_deadline()].into_iter().flatten().min()
+        let alarm = self.alarm.map(|(_, next_ns)| next_ns);
+        [devices, drain, stall, alarm, self.house.next_deadline()].into_iter().flatten().min()
     }
 
     fn later(&self, ns: u64) -> u64 {
@@ -184,7 +204,10 @@ impl<E: Engine> Server<E> {
                 }
             }
             Event::Done { tag, done } => self.io_done(tag, done),
-            Event::Signal(Signal::Terminate) => self.drain(),
+            Event::Signal(Signal::Terminate) => {
+                self.drain();
+                return Some(Turn::Draining);
+            }
             Event::Signal(Signal::Reload) => return Some(Turn::Reload),
             Event::Signal(Signal::Child) => return Some(Turn::Child),
         }

@@ -90,6 +90,7 @@ impl<E: Engine> Server<E> {
             crowded: false,
             drain: Drain::No,
             stall_check_ns,
+            alarm: None,
         })
     }
 }

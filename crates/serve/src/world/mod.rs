@@ -8,6 +8,7 @@ mod block;
 mod dice;
 mod disk;
 mod engine;
+pub mod history;
 mod links;
 mod pipe;
 mod sim;

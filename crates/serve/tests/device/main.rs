@@ -1,4 +1,10 @@
 //! Devices in virtual time: shares, limits, flushes, pieces, clients that leave, elevators that are switched, drives that fail.
 
+mod emulated;
+mod flushes;
+mod leaving;
+mod limits;
+mod once;
+mod pieces;
 mod shares;
 mod world;

@@ -107,8 +107,8 @@ pub struct Client {
     pub served_bytes: u64,
     pub errors: u64,
     pub latencies_ns: Vec<u64>,
-    sent: u64,
-    state: u64,
+    pub sent: u64,
+    pub state: u64,
 }
 
 impl Client {

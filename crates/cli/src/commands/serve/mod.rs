@@ -1,3 +1,183 @@
 //! `hoistway serve`: one disk, many clients.
 
 pub mod args;
+mod calibrate;
+mod child;
+mod log;
+mod ways_in;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use hoistway_serve::access::tls_server;
+use hoistway_serve::config::{Checked, Config, Machine};
+use hoistway_serve::engine::{Engine, EngineKind, Options, Threads, Uring, probe};
+use hoistway_serve::server::{Bounds, Server, Settings, Turn};
+use hoistway_serve::systemd::{self, Notify};
+
+use crate::cli::{EngineChoice, ServeArgs};
+use crate::failure::Exit;
+use crate::output::Out;
+use child::Companion;
+use ways_in::WaysIn;
+
+/// Descriptors that are not connections: files, sockets that listen, the ring.
+const DESCRIPTORS_KEPT: u64 = 64;
+
+/// Serves until told to stop.
+pub fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
+    let _log = log::start(args);
+    anyhow::ensure!(args.check.is_none(), "--check cannot be used in this build");
+    let checked = args::config(args, &Machine)?;
+    for warning in &checked.warnings {
+        tracing::warn!("{warning}");
+    }
+    let activated = systemd::listen_fds(args::listen_given(args, &checked))?;
+    let ways_in = WaysIn::new(&checked.config, activated);
+    match choose(args.engine) {
+        EngineKind::Uring => {
+            let engine = Uring::new(&Options::default()).context("io_uring cannot be used")?;
+            serve(engine, args, checked, ways_in, out)
+        }
+        EngineKind::Threads => {
+            let engine = Threads::new(&Options::default()).context("the engine of threads cannot be used")?;
+            serve(engine, args, checked, ways_in, out)
+        }
+    }
+}
+
+/// What does the I/O, and why.
+fn choose(choice: EngineChoice) -> EngineKind {
+    let (kind, because) = match choice {
+        EngineChoice::Uring => (EngineKind::Uring, "asked for".to_owned()),
+        EngineChoice::Threads => (EngineKind::Threads, "asked for".to_owned()),
+        EngineChoice::Auto => match probe() {
+            Ok(()) => (EngineKind::Uring, "it works here".to_owned()),
+            Err(unavailable) => (EngineKind::Threads, unavailable.to_string()),
+        },
+    };
+    tracing::info!(engine = %kind, because, "engine");
+    kind
+}
+
+/// Everything is opened and checked before anybody can connect; what fails leaves nothing behind.
+fn serve<E: Engine>(mut engine: E, args: &ServeArgs, checked: Checked, ways_in: WaysIn, out: &mut Out) -> Result<Exit> {
+    let config = checked.config;
+    if args.calibrate {
+        return calibrate::run(&config, &mut engine, out);
+    }
+    let settings = Settings { bounds: bounds(), tls: certificates(&config)? };
+    let mut server = Server::new(engine, &config, settings)?;
+    let opened = ways_in.open()?;
+    let reach = opened.reach(&config);
+    let _pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
+    let sockets = opened.hand_over(&mut server);
+    let mut companion = args.run.as_deref().map(|command| Companion::start(command, &reach)).transpose()?;
+    let notify = Notify::of_process();
+    notify.ready(&format!("serving {} exports", config.exports.len()));
+    for uri in sockets.uris(&config) {
+        out.line(&format!("ready: {uri}"))?;
+    }
+    out.flush()?;
+    let clean = attend(&mut server, args, &notify, companion.as_mut())?;
+    drop(server);
+    drop(sockets);
+    match companion {
+        Some(companion) => companion.end(),
+        None => Ok(if clean { Exit::Success } else { Exit::Failed }),
+    }
+}
+
+/// Lets the server run, and does what is not its own. Answers whether it has left in order.
+fn attend<E: Engine>(
+    server: &mut Server<E>,
+    args: &ServeArgs,
+    notify: &Notify,
+    mut companion: Option<&mut Companion>,
+) -> Result<bool> {
+    if let Some(every_ns) = notify.alive_every_ns() {
+        server.set_alarm(every_ns);
+    }
+    let mut is_leaving = false;
+    loop {
+        match server.run().context("the engine is broken")? {
+            Turn::Running => {}
+            Turn::Alarm => notify.alive(),
+            Turn::Reload => reload(server, args, notify),
+            Turn::Child => {
+                if let Some(companion) = companion.as_deref_mut()
+                    && companion.has_ended()?
+                    && !is_leaving
+                {
+                    server.drain();
+                }
+            }
+            Turn::Draining => {
+                is_leaving = true;
+                notify.stopping();
+            }
+            Turn::Ended { clean } => return Ok(clean),
+        }
+    }
+}
+
+/// Reads the configuration anew. What is wrong with it is told, and nothing changes.
+fn reload<E: Engine>(server: &mut Server<E>, args: &ServeArgs, notify: &Notify) {
+    notify.reloading();
+    let outcome = args::config(args, &Machine).map_err(anyhow::Error::from).and_then(|checked| {
+        for warning in &checked.warnings {
+            tracing::warn!("{warning}");
+        }
+        let tls = certificates(&checked.config)?;
+        Ok(server.reload(checked.config, tls)?)
+    });
+    match outcome {
+        Ok(()) => notify.ready("configuration read anew"),
+        Err(error) => {
+            tracing::error!("the configuration stays as it was: {error:#}");
+            server.reload_failed(&format!("{error:#}"));
+            notify.ready("the new configuration is wrong: the old one stays");
+        }
+    }
+}
+
+/// The certificates, if the configuration names some.
+fn certificates(config: &Config) -> Result<Option<Arc<hoistway_serve::access::ServerConfig>>> {
+    let Some(tls) = &config.tls else { return Ok(None) };
+    let files = tls_server(tls)?;
+    for warning in &files.warnings {
+        tracing::warn!("{warning}");
+    }
+    Ok(Some(files.server))
+}
+
+/// As many connections as there are descriptors for, up to the usual bound. The engine has raised the soft limit to the hard one by now.
+fn bounds() -> Bounds {
+    let usual = Bounds::default();
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = usize::try_from(limit.saturating_sub(DESCRIPTORS_KEPT).max(1)).unwrap_or(usize::MAX);
+    if most < usual.connections_max {
+        tracing::warn!(connections = most, "the limit of open files (ulimit -n, LimitNOFILE=) allows no more clients");
+    }
+    Bounds { connections_max: usual.connections_max.min(most), ..usual }
+}
+
+/// A file with the process's number, for as long as it serves.
+struct PidFile(PathBuf);
+
+impl PidFile {
+    fn write(path: &Path) -> Result<PidFile> {
+        fs::write(path, format!("{}\n", std::process::id()))
+            .with_context(|| format!("{}: the process's number cannot be written there", path.display()))?;
+        Ok(PidFile(path.to_owned()))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // Somebody may have removed it; that is as well.
+        let _ = fs::remove_file(&self.0);
+    }
+}

@@ -15,6 +15,8 @@ use super::Building;
 const BACKENDS: &str = "a backend is \"file:PATH\", \"mem:SIZE\" or \"null:SIZE\"";
 /// The largest request of a device unless told: 1 MiB.
 const REQUEST_MAX: u32 = 1 << 20;
+/// No device without an arm takes so long for positioning: 1 ms.
+const ARM_NS_MIN: u64 = 1_000_000;
 /// No device is larger: offsets are signed 64 bits in the system's calls.
 const BYTES_MAX: u64 = i64::MAX as u64;
 
@@ -49,6 +51,11 @@ impl Building<'_> {
             BackendConfig::File { path, direct, .. } => BackendConfig::File { path, direct, read_only },
             other => other,
         };
+        let rotates = match &figures {
+            Some(figures) => figures.rpm.is_some(),
+            None => matches!(backend, BackendConfig::File { .. }) && position_ns >= Some(ARM_NS_MIN),
+        };
+        self.device_rotates.push(rotates);
         self.device_bytes.push(bytes);
         self.config.devices.push(DeviceConfig {
             name: name.unwrap_or_default(),
@@ -136,7 +143,7 @@ impl Building<'_> {
         for (name, place, said) in pairs {
             match tunable(kind, name, said) {
                 Ok(value) => read.push((name.clone(), value)),
-                Err(text) => fields.problem(place, text),
+                Err((of_value, text)) => fields.problem(if of_value { &said.place } else { place }, text),
             }
         }
         read
@@ -146,7 +153,7 @@ impl Building<'_> {
     fn all_read_only(&self, draft: &Draft, name: Option<&str>) -> bool {
         let lies_here = |export: &&Entry| match export.get("device") {
             Some(said) => said.text() == name,
-            None => draft.devices.len() == 1,
+            None => name.is_some() && draft.only_device() == name,
         };
         let read_only =
             |export: &Entry| export.get("read_only").is_some_and(|said| value::switch(&said.value) == Ok(true));
@@ -175,18 +182,19 @@ fn drive(
     Profile::from_toml(&text, &path.display().to_string()).map_err(|error| error.to_string())
 }
 
-fn tunable(kind: Kind, name: &str, said: &Said) -> Result<i64, String> {
+/// A tunable's value, or what is wrong, and whether that is with the value.
+fn tunable(kind: Kind, name: &str, said: &Said) -> Result<i64, (bool, String)> {
     let info = kind.info();
     let names = info.tunables.iter().map(|row| row.name);
     let Some(row) = info.tunables.iter().find(|row| row.name == name) else {
         let near = did_you_mean(name, names.clone());
-        return Err(format!("{} has no tunable `{name}`{near}; it has {}", info.name, list(names)));
+        return Err((false, format!("{} has no tunable `{name}`{near}; it has {}", info.name, list(names))));
     };
     let number = match &said.value {
         Value::Integer(number) => number.and_then(|number| i64::try_from(number).ok()),
         _ => None,
     };
     number.filter(|number| (row.min..=row.max).contains(number)).ok_or_else(|| {
-        format!("`{name}` is {}: it takes {} to {} ({})", said.value, row.min, row.max, row.unit.label())
+        (true, format!("`{name}` is {}: it takes {} to {} ({})", said.value, row.min, row.max, row.unit.label()))
     })
 }

@@ -1,23 +1,20 @@
 //! Exports and groups.
 
-use super::super::draft::Entry;
+use super::super::draft::{Draft, Entry, Value};
 use super::super::value;
 use super::super::{ExportConfig, GroupConfig};
 use super::Building;
 
 impl Building<'_> {
-    pub(super) fn export(&mut self, entry: &Entry) {
-        let only = match self.config.devices.as_slice() {
-            [only] => Some(only.name.clone()),
-            _ => None,
-        };
+    pub(super) fn export(&mut self, entry: &Entry, draft: &Draft) {
+        let only = draft.only_device().map(str::to_owned);
         let mut fields = self.fields(entry);
         if entry.get("name").is_none() {
             fields.missing("name", "clients ask for it; \"\" is the export of clients that name none");
         }
         let name = fields.read("name", value::export_name).unwrap_or_default();
         let device = fields.read("device", value::text);
-        if entry.get("device").is_none() && only.is_none() {
+        if entry.get("device").is_none() && draft.devices.len() > 1 && only.is_none() {
             fields.missing("device", "with more than one device it says where the export lies");
         }
         let export = ExportConfig {
@@ -55,7 +52,7 @@ impl Building<'_> {
 }
 
 /// A share among siblings.
-pub(super) fn weight(value: &super::super::draft::Value) -> value::Understood<u16> {
+pub(super) fn weight(value: &Value) -> value::Understood<u16> {
     let weight = value::whole(value, 1, 1000)?;
     u16::try_from(weight).map_err(|_| "it takes 1 to 1000".into())
 }

@@ -1,0 +1,151 @@
+//! Where clients connect: sockets of our own, or those that systemd hands over.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use hoistway_nbd::uri::{Place, TlsQuery, Uri};
+use hoistway_serve::access::{Bound, bind_tcp, bind_unix};
+use hoistway_serve::config::{Config, Listen, Machine};
+use hoistway_serve::engine::Engine;
+use hoistway_serve::server::{Purpose, Server};
+use hoistway_serve::systemd::Activated;
+use rustix::net::getsockname;
+
+use super::child::Reach;
+
+/// The control socket is for whoever runs the server.
+const CONTROL_MODE: u32 = 0o600;
+
+/// Where clients will connect.
+pub struct WaysIn {
+    activated: Vec<Activated>,
+    listen: Vec<Listen>,
+    control: Option<PathBuf>,
+    metrics: Option<SocketAddr>,
+}
+
+/// Where clients can connect.
+pub struct Opened {
+    sockets: Vec<(OwnedFd, Purpose)>,
+    /// Keeps the files of Unix sockets; they go when it goes.
+    _files: Vec<Bound>,
+    /// Where exports are reached.
+    places: Vec<Place>,
+}
+
+impl WaysIn {
+    /// What a configuration says, or what systemd hands over: sockets named `control` and `metrics` are for that, all others for clients.
+    pub fn new(config: &Config, activated: Vec<Activated>) -> WaysIn {
+        let listen = if activated.is_empty() { config.listen_or_usual(&Machine) } else { Vec::new() };
+        let handed = |name: &str| activated.iter().any(|socket| socket.name == name);
+        WaysIn {
+            control: config.control.clone().filter(|_| !handed("control")),
+            metrics: config.metrics.filter(|_| !handed("metrics")),
+            listen,
+            activated,
+        }
+    }
+
+    /// Opens all of them, or none.
+    pub fn open(self) -> Result<Opened> {
+        let mut opened = Opened { sockets: Vec::new(), _files: Vec::new(), places: Vec::new() };
+        for Activated { socket, name } in self.activated {
+            match name.as_str() {
+                "control" => opened.sockets.push((socket, Purpose::Control)),
+                "metrics" => opened.sockets.push((socket, Purpose::Metrics)),
+                _ => opened.add(socket),
+            }
+            tracing::info!(name, "handed over by systemd");
+        }
+        for listen in &self.listen {
+            match listen {
+                Listen::Unix { path, mode } => {
+                    let (socket, file) = bind_unix(path, *mode)?;
+                    tracing::info!(socket = %path.display(), mode = format!("{mode:04o}"), "listening");
+                    opened._files.push(file);
+                    opened.add(socket);
+                }
+                Listen::Tcp(address) => {
+                    tracing::info!(%address, "listening");
+                    opened.add(bind_tcp(*address)?);
+                }
+            }
+        }
+        if let Some(path) = &self.control {
+            let (socket, file) = bind_unix(path, CONTROL_MODE)?;
+            tracing::info!(control = %path.display(), "listening");
+            opened._files.push(file);
+            opened.sockets.push((socket, Purpose::Control));
+        }
+        if let Some(address) = self.metrics {
+            tracing::info!(metrics = %address, "listening");
+            opened.sockets.push((bind_tcp(address)?, Purpose::Metrics));
+        }
+        Ok(opened)
+    }
+}
+
+impl Opened {
+    /// A socket for clients. Where it is, it says itself: a port that was not told has been chosen by now.
+    fn add(&mut self, socket: OwnedFd) {
+        if let Some(place) = getsockname(&socket).ok().and_then(place_of) {
+            self.places.push(place);
+        }
+        self.sockets.push((socket, Purpose::Nbd));
+    }
+
+    /// How a program that runs beside the server finds it.
+    pub fn reach(&self, config: &Config) -> Reach {
+        let mut reach = Reach { uri: self.uris(config).into_iter().next().unwrap_or_default(), ..Reach::default() };
+        for place in &self.places {
+            match place {
+                Place::Unix { path } if reach.socket.is_empty() => reach.socket.clone_from(path),
+                Place::Tcp { port, .. } if reach.port.is_empty() => reach.port = port.to_string(),
+                _ => {}
+            }
+        }
+        if let Some(export) = config.exports.first() {
+            reach.export.clone_from(&export.name);
+        }
+        reach.tls = match &config.tls {
+            None => "off",
+            Some(tls) if tls.required => "require",
+            Some(_) => "on",
+        };
+        reach
+    }
+
+    /// Gives the sockets to the server.
+    pub fn hand_over<E: Engine>(mut self, server: &mut Server<E>) -> Opened {
+        for (socket, purpose) in self.sockets.drain(..) {
+            server.listen(socket, purpose);
+        }
+        self
+    }
+
+    /// The URI of each export at each place.
+    pub fn uris(&self, config: &Config) -> Vec<String> {
+        let tls = config.tls.as_ref().is_some_and(|tls| tls.required);
+        let uri = |place: &Place, export: &str| {
+            let (place, export) = (place.clone(), export.to_owned());
+            Uri { tls, place, user: None, export, tls_query: TlsQuery::default() }.to_string()
+        };
+        self.places.iter().flat_map(|place| config.exports.iter().map(|export| uri(place, &export.name))).collect()
+    }
+}
+
+/// A socket's own address as clients are told it; of one that listens to every address, this machine's own.
+fn place_of(address: rustix::net::SocketAddrAny) -> Option<Place> {
+    if let Ok(unix) = rustix::net::SocketAddrUnix::try_from(address.clone()) {
+        let path = unix.path()?.to_str().ok()?.to_owned();
+        return Some(Place::Unix { path });
+    }
+    let address = SocketAddr::try_from(address).ok()?;
+    let host = match address.ip() {
+        ip if ip.is_unspecified() => "localhost".to_owned(),
+        ip => ip.to_string(),
+    };
+    Some(Place::Tcp { host, port: address.port() })
+}

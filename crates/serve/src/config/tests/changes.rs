@@ -1,0 +1,72 @@
+//! What a reload finds to be different.
+
+use super::good;
+
+const BASE: &str = "[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\nelevator = \"bfq\"\n[[export]]\nname = \"x\"\ndevice = \"a\"\n[[group]]\nname = \"g\"\n[[tenant]]\nname = \"t\"\nuid = 1\n[listen]\nsocket = \"/s\"\n";
+
+/// What is different once `from` has become `to`.
+fn changes(from: &str, to: &str) -> Vec<String> {
+    assert!(BASE.contains(from), "{from}");
+    let (old, new) = (good(BASE), good(&BASE.replace(from, to)));
+    old.changes(&new).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn each_change_is_found_and_told_whether_it_needs_a_restart() {
+    let table: &[(&str, &str, &[&str])] = &[
+        ("bfq", "bfq", &[]),
+        ("mem:1M", "mem:2M", &["device `a`: backend: this needs a restart"]),
+        (
+            "elevator = \"bfq\"",
+            "drive = \"/etc/slow.toml\"\nelevator = \"bfq\"",
+            &["device `a`: drive: this needs a restart", "device `a`: bandwidth or position"],
+        ),
+        ("socket = \"/s\"", "socket = \"/t\"", &["[listen]: this needs a restart"]),
+        ("[listen]", "[control]\nsocket = \"/c\"\n[listen]", &["[control]: this needs a restart"]),
+        ("[listen]", "[metrics]\naddress = \"127.0.0.1:9\"\n[listen]", &["[metrics]: this needs a restart"]),
+        (
+            "[listen]",
+            "[tls]\ncertificate = \"c\"\nkey = \"k\"\n[listen]",
+            &["[tls]: whether TLS is offered: this needs a restart"],
+        ),
+        ("\"bfq\"", "\"noop\"", &["device `a`: another elevator"]),
+        ("\"bfq\"", "\"bfq\"\ntunables = { slice_idle = 0 }", &["device `a`: tunables"]),
+        ("\"bfq\"", "\"bfq\"\ndepth = 9", &["device `a`: depth"]),
+        ("\"bfq\"", "\"bfq\"\nmerge = false", &["device `a`: merge or request_max"]),
+        ("\"bfq\"", "\"bfq\"\nbandwidth = \"1M\"", &["device `a`: bandwidth or position"]),
+        ("name = \"x\"", "name = \"y\"", &["export `y`: added", "export `x`: removed"]),
+        ("name = \"x\"", "name = \"x\"\nread_only = true", &["export `x`: elsewhere, its clients are cut off"]),
+        ("name = \"x\"", "name = \"x\"\ndescription = \"d\"", &["export `x`: description or tenants"]),
+        ("name = \"g\"", "name = \"g\"\nweight = 7", &["groups"]),
+        ("uid = 1", "uid = 2", &["rules"]),
+        ("uid = 1", "uid = 1\nweight = 7", &["tenant `t`: terms"]),
+        ("name = \"t\"", "name = \"u\"", &["tenant `u`: added", "tenant `t`: removed", "rules"]),
+        (
+            "[[export]]",
+            "[[device]]\nname = \"b\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"z\"\ndevice = \"b\"\n[[export]]",
+            &["device `b`: added", "export `z`: added"],
+        ),
+        (
+            "name = \"a\"\nbackend = \"mem:1M\"\nelevator = \"bfq\"\n[[export]]\nname = \"x\"\ndevice = \"a\"",
+            "name = \"b\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"x\"\ndevice = \"b\"",
+            &["device `b`: added", "export `x`: elsewhere, its clients are cut off", "device `a`: removed"],
+        ),
+    ];
+    for (from, to, told) in table {
+        assert_eq!(changes(from, to), *told, "{from} -> {to}");
+    }
+}
+
+#[test]
+fn certificates_are_read_anew_whether_or_not_their_paths_have_changed() {
+    let with = |tls: &str| good(&BASE.replace("[listen]", &format!("[tls]\ncertificate = \"c\"\n{tls}[listen]")));
+    let said = |old: &str, new: &str| -> Vec<String> {
+        with(old).changes(&with(new)).iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(said("key = \"k\"\n", "key = \"k\"\n"), ["certificates"]);
+    assert_eq!(said("key = \"k\"\n", "key = \"l\"\n"), ["certificates"]);
+    assert_eq!(
+        said("key = \"k\"\n", "key = \"k\"\nrequired = true\n"),
+        ["[tls]: `required`: this needs a restart", "certificates"]
+    );
+}

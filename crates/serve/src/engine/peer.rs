@@ -1,0 +1,112 @@
+//! Who is at the other end of a socket.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::net::{AddressFamily, sockopt};
+
+use super::{Address, Peer, Process};
+
+/// Who is at the other end. Of a process that has gone already, all that is known is what the socket says: its number, user and group.
+pub(super) fn identify(socket: BorrowedFd<'_>) -> Peer {
+    let family = sockopt::socket_domain(socket).unwrap_or(AddressFamily::UNIX);
+    if family == AddressFamily::INET || family == AddressFamily::INET6 {
+        // One that has gone again already has no address any more.
+        let address =
+            rustix::net::getpeername(socket).ok().flatten().and_then(|address| SocketAddr::try_from(address).ok());
+        let address = address.unwrap_or(SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 0));
+        return Peer { address: Address::Tcp(plain(address)), process: None };
+    }
+    let process = sockopt::socket_peercred(socket).ok().map(|credentials| {
+        let pid = credentials.pid.as_raw_nonzero().get() as u32;
+        process(pid, credentials.uid.as_raw(), credentials.gid.as_raw())
+    });
+    Peer { address: Address::Unix, process }
+}
+
+/// Small messages leave at once: replies are sent as a whole anyway.
+pub(super) fn prepare(socket: BorrowedFd<'_>, nonblocking: bool) {
+    if rustix::io::ioctl_fionbio(socket, nonblocking).is_err() {
+        tracing::debug!("a connection that is no socket");
+    }
+    if matches!(sockopt::socket_domain(socket), Ok(AddressFamily::INET | AddressFamily::INET6)) {
+        // It fails where the other side has gone, which shows soon enough.
+        let _ = sockopt::set_tcp_nodelay(socket.as_fd(), true);
+        // A client whose machine has vanished is noticed some day.
+        let _ = sockopt::set_socket_keepalive(socket.as_fd(), true);
+    }
+}
+
+/// An IPv4 client of an IPv6 socket is an IPv4 client.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+fn process(pid: u32, uid: u32, gid: u32) -> Process {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let comm = read("comm").trim_end_matches('\n').to_owned();
+    Process { pid, uid, gid, comm, cgroup: cgroup(&read("cgroup")), ioprio: ioprio(pid), nice: nice(&read("stat")) }
+}
+
+/// The path of `/proc/PID/cgroup` (cgroups(7)): of the unified hierarchy if it has one of its own, else of the controller `blkio` of version 1.
+/// Where both exist, everything is at the root of the one that is not used.
+fn cgroup(text: &str) -> String {
+    let (mut unified, mut blkio) = (None, None);
+    for line in text.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else { continue };
+        if controllers.is_empty() {
+            unified = Some(path);
+        } else if controllers.split(',').any(|controller| controller == "blkio") {
+            blkio = Some(path);
+        }
+    }
+    let unified_used = unified.filter(|path| *path != "/");
+    unified_used.or(blkio).or(unified).unwrap_or_default().to_owned()
+}
+
+/// The nice value: the 19th field of `/proc/PID/stat` (proc(5)). The second, the name in parentheses, may hold spaces and parentheses.
+fn nice(text: &str) -> i8 {
+    let behind_name = text.rsplit_once(')').map_or("", |(_, behind)| behind);
+    behind_name.split_whitespace().nth(16).and_then(|field| field.parse().ok()).unwrap_or(0)
+}
+
+/// Class and level as ioprio_get(2) has them; 0 if the process has gone or has none.
+fn ioprio(pid: u32) -> u16 {
+    const IOPRIO_WHO_PROCESS: libc::c_int = 1;
+    // SAFETY: a call with numbers alone.
+    let got = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, pid as libc::c_int) };
+    u16::try_from(got).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_control_group_is_the_one_in_use() {
+        assert_eq!(cgroup("0::/user.slice/a:b\n"), "/user.slice/a:b");
+        assert_eq!(cgroup("5:blkio:/docker/x\n2:cpu,cpuacct:/y\n0::/\n"), "/docker/x");
+        assert_eq!(cgroup("5:blkio:/docker/x\n0::/z\n"), "/z");
+        assert_eq!(cgroup("0::/\n"), "/");
+        assert_eq!(cgroup(""), "");
+    }
+
+    #[test]
+    fn the_nice_value_is_found_behind_any_name() {
+        let stat = "12 (a) b (c)) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 25 -5 1 0 99";
+        assert_eq!(nice(stat), -5);
+        assert_eq!(nice("nonsense"), 0);
+    }
+
+    #[test]
+    fn a_client_of_this_process_is_this_process() {
+        let (own, _other) = std::os::unix::net::UnixStream::pair().expect("a pair of sockets");
+        let peer = identify(own.as_fd());
+        let process = peer.process.expect("it is a process of this machine");
+        assert_eq!((peer.address, process.pid), (Address::Unix, std::process::id()));
+        let comm = fs::read_to_string("/proc/self/comm").expect("the name of this process");
+        assert_eq!(process.comm, comm.trim_end());
+    }
+}

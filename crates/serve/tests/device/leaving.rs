@@ -1,0 +1,179 @@
+//! Clients that leave, elevators that are switched, and queues that are full: nothing is lost, and nothing answered twice.
+
+use std::collections::HashSet;
+
+use hoistway_core::Kind;
+use hoistway_serve::device::{CAPACITY, JoinError, TermsError, WorkOp};
+use hoistway_serve::engine::Process;
+use hoistway_serve::tenant::{Limits, Rate, Terms};
+
+use crate::world::*;
+
+#[test]
+fn nothing_is_answered_after_a_client_has_left() {
+    let mut world = World::on_file(&config("f"), 64 << 20, 5 * MS);
+    let terms = Terms {
+        limits: Limits { bytes: Some(Rate { per_second: 8192, burst: 65_536 }), operations: None },
+        ..Terms::default()
+    };
+    world.device.set_tenant("capped", &terms, 0).expect("good terms");
+    let leaver = world.device.join(Some("capped"), None, 0).expect("room for a client");
+    let stayer = world.device.join(Some("capped"), None, 0).expect("room for a client");
+    for ticket in 0..16 {
+        world.device.submit(leaver, write(ticket, ticket * 8192, &[1; 4096]), 0);
+    }
+    world.device.submit(leaver, write(50, 0, &vec![1; 5 << 20]), 0);
+    world.device.submit(leaver, simple(51, WorkOp::Flush), 0);
+    world.device.submit(leaver, simple(52, WorkOp::Flush), 0);
+    let mut done = Vec::new();
+    world.device.run(&mut world.engine, 0, &mut done);
+    world.device.submit(stayer, read(100, 0, 4096), 0);
+    world.device.leave(leaver, 0);
+    world.device.submit(leaver, read(101, 0, 4096), 0);
+    assert!(done.is_empty());
+    let until_ns = 10 * SECOND;
+    assert!(wait_for(&mut world, 100, until_ns).is_some());
+    world.run_until(until_ns);
+    assert!(world.log_done.is_empty(), "{:?}", world.log_done);
+    assert!(world.device.is_idle());
+    world.device.remove_tenant("capped", world.now()).expect_err("one client is left");
+    world.device.leave(stayer, world.now());
+    world.device.remove_tenant("capped", world.now()).expect("nobody is left");
+}
+
+#[test]
+fn what_a_client_that_has_left_had_queued_is_not_begun() {
+    let mut world =
+        World::on_file(&hoistway_serve::config::DeviceConfig { depth: Some(1), ..config("f") }, 64 << 20, MS);
+    let member = world.device.join(None, None, 0).expect("room for a client");
+    for ticket in 0..64 {
+        world.device.submit(member, write(ticket, ticket * 8192, &[1; 4096]), 0);
+    }
+    let mut done = Vec::new();
+    world.device.run(&mut world.engine, 0, &mut done);
+    world.device.leave(member, 0);
+    world.run_until(SECOND);
+    assert_eq!(world.engine.log.len(), 1, "the one that was in the device");
+    assert!(world.device.is_idle());
+}
+
+#[test]
+fn a_place_that_is_used_again_is_another_client() {
+    let mut world = World::new(&millisecond(Kind::Bfq, 1));
+    let first = world.device.join(None, None, 0).expect("room for a client");
+    world.device.submit(first, read(1, 0, 4096), 0);
+    world.device.leave(first, 0);
+    let second = world.device.join(None, None, 0).expect("room for a client");
+    assert!(first != second && first.number() == second.number());
+    world.device.leave(first, 0);
+    assert!(ask(&mut world, second, read(2, 0, 4096), SECOND).is_some());
+}
+
+#[test]
+fn more_than_the_queue_holds_waits_in_front_of_it() {
+    let mut world = World::new(&hoistway_serve::config::DeviceConfig { merge: false, ..millisecond(Kind::Fiops, 64) });
+    let member = world.device.join(None, None, 0).expect("room for a client");
+    let count = u64::from(CAPACITY.requests) + 5_000;
+    for ticket in 0..count {
+        world.device.submit(member, read(ticket, ticket % 1000 * 4096, 4096), 0);
+    }
+    let mut answered = HashSet::new();
+    let mut done = Vec::new();
+    while !world.device.is_idle() {
+        let now_ns = world.now();
+        world.device.run(&mut world.engine, now_ns, &mut done);
+        for done in done.drain(..) {
+            assert!(done.result.is_ok() && answered.insert(done.ticket));
+        }
+        let Some(next_ns) = world.device.next_wake_ns() else { break };
+        world.engine.now_ns = next_ns.max(now_ns);
+    }
+    assert_eq!(answered.len() as u64, count);
+}
+
+#[test]
+fn more_clients_than_the_device_takes_are_refused() {
+    let mut world = World::new(&config("n"));
+    let members: Vec<_> =
+        (0..CAPACITY.contexts).map(|_| world.device.join(None, None, 0).expect("room for a client")).collect();
+    assert_eq!(world.device.join(None, None, 0), Err(JoinError::Full(CAPACITY.contexts)));
+    world.device.leave(members[77], 0);
+    assert!(world.device.join(None, None, 0).is_ok());
+    assert_eq!(world.device.join(Some("nobody"), None, 0), Err(JoinError::NoTenant("nobody".to_owned())));
+}
+
+#[test]
+fn every_elevator_can_be_switched_to_every_other_under_load() {
+    for &from in Kind::ALL {
+        let mut world =
+            World::new(&hoistway_serve::config::DeviceConfig { elevator: Some(from), ..millisecond(from, 4) });
+        world.device.set_tenant("a", &Terms::default(), 0).expect("good terms");
+        for at in 0..3 {
+            let client = Client { op: [WorkOp::Read, WorkOp::Write, WorkOp::Read][at], ..Client::reads(8, 8192) };
+            world.add((at > 0).then_some("a"), client);
+        }
+        world.run_until(50 * MS);
+        for &to in Kind::ALL {
+            let served: u64 = world.clients.iter().map(|client| client.served).sum();
+            let now_ns = world.now();
+            world.device.switch(to, now_ns).expect("the last switch is over");
+            world.run_until(now_ns + 300 * MS);
+            assert!(!world.device.is_switching(), "{from:?} to {to:?}");
+            assert_eq!(world.device.elevator(), to);
+            let now_served: u64 = world.clients.iter().map(|client| client.served).sum();
+            assert!(now_served > served, "{from:?} to {to:?}: nothing was served in 300 ms");
+        }
+        assert!(world.clients.iter().all(|client| client.errors == 0));
+    }
+}
+
+#[test]
+fn a_flush_does_not_wait_for_a_switch() {
+    let mut world = World::new(&millisecond(Kind::Bfq, 1));
+    world.add(None, Client::reads(64, 4096));
+    let member = world.device.join(None, None, 0).expect("room for a client");
+    world.run_until(100 * MS);
+    let now_ns = world.now();
+    world.device.switch(Kind::Fiops, now_ns).expect("the first switch");
+    assert!(world.device.is_switching(), "64 requests are to be served first");
+    world.device.submit(member, simple(1, WorkOp::Flush), now_ns);
+    assert!(wait_for(&mut world, 1, 4 * MS).is_some());
+    assert!(world.device.is_switching());
+}
+
+#[test]
+fn a_tenant_can_move_to_another_group_while_its_requests_wait() {
+    let mut world = World::new(&millisecond(Kind::Bfq, 1));
+    for (group, weight) in [("low", 100), ("high", 300)] {
+        world.device.set_group(group, None, weight, &Limits::default(), 0).expect("a good group");
+    }
+    let in_group = |group: &str| Terms { parent: Some(group.to_owned()), ..Terms::default() };
+    for name in ["a", "b"] {
+        world.device.set_tenant(name, &in_group("low"), 0).expect("good terms");
+        world.add(Some(name), Client::reads(8, 4096));
+    }
+    world.run_until(2 * SECOND);
+    world.device.set_tenant("b", &in_group("high"), world.now()).expect("good terms");
+    world.run_until(3 * SECOND);
+    world.count_from_here();
+    world.run_until(23 * SECOND);
+    let ratio = world.clients[1].served as f64 / world.clients[0].served as f64;
+    assert!((ratio / 3.0 - 1.0).abs() <= 0.05, "{ratio}");
+    let into_itself = world.device.set_group("low", Some("low"), 100, &Limits::default(), world.now());
+    assert_eq!(into_itself, Err(TermsError::Loop("low".to_owned())));
+    let nowhere = world.device.set_tenant("a", &in_group("none"), world.now());
+    assert_eq!(nowhere, Err(TermsError::NoGroup("none".to_owned())));
+}
+
+#[test]
+fn a_client_without_terms_brings_its_processs_priority() {
+    // A real-time process (class 1, level 0: `ionice -c1 -n0`) beside 64 requests of others under CFQ.
+    let mut world = World::new(&millisecond(Kind::Cfq, 1));
+    world.add(None, Client::reads(64, 4096));
+    world.run_until(500 * MS);
+    let realtime = Process { pid: 7, ioprio: 1 << 13, ..Process::default() };
+    let member = world.device.join(None, Some(&realtime), world.now()).expect("room for a client");
+    let before_ns = world.now();
+    assert!(ask(&mut world, member, read(1, 0, 4096), SECOND).is_some());
+    assert!(world.now() - before_ns <= 3 * MS, "it goes before all others: {} ns", world.now() - before_ns);
+}
