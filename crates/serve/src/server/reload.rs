@@ -45,11 +45,12 @@ impl<E: Engine> Server<E> {
         }
         let _ = tls;
         self.house.config = new;
+        self.watching.reloaded = "ok".to_owned();
         Ok(())
     }
 
     /// A configuration could not be read: what became of it is told to whoever asks.
     pub fn reload_failed(&mut self, why: &str) {
-        let _ = why;
+        self.watching.reloaded = why.to_owned();
     }
 }

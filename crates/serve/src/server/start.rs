@@ -12,6 +12,7 @@ use crate::server::budget::Bounds;
 use crate::server::drain::Drain;
 use crate::server::exports::Served;
 use crate::server::house::House;
+use crate::server::steer::Watching;
 use crate::server::table::Table;
 
 /// The most bytes of data in one request: 32 MiB, what clients take for granted.
@@ -79,7 +80,7 @@ impl<E: Engine> Server<E> {
             house.exports.push(served);
         }
         house.config = config.clone();
-        let stall_check_ns = house.now_ns;
+        let (stall_check_ns, watching) = (house.now_ns, Watching::new(house.now_ns));
         Ok(Server {
             house,
             table: Table::new(),
@@ -91,6 +92,7 @@ impl<E: Engine> Server<E> {
             drain: Drain::No,
             stall_check_ns,
             alarm: None,
+            watching,
         })
     }
 }

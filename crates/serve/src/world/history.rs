@@ -274,9 +274,8 @@ mod tests {
             }
             let data = [0, 1].map(|number| history.data(ChangeId(number)));
             let full = |bytes: &[u8]| [bytes, &vec![0; 4086][..]].concat();
-            let is = |history: &mut History, bytes: &[u8]| {
-                history.check(0, &full(bytes), &|write| write.durable).is_ok()
-            };
+            let is =
+                |history: &mut History, bytes: &[u8]| history.check(0, &full(bytes), &|write| write.durable).is_ok();
             [is(&mut history, &[0; 10]), is(&mut history, &data[0]), is(&mut history, &data[1])]
         };
         assert_eq!(make([false, false], false), [true, true, true]);
