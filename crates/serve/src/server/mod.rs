@@ -18,6 +18,7 @@ mod tls;
 use std::io;
 use std::os::fd::OwnedFd;
 
+use crate::config::DeviceConfig;
 use crate::device::{Device, Done};
 use crate::engine::{ConnId, Engine, Event, ListenerId, Peer, Signal};
 
@@ -80,6 +81,12 @@ pub struct Server<E: Engine> {
     alarm: Option<(u64, u64)>,
     /// What is kept for those who look and steer.
     watching: Watching,
+    /// What became of the last reload.
+    reloaded: String,
+    /// Tenants and groups that are no more, and in use.
+    gone: Vec<reload::Gone>,
+    /// Devices that are no more, and open.
+    idle_devices: Vec<DeviceConfig>,
 }
 
 /// How often stalled clients are looked for while others wait, in ns: once a second.
@@ -260,6 +267,9 @@ impl<E: Engine> Server<E> {
         client.farewell(&mut self.house);
         self.house.engine.close(id);
         self.crowded = false;
+        if !self.gone.is_empty() {
+            self.retire();
+        }
     }
 
     /// Closes those who did not choose an export in time, and those who stall while others wait for memory.

@@ -31,8 +31,6 @@ pub(super) struct Watching {
     pub(super) since_ns: u64,
     /// The configuration is to be read anew.
     pub(super) wants_reload: bool,
-    /// What became of the last time: `never`, `ok`, or the error.
-    pub(super) reloaded: String,
     /// Sets what is logged.
     pub(super) log: Option<Box<dyn Log>>,
     /// Connections by their numbers.
@@ -41,13 +39,7 @@ pub(super) struct Watching {
 
 impl Watching {
     pub(super) fn new(now_ns: u64) -> Watching {
-        Watching {
-            since_ns: now_ns,
-            wants_reload: false,
-            reloaded: "never".to_owned(),
-            log: None,
-            numbers: BTreeMap::new(),
-        }
+        Watching { since_ns: now_ns, wants_reload: false, log: None, numbers: BTreeMap::new() }
     }
 }
 
@@ -67,7 +59,7 @@ impl<E: Engine> Steer for Server<E> {
             connections: self.table.len() as u64,
             connections_max: self.house.budget.bounds().connections_max as u64,
             connections_total: self.came,
-            reload: self.watching.reloaded.clone(),
+            reload: self.reloaded.clone(),
             log: self.watching.log.as_ref().map(|log| log.filter()),
         }
     }
@@ -75,7 +67,7 @@ impl<E: Engine> Steer for Server<E> {
     fn names(&self, of: Things) -> Vec<String> {
         let config = &self.house.config;
         match of {
-            Things::Devices => self.house.devices.iter().map(|device| device.name().to_owned()).collect(),
+            Things::Devices => config.devices.iter().map(|device| device.name.clone()).collect(),
             Things::Exports => self.house.exports.iter().map(|served| served.export.name.clone()).collect(),
             Things::Tenants => {
                 let configured = config.tenants.iter().map(|tenant| tenant.name.clone());
