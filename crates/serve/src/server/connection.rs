@@ -224,8 +224,8 @@ impl Connection {
     }
 
     /// The first name in its certificate.
-    pub(super) fn certificate(&mut self) -> Option<&str> {
-        self.channel.as_mut()?.client_names().first().map(String::as_str)
+    pub(super) fn certificate(&self) -> Option<&str> {
+        self.channel.as_ref()?.known_names().first().map(String::as_str)
     }
 
     /// What its requests take up.

@@ -12,6 +12,7 @@ use crate::server::budget::Bounds;
 use crate::server::drain::Drain;
 use crate::server::exports::Served;
 use crate::server::house::House;
+use crate::server::steer::Watching;
 use crate::server::table::Table;
 use crate::tenant::Limits;
 
@@ -86,7 +87,8 @@ impl<E: Engine> Server<E> {
             );
             house.exports.push(served);
         }
-        let stall_check_ns = house.now_ns;
+        house.config = config.clone();
+        let (stall_check_ns, watching) = (house.now_ns, Watching::new(house.now_ns));
         Ok(Server {
             house,
             table: Table::new(),
@@ -98,6 +100,7 @@ impl<E: Engine> Server<E> {
             drain: Drain::No,
             stall_check_ns,
             alarm: None,
+            watching,
             reloaded: "never".into(),
             gone: Vec::new(),
             idle_devices: Vec::new(),
