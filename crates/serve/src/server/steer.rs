@@ -356,3 +356,6 @@ fn tenant_of(client: &Connection) -> Option<&str> {
 fn joined(warnings: Vec<String>) -> Option<String> {
     (!warnings.is_empty()).then(|| warnings.join("; "))
 }
+
+#[cfg(test)]
+mod tests;
