@@ -230,7 +230,7 @@ impl Device {
     }
 
     /// Does what the queue has put off: it never puts anybody to sleep, as its pool has no bound.
-    fn deferred(&mut self) {
+    pub(super) fn deferred(&mut self) {
         while let Some(work) = self.queue.next_work() {
             self.kicked |= work == Deferred::Run;
         }

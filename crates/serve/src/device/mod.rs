@@ -482,6 +482,7 @@ impl Device {
         if self.tenants.leave(&mut self.queue, member, now_ns) {
             self.kicked = true;
         }
+        self.deferred();
     }
 
     fn check(&self, work: &Work) -> Result<(), Errno> {
