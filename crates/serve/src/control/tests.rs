@@ -211,6 +211,10 @@ fn what_tenants_had_is_told_as_the_kernel_tells_it() {
         "= sda rbytes=12288 wbytes=0 rios=3 wios=0 dbytes=0 dios=0 fios=0 errors=0 service_usec=3 waiting=4 held=0 in_flight=1 \
          reservation_missed=0\nok\n"
     );
+    let tenants = answer(steer, "get devices/sda/tenants");
+    let end =
+        " reservation_missed=0 weight=300 class=none reserve=20971520 limit=max bytes=- time=- entitlement=-\nok\n";
+    assert!(tenants.contains("\n= data%20base rbytes=12288 ") && tenants.ends_with(end), "{tenants}");
     let stat = answer(steer, "get devices/sda/stat");
     let fields: Vec<_> = stat.lines().next().unwrap().split_whitespace().skip(1).collect();
     // 4 requests of 8 sectors, 3 merges; each of 8 histograms holds 1 to 100 ms: their sum is 5.05 s, to 1 %.
