@@ -25,7 +25,9 @@ fn main() -> ExitCode {
     let options = match options(std::env::args().skip(1)) {
         Ok(options) => options,
         Err(what) => {
-            eprintln!("error: {what}\nusage: cargo xtask worlds [--seeds N] [--from SEED] [--seed SEED] [-v] [--sabotage KIND] [--jobs N] [-k]");
+            eprintln!(
+                "error: {what}\nusage: cargo xtask worlds [--seeds N] [--from SEED] [--seed SEED] [-v] [--sabotage KIND] [--jobs N] [-k]"
+            );
             return ExitCode::FAILURE;
         }
     };
