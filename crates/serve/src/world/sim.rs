@@ -220,6 +220,11 @@ impl Sim {
         self.actors.iter().flatten().all(|actor| actor.is_done())
     }
 
+    /// Buffers that I/O under way holds.
+    pub fn buffers_under_way(&self) -> usize {
+        self.under_way.values().filter(|under_way| under_way.io.buffer.is_some()).count()
+    }
+
     /// Something is wrong.
     pub fn violated(&mut self, what: String) {
         self.trace.note(self.now_ns, &[99], format_args!("VIOLATION: {what}"));
