@@ -1,6 +1,7 @@
 //! The command line, declared once: help, completions and manual pages are made from it.
 
 mod serve;
+mod watch;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use crate::names::{self, Named};
 use crate::setting;
 #[allow(unused_imports)]
 pub use serve::{EngineChoice, ServeArgs};
+pub use watch::{CtlArgs, CtlCommand, TopArgs};
 
 /// What stands under the help of the whole program.
 const EXAMPLES: &str = "\
@@ -57,6 +59,10 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Measure hoistway itself: what its elevators and its simulator cost
     Bench(BenchArgs),
+    /// See and steer a running server, through its control socket
+    Ctl(CtlArgs),
+    /// Watch a running server: who gets how much of its devices, and how long it takes
+    Top(TopArgs),
     /// Print completions for a shell
     #[command(
         after_help = "Example:\n  hoistway completions bash > ~/.local/share/bash-completion/completions/hoistway"

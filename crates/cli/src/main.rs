@@ -8,6 +8,7 @@
 mod bench;
 mod cli;
 mod commands;
+mod control;
 mod drive_choice;
 mod failure;
 mod figures;

@@ -109,7 +109,7 @@ pub fn best(text: &str) -> Cell {
 }
 
 /// <https://no-color.org>: set and not empty means no. `TERM=dumb` means that there are none.
-fn colours_are_wanted() -> bool {
+pub fn colours_are_wanted() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !no_color && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }

@@ -4,11 +4,13 @@ mod bench;
 mod compare;
 mod completions;
 mod conform;
+mod ctl;
 mod drives;
 mod elevators;
 mod man;
 mod reproduce;
 mod serve;
+mod top;
 
 use anyhow::Result;
 
@@ -30,6 +32,8 @@ pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
         Some(Command::Reproduce(args)) => reproduce::run(&args, out),
         Some(Command::Serve(args)) => serve::run(&args, out),
         Some(Command::Bench(args)) => bench::run(&args.what, out),
+        Some(Command::Ctl(args)) => ctl::run(&args, out),
+        Some(Command::Top(args)) => top::run(&args, out),
         Some(Command::Completions(args)) => completions::run(&args, out),
         Some(Command::Man(args)) => man::run(&args, out),
     }

@@ -249,6 +249,14 @@ impl<H: Home> RequestQueue<H> {
         &self.config
     }
 
+    /// Whether bios are merged from now on, and how many sectors a request has at most then, 1 or more. What is queued stays as it is.
+    pub fn set_merging(&mut self, merging: bool, max_sectors: u32) {
+        self.config.merging = merging;
+        self.config.max_sectors = max_sectors.max(1);
+        self.block.max_sectors = self.config.max_sectors;
+        self.fit_to(self.kind());
+    }
+
     /// The kind of elevator that decides now.
     pub fn kind(&self) -> Kind {
         self.elevator.kind()

@@ -68,7 +68,19 @@ pub fn device_tenants(ask: &Ask<'_>) -> Option<String> {
     ask.steer.device(ask.name)?;
     let mut lines = String::new();
     ask.steer.accounts(ask.name, &mut |tenant, account| {
-        let _ = writeln!(lines, "{} {}", names::escape(tenant), stat(account));
+        let terms = ask.steer.terms(tenant).unwrap_or_default();
+        let share = ask.watch.share(ask.name, tenant);
+        let [bytes, time, entitlement] = [share.bytes, share.time, share.entitlement].map(text::fraction);
+        let _ = writeln!(
+            lines,
+            "{} {} weight={} class={} reserve={} limit={} bytes={bytes} time={time} entitlement={entitlement}",
+            names::escape(tenant),
+            stat(account),
+            terms.weight,
+            text::class(terms.priority.class()),
+            terms.reserve.map_or(0, |reserve| reserve.bytes_per_second),
+            super::terms::tell_rate(terms.limits.bytes),
+        );
     });
     Some(lines)
 }

@@ -109,7 +109,7 @@ pub const LEAVES: &[Leaf] = &[
     ro(
         "devices/NAME/tenants",
         "a line a tenant",
-        "The counters of tenants/NAME/stat, for each tenant of the device.",
+        "For each tenant of the device: the counters of tenants/NAME/stat, its terms, and its shares of the last second.",
         accounts::device_tenants,
     ),
     ro(

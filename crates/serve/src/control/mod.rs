@@ -31,4 +31,5 @@ pub use steer::{
     AccountOp, AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Lateness, OpView, Refused,
     ServerFacts, Steer, TenantFacts, Things,
 };
-pub use tree::{Access, Leaf};
+pub use text::BadValue;
+pub use tree::{Access, Ask, Get, Leaf, Set, SetError, leaves_under, meant_path};

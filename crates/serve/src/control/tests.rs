@@ -211,6 +211,10 @@ fn what_tenants_had_is_told_as_the_kernel_tells_it() {
         "= sda rbytes=12288 wbytes=0 rios=3 wios=0 dbytes=0 dios=0 fios=0 errors=0 service_usec=3 waiting=4 held=0 in_flight=1 \
          reservation_missed=0\nok\n"
     );
+    let tenants = answer(steer, "get devices/sda/tenants");
+    let end =
+        " reservation_missed=0 weight=300 class=none reserve=20971520 limit=max bytes=- time=- entitlement=-\nok\n";
+    assert!(tenants.contains("\n= data%20base rbytes=12288 ") && tenants.ends_with(end), "{tenants}");
     let stat = answer(steer, "get devices/sda/stat");
     let fields: Vec<_> = stat.lines().next().unwrap().split_whitespace().skip(1).collect();
     // 4 requests of 8 sectors, 3 merges; each of 8 histograms holds 1 to 100 ms: their sum is 5.05 s, to 1 %.
@@ -284,4 +288,14 @@ fn a_reply_is_read_to_its_end_and_not_beyond() {
     assert!(matches!(read_reply(&mut input), Err(ReplyError::Io(_))));
     let mut foreign: &[u8] = b"NBDMAGIC\n";
     assert!(matches!(read_reply(&mut foreign), Err(ReplyError::NoReply(_))));
+}
+
+#[test]
+fn the_page_about_the_tree_has_every_path_as_it_is_declared() {
+    let page = include_str!("../../../../docs/serve-control.md");
+    let table = table();
+    assert!(
+        page.contains(&table),
+        "docs/serve-control.md does not have what `hoistway ctl help --markdown` prints:\n{table}"
+    );
 }

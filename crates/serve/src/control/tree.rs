@@ -233,6 +233,15 @@ pub fn leaves_under(path: &str) -> impl Iterator<Item = &'static Leaf> {
     })
 }
 
+/// The pattern, or the beginning of one, that was probably meant.
+pub fn meant_path(path: &str) -> Option<&'static str> {
+    let ends = |leaf: &'static Leaf| {
+        let slashes = leaf.path.match_indices('/').map(|(at, _)| at).chain([leaf.path.len()]);
+        slashes.filter_map(|end| leaf.path.get(..end))
+    };
+    names::meant(path.trim_matches('/'), LEAVES.iter().flat_map(ends))
+}
+
 /// What stands for different names.
 enum Variable {
     Thing(Things),

@@ -38,11 +38,23 @@ pub(super) struct Flight {
 }
 
 impl Device {
+    /// Requests in the device: reads, and all others.
+    pub fn in_flight_by_direction(&self) -> [u64; 2] {
+        let mut counts = [0; 2];
+        for (_, flight) in &self.flights {
+            let op = self.queue.request(flight.id).map(|request| request.op());
+            counts[usize::from(op != Some(hoistway_core::Op::Read))] += 1;
+        }
+        counts
+    }
+
     /// Works: gives the device what it takes, and hands out what is done.
     pub fn run<E: Engine>(&mut self, engine: &mut E, now_ns: u64, done: &mut Vec<Done>) {
         self.now_ns = self.now_ns.max(now_ns);
         let now_ns = self.now_ns;
-        self.tenants.remove_retired(&mut self.queue, now_ns);
+        if self.tenants.remove_retired(&mut self.queue, now_ns) {
+            self.told();
+        }
         self.release_held(now_ns);
         let mut budget = self.budget();
         loop {
@@ -226,6 +238,12 @@ impl Device {
 
     fn heed(&mut self, kick: Kick) {
         self.kicked |= kick == Kick::Run;
+        self.deferred();
+    }
+
+    /// The queue was told something beside requests (a client, a group, a tunable): what it has put off is done, and it is run again.
+    pub(super) fn told(&mut self) {
+        self.kicked = true;
         self.deferred();
     }
 

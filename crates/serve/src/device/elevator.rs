@@ -1,7 +1,8 @@
 //! The queue and its elevator: which one, how it is set up, and how it is exchanged while the device works.
 
 use hoistway_core::{
-    Capacity, ElevatorStorage, Kind, OrderedMode, Owned, QueueConfig, RequestQueue, Reservation, Storage,
+    Capacity, ClockConfig, ElevatorStorage, Kind, OrderedMode, Owned, QueueConfig, RequestQueue, Reservation, Storage,
+    TunableError,
 };
 
 use super::tap::Tap;
@@ -12,6 +13,9 @@ use crate::config::DeviceConfig;
 /// What a device's queue holds. Requests beyond this wait in front of it, in order of arrival; connections beyond it are refused. The tables take
 /// what [`Device::memory_bytes`] tells.
 pub const CAPACITY: Capacity = Capacity { requests: 32_768, contexts: 16_384, merged_bios: 32_768, groups: 1024 };
+
+/// The clock that elevators see: older ones count in ticks of 1 ms. Whoever predicts what a device does sets the simulator's clock to this.
+pub const CLOCK: ClockConfig = ClockConfig { hz: 1000, uptime_ns: 10_000_000_000 };
 
 /// The tunables with which elevators that can divide a device among groups, and do not unless they are told to, are told to.
 const GROUP_SWITCHES: [&str; 2] = ["groups", "key_type"];
@@ -38,6 +42,28 @@ pub enum SwitchError {
     UnderWay,
 }
 
+/// Why a device was not reconfigured. Nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconfigureError {
+    /// A value cannot be.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The elevator cannot be switched now.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+}
+
+/// Whether an elevator of this kind has this tunable, and takes the value.
+fn check_tunable(kind: Kind, name: &str, value: i64, is_reserving: bool) -> Result<(), TunableError> {
+    let layer = if is_reserving { Reservation::TUNABLES } else { &[] };
+    let tunable = kind.info().tunables.iter().chain(layer).find(|tunable| tunable.name == name);
+    let tunable = tunable.ok_or(TunableError::Unknown)?;
+    match (tunable.min..=tunable.max).contains(&value) {
+        true => Ok(()),
+        false => Err(TunableError::OutOfRange { min: tunable.min, max: tunable.max }),
+    }
+}
+
 /// Makes a device's queue.
 pub(super) fn make(
     config: &DeviceConfig,
@@ -50,6 +76,7 @@ pub(super) fn make(
     let (kind, reason) = choose(config, rotates, is_emulated);
     let queue_config = QueueConfig {
         layer: kind.info().layer,
+        clock: CLOCK,
         plugging: false,
         // Memory has nothing to gain from longer requests: finding neighbours would cost more than it saves.
         merging: config.merge && !is_instant,
@@ -71,12 +98,7 @@ pub(super) fn make(
     };
     settling.set_up(&mut queue);
     for (name, value) in &config.tunables {
-        queue.set_tunable(name, *value).map_err(|source| DeviceError::Tunable {
-            device: config.name.clone(),
-            elevator: kind.info().name,
-            tunable: name.clone(),
-            source,
-        })?;
+        queue.set_tunable(name, *value).map_err(|source| super::tunable_error(config, kind, name, source))?;
     }
     Ok((queue, settling))
 }
@@ -124,6 +146,69 @@ impl Device {
         self.queue.is_switching()
     }
 
+    /// Takes up another configuration while it works: elevator (none: chosen again), tunables, depth (none: the default), merging, the largest request,
+    /// bandwidth and position. Backend and drive stay as they are. What comes back is what should be known.
+    ///
+    /// # Errors
+    /// When a value is out of its range, the elevator has no such tunable, or a switch is under way; then nothing has changed.
+    pub fn reconfigure(&mut self, config: &DeviceConfig, now_ns: u64) -> Result<Vec<String>, ReconfigureError> {
+        super::check_values(config)?;
+        let (kind, reason) = choose(config, self.is_rotational(), self.emulated.is_some());
+        for (name, value) in &config.tunables {
+            check_tunable(kind, name, *value, self.queue.is_reserving())
+                .map_err(|source| super::tunable_error(config, kind, name, source))?;
+        }
+        let is_other = kind != self.queue.kind();
+        if is_other && self.queue.is_switching() {
+            return Err(SwitchError::UnderWay.into());
+        }
+        let is_lost: Vec<String> = self.settling.tunables.iter().map(|(name, _)| name.clone()).collect();
+        self.settling.configured = kind;
+        self.settling.reason = reason;
+        self.settling.chosen = config.elevator.is_none();
+        self.settling.tunables = config.tunables.clone();
+        self.request_bytes_max = config.request_bytes_max.into();
+        self.queue.set_merging(config.merge && !self.is_instant, (config.request_bytes_max / 512).max(1));
+        self.set_depth(config.depth.unwrap_or_else(|| self.default_depth()));
+        (self.bandwidth, self.position_ns) = (config.bandwidth, config.position_ns);
+        if is_other {
+            self.switch_to(kind, self.tenants.any_reserves(), now_ns)?;
+        } else if !self.queue.is_switching() {
+            self.reset_tunables(&is_lost);
+        }
+        let mut warnings = Vec::new();
+        if is_other && self.queue.is_switching() {
+            warnings.push(format!(
+                "device {}: {} follows when what {} has dispatched is done",
+                self.name,
+                kind.info().name,
+                self.queue.kind().info().name
+            ));
+        }
+        Ok(warnings)
+    }
+
+    /// Tunables that were configured and are not any more take their defaults; the others what is configured.
+    fn reset_tunables(&mut self, were_set: &[String]) {
+        let defaults: Vec<(&str, i64)> = self
+            .queue
+            .tunables()
+            .filter(|(tunable, _)| were_set.iter().any(|name| name == tunable.name))
+            .map(|(tunable, _)| (tunable.name, tunable.default))
+            .collect();
+        for (name, value) in defaults {
+            let _ = self.queue.set_tunable(name, value);
+        }
+        self.settling.set_up(&mut self.queue);
+        if self.queue.is_reserving() {
+            self.set_figures();
+        }
+        for (name, value) in &self.settling.tunables {
+            let _ = self.queue.set_tunable(name, *value);
+        }
+        self.kicked = true;
+    }
+
     /// Switches to another elevator. What the old one holds is dispatched first and what comes meanwhile waits for its turn in order of arrival, so that
     /// nothing is lost; flushes wait for none of it. The new one starts with its defaults (and groups, where it can), or with the configuration's
     /// tunables if it is the configuration's elevator. The block layer stays that of the first elevator.
@@ -148,7 +233,7 @@ impl Device {
         };
         self.now_ns = self.now_ns.max(now_ns);
         let _ = self.queue.switch(storage, self.now_ns);
-        self.kicked = true;
+        self.told();
         self.settling.pending = true;
         self.settle();
         Ok(())

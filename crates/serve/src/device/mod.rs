@@ -40,7 +40,7 @@ use tenants::Tenants;
 use work::{Entries, Entry, Stage};
 
 pub use account::Account;
-pub use elevator::{CAPACITY, SwitchError};
+pub use elevator::{CAPACITY, CLOCK, ReconfigureError, SwitchError};
 pub use tap::Record;
 pub use tenants::{JoinError, MemberId, TermsError};
 
@@ -216,14 +216,7 @@ impl Device {
     /// # Errors
     /// When a value is out of its range.
     pub fn over(index: u32, config: &DeviceConfig, backend: Backend, now_ns: u64) -> Result<Device, DeviceError> {
-        let value = |key, value, expected| DeviceError::Value { device: config.name.clone(), key, value, expected };
-        if config.depth.is_some_and(|depth| depth == 0 || depth > DEPTH_MAX) {
-            return Err(value("depth", config.depth.unwrap_or(0).into(), "it takes 1 to 4096"));
-        }
-        if !REQUEST_BYTES.contains(&config.request_bytes_max) || config.request_bytes_max % 4096 != 0 {
-            let given = config.request_bytes_max.into();
-            return Err(value("request_max", given, "it takes 4096 to 67108864 bytes, in multiples of 4096"));
-        }
+        check_values(config)?;
         let emulated = config.drive.as_ref().map(|profile| Emulated::new(profile, now_ns));
         let mut notices = Vec::new();
         let size = size_of(&backend, emulated.as_ref(), &mut notices);
@@ -407,8 +400,9 @@ impl Device {
     /// # Errors
     /// When the elevator has none of this name, or the value is out of its range.
     pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<(), TunableError> {
-        self.kicked = true;
-        self.queue.set_tunable(name, value)
+        let set = self.queue.set_tunable(name, value);
+        self.told();
+        set
     }
 
     /// Whether nothing is waiting or under way: nobody waits for an answer, and nothing of clients that have left is in the device.
@@ -486,9 +480,9 @@ impl Device {
         }
         self.drop_dead_directs();
         self.done.retain(|(owner, _)| *owner != member.slot());
-        if self.tenants.leave(&mut self.queue, member, now_ns) {
-            self.kicked = true;
-        }
+        self.tenants.leave(&mut self.queue, member, now_ns);
+        // Where the elevator kept the device for this client alone, the others go on at once.
+        self.told();
     }
 
     fn check(&self, work: &Work) -> Result<(), Errno> {
@@ -511,6 +505,23 @@ impl Device {
             entry.stage = stage;
         }
     }
+}
+
+fn check_values(config: &DeviceConfig) -> Result<(), DeviceError> {
+    let value = |key, value, expected| DeviceError::Value { device: config.name.clone(), key, value, expected };
+    if config.depth.is_some_and(|depth| depth == 0 || depth > DEPTH_MAX) {
+        return Err(value("depth", config.depth.unwrap_or(0).into(), "it takes 1 to 4096"));
+    }
+    if !REQUEST_BYTES.contains(&config.request_bytes_max) || !config.request_bytes_max.is_multiple_of(4096) {
+        let given = config.request_bytes_max.into();
+        return Err(value("request_max", given, "it takes 4096 to 67108864 bytes, in multiples of 4096"));
+    }
+    Ok(())
+}
+
+fn tunable_error(config: &DeviceConfig, kind: Kind, tunable: &str, source: TunableError) -> DeviceError {
+    let elevator = kind.info().name;
+    DeviceError::Tunable { device: config.name.clone(), elevator, tunable: tunable.to_owned(), source }
 }
 
 /// The smaller of what the backend and the drive hold; if they differ, that is worth a word.

@@ -235,6 +235,11 @@ pub enum Event {
 ///
 /// A connection has at most one receive and one send under way. After [`Engine::close`] there are no more events of it.
 pub trait Engine {
+    /// What it is called: `io_uring`, `threads`, `simulated`.
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
     /// The time in ns: monotonic, from any beginning. It stands still between turns or does not, as the engine likes.
     fn now_ns(&self) -> u64;
 

@@ -324,6 +324,10 @@ impl Threads {
 }
 
 impl Engine for Threads {
+    fn name(&self) -> &'static str {
+        "threads"
+    }
+
     fn now_ns(&self) -> u64 {
         self.now_ns
     }

@@ -205,14 +205,27 @@ impl Connection {
         }
     }
 
+    /// The tenant that it is.
+    pub(super) fn tenant(&self) -> Option<&str> {
+        self.serving().and_then(|serving| serving.tenant.as_deref())
+    }
+
+    /// Finishes what is under way, then closes: nothing new begins. A request of which a part is missing has not begun.
+    pub(super) fn leave(&mut self) {
+        if matches!(self.ending, Ending::No) {
+            self.ending = Ending::Leaving;
+            self.payload = None;
+        }
+    }
+
     /// The export that it chose.
     pub(super) fn export(&self) -> Option<&str> {
         self.serving().map(|serving| serving.session.export.name.as_str())
     }
 
     /// The first name in its certificate.
-    pub(super) fn certificate(&mut self) -> Option<&str> {
-        self.channel.as_mut()?.client_names().first().map(String::as_str)
+    pub(super) fn certificate(&self) -> Option<&str> {
+        self.channel.as_ref()?.known_names().first().map(String::as_str)
     }
 
     /// What its requests take up.
@@ -300,6 +313,10 @@ impl Connection {
         self.active_ns = house.now_ns;
         let charge = self.outgoing.sent();
         self.give_back(charge, house);
+        if self.outgoing.waiting() > 0 {
+            // What was answered meanwhile had to wait for this message.
+            house.dirty(self.id, &mut self.dirty);
+        }
         if self.blocked == Some(Wait::Own) {
             self.unblock(house);
         }
@@ -318,8 +335,8 @@ impl Connection {
 
     /// The server leaves: what is under way is finished, nothing new begins.
     fn drain(&mut self) {
-        if matches!(self.ending, Ending::No) && self.requests.is_empty() && self.payload.is_none() {
-            self.ending = Ending::Leaving;
+        if self.requests.is_empty() && self.payload.is_none() {
+            self.leave();
         }
     }
 

@@ -26,7 +26,9 @@ impl Drain {
     pub(super) fn until_ns(self) -> Option<u64> {
         match self {
             Drain::Connections { until_ns } | Drain::Flushes { until_ns, .. } => Some(until_ns),
-            Drain::No | Drain::Ended { .. } => None,
+            // The next turn tells it, at once.
+            Drain::Ended { .. } => Some(0),
+            Drain::No => None,
         }
     }
 
@@ -61,6 +63,8 @@ impl<E: Engine> Server<E> {
         for id in self.table.ids() {
             self.settle(id);
         }
+        // With nobody connected nothing would happen that the next step could wait for.
+        self.go_on_draining();
     }
 
     /// Goes a step further, if it is time.

@@ -11,12 +11,14 @@ mod house;
 mod outgoing;
 mod reload;
 mod start;
+mod steer;
 mod table;
 mod tls;
 
 use std::io;
 use std::os::fd::OwnedFd;
 
+use crate::config::DeviceConfig;
 use crate::device::{Device, Done};
 use crate::engine::{ConnId, Engine, Event, ListenerId, Peer, Signal};
 
@@ -26,6 +28,8 @@ use drain::Drain;
 use house::House;
 pub use reload::ReloadError;
 pub use start::{Settings, StartError};
+pub use steer::Log;
+use steer::Watching;
 use table::Table;
 
 /// What a listening socket is for.
@@ -75,6 +79,14 @@ pub struct Server<E: Engine> {
     stall_check_ns: u64,
     /// How often [`Turn::Alarm`] is wanted, and when next.
     alarm: Option<(u64, u64)>,
+    /// What is kept for those who look and steer.
+    watching: Watching,
+    /// What became of the last reload.
+    reloaded: String,
+    /// Tenants and groups that are no more, and in use.
+    gone: Vec<reload::Gone>,
+    /// Devices that are no more, and open.
+    idle_devices: Vec<DeviceConfig>,
 }
 
 /// How often stalled clients are looked for while others wait, in ns: once a second.
@@ -147,6 +159,9 @@ impl<E: Engine> Server<E> {
         {
             *next_ns = self.house.now_ns.saturating_add(*every_ns);
             turn = Turn::Alarm;
+        }
+        if std::mem::take(&mut self.watching.wants_reload) {
+            turn = Turn::Reload;
         }
         self.expire();
         self.run_devices();
@@ -232,6 +247,7 @@ impl<E: Engine> Server<E> {
         let mut client = Connection::new(id, self.came, peer, &mut self.house);
         client.greet(&mut self.house);
         self.table.insert(id, client);
+        self.watching.numbers.insert(self.came, id);
         self.settle(id);
     }
 
@@ -247,9 +263,13 @@ impl<E: Engine> Server<E> {
     /// Closes a connection, whatever it has under way.
     fn remove(&mut self, id: ConnId) {
         let Some(mut client) = self.table.remove(id) else { return };
+        self.watching.numbers.remove(&client.number);
         client.farewell(&mut self.house);
         self.house.engine.close(id);
         self.crowded = false;
+        if !self.gone.is_empty() {
+            self.retire();
+        }
     }
 
     /// Closes those who did not choose an export in time, and those who stall while others wait for memory.

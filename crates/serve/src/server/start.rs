@@ -12,6 +12,7 @@ use crate::server::budget::Bounds;
 use crate::server::drain::Drain;
 use crate::server::exports::Served;
 use crate::server::house::House;
+use crate::server::steer::Watching;
 use crate::server::table::Table;
 
 /// The most bytes of data in one request: 32 MiB, what clients take for granted.
@@ -66,7 +67,14 @@ impl<E: Engine> Server<E> {
             tell(&device);
             house.devices.push(device);
         }
-        house.set_terms(config)?;
+        house.config = config.clone();
+        let mut problems = Vec::new();
+        for warning in house.set_terms(&mut problems) {
+            tracing::warn!("{warning}");
+        }
+        if let Some(problem) = problems.into_iter().next() {
+            return Err(problem);
+        }
         for export in &config.exports {
             let served = house.serve(export)?;
             tracing::info!(
@@ -79,7 +87,7 @@ impl<E: Engine> Server<E> {
             house.exports.push(served);
         }
         house.config = config.clone();
-        let stall_check_ns = house.now_ns;
+        let (stall_check_ns, watching) = (house.now_ns, Watching::new(house.now_ns));
         Ok(Server {
             house,
             table: Table::new(),
@@ -91,38 +99,42 @@ impl<E: Engine> Server<E> {
             drain: Drain::No,
             stall_check_ns,
             alarm: None,
+            watching,
+            reloaded: "never".into(),
+            gone: Vec::new(),
+            idle_devices: Vec::new(),
         })
     }
 }
 
 impl<E: Engine> House<E> {
-    /// Makes groups and tenants on all devices, or changes them.
-    pub(super) fn set_terms(&mut self, config: &Config) -> Result<(), StartError> {
-        let now_ns = self.now_ns;
-        for device in &mut self.devices {
+    /// Makes groups and tenants on all devices as the configuration says, or changes them. Answers terms that have no effect; what could not be done is
+    /// added to `problems`.
+    pub(super) fn set_terms(&mut self, problems: &mut Vec<StartError>) -> Vec<String> {
+        let House { devices, config, now_ns, .. } = self;
+        let mut warnings = Vec::new();
+        for device in devices {
             let name = device.name().to_owned();
             let failed = |who: &str, source| StartError::Terms { device: name.clone(), name: who.to_owned(), source };
             for group in parents_first(config) {
-                device
-                    .set_group(&group.name, group.parent.as_deref(), group.weight, &Default::default(), now_ns)
-                    .map_err(|error| failed(&group.name, error))?;
+                let set =
+                    device.set_group(&group.name, group.parent.as_deref(), group.weight, &group.limits, *now_ns);
+                problems.extend(set.err().map(|error| failed(&group.name, error)));
             }
             for tenant in &config.tenants {
-                let warnings = device
-                    .set_tenant(&tenant.name, &tenant.terms, now_ns)
-                    .map_err(|error| failed(&tenant.name, error))?;
-                for warning in warnings {
-                    tracing::warn!(device = name, "{warning}");
+                match device.set_tenant(&tenant.name, &tenant.terms, *now_ns) {
+                    Ok(told) => warnings.extend(told.into_iter().map(|told| format!("device {name}: {told}"))),
+                    Err(error) => problems.push(failed(&tenant.name, error)),
                 }
             }
         }
-        Ok(())
+        warnings
     }
 
     /// An export as the protocol tells of it.
     pub(super) fn serve(&self, config: &ExportConfig) -> Result<Served, StartError> {
         let refuse = |reason: String| StartError::Export { export: config.name.clone(), reason };
-        let place = self.devices.iter().position(|device| device.name() == config.device);
+        let place = self.devices.iter().rposition(|device| device.name() == config.device);
         let Some((place, device)) = place.and_then(|place| Some((place, self.devices.get(place)?))) else {
             return Err(refuse(format!("there is no device `{}`", config.device)));
         };
@@ -168,7 +180,7 @@ impl<E: Engine> House<E> {
 }
 
 /// Says what a device is.
-fn tell(device: &Device) {
+pub(super) fn tell(device: &Device) {
     tracing::info!(
         device = device.name(),
         backend = device.backend().describe(),

@@ -39,6 +39,14 @@ impl<C> Table<C> {
         }
     }
 
+    /// The same, to be looked at.
+    pub(super) fn get(&self, id: ConnId) -> Option<&C> {
+        match self.places.get(id.slot as usize) {
+            Some(Some((here, client))) if *here == id => Some(client),
+            _ => None,
+        }
+    }
+
     /// The one at a place with the lowest 16 bits of this generation.
     pub(super) fn get_by_ticket(&mut self, slot: u32, generation: u32) -> Option<(ConnId, &mut C)> {
         match self.places.get_mut(slot as usize) {

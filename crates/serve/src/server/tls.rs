@@ -85,6 +85,11 @@ impl Channel {
         self.tls.send_close_notify();
     }
 
+    /// The names in the client's certificate, as far as they were asked for since the handshake was over.
+    pub(super) fn known_names(&self) -> &[String] {
+        self.names.as_deref().unwrap_or_default()
+    }
+
     /// The names in the client's certificate, none if it showed none.
     pub(super) fn client_names(&mut self) -> &[String] {
         if self.is_handshaking() {

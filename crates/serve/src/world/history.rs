@@ -134,6 +134,14 @@ impl History {
         Ok(())
     }
 
+    /// All is zeroes again, as memory is after the server that held it.
+    pub fn forget(&mut self) {
+        let zeroes = vec![0; self.first.len()];
+        self.first.fill(0);
+        self.writes.clear();
+        let _ = self.check_crash(&zeroes);
+    }
+
     /// Every byte must be of a change that was not followed by a settled one: one that is known to have come later.
     fn check(&self, start: u64, data: &[u8], settled: &dyn Fn(&Write) -> bool) -> Result<(), String> {
         let end = start + data.len() as u64;
@@ -274,9 +282,8 @@ mod tests {
             }
             let data = [0, 1].map(|number| history.data(ChangeId(number)));
             let full = |bytes: &[u8]| [bytes, &vec![0; 4086][..]].concat();
-            let is = |history: &mut History, bytes: &[u8]| {
-                history.check(0, &full(bytes), &|write| write.durable).is_ok()
-            };
+            let is =
+                |history: &mut History, bytes: &[u8]| history.check(0, &full(bytes), &|write| write.durable).is_ok();
             [is(&mut history, &[0; 10]), is(&mut history, &data[0]), is(&mut history, &data[1])]
         };
         assert_eq!(make([false, false], false), [true, true, true]);

@@ -177,3 +177,54 @@ fn a_client_without_terms_brings_its_processs_priority() {
     assert!(ask(&mut world, member, read(1, 0, 4096), SECOND).is_some());
     assert!(world.now() - before_ns <= 3 * MS, "it goes before all others: {} ns", world.now() - before_ns);
 }
+
+#[test]
+fn a_device_takes_up_another_configuration_while_it_works() {
+    let first = millisecond(Kind::Bfq, 4);
+    let mut world = World::new(&first);
+    world.add(None, Client::reads(16, 4096));
+    world.run_until(100 * MS);
+    let second = hoistway_serve::config::DeviceConfig {
+        elevator: Some(Kind::Deadline),
+        tunables: vec![("fifo_batch".to_owned(), 4)],
+        depth: Some(2),
+        merge: false,
+        request_bytes_max: 65_536,
+        ..first.clone()
+    };
+    let warnings = world.device.reconfigure(&second, world.now()).expect("a good configuration");
+    assert_eq!(warnings.len(), 1, "what bfq has is served first: {warnings:?}");
+    world.run_until(200 * MS);
+    let device = &world.device;
+    assert_eq!((device.elevator(), device.depth(), device.merges()), (Kind::Deadline, 2, false));
+    assert_eq!(device.request_bytes_max(), 65_536);
+    let batch =
+        |world: &World| world.device.tunables().find(|(tunable, _)| tunable.name == "fifo_batch").map(|row| row.1);
+    assert_eq!(batch(&world), Some(4));
+    let unset = hoistway_serve::config::DeviceConfig { tunables: Vec::new(), ..second.clone() };
+    assert_eq!(world.device.reconfigure(&unset, world.now()).expect("a good configuration"), Vec::<String>::new());
+    assert_eq!(batch(&world), Some(16), "the default");
+    let bad =
+        hoistway_serve::config::DeviceConfig { tunables: vec![("slice_idle".to_owned(), 1)], depth: Some(9), ..second };
+    let refused = world.device.reconfigure(&bad, world.now()).expect_err("deadline has no slices");
+    assert_eq!(refused.to_string(), "device d: tunable `slice_idle` of deadline: no tunable of this name");
+    assert_eq!(world.device.depth(), 2, "nothing has changed");
+}
+
+#[test]
+fn when_the_client_leaves_for_whom_the_device_is_kept_the_others_go_on() {
+    for &kind in Kind::ALL {
+        let mut world = World::new(&millisecond(kind, 1));
+        let [first, second] = [0, 1].map(|_| world.device.join(None, None, 0).expect("room for a client"));
+        for ticket in 0..50 {
+            // One at a time, next to each other: worth waiting for.
+            assert!(ask(&mut world, first, read(ticket, ticket * 4096, 4096), SECOND).is_some(), "{kind:?}");
+        }
+        let now_ns = world.now();
+        world.device.submit(second, read(100, 256 * MIB, 4096), now_ns);
+        let mut done = Vec::new();
+        world.device.run(&mut world.engine, now_ns, &mut done);
+        world.device.leave(first, now_ns);
+        assert!(wait_for(&mut world, 100, SECOND).is_some(), "{kind:?}: nobody is left to wait for");
+    }
+}

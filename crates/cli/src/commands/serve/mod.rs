@@ -1,6 +1,7 @@
 //! `hoistway serve`: one disk, many clients.
 
 pub mod args;
+mod calibrate;
 mod child;
 mod log;
 mod ways_in;
@@ -28,6 +29,7 @@ const DESCRIPTORS_KEPT: u64 = 64;
 /// Serves until told to stop.
 pub fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
     let _log = log::start(args);
+    anyhow::ensure!(args.check.is_none(), "--check cannot be used in this build");
     let checked = args::config(args, &Machine)?;
     for warning in &checked.warnings {
         tracing::warn!("{warning}");
@@ -61,8 +63,11 @@ fn choose(choice: EngineChoice) -> EngineKind {
 }
 
 /// Everything is opened and checked before anybody can connect; what fails leaves nothing behind.
-fn serve<E: Engine>(engine: E, args: &ServeArgs, checked: Checked, ways_in: WaysIn, out: &mut Out) -> Result<Exit> {
+fn serve<E: Engine>(mut engine: E, args: &ServeArgs, checked: Checked, ways_in: WaysIn, out: &mut Out) -> Result<Exit> {
     let config = checked.config;
+    if args.calibrate {
+        return calibrate::run(&config, &mut engine, out);
+    }
     let settings = Settings { bounds: bounds(), tls: certificates(&config)? };
     let mut server = Server::new(engine, &config, settings)?;
     let opened = ways_in.open()?;

@@ -271,6 +271,10 @@ impl Uring {
 }
 
 impl Engine for Uring {
+    fn name(&self) -> &'static str {
+        "io_uring"
+    }
+
     fn now_ns(&self) -> u64 {
         self.now_ns
     }

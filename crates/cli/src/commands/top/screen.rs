@@ -1,0 +1,221 @@
+//! The screen, drawn.
+
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Clear, Paragraph, RenderDirection, Row as TableRow, Sparkline, Table};
+
+use super::app::App;
+use super::columns::{COLUMNS, Column, count, megabytes, time};
+use super::view::{DeviceView, Row, View};
+use crate::figures::percent;
+
+/// The keys, for the last line and for the help.
+const KEYS: [(&str, &str); 8] = [
+    ("q", "leave"),
+    ("left right", "sort by another column"),
+    ("r", "turn the order round"),
+    ("up down", "scroll"),
+    ("Tab d", "the next device"),
+    ("space p", "hold the screen"),
+    ("h ?", "this help"),
+    ("", "any key goes back"),
+];
+
+/// Draws everything.
+pub fn draw(app: &App, frame: &mut Frame<'_>) {
+    let whole = frame.area();
+    let rows = [Constraint::Length(1), Constraint::Length(5), Constraint::Min(3), Constraint::Length(1)];
+    let [title, header, body, footer] = Layout::vertical(rows).areas(whole);
+    draw_title(app, frame, title);
+    match app.device() {
+        Some((_, device)) => {
+            draw_device(app, device, frame, header);
+            draw_table(app, frame, body);
+        }
+        None => draw_nothing(app, frame, body),
+    }
+    draw_footer(app, frame, footer);
+    if app.help {
+        draw_help(frame, whole);
+    }
+}
+
+fn draw_title(app: &App, frame: &mut Frame<'_>, area: Rect) {
+    let mut spans = vec![Span::styled("hoistway top", Style::new().add_modifier(Modifier::BOLD))];
+    if let Some(view) = &app.view {
+        spans.push(Span::raw(format!(
+            "  {}  {}  up {}  {} connections",
+            view.version,
+            view.engine,
+            hours(view.uptime_s),
+            view.connections
+        )));
+    }
+    frame.render_widget(Line::from(spans), area);
+    let state = match (&app.trouble, app.paused) {
+        (Some(_), _) => Some(("NO ANSWER", Color::Red)),
+        (None, true) => Some(("HELD", Color::Blue)),
+        _ => None,
+    };
+    if let Some((state, colour)) = state {
+        let style = coloured(app, colour).add_modifier(Modifier::REVERSED | Modifier::BOLD);
+        frame.render_widget(Line::styled(format!(" {state} "), style).alignment(Alignment::Right), area);
+    }
+}
+
+fn draw_device(app: &App, device: &DeviceView, frame: &mut Frame<'_>, area: Rect) {
+    let rows = [Constraint::Length(1), Constraint::Length(1), Constraint::Length(1), Constraint::Length(2)];
+    let [what, how, much, past] = Layout::vertical(rows).areas(area);
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let drive = device.drive.as_ref().map_or_else(String::new, |drive| format!("  as {drive}"));
+    let devices = app.view.as_ref().map_or(1, |view| view.devices.len());
+    let place = app.device().map_or(0, |(at, _)| at + 1);
+    let which = if devices > 1 { format!(" ({place} of {devices})") } else { String::new() };
+    let line = vec![
+        Span::styled(device.name.clone(), bold),
+        Span::raw(which),
+        Span::raw("  ["),
+        Span::styled(device.elevator.clone(), coloured(app, Color::Blue).add_modifier(Modifier::BOLD)),
+        Span::raw(format!("]  depth {}  {}{drive}", device.depth, device.backend)),
+    ];
+    frame.render_widget(Line::from(line), what);
+    let slice = device.slice.as_ref().map_or_else(String::new, |slice| format!("   slice: {slice}"));
+    let late = device.lateness_p99_ns.map_or_else(String::new, |ns| format!("   late p99 {}", time(Some(ns))));
+    let busy = format!(
+        "busy {:>5} %   in the device {}   waiting {}{slice}{late}",
+        percent(device.utilisation),
+        device.in_flight,
+        device.waiting
+    );
+    frame.render_widget(Line::raw(busy), how);
+    let written = (device.bytes_per_second - device.read_bytes_per_second).max(0.0);
+    let rates = format!(
+        "{} MB/s ({} read, {} written)   {} requests/s",
+        megabytes(device.bytes_per_second),
+        megabytes(device.read_bytes_per_second),
+        megabytes(written),
+        count(device.requests_per_second)
+    );
+    frame.render_widget(Line::styled(rates, bold), much);
+    draw_past(app, device, frame, past);
+}
+
+/// Bytes a second of the last intervals, the newest at the right.
+fn draw_past(app: &App, device: &DeviceView, frame: &mut Frame<'_>, area: Rect) {
+    let history = app.history.get(&device.name);
+    let newest_first: Vec<u64> =
+        history.iter().flat_map(|history| history.iter().rev()).copied().take(usize::from(area.width)).collect();
+    let max = newest_first.iter().copied().max().unwrap_or(0).max(1);
+    let sparkline = Sparkline::default()
+        .data(newest_first)
+        .max(max)
+        .direction(RenderDirection::RightToLeft)
+        .style(coloured(app, Color::Green));
+    frame.render_widget(sparkline, area);
+}
+
+fn draw_table(app: &App, frame: &mut Frame<'_>, area: Rect) {
+    let rows = app.rows();
+    let columns: Vec<(usize, &Column)> =
+        COLUMNS.iter().enumerate().filter(|(_, column)| column.from_width <= area.width).collect();
+    let head = columns.iter().map(|(at, column)| {
+        let style = Style::new().add_modifier(Modifier::BOLD);
+        let lower = if *at == app.sort { style.add_modifier(Modifier::REVERSED) } else { style };
+        let lines = vec![Line::styled(column.head[0], style), Line::styled(column.head[1], lower)];
+        ratatui::text::Text::from(lines).alignment(alignment(*at))
+    });
+    let visible = usize::from(area.height.saturating_sub(2));
+    let scroll = app.scroll.min(rows.len().saturating_sub(1));
+    let body = rows.iter().skip(scroll).take(visible).map(|row| table_row(app, row, &columns));
+    let widths = columns.iter().map(|(at, column)| match at {
+        0 => Constraint::Min(column.width),
+        _ => Constraint::Length(column.width),
+    });
+    let table = Table::new(body, widths).header(TableRow::new(head).height(2)).column_spacing(1);
+    frame.render_widget(table, area);
+}
+
+fn table_row<'a>(app: &App, row: &Row, columns: &[(usize, &Column)]) -> TableRow<'a> {
+    let cells = columns.iter().map(|(at, column)| {
+        let mut text = (column.text)(row);
+        if *at == 0 {
+            // The arrow says who is served alone.
+            text = format!("{}{text}", if row.has_slice { "\u{25b8}" } else { " " });
+        }
+        let short = column.head[0] == "SHARE" && row.is_short();
+        let style = if short { coloured(app, Color::Red).add_modifier(Modifier::BOLD) } else { Style::new() };
+        ratatui::text::Text::from(Line::styled(text, style)).alignment(alignment(*at))
+    });
+    let idle = row.requests_per_second == 0.0 && row.in_flight + row.waiting + row.held == 0;
+    TableRow::new(cells).style(if idle { Style::new().add_modifier(Modifier::DIM) } else { Style::new() })
+}
+
+fn draw_nothing(app: &App, frame: &mut Frame<'_>, area: Rect) {
+    let text = match &app.trouble {
+        Some(trouble) => trouble.clone(),
+        None if app.view.is_some() => "The server has no devices.".to_owned(),
+        None => "The first interval is not over yet.".to_owned(),
+    };
+    frame.render_widget(Paragraph::new(text).wrap(ratatui::widgets::Wrap { trim: true }), area);
+}
+
+fn draw_footer(app: &App, frame: &mut Frame<'_>, area: Rect) {
+    let text = match (&app.trouble, &app.view) {
+        (Some(trouble), Some(_)) => trouble.clone(),
+        _ => {
+            let every =
+                app.view.as_ref().map_or_else(String::new, |view: &View| format!("  every {:.1} s", view.interval_s));
+            format!(
+                "q leave  \u{2190}\u{2192} sort  r reverse  \u{2191}\u{2193} scroll  Tab device  p hold  h help{every}"
+            )
+        }
+    };
+    let style = Style::new().add_modifier(Modifier::REVERSED);
+    frame.render_widget(Paragraph::new(Line::raw(text)).style(style), area);
+}
+
+fn draw_help(frame: &mut Frame<'_>, whole: Rect) {
+    let meanings = [
+        "",
+        "QUEUE   how long requests waited (limits included)",
+        "DEVICE  how long they were in the device",
+        "SHARE   part of the bytes of the last second",
+        "DUE     what weights and reservations entitle to",
+        "!       less than 9/10 of it, while requests wait",
+        "\u{25b8}       the elevator serves this one alone",
+    ];
+    let keys = KEYS.iter().map(|(key, does)| Line::raw(format!(" {key:12} {does}")));
+    let lines: Vec<Line<'_>> = keys.chain(meanings.iter().map(|meaning| Line::raw(format!(" {meaning}")))).collect();
+    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(whole.height);
+    let width = 56.min(whole.width);
+    let area = Rect { x: (whole.width - width) / 2, y: (whole.height - height) / 2, width, height };
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" hoistway top ")), area);
+}
+
+/// The names stand left, figures right.
+fn alignment(column: usize) -> Alignment {
+    if column == 0 || COLUMNS.get(column).is_some_and(|column| column.head[1] == "class") {
+        Alignment::Left
+    } else {
+        Alignment::Right
+    }
+}
+
+/// A colour of the terminal's own sixteen, which its user chose for its background; or none.
+fn coloured(app: &App, colour: Color) -> Style {
+    if app.colours { Style::new().fg(colour) } else { Style::new() }
+}
+
+/// `4:05`, `1:02:03`, `12d 1:02:03`.
+fn hours(seconds: f64) -> String {
+    let seconds = seconds as u64;
+    let (days, hours, minutes, seconds) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes}:{seconds:02}"),
+        (0, _) => format!("{hours}:{minutes:02}:{seconds:02}"),
+        _ => format!("{days}d {hours}:{minutes:02}:{seconds:02}"),
+    }
+}

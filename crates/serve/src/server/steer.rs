@@ -1,0 +1,364 @@
+//! What the server tells of itself, and what it can be told.
+
+use std::collections::BTreeMap;
+
+use crate::config::{BackendConfig, DeviceConfig};
+use crate::control::{
+    AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Lateness, OpView, Refused, ServerFacts,
+    Steer, TenantFacts, Things,
+};
+use crate::device::account::OpAccount;
+use crate::device::{Account, Device};
+use crate::engine::{Address, ConnId, Engine};
+use crate::server::Server;
+use crate::server::connection::{Connection, Reason};
+use crate::tenant::{Limits, Terms};
+
+/// Sets what is logged, while the server runs.
+pub trait Log {
+    /// What is logged now, as `RUST_LOG` would say it.
+    fn filter(&self) -> String;
+    /// Logs this from now on.
+    ///
+    /// # Errors
+    /// What is wrong with the filter.
+    fn set(&mut self, filter: &str) -> Result<(), String>;
+}
+
+/// What is kept for those who look and steer.
+pub(super) struct Watching {
+    /// When the server began, in ns of the engine's time.
+    pub(super) since_ns: u64,
+    /// The configuration is to be read anew.
+    pub(super) wants_reload: bool,
+    /// Sets what is logged.
+    pub(super) log: Option<Box<dyn Log>>,
+    /// Connections by their numbers.
+    pub(super) numbers: BTreeMap<u64, ConnId>,
+}
+
+impl Watching {
+    pub(super) fn new(now_ns: u64) -> Watching {
+        Watching { since_ns: now_ns, wants_reload: false, log: None, numbers: BTreeMap::new() }
+    }
+}
+
+impl<E: Engine> Server<E> {
+    /// Lets what is logged be set from the control tree.
+    pub fn set_log(&mut self, log: Box<dyn Log>) {
+        self.watching.log = Some(log);
+    }
+}
+
+impl<E: Engine> Steer for Server<E> {
+    fn server(&self) -> ServerFacts {
+        ServerFacts {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            engine: self.house.engine.name().to_owned(),
+            uptime_ns: self.house.now_ns.saturating_sub(self.watching.since_ns),
+            connections: self.table.len() as u64,
+            connections_max: self.house.budget.bounds().connections_max as u64,
+            connections_total: self.came,
+            reload: self.reloaded.clone(),
+            log: self.watching.log.as_ref().map(|log| log.filter()),
+        }
+    }
+
+    fn names(&self, of: Things) -> Vec<String> {
+        let config = &self.house.config;
+        match of {
+            Things::Devices => config.devices.iter().map(|device| device.name.clone()).collect(),
+            Things::Exports => self.house.exports.iter().map(|served| served.export.name.clone()).collect(),
+            Things::Tenants => {
+                let configured = config.tenants.iter().map(|tenant| tenant.name.clone());
+                configured.chain([Device::DEFAULT_TENANT.to_owned()]).collect()
+            }
+            Things::Groups => config.groups.iter().map(|group| group.name.clone()).collect(),
+            Things::Clients => {
+                let serving = |id: &ConnId| self.table.get(*id).is_some_and(|client| client.serving().is_some());
+                self.watching
+                    .numbers
+                    .iter()
+                    .filter(|(_, id)| serving(id))
+                    .map(|(number, _)| number.to_string())
+                    .collect()
+            }
+        }
+    }
+
+    fn device(&self, name: &str) -> Option<DeviceFacts> {
+        let device = self.house.devices.iter().find(|device| device.name() == name)?;
+        let config = self.house.config.devices.iter().find(|config| config.name == name)?;
+        Some(facts_of(device, config, self.house.now_ns))
+    }
+
+    fn export(&self, name: &str) -> Option<ExportFacts> {
+        let served = self.house.exports.iter().find(|served| served.export.name == name)?;
+        let users = self.table.iter().filter(|client| client.export() == Some(name));
+        Some(ExportFacts {
+            device: self.house.devices.get(served.device)?.name().to_owned(),
+            offset: served.offset,
+            bytes: served.export.size,
+            read_only: served.export.abilities.read_only,
+            description: served.export.description.clone(),
+            clients: users.count() as u64,
+        })
+    }
+
+    fn tenant(&self, name: &str) -> Option<TenantFacts> {
+        let terms = self.terms(name)?;
+        let clients = self.table.iter().filter(|client| tenant_of(client) == Some(name)).count() as u64;
+        Some(TenantFacts { terms, clients })
+    }
+
+    fn terms(&self, name: &str) -> Option<Terms> {
+        let configured = self.house.config.tenants.iter().find(|tenant| tenant.name == name);
+        match configured {
+            Some(tenant) => Some(tenant.terms.clone()),
+            None => (name == Device::DEFAULT_TENANT).then(Terms::default),
+        }
+    }
+
+    fn group(&self, name: &str) -> Option<GroupFacts> {
+        let group = self.house.config.groups.iter().find(|group| group.name == name)?;
+        Some(GroupFacts { weight: group.weight, parent: group.parent.clone() })
+    }
+
+    fn client(&self, number: u64) -> Option<ClientFacts> {
+        let client = self.table.get(*self.watching.numbers.get(&number)?)?;
+        let tenant = tenant_of(client)?.to_owned();
+        let process = client.peer.process.as_ref();
+        Some(ClientFacts {
+            export: client.export()?.to_owned(),
+            tenant,
+            address: match &client.peer.address {
+                Address::Unix => "unix".to_owned(),
+                Address::Tcp(address) => address.to_string(),
+            },
+            pid: process.map(|process| process.pid),
+            uid: process.map(|process| process.uid),
+            comm: process.map(|process| process.comm.clone()),
+            certificate: client.certificate().map(str::to_owned),
+            connected_ns: self.house.now_ns.saturating_sub(client.since_ns),
+            in_flight: client.in_flight() as u64,
+            requests: client.counts.requests,
+            read_bytes: client.counts.read_bytes,
+            written_bytes: client.counts.written_bytes,
+        })
+    }
+
+    fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
+        let device = self.house.devices.iter().find(|known| known.name() == device);
+        for (tenant, account) in device.into_iter().flat_map(Device::accounts) {
+            each(tenant, &view_of(account));
+        }
+    }
+
+    fn change(&mut self, change: Change) -> Result<Option<String>, Refused> {
+        if self.house.draining {
+            return Err(Refused::No("the server is leaving".to_owned()));
+        }
+        tracing::info!(?change, "told to change");
+        let now_ns = self.house.now_ns;
+        match change {
+            Change::Elevator { device, kind } => self.on_device(&device, |device, config| {
+                let before = device.elevator();
+                device.switch(kind, now_ns).map_err(|error| Refused::Busy(error.to_string()))?;
+                if before != kind {
+                    config.tunables.clear();
+                }
+                config.elevator = Some(kind);
+                let old = before.info().name;
+                let follows = || format!("{} follows when what {old} has dispatched is done", kind.info().name);
+                Ok(device.is_switching().then(follows))
+            }),
+            Change::Tunable { device, name, value } => self.on_device(&device, |device, config| {
+                device.set_tunable(name, value).map_err(|error| Refused::No(error.to_string()))?;
+                config.tunables.retain(|(known, _)| known != name);
+                config.tunables.push((name.to_owned(), value));
+                Ok(None)
+            }),
+            Change::Depth { device, depth } => self.on_device(&device, |device, config| {
+                device.set_depth(depth);
+                config.depth = Some(depth);
+                let real = device.depth();
+                Ok((real != depth).then(|| format!("the emulated drive takes {real} at once")))
+            }),
+            Change::Merge { device, merge } => self.reconfigured(&device, |config| config.merge = merge),
+            Change::RequestBytesMax { device, bytes } => {
+                self.reconfigured(&device, |config| config.request_bytes_max = bytes)
+            }
+            Change::Terms { tenant, terms } => self.set_terms(&tenant, &terms),
+            Change::GroupWeight { group, weight } => self.set_group_weight(&group, weight),
+            Change::Disconnect { client } => self.disconnect(client),
+            Change::Reload => {
+                self.watching.wants_reload = true;
+                Ok(None)
+            }
+            Change::Log(filter) => match &mut self.watching.log {
+                Some(log) => log.set(&filter).map(|()| None).map_err(Refused::No),
+                None => Err(Refused::No("what is logged cannot be set here".to_owned())),
+            },
+        }
+    }
+}
+
+impl<E: Engine> Server<E> {
+    /// Changes a device, and in its configuration what a later reload has to compare with.
+    fn on_device(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut Device, &mut DeviceConfig) -> Result<Option<String>, Refused>,
+    ) -> Result<Option<String>, Refused> {
+        let device = self.house.devices.iter_mut().find(|device| device.name() == name).ok_or(Refused::Gone)?;
+        let configs = &mut self.house.config.devices;
+        let config = configs.iter_mut().find(|config| config.name == name).ok_or(Refused::Gone)?;
+        self.house.has_work = true;
+        change(device, config)
+    }
+
+    /// Changes what only a whole configuration can.
+    fn reconfigured(&mut self, name: &str, change: impl FnOnce(&mut DeviceConfig)) -> Result<Option<String>, Refused> {
+        let now_ns = self.house.now_ns;
+        self.on_device(name, |device, config| {
+            let mut new = config.clone();
+            // What was chosen stays chosen: an elevator that was switched to, a depth that was set.
+            change(&mut new);
+            let warnings = device.reconfigure(&new, now_ns).map_err(|error| Refused::No(error.to_string()))?;
+            *config = new;
+            Ok(joined(warnings))
+        })
+    }
+
+    /// Sets a tenant's terms on every device, or on none.
+    fn set_terms(&mut self, name: &str, terms: &Terms) -> Result<Option<String>, Refused> {
+        let now_ns = self.house.now_ns;
+        let Some(tenant) = self.house.config.tenants.iter_mut().find(|tenant| tenant.name == name) else {
+            let why = "clients without a rule have no terms of their own: configure a tenant for them";
+            return Err(if name == Device::DEFAULT_TENANT { Refused::No(why.to_owned()) } else { Refused::Gone });
+        };
+        let mut warnings = Vec::new();
+        for at in 0..self.house.devices.len() {
+            let Some(device) = self.house.devices.get_mut(at) else { continue };
+            match device.set_tenant(name, terms, now_ns) {
+                Ok(more) => warnings.extend(more),
+                Err(error) => {
+                    let why = format!("device {}: {error}", device.name());
+                    // Those that have taken them, and the one that has taken a part, take the old ones again: they fitted before.
+                    for device in self.house.devices.iter_mut().take(at + 1) {
+                        if let Err(error) = device.set_tenant(name, &tenant.terms, now_ns) {
+                            tracing::error!(
+                                device = device.name(),
+                                tenant = name,
+                                "the old terms do not fit any more: {error}"
+                            );
+                        }
+                    }
+                    return Err(Refused::No(why));
+                }
+            }
+        }
+        tenant.terms = terms.clone();
+        self.house.has_work = true;
+        warnings.sort();
+        warnings.dedup();
+        Ok(joined(warnings))
+    }
+
+    fn set_group_weight(&mut self, name: &str, weight: u16) -> Result<Option<String>, Refused> {
+        let now_ns = self.house.now_ns;
+        let group = self.house.config.groups.iter_mut().find(|group| group.name == name).ok_or(Refused::Gone)?;
+        for device in &mut self.house.devices {
+            device
+                .set_group(name, group.parent.as_deref(), weight, &Limits::default(), now_ns)
+                .map_err(|error| Refused::No(format!("device {}: {error}", device.name())))?;
+        }
+        group.weight = weight;
+        self.house.has_work = true;
+        Ok(None)
+    }
+
+    fn disconnect(&mut self, number: u64) -> Result<Option<String>, Refused> {
+        let id = *self.watching.numbers.get(&number).ok_or(Refused::Gone)?;
+        self.table.get_mut(id).ok_or(Refused::Gone)?.end(Reason::Told);
+        self.settle(id);
+        Ok(None)
+    }
+}
+
+fn facts_of(device: &Device, config: &DeviceConfig, now_ns: u64) -> DeviceFacts {
+    let (queued, held) = device.waiting();
+    let in_flight = device.in_flight_by_direction();
+    let late = device.lateness().map(|recorded| Lateness {
+        count: recorded.len(),
+        p50_ns: recorded.value_at_percentile(50.0),
+        p99_ns: recorded.value_at_percentile(99.0),
+        max_ns: recorded.max(),
+    });
+    DeviceFacts {
+        bytes: device.size(),
+        backend: backend(&config.backend),
+        drive: device.drive().map(str::to_owned),
+        elevator: device.elevator(),
+        switching: device.is_switching(),
+        tunables: device.tunables().collect(),
+        depth: device.depth(),
+        rotational: device.is_rotational(),
+        merge: device.merges(),
+        request_bytes_max: device.request_bytes_max(),
+        block_bytes: device.backend().block_min(),
+        bandwidth: config.bandwidth,
+        position_ns: config.position_ns,
+        reserved: device.reserved(),
+        in_flight,
+        waiting: queued.saturating_add(held),
+        busy_ns: device.busy_ns(now_ns),
+        merges: device.merged(),
+        slice: device.slice_holder().map(str::to_owned),
+        lateness: late,
+    }
+}
+
+/// Where the bytes lie, as a configuration says it.
+fn backend(config: &BackendConfig) -> String {
+    match config {
+        BackendConfig::File { path, .. } => format!("file:{}", path.display()),
+        BackendConfig::Memory { bytes } => format!("mem:{}", hoistway_units::print_size(*bytes)),
+        BackendConfig::Null { bytes } => format!("null:{}", hoistway_units::print_size(*bytes)),
+    }
+}
+
+fn view_of(account: &Account) -> AccountView<'_> {
+    AccountView {
+        ops: account.ops.each_ref().map(op_view),
+        waiting: account.waiting,
+        held: account.held,
+        in_flight: account.in_flight,
+        service_ns: account.service_ns,
+        reservation_missed: 0,
+    }
+}
+
+fn op_view(op: &OpAccount) -> OpView<'_> {
+    OpView {
+        requests: op.requests,
+        bytes: op.bytes,
+        errors: op.errors,
+        queue_ns: op.queue_ns.as_deref(),
+        device_ns: op.device_ns.as_deref(),
+        total_ns: op.total_ns.as_deref(),
+    }
+}
+
+/// The tenant that a client is; nobody's in the handshake.
+fn tenant_of(client: &Connection) -> Option<&str> {
+    client.serving().map(|serving| serving.tenant.as_deref().unwrap_or(Device::DEFAULT_TENANT))
+}
+
+/// Sentences as one.
+fn joined(warnings: Vec<String>) -> Option<String> {
+    (!warnings.is_empty()).then(|| warnings.join("; "))
+}
+
+#[cfg(test)]
+mod tests;
