@@ -117,8 +117,7 @@ impl<E: Engine> House<E> {
             let name = device.name().to_owned();
             let failed = |who: &str, source| StartError::Terms { device: name.clone(), name: who.to_owned(), source };
             for group in parents_first(config) {
-                let set =
-                    device.set_group(&group.name, group.parent.as_deref(), group.weight, &group.limits, *now_ns);
+                let set = device.set_group(&group.name, group.parent.as_deref(), group.weight, &group.limits, *now_ns);
                 problems.extend(set.err().map(|error| failed(&group.name, error)));
             }
             for tenant in &config.tenants {

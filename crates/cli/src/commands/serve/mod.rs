@@ -85,6 +85,9 @@ fn serve<E: Engine>(mut engine: E, args: &ServeArgs, checked: Checked, ways_in: 
     }
     out.flush()?;
     let clean = attend(&mut server, args, &notify, companion.as_mut())?;
+    for line in server.lateness_lines() {
+        out.line(&line)?;
+    }
     drop(server);
     drop(sockets);
     match companion {
