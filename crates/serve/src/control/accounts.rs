@@ -68,7 +68,7 @@ pub fn device_tenants(ask: &Ask<'_>) -> Option<String> {
     ask.steer.device(ask.name)?;
     let mut lines = String::new();
     ask.steer.accounts(ask.name, &mut |tenant, account| {
-        let terms = ask.steer.tenant(tenant).map(|facts| facts.terms).unwrap_or_default();
+        let terms = ask.steer.terms(tenant).unwrap_or_default();
         let share = ask.watch.share(ask.name, tenant);
         let [bytes, time, entitlement] = [share.bytes, share.time, share.entitlement].map(text::fraction);
         let _ = writeln!(

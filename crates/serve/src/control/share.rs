@@ -140,7 +140,7 @@ impl Watch {
                     .iter()
                     .map(|(tenant, counters)| {
                         let key = (device.clone(), tenant.clone());
-                        let terms = steer.tenant(tenant).map(|facts| facts.terms).unwrap_or_default();
+                        let terms = steer.terms(tenant).unwrap_or_default();
                         Sampled { terms, before: before.get(&key).copied().unwrap_or_default(), now: *counters }
                     })
                     .collect();

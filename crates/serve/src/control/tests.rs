@@ -289,3 +289,13 @@ fn a_reply_is_read_to_its_end_and_not_beyond() {
     let mut foreign: &[u8] = b"NBDMAGIC\n";
     assert!(matches!(read_reply(&mut foreign), Err(ReplyError::NoReply(_))));
 }
+
+#[test]
+fn the_page_about_the_tree_has_every_path_as_it_is_declared() {
+    let page = include_str!("../../../../docs/serve-control.md");
+    let table = table();
+    assert!(
+        page.contains(&table),
+        "docs/serve-control.md does not have what `hoistway ctl help --markdown` prints:\n{table}"
+    );
+}

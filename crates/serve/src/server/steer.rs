@@ -106,14 +106,17 @@ impl<E: Engine> Steer for Server<E> {
     }
 
     fn tenant(&self, name: &str) -> Option<TenantFacts> {
-        let configured = self.house.config.tenants.iter().find(|tenant| tenant.name == name);
-        let terms = match configured {
-            Some(tenant) => tenant.terms.clone(),
-            None if name == Device::DEFAULT_TENANT => Terms::default(),
-            None => return None,
-        };
+        let terms = self.terms(name)?;
         let clients = self.table.iter().filter(|client| tenant_of(client) == Some(name)).count() as u64;
         Some(TenantFacts { terms, clients })
+    }
+
+    fn terms(&self, name: &str) -> Option<Terms> {
+        let configured = self.house.config.tenants.iter().find(|tenant| tenant.name == name);
+        match configured {
+            Some(tenant) => Some(tenant.terms.clone()),
+            None => (name == Device::DEFAULT_TENANT).then(Terms::default),
+        }
     }
 
     fn group(&self, name: &str) -> Option<GroupFacts> {
@@ -356,3 +359,6 @@ fn tenant_of(client: &Connection) -> Option<&str> {
 fn joined(warnings: Vec<String>) -> Option<String> {
     (!warnings.is_empty()).then(|| warnings.join("; "))
 }
+
+#[cfg(test)]
+mod tests;
