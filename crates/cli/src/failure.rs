@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 use hoistway_fio::LoadError;
+use hoistway_serve::config::ConfigError;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,8 @@ pub fn report(error: &Error) -> Exit {
         "error: "
     };
     tell(&format!("{head}{}", chain(error)));
-    if error.is::<UsageError>() {
+    let of_arguments = error.downcast_ref::<ConfigError>().is_some_and(ConfigError::is_of_arguments);
+    if error.is::<UsageError>() || of_arguments {
         tell("\nFor more information, try '--help'.");
         return Exit::Usage;
     }

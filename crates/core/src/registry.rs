@@ -279,7 +279,7 @@ impl<H: Home, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
     fn complete(&mut self, block: &mut Block<H>, request: Slot) {
         each!(self, e => hooks::complete(e, block, request))
     }
-    #[inline]
+    #[inline(always)]
     fn is_empty(&self) -> bool {
         each!(self, e => Elevator::<H>::is_empty(e))
     }
@@ -354,8 +354,9 @@ impl<H: Home> Elevator<H> for NoLayer {
 }
 
 /// The greater steps of a request's way, each elevator's in a function of its own: inlined into one that has them all, the smallest elevator
-/// would pay for the registers and the frame that the largest needs.
-mod hooks {
+/// would pay for the registers and the frame that the largest needs. An elevator that calls itself does so through these too: what it
+/// consists of then has one place to be inlined at.
+pub(crate) mod hooks {
     use super::{Block, Elevator, Home, Slot};
 
     #[inline(never)]

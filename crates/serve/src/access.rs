@@ -4,6 +4,9 @@ mod certificate;
 mod sockets;
 mod tls;
 
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
 
 pub use certificate::names as certificate_names;

@@ -113,3 +113,166 @@ pub(crate) fn first_bits(address: IpAddr, bits: u8) -> IpAddr {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::TenantConfig;
+    use crate::engine::Process;
+    use crate::tenant::Terms;
+
+    fn unix(uid: u32, pid: u32, comm: &str, cgroup: &str) -> Peer {
+        let process = Process { uid, pid, comm: comm.into(), cgroup: cgroup.into(), ..Process::default() };
+        Peer { address: Address::Unix, process: Some(process) }
+    }
+
+    fn tcp(address: &str) -> Peer {
+        let address: IpAddr = address.parse().expect("an address");
+        Peer { address: Address::Tcp(SocketAddr::new(address, 40_000)), process: None }
+    }
+
+    /// A configuration with these tenants, in order, and exports `open`, `a` (for tenant `t`) and `b` (for `t` and `u`).
+    fn config(tenants: Vec<(&str, Vec<Rule>)>) -> Config {
+        let export = |name: &str, tenants: &[&str]| ExportConfig {
+            name: name.into(),
+            description: String::new(),
+            device: "d".into(),
+            offset: 0,
+            size: None,
+            read_only: false,
+            tenants: tenants.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        Config {
+            exports: vec![export("open", &[]), export("a", &["t"]), export("b", &["t", "u"])],
+            tenants: tenants
+                .into_iter()
+                .map(|(name, rules)| TenantConfig { name: name.into(), rules, terms: Terms::default() })
+                .collect(),
+            ..Config::default()
+        }
+    }
+
+    fn held(rule: Rule, peer: &Peer, certificate: &[&str], export: &str) -> bool {
+        let certificate: Vec<String> = certificate.iter().map(|name| (*name).to_owned()).collect();
+        let client = Client { peer, certificate: &certificate };
+        config(vec![("t", vec![rule])]).tenant_of(&client, export).is_some()
+    }
+
+    fn network(text: &str, bits: u8) -> Rule {
+        Rule::Address { network: text.parse().expect("an address"), bits }
+    }
+
+    #[test]
+    fn each_rule_holds_for_whom_it_asks_and_for_nobody_else() {
+        let fio = unix(1000, 7, "fio", "/user.slice/a.scope");
+        let far = tcp("10.1.2.3");
+        let text = |text: &str| text.to_owned();
+        let table = [
+            (Rule::Export(text("db-*")), &fio, "db-1", true),
+            (Rule::Export(text("db-*")), &fio, "web", false),
+            (Rule::Uid(1000), &fio, "", true),
+            (Rule::Uid(0), &fio, "", false),
+            (Rule::Uid(0), &far, "", false),
+            (Rule::Pid(7), &fio, "", true),
+            (Rule::Pid(8), &fio, "", false),
+            (Rule::Comm(text("f*")), &fio, "", true),
+            (Rule::Comm(text("fi")), &fio, "", false),
+            (Rule::Comm(text("*")), &far, "", false),
+            (Rule::Cgroup(text("/user.slice")), &fio, "", true),
+            (Rule::Cgroup(text("/user.slice/")), &fio, "", true),
+            (Rule::Cgroup(text("/user.slice/a.scope")), &fio, "", true),
+            (Rule::Cgroup(text("/user")), &fio, "", false),
+            (Rule::Cgroup(text("/user.slice/a.scope/b")), &fio, "", false),
+            (Rule::Cgroup(text("/")), &fio, "", true),
+            (Rule::Cgroup(text("/")), &far, "", false),
+            (network("10.0.0.0", 8), &far, "", true),
+            (network("10.1.2.3", 32), &far, "", true),
+            (network("10.1.2.2", 32), &far, "", false),
+            (network("0.0.0.0", 0), &far, "", true),
+            (network("::", 0), &far, "", false),
+            (network("0.0.0.0", 0), &fio, "", false),
+        ];
+        for (rule, peer, export, holds) in table {
+            assert_eq!(held(rule.clone(), peer, &[], export), holds, "{rule:?} of {peer:?} on {export:?}");
+        }
+        assert!(held(Rule::Certificate(text("*.example.org")), &far, &["alice", "db.example.org"], ""));
+        assert!(!held(Rule::Certificate(text("*")), &far, &[], ""), "no certificate is no name");
+    }
+
+    #[test]
+    fn an_ipv4_client_of_an_ipv6_socket_is_of_its_ipv4_network() {
+        assert!(held(network("10.0.0.0", 8), &tcp("::ffff:10.1.2.3"), &[], ""));
+        assert!(!held(network("::", 0), &tcp("::ffff:10.1.2.3"), &[], ""));
+        assert!(held(network("fd00::", 8), &tcp("fd12::1"), &[], ""));
+        assert!(!held(network("fd00::", 8), &tcp("fe80::1"), &[], ""));
+        assert!(held(network("::", 0), &tcp("::1"), &[], ""));
+    }
+
+    #[test]
+    fn the_first_tenant_all_of_whose_rules_hold_is_it() {
+        let both = vec![Rule::Uid(1), Rule::Comm("fio".into())];
+        let config = config(vec![("both", both), ("one", vec![Rule::Uid(1)]), ("rest", vec![])]);
+        let of = |peer: &Peer| config.tenant_of(&Client { peer, certificate: &[] }, "open");
+        assert_eq!(of(&unix(1, 7, "fio", "/")), Some(0));
+        assert_eq!(of(&unix(1, 7, "dd", "/")), Some(1));
+        assert_eq!(of(&unix(2, 7, "fio", "/")), Some(2));
+        assert_eq!(of(&tcp("10.0.0.1")), Some(2));
+    }
+
+    #[test]
+    fn an_export_is_not_there_for_those_who_may_not_see_it() {
+        let config = config(vec![("t", vec![Rule::Uid(1)]), ("u", vec![Rule::Export("b".into())])]);
+        let (first, other) = (unix(1, 7, "fio", "/"), unix(2, 7, "fio", "/"));
+        let (first, other) = (Client { peer: &first, certificate: &[] }, Client { peer: &other, certificate: &[] });
+        assert_eq!(config.exports_for(&first).collect::<Vec<_>>(), [0, 1, 2]);
+        // On `b` the other one is the tenant `u`, on `a` it is nobody's.
+        assert_eq!(config.exports_for(&other).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(config.export_for(&first, "a"), Some((1, Some(0))));
+        assert_eq!(config.export_for(&other, "a"), None);
+        assert_eq!(config.export_for(&other, "none"), None);
+        assert_eq!(config.export_for(&other, "b"), Some((2, Some(1))));
+        assert_eq!(config.export_for(&other, "open"), Some((0, None)), "the default tenant's");
+    }
+
+    /// What a pattern means, tried in all ways.
+    fn matches_slowly(pattern: &[u8], text: &[u8]) -> bool {
+        match pattern.split_first() {
+            None => text.is_empty(),
+            Some((b'*', rest)) => (0..=text.len()).any(|end| matches_slowly(rest, &text[end..])),
+            Some((sign, rest)) => {
+                text.split_first().is_some_and(|(first, after)| first == sign && matches_slowly(rest, after))
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3000) })]
+
+        #[test]
+        fn a_pattern_means_the_same_however_it_is_tried(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
+            prop_assert_eq!(matches(&pattern, &text), matches_slowly(pattern.as_bytes(), text.as_bytes()));
+        }
+
+        #[test]
+        fn an_address_lies_in_each_network_of_its_own_first_bits(address: u128, four: bool, bits in 0u8..=128) {
+            let address: IpAddr = if four { Ipv4Addr::from_bits(address as u32).into() } else { Ipv6Addr::from_bits(address).into() };
+            prop_assume!(address.to_canonical() == address);
+            let bits = if four { bits / 4 } else { bits };
+            let network = first_bits(address, bits);
+            prop_assert!(is_in(address, network, bits));
+            prop_assert_eq!(first_bits(network, bits), network);
+            let differs = match address {
+                IpAddr::V4(address) if bits > 0 => Some(Ipv4Addr::from_bits(address.to_bits() ^ (1 << (32 - bits))).into()),
+                IpAddr::V6(address) if bits > 0 => Some(Ipv6Addr::from_bits(address.to_bits() ^ (1 << (128 - bits))).into()),
+                _ => None,
+            };
+            if let Some(differs) = differs {
+                prop_assert!(!is_in(differs, network, bits), "{differs} differs in the last bit that counts");
+            }
+        }
+    }
+}

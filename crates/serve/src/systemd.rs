@@ -214,3 +214,79 @@ fn connect(name: &OsString) -> std::io::Result<(UnixDatagram, SocketAddr)> {
 fn line(text: &str) -> &str {
     text.lines().next().unwrap_or("")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(fds: &str, pid: &str, names: Option<&str>) -> Environment {
+        Environment { fds: Some(fds.into()), pid: Some(pid.into()), names: names.map(str::to_owned) }
+    }
+
+    #[test]
+    fn sockets_are_taken_over_only_by_the_process_that_they_are_for() {
+        assert_eq!(Environment::default().names_for(7), Ok(vec![]));
+        assert_eq!(environment("2", "7", Some("nbd:control")).names_for(7), Ok(vec!["nbd".into(), "control".into()]));
+        assert_eq!(environment("2", "8", Some("nbd:control")).names_for(7), Ok(vec![]), "a parent's");
+        assert_eq!(environment("2", "7", None).names_for(7), Ok(vec!["unknown".into(); 2]));
+        assert_eq!(environment("two", "7", None).names_for(7), Err(ActivationError::Count("two".into())));
+        assert_eq!(environment("65", "7", None).names_for(7), Err(ActivationError::Count("65".into())));
+        let names = ActivationError::Names { names: 1, sockets: 2 };
+        assert_eq!(environment("2", "7", Some("nbd")).names_for(7), Err(names));
+    }
+
+    /// A service manager's socket, and the way to it.
+    fn manager(watchdog: Option<&str>, pid: Option<String>) -> (tempfile::TempDir, UnixDatagram, Notify) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("notify");
+        let socket = UnixDatagram::bind(&path).expect("a socket");
+        socket.set_nonblocking(true).expect("no waiting");
+        let notify = Notify::new(Some(path.into()), watchdog.map(str::to_owned), pid);
+        (folder, socket, notify)
+    }
+
+    fn told(socket: &UnixDatagram) -> String {
+        let mut message = [0; 4096];
+        let length = socket.recv(&mut message).expect("it was told something");
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    }
+
+    #[test]
+    fn the_service_manager_is_told_the_state_in_its_own_words() {
+        let (_folder, socket, notify) = manager(None, None);
+        notify.ready("2 exports\nREADY=0");
+        assert_eq!(told(&socket), "READY=1\nSTATUS=2 exports", "one line, whatever it is");
+        notify.status("draining 3");
+        assert_eq!(told(&socket), "STATUS=draining 3");
+        notify.stopping();
+        assert_eq!(told(&socket), "STOPPING=1\nSTATUS=draining");
+        notify.alive();
+        assert_eq!(told(&socket), "WATCHDOG=1");
+        notify.reloading();
+        let reloading = told(&socket);
+        let usec: u64 =
+            reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("the form").parse().expect("a number");
+        assert!(usec > 0);
+    }
+
+    #[test]
+    fn a_watchdog_is_fed_twice_in_its_time_and_only_by_whom_it_watches() {
+        let own = std::process::id().to_string();
+        let every = |usec: Option<&str>, pid: Option<String>| manager(usec, pid).2.alive_every_ns();
+        assert_eq!(every(Some("30000000"), None), Some(15_000_000_000));
+        assert_eq!(every(Some("30000000"), Some(own)), Some(15_000_000_000));
+        assert_eq!(every(Some("30000000"), Some("1".into())), None);
+        assert_eq!([every(None, None), every(Some("0"), None), every(Some("soon"), None)], [None; 3]);
+        assert_eq!(Notify::new(None, Some("30000000".into()), None).alive_every_ns(), None, "there is nobody to tell");
+    }
+
+    #[test]
+    fn without_a_service_manager_nothing_happens() {
+        for name in [None, Some("relative"), Some("/nowhere/notify"), Some("")] {
+            let notify = Notify::new(name.map(OsString::from), None, None);
+            notify.ready("up");
+            notify.reloading();
+            notify.stopping();
+        }
+    }
+}

@@ -12,18 +12,22 @@ use crate::{names, setting};
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "\
 Examples:
-  hoistway serve --export =disk.img                             one file, for whoever asks for no name
-  hoistway serve --export db=/dev/sdb,offset=0,size=100G,weight=300 --export backup=/dev/sdb,offset=100G,weight=100
-                                                                two tenants on one disk, 3:1
-  hoistway serve --export db=disk.img,reserve=5M,bandwidth=150M,position=12ms --export other=disk.img,limit=50M
-                                                                 5 MiB/s are kept for one, the other has 50 at most
-  hoistway serve --export =mem:4G --drive sata-7200-2006 --run 'nbdinfo \"$NBD_URI\"'
-                                                                a slow disk for as long as a program runs
-  hoistway serve --config /etc/hoistway.toml                    all of it from a file: docs/serve-config.md
-  hoistway serve --config /etc/hoistway.toml --calibrate        what the devices sustain, for reservations
+  One file, for whoever asks for no name:
+    hoistway serve --export =disk.img
+  Two tenants on one disk, 3:1:
+    hoistway serve --export db=/dev/sdb,size=100G,weight=300 \\
+                   --export backup=/dev/sdb,offset=100G,weight=100
+  5 MiB/s are kept for one, the other has 50 at most:
+    hoistway serve --export db=disk.img,reserve=5M,bandwidth=150M,position=12ms \\
+                   --export other=disk.img,limit=50M
+  A slow disk for as long as a program runs:
+    hoistway serve --export =mem:4G --drive sata-7200-2006 --run 'nbdinfo \"$NBD_URI\"'
+  All of it from a file (docs/serve-config.md), and what the devices sustain, for reservations:
+    hoistway serve --config /etc/hoistway.toml
+    hoistway serve --config /etc/hoistway.toml --calibrate
 
-An export is NAME=PATH, NAME=mem:SIZE or NAME=null:SIZE; the name may be empty. Behind it, with commas between them, stand keys of the device
-(elevator, drive, depth, direct, merge, request-max, bandwidth, position), of the export (offset, size, read-only, description) and of the \
+An export is NAME=PATH, NAME=mem:SIZE or NAME=null:SIZE; the name may be empty. Behind it, with commas between them, stand keys of the \
+device (elevator, drive, depth, direct, merge, request-max, bandwidth, position), of the export (offset, size, read-only, description) and of the \
 tenant that its clients are (weight, class, level, reserve, limit, limit-iops, burst, burst-iops, parent). A comma in a path is written twice. \
 Exports of one path share one device, and its elevator divides it among them. Sizes and rates: 4k, 256M, 1T; k is 1024.
 
@@ -65,7 +69,7 @@ pub struct ServeArgs {
     /// Serve nothing in plain text
     #[arg(long, help_heading = "Ways in")]
     pub tls_required: bool,
-    /// The control socket, or `none` [default: hoistway-control.sock beside the Unix socket]
+    /// The control socket, or `none` [default: beside the Unix socket: a.sock has a-control.sock]
     #[arg(long, value_name = "PATH|none", help_heading = "Watching")]
     pub control: Option<PathBuf>,
     /// Serve metrics over HTTP at this address, for Prometheus

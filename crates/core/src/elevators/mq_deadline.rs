@@ -16,7 +16,7 @@ use crate::layer::BlockLayer;
 use crate::parts::{NIL, Slot};
 use crate::priority::{Class, Priority};
 use crate::queue::block::Block;
-use crate::registry::Info;
+use crate::registry::{Info, hooks};
 use crate::storage::{Capacity, Home, Maker};
 use crate::tunable::{Tunable, Unit};
 
@@ -289,12 +289,7 @@ impl<H: Home> Elevator<H> for MqDeadline {
     /// While a request of a lower class has grown old, real time has no precedence over it: all take their turn in `dispatch`.
     fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
         let precedes = !self.queue(REAL_TIME).is_empty() && !self.somebody_has_aged(block);
-        let request = if precedes { self.pick(block, REAL_TIME, None) } else { NIL };
-        if request == NIL {
-            return 0;
-        }
-        self.move_to_dispatch(block, request);
-        1
+        if precedes { hooks::dispatch(self, block, false) } else { 0 }
     }
 
     fn free(&mut self, block: &mut Block<H>, request: Slot) {

@@ -117,7 +117,7 @@ impl Server {
     }
 
     fn serve(&mut self, out: &mut Vec<u8>) {
-        let session = self.session.clone().expect("a session");
+        let session = self.session.take().expect("a session");
         let mut at = 0;
         while self.standing == Standing::Open {
             match session.parse(&self.input[at..]) {
@@ -139,6 +139,7 @@ impl Server {
             }
         }
         self.input.drain(..at);
+        self.session = Some(session);
     }
 
     fn carry_out(&mut self, session: &Session, request: &Request, payload: &[u8], out: &mut Vec<u8>) {
@@ -343,7 +344,7 @@ pub fn cut(bytes: &[u8], seed: u64) -> Vec<&[u8]> {
 
 /// Byte for byte; long streams in as many pieces of more bytes, so that it ends.
 fn singly(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
-    stream.chunks(1 + stream.len() / 2048)
+    stream.chunks(1 + stream.len() / 512)
 }
 
 /// What is left of a handshake: its replies, and how it ended.
@@ -461,7 +462,7 @@ fn made_requests(bytes: &[u8], choice: u8) {
     let mut pair = Pair::new(replies, export);
     pair.server.piece_bytes = 700;
     pair.server.bad_byte = Some(77_777);
-    for record in bytes.as_chunks::<6>().0 {
+    for record in bytes.as_chunks::<6>().0.iter().take(100) {
         let [command, flags, offset_low, offset_high, length_low, length_high] = *record;
         let command = Command::from_number(u16::from(command % 10));
         // The range reaches a little beyond the end, both in bytes and in blocks.

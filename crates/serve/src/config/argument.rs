@@ -87,7 +87,10 @@ impl Draft {
         let Some((device, named)) = known else {
             let wanted =
                 value::backend_path(backend).and_then(|path| Path::new(path).file_name()?.to_str().map(str::to_owned));
-            let named = self.free_name(&wanted.unwrap_or_else(|| name.to_owned()));
+            // Memory and nothing have no name of their own: the export's, or what they are.
+            let kind = if backend.starts_with("mem") { "mem" } else { "null" };
+            let nameless = if name.is_empty() { kind } else { name };
+            let named = self.free_name(&wanted.unwrap_or_else(|| nameless.to_owned()));
             let mut device = given;
             let text = |text: &str| Said { value: Value::Text(text.to_owned()), place: place.clone() };
             device.say("name", text(&named));

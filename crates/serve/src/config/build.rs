@@ -4,7 +4,8 @@ mod device;
 mod export;
 mod tenant;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use super::draft::{Draft, Entry, Place, Problem};
 use super::value::{self, Fields};
@@ -116,10 +117,21 @@ impl Building<'_> {
         let off = entry.get("socket").and_then(|said| said.text()) == Some("none");
         let told = if off { None } else { self.path(entry, "socket") };
         let beside = self.config.listen.iter().find_map(|listen| match listen {
-            Listen::Unix { path, .. } => path.parent().map(|folder| folder.join(super::CONTROL_NAME)),
+            Listen::Unix { path, .. } => Some(path.with_file_name(control_name(path))),
             Listen::Tcp(_) => None,
         });
         let usual = || self.surroundings.socket_folder().join(super::CONTROL_NAME);
         self.config.control = (!off).then(|| told.or(beside).unwrap_or_else(usual));
     }
+}
+
+/// What the control socket beside a Unix socket is called: `a.sock` has `a-control.sock`, so that two servers in one folder have two.
+fn control_name(socket: &Path) -> OsString {
+    let mut name = socket.file_stem().unwrap_or_default().to_owned();
+    name.push("-control");
+    if let Some(extension) = socket.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    name
 }

@@ -142,6 +142,10 @@ pub const KEYS: &[Key] = &[
 
     key(Section::Group, "name", "letters, digits, `-`, `_`, `.`; at most 64", "required", "What tenants call it. `root` is taken."),
     key(Section::Group, "weight", "1 to 1000", "100", "Its share among its siblings."),
+    key(Section::Group, "limit", "a rate", "none", "Bytes a second that all in it together may not exceed."),
+    key(Section::Group, "limit_iops", "1 or more", "none", "Operations a second that all in it together may not exceed."),
+    key(Section::Group, "burst", "a size", "a tenth of a second of `limit`", "Bytes that may come at once after a pause."),
+    key(Section::Group, "burst_iops", "1 or more", "a tenth of a second of `limit_iops`", "Operations that may come at once after a pause."),
     key(Section::Group, "parent", "a group's name", "the root", "The group that it is part of."),
 
     key(Section::Listen, "socket", "a path, or a list of them", "`$XDG_RUNTIME_DIR/hoistway.sock`, else `/run/hoistway.sock`; none if an address is given", "Unix sockets."),
@@ -154,7 +158,7 @@ pub const KEYS: &[Key] = &[
     key(Section::Tls, "client_authority", "a path", "none", "Authorities, PEM, one of which a client's certificate must come from."),
     key(Section::Tls, "required", "`true`, `false`", "`false`", "Whether nothing is served in plain text. Otherwise TLS is offered."),
 
-    key(Section::Control, "socket", "a path, or `\"none\"`", "`hoistway-control.sock` beside the first Unix socket", "Where `hoistway ctl` and `hoistway top` connect."),
+    key(Section::Control, "socket", "a path, or `\"none\"`", "beside the first Unix socket: `a.sock` has `a-control.sock`", "Where `hoistway ctl` and `hoistway top` connect."),
     key(Section::Metrics, "address", "`\"ADDRESS:PORT\"`", "none", "Where metrics are served over HTTP, at /metrics."),
     key(Section::Top, "record", "a path", "none", "A file that what passes is recorded in, as blktrace does."),
 ];

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use hoistway_core::Kind;
 use hoistway_drive::Profile;
 
-use crate::tenant::Terms;
+use crate::tenant::{Limits, Terms};
 
 pub use draft::{Draft, Place, Problem};
 pub use keys::{KEYS, Key, Section, markdown};
@@ -150,6 +150,8 @@ pub struct GroupConfig {
     pub name: String,
     /// Its share among its siblings, 1 to 1000.
     pub weight: u16,
+    /// What all in it together may not exceed.
+    pub limits: Limits,
     /// The group that it is part of; none is the root.
     pub parent: Option<String>,
 }
@@ -228,6 +230,18 @@ pub enum ConfigError {
         /// Everything, in the order in which it was found.
         problems: Vec<Problem>,
     },
+}
+
+impl ConfigError {
+    /// Whether the command line alone is at fault, and no file.
+    pub fn is_of_arguments(&self) -> bool {
+        match self {
+            ConfigError::Read { .. } => false,
+            ConfigError::Wrong { problems } => {
+                problems.iter().all(|problem| matches!(problem.place, Place::Argument(_)))
+            }
+        }
+    }
 }
 
 impl Draft {

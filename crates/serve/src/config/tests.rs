@@ -4,6 +4,7 @@ mod arguments;
 mod bad;
 mod changes;
 mod good;
+mod promises;
 mod reading;
 
 use std::io;

@@ -124,7 +124,7 @@ pub(super) fn bytes(value: &Value) -> Understood<u64> {
 /// Bytes, in whole sectors.
 pub(super) fn sectors(value: &Value) -> Understood<u64> {
     let bytes = bytes(value)?;
-    if bytes % 512 == 0 { Ok(bytes) } else { Err("it takes whole sectors, multiples of 512 bytes".into()) }
+    if bytes.is_multiple_of(512) { Ok(bytes) } else { Err("it takes whole sectors, multiples of 512 bytes".into()) }
 }
 
 /// Bytes a second.

@@ -52,7 +52,9 @@ impl Device {
     pub fn run<E: Engine>(&mut self, engine: &mut E, now_ns: u64, done: &mut Vec<Done>) {
         self.now_ns = self.now_ns.max(now_ns);
         let now_ns = self.now_ns;
-        self.tenants.remove_retired(&mut self.queue, now_ns);
+        if self.tenants.remove_retired(&mut self.queue, now_ns) {
+            self.told();
+        }
         self.release_held(now_ns);
         let mut budget = self.budget();
         loop {
@@ -236,6 +238,12 @@ impl Device {
 
     fn heed(&mut self, kick: Kick) {
         self.kicked |= kick == Kick::Run;
+        self.deferred();
+    }
+
+    /// The queue was told something beside requests (a client, a group, a tunable): what it has put off is done, and it is run again.
+    pub(super) fn told(&mut self) {
+        self.kicked = true;
         self.deferred();
     }
 

@@ -1,7 +1,8 @@
 //! The queue and its elevator: which one, how it is set up, and how it is exchanged while the device works.
 
 use hoistway_core::{
-    Capacity, ElevatorStorage, Kind, OrderedMode, Owned, QueueConfig, RequestQueue, Reservation, Storage, TunableError,
+    Capacity, ClockConfig, ElevatorStorage, Kind, OrderedMode, Owned, QueueConfig, RequestQueue, Reservation, Storage,
+    TunableError,
 };
 
 use super::tap::Tap;
@@ -12,6 +13,9 @@ use crate::config::DeviceConfig;
 /// What a device's queue holds. Requests beyond this wait in front of it, in order of arrival; connections beyond it are refused. The tables take
 /// what [`Device::memory_bytes`] tells.
 pub const CAPACITY: Capacity = Capacity { requests: 32_768, contexts: 16_384, merged_bios: 32_768, groups: 1024 };
+
+/// The clock that elevators see: older ones count in ticks of 1 ms. Whoever predicts what a device does sets the simulator's clock to this.
+pub const CLOCK: ClockConfig = ClockConfig { hz: 1000, uptime_ns: 10_000_000_000 };
 
 /// The tunables with which elevators that can divide a device among groups, and do not unless they are told to, are told to.
 const GROUP_SWITCHES: [&str; 2] = ["groups", "key_type"];
@@ -72,6 +76,7 @@ pub(super) fn make(
     let (kind, reason) = choose(config, rotates, is_emulated);
     let queue_config = QueueConfig {
         layer: kind.info().layer,
+        clock: CLOCK,
         plugging: false,
         // Memory has nothing to gain from longer requests: finding neighbours would cost more than it saves.
         merging: config.merge && !is_instant,
@@ -228,7 +233,7 @@ impl Device {
         };
         self.now_ns = self.now_ns.max(now_ns);
         let _ = self.queue.switch(storage, self.now_ns);
-        self.kicked = true;
+        self.told();
         self.settling.pending = true;
         self.settle();
         Ok(())

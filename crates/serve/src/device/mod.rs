@@ -40,7 +40,7 @@ use tenants::Tenants;
 use work::{Entries, Entry, Stage};
 
 pub use account::Account;
-pub use elevator::{CAPACITY, ReconfigureError, SwitchError};
+pub use elevator::{CAPACITY, CLOCK, ReconfigureError, SwitchError};
 pub use tap::Record;
 pub use tenants::{JoinError, MemberId, TermsError};
 
@@ -400,8 +400,9 @@ impl Device {
     /// # Errors
     /// When the elevator has none of this name, or the value is out of its range.
     pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<(), TunableError> {
-        self.kicked = true;
-        self.queue.set_tunable(name, value)
+        let set = self.queue.set_tunable(name, value);
+        self.told();
+        set
     }
 
     /// Whether nothing is waiting or under way: nobody waits for an answer, and nothing of clients that have left is in the device.
@@ -479,9 +480,9 @@ impl Device {
         }
         self.drop_dead_directs();
         self.done.retain(|(owner, _)| *owner != member.slot());
-        if self.tenants.leave(&mut self.queue, member, now_ns) {
-            self.kicked = true;
-        }
+        self.tenants.leave(&mut self.queue, member, now_ns);
+        // Where the elevator kept the device for this client alone, the others go on at once.
+        self.told();
     }
 
     fn check(&self, work: &Work) -> Result<(), Errno> {

@@ -313,6 +313,10 @@ impl Connection {
         self.active_ns = house.now_ns;
         let charge = self.outgoing.sent();
         self.give_back(charge, house);
+        if self.outgoing.waiting() > 0 {
+            // What was answered meanwhile had to wait for this message.
+            house.dirty(self.id, &mut self.dirty);
+        }
         if self.blocked == Some(Wait::Own) {
             self.unblock(house);
         }

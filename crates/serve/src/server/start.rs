@@ -14,7 +14,6 @@ use crate::server::exports::Served;
 use crate::server::house::House;
 use crate::server::steer::Watching;
 use crate::server::table::Table;
-use crate::tenant::Limits;
 
 /// The most bytes of data in one request: 32 MiB, what clients take for granted.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
@@ -119,7 +118,7 @@ impl<E: Engine> House<E> {
             let failed = |who: &str, source| StartError::Terms { device: name.clone(), name: who.to_owned(), source };
             for group in parents_first(config) {
                 let set =
-                    device.set_group(&group.name, group.parent.as_deref(), group.weight, &Limits::default(), *now_ns);
+                    device.set_group(&group.name, group.parent.as_deref(), group.weight, &group.limits, *now_ns);
                 problems.extend(set.err().map(|error| failed(&group.name, error)));
             }
             for tenant in &config.tenants {

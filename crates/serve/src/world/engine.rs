@@ -29,7 +29,7 @@ impl Engine for SimEngine {
     }
 
     fn buffer(&mut self, len: usize) -> Buffer {
-        Buffer::alone(len)
+        self.sim.borrow().pool.buffer(len)
     }
 
     fn listen(&mut self, _socket: OwnedFd) -> ListenerId {

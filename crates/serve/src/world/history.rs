@@ -134,6 +134,14 @@ impl History {
         Ok(())
     }
 
+    /// All is zeroes again, as memory is after the server that held it.
+    pub fn forget(&mut self) {
+        let zeroes = vec![0; self.first.len()];
+        self.first.fill(0);
+        self.writes.clear();
+        let _ = self.check_crash(&zeroes);
+    }
+
     /// Every byte must be of a change that was not followed by a settled one: one that is known to have come later.
     fn check(&self, start: u64, data: &[u8], settled: &dyn Fn(&Write) -> bool) -> Result<(), String> {
         let end = start + data.len() as u64;

@@ -37,6 +37,8 @@ pub(super) struct Link {
     /// The server was told that nothing more comes; and that nothing passes any more.
     end_told: bool,
     break_told: bool,
+    /// The server's machine has died, or the server has left.
+    pub(super) was_cut: bool,
     /// A delivery or a push is on the agenda.
     deliver_due: bool,
     push_due: bool,
@@ -94,6 +96,7 @@ impl Sim {
             forsaken: false,
             end_told: false,
             break_told: false,
+            was_cut: false,
             deliver_due: false,
             push_due: false,
         });
@@ -286,7 +289,7 @@ impl Sim {
         match std::mem::replace(&mut link.wants, Wants::Nothing) {
             Wants::Nothing => {}
             Wants::Any => {
-                let mut buffer = Buffer::alone(piece);
+                let mut buffer = self.pool.buffer(piece);
                 let len = link.up.take(&mut buffer[..piece]);
                 link.end_told = len == 0;
                 self.trace.bytes(&buffer[..len]);
@@ -391,6 +394,7 @@ impl Sim {
         link.sending = None;
         if !link.dead {
             link.dead = true;
+            link.was_cut = true;
             let actor = link.actor;
             let at_ns = self.now_ns + self.dice.magnitude(1_000_000);
             self.wake_at(at_ns, actor);

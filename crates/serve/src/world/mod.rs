@@ -5,12 +5,15 @@
 //! seed. What is written about a run is its [`Trace`]: the same seed gives the same hash.
 
 mod block;
+pub mod client;
 mod dice;
 mod disk;
 mod engine;
 pub mod history;
 mod links;
 mod pipe;
+mod plan;
+mod run;
 mod sim;
 mod trace;
 
@@ -18,6 +21,8 @@ pub use dice::Dice;
 pub use disk::{Disk, DiskPlan, SECTOR};
 pub use engine::SimEngine;
 pub use links::{LinkPlan, State};
+pub use plan::{Medium, Plan};
+pub use run::{Outcome, play};
 pub use sim::{Actor, ActorId, DiskId, LinkId, Sabotage, Sim};
 pub use trace::Trace;
 

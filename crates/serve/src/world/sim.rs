@@ -6,7 +6,11 @@ use super::dice::Dice;
 use super::disk::{Disk, DiskPlan};
 use super::links::Link;
 use super::trace::Trace;
+use crate::buffer::Pool;
 use crate::engine::{Event, FileId, Io, ListenerId, Signal};
+
+/// Memory that buffers come from, in bytes; what does not fit is memory of its own.
+const POOL_BYTES: usize = 2 << 20;
 
 /// Names a simulated connection, on the clients' side; never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,6 +124,8 @@ pub struct Sim {
     pub sabotage: Sabotage,
     /// Power has failed: the server sees errors only.
     pub crashed: bool,
+    /// What buffers are taken from.
+    pub pool: Pool,
     pub(super) agenda: BTreeMap<(u64, u64), Due>,
     serial: u64,
     pub(super) links: Vec<Link>,
@@ -134,6 +140,8 @@ pub struct Sim {
     pub(super) ios: u64,
     pub(super) events: VecDeque<Event>,
     pub(super) actors: Vec<Option<Box<dyn Actor>>>,
+    /// Whoever plays the world was given the chance to end it.
+    told_over: bool,
     /// When each actor is to be woken next.
     wakes_ns: Vec<Option<u64>>,
 }
@@ -148,6 +156,7 @@ impl Sim {
             violations: Vec::new(),
             sabotage: Sabotage::None,
             crashed: false,
+            pool: Pool::new(POOL_BYTES),
             agenda: BTreeMap::new(),
             serial: 0,
             links: Vec::new(),
@@ -160,6 +169,7 @@ impl Sim {
             ios: 0,
             events: VecDeque::new(),
             actors: Vec::new(),
+            told_over: false,
             wakes_ns: Vec::new(),
         }
     }
@@ -210,6 +220,11 @@ impl Sim {
         self.actors.iter().flatten().all(|actor| actor.is_done())
     }
 
+    /// Buffers that I/O under way holds.
+    pub fn buffers_under_way(&self) -> usize {
+        self.under_way.values().filter(|under_way| under_way.io.buffer.is_some()).count()
+    }
+
     /// Something is wrong.
     pub fn violated(&mut self, what: String) {
         self.trace.note(self.now_ns, &[99], format_args!("VIOLATION: {what}"));
@@ -239,6 +254,10 @@ impl Sim {
             }
             let Some(at_ns) = next_ns else {
                 let Some(until_ns) = until_ns else {
+                    // The world is over, and whoever plays it may say what comes next: once.
+                    if self.all_done() && !std::mem::replace(&mut self.told_over, true) {
+                        break;
+                    }
                     self.violated("the server waits for ever, and nothing will happen".to_owned());
                     return Err(std::io::Error::other("nothing will ever happen"));
                 };
@@ -279,16 +298,27 @@ impl Sim {
 
     /// The power fails.
     fn crash(&mut self) {
-        self.trace.note(self.now_ns, &[2], format_args!("the power fails"));
         self.crashed = true;
-        for disk in &mut self.disks {
-            disk.crash(&mut self.dice);
-        }
+        self.fail_power();
         self.restart();
     }
 
+    /// Disks lose what is not durable.
+    pub fn fail_power(&mut self) {
+        self.trace.note(self.now_ns, &[2], format_args!("the power fails"));
+        for disk in &mut self.disks {
+            disk.crash(&mut self.dice);
+        }
+    }
+
+    /// A connection was cut because the server was gone, not by the server.
+    pub fn was_cut(&self, link: LinkId) -> bool {
+        self.links[link.0].was_cut
+    }
+
     /// The server's side begins anew: its connections are cut, its files closed, its I/O is gone.
-    pub(super) fn restart(&mut self) {
+    pub fn restart(&mut self) {
+        self.told_over = false;
         self.agenda.retain(|_, due| matches!(due, Due::Act(_)));
         self.under_way.clear();
         self.files.clear();

@@ -204,6 +204,7 @@ fn what_the_contract_forbids_is_noted() {
         assert!(violations.contains(part), "{violations}");
     }
     let (sim, mut engine, _) = with_disk(1, DiskPlan::default());
+    assert!(engine.turn(None, &mut Vec::new()).is_ok(), "nobody is there, which is told once");
     assert!(engine.turn(None, &mut Vec::new()).is_err());
     assert!(sim.borrow().violations[0].contains("waits for ever"));
 }

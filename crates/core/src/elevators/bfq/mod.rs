@@ -38,6 +38,7 @@ use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
 use crate::parts::{Arena, List, NIL, Node, Slot};
 use crate::queue::block::{Block, Of};
+use crate::registry::hooks;
 use crate::storage::{Capacity, Home, Maker};
 
 use bursts::Burst;
@@ -276,6 +277,7 @@ impl<H: Home> Elevator<H> for Bfq<H> {
         }
     }
 
+    #[inline(never)]
     fn prepare_insert(&mut self, block: &mut Block<H>, request: Slot) {
         self.assign(block, request);
         self.sweep();
@@ -303,9 +305,7 @@ impl<H: Home> Elevator<H> for Bfq<H> {
     }
 
     fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
-        let moved = if self.takes_real_time(block) { self.dispatch_one(block) } else { 0 };
-        self.sweep();
-        moved
+        if self.takes_real_time(block) { hooks::dispatch(self, block, false) } else { 0 }
     }
 
     fn complete(&mut self, block: &mut Block<H>, request: Slot) {

@@ -51,7 +51,7 @@ impl<H: Home> Bfq<H> {
         }
         if serves {
             let queue = &self.queues[served];
-            return !queue.waits && !(queue.in_flight > 0 && self.may_idle(served));
+            return !(queue.waits || (queue.in_flight > 0 && self.may_idle(served)));
         }
         if served != NIL {
             self.expire(block, served, Expiry::Preempted, false);

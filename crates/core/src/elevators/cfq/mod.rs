@@ -29,6 +29,7 @@ use crate::event::Note;
 use crate::parts::{Arena, List, NIL, Node, Slot, Tree};
 use crate::priority::Class;
 use crate::queue::block::{Block, Of};
+use crate::registry::hooks;
 use crate::storage::{Capacity, Home, Maker};
 
 use cooperators::POSITION_TREES;
@@ -296,12 +297,29 @@ impl<H: Home> Elevator<H> for Cfq<H> {
             return self.drain(block);
         }
         let slot = self.select(block);
-        if slot == NIL { 0 } else { self.dispatch_from(block, slot) }
+        if slot == NIL {
+            return 0;
+        }
+        debug_assert!(!self.queues[slot].is_empty());
+        let overdue = self.overdue(block, slot);
+        if overdue != NIL {
+            self.queues[slot].must_dispatch = true;
+        }
+        if !self.may_dispatch(block, slot) {
+            return 0;
+        }
+        let request = if overdue != NIL { overdue } else { self.queues[slot].next };
+        let context = block.table.requests[request].context;
+        self.move_to_dispatch(block, slot, request);
+        if self.active_context == NIL {
+            self.follow(block, context);
+        }
+        self.after_dispatch(block, slot);
+        1
     }
 
     fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
-        let slot = if self.queued == 0 { NIL } else { self.select_real_time(block) };
-        if slot == NIL { 0 } else { self.dispatch_from(block, slot) }
+        if self.queued > 0 && self.takes_real_time(block) { hooks::dispatch(self, block, false) } else { 0 }
     }
 
     fn activate(&mut self, block: &mut Block<H>, request: Slot) {
@@ -350,26 +368,6 @@ impl<H: Home> Elevator<H> for Cfq<H> {
 }
 
 impl<H: Home> Cfq<H> {
-    /// Moves the next request of the queue that has the disk, unless it has enough in the device.
-    fn dispatch_from(&mut self, block: &mut Block<H>, slot: Slot) -> u32 {
-        debug_assert!(!self.queues[slot].is_empty());
-        let overdue = self.overdue(block, slot);
-        if overdue != NIL {
-            self.queues[slot].must_dispatch = true;
-        }
-        if !self.may_dispatch(block, slot) {
-            return 0;
-        }
-        let request = if overdue != NIL { overdue } else { self.queues[slot].next };
-        let context = block.table.requests[request].context;
-        self.move_to_dispatch(block, slot, request);
-        if self.active_context == NIL {
-            self.follow(block, context);
-        }
-        self.after_dispatch(block, slot);
-        1
-    }
-
     /// A request was sorted into a queue: it may be the one to serve next.
     fn compare_with_next(&mut self, block: &Block<H>, slot: Slot, request: Slot) {
         let next = self.queues[slot].next;

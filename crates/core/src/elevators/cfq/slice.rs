@@ -54,23 +54,26 @@ impl<H: Home> Cfq<H> {
         self.end_and_activate_next(block)
     }
 
-    /// The real-time queue to dispatch from now, or [`NIL`]: of the group that has the disk, or whose turn it is. Classes are told apart within a
-    /// group only. A queue of another class loses the disk; one of real time that has it and no request is waited for as ever.
-    pub(super) fn select_real_time(&mut self, block: &mut Block<H>) -> Slot {
+    /// Whether the queue to dispatch from is a real-time one, or can be made so: in the group that has the disk, or whose turn it is, for classes
+    /// are told apart within a group only. A queue of another class loses the disk; one of real time that has it and no request is waited for
+    /// as ever.
+    pub(super) fn takes_real_time(&mut self, block: &mut Block<H>) -> bool {
         let (active, now) = (self.active, block.counted_ns());
         let queue = &self.queues[active];
         let has_disk = active != NIL && queue.is_real_time();
-        if has_disk && (queue.is_empty() || !queue.slice_used(now) || queue.must_dispatch) {
-            return if queue.is_empty() { NIL } else { active };
+        let over = queue.wait_busy || (queue.slice_used(now) && !queue.must_dispatch);
+        if has_disk && (queue.is_empty() || !over) {
+            return !queue.is_empty();
         }
         let group = if active == NIL { self.next_group() } else { queue.group };
         if group == NIL || self.groups[group].busy(Class::RealTime) == 0 {
-            return NIL;
+            return false;
         }
         self.expire(block, !has_disk);
         let slot = self.choose_in_group(block, group);
         self.activate(block, slot);
-        slot
+        // A queue may be filed by a class that it has no longer.
+        self.queues[slot].is_real_time()
     }
 
     fn end_and_activate_next(&mut self, block: &mut Block<H>) -> Slot {

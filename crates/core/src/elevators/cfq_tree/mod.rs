@@ -22,6 +22,7 @@ use crate::event::Note;
 use crate::parts::{Arena, NIL, Node, Slot};
 use crate::priority::Class;
 use crate::queue::block::{Block, Of};
+use crate::registry::hooks;
 use crate::storage::{Capacity, Home, Maker};
 
 use queue::{Queue, ServiceTree};
@@ -223,7 +224,7 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
         if self.active != NIL && !self.queues[self.active].is_real_time() {
             self.expire(block, true);
         }
-        self.dispatch(block, false)
+        hooks::dispatch(self, block, false)
     }
 
     fn activate(&mut self, block: &mut Block<H>, request: Slot) {

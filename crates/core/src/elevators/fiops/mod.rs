@@ -21,6 +21,7 @@ use crate::group::ROOT;
 use crate::parts::{Arena, NIL, Node, Slot, Tree};
 use crate::priority::{Class, Priority};
 use crate::queue::block::{Block, Of};
+use crate::registry::hooks;
 use crate::storage::{Capacity, Home, Maker};
 
 use service_tree::{ServiceTree, is_below};
@@ -224,12 +225,23 @@ impl<H: Home> Elevator<H> for Fiops<H> {
 
     fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
         let Some(class) = self.classes.iter().position(|class| !class.is_empty()) else { return 0 };
-        if force { self.drain(block, class) } else { self.dispatch_class(block, class) }
+        if force {
+            return self.drain(block, class);
+        }
+        let process = self.select(block, class);
+        if process == NIL {
+            return 0;
+        }
+        let request = self.processes[process].queue.oldest();
+        self.charge(block, process, request);
+        self.move_to_dispatch(block, process, request);
+        self.refile(block, process);
+        1
     }
 
     fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
         let class = usize::from(Class::RealTime.rank());
-        if self.class(class).is_empty() { 0 } else { self.dispatch_class(block, class) }
+        if self.class(class).is_empty() { 0 } else { hooks::dispatch(self, block, false) }
     }
 
     fn complete(&mut self, block: &mut Block<H>, request: Slot) {
@@ -298,19 +310,6 @@ impl<H: Home> Fiops<H> {
             entry.priority = context.effective_priority();
             entry.priority_changed = false;
         }
-    }
-
-    /// Moves the next request of a class that has some, unless it has to wait.
-    fn dispatch_class(&mut self, block: &mut Block<H>, class: usize) -> u32 {
-        let process = self.select(block, class);
-        if process == NIL {
-            return 0;
-        }
-        let request = self.processes[process].queue.oldest();
-        self.charge(block, process, request);
-        self.move_to_dispatch(block, process, request);
-        self.refile(block, process);
-        1
     }
 
     /// Whose turn it is in a class: the process that has spent least, of the share that has.

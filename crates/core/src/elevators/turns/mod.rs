@@ -23,6 +23,7 @@ use crate::event::{Expiry, Note};
 use crate::parts::{Arena, List, NIL, Slot};
 use crate::priority::Priority;
 use crate::queue::block::{Block, Of};
+use crate::registry::hooks;
 use crate::storage::{Capacity, Home, Maker};
 
 pub(crate) use habits::SEEKY_SECTORS;
@@ -297,14 +298,15 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
         let waits = !self.engine.levels[ROOT_LEVEL].tree(REAL_TIME).active.is_empty();
         let active = &self.engine.entities[self.active];
         let has_disk = self.active != NIL && active.class == REAL_TIME && active.level == ROOT_LEVEL;
-        if !waits && !(has_disk && self.queues[self.active].next != NIL) {
+        let goes_on = has_disk && self.queues[self.active].next != NIL;
+        if !waits && !goes_on {
             return 0;
         }
         if self.active != NIL && !has_disk {
             M::account(self, block);
             M::end_turn(self, block, Expiry::Preempted, false, None);
         }
-        self.dispatch(block, false)
+        hooks::dispatch(self, block, false)
     }
 
     fn activate(&mut self, block: &mut Block<H>, request: Slot) {

@@ -51,8 +51,8 @@ impl Building<'_> {
             BackendConfig::File { path, direct, .. } => BackendConfig::File { path, direct, read_only },
             other => other,
         };
-        let rotates = match &figures {
-            Some(figures) => figures.rpm.is_some(),
+        let rotates = match &drive {
+            Some(drive) => drive.is_rotational(),
             None => matches!(backend, BackendConfig::File { .. }) && position_ns >= Some(ARM_NS_MIN),
         };
         self.device_rotates.push(rotates);

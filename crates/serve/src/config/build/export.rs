@@ -4,6 +4,7 @@ use super::super::draft::{Draft, Entry, Value};
 use super::super::value;
 use super::super::{ExportConfig, GroupConfig};
 use super::Building;
+use super::tenant::limits;
 
 impl Building<'_> {
     pub(super) fn export(&mut self, entry: &Entry, draft: &Draft) {
@@ -45,6 +46,7 @@ impl Building<'_> {
         let group = GroupConfig {
             name: name.unwrap_or_default(),
             weight: fields.read("weight", weight).unwrap_or(100),
+            limits: limits(&mut fields),
             parent: fields.read("parent", value::name),
         };
         self.config.groups.push(group);

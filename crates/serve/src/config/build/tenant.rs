@@ -22,10 +22,7 @@ impl Building<'_> {
             priority: priority(&mut fields),
             weight: fields.read("weight", weight).unwrap_or(100),
             reserve: fields.read("reserve", reserve),
-            limits: Limits {
-                bytes: limit(&mut fields, "limit", "burst", value::rate, value::bytes),
-                operations: limit(&mut fields, "limit_iops", "burst_iops", operations, operations),
-            },
+            limits: limits(&mut fields),
             parent: fields.read("parent", value::name),
         };
         self.config.tenants.push(TenantConfig { name, rules, terms });
@@ -141,6 +138,14 @@ fn reserve(value: &Value) -> Understood<Reserve> {
     }
     let bytes_per_second = bytes_per_second.ok_or("it takes a rate, as { rate = \"20M\", request = \"64k\" }")?;
     Ok(Reserve { bytes_per_second, request_bytes })
+}
+
+/// Limits in bytes and operations a second.
+pub(super) fn limits(fields: &mut Fields<'_>) -> Limits {
+    Limits {
+        bytes: limit(fields, "limit", "burst", value::rate, value::bytes),
+        operations: limit(fields, "limit_iops", "burst_iops", operations, operations),
+    }
 }
 
 fn operations(value: &Value) -> Understood<u64> {

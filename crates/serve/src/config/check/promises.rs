@@ -11,6 +11,8 @@ use crate::rules::matches;
 
 /// A second in ns.
 const SECOND_NS: u64 = 1_000_000_000;
+/// The class knows no faster device, in bytes a second.
+const BANDWIDTH_MAX: u64 = 10_000_000_000;
 /// The device time that may be promised, in ns a second.
 const PROMISED_NS_MAX: u64 = 850_000_000;
 
@@ -28,9 +30,9 @@ impl Check<'_, '_> {
                 let Some(reserve) = tenant.terms.reserve.filter(|_| may_use(config, tenant, &device.name)) else {
                     continue;
                 };
-                let (Some(bandwidth), position_ns) = (device.bandwidth, device.position_ns.unwrap_or(0)) else {
+                let (Some(bandwidth), Some(position_ns)) = (device.bandwidth, device.position_ns) else {
                     let text = format!(
-                        "`reserve` is a promise on the device `{}`, of which nothing is known: give its `bandwidth` and `position`; \
+                        "`reserve` is a promise on the device `{}`, which is not known well enough: give both its `bandwidth` and its `position`; \
                          `hoistway serve --calibrate` measures them",
                         device.name
                     );
@@ -69,8 +71,8 @@ fn strokes_ns(position_ns: u64) -> u64 {
 /// The device time of a reservation, in ns a second. The class knows bandwidth in KB/s and positions in us.
 fn cost_ns(rate: u64, request_bytes: u64, bandwidth: u64, position_ns: u64) -> u64 {
     let wide = |value: u64| u128::from(value);
-    let (bandwidth, position_ns) = (bandwidth / 1000 * 1000, position_ns / 1000 * 1000);
-    let transfer = (wide(rate) * wide(SECOND_NS)).div_ceil(wide(bandwidth.max(1)));
+    let (bandwidth, position_ns) = (bandwidth.min(BANDWIDTH_MAX) / 1000 * 1000, position_ns / 1000 * 1000);
+    let transfer = (wide(rate) * wide(SECOND_NS)).div_ceil(wide(bandwidth.max(1000)));
     let positioning = (wide(rate) * wide(position_ns)).div_ceil(wide(request_bytes.max(1)));
     u64::try_from(transfer + positioning).unwrap_or(u64::MAX)
 }

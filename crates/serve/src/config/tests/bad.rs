@@ -153,7 +153,7 @@ fn exports_that_cannot_be_are_told_with_what_would_be_right() {
 }
 
 #[test]
-fn tenants_that_cannot_be_are_told_with_what_would_be_right() {
+fn tenants_whom_nobody_can_be_are_told_with_what_would_be_right() {
     compare(
         BASE,
         &[
@@ -196,6 +196,15 @@ fn tenants_that_cannot_be_are_told_with_what_would_be_right() {
                 "[[tenant]]\nname = \"t\"\naddress = \"here\"",
                 "5:11: `address` is \"here\": it takes an IP address or a network, such as 192.168.0.7, 10.0.0.0/8 or fd00::/8",
             ),
+        ],
+    );
+}
+
+#[test]
+fn terms_that_cannot_be_are_told_with_what_would_be_right() {
+    compare(
+        BASE,
+        &[
             (
                 "[[tenant]]\nname = \"t\"\nclass = \"rt\"",
                 "5:9: `class` is \"rt\": it takes \"realtime\", \"best-effort\" or \"idle\"",
@@ -232,7 +241,7 @@ fn tenants_that_cannot_be_are_told_with_what_would_be_right() {
             ),
             (
                 "[[tenant]]\nname = \"t\"\nreserve = \"1M\"",
-                "5:11: `reserve` is a promise on the device `sda`, of which nothing is known: give its `bandwidth` and `position`; `hoistway serve --calibrate` measures them",
+                "5:11: `reserve` is a promise on the device `sda`, which is not known well enough: give both its `bandwidth` and its `position`; `hoistway serve --calibrate` measures them",
             ),
         ],
     );

@@ -21,7 +21,7 @@ fn each_change_is_found_and_told_whether_it_needs_a_restart() {
             "drive = \"/etc/slow.toml\"\nelevator = \"bfq\"",
             &["device `a`: drive: this needs a restart", "device `a`: bandwidth or position"],
         ),
-        ("socket = \"/s\"", "socket = \"/t\"", &["[listen]: this needs a restart"]),
+        ("socket = \"/s\"", "socket = \"/t\"", &["[listen]: this needs a restart", "[control]: this needs a restart"]),
         ("[listen]", "[control]\nsocket = \"/c\"\n[listen]", &["[control]: this needs a restart"]),
         ("[listen]", "[metrics]\naddress = \"127.0.0.1:9\"\n[listen]", &["[metrics]: this needs a restart"]),
         (

@@ -62,7 +62,7 @@ fn a_drive_gives_a_backend_its_size_and_the_admission_its_figures() {
 #[test]
 fn each_key_of_a_tenant_means_what_it_says() {
     let config = good(&format!(
-        "{DISK}bandwidth = \"150M\"\nposition = \"60us\"\n[[export]]\nname = \"x\"\n[[group]]\nname = \"vms\"\nweight = 200\n[[group]]\nname = \"small\"\nparent = \"vms\"\n\
+        "{DISK}bandwidth = \"150M\"\nposition = \"60us\"\n[[export]]\nname = \"x\"\n[[group]]\nname = \"vms\"\nweight = 200\n[[group]]\nname = \"small\"\nlimit = \"10M\"\nparent = \"vms\"\n\
          [[tenant]]\nname = \"t\"\nexport = \"x*\"\nuid = 1000\npid = 7\ncomm = \"fio\"\ncgroup = \"/a/b/\"\naddress = \"::ffff:10.0.0.0/104\"\n\
          class = \"realtime\"\nlevel = 2\nweight = 300\nreserve = {{ rate = \"20M\", request = \"64k\" }}\nlimit = \"50M\"\nlimit_iops = 500\nburst = \"64M\"\nparent = \"small\"\n"
     ));
@@ -88,6 +88,7 @@ fn each_key_of_a_tenant_means_what_it_says() {
     assert_eq!(terms.limits.operations, Some(Rate { per_second: 500, burst: 50 }), "a tenth of a second");
     let groups: Vec<_> =
         config.groups.iter().map(|group| (group.name.as_str(), group.weight, group.parent.as_deref())).collect();
+    assert_eq!(config.groups[1].limits.bytes, Some(Rate { per_second: 10 << 20, burst: 1 << 20 }));
     assert_eq!(groups, [("vms", 200, None), ("small", 100, Some("vms"))]);
 }
 
@@ -130,7 +131,7 @@ fn ways_in_are_as_told_and_the_control_socket_is_beside_the_first() {
         config.listen,
         [unix("/srv/a.sock"), unix("/etc/b.sock"), tcp("127.0.0.1:10809"), tcp("[::1]:7"), tcp("10.0.0.1:10809")]
     );
-    assert_eq!(config.control, Some("/srv/hoistway-control.sock".into()));
+    assert_eq!(config.control, Some("/srv/a-control.sock".into()));
     assert_eq!(
         (config.metrics, config.record),
         (Some("127.0.0.1:9464".parse().expect("an address")), Some("/etc/log/passed".into()))
@@ -193,7 +194,7 @@ fn what_is_allowed_and_odd_gets_a_warning() {
 
 #[test]
 fn a_reservation_counts_only_where_the_tenant_can_be() {
-    let two = "[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\nbandwidth = \"100M\"\n[[device]]\nname = \"b\"\nbackend = \"mem:1M\"\n\
+    let two = "[[device]]\nname = \"a\"\nbackend = \"mem:1M\"\nbandwidth = \"100M\"\nposition = \"0us\"\n[[device]]\nname = \"b\"\nbackend = \"mem:1M\"\n\
                [[export]]\nname = \"x\"\ndevice = \"a\"\n[[export]]\nname = \"y\"\ndevice = \"b\"\n[[tenant]]\nname = \"t\"\nreserve = \"20M\"\n";
     assert!(checked(two).is_err(), "nothing is known of b");
     good(&format!("{two}export = \"x\"\n"));

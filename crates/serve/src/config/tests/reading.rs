@@ -80,8 +80,7 @@ proptest! {
 
 #[test]
 fn a_long_file_of_mistakes_costs_little() {
-    let text = "a = 1\n".replace('a', "unknown_key").repeat(1)
-        + &(0..50_000).map(|n| format!("k{n} = 1\n")).collect::<String>();
+    let text = (0..50_000).map(|n| format!("k{n} = 1\n")).collect::<String>();
     let problems = told(Draft::from_toml(&text, "x.toml").check(&Paper)).unwrap_err();
     assert!(problems.len() <= 101, "{}", problems.len());
     let deep = format!("record = {}", "[".repeat(100_000));

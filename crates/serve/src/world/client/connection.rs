@@ -122,10 +122,13 @@ impl Connection {
 
     /// Reads what has come.
     fn hear(&mut self, client: &mut Client, link: LinkId, sim: &mut Sim) {
-        let mut bytes = vec![0; READ_BYTES];
         loop {
+            let mut bytes = std::mem::take(&mut client.scratch);
+            bytes.resize(READ_BYTES, 0);
             let count = sim.read(link, &mut bytes);
-            if count == 0 || !self.take(client, &bytes[..count], sim) {
+            let sound = count > 0 && self.take(client, &bytes[..count], sim);
+            client.scratch = bytes;
+            if !sound {
                 return;
             }
             if client.dice.permille(client.plan.pauses_permille) {

@@ -88,6 +88,8 @@ pub struct Client {
     pub(super) left: u32,
     connections: Vec<Connection>,
     counted: bool,
+    /// What is read into.
+    scratch: Vec<u8>,
 }
 
 impl Client {
@@ -97,7 +99,7 @@ impl Client {
             common.unfinished.set(common.unfinished.get() + 1);
         }
         let connections = (0..plan.connections).map(|_| Connection::default()).collect();
-        Client { left: plan.requests, plan, common, history, dice, connections, counted: false }
+        Client { left: plan.requests, plan, common, history, dice, connections, counted: false, scratch: Vec::new() }
     }
 
     /// Whether there is no reason to ask for more.

@@ -1,0 +1,175 @@
+//! A client of our own over a real socket: what the crate `nbd` says, sent and received, encrypted if need be.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hoistway_nbd::client::{Collector, Completion, Findings, Goal, Handshake, Outcome, Progress, TlsWish, Wants};
+use hoistway_nbd::server::Replies;
+use hoistway_nbd::wire::{BASE_ALLOCATION, Command, CommandFlags, Errno};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+
+/// A connection as bytes.
+pub trait Stream: Read + Write + Send {}
+impl<T: Read + Write + Send> Stream for T {}
+
+/// A client that has chosen an export.
+pub struct Client {
+    pub stream: Box<dyn Stream>,
+    pub nbd: Collector,
+    answered: Vec<Completion>,
+}
+
+/// What is wanted, in the usual case.
+pub fn wants(export: &str) -> Wants {
+    Wants {
+        export: export.into(),
+        tls: TlsWish::Never,
+        replies: Replies::Structured,
+        contexts: vec![BASE_ALLOCATION.into()],
+        goal: Goal::Enter,
+    }
+}
+
+/// Where a handshake led.
+pub enum Led {
+    To(Box<Client>),
+    Over(Findings),
+}
+
+/// A socket to a server.
+#[track_caller]
+pub fn connect(socket: &Path) -> UnixStream {
+    let stream = UnixStream::connect(socket).expect("the server listens");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("it is a socket");
+    stream.set_write_timeout(Some(Duration::from_secs(60))).expect("it is a socket");
+    stream
+}
+
+/// Goes through a handshake.
+pub fn shake_hands(socket: &Path, wants: Wants, tls: Option<Arc<ClientConfig>>) -> Result<Led, String> {
+    let mut stream: Box<dyn Stream> = Box::new(connect(socket));
+    let mut handshake = Handshake::new(wants);
+    let mut out = Vec::new();
+    let mut bytes = vec![0; 65536];
+    loop {
+        let len = stream.read(&mut bytes).map_err(|error| error.to_string())?;
+        if len == 0 {
+            return Err("the server has closed the connection".into());
+        }
+        let (used, progress) = handshake.receive(&bytes[..len], &mut out).map_err(|error| error.to_string())?;
+        stream.write_all(&out).map_err(|error| error.to_string())?;
+        out.clear();
+        match progress {
+            Progress::More => {}
+            Progress::Over(findings) => return Ok(Led::Over(findings)),
+            Progress::Ready(session) => {
+                let mut nbd = Collector::new(*session);
+                let mut answered = Vec::new();
+                nbd.receive(&bytes[used..len], &mut answered).map_err(|error| error.to_string())?;
+                return Ok(Led::To(Box::new(Client { stream, nbd, answered })));
+            }
+            Progress::StartTls => {
+                assert_eq!(used, len, "the server sends nothing before TLS");
+                let config = tls.clone().expect("the test has certificates");
+                let name = ServerName::try_from("localhost").expect("a name");
+                let connection = ClientConnection::new(config, name).map_err(|error| error.to_string())?;
+                stream = Box::new(StreamOwned::new(connection, stream));
+                handshake.encrypted(&mut out);
+                stream.write_all(&out).map_err(|error| error.to_string())?;
+                out.clear();
+            }
+        }
+    }
+}
+
+impl Client {
+    /// A client of an export.
+    #[track_caller]
+    pub fn of(socket: &Path, export: &str) -> Client {
+        Client::with(socket, wants(export))
+    }
+
+    #[track_caller]
+    pub fn with(socket: &Path, wants: Wants) -> Client {
+        match shake_hands(socket, wants, None) {
+            Ok(Led::To(client)) => *client,
+            Ok(Led::Over(_)) => panic!("the handshake ended without an export"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Sends a request and does not wait.
+    #[track_caller]
+    pub fn send(&mut self, command: Command, flags: CommandFlags, offset: u64, length: u64, data: &[u8]) -> u64 {
+        let mut out = Vec::new();
+        let cookie = self.nbd.request(command, flags, offset, length, data, &mut out).expect("it may be asked");
+        self.stream.write_all(&out).expect("the server takes it");
+        cookie
+    }
+
+    /// Waits for so many answers, in the order in which they come.
+    #[track_caller]
+    pub fn answers(&mut self, count: usize) -> Vec<Completion> {
+        let mut bytes = vec![0; 1 << 20];
+        while self.answered.len() < count {
+            let len = self.stream.read(&mut bytes).expect("the server answers in time");
+            assert!(len > 0, "the server has closed the connection");
+            self.nbd.receive(&bytes[..len], &mut self.answered).expect("the server speaks NBD");
+        }
+        self.answered.drain(..count).collect()
+    }
+
+    #[track_caller]
+    fn ask(
+        &mut self,
+        command: Command,
+        flags: CommandFlags,
+        offset: u64,
+        length: u64,
+        data: &[u8],
+    ) -> Result<Outcome, (Errno, String)> {
+        let cookie = self.send(command, flags, offset, length, data);
+        let answer = self.answers(1).remove(0);
+        assert_eq!(answer.cookie, cookie);
+        answer.result
+    }
+
+    #[track_caller]
+    pub fn read(&mut self, offset: u64, length: u64) -> Result<Vec<u8>, (Errno, String)> {
+        match self.ask(Command::Read, CommandFlags::default(), offset, length, &[])? {
+            Outcome::Data(data) => Ok(data),
+            other => panic!("{other:?} is no data"),
+        }
+    }
+
+    #[track_caller]
+    pub fn write(&mut self, offset: u64, data: &[u8]) -> Result<(), (Errno, String)> {
+        self.ask(Command::Write, CommandFlags::default(), offset, data.len() as u64, data).map(|_| ())
+    }
+
+    #[track_caller]
+    pub fn flush(&mut self) -> Result<(), (Errno, String)> {
+        self.ask(Command::Flush, CommandFlags::default(), 0, 0, &[]).map(|_| ())
+    }
+
+    #[track_caller]
+    pub fn command(
+        &mut self,
+        command: Command,
+        flags: CommandFlags,
+        offset: u64,
+        length: u64,
+    ) -> Result<Outcome, (Errno, String)> {
+        self.ask(command, flags, offset, length, &[])
+    }
+
+    /// Whether the server closes the connection without another word.
+    pub fn is_closed(&mut self) -> bool {
+        let mut byte = [0];
+        matches!(self.stream.read(&mut byte), Ok(0) | Err(_))
+    }
+}

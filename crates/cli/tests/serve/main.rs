@@ -1,0 +1,12 @@
+//! `hoistway serve` from outside: the built program, real sockets, other programs' clients and one of our own.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod client;
+mod exports;
+mod life;
+mod many;
+mod server;
+mod tls;
+mod tools;
