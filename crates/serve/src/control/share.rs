@@ -106,11 +106,14 @@ pub fn entitlements(
     claims.iter().zip(parts).map(|(claim, part)| claim.active.then_some(part)).collect()
 }
 
+/// Counters by device and tenant.
+type Sample = BTreeMap<(String, String), Counters>;
+
 /// Samples the accounts once an interval, so that shares can be told at any time: of the last ten, or of as many as there were.
 #[derive(Debug, Default)]
 pub struct Watch {
-    /// Counters by device and tenant at the ends of the last intervals, the newest last.
-    past: VecDeque<(u64, BTreeMap<(String, String), Counters>)>,
+    /// Counters at the ends of the last intervals, the newest last.
+    past: VecDeque<(u64, Sample)>,
     shares: BTreeMap<(String, String), Share>,
 }
 
