@@ -149,7 +149,8 @@ impl<E: Engine> Steer for Server<E> {
 
     fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
         let device = self.house.devices.iter().find(|known| known.name() == device);
-        for (tenant, account) in device.into_iter().flat_map(Device::accounts) {
+        let used = |account: &Account| account.requests() > 0 || account.waiting + account.held + account.in_flight > 0;
+        for (tenant, account) in device.into_iter().flat_map(Device::accounts).filter(|(_, account)| used(account)) {
             each(tenant, &view_of(account));
         }
     }
