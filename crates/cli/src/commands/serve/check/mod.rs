@@ -105,7 +105,13 @@ fn compare_one(check: &Check, rewritten: &Rewritten, elevator: Kind, measured: &
             share_off = Some((one.name.clone(), off));
         }
     }
-    Ok(Outcome { elevator: elevator.info().name, predicted_bytes_per_s, measured_bytes_per_s, share_off, turnaround_ns })
+    Ok(Outcome {
+        elevator: elevator.info().name,
+        predicted_bytes_per_s,
+        measured_bytes_per_s,
+        share_off,
+        turnaround_ns,
+    })
 }
 
 /// The simulator's answer: no page cache, no plugs, processors enough, and a client that takes so long between a reply and its next request.
