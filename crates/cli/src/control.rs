@@ -28,6 +28,9 @@ pub enum ControlError {
     /// A socket that was left behind.
     #[error("nobody listens at {}: the server has ended", .0.display())]
     Gone(PathBuf),
+    /// A connection that ended too early.
+    #[error("{} has closed the connection: the server has ended, or takes no more", .0.display())]
+    HungUp(PathBuf),
     /// Somebody else's.
     #[error("{} may only be used by whoever started the server, or by root", .0.display())]
     Forbidden(PathBuf),
@@ -95,7 +98,7 @@ impl Control {
             return Err(ControlError::NoLine(request.to_owned()));
         }
         let sent = self.stream.get_mut().write_all(format!("{request}\n").as_bytes());
-        sent.map_err(|source| ControlError::Broken { path: self.path.clone(), source })?;
+        sent.map_err(|source| self.broken(source))?;
         read_reply(&mut self.stream).map_err(|error| self.told(error))
     }
 
@@ -111,9 +114,18 @@ impl Control {
                 _ if is_nbd(self.stream.buffer()) => ControlError::Nbd(path),
                 io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ControlError::Silent(path),
                 io::ErrorKind::InvalidData => ControlError::Nbd(path),
-                io::ErrorKind::UnexpectedEof => ControlError::Gone(path),
-                _ => ControlError::Broken { path, source },
+                _ => self.broken(source),
             },
+        }
+    }
+
+    fn broken(&self, source: io::Error) -> ControlError {
+        let path = self.path.clone();
+        match source.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                ControlError::HungUp(path)
+            }
+            _ => ControlError::Broken { path, source },
         }
     }
 }

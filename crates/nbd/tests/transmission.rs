@@ -314,6 +314,12 @@ fn a_payload_that_is_too_long_even_to_be_skipped_closes_the_connection() {
         assert!(pair.exchange(&request).is_empty());
         assert_eq!(pair.server.standing, Standing::Violated(Violation::Payload { bytes, bytes_max: 64 << 20 }));
     }
+    // A byte less is waited for.
+    let mut pair = Pair::new(Replies::Simple, small_payloads());
+    let mut request = Vec::new();
+    pair.client.request_unchecked(Command::Write, 0, 0, 64 << 20, &mut request);
+    assert!(pair.exchange(&request).is_empty());
+    assert_eq!(pair.server.standing, Standing::Open);
     let mut pair = Pair::new(Replies::Extended, export("disk"));
     let mut request = Vec::new();
     pair.client.request_unchecked(Command::Read, flag::PAYLOAD_LEN, 0, u64::MAX, &mut request);

@@ -40,7 +40,8 @@ fn nothing_lies_beyond_the_end_of_an_export() {
     client.nbd.request_unchecked(Command::Read, 0, (1 << 20) - 512, 1024, &mut out);
     client.nbd.request_unchecked(Command::Trim, 0, 1 << 20, 512, &mut out);
     client.stream.write_all(&out).expect("the server takes it");
-    let errors: Vec<_> = client.answers(2).into_iter().map(|answer| answer.result.expect_err("it is beyond").0).collect();
+    let errors: Vec<_> =
+        client.answers(2).into_iter().map(|answer| answer.result.expect_err("it is beyond").0).collect();
     assert_eq!(errors, [Errno::Inval, Errno::Inval]);
     assert_eq!(client.command(Command::Flush, flags, 0, 0), Ok(Outcome::Nothing));
 }
@@ -78,7 +79,9 @@ fn a_tenant_sees_its_own_exports_and_no_others() {
     );
     let server = Server::start_in(folder, &["--config", "FOLDER/config.toml"]);
     let list = Wants { goal: Goal::List, ..wants("") };
-    let Ok(Led::Over(findings)) = shake_hands(&server.socket(), list, None) else { panic!("a list ends the handshake") };
+    let Ok(Led::Over(findings)) = shake_hands(&server.socket(), list, None) else {
+        panic!("a list ends the handshake")
+    };
     let named = |name: &str, description: &str| (name.to_owned(), description.to_owned());
     assert_eq!(findings.exports, [named("mine", "for me"), named("everybody's", "")]);
     Client::of(&server.socket(), "mine").write(0, &[1; 512]).expect("it is mine");

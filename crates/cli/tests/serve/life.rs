@@ -44,7 +44,9 @@ fn a_server_that_drains_is_empty_in_a_moment_when_nobody_asks_for_anything() {
 fn sighup_takes_up_a_new_configuration_and_leaves_clients_alone() {
     let folder = Folder::new();
     let config = |more: &str| {
-        format!("[[device]]\nname = \"memory\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"a\"\ndevice = \"memory\"\n{more}")
+        format!(
+            "[[device]]\nname = \"memory\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"a\"\ndevice = \"memory\"\n{more}"
+        )
     };
     folder.file("config.toml", config(""));
     let server = Server::start_in(folder, &["--config", "FOLDER/config.toml"]);
@@ -54,7 +56,8 @@ fn sighup_takes_up_a_new_configuration_and_leaves_clients_alone() {
     server.folder.file("config.toml", config("size = \"512k\n"));
     server.signal(Signal::HUP);
     assert_eq!(before.read(0, 512).expect("a wrong configuration changes nothing"), vec![5; 512]);
-    let more = "[[export]]\nname = \"b\"\ndevice = \"memory\"\n[[tenant]]\nname = \"t\"\nexport = \"b\"\nweight = 300\n";
+    let more =
+        "[[export]]\nname = \"b\"\ndevice = \"memory\"\n[[tenant]]\nname = \"t\"\nexport = \"b\"\nweight = 300\n";
     server.folder.file("config.toml", config(more));
     server.signal(Signal::HUP);
     let mut after = loop {
@@ -77,7 +80,8 @@ fn sighup_takes_up_a_new_configuration_and_leaves_clients_alone() {
 fn a_command_is_run_beside_the_server_and_its_exit_code_is_the_servers() {
     let folder = Folder::new();
     let socket = folder.name("s");
-    let command = "test -S \"$unixsocket\" && test \"$uri\" = \"$NBD_URI\" && echo \"$uri $exportname $tls\" && exit 42";
+    let command =
+        "test -S \"$unixsocket\" && test \"$uri\" = \"$NBD_URI\" && echo \"$uri $exportname $tls\" && exit 42";
     let ran = run(&["serve", "--export", "a b=mem:1M", "--socket", &socket, "--run", command]);
     assert_eq!(ran.code, Some(42), "{}", ran.err);
     let uri = format!("nbd+unix:///a%20b?socket={socket}");

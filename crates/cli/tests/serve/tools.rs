@@ -65,7 +65,8 @@ fn qemu_converts_and_checks() {
         return;
     }
     tool("qemu-img", &["compare", "-f", "raw", "-F", "raw", from, to]);
-    let commands = ["write -P 9 1M 64k", "write -z 1M 4k", "discard 2M 1M", "flush", "read -P 0 1M 4k", "read -P 9 1028k 60k"];
+    let commands =
+        ["write -P 9 1M 64k", "write -z 1M 4k", "discard 2M 1M", "flush", "read -P 0 1M 4k", "read -P 9 1028k 60k"];
     let mut args = vec!["-f", "raw"];
     commands.iter().for_each(|command| args.extend(["-c", command]));
     args.push(to);

@@ -175,6 +175,13 @@ impl Default for Draft {
 }
 
 impl Draft {
+    /// Leaves out what is promised: for whoever wants to find out what can be.
+    pub fn without_reservations(&mut self) {
+        for tenant in &mut self.tenants {
+            tenant.remove("reserve");
+        }
+    }
+
     /// The device that an export of the file lies on if it names none: the file's only one.
     pub(super) fn only_device(&self) -> Option<&str> {
         let mut of_file = self.devices.iter().filter(|device| matches!(device.place, Place::File { .. }));

@@ -19,6 +19,10 @@ pub trait Steer {
     fn export(&self, name: &str) -> Option<ExportFacts>;
     /// A tenant: configured ones, and those that clients without a rule are.
     fn tenant(&self, name: &str) -> Option<TenantFacts>;
+    /// A tenant's terms alone.
+    fn terms(&self, name: &str) -> Option<Terms> {
+        self.tenant(name).map(|facts| facts.terms)
+    }
     /// A group of tenants.
     fn group(&self, name: &str) -> Option<GroupFacts>;
     /// A client by its number.

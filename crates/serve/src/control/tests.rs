@@ -238,7 +238,7 @@ fn what_tenants_had_is_told_as_the_kernel_tells_it() {
 }
 
 #[test]
-fn shares_are_those_of_the_last_second() {
+fn shares_are_those_of_the_last_ten_seconds() {
     let steer = &mut Fake::new();
     let mut watch = Watch::new();
     let told = answer_after(&watch, steer, "get tenants/backup/share");
@@ -252,6 +252,13 @@ fn shares_are_those_of_the_last_second() {
     // 1000 and 3000 requests of 4 KiB. 20 MiB/s are reserved of 16.4 MB/s: all is promised.
     let told = answer_after(&watch, steer, "get tenants/backup/share\nget tenants/data%20base/entitlement");
     assert_eq!(told, "= sda bytes=0.250 time=0.250 entitlement=0.000\nok\n= sda 1.000\nok\n");
+    // Nine seconds later it still counts; another second later it does not.
+    for second in 2..=10 {
+        watch.tick(5 + second * INTERVAL_NS, steer);
+    }
+    assert_eq!(watch.share("sda", "backup").bytes, Some(0.25));
+    watch.tick(5 + 11 * INTERVAL_NS, steer);
+    assert_eq!(watch.share("sda", "backup").bytes, None);
 }
 
 #[test]
@@ -288,4 +295,14 @@ fn a_reply_is_read_to_its_end_and_not_beyond() {
     assert!(matches!(read_reply(&mut input), Err(ReplyError::Io(_))));
     let mut foreign: &[u8] = b"NBDMAGIC\n";
     assert!(matches!(read_reply(&mut foreign), Err(ReplyError::NoReply(_))));
+}
+
+#[test]
+fn the_page_about_the_tree_has_every_path_as_it_is_declared() {
+    let page = include_str!("../../../../docs/serve-control.md");
+    let table = table();
+    assert!(
+        page.contains(&table),
+        "docs/serve-control.md does not have what `hoistway ctl help --markdown` prints:\n{table}"
+    );
 }

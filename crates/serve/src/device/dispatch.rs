@@ -52,7 +52,9 @@ impl Device {
     pub fn run<E: Engine>(&mut self, engine: &mut E, now_ns: u64, done: &mut Vec<Done>) {
         self.now_ns = self.now_ns.max(now_ns);
         let now_ns = self.now_ns;
-        self.tenants.remove_retired(&mut self.queue, now_ns);
+        if self.tenants.remove_retired(&mut self.queue, now_ns) {
+            self.told();
+        }
         self.release_held(now_ns);
         let mut budget = self.budget();
         loop {
@@ -239,8 +241,14 @@ impl Device {
         self.deferred();
     }
 
+    /// The queue was told something beside requests (a client, a group, a tunable): what it has put off is done, and it is run again.
+    pub(super) fn told(&mut self) {
+        self.kicked = true;
+        self.deferred();
+    }
+
     /// Does what the queue has put off: it never puts anybody to sleep, as its pool has no bound.
-    pub(super) fn deferred(&mut self) {
+    fn deferred(&mut self) {
         while let Some(work) = self.queue.next_work() {
             self.kicked |= work == Deferred::Run;
         }

@@ -233,7 +233,7 @@ impl Device {
         };
         self.now_ns = self.now_ns.max(now_ns);
         let _ = self.queue.switch(storage, self.now_ns);
-        self.kicked = true;
+        self.told();
         self.settling.pending = true;
         self.settle();
         Ok(())

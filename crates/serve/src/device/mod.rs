@@ -305,6 +305,11 @@ impl Device {
         self.emulated.as_ref().map(Emulated::lateness)
     }
 
+    /// The same as lines of text, for whoever prints it at the end: none if nothing was emulated.
+    pub fn lateness_lines(&self) -> Vec<String> {
+        self.emulated.as_ref().map_or_else(Vec::new, Emulated::lateness_lines)
+    }
+
     /// What should be known about how it was set up, as sentences for the log.
     pub fn notices(&self) -> &[String] {
         &self.notices
@@ -400,8 +405,9 @@ impl Device {
     /// # Errors
     /// When the elevator has none of this name, or the value is out of its range.
     pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<(), TunableError> {
-        self.kicked = true;
-        self.queue.set_tunable(name, value)
+        let set = self.queue.set_tunable(name, value);
+        self.told();
+        set
     }
 
     /// Whether nothing is waiting or under way: nobody waits for an answer, and nothing of clients that have left is in the device.
@@ -479,10 +485,9 @@ impl Device {
         }
         self.drop_dead_directs();
         self.done.retain(|(owner, _)| *owner != member.slot());
-        if self.tenants.leave(&mut self.queue, member, now_ns) {
-            self.kicked = true;
-        }
-        self.deferred();
+        self.tenants.leave(&mut self.queue, member, now_ns);
+        // Where the elevator kept the device for this client alone, the others go on at once.
+        self.told();
     }
 
     fn check(&self, work: &Work) -> Result<(), Errno> {

@@ -189,9 +189,9 @@ impl Tenants {
         self.nodes.iter().any(|node| node.is_known && node.terms.reserve.is_some())
     }
 
-    /// A client leaves; answers whether the queue wants to be run.
-    pub fn leave(&mut self, queue: &mut Queue, member: MemberId, now_ns: u64) -> bool {
-        let Some(entry) = self.members.get_mut(member.slot as usize) else { return false };
+    /// A client leaves.
+    pub fn leave(&mut self, queue: &mut Queue, member: MemberId, now_ns: u64) {
+        let Some(entry) = self.members.get_mut(member.slot as usize) else { return };
         entry.is_here = false;
         entry.first = NONE;
         entry.generation = entry.generation.wrapping_add(1);
@@ -200,12 +200,15 @@ impl Tenants {
         if let Some(node) = self.nodes.get_mut(tenant as usize) {
             node.members = node.members.saturating_sub(1);
         }
-        matches!(queue.exit_context(context, now_ns), Ok(hoistway_core::Kick::Run))
+        // It is one of this queue's, and has not exited before.
+        let _ = queue.exit_context(context, now_ns);
     }
 
-    /// Removes groups that were given up, as far as they are empty by now.
-    pub fn remove_retired(&mut self, queue: &mut Queue, now_ns: u64) {
+    /// Removes groups that were given up, as far as they are empty by now; answers whether one was.
+    pub fn remove_retired(&mut self, queue: &mut Queue, now_ns: u64) -> bool {
+        let before = self.retired.len();
         self.retired.retain(|group| queue.remove_group(*group, now_ns) == Err(GroupError::Busy));
+        self.retired.len() < before
     }
 
     fn find(&self, name: &str, is_group: bool) -> Option<u32> {
@@ -389,6 +392,7 @@ impl Device {
         }
         let node = &mut self.tenants.nodes[place as usize];
         node.terms.reserve = terms.reserve;
+        self.told();
         Ok(place)
     }
 
@@ -399,8 +403,8 @@ impl Device {
         let node = &self.tenants.nodes[place as usize];
         let group = node.group;
         if node.parent == parent {
-            let kick = self.queue.set_group_weights(group, weights, self.now_ns).map_err(TermsError::Group)?;
-            self.kicked |= kick == hoistway_core::Kick::Run;
+            // What the queue puts off is done when all of the terms are set.
+            let _ = self.queue.set_group_weights(group, weights, self.now_ns).map_err(TermsError::Group)?;
             return Ok(());
         }
         self.move_node(place, parent, weights)
@@ -460,6 +464,7 @@ impl Device {
         let names = if is_group { &mut self.tenants.groups } else { &mut self.tenants.tenants };
         names.remove(name);
         self.limiter.set(place, None, 1, &Limits::default(), self.now_ns);
+        self.told();
         Ok(())
     }
 
@@ -469,6 +474,7 @@ impl Device {
         let (group, reserve) = (node.group, node.terms.reserve);
         let Some(wanted) = reserve else {
             let _ = self.queue.release_group(group, now_ns);
+            self.told();
             return Ok(());
         };
         if self.bandwidth.is_none() || self.position_ns.is_none() {
@@ -498,12 +504,10 @@ impl Device {
         let node = &self.tenants.nodes[place as usize];
         let wanted = reservation_of(node.terms.reserve?);
         let refused = match self.queue.reserve_group(node.group, wanted, self.now_ns) {
-            Ok(kick) => {
-                self.kicked |= kick == hoistway_core::Kick::Run;
-                None
-            }
+            Ok(_) => None,
             Err(refused) => Some(refused),
         };
+        self.told();
         self.tenants.nodes[place as usize].unreserved = refused;
         refused
     }

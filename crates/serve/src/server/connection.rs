@@ -228,11 +228,6 @@ impl Connection {
         self.channel.as_ref()?.known_names().first().map(String::as_str)
     }
 
-    /// What its requests take up.
-    pub(super) fn used(&self) -> Charge {
-        self.used
-    }
-
     /// Requests that a device has.
     pub(super) fn in_flight(&self) -> usize {
         self.requests.len()
@@ -313,8 +308,8 @@ impl Connection {
         self.active_ns = house.now_ns;
         let charge = self.outgoing.sent();
         self.give_back(charge, house);
+        // What was answered meanwhile has waited for this one to be out of the way.
         if self.outgoing.waiting() > 0 {
-            // What was answered meanwhile had to wait for this message.
             house.dirty(self.id, &mut self.dirty);
         }
         if self.blocked == Some(Wait::Own) {

@@ -13,14 +13,17 @@ mod reload;
 mod start;
 mod steer;
 mod table;
+mod text;
 mod tls;
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::config::DeviceConfig;
-use crate::device::{Device, Done};
+use crate::control::Watch;
+use crate::device::{Device, Done, Record};
 use crate::engine::{ConnId, Engine, Event, ListenerId, Peer, Signal};
+use crate::metrics::Metrics;
 
 pub use budget::{Bounds, FLOOR_BYTES};
 use connection::{Connection, Reason};
@@ -31,6 +34,7 @@ pub use start::{Settings, StartError};
 pub use steer::Log;
 use steer::Watching;
 use table::Table;
+use text::{Heard, TEXTS_MAX, Text};
 
 /// What a listening socket is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +85,11 @@ pub struct Server<E: Engine> {
     alarm: Option<(u64, u64)>,
     /// What is kept for those who look and steer.
     watching: Watching,
+    /// Those who steer and watch.
+    texts: Table<Text>,
+    /// What each tenant got in the last second, as long as somebody may ask.
+    watch: Watch,
+    metrics: Metrics,
     /// What became of the last reload.
     reloaded: String,
     /// Tenants and groups that are no more, and in use.
@@ -110,9 +119,31 @@ impl<E: Engine> Server<E> {
         &mut self.house.engine
     }
 
+    /// How late the completions of emulated drives were, as lines of text.
+    pub fn lateness_lines(&self) -> Vec<String> {
+        self.house.devices.iter().flat_map(|device| device.lateness_lines()).collect()
+    }
+
     /// Wants [`Turn::Alarm`] every so many ns.
     pub fn set_alarm(&mut self, every_ns: u64) {
         self.alarm = Some((every_ns, self.later(every_ns)));
+    }
+
+    /// Has everything that happens in the queues of the devices told, by a recorder each, or to nobody.
+    pub fn record(&mut self, mut recorder: impl FnMut(usize) -> Option<Box<dyn Record>>) {
+        for (place, device) in self.house.devices.iter_mut().enumerate() {
+            device.set_recorder(recorder(place));
+        }
+    }
+
+    /// The names of the devices.
+    pub fn device_names(&self) -> Vec<&str> {
+        self.house.devices.iter().map(Device::name).collect()
+    }
+
+    /// The time as the engine told it last, in ns.
+    pub fn now_ns(&self) -> u64 {
+        self.house.now_ns
     }
 
     /// How many connections there are.
@@ -164,6 +195,7 @@ impl<E: Engine> Server<E> {
             turn = Turn::Reload;
         }
         self.expire();
+        self.tick();
         self.run_devices();
         self.admit_waiting();
         self.speak();
@@ -181,7 +213,8 @@ impl<E: Engine> Server<E> {
         // Whoever waits for memory waits for a client that may have stalled: look again every second.
         let stall = (!self.house.waiting.is_empty()).then(|| self.later(STALL_CHECK_NS));
         let alarm = self.alarm.map(|(_, next_ns)| next_ns);
-        [devices, drain, stall, alarm, self.house.next_deadline()].into_iter().flatten().min()
+        let watch = self.is_watched().then(|| self.watch.due_ns());
+        [devices, drain, stall, alarm, watch, self.house.next_deadline()].into_iter().flatten().min()
     }
 
     fn later(&self, ns: u64) -> u64 {
@@ -197,6 +230,8 @@ impl<E: Engine> Server<E> {
                     client.received(&buffer[..len], &mut self.house);
                     drop(buffer);
                     self.settle(conn);
+                } else {
+                    self.text(conn, Heard::Bytes(&buffer[..len]));
                 }
             }
             Event::Filled { conn, buffer, filled } => {
@@ -210,12 +245,16 @@ impl<E: Engine> Server<E> {
                 if let Some(client) = self.table.get_mut(conn) {
                     client.sent(&mut self.house);
                     self.settle(conn);
+                } else {
+                    self.text(conn, Heard::Sent);
                 }
             }
             Event::Broken { conn } => {
                 if let Some(client) = self.table.get_mut(conn) {
                     client.broke();
                     self.settle(conn);
+                } else {
+                    self.close_text(conn);
                 }
             }
             Event::Done { tag, done } => self.io_done(tag, done),
@@ -230,17 +269,30 @@ impl<E: Engine> Server<E> {
     }
 
     fn accepted(&mut self, listener: ListenerId, id: ConnId, peer: Peer) {
-        let known = self.listeners.iter().any(|(known, purpose)| *known == listener && *purpose == Purpose::Nbd);
-        let bounds = self.house.budget.bounds();
-        if !known || self.table.len() >= bounds.connections_max {
-            if known && !std::mem::replace(&mut self.crowded, true) {
+        let purpose = self.listeners.iter().find(|(known, _)| *known == listener).map(|(_, purpose)| *purpose);
+        match purpose {
+            Some(Purpose::Nbd) => self.accepted_client(id, peer),
+            Some(purpose) if self.texts.len() < TEXTS_MAX => {
+                tracing::debug!(?purpose, from = %peer.address, process = ?peer.process, "connected");
+                let text = if purpose == Purpose::Control { Text::control() } else { Text::metrics() };
+                self.texts.insert(id, text);
+                self.text(id, Heard::Nothing);
+            }
+            // Somebody came by a socket that has been closed meanwhile, or is one too many.
+            _ => self.house.engine.close(id),
+        }
+    }
+
+    fn accepted_client(&mut self, id: ConnId, peer: Peer) {
+        if self.table.len() >= self.house.budget.bounds().connections_max {
+            if !std::mem::replace(&mut self.crowded, true) {
+                let connections = self.table.len();
                 tracing::warn!(
-                    connections = self.table.len(),
+                    connections,
                     "as many clients as are taken: others are turned away until some have left"
                 );
             }
-            self.house.engine.close(id);
-            return;
+            return self.house.engine.close(id);
         }
         self.came += 1;
         tracing::debug!(client = self.came, from = %peer.address, process = ?peer.process, "connected");
@@ -280,6 +332,7 @@ impl<E: Engine> Server<E> {
                 client.end(Reason::Slow);
             }
             self.settle(id);
+            self.close_text(id);
         }
         if self.house.waiting.is_empty() || self.house.now_ns < self.stall_check_ns {
             return;
@@ -295,6 +348,19 @@ impl<E: Engine> Server<E> {
                 self.settle(id);
             }
         }
+    }
+
+    /// Looks once a second at what each tenant gets, where somebody may ask for it.
+    fn tick(&mut self) {
+        if self.is_watched() && self.watch.due_ns() <= self.house.now_ns {
+            let mut watch = std::mem::take(&mut self.watch);
+            watch.tick(self.house.now_ns, self);
+            self.watch = watch;
+        }
+    }
+
+    fn is_watched(&self) -> bool {
+        self.listeners.iter().any(|(_, purpose)| *purpose != Purpose::Nbd)
     }
 
     /// Block I/O has ended.

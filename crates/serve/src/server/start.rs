@@ -5,8 +5,10 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 
 use crate::config::{Config, ExportConfig};
+use crate::control::Watch;
 use crate::device::{Device, DeviceError, TermsError};
 use crate::engine::Engine;
+use crate::metrics::Metrics;
 use crate::server::Server;
 use crate::server::budget::Bounds;
 use crate::server::drain::Drain;
@@ -100,6 +102,9 @@ impl<E: Engine> Server<E> {
             stall_check_ns,
             alarm: None,
             watching,
+            texts: Table::new(),
+            watch: Watch::default(),
+            metrics: Metrics::default(),
             reloaded: "never".into(),
             gone: Vec::new(),
             idle_devices: Vec::new(),

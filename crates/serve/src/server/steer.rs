@@ -106,14 +106,17 @@ impl<E: Engine> Steer for Server<E> {
     }
 
     fn tenant(&self, name: &str) -> Option<TenantFacts> {
-        let configured = self.house.config.tenants.iter().find(|tenant| tenant.name == name);
-        let terms = match configured {
-            Some(tenant) => tenant.terms.clone(),
-            None if name == Device::DEFAULT_TENANT => Terms::default(),
-            None => return None,
-        };
+        let terms = self.terms(name)?;
         let clients = self.table.iter().filter(|client| tenant_of(client) == Some(name)).count() as u64;
         Some(TenantFacts { terms, clients })
+    }
+
+    fn terms(&self, name: &str) -> Option<Terms> {
+        let configured = self.house.config.tenants.iter().find(|tenant| tenant.name == name);
+        match configured {
+            Some(tenant) => Some(tenant.terms.clone()),
+            None => (name == Device::DEFAULT_TENANT).then(Terms::default),
+        }
     }
 
     fn group(&self, name: &str) -> Option<GroupFacts> {
@@ -146,7 +149,8 @@ impl<E: Engine> Steer for Server<E> {
 
     fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
         let device = self.house.devices.iter().find(|known| known.name() == device);
-        for (tenant, account) in device.into_iter().flat_map(Device::accounts) {
+        let used = |account: &Account| account.requests() > 0 || account.waiting + account.held + account.in_flight > 0;
+        for (tenant, account) in device.into_iter().flat_map(Device::accounts).filter(|(_, account)| used(account)) {
             each(tenant, &view_of(account));
         }
     }

@@ -66,11 +66,6 @@ impl<C> Table<C> {
         }
     }
 
-    /// All of them.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut C> {
-        self.places.iter_mut().flatten().map(|(_, client)| client.as_mut())
-    }
-
     /// All of them, to be looked at.
     pub(super) fn iter(&self) -> impl Iterator<Item = &C> {
         self.places.iter().flatten().map(|(_, client)| client.as_ref())

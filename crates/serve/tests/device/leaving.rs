@@ -210,3 +210,21 @@ fn a_device_takes_up_another_configuration_while_it_works() {
     assert_eq!(refused.to_string(), "device d: tunable `slice_idle` of deadline: no tunable of this name");
     assert_eq!(world.device.depth(), 2, "nothing has changed");
 }
+
+#[test]
+fn when_the_client_leaves_for_whom_the_device_is_kept_the_others_go_on() {
+    for &kind in Kind::ALL {
+        let mut world = World::new(&millisecond(kind, 1));
+        let [first, second] = [0, 1].map(|_| world.device.join(None, None, 0).expect("room for a client"));
+        for ticket in 0..50 {
+            // One at a time, next to each other: worth waiting for.
+            assert!(ask(&mut world, first, read(ticket, ticket * 4096, 4096), SECOND).is_some(), "{kind:?}");
+        }
+        let now_ns = world.now();
+        world.device.submit(second, read(100, 256 * MIB, 4096), now_ns);
+        let mut done = Vec::new();
+        world.device.run(&mut world.engine, now_ns, &mut done);
+        world.device.leave(first, now_ns);
+        assert!(wait_for(&mut world, 100, SECOND).is_some(), "{kind:?}: nobody is left to wait for");
+    }
+}

@@ -49,6 +49,10 @@ pub fn config(args: &ServeArgs, surroundings: &dyn Surroundings) -> Result<Check
             draft.switch_on(section, key, option);
         }
     }
+    if args.calibrate {
+        // They rest on the figures that are to be measured.
+        draft.without_reservations();
+    }
     draft.check(surroundings)
 }
 

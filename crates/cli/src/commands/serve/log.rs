@@ -2,6 +2,7 @@
 
 use std::io;
 
+use hoistway_serve::server::Log;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -11,7 +12,18 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::cli::ServeArgs;
 
 /// By which what is told can be changed while the server runs.
-pub type Handle = reload::Handle<EnvFilter, tracing_subscriber::Registry>;
+pub struct Handle(reload::Handle<EnvFilter, tracing_subscriber::Registry>);
+
+impl Log for Handle {
+    fn filter(&self) -> String {
+        self.0.with_current(EnvFilter::to_string).unwrap_or_default()
+    }
+
+    fn set(&mut self, filter: &str) -> Result<(), String> {
+        let filter = EnvFilter::try_new(filter).map_err(|error| error.to_string())?;
+        self.0.reload(filter).map_err(|error| error.to_string())
+    }
+}
 
 /// Begins to tell: what `RUST_LOG` says, else by the command line. A journal writes down the time itself.
 pub fn start(args: &ServeArgs) -> Handle {
@@ -36,7 +48,7 @@ pub fn start(args: &ServeArgs) -> Handle {
     } else {
         registry.with(lines).try_init()
     };
-    handle
+    Handle(handle)
 }
 
 /// Colours on a terminal, unless somebody does not want them.

@@ -2,8 +2,10 @@
 
 pub mod args;
 mod calibrate;
+mod check;
 mod child;
 mod log;
+mod record;
 mod ways_in;
 
 use std::fs;
@@ -28,8 +30,10 @@ const DESCRIPTORS_KEPT: u64 = 64;
 
 /// Serves until told to stop.
 pub fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
-    let _log = log::start(args);
-    anyhow::ensure!(args.check.is_none(), "--check cannot be used in this build");
+    let log = log::start(args);
+    if let Some(job) = &args.check {
+        return check::run(job, args, out);
+    }
     let checked = args::config(args, &Machine)?;
     for warning in &checked.warnings {
         tracing::warn!("{warning}");
@@ -39,11 +43,11 @@ pub fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
     match choose(args.engine) {
         EngineKind::Uring => {
             let engine = Uring::new(&Options::default()).context("io_uring cannot be used")?;
-            serve(engine, args, checked, ways_in, out)
+            serve(engine, args, log, checked, ways_in, out)
         }
         EngineKind::Threads => {
             let engine = Threads::new(&Options::default()).context("the engine of threads cannot be used")?;
-            serve(engine, args, checked, ways_in, out)
+            serve(engine, args, log, checked, ways_in, out)
         }
     }
 }
@@ -63,15 +67,24 @@ fn choose(choice: EngineChoice) -> EngineKind {
 }
 
 /// Everything is opened and checked before anybody can connect; what fails leaves nothing behind.
-fn serve<E: Engine>(mut engine: E, args: &ServeArgs, checked: Checked, ways_in: WaysIn, out: &mut Out) -> Result<Exit> {
+fn serve<E: Engine>(
+    mut engine: E,
+    args: &ServeArgs,
+    log: log::Handle,
+    checked: Checked,
+    ways_in: WaysIn,
+    out: &mut Out,
+) -> Result<Exit> {
     let config = checked.config;
     if args.calibrate {
         return calibrate::run(&config, &mut engine, out);
     }
     let settings = Settings { bounds: bounds(), tls: certificates(&config)? };
     let mut server = Server::new(engine, &config, settings)?;
+    server.set_log(Box::new(log));
     let opened = ways_in.open()?;
     let reach = opened.reach(&config);
+    let recording = config.record.as_deref().map(|path| record::start(path, &mut server)).transpose()?;
     let _pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
     let sockets = opened.hand_over(&mut server);
     let mut companion = args.run.as_deref().map(|command| Companion::start(command, &reach)).transpose()?;
@@ -82,7 +95,13 @@ fn serve<E: Engine>(mut engine: E, args: &ServeArgs, checked: Checked, ways_in: 
     }
     out.flush()?;
     let clean = attend(&mut server, args, &notify, companion.as_mut())?;
+    for line in server.lateness_lines() {
+        out.line(&line)?;
+    }
     drop(server);
+    if let Some(recording) = recording {
+        record::finish(recording)?;
+    }
     drop(sockets);
     match companion {
         Some(companion) => companion.end(),

@@ -154,6 +154,16 @@ fn options_stand_for_tables_of_the_file() {
 }
 
 #[test]
+fn what_has_to_be_measured_first_can_be_left_out() {
+    let mut draft = Draft::default();
+    draft.export("m=mem:1M,reserve=1M,weight=7", &Paper);
+    assert!(draft.check(&Paper).is_err(), "nothing is known of the device");
+    draft.without_reservations();
+    let config = told(draft.check(&Paper)).unwrap_or_else(|problems| panic!("{}", problems.join("\n"))).config;
+    assert_eq!((config.tenants[0].terms.reserve, config.tenants[0].terms.weight), (None, 7));
+}
+
+#[test]
 fn a_tunable_of_an_elevator_that_no_device_has_is_refused() {
     let mut draft = Draft::default();
     draft.export("m=mem:1M", &Paper);

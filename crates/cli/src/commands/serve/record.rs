@@ -1,0 +1,39 @@
+//! `--record FILE`: what passes through the queues.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use hoistway_serve::engine::Engine;
+use hoistway_serve::record::Recording;
+use hoistway_serve::server::Server;
+
+/// Begins to record all devices.
+pub fn start<E: Engine>(path: &Path, server: &mut Server<E>) -> Result<Recording> {
+    // A clock before 1970 is a machine without one: the recording begins at 0 then.
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since_1970_ns = u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX);
+    let recording = Recording::start(path, &server.device_names(), server.now_ns(), since_1970_ns)?;
+    server.record(|place| Some(Box::new(recording.tap(place))));
+    tracing::info!(file = %path.display(), "recording");
+    Ok(recording)
+}
+
+/// Waits until all is written, and says what became of it. The server has to be gone by then.
+pub fn finish(recording: Recording) -> Result<()> {
+    let summary = recording.finish()?;
+    for file in &summary.files {
+        tracing::info!(file = %file.display(), "recorded");
+    }
+    if summary.dropped > 0 {
+        tracing::warn!(
+            written = summary.written,
+            dropped = summary.dropped,
+            "the recording has gaps: events came faster than they could be written"
+        );
+    }
+    if let Some(error) = &summary.failed {
+        tracing::error!("the recording is incomplete: {error}");
+    }
+    Ok(())
+}
