@@ -15,6 +15,7 @@ mod tables;
 mod tidy;
 mod tokens;
 mod tools;
+mod worlds;
 
 use anyhow::{Result, bail};
 
@@ -31,6 +32,8 @@ tasks:
           the part on the whole recordings of decisions, which lie in DIR
   bench-nbd  the server beside others, and how it shares: --rounds N, --seconds S, --only cost|sharing|crowd, --write for
           docs/serve-benchmarks.md
+  worlds  the whole server in simulated worlds, from seeds: --seeds N (10,000), --from SEED, --jobs N, -k to go on after a failure;
+          --seed SEED plays one, -v tells all of it; --sabotage KIND breaks the engine
   soak    the server under clients that check what they get back: --minutes N, --only verify|filesystem|tools|lateness";
 
 fn main() -> std::process::ExitCode {
@@ -54,6 +57,7 @@ fn run() -> Result<()> {
         ["pages", "write"] => write_pages(None),
         ["bench-nbd", options @ ..] => bench_nbd::run(options),
         ["soak", options @ ..] => soak::run(options),
+        ["worlds", options @ ..] => worlds::run(options),
         ["pages", "write", recordings] => write_pages(Some(recordings)),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

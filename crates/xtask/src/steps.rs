@@ -7,14 +7,14 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::tools::{self, cargo};
-use crate::{laws, pages, proof, tidy};
+use crate::{laws, pages, proof, tidy, worlds};
 
 /// A check.
 type Step = fn() -> Result<()>;
 
 /// Runs everything. A failing step does not keep the others from running; at the end all that failed are named.
 pub fn test() -> Result<()> {
-    let steps: [(&str, Step); 9] = [
+    let steps: [(&str, Step); 10] = [
         ("tools", tools::install_missing),
         ("format", format),
         ("tidy", tidy::run),
@@ -24,6 +24,7 @@ pub fn test() -> Result<()> {
         ("pages", pages::check),
         ("laws", laws::run),
         ("proof", proof::run),
+        ("worlds", worlds::some),
     ];
     let start = Instant::now();
     let mut summary = Vec::new();

@@ -86,7 +86,7 @@ Examples:
   hoistway top --json | jq '.devices[].tenants[] | {name, bytes_per_second, share, entitlement}'
 
 A row is a tenant: bytes and requests a second; half and 99 of 100 of its requests waited (QUEUE) and were in the device (DEVICE) no longer than so; SHARE \
-is its part of the bytes that the device moved in the last second, DUE the part that reservation, class, weight and limit entitle it to among those who used \
+is its part of the bytes that the device moved in the last ten seconds, DUE the part that reservation, class, weight and limit entitle it to among those who used \
 the device; IN and WAIT are its requests in the device and above it, those included that its limits hold back. An exclamation mark stands before a share that \
 is less than nine tenths of what is due, while requests wait. The arrow stands before the tenant that the elevator serves alone at this moment.
 

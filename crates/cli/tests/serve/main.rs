@@ -10,3 +10,4 @@ mod many;
 mod server;
 mod tls;
 mod tools;
+mod watch;

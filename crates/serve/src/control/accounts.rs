@@ -121,17 +121,17 @@ pub fn tenant_latency(ask: &Ask<'_>) -> Option<String> {
         for (name, histogram_of) in PHASES {
             for (op, view) in AccountOp::ALL.iter().zip(&account.ops) {
                 let Some(histogram) = histogram_of(view).filter(|histogram| !histogram.is_empty()) else { continue };
-                let us = |percent| histogram.value_at_percentile(percent) / 1000;
+                let at = |percent| histogram.value_at_percentile(percent);
                 let _ = writeln!(
                     lines,
                     "{device} {} {name} count={} p50={} p90={} p99={} p99.9={} max={}",
                     op.name(),
                     histogram.len(),
-                    us(50.0),
-                    us(90.0),
-                    us(99.0),
-                    us(99.9),
-                    histogram.max() / 1000,
+                    at(50.0),
+                    at(90.0),
+                    at(99.0),
+                    at(99.9),
+                    histogram.max(),
                 );
             }
         }

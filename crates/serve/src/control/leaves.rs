@@ -5,6 +5,7 @@ use super::steer::{Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Se
 use super::text::{self, BadValue};
 use super::tree::{Ask, Get, Leaf, Set, SetError};
 use super::{accounts, terms};
+use crate::device::{DEPTH_MAX, REQUEST_BYTES};
 
 /// All leaves, in the order in which they are listed.
 pub const LEAVES: &[Leaf] = &[
@@ -30,7 +31,7 @@ pub const LEAVES: &[Leaf] = &[
         "Requests that the device is given at once. There is fairness only among those that wait \
         above it.",
         |ask| device(ask, |facts| facts.depth.to_string()),
-        |ask, value| Ok(Change::Depth { device: known(ask)?, depth: number("depth", value, 1, 65_536)? }),
+        |ask, value| Ok(Change::Depth { device: known(ask)?, depth: number("depth", value, 1, DEPTH_MAX.into())? }),
     ),
     rw(
         "devices/NAME/queue/nomerges",
@@ -45,7 +46,12 @@ pub const LEAVES: &[Leaf] = &[
         "The largest request; longer ones are split.",
         |ask| device(ask, |facts| (facts.request_bytes_max >> 10).to_string()),
         |ask, value| {
-            let kib: u32 = number("max_sectors_kb", value, 4, 1 << 20)?;
+            let kib: u32 = number(
+                "max_sectors_kb",
+                value,
+                u64::from(REQUEST_BYTES.start() >> 10),
+                u64::from(REQUEST_BYTES.end() >> 10),
+            )?;
             Ok(Change::RequestBytesMax { device: known(ask)?, bytes: kib.saturating_mul(1024) & !4095 })
         },
     ),
@@ -109,7 +115,7 @@ pub const LEAVES: &[Leaf] = &[
     ro(
         "devices/NAME/tenants",
         "a line a tenant",
-        "For each tenant of the device: the counters of tenants/NAME/stat, its terms, and its shares of the last second.",
+        "For each tenant of the device: the counters of tenants/NAME/stat, its terms, and its shares of the last ten seconds.",
         accounts::device_tenants,
     ),
     ro(
@@ -217,7 +223,7 @@ pub const LEAVES: &[Leaf] = &[
     ),
     ro(
         "tenants/NAME/latency",
-        "us",
+        "ns",
         "Latencies since the start: from a request's arrival to its dispatch (queue) and from there to its end \
         (device).",
         accounts::tenant_latency,
@@ -232,7 +238,7 @@ pub const LEAVES: &[Leaf] = &[
     ro(
         "tenants/NAME/share",
         "0 to 1",
-        "Of each device, in the last second: its part of the bytes, of the device's time, and what it was \
+        "Of each device, in the last ten seconds: its part of the bytes, of the device's time, and what it was \
         entitled to.",
         accounts::tenant_share,
     ),
@@ -240,7 +246,7 @@ pub const LEAVES: &[Leaf] = &[
         "tenants/NAME/entitlement",
         "0 to 1",
         "The part of each device that reservation, class, weight and limit entitle it to, among those \
-        who used the device in the last second.",
+        who used the device in the last ten seconds.",
         accounts::tenant_entitlement,
     ),
     rw(

@@ -26,7 +26,7 @@ pub use leaves::LEAVES;
 pub use markdown::table;
 pub use names::{escape, unescape};
 pub use session::{LINE_BYTES_MAX, Session};
-pub use share::{Claim, Counters, INTERVAL_NS, Sampled, Share, Watch, entitlements, groups, shares};
+pub use share::{Claim, Counters, INTERVAL_NS, INTERVALS, Sampled, Share, Watch, entitlements, groups, shares};
 pub use steer::{
     AccountOp, AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Lateness, OpView, Refused,
     ServerFacts, Steer, TenantFacts, Things,

@@ -1,6 +1,6 @@
-//! What tenants got of a device in the last interval, and what their terms entitle them to.
+//! What tenants got of a device in the last ten seconds, and what their terms entitle them to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use hoistway_core::Class;
 
@@ -9,6 +9,9 @@ use crate::tenant::Terms;
 
 /// How often [`Watch::tick`] is worth calling, in ns.
 pub const INTERVAL_NS: u64 = 1_000_000_000;
+
+/// Over how many of these shares are told: a round of slices or budgets on a disk takes seconds, and shares of less than one mean nothing.
+pub const INTERVALS: usize = 10;
 
 /// What a tenant got of a device in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -103,11 +106,14 @@ pub fn entitlements(
     claims.iter().zip(parts).map(|(claim, part)| claim.active.then_some(part)).collect()
 }
 
-/// Samples the accounts once an interval, so that shares can be told at any time.
+/// Counters by device and tenant.
+type Sample = BTreeMap<(String, String), Counters>;
+
+/// Samples the accounts once an interval, so that shares can be told at any time: of the last ten, or of as many as there were.
 #[derive(Debug, Default)]
 pub struct Watch {
-    at_ns: Option<u64>,
-    before: BTreeMap<(String, String), Counters>,
+    /// Counters at the ends of the last intervals, the newest last.
+    past: VecDeque<(u64, Sample)>,
     shares: BTreeMap<(String, String), Share>,
 }
 
@@ -119,7 +125,7 @@ impl Watch {
 
     /// When [`tick`](Self::tick) is due, in ns of the host's time; 0: now.
     pub fn due_ns(&self) -> u64 {
-        self.at_ns.map_or(0, |at| at.saturating_add(INTERVAL_NS))
+        self.past.back().map_or(0, |(at_ns, _)| at_ns.saturating_add(INTERVAL_NS))
     }
 
     /// Samples, if an interval is over.
@@ -127,32 +133,46 @@ impl Watch {
         if now_ns < self.due_ns() {
             return;
         }
-        let elapsed_s = self.at_ns.map(|at| now_ns.saturating_sub(at) as f64 / 1e9);
-        self.at_ns = Some(now_ns);
         let groups = groups(steer);
-        let before = std::mem::take(&mut self.before);
+        let mut now = BTreeMap::new();
         self.shares.clear();
         for device in steer.names(Things::Devices) {
-            let mut now = Vec::new();
-            steer.accounts(&device, &mut |tenant, account| now.push((tenant.to_owned(), Counters::of(account))));
-            if let Some(elapsed_s) = elapsed_s.filter(|elapsed| *elapsed > 0.0) {
-                let sampled: Vec<Sampled> = now
-                    .iter()
-                    .map(|(tenant, counters)| {
-                        let key = (device.clone(), tenant.clone());
-                        let terms = steer.terms(tenant).unwrap_or_default();
-                        Sampled { terms, before: before.get(&key).copied().unwrap_or_default(), now: *counters }
-                    })
-                    .collect();
-                for ((tenant, _), share) in now.iter().zip(shares(&sampled, &groups, elapsed_s)) {
-                    self.shares.insert((device.clone(), tenant.clone()), share);
-                }
-            }
-            self.before.extend(now.into_iter().map(|(tenant, counters)| ((device.clone(), tenant), counters)));
+            let mut tenants = Vec::new();
+            steer.accounts(&device, &mut |tenant, account| tenants.push((tenant.to_owned(), Counters::of(account))));
+            self.share_out(&device, &tenants, &groups, now_ns, steer);
+            now.extend(tenants.into_iter().map(|(tenant, counters)| ((device.clone(), tenant), counters)));
+        }
+        self.past.push_back((now_ns, now));
+        if self.past.len() > INTERVALS {
+            self.past.pop_front();
         }
     }
 
-    /// What a tenant got of a device in the last interval that is over.
+    /// The shares of one device since the oldest sample.
+    fn share_out(
+        &mut self,
+        device: &str,
+        tenants: &[(String, Counters)],
+        groups: &BTreeMap<String, (u16, Option<String>)>,
+        now_ns: u64,
+        steer: &dyn Steer,
+    ) {
+        let Some((since_ns, before)) = self.past.front() else { return };
+        let sampled: Vec<Sampled> = tenants
+            .iter()
+            .map(|(tenant, now)| Sampled {
+                terms: steer.terms(tenant).unwrap_or_default(),
+                before: before.get(&(device.to_owned(), tenant.clone())).copied().unwrap_or_default(),
+                now: *now,
+            })
+            .collect();
+        let elapsed_s = now_ns.saturating_sub(*since_ns).max(1) as f64 / 1e9;
+        let found = shares(&sampled, groups, elapsed_s);
+        let keys = tenants.iter().map(|(tenant, _)| (device.to_owned(), tenant.clone()));
+        self.shares.extend(keys.zip(found));
+    }
+
+    /// What a tenant got of a device in the last intervals.
     pub fn share(&self, device: &str, tenant: &str) -> Share {
         self.shares.get(&(device.to_owned(), tenant.to_owned())).copied().unwrap_or_default()
     }

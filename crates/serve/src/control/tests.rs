@@ -238,7 +238,7 @@ fn what_tenants_had_is_told_as_the_kernel_tells_it() {
 }
 
 #[test]
-fn shares_are_those_of_the_last_second() {
+fn shares_are_those_of_the_last_ten_seconds() {
     let steer = &mut Fake::new();
     let mut watch = Watch::new();
     let told = answer_after(&watch, steer, "get tenants/backup/share");
@@ -252,6 +252,13 @@ fn shares_are_those_of_the_last_second() {
     // 1000 and 3000 requests of 4 KiB. 20 MiB/s are reserved of 16.4 MB/s: all is promised.
     let told = answer_after(&watch, steer, "get tenants/backup/share\nget tenants/data%20base/entitlement");
     assert_eq!(told, "= sda bytes=0.250 time=0.250 entitlement=0.000\nok\n= sda 1.000\nok\n");
+    // Nine seconds later it still counts; another second later it does not.
+    for second in 2..=10 {
+        watch.tick(5 + second * INTERVAL_NS, steer);
+    }
+    assert_eq!(watch.share("sda", "backup").bytes, Some(0.25));
+    watch.tick(5 + 11 * INTERVAL_NS, steer);
+    assert_eq!(watch.share("sda", "backup").bytes, None);
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl Leaf {
 pub struct Ask<'a> {
     /// The server.
     pub steer: &'a dyn Steer,
-    /// The shares of the last second.
+    /// The shares of the last ten seconds.
     pub watch: &'a Watch,
     /// The name of the thing.
     pub name: &'a str,

@@ -60,6 +60,32 @@ impl Emulated {
         &self.lateness
     }
 
+    /// Lateness as lines of text: its quantiles, and how many completions came within each power of two of microseconds.
+    pub fn lateness_lines(&self) -> Vec<String> {
+        let late = &self.lateness;
+        if late.is_empty() {
+            return Vec::new();
+        }
+        let us = |ns: u64| ns as f64 / 1000.0;
+        let at = |quantile| us(late.value_at_quantile(quantile));
+        let mut lines = vec![format!(
+            "{}: {} completions came late by {:.1} us (p50), {:.1} us (p99), {:.1} us (p99.9), {:.1} us at most",
+            self.name,
+            late.len(),
+            at(0.5),
+            at(0.99),
+            at(0.999),
+            us(late.max())
+        )];
+        let (mut from_us, mut to_us) = (0u64, 1u64);
+        while from_us * 1000 <= late.max() {
+            let count = late.count_between(from_us * 1000, (to_us * 1000).saturating_sub(1));
+            lines.push(format!("{from_us:>9} to {to_us:>9} us {count:>12}"));
+            (from_us, to_us) = (to_us, to_us.saturating_mul(2));
+        }
+        lines
+    }
+
     /// Gives the drive a command. What was due before is taken out first, so that the drive's clock never goes back.
     ///
     /// # Errors
@@ -119,5 +145,8 @@ mod tests {
         let late_ns = drive.lateness().max();
         assert!((40_000..41_000).contains(&late_ns), "{late_ns}");
         assert!(drive.next_ns() > Some(due_ns + 40_000));
+        let lines = drive.lateness_lines();
+        assert!(lines[0].contains("1 completions came late by 4"), "{lines:?}");
+        assert_eq!(lines.last().map(|line| line.split_whitespace().last()), Some(Some("1")), "{lines:?}");
     }
 }

@@ -305,6 +305,11 @@ impl Device {
         self.emulated.as_ref().map(Emulated::lateness)
     }
 
+    /// The same as lines of text, for whoever prints it at the end: none if nothing was emulated.
+    pub fn lateness_lines(&self) -> Vec<String> {
+        self.emulated.as_ref().map_or_else(Vec::new, Emulated::lateness_lines)
+    }
+
     /// What should be known about how it was set up, as sentences for the log.
     pub fn notices(&self) -> &[String] {
         &self.notices

@@ -176,7 +176,7 @@ impl Sample {
         )?;
         let mut family = encoder.encode_descriptor(
             "share",
-            "A tenant's part of the device in the last second, and what it was entitled to",
+            "A tenant's part of the device in the last ten seconds, and what it was entitled to",
             Some(&Unit::Ratios),
             MetricType::Gauge,
         )?;

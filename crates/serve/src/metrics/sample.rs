@@ -39,7 +39,7 @@ pub struct Tally {
     pub held: u64,
     /// Requests in the device.
     pub in_flight: u64,
-    /// The share in the last second; of several tenants, nothing.
+    /// The share in the last ten seconds; of several tenants, nothing.
     pub share: Share,
 }
 

@@ -119,6 +119,11 @@ impl<E: Engine> Server<E> {
         &mut self.house.engine
     }
 
+    /// How late the completions of emulated drives were, as lines of text.
+    pub fn lateness_lines(&self) -> Vec<String> {
+        self.house.devices.iter().flat_map(|device| device.lateness_lines()).collect()
+    }
+
     /// Wants [`Turn::Alarm`] every so many ns.
     pub fn set_alarm(&mut self, every_ns: u64) {
         self.alarm = Some((every_ns, self.later(every_ns)));

@@ -8,7 +8,7 @@ use crate::control::{
     Steer, TenantFacts, Things,
 };
 use crate::device::account::OpAccount;
-use crate::device::{Account, Device};
+use crate::device::{Account, Device, ReconfigureError};
 use crate::engine::{Address, ConnId, Engine};
 use crate::server::Server;
 use crate::server::connection::{Connection, Reason};
@@ -149,7 +149,8 @@ impl<E: Engine> Steer for Server<E> {
 
     fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
         let device = self.house.devices.iter().find(|known| known.name() == device);
-        for (tenant, account) in device.into_iter().flat_map(Device::accounts) {
+        let used = |account: &Account| account.requests() > 0 || account.waiting + account.held + account.in_flight > 0;
+        for (tenant, account) in device.into_iter().flat_map(Device::accounts).filter(|(_, account)| used(account)) {
             each(tenant, &view_of(account));
         }
     }
@@ -224,7 +225,10 @@ impl<E: Engine> Server<E> {
             let mut new = config.clone();
             // What was chosen stays chosen: an elevator that was switched to, a depth that was set.
             change(&mut new);
-            let warnings = device.reconfigure(&new, now_ns).map_err(|error| Refused::No(error.to_string()))?;
+            let warnings = device.reconfigure(&new, now_ns).map_err(|error| match error {
+                ReconfigureError::Switch(error) => Refused::Busy(error.to_string()),
+                ReconfigureError::Device(error) => Refused::No(error.to_string()),
+            })?;
             *config = new;
             Ok(joined(warnings))
         })

@@ -11,6 +11,7 @@ mod disk;
 mod engine;
 pub mod history;
 mod links;
+mod operator;
 mod pipe;
 mod plan;
 mod run;

@@ -109,7 +109,7 @@ impl Plan {
         let size = (export_offset + export_bytes + scratch_bytes) as usize;
         let simulated = matches!(medium, Medium::Buffered | Medium::Direct);
         let lives = if simulated { dice.between(0, scale.min(3)) } else { 0 };
-        let tenants = (0..dice.between(0, 3)).map(|_| terms(dice)).collect();
+        let tenants = (0..dice.between(0, 3)).map(|_| random_terms(dice)).collect();
         Plan {
             seed,
             medium,
@@ -258,7 +258,8 @@ fn bounds(dice: &mut Dice) -> Bounds {
     }
 }
 
-fn terms(dice: &mut Dice) -> Terms {
+/// Terms that leave everybody something.
+pub(super) fn random_terms(dice: &mut Dice) -> Terms {
     let class = dice.pick(&[Class::None, Class::BestEffort, Class::BestEffort, Class::RealTime]);
     let priority = Priority::new(class, dice.between(0, 7) as u8).unwrap_or(Priority::UNSET);
     let rate = |per_second: u64, burst: u64| Some(Rate { per_second, burst });

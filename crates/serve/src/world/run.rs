@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::client::{Client, Common, Rude};
 use super::history::{History, SharedHistory};
+use super::operator::Operator;
 use super::plan::{Medium, Plan, SCRATCH};
 use super::{Dice, DiskId, Sim, SimEngine};
 use crate::engine::{Address, Peer, Signal};
@@ -152,6 +153,9 @@ impl<'a> World<'a> {
         if let Some(crash_ns) = self.plan.crashes_ns.get(self.crashes as usize) {
             self.sim.borrow_mut().crash_in(*crash_ns);
         }
+        let now_ns = self.sim.borrow().now_ns;
+        let dice = self.sim.borrow_mut().dice.split();
+        let mut operator = Operator::new(self.plan, config, dice, now_ns);
         for _ in 0..TURNS_MAX {
             match server.turn() {
                 Ok(Turn::Running | Turn::Draining) => {}
@@ -167,12 +171,24 @@ impl<'a> World<'a> {
                 Err(error) => return Err(error.to_string()),
             }
             self.check_memory(&server, false)?;
+            self.operate(&mut operator, &mut server)?;
             self.leave_if_done();
             if self.sim.borrow().now_ns > TIME_NS_MAX {
                 break;
             }
         }
         Err(format!("the world does not end: {} clients are not done", self.common.unfinished.get()))
+    }
+
+    fn operate(&self, operator: &mut Operator, server: &mut Server<SimEngine>) -> Result<(), String> {
+        if self.common.draining.get() {
+            return Ok(());
+        }
+        let now_ns = self.sim.borrow().now_ns;
+        if let Some(what) = operator.act(server, now_ns)? {
+            self.sim.borrow_mut().trace.note(now_ns, &[30, operator.done], format_args!("operator: {what}"));
+        }
+        Ok(())
     }
 
     /// Tells the server to leave when all is done, or somewhere in the middle.

@@ -23,6 +23,7 @@ use crate::failure::{Exit, UsageError, tell};
 use crate::names::Named;
 use crate::output::Out;
 use logs::LogFolder;
+pub use run::run as simulate;
 pub use whole_file::WholeFile;
 
 /// The job that is run when none is named, and what it is called.

@@ -2,6 +2,7 @@
 
 pub mod args;
 mod calibrate;
+mod check;
 mod child;
 mod log;
 mod record;
@@ -30,7 +31,9 @@ const DESCRIPTORS_KEPT: u64 = 64;
 /// Serves until told to stop.
 pub fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
     let log = log::start(args);
-    anyhow::ensure!(args.check.is_none(), "--check cannot be used in this build");
+    if let Some(job) = &args.check {
+        return check::run(job, args, out);
+    }
     let checked = args::config(args, &Machine)?;
     for warning in &checked.warnings {
         tracing::warn!("{warning}");
@@ -92,6 +95,9 @@ fn serve<E: Engine>(
     }
     out.flush()?;
     let clean = attend(&mut server, args, &notify, companion.as_mut())?;
+    for line in server.lateness_lines() {
+        out.line(&line)?;
+    }
     drop(server);
     if let Some(recording) = recording {
         record::finish(recording)?;

@@ -140,11 +140,12 @@ pub fn count(value: f64) -> String {
     }
 }
 
-/// A time in at most six columns: `12.3us`, `4.56ms`, `7.89s`.
+/// A time in at most six columns: `740ns`, `12.3us`, `4.56ms`, `7.89s`.
 pub fn time(ns: Option<u64>) -> String {
     let Some(ns) = ns else { return "-".to_owned() };
     // The bounds lie where rounding reaches the next unit.
     match ns as f64 {
+        ns if ns < 999.5 => format!("{ns:.0}ns"),
         ns if ns < 999.5e3 => format!("{}us", figure(ns / 1e3)),
         ns if ns < 999.5e6 => format!("{}ms", figure(ns / 1e6)),
         ns => format!("{}s", figure(ns / 1e9)),
@@ -173,7 +174,7 @@ mod tests {
     fn times_and_counts_keep_to_their_columns() {
         let times = [0, 40, 850, 999_499, 999_500, 12_345_678, 999_500_000, 7_890_000_000];
         let shown = times.map(|ns| time(Some(ns)));
-        assert_eq!(shown, ["0us", "0.0400us", "0.850us", "999us", "1.00ms", "12.3ms", "1.00s", "7.89s"]);
+        assert_eq!(shown, ["0ns", "40ns", "850ns", "999us", "1.00ms", "12.3ms", "1.00s", "7.89s"]);
         assert_eq!([0.0, 0.00001, 4.5, 123_456.7, 999_600.0].map(count), ["0", "0", "4.50", "123457", "1.00M"]);
     }
 

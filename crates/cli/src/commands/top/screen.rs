@@ -181,7 +181,7 @@ fn draw_help(frame: &mut Frame<'_>, whole: Rect) {
         "",
         "QUEUE   how long requests waited (limits included)",
         "DEVICE  how long they were in the device",
-        "SHARE   part of the bytes of the last second",
+        "SHARE   part of the bytes of the last ten seconds",
         "DUE     what weights and reservations entitle to",
         "!       less than 9/10 of it, while requests wait",
         "\u{25b8}       the elevator serves this one alone",

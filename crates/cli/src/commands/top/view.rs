@@ -86,9 +86,9 @@ pub struct Row {
     pub device_p50_ns: Option<u64>,
     /// 99 of 100 were in the device no longer.
     pub device_p99_ns: Option<u64>,
-    /// Its part of the bytes in the server's last second, 0 to 1.
+    /// Its part of the bytes in the server's last ten seconds, 0 to 1.
     pub share: Option<f64>,
-    /// Its part of the device's time in the server's last second.
+    /// Its part of the device's time in the server's last ten seconds.
     pub share_of_time: Option<f64>,
     /// What it was entitled to.
     pub entitlement: Option<f64>,

@@ -1,20 +1,22 @@
 //! A bandwidth class, as a layer over any other elevator.
 //!
-//! The idea: each process that has reserved a rate has a token bucket, which fills at that rate. A request for which there are tokens is
-//! *within the reservation*; all such requests, of all processes, are served in one ascending sweep over the disk, so that many streams
-//! cost one stroke, not one seek each. They come after real-time processes and before best effort. What a reserving process asks
-//! beyond its reservation - its *excess* - is served when best effort is silent, and no tokens are paid for it; so nothing of the disk
-//! is wasted, and who asks for more than was promised does not lose what was. Admission control keeps the promises together below
-//! what the device can do.
+//! The idea: each process, or group of processes, that has reserved a rate has a token bucket, which fills at that rate. A request for
+//! which there are tokens is *within the reservation*; all such requests, of all processes, are served in one ascending sweep over the
+//! disk, so that many streams cost one stroke, not one seek each. They come after real-time processes and before best effort. What a
+//! reserving process asks beyond its reservation - its *excess* - is served when best effort is silent, and no tokens are paid for it; so
+//! nothing of the disk is wasted, and who asks for more than was promised does not lose what was. Admission control keeps the promises
+//! together below what the device can do.
 //!
-//! All other requests are the inner elevator's, which decides as ever. As long as there is any reservation it moves one request at a time:
-//! between any two, one that is within its reservation can come. While requests of reserving processes wait, it is asked for real-time
-//! requests by themselves. The layer bypasses the sorting of the dispatch list for its own: they are appended, in the sweep's order.
-//! Without reservations the inner elevator works as if there were no layer.
+//! All other requests are the inner elevator's, which decides as ever: it is told of them alone. As long as there is any reservation it
+//! moves one request at a time: between any two, one that is within its reservation can come. While requests of reserving processes
+//! wait, it is asked for real-time requests by themselves. While it keeps the disk idle, what is within a reservation is served all the
+//! same. The layer bypasses the sorting of the dispatch list for its own: they are appended, in the sweep's order. Without reservations
+//! the inner elevator works as if there were no layer.
 //!
-//! The state: per process a bucket and the requests that wait for tokens, in order of arrival (`flow`, `bucket`); the present sweep and
-//! the next (`sweep`); two orders of the processes with waiting requests, by when the first comes within the reservation and by how much
-//! excess they have had (`waiting`). `dispatch` has the order of the classes, `admission` the promises, this file the way of a request.
+//! The state: for each process and each group a flow, which is a bucket and the requests that wait for its tokens, in order of arrival
+//! (`flow`); the present sweep and the next (`sweep`); two orders of the flows with waiting requests, by when the first comes within the
+//! reservation and by how much excess they have had (`waiting`). `dispatch` has the order of the classes, `admission` the promises, this
+//! file the way of a request.
 //!
 //! No kernel had it. It follows the bandwidth class that Lunde, Espeland, Stensland, Petlund and Halvorsen showed as a proof of concept for
 //! CFQ, as far as that was published: a token bucket a process, one elevator over all that reserve, what is not used for the others.

@@ -11,6 +11,7 @@ mod real;
 mod rewrite;
 
 use std::io;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use hoistway_core::Kind;
@@ -18,7 +19,9 @@ use hoistway_drive::{Profile, SECTOR_BYTES, describe};
 use hoistway_fio::JobFile;
 use hoistway_sim::{CompareRequest, CpuCosts, HostConfig, Plugging, Run};
 
+use crate::cli::ServeArgs;
 use crate::commands::compare;
+use crate::drive_choice;
 use crate::failure::Exit;
 use crate::output::{self, Out};
 use real::Measured;
@@ -27,20 +30,37 @@ use rewrite::Rewritten;
 /// How far throughput and shares may differ, in percent.
 const TOLERANCE_PERCENT: f64 = 5.0;
 /// How long a job without a `runtime` of its own runs under each elevator, in seconds.
-pub const SECONDS: u32 = 20;
+const SECONDS: u32 = 20;
 /// The elevators that are checked unless others are named: one of each way of working.
-pub const ELEVATORS: [&str; 4] = ["noop", "deadline", "cfq-v3", "bfq"];
+const ELEVATORS: [&str; 4] = ["noop", "deadline", "cfq-v3", "bfq"];
 
 /// What is checked.
 #[derive(Debug)]
-pub struct Check<'a> {
-    /// The job file, as parsed.
-    pub jobs: &'a JobFile,
-    /// The drive: its profile, and what `--drive` said.
-    pub profile: &'a Profile,
-    pub drive: &'a str,
-    pub elevators: &'a [Kind],
-    pub seconds: u32,
+struct Check {
+    jobs: JobFile,
+    profile: Profile,
+    /// What `--drive` said.
+    drive: String,
+    elevators: Vec<Kind>,
+    seconds: u32,
+}
+
+impl Check {
+    fn new(job: &Path, args: &ServeArgs) -> Result<Check> {
+        let drive = args.drive.clone().unwrap_or_else(|| drive_choice::DEFAULT.to_owned());
+        let elevators = match (args.check_elevators.as_slice(), args.elevator) {
+            ([], None) => ELEVATORS.iter().filter_map(|name| Kind::from_name(name)).collect(),
+            ([], Some(elevator)) => vec![elevator],
+            (named, _) => named.to_vec(),
+        };
+        Ok(Check {
+            jobs: hoistway_fio::load(job)?,
+            profile: drive_choice::load(&drive)?,
+            drive,
+            elevators,
+            seconds: args.check_seconds.unwrap_or(SECONDS),
+        })
+    }
 }
 
 /// One elevator: what was predicted and what came out.
@@ -55,18 +75,19 @@ struct Outcome {
 }
 
 /// Checks under each elevator and prints a table. [`Exit::Different`] when anything is out of the tolerance.
-pub fn run(check: &Check<'_>, out: &mut Out) -> Result<Exit> {
-    let capacity_bytes = describe(check.profile).capacity_sectors * SECTOR_BYTES;
-    let rewritten = rewrite::rewrite(check.jobs, capacity_bytes, check.seconds)?;
+pub fn run(job: &Path, args: &ServeArgs, out: &mut Out) -> Result<Exit> {
+    let check = &Check::new(job, args)?;
+    let capacity_bytes = describe(&check.profile).capacity_sectors * SECTOR_BYTES;
+    let rewritten = rewrite::rewrite(&check.jobs, capacity_bytes, check.seconds)?;
     let mut outcomes = Vec::new();
-    for &elevator in check.elevators {
-        let measured = real::measure(&rewritten, check.drive, elevator)?;
+    for &elevator in &check.elevators {
+        let measured = real::measure(&rewritten, &check.drive, elevator)?;
         outcomes.push(compare_one(check, &rewritten, elevator, &measured)?);
     }
     print(check, &outcomes, out)
 }
 
-fn compare_one(check: &Check<'_>, rewritten: &Rewritten, elevator: Kind, measured: &[Measured]) -> Result<Outcome> {
+fn compare_one(check: &Check, rewritten: &Rewritten, elevator: Kind, measured: &[Measured]) -> Result<Outcome> {
     let turnaround_ns = measured.iter().map(|one| one.turnaround_ns).sum::<f64>() / measured.len().max(1) as f64;
     let predicted = predict(check, rewritten, elevator, turnaround_ns)?;
     let sum = |figures: &mut dyn Iterator<Item = f64>| figures.sum::<f64>();
@@ -84,11 +105,17 @@ fn compare_one(check: &Check<'_>, rewritten: &Rewritten, elevator: Kind, measure
             share_off = Some((one.name.clone(), off));
         }
     }
-    Ok(Outcome { elevator: elevator.info().name, predicted_bytes_per_s, measured_bytes_per_s, share_off, turnaround_ns })
+    Ok(Outcome {
+        elevator: elevator.info().name,
+        predicted_bytes_per_s,
+        measured_bytes_per_s,
+        share_off,
+        turnaround_ns,
+    })
 }
 
 /// The simulator's answer: no page cache, no plugs, processors enough, and a client that takes so long between a reply and its next request.
-fn predict(check: &Check<'_>, rewritten: &Rewritten, elevator: Kind, turnaround_ns: f64) -> Result<Run> {
+fn predict(check: &Check, rewritten: &Rewritten, elevator: Kind, turnaround_ns: f64) -> Result<Run> {
     let includes = |path: &str, _: &str| Err(io::Error::new(io::ErrorKind::NotFound, path.to_owned()));
     let jobs = hoistway_fio::parse(&rewritten.simulated, "the simulated job", &|_| None, &includes)?;
     let costs = CpuCosts {
@@ -120,7 +147,7 @@ fn predict(check: &Check<'_>, rewritten: &Rewritten, elevator: Kind, turnaround_
     comparison.runs.into_iter().next().context("the simulator ran nothing")
 }
 
-fn print(check: &Check<'_>, outcomes: &[Outcome], out: &mut Out) -> Result<Exit> {
+fn print(check: &Check, outcomes: &[Outcome], out: &mut Out) -> Result<Exit> {
     let header = ["elevator", "share farthest off", "predicted MB/s", "served MB/s", "off by", "turnaround", ""];
     let mut table = output::table(&header, 2);
     let mut all_hold = true;

@@ -58,7 +58,8 @@ fn one(name: &str, depth: u32, fio: &Value, stat: &Value) -> Result<Measured> {
     if operations <= 0.0 {
         bail!("fio did nothing for {name}");
     }
-    let in_server_ns = stat.pointer("/latency_ns/mean").and_then(Value::as_f64).context("the server tells no mean latency")?;
+    let in_server_ns =
+        stat.pointer("/latency_ns/mean").and_then(Value::as_f64).context("the server tells no mean latency")?;
     let runtime_ns = number(fio, "/read/runtime").max(number(fio, "/write/runtime")) * 1e6;
     // With one request at a time all that is not the server's is the client's; with several, only the way there and back can be told.
     let whole_ns = if depth == 1 {
@@ -69,13 +70,19 @@ fn one(name: &str, depth: u32, fio: &Value, stat: &Value) -> Result<Measured> {
         };
         (weighted("read") + weighted("write")) / operations
     };
-    Ok(Measured { name: name.to_owned(), bytes_per_s: both("bw_bytes"), turnaround_ns: (whole_ns - in_server_ns).max(0.0) })
+    Ok(Measured {
+        name: name.to_owned(),
+        bytes_per_s: both("bw_bytes"),
+        turnaround_ns: (whole_ns - in_server_ns).max(0.0),
+    })
 }
 
 fn configuration_text(rewritten: &Rewritten, drive: &str, elevator: Kind) -> Result<String> {
     // A profile of one's own is named from where the command was given.
-    let drive = if Path::new(drive).is_file() { fs::canonicalize(drive)?.display().to_string() } else { drive.to_owned() };
-    let end_bytes = rewritten.processes.iter().map(|process| process.offset_bytes + process.size_bytes).max().unwrap_or(0);
+    let drive =
+        if Path::new(drive).is_file() { fs::canonicalize(drive)?.display().to_string() } else { drive.to_owned() };
+    let end_bytes =
+        rewritten.processes.iter().map(|process| process.offset_bytes + process.size_bytes).max().unwrap_or(0);
     let mut text = format!(
         "[[device]]\nname = \"disk\"\nbackend = \"null:{end_bytes}\"\ndrive = {drive:?}\nelevator = \"{}\"\n",
         elevator.info().name
@@ -102,7 +109,8 @@ fn configuration_text(rewritten: &Rewritten, drive: &str, elevator: Kind) -> Res
 fn run_fio(job: &Path) -> Result<Value> {
     let mut command = Command::new("fio");
     command.args(["--thread", "--output-format=json"]).arg(job).stdin(Stdio::null());
-    let output = command.output().context("cannot start fio: --check needs it (Debian's package fio, with its nbd engine)")?;
+    let output =
+        command.output().context("cannot start fio: --check needs it (Debian's package fio, with its nbd engine)")?;
     if !output.status.success() {
         bail!("fio: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
     }
@@ -122,7 +130,13 @@ impl Server {
         let log = configuration.with_extension("log");
         let file = fs::File::create(&log)?;
         let mut command = Command::new(program);
-        command.args(["serve", "--config"]).arg(configuration).arg("--socket").arg(socket).arg("--control").arg(control);
+        command
+            .args(["serve", "--config"])
+            .arg(configuration)
+            .arg("--socket")
+            .arg(socket)
+            .arg("--control")
+            .arg(control);
         command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
         let mut server = Server { child: command.spawn().context("cannot start the server")?, log };
         let began = Instant::now();

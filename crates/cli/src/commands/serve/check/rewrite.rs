@@ -11,15 +11,47 @@ const ALIGNMENT_BYTES: u64 = 1 << 20;
 
 /// Options that say where a process reads and how, which is what differs; and what only reports.
 const REPLACED: &[&str] = &[
-    "buffered", "direct", "directory", "file_service_type", "fallocate", "filename", "filename_format", "filesize",
-    "group_reporting", "invalidate", "ioengine", "log_avg_msec", "log_offset", "name", "nrfiles", "numjobs", "offset",
-    "offset_align", "offset_increment", "runtime", "size", "thread", "time_based", "uri", "write_bw_log",
-    "write_iops_log", "write_lat_log", "new_group",
+    "buffered",
+    "direct",
+    "directory",
+    "file_service_type",
+    "fallocate",
+    "filename",
+    "filename_format",
+    "filesize",
+    "group_reporting",
+    "invalidate",
+    "ioengine",
+    "log_avg_msec",
+    "log_offset",
+    "name",
+    "nrfiles",
+    "numjobs",
+    "offset",
+    "offset_align",
+    "offset_increment",
+    "runtime",
+    "size",
+    "thread",
+    "time_based",
+    "uri",
+    "write_bw_log",
+    "write_iops_log",
+    "write_lat_log",
+    "new_group",
 ];
 
 /// Options that this check has no counterpart for on a server.
-const REFUSED: &[&str] =
-    &["cgroup", "cgroup_weight", "hoistway_journal", "hoistway_tree", "hoistway_walk", "wait_for", "fsync", "fdatasync"];
+const REFUSED: &[&str] = &[
+    "cgroup",
+    "cgroup_weight",
+    "hoistway_journal",
+    "hoistway_tree",
+    "hoistway_walk",
+    "wait_for",
+    "fsync",
+    "fdatasync",
+];
 
 /// The two forms of one job file.
 #[derive(Debug)]
@@ -83,7 +115,10 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), seconds: u
     let (offset_bytes, room_bytes) = extent;
     let wanted = if job.size_given { job.size.of(room_bytes) } else { room_bytes };
     if wanted > room_bytes {
-        return Err(at(job, &format!("{wanted} bytes a process do not fit: with so many, each has {room_bytes} of the drive")));
+        return Err(at(
+            job,
+            &format!("{wanted} bytes a process do not fit: with so many, each has {room_bytes} of the drive"),
+        ));
     }
     let mut options = String::new();
     // A global option of a later section is not one of an earlier job; what counted for this one is in its own list or in the first.
@@ -125,21 +160,26 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> JobFile {
-        hoistway_fio::parse(text, "job.fio", &|_| None, &|_, _| unreachable!("nothing is included")).expect("a job file")
+        hoistway_fio::parse(text, "job.fio", &|_| None, &|_, _| unreachable!("nothing is included"))
+            .expect("a job file")
     }
 
     #[test]
     fn every_clone_has_an_extent_and_keeps_what_it_does() {
         let jobs = parse("[global]\nbs=4k\nbuffered=1\nsize=128m\nioengine=sync\n[files]\nrw=read\nnumjobs=2\n");
         let rewritten = rewrite(&jobs, 10 << 30, 7).expect("it can be rewritten");
-        let places: Vec<_> = rewritten.processes.iter().map(|one| (one.name.as_str(), one.offset_bytes, one.size_bytes)).collect();
+        let places: Vec<_> =
+            rewritten.processes.iter().map(|one| (one.name.as_str(), one.offset_bytes, one.size_bytes)).collect();
         assert_eq!(places, [("files-1", 0, 128 << 20), ("files-2", 5 << 30, 128 << 20)]);
         assert_eq!(
             rewritten.processes[1].section("nbd+unix:///files-2?socket=s"),
             "[files-2]\nioengine=nbd\nuri=nbd+unix:///files-2?socket=s\nsize=134217728\nbs=4k\nrw=read\ntime_based\nruntime=7000ms\n"
         );
         let simulated = parse(&rewritten.simulated);
-        assert_eq!((simulated.jobs.len(), simulated.jobs[1].direct, simulated.jobs[1].runtime_ns), (2, true, Some(7_000_000_000)));
+        assert_eq!(
+            (simulated.jobs.len(), simulated.jobs[1].direct, simulated.jobs[1].runtime_ns),
+            (2, true, Some(7_000_000_000))
+        );
     }
 
     #[test]
