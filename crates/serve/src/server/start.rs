@@ -17,6 +17,7 @@ use crate::server::exports::Served;
 use crate::server::house::House;
 use crate::server::steer::Watching;
 use crate::server::table::Table;
+use crate::tenant::Terms;
 
 /// The most bytes of data in one request: 32 MiB, what clients take for granted.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
