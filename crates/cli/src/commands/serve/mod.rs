@@ -91,7 +91,7 @@ fn serve<E: Engine>(
     let notify = Notify::of_process();
     notify.ready(&format!("serving {} exports", config.exports.len()));
     for uri in sockets.uris(&config) {
-        out.line(&format!("ready: {uri}"))?;
+        out.line(format_args!("ready: {uri}"))?;
     }
     out.flush()?;
     let clean = attend(&mut server, args, &notify, companion.as_mut())?;
