@@ -17,6 +17,7 @@ mod plan;
 mod run;
 mod sim;
 mod trace;
+pub mod wire;
 
 pub use dice::Dice;
 pub use disk::{Disk, DiskPlan, SECTOR};

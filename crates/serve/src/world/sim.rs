@@ -191,6 +191,7 @@ impl Sim {
     pub fn add_actor(&mut self, actor: Box<dyn Actor>, from_ns: u64) -> ActorId {
         self.actors.push(Some(actor));
         self.wakes_ns.push(None);
+        self.told_over = false;
         let id = ActorId(self.actors.len() - 1);
         self.wake_at(from_ns, id);
         id

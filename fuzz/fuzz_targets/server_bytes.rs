@@ -1,0 +1,25 @@
+//! Any bytes on a connection of the whole server, over a simulated network: it keeps its contract with the engine, comes to an end, and keeps nothing.
+#![no_main]
+
+use std::cell::RefCell;
+
+use hoistway_serve::world::wire::Wire;
+
+/// A server serves so many inputs, so that making it costs little.
+const INPUTS_A_SERVER: u32 = 256;
+
+thread_local! {
+    static WIRE: RefCell<(u32, Wire)> = RefCell::new((0, Wire::new(1)));
+}
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    WIRE.with_borrow_mut(|(inputs, wire)| {
+        *inputs += 1;
+        if *inputs % INPUTS_A_SERVER == 0 {
+            *wire = Wire::new(1);
+        }
+        if let Err(what) = wire.play(bytes) {
+            panic!("{what}");
+        }
+    });
+});
