@@ -34,6 +34,8 @@ tasks:
           docs/serve-benchmarks.md
   worlds  the whole server in simulated worlds, from seeds: --seeds N (10,000), --from SEED, --jobs N, -k to go on after a failure;
           --seed SEED plays one, -v tells all of it; --sabotage KIND breaks the engine
+  crash-test  kills the real server under load and looks for what it had acknowledged: --rounds N (200), --seed N,
+          --engine auto|uring|threads
   soak    the server under clients that check what they get back: --minutes N, --only verify|filesystem|tools|lateness";
 
 fn main() -> std::process::ExitCode {
@@ -58,6 +60,7 @@ fn run() -> Result<()> {
         ["bench-nbd", options @ ..] => bench_nbd::run(options),
         ["soak", options @ ..] => soak::run(options),
         ["worlds", options @ ..] => worlds::run(options),
+        ["crash-test", options @ ..] => worlds::crash_test(options),
         ["pages", "write", recordings] => write_pages(Some(recordings)),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

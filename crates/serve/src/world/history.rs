@@ -109,6 +109,11 @@ impl History {
         }
     }
 
+    /// How many changes are known to be durable.
+    pub fn durable_changes(&self) -> u64 {
+        self.writes.iter().filter(|write| write.durable).count() as u64
+    }
+
     /// Checks what a read that began at `begun` has brought, just now.
     ///
     /// # Errors
