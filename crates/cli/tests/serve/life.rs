@@ -85,7 +85,7 @@ fn a_command_is_run_beside_the_server_and_its_exit_code_is_the_servers() {
     let ran = run(&["serve", "--export", "a b=mem:1M", "--socket", &socket, "--run", command]);
     assert_eq!(ran.code, Some(42), "{}", ran.err);
     let uri = format!("nbd+unix:///a%20b?socket={socket}");
-    assert_eq!(ran.out, format!("ready: {uri}\n{uri} a b off\n"));
+    assert_eq!(ran.out, format!("{uri} a b off\n"));
     assert!(folder.files().is_empty(), "{:?}", folder.files());
 }
 

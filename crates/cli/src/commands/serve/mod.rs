@@ -90,7 +90,8 @@ fn serve<E: Engine>(
     let mut companion = args.run.as_deref().map(|command| Companion::start(command, &reach)).transpose()?;
     let notify = Notify::of_process();
     notify.ready(&format!("serving {} exports", config.exports.len()));
-    for uri in sockets.uris(&config) {
+    // Beside a command, standard output is the command's.
+    for uri in sockets.uris(&config).iter().filter(|_| companion.is_none()) {
         out.line(format_args!("ready: {uri}"))?;
     }
     out.flush()?;
