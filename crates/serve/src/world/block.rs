@@ -53,7 +53,7 @@ impl Sim {
         if io.op != IoOp::Read && io.op != IoOp::Flush && end > size {
             return Err(format!("it reaches beyond the end at {size}"));
         }
-        if data && file.direct && (io.offset % 512 != 0 || io.length % 512 != 0) {
+        if data && file.direct && !(io.offset | io.length).is_multiple_of(512) {
             return Err("direct I/O that is not aligned".to_owned());
         }
         Ok(())

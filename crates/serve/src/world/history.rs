@@ -162,7 +162,7 @@ impl History {
             let since = touching.iter().filter(over).filter(|write| settled(write)).map(|write| write.begun).max();
             let possible = |write: &&Write| write.ended.is_none_or(|ended| since.is_none_or(|since| ended >= since));
             let candidates: Vec<&Write> =
-                touching.iter().filter(over).copied().filter(|write| possible(&write)).collect();
+                touching.iter().filter(over).copied().filter(|write| possible(write)).collect();
             let first = since.is_none();
             let bytes = &data[(from - start) as usize..(to - start) as usize];
             self.check_piece(from, bytes, &candidates, first)?;

@@ -15,6 +15,7 @@ pub(super) struct Operator {
     switches: Vec<hoistway_core::Kind>,
     next_ns: u64,
     pause_ns_max: u64,
+    reserves: bool,
     /// What was done.
     pub done: u64,
 }
@@ -24,7 +25,7 @@ impl Operator {
     pub fn new(plan: &Plan, config: Config, mut dice: Dice, now_ns: u64) -> Operator {
         let switches = plan.switches.iter().rev().copied().collect();
         let next_ns = now_ns + dice.magnitude(plan.switch_ns_max);
-        Operator { dice, config, switches, next_ns, pause_ns_max: plan.switch_ns_max, done: 0 }
+        Operator { dice, config, switches, next_ns, pause_ns_max: plan.switch_ns_max, reserves: plan.reserves, done: 0 }
     }
 
     /// Does something, if it is time; answers what.
@@ -43,7 +44,7 @@ impl Operator {
             3 if !self.config.tenants.is_empty() => {
                 let at = self.dice.index(self.config.tenants.len());
                 let tenant = self.config.tenants[at].name.clone();
-                Change::Terms { tenant, terms: random_terms(&mut self.dice) }
+                Change::Terms { tenant, terms: random_terms(&mut self.dice, self.reserves) }
             }
             4 => return self.reload(server),
             _ => {
@@ -63,12 +64,12 @@ impl Operator {
     fn reload(&mut self, server: &mut Server<SimEngine>) -> Result<Option<String>, String> {
         let mut config = self.config.clone();
         for tenant in &mut config.tenants {
-            tenant.terms = random_terms(&mut self.dice);
+            tenant.terms = random_terms(&mut self.dice, self.reserves);
         }
         match config.tenants.iter().position(|tenant| tenant.name == NOBODY) {
             Some(at) => drop(config.tenants.remove(at)),
             None => {
-                let terms = random_terms(&mut self.dice);
+                let terms = random_terms(&mut self.dice, self.reserves);
                 config.tenants.push(TenantConfig { name: NOBODY.into(), rules: vec![Rule::Uid(12_345)], terms });
             }
         }

@@ -13,7 +13,7 @@ use super::{Dice, Sabotage};
 use crate::config::{BackendConfig, Config, DeviceConfig, ExportConfig, Rule, TenantConfig};
 use crate::engine::{Address, Peer, Process};
 use crate::server::Bounds;
-use crate::tenant::{Limits, Rate, Terms};
+use crate::tenant::{Limits, Rate, Reserve, Terms};
 
 /// What lies below the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +67,8 @@ pub struct Plan {
     pub request_bytes_max: u32,
     /// See there.
     pub merge: bool,
+    /// Tenants may have reserved bandwidth: the device says what it sustains.
+    pub reserves: bool,
     /// What tenants are there: by the user's number.
     pub tenants: Vec<Terms>,
     /// What may be under way.
@@ -105,11 +107,15 @@ impl Plan {
         let clients = clients(dice, count, scale, calm, drive.is_some());
         let export_bytes = clients.iter().map(|(_, start, len)| start + len).max().unwrap_or(1);
         let export_offset = dice.pick(&[0, 512, 4096, 12_345]);
-        let scratch_bytes = 8192;
-        let size = (export_offset + export_bytes + scratch_bytes) as usize;
+        // Direct I/O is done to files of whole units only.
+        let unit = if medium == Medium::Direct { 4096 } else { 1 };
+        let size = (export_offset + export_bytes + 8192).next_multiple_of(unit);
+        let scratch_bytes = size - export_offset - export_bytes;
+        let size = size as usize;
         let simulated = matches!(medium, Medium::Buffered | Medium::Direct);
         let lives = if simulated { dice.between(0, scale.min(3)) } else { 0 };
-        let tenants = (0..dice.between(0, 3)).map(|_| random_terms(dice)).collect();
+        let reserves = dice.permille(300);
+        let tenants = (0..dice.between(0, 3)).map(|_| random_terms(dice, reserves)).collect();
         Plan {
             seed,
             medium,
@@ -128,6 +134,7 @@ impl Plan {
             depth: dice.permille(600).then(|| dice.magnitude(64) as u32),
             request_bytes_max: dice.pick(&[4096, 8192, 65536, 1 << 20]),
             merge: dice.permille(700),
+            reserves,
             tenants,
             bounds: bounds(dice),
             sabotage: Sabotage::None,
@@ -158,8 +165,8 @@ impl Plan {
             tunables: Vec::new(),
             merge: self.merge,
             request_bytes_max: self.request_bytes_max,
-            bandwidth: None,
-            position_ns: None,
+            bandwidth: self.reserves.then_some(1 << 30),
+            position_ns: self.reserves.then_some(0),
         };
         let export = |name: &str, offset: u64, size: u64, read_only: bool| ExportConfig {
             name: name.to_owned(),
@@ -259,7 +266,7 @@ fn bounds(dice: &mut Dice) -> Bounds {
 }
 
 /// Terms that leave everybody something.
-pub(super) fn random_terms(dice: &mut Dice) -> Terms {
+pub(super) fn random_terms(dice: &mut Dice, reserves: bool) -> Terms {
     let class = dice.pick(&[Class::None, Class::BestEffort, Class::BestEffort, Class::RealTime]);
     let priority = Priority::new(class, dice.between(0, 7) as u8).unwrap_or(Priority::UNSET);
     let rate = |per_second: u64, burst: u64| Some(Rate { per_second, burst });
@@ -268,7 +275,9 @@ pub(super) fn random_terms(dice: &mut Dice) -> Terms {
         1 => Limits { bytes: None, operations: rate(500, dice.magnitude(100)) },
         _ => Limits::default(),
     };
-    Terms { priority, weight: dice.between(1, 1000) as u16, limits, ..Terms::default() }
+    let reserve = reserves && dice.permille(500);
+    let reserve = reserve.then(|| Reserve { bytes_per_second: dice.magnitude(4 << 20), request_bytes: 64 << 10 });
+    Terms { priority, weight: dice.between(1, 1000) as u16, limits, reserve, ..Terms::default() }
 }
 
 fn link(dice: &mut Dice) -> LinkPlan {

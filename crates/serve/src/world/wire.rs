@@ -150,7 +150,7 @@ fn opening(mode: u8) -> Vec<u8> {
         return Vec::new();
     }
     let flags = client_flags::FIXED_NEWSTYLE | client_flags::NO_ZEROES;
-    let mut bytes = u32::from(flags).to_be_bytes().to_vec();
+    let mut bytes = flags.to_be_bytes().to_vec();
     match mode {
         2 => send_option(option::STRUCTURED_REPLY, &[], &mut bytes),
         3 => send_option(option::EXTENDED_HEADERS, &[], &mut bytes),
