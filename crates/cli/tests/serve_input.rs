@@ -17,7 +17,7 @@ fn refused(folder: &Folder, args: &[&str], code: i32, parts: &[&str]) {
 #[test]
 fn a_command_line_that_is_wrong_is_told_as_it_was_written() {
     let folder = Folder::new();
-    let disk = folder.file("disk.img", &"x".repeat(1 << 20));
+    let disk = folder.file("disk.img", "x".repeat(1 << 20));
     let of = |args: &[&str], parts: &[&str]| refused(&folder, args, 2, parts);
     of(&[], &["the command line: nothing is exported: write an [[export]], or --export NAME=PATH"]);
     of(&["--export", "a=/none"], &["--export a=/none: `backend` is \"/none\": No such file or directory"]);

@@ -182,7 +182,7 @@ fn verify(place: &Place, duration: Duration) -> Result<()> {
     let job = place.file("verify.fio");
     let seconds = duration.as_secs().max(5);
     let mut text = format!(
-        "[global]\nioengine=nbd\nsize=256m\nverify=crc32c\nverify_fatal=1\nverify_backlog=256\nverify_async=0\ntime_based\nruntime={seconds}\nthread\n"
+        "[global]\nioengine=nbd\nsize=256m\nverify=crc32c\nverify_fatal=1\nverify_backlog=256\nverify_state_save=0\ntime_based\nruntime={seconds}\nthread\n"
     );
     for (index, what) in [
         "rw=randrw\nbs=4k\niodepth=16",
@@ -210,7 +210,13 @@ fn verify(place: &Place, duration: Duration) -> Result<()> {
             }
             Ok(())
         });
-        let fio = tools::output(Command::new("fio").arg("--output-format=terse").arg(&job).stdin(Stdio::null()));
+        let fio = tools::output(
+            Command::new("fio")
+                .arg("--output-format=terse")
+                .arg(&job)
+                .current_dir(&place.directory)
+                .stdin(Stdio::null()),
+        );
         over.store(true, Ordering::Relaxed);
         let switched = switching.join().map_err(|_| anyhow::anyhow!("the switching thread failed"))?;
         fio.and(switched)

@@ -298,7 +298,7 @@ impl File {
     }
 
     fn is_aligned(&self, offset: u64, length: u64) -> bool {
-        self.unit.is_none_or(|unit| (offset | length) % unit == 0)
+        self.unit.is_none_or(|unit| (offset | length).is_multiple_of(unit))
     }
 
     fn read<E: Engine>(&mut self, engine: &mut E, tag: u64, offset: u64, length: u64) -> Started {

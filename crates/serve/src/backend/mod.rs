@@ -23,8 +23,8 @@ use crate::engine::{Allocation, Engine, FileId, IoDone};
 
 pub use shared::{Region, Shared};
 
-/// Requests that memory and nothing are given at once: they answer in the call, so that none overlaps with another.
-pub const DEPTH_MEMORY: u32 = 1;
+/// Requests that memory and nothing are given at once. They answer in the call, so it is how many one tenant is served in a row while others wait.
+pub const DEPTH_MEMORY: u32 = 8;
 /// Requests that a medium which rotates is given at once: one is served while the next is on its way. More would be reordered by the
 /// drive (worth some 30 % of its throughput at 32), out of the elevator's sight.
 pub const DEPTH_ROTATIONAL: u32 = 2;

@@ -276,7 +276,7 @@ fn a_range_beyond_the_end_is_an_error() {
 #[test]
 fn memory_that_is_trimmed_is_a_hole_again() {
     let mut bench = threads(&BackendConfig::Memory { bytes: 300 << 16 }).expect("memory");
-    let mut extents = |bench: &mut Bench<Threads>| match bench.run(WorkOp::Status, 0, 300 << 16, None) {
+    let extents = |bench: &mut Bench<Threads>| match bench.run(WorkOp::Status, 0, 300 << 16, None) {
         Ok(Answer::Extents(extents)) => {
             extents.iter().map(|extent| (extent.length >> 16, extent.hole)).collect::<Vec<_>>()
         }

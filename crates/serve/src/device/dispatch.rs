@@ -4,6 +4,7 @@ use hoistway_core::{Bio, Flags, Kick, Next, Op, RequestId, SubmitError, Work as 
 use hoistway_drive::{Access, Command};
 use hoistway_nbd::wire::Errno;
 
+use super::emulated::Emulated;
 use super::work::{Entry, NONE, Part, Split, Stage, piece_end};
 use super::{Answer, Device, Done, TRIM_BYTES_MAX, WorkOp};
 use crate::backend::Started;
@@ -50,25 +51,50 @@ impl Device {
 
     /// Works: gives the device what it takes, and hands out what is done.
     pub fn run<E: Engine>(&mut self, engine: &mut E, now_ns: u64, done: &mut Vec<Done>) {
+        self.catch_up(engine, now_ns);
         self.now_ns = self.now_ns.max(now_ns);
         let now_ns = self.now_ns;
         if self.tenants.remove_retired(&mut self.queue, now_ns) {
             self.told();
         }
-        self.release_held(now_ns);
         let mut budget = self.budget();
+        self.step(engine, &mut budget, now_ns);
+        done.extend(self.done.drain(..).map(|(_, done)| done));
+    }
+
+    /// Lives through what has come up in an emulated device since it was last run, each thing at its own time: a real drive is given its next command
+    /// when it is done with one, and an elevator's wait ends when it ends, however late this program looks. Called before new requests are
+    /// submitted, so that they find the device as it is by then; nothing for other devices.
+    pub fn catch_up<E: Engine>(&mut self, engine: &mut E, now_ns: u64) {
+        let Some(emulated) = &mut self.emulated else { return };
+        emulated.look(now_ns);
+        while let Some(at_ns) = self.next_event_ns().filter(|&at_ns| at_ns <= now_ns) {
+            self.now_ns = self.now_ns.max(at_ns);
+            let mut budget = u32::MAX;
+            self.step(engine, &mut budget, self.now_ns);
+        }
+    }
+
+    /// When a timer of the queue, the emulated drive or a limit wants something.
+    pub(super) fn next_event_ns(&self) -> Option<u64> {
+        let drive_ns = self.emulated.as_ref().and_then(Emulated::next_ns);
+        [self.queue.next_timer(), drive_ns, self.limiter.next_ns()].into_iter().flatten().min()
+    }
+
+    /// What is to be done at a time: the drive's completions first, then what they and timers let go.
+    fn step<E: Engine>(&mut self, engine: &mut E, budget: &mut u32, now_ns: u64) {
         loop {
-            self.fire_timers(now_ns);
             self.poll_drive(now_ns);
+            self.fire_timers(now_ns);
+            self.release_held(now_ns);
             self.begin_flush(engine, now_ns);
             self.ask(engine, now_ns);
             self.refill();
-            let went_on = self.dispatch(engine, &mut budget, now_ns);
+            let went_on = self.dispatch(engine, budget, now_ns);
             if !went_on || self.overflow.is_empty() {
                 break;
             }
         }
-        done.extend(self.done.drain(..).map(|(_, done)| done));
     }
 
     /// I/O that the device began with this tag has ended.

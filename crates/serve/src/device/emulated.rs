@@ -18,6 +18,8 @@ pub(super) struct Emulated {
     told_ns: u64,
     /// Commands that were over before they were asked for.
     over: VecDeque<Over>,
+    /// When the server last looked at a clock, on the drive's own.
+    looked_ns: u64,
     /// How late completions were taken notice of.
     lateness: Box<Histogram<u64>>,
 }
@@ -38,6 +40,7 @@ impl Emulated {
             began_ns: now_ns,
             told_ns: 0,
             over: VecDeque::new(),
+            looked_ns: 0,
             lateness: latencies(),
         }
     }
@@ -86,6 +89,11 @@ impl Emulated {
         lines
     }
 
+    /// The server looks at this time: what was over before is noticed late by so much.
+    pub fn look(&mut self, now_ns: u64) {
+        self.looked_ns = self.looked_ns.max(now_ns.saturating_sub(self.began_ns));
+    }
+
     /// Gives the drive a command. What was due before is taken out first, so that the drive's clock never goes back.
     ///
     /// # Errors
@@ -114,7 +122,8 @@ impl Emulated {
         while self.drive.next_event_ns().is_some_and(|at_ns| at_ns <= self.told_ns) {
             // An event of the drive's own answers nothing, and the next one is later.
             if let Some(completion) = self.drive.poll(self.told_ns) {
-                self.lateness.saturating_record(self.told_ns.saturating_sub(completion.service.finish_ns));
+                let noticed_ns = self.looked_ns.max(self.told_ns);
+                self.lateness.saturating_record(noticed_ns.saturating_sub(completion.service.finish_ns));
                 let bad_sector = match completion.status {
                     Status::Done => None,
                     Status::MediaError { sector } => Some(sector),

@@ -454,8 +454,7 @@ impl Device {
         if at_once {
             return Some(self.now_ns);
         }
-        let drive_ns = self.emulated.as_ref().and_then(Emulated::next_ns);
-        [self.queue.next_timer(), drive_ns, self.limiter.next_ns()].into_iter().flatten().min()
+        self.next_event_ns()
     }
 
     /// A client has left: what it waits for is not begun any more, or finished without an answer.

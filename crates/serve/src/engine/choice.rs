@@ -133,3 +133,25 @@ impl std::str::FromStr for EngineKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_do_about_it_fits_the_cause() {
+        let of = |code| advice(&io::Error::from_raw_os_error(code));
+        assert!(of(libc::EPERM).contains("seccomp") || of(libc::EPERM).contains("kernel.io_uring_disabled"));
+        assert!(of(libc::ENOSYS).contains("Linux 6.0"));
+        assert!(of(libc::ENOMEM).contains("ulimit -l"));
+        assert!(of(libc::EMFILE).contains("ulimit -n"));
+    }
+
+    #[test]
+    fn an_engine_is_called_what_it_is_printed_as() {
+        for kind in [EngineKind::Uring, EngineKind::Threads] {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        assert!("uring?".parse::<EngineKind>().is_err());
+    }
+}

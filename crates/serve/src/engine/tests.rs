@@ -528,3 +528,20 @@ fn a_probe_agrees_with_the_engine() {
         }
     }
 }
+
+/// One test, for signals are of the whole process.
+#[test]
+fn signals_are_told_by_every_engine_that_catches_them() {
+    let options = Options { signals: true, ..options() };
+    let mut threads = Outside::new(Threads::new(&options).expect("an engine"));
+    let mut uring = Uring::new(&options).ok().map(Outside::new);
+    for (number, signal) in
+        [(libc::SIGHUP, Signal::Reload), (libc::SIGTERM, Signal::Terminate), (libc::SIGINT, Signal::Terminate)]
+    {
+        signal_hook::low_level::raise(number).expect("raised");
+        threads.until(|event| matches!(event, Event::Signal(came) if *came == signal), drop);
+        if let Some(uring) = &mut uring {
+            uring.until(|event| matches!(event, Event::Signal(came) if *came == signal), drop);
+        }
+    }
+}

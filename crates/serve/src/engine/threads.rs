@@ -45,6 +45,7 @@ pub struct Threads {
     /// Connections that may have something to do: whoever starts something, or whose socket became ready.
     active: VecDeque<ConnId>,
     ready: Vec<Event>,
+    #[expect(clippy::vec_box, reason = "a connection keeps its box, not a copy")]
     spare_sendings: Vec<Box<Sending>>,
     helped: Vec<(u64, IoDone)>,
     /// Whether `epoll_pwait2` (Linux 5.11) is there, which takes ns.

@@ -308,8 +308,8 @@ impl Connection {
         self.active_ns = house.now_ns;
         let charge = self.outgoing.sent();
         self.give_back(charge, house);
-        // What was answered meanwhile has waited for this one to be out of the way.
-        if self.outgoing.waiting() > 0 {
+        // What was to be said meanwhile has waited for this one to be out of the way.
+        if self.outgoing.waiting() > 0 || self.channel.as_ref().is_some_and(|channel| channel.has_records()) {
             house.dirty(self.id, &mut self.dirty);
         }
         if self.blocked == Some(Wait::Own) {
@@ -319,6 +319,7 @@ impl Connection {
 
     /// The connection is of no use any more.
     pub(super) fn broke(&mut self) {
+        // Nothing is received any more.
         self.receiving = true;
         self.ending = match self.ending {
             // A client that has said goodbye may leave before it is answered; what it asked for is done all the same.

@@ -178,6 +178,7 @@ impl<E: Engine> Server<E> {
         let mut events = std::mem::take(&mut self.events);
         self.house.engine.turn(until, &mut events)?;
         self.house.now_ns = self.house.engine.now_ns();
+        self.catch_up();
         let mut turn = Turn::Running;
         for event in events.drain(..) {
             if let Some(other) = self.happened(event) {
@@ -368,6 +369,14 @@ impl<E: Engine> Server<E> {
         let House { devices, engine, now_ns, .. } = &mut self.house;
         if let Some(device) = devices.get_mut(Device::index_of(tag) as usize) {
             device.io_done(engine, tag, done, *now_ns);
+        }
+    }
+
+    /// Lets emulated drives come to the present before anything new reaches them.
+    fn catch_up(&mut self) {
+        let House { devices, engine, now_ns, .. } = &mut self.house;
+        for device in devices {
+            device.catch_up(engine, *now_ns);
         }
     }
 

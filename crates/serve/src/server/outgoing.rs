@@ -87,7 +87,7 @@ impl Outgoing {
         self.mark();
         self.marked = 0;
         self.sending = Some(std::mem::take(&mut self.queued));
-        Some(std::mem::replace(&mut self.message, Message::default()))
+        Some(std::mem::take(&mut self.message))
     }
 
     /// The message was sent; answers what is given back.

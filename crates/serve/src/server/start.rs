@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::config::{Config, ExportConfig};
+use crate::config::{Config, ExportConfig, Rule, TenantConfig};
 use crate::control::Watch;
 use crate::device::{Device, DeviceError, TermsError};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
+use crate::rules::matches;
 use crate::server::Server;
 use crate::server::budget::Bounds;
 use crate::server::drain::Drain;
@@ -16,6 +17,7 @@ use crate::server::exports::Served;
 use crate::server::house::House;
 use crate::server::steer::Watching;
 use crate::server::table::Table;
+use crate::tenant::Terms;
 
 /// The most bytes of data in one request: 32 MiB, what clients take for granted.
 pub const PAYLOAD_BYTES_MAX: u32 = 32 << 20;
@@ -126,7 +128,8 @@ impl<E: Engine> House<E> {
                 problems.extend(set.err().map(|error| failed(&group.name, error)));
             }
             for tenant in &config.tenants {
-                match device.set_tenant(&tenant.name, &tenant.terms, *now_ns) {
+                let terms = config.terms_on(&name, tenant, &tenant.terms);
+                match device.set_tenant(&tenant.name, &terms, *now_ns) {
                     Ok(told) => warnings.extend(told.into_iter().map(|told| format!("device {name}: {told}"))),
                     Err(error) => problems.push(failed(&tenant.name, error)),
                 }
@@ -180,6 +183,27 @@ impl<E: Engine> House<E> {
         };
         export.check().map_err(|error| refuse(error.to_string()))?;
         Ok(Served { export, device: place, offset: config.offset })
+    }
+}
+
+impl Config {
+    /// The terms of a tenant on a device: where no client of it can come, nothing is reserved for it.
+    pub(super) fn terms_on(&self, device: &str, tenant: &TenantConfig, terms: &Terms) -> Terms {
+        let reserve = terms.reserve.filter(|_| self.can_reach(tenant, device));
+        Terms { reserve, ..terms.clone() }
+    }
+
+    /// Whether a client of a tenant can come to a device: its rules let it have an export that lies there.
+    fn can_reach(&self, tenant: &TenantConfig, device: &str) -> bool {
+        let may_have = |export: &ExportConfig| {
+            let visible = export.tenants.is_empty() || export.tenants.contains(&tenant.name);
+            let fits = |rule: &Rule| match rule {
+                Rule::Export(pattern) => matches(pattern, &export.name),
+                _ => true,
+            };
+            visible && tenant.rules.iter().all(fits)
+        };
+        self.exports.iter().any(|export| export.device == device && may_have(export))
     }
 }
 

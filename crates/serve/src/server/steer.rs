@@ -237,20 +237,24 @@ impl<E: Engine> Server<E> {
     /// Sets a tenant's terms on every device, or on none.
     fn set_terms(&mut self, name: &str, terms: &Terms) -> Result<Option<String>, Refused> {
         let now_ns = self.house.now_ns;
-        let Some(tenant) = self.house.config.tenants.iter_mut().find(|tenant| tenant.name == name) else {
+        let config = &self.house.config;
+        let Some(place) = config.tenants.iter().position(|tenant| tenant.name == name) else {
             let why = "clients without a rule have no terms of their own: configure a tenant for them";
             return Err(if name == Device::DEFAULT_TENANT { Refused::No(why.to_owned()) } else { Refused::Gone });
         };
+        let tenant = &config.tenants[place];
         let mut warnings = Vec::new();
         for at in 0..self.house.devices.len() {
             let Some(device) = self.house.devices.get_mut(at) else { continue };
-            match device.set_tenant(name, terms, now_ns) {
+            let terms = config.terms_on(device.name(), tenant, terms);
+            match device.set_tenant(name, &terms, now_ns) {
                 Ok(more) => warnings.extend(more),
                 Err(error) => {
                     let why = format!("device {}: {error}", device.name());
                     // Those that have taken them, and the one that has taken a part, take the old ones again: they fitted before.
                     for device in self.house.devices.iter_mut().take(at + 1) {
-                        if let Err(error) = device.set_tenant(name, &tenant.terms, now_ns) {
+                        let old = config.terms_on(device.name(), tenant, &tenant.terms);
+                        if let Err(error) = device.set_tenant(name, &old, now_ns) {
                             tracing::error!(
                                 device = device.name(),
                                 tenant = name,
@@ -262,7 +266,7 @@ impl<E: Engine> Server<E> {
                 }
             }
         }
-        tenant.terms = terms.clone();
+        self.house.config.tenants[place].terms = terms.clone();
         self.house.has_work = true;
         warnings.sort();
         warnings.dedup();

@@ -90,8 +90,9 @@ fn serve<E: Engine>(
     let mut companion = args.run.as_deref().map(|command| Companion::start(command, &reach)).transpose()?;
     let notify = Notify::of_process();
     notify.ready(&format!("serving {} exports", config.exports.len()));
-    for uri in sockets.uris(&config) {
-        out.line(&format!("ready: {uri}"))?;
+    // Beside a command, standard output is the command's.
+    for uri in sockets.uris(&config).iter().filter(|_| companion.is_none()) {
+        out.line(format_args!("ready: {uri}"))?;
     }
     out.flush()?;
     let clean = attend(&mut server, args, &notify, companion.as_mut())?;

@@ -18,6 +18,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::time::Timespec;
 
 use crate::cli::TopArgs;
 use crate::control::Control;
@@ -73,10 +76,13 @@ pub fn run(args: &TopArgs, out: &mut Out) -> Result<Exit> {
 fn show(terminal: &mut DefaultTerminal, mut app: App, news: &Receiver<News>, stopped: &AtomicBool) -> Result<()> {
     while !app.done && !stopped.load(Ordering::Relaxed) {
         terminal.draw(|frame| screen::draw(&app, frame))?;
-        if event::poll(KEY_WAIT)?
-            && let Event::Key(key) = event::read()?
-        {
-            app.key(key, terminal.size()?.width);
+        if has_hung_up()? {
+            break;
+        }
+        while event::poll(Duration::ZERO)? {
+            if let Event::Key(key) = event::read()? {
+                app.key(key, terminal.size()?.width);
+            }
         }
         match news.try_recv() {
             Ok(Ok(view)) => app.show(view),
@@ -85,6 +91,23 @@ fn show(terminal: &mut DefaultTerminal, mut app: App, news: &Receiver<News>, sto
         }
     }
     Ok(())
+}
+
+/// Waits for a key, [`KEY_WAIT`] at most; answers whether the terminal has gone. Reading from one that has would go on for ever.
+fn has_hung_up() -> Result<bool> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        event::poll(KEY_WAIT)?;
+        return Ok(false);
+    }
+    let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+    let wait = Timespec { tv_sec: 0, tv_nsec: KEY_WAIT.subsec_nanos().into() };
+    match rustix::event::poll(&mut polled, Some(&wait)) {
+        // A signal: whether it ends this is for the caller to see.
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error).context("the terminal cannot be waited for"),
+    }
+    Ok(polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL))
 }
 
 /// Looks at the server once an interval until nobody wants to know. A server that has ended is looked for again.

@@ -76,6 +76,7 @@ pub struct Uring {
     under_way: usize,
     /// What is known without the kernel: told by the next turn.
     ready: Vec<Event>,
+    #[expect(clippy::vec_box, reason = "the kernel reads the header where it is: it must not move")]
     spare_sendings: Vec<Box<Sending>>,
     completions: Vec<cqueue::Entry>,
     helped: Vec<(u64, IoDone)>,

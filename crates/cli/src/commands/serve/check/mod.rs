@@ -17,13 +17,14 @@ use anyhow::{Context, Result, bail};
 use hoistway_core::Kind;
 use hoistway_drive::{Profile, SECTOR_BYTES, describe};
 use hoistway_fio::JobFile;
-use hoistway_sim::{CompareRequest, CpuCosts, HostConfig, Plugging, Run};
+use hoistway_sim::{CompareRequest, CpuCosts, HostConfig, Plugging, Run, Setting, group_switch};
 
 use crate::cli::ServeArgs;
 use crate::commands::compare;
 use crate::drive_choice;
 use crate::failure::Exit;
 use crate::output::{self, Out};
+use crate::setting;
 use real::Measured;
 use rewrite::Rewritten;
 
@@ -139,12 +140,18 @@ fn predict(check: &Check, rewritten: &Rewritten, elevator: Kind, turnaround_ns: 
         profile: check.profile.clone(),
         host,
         elevators: vec![elevator],
-        settings: Vec::new(),
+        settings: groups_on(elevator),
         seed: 1,
         record: false,
     };
     let (comparison, _) = compare::simulate(&request)?;
     comparison.runs.into_iter().next().context("the simulator ran nothing")
+}
+
+/// Elevators that have groups as an option divide by them on a server.
+fn groups_on(elevator: Kind) -> Vec<Setting> {
+    let switch = group_switch(elevator).map(|tunable| format!("{}.{}=1", elevator.info().name, tunable.name));
+    switch.and_then(|text| setting::parse(&text).ok()).into_iter().collect()
 }
 
 fn print(check: &Check, outcomes: &[Outcome], out: &mut Out) -> Result<Exit> {

@@ -56,7 +56,7 @@ const REFUSED: &[&str] = &[
 /// The two forms of one job file.
 #[derive(Debug)]
 pub struct Rewritten {
-    /// For the simulator.
+    /// For the simulator: each process in a control group of its own, as each is a tenant of its own on the server.
     pub simulated: String,
     /// What fio gets, less the URIs, which [`Process::section`] takes.
     pub processes: Vec<Process>,
@@ -99,7 +99,7 @@ pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, seconds: u32) -> Result<Rewr
             let process = process(job, jobs, clone, (offset_bytes, stride), seconds)?;
             let _ = write!(
                 rewritten.simulated,
-                "[{}]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\noffset={}\nsize={}\n{}",
+                "[{0}]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\ncgroup={0}\noffset={1}\nsize={2}\n{3}",
                 process.name, process.offset_bytes, process.size_bytes, process.options
             );
             if let Some((class, level)) = process.priority {
