@@ -173,6 +173,10 @@ impl Disk {
             }
         }
         self.seen.copy_from_slice(&self.stable);
+        // What had been punched and is there again is no hole.
+        for (block, written) in self.seen.chunks(BLOCK).zip(&mut self.written) {
+            *written |= block.iter().any(|byte| *byte != 0);
+        }
     }
 
     /// What is allocated, from an offset on.
@@ -294,5 +298,10 @@ mod tests {
         assert_eq!(disk.status(100, 8000, 1), [of(3996, true)]);
         disk.zero(2, BLOCK, BLOCK, true);
         assert_eq!(disk.status(0, 16384, 8), [of(16384, true)]);
+        disk.write(3, BLOCK, &[1; BLOCK]);
+        disk.persist(3);
+        disk.zero(4, BLOCK, BLOCK, true);
+        disk.crash(&mut Dice::new(1));
+        assert_eq!(disk.status(0, 16384, 8).len() == 3, byte(&disk, BLOCK) == 1);
     }
 }

@@ -211,9 +211,9 @@ impl<'a> World<'a> {
                 "{bytes} bytes are under way; {bytes_max} is the bound with {connections} connections"
             ));
         }
-        // Whoever has vanished may have left I/O behind that a disk hangs on: those buffers are the engine's.
+        // Whoever has vanished may have left I/O behind that a disk hangs on: then the engine and the backend still hold its buffers.
         let sim = self.sim.borrow();
-        let buffers = sim.pool.outstanding().saturating_sub(sim.buffers_under_way());
+        let buffers = if sim.is_idle() { sim.pool.outstanding() } else { 0 };
         if ended && (connections, bytes, buffers) != (0, 0, 0) {
             return Err(format!(
                 "the server has left with {connections} connections, {bytes} bytes under way, {buffers} buffers"

@@ -221,9 +221,9 @@ impl Sim {
         self.actors.iter().flatten().all(|actor| actor.is_done())
     }
 
-    /// Buffers that I/O under way holds.
-    pub fn buffers_under_way(&self) -> usize {
-        self.under_way.values().filter(|under_way| under_way.io.buffer.is_some()).count()
+    /// Whether no I/O is under way.
+    pub fn is_idle(&self) -> bool {
+        self.under_way.is_empty()
     }
 
     /// Something is wrong.
