@@ -6,6 +6,12 @@ use hoistway_fio::{Job, JobFile};
 
 use crate::failure::UsageError;
 
+/// By how much one process begins after another, in ms, so that their first requests come in the same order in both runs: who comes first is decided
+/// there for good, under an elevator that serves in order of arrival.
+const APART_MS: u64 = 20;
+/// What is left out of the measurement at the beginning, in seconds: fio keeps a `startdelay` to a tenth of a second or so, and who is alone on the drive
+/// meanwhile gets as much as all together do later.
+const RAMP_SECONDS: u32 = 2;
 /// Where an extent begins is a multiple of this, in bytes.
 const ALIGNMENT_BYTES: u64 = 1 << 20;
 
@@ -96,7 +102,10 @@ pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, seconds: u32) -> Result<Rewr
         refuse(job, jobs)?;
         for clone in 0..job.numjobs {
             let offset_bytes = rewritten.processes.len() as u64 * stride;
-            let process = process(job, jobs, clone, (offset_bytes, stride), seconds)?;
+            let mut process = process(job, jobs, clone, (offset_bytes, stride), seconds)?;
+            if *job.startdelay_ns.end() == 0 {
+                let _ = writeln!(process.options, "startdelay={}ms", rewritten.processes.len() as u64 * APART_MS);
+            }
             let _ = write!(
                 rewritten.simulated,
                 "[{0}]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\ncgroup={0}\noffset={1}\nsize={2}\n{3}",
@@ -135,6 +144,9 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), seconds: u
     }
     let runtime_ns = job.runtime_ns.unwrap_or(u64::from(seconds) * 1_000_000_000);
     let _ = writeln!(options, "time_based\nruntime={}ms", runtime_ns / 1_000_000);
+    if job.ramp_time_ns == 0 {
+        let _ = writeln!(options, "ramp_time={RAMP_SECONDS}s");
+    }
     let name = if job.numjobs == 1 { job.name.clone() } else { format!("{}-{}", job.name, clone + 1) };
     let priority = job.prio.or(job.prioclass).map(|_| (job.prioclass.unwrap_or(2), job.prio.unwrap_or(4)));
     Ok(Process { name, offset_bytes, size_bytes: wanted, priority, depth: job.iodepth.max(1), options })
@@ -173,7 +185,7 @@ mod tests {
         assert_eq!(places, [("files-1", 0, 128 << 20), ("files-2", 5 << 30, 128 << 20)]);
         assert_eq!(
             rewritten.processes[1].section("nbd+unix:///files-2?socket=s"),
-            "[files-2]\nioengine=nbd\nuri=nbd+unix:///files-2?socket=s\nsize=134217728\nbs=4k\nrw=read\ntime_based\nruntime=7000ms\n"
+            "[files-2]\nioengine=nbd\nuri=nbd+unix:///files-2?socket=s\nsize=134217728\nbs=4k\nrw=read\ntime_based\nruntime=7000ms\nramp_time=2s\nstartdelay=20ms\n"
         );
         let simulated = parse(&rewritten.simulated);
         assert_eq!(
