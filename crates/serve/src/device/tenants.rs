@@ -503,10 +503,7 @@ impl Device {
     fn reserve_now(&mut self, place: u32) -> Option<ReserveError> {
         let node = &self.tenants.nodes[place as usize];
         let wanted = reservation_of(node.terms.reserve?);
-        let refused = match self.queue.reserve_group(node.group, wanted, self.now_ns) {
-            Ok(_) => None,
-            Err(refused) => Some(refused),
-        };
+        let refused = self.queue.reserve_group(node.group, wanted, self.now_ns).err();
         self.told();
         self.tenants.nodes[place as usize].unreserved = refused;
         refused
