@@ -6,8 +6,17 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 /// The Debian packages of the programs that tests use.
-const PROGRAMS: &[(&str, &str)] =
-    &[("cc", "gcc"), ("objdump", "binutils"), ("valgrind", "valgrind"), ("fio", "fio"), ("chromium", "chromium")];
+const PROGRAMS: &[(&str, &str)] = &[
+    ("cc", "gcc"),
+    ("objdump", "binutils"),
+    ("valgrind", "valgrind"),
+    ("fio", "fio"),
+    ("chromium", "chromium"),
+    ("nbdinfo", "libnbd-bin"),
+    ("nbdkit", "nbdkit"),
+    ("qemu-img", "qemu-utils"),
+    ("blkparse", "blktrace"),
+];
 
 /// Installs what is missing, on Debian and as root; elsewhere a missing program is an error that names it.
 pub fn install_missing() -> Result<()> {
