@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod check;
 mod client;
 mod exports;
 mod life;

@@ -37,7 +37,7 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Shared {
-    /// Zeroes, at most [`ZEROES_BYTES`] (32 MiB) of them: fewer than asked for if more are asked for. They cost no memory.
+    /// Zeroes, at most 32 MiB of them: fewer than asked for if more are asked for. They cost no memory.
     pub fn zeroes(len: usize) -> Shared {
         static ZEROES: OnceLock<Arc<Region>> = OnceLock::new();
         let region = ZEROES.get_or_init(|| match Region::map(ZEROES_BYTES, ProtFlags::READ) {

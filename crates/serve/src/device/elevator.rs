@@ -10,8 +10,8 @@ use super::{Device, DeviceError};
 use crate::backend::Backend;
 use crate::config::DeviceConfig;
 
-/// What a device's queue holds. Requests beyond this wait in front of it, in order of arrival; connections beyond it are refused. The tables take
-/// what [`Device::memory_bytes`] tells.
+/// What a device's queue holds. Requests beyond this wait in front of it, in order of arrival; connections beyond it are refused. The tables
+/// take 7 MiB (noop) to 50 MiB (bfq).
 pub const CAPACITY: Capacity = Capacity { requests: 32_768, contexts: 16_384, merged_bios: 32_768, groups: 1024 };
 
 /// The clock that elevators see: older ones count in ticks of 1 ms. Whoever predicts what a device does sets the simulator's clock to this.

@@ -1,0 +1,36 @@
+//! `--check`: the emulated drive under fio, beside the simulator.
+
+use super::common::{Folder, hoistway, run};
+
+const READERS: &str = "[readers]\nrw=read\nbs=4k\nsize=64m\nnumjobs=3\nbuffered=1\n";
+
+/// How near the two are hangs on what else the machine does; that they are figures of the same thing does not. (In virtual time they agree within 1 %:
+/// the tests of devices in `crates/serve`.)
+#[test]
+fn a_job_runs_on_the_emulated_drive_and_in_the_simulator() {
+    if std::process::Command::new("fio").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: fio is not installed");
+        return;
+    }
+    let folder = Folder::new();
+    let job = folder.file("readers.fio", READERS);
+    let args = ["serve", "--check", &job, "--check-seconds", "2", "--check-elevators", "deadline"];
+    let output = hoistway(&args).output().expect("the program runs");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{out}{err}");
+    let row = out.lines().find(|line| line.starts_with("deadline")).unwrap_or_else(|| panic!("no row:\n{out}{err}"));
+    // What has a sign is a difference; the third figure without one is the turnaround.
+    let figures = row.split_whitespace().filter(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+    let figures: Vec<f64> = figures.filter_map(|word| word.parse().ok()).collect();
+    let [predicted, served, _] = figures[..] else { panic!("two rates and a time belong here: {row}") };
+    assert!((0.2..5.0).contains(&(served / predicted)), "{row}");
+    let agrees = row.ends_with("agrees");
+    assert_eq!(output.status.code(), Some(if agrees { 0 } else { 3 }), "the exit code says what the row says: {row}");
+}
+
+#[test]
+fn a_job_that_has_no_counterpart_on_a_server_is_refused() {
+    let folder = Folder::new();
+    let job = folder.file("groups.fio", "[a]\nrw=read\nsize=1m\ncgroup=x\n");
+    run(&["serve", "--check", &job]).refused(2, &["groups.fio:1: job `a`: `cgroup` cannot be checked on a server"]);
+}
