@@ -71,6 +71,10 @@ impl Limiter {
         entry.weight = u64::from(weight.max(1));
         change(&mut entry.bytes, limits.bytes, now_ns);
         change(&mut entry.operations, limits.operations, now_ns);
+        // Who competes with whom, and in what, may be another now: virtual times of before mean nothing.
+        for node in &mut self.nodes {
+            (node.finish, node.virtual_now) = (0, 0);
+        }
         self.file_all(now_ns);
     }
 

@@ -143,6 +143,11 @@ impl Backend {
         Backend { kind: Kind::File(Box::new(file::File::simulated(file, size))), size }
     }
 
+    /// Whether its bytes lie in a file or on a block device.
+    pub fn is_file(&self) -> bool {
+        matches!(self.kind, Kind::File(_))
+    }
+
     /// Bytes.
     pub fn size(&self) -> u64 {
         self.size

@@ -101,13 +101,15 @@ impl Building<'_> {
         let (certificate, key) = (self.path(entry, "certificate"), self.path(entry, "key"));
         let client_authority = self.path(entry, "client_authority");
         let mut fields = self.fields(entry);
-        let required = fields.read("required", value::switch).unwrap_or(false);
+        let required = fields.read("required", value::switch);
         for name in ["certificate", "key"] {
             if entry.get(name).is_none() {
                 fields.missing(name, "TLS takes both, each the path of a PEM file");
             }
         }
         if let (Some(certificate), Some(key)) = (certificate, key) {
+            // Who asks for certificates means that nobody gets in without one, unless the opposite is written.
+            let required = required.unwrap_or(client_authority.is_some());
             self.config.tls = Some(TlsConfig { certificate, key, client_authority, required });
         }
     }

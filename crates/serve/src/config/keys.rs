@@ -156,7 +156,7 @@ pub const KEYS: &[Key] = &[
     key(Section::Tls, "certificate", "a path", "required", "The server's certificates, PEM, its own first."),
     key(Section::Tls, "key", "a path", "required", "Its key, PEM. A warning tells if others than its owner and group can read it."),
     key(Section::Tls, "client_authority", "a path", "none", "Authorities, PEM, one of which a client's certificate must come from."),
-    key(Section::Tls, "required", "`true`, `false`", "`false`", "Whether nothing is served in plain text. Otherwise TLS is offered."),
+    key(Section::Tls, "required", "`true`, `false`", "whether there is a `client_authority`", "Whether nothing is served in plain text. Otherwise TLS is offered."),
 
     key(Section::Control, "socket", "a path, or `\"none\"`", "beside the first Unix socket: `a.sock` has `a-control.sock`", "Where `hoistway ctl` and `hoistway top` connect."),
     key(Section::Metrics, "address", "`\"ADDRESS:PORT\"`", "none", "Where metrics are served over HTTP, at /metrics."),

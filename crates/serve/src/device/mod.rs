@@ -280,9 +280,11 @@ impl Device {
         Abilities { rotational: self.is_rotational(), ..self.backend.abilities() }
     }
 
-    /// Whether writing zeroes is fast: faster than writing data.
-    pub fn zero_is_fast(&self) -> bool {
-        self.emulated.is_none() && self.backend.abilities().fast_zero
+    /// Whether writing zeroes is fast, faster than writing data; `punch`: where a hole will do. Whether a file system can zero a range and keep it
+    /// allocated is not known before it is tried, and then it may have to be written.
+    pub fn zero_is_fast(&self, punch: bool) -> bool {
+        let keeps = !self.backend.is_file();
+        self.emulated.is_none() && self.backend.abilities().fast_zero && (punch || keeps)
     }
 
     /// Whether an arm moves in it, or in the drive that it is made to be.

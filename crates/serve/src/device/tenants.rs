@@ -299,6 +299,11 @@ impl Device {
         self.tenants.find(name, false).map(|place| &self.tenants.nodes[place as usize].terms)
     }
 
+    /// The terms of a group: its weight, limits and parent.
+    pub fn group_terms(&self, name: &str) -> Option<&Terms> {
+        self.tenants.find(name, true).map(|place| &self.tenants.nodes[place as usize].terms)
+    }
+
     /// Why the reservation of a tenant is not kept at present, if it is not: that can come out after a switch.
     pub fn unreserved(&self, name: &str) -> Option<ReserveError> {
         self.tenants.find(name, false).and_then(|place| self.tenants.nodes[place as usize].unreserved)

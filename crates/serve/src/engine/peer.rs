@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::net::{AddressFamily, sockopt};
 
@@ -18,11 +18,23 @@ pub(super) fn identify(socket: BorrowedFd<'_>) -> Peer {
         let address = address.unwrap_or(SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), 0));
         return Peer { address: Address::Tcp(plain(address)), process: None };
     }
-    let process = sockopt::socket_peercred(socket).ok().map(|credentials| {
-        let pid = credentials.pid.as_raw_nonzero().get() as u32;
-        process(pid, credentials.uid.as_raw(), credentials.gid.as_raw())
+    let process = credentials(socket).map(|credentials| match u32::try_from(credentials.pid) {
+        Ok(pid @ 1..) => process(pid, credentials.uid, credentials.gid),
+        // It lives outside this process's namespace of processes: nothing but its user is known of it.
+        _ => Process { uid: credentials.uid, gid: credentials.gid, ..Process::default() },
     });
     Peer { address: Address::Unix, process }
+}
+
+/// SO_PEERCRED (unix(7)) as it is: its process number is 0 where the peer has none in this namespace, which a type of numbers that are not 0 could not hold.
+fn credentials(socket: BorrowedFd<'_>) -> Option<libc::ucred> {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    let place = (&raw mut credentials).cast::<libc::c_void>();
+    // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes to `place`, which is as long and outlives the call.
+    let answer =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &raw mut length) };
+    (answer == 0 && length as usize == size_of::<libc::ucred>()).then_some(credentials)
 }
 
 /// Small messages leave at once: replies are sent as a whole anyway.

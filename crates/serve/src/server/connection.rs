@@ -602,7 +602,7 @@ impl Connection {
             Command::WriteZeroes => WorkOp::Zero { punch: !request.flags.no_hole },
             Command::Disconnect | Command::Other(_) => return,
         };
-        if request.flags.fast_zero && !house.zero_is_fast(serving.device) {
+        if request.flags.fast_zero && !house.zero_is_fast(serving.device, !request.flags.no_hole) {
             return self.refuse(&request, Errno::NotSup, "zeroes would have to be written", house);
         }
         let (device, member, offset) = (serving.device, serving.member, serving.offset);

@@ -138,7 +138,7 @@ impl<E: Engine> House<E> {
     }
 
     /// Whether a range is made zeroes in less time than a write of them would take.
-    pub(super) fn zero_is_fast(&self, device: usize) -> bool {
-        self.devices.get(device).is_some_and(Device::zero_is_fast)
+    pub(super) fn zero_is_fast(&self, device: usize, punch: bool) -> bool {
+        self.devices.get(device).is_some_and(|device| device.zero_is_fast(punch))
     }
 }

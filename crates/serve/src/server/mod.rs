@@ -16,6 +16,7 @@ mod table;
 mod text;
 mod tls;
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -73,6 +74,8 @@ pub struct Server<E: Engine> {
     table: Table<Connection>,
     listeners: Vec<(ListenerId, Purpose)>,
     events: Vec<Event>,
+    /// What came up in a turn beside what was told of it.
+    turns: VecDeque<Turn>,
     dones: Vec<Done>,
     /// Connections that came since the start.
     came: u64,
@@ -174,26 +177,27 @@ impl<E: Engine> Server<E> {
     /// # Errors
     /// When the engine is broken.
     pub fn turn(&mut self) -> io::Result<Turn> {
+        if let Some(turn) = self.turns.pop_front() {
+            return Ok(turn);
+        }
         let until = self.next_wake();
         let mut events = std::mem::take(&mut self.events);
         self.house.engine.turn(until, &mut events)?;
         self.house.now_ns = self.house.engine.now_ns();
         self.catch_up();
-        let mut turn = Turn::Running;
         for event in events.drain(..) {
-            if let Some(other) = self.happened(event) {
-                turn = other;
-            }
+            let turn = self.happened(event);
+            self.turns.extend(turn);
         }
         self.events = events;
         if let Some((every_ns, next_ns)) = &mut self.alarm
             && *next_ns <= self.house.now_ns
         {
             *next_ns = self.house.now_ns.saturating_add(*every_ns);
-            turn = Turn::Alarm;
+            self.turns.push_back(Turn::Alarm);
         }
         if std::mem::take(&mut self.watching.wants_reload) {
-            turn = Turn::Reload;
+            self.turns.push_back(Turn::Reload);
         }
         self.expire();
         self.tick();
@@ -201,7 +205,11 @@ impl<E: Engine> Server<E> {
         self.admit_waiting();
         self.speak();
         self.go_on_draining();
-        Ok(self.drain.ended().map_or(turn, |clean| Turn::Ended { clean }))
+        // Of several things that came up in one turn each is told, one a call.
+        Ok(match self.drain.ended() {
+            Some(clean) => Turn::Ended { clean },
+            None => self.turns.pop_front().unwrap_or(Turn::Running),
+        })
     }
 
     /// When the server has to act even if nothing happens.

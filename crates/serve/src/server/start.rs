@@ -1,5 +1,6 @@
 //! A server from a configuration: devices are opened, exports checked, tenants made.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
@@ -97,6 +98,7 @@ impl<E: Engine> Server<E> {
             table: Table::new(),
             listeners: Vec::new(),
             events: Vec::new(),
+            turns: VecDeque::new(),
             dones: Vec::new(),
             came: 0,
             crowded: false,

@@ -12,7 +12,7 @@ use crate::device::{Account, Device, ReconfigureError};
 use crate::engine::{Address, ConnId, Engine};
 use crate::server::Server;
 use crate::server::connection::{Connection, Reason};
-use crate::tenant::{Limits, Terms};
+use crate::tenant::Terms;
 
 /// Sets what is logged, while the server runs.
 pub trait Log {
@@ -87,7 +87,7 @@ impl<E: Engine> Steer for Server<E> {
     }
 
     fn device(&self, name: &str) -> Option<DeviceFacts> {
-        let device = self.house.devices.iter().find(|device| device.name() == name)?;
+        let device = self.house.devices.iter().rfind(|device| device.name() == name)?;
         let config = self.house.config.devices.iter().find(|config| config.name == name)?;
         Some(facts_of(device, config, self.house.now_ns))
     }
@@ -211,7 +211,8 @@ impl<E: Engine> Server<E> {
         name: &str,
         change: impl FnOnce(&mut Device, &mut DeviceConfig) -> Result<Option<String>, Refused>,
     ) -> Result<Option<String>, Refused> {
-        let device = self.house.devices.iter_mut().find(|device| device.name() == name).ok_or(Refused::Gone)?;
+        // The newest of that name: one that a reload has taken away stays, idle, until the end.
+        let device = self.house.devices.iter_mut().rfind(|device| device.name() == name).ok_or(Refused::Gone)?;
         let configs = &mut self.house.config.devices;
         let config = configs.iter_mut().find(|config| config.name == name).ok_or(Refused::Gone)?;
         self.house.has_work = true;
@@ -278,7 +279,7 @@ impl<E: Engine> Server<E> {
         let group = self.house.config.groups.iter_mut().find(|group| group.name == name).ok_or(Refused::Gone)?;
         for device in &mut self.house.devices {
             device
-                .set_group(name, group.parent.as_deref(), weight, &Limits::default(), now_ns)
+                .set_group(name, group.parent.as_deref(), weight, &group.limits, now_ns)
                 .map_err(|error| Refused::No(format!("device {}: {error}", device.name())))?;
         }
         group.weight = weight;

@@ -131,6 +131,6 @@ fn zeroes_take_the_drive_as_long_as_data() {
         world.now()
     };
     assert_eq!(time(WorkOp::Zero { punch: true }), time(WorkOp::Write));
-    assert!(!World::new(&slow(disk())).device.zero_is_fast());
-    assert!(World::new(&config("n")).device.zero_is_fast());
+    assert!(!World::new(&slow(disk())).device.zero_is_fast(true));
+    assert!(World::new(&config("n")).device.zero_is_fast(true));
 }

@@ -128,3 +128,26 @@ fn a_raised_cap_counts_at_once() {
     world.device.set_tenant("capped", &Terms::default(), world.now()).expect("good terms");
     assert!(wait_for(&mut world, 2, 10 * MS).is_some());
 }
+
+#[test]
+fn a_tenant_that_has_passed_much_is_not_kept_waiting_by_a_limit_that_its_group_gets_later() {
+    let mut world = World::new(&millisecond(Kind::Fiops, 8));
+    world.device.set_group("g", None, 100, &Limits::default(), 0).expect("a good group");
+    let within = |limits: Limits| Terms { parent: Some("g".to_owned()), limits, ..Terms::default() };
+    // Bytes by the million for one, by its own limit; nothing for the other.
+    let own = Limits { bytes: rate(500 * MIB, MIB), operations: None };
+    world.device.set_tenant("old", &within(own), 0).expect("good terms");
+    world.device.set_tenant("new", &within(Limits::default()), 0).expect("good terms");
+    world.add(Some("old"), Client::reads(16, 65_536));
+    world.run_until(10 * SECOND);
+    let limits = Limits { bytes: None, operations: rate(100, 1) };
+    let now_ns = world.now();
+    world.device.set_group("g", None, 100, &limits, now_ns).expect("a good group");
+    world.device.set_tenant("old", &within(Limits::default()), now_ns).expect("good terms");
+    world.add(Some("new"), Client::reads(16, 65_536));
+    world.run_until(15 * SECOND);
+    world.count_from_here();
+    world.run_until(35 * SECOND);
+    let shares: Vec<f64> = world.clients.iter().map(|client| client.served as f64 / 20.0).collect();
+    assert!(shares.iter().all(|share| (share / 50.0 - 1.0).abs() <= 0.05), "{shares:?} of 50 operations a second each");
+}

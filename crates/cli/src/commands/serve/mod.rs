@@ -104,10 +104,8 @@ fn serve<E: Engine>(
         record::finish(recording)?;
     }
     drop(sockets);
-    match companion {
-        Some(companion) => companion.end(),
-        None => Ok(if clean { Exit::Success } else { Exit::Failed }),
-    }
+    let ended = companion.map_or(Ok(Exit::Success), Companion::end)?;
+    Ok(if clean { ended } else { Exit::Failed })
 }
 
 /// Lets the server run, and does what is not its own. Answers whether it has left in order.

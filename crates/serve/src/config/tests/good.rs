@@ -139,6 +139,14 @@ fn ways_in_are_as_told_and_the_control_socket_is_beside_the_first() {
     let tls = config.tls.expect("TLS");
     assert_eq!((tls.certificate, tls.key), ("/etc/cert.pem".into(), "/k.pem".into()));
     assert_eq!((tls.client_authority, tls.required), (Some("/etc/ca.pem".into()), true));
+    let required = |more: &str| {
+        let tls = format!("[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n{more}");
+        good(&format!("{DISK}[[export]]\nname = \"x\"\n{tls}")).tls.expect("TLS").required
+    };
+    // Who asks for certificates lets nobody in without one, unless it is written.
+    let authority = "client_authority = \"ca.pem\"\n";
+    assert_eq!([required(""), required(authority)], [false, true]);
+    assert!(!required(&format!("{authority}required = false\n")));
     let none = good(&format!("{DISK}[[export]]\nname = \"x\"\n[control]\nsocket = \"none\"\n"));
     assert_eq!(none.control, None);
 }

@@ -31,6 +31,7 @@ read_only = true
 [[group]]
 name = "vms"
 weight = 200
+limit = "30M"
 
 [[tenant]]
 name = "backup"
@@ -166,6 +167,8 @@ fn terms_count_on_every_device_or_on_none() {
     let told = asked.ask("set tenants/default/weight 5");
     assert!(told.starts_with("error refused: clients without a rule"), "{told}");
     assert_eq!(asked.ask("set groups/vms/weight 9\nget groups/vms/weight"), "ok\n= 9\nok\n");
+    let group = asked.server.house.devices[0].group_terms("vms").unwrap();
+    assert_eq!((group.weight, group.limits.bytes.unwrap().per_second), (9, 30 << 20), "what it is held to stays");
 }
 
 #[test]
