@@ -45,6 +45,9 @@ const PACKAGES: [(&str, &str); 8] = [
     ("losetup", "mount"),
 ];
 
+/// How late 99 % of an emulated drive's completions may be.
+const LATENESS_P99_NS_MAX: u64 = 200_000;
+
 pub const USAGE: &str =
     "cargo xtask soak [--minutes N] [--only verify|filesystem|tools|lateness]... [--hoistway PROGRAM]";
 
@@ -373,8 +376,19 @@ fn lateness(place: &Place, duration: Duration) -> Result<()> {
         tools::output(&mut fio)?;
         let device = first_device(place)?;
         println!("{drive}, {depth} at once, {} s:", duration.as_secs());
-        println!("{}", place.ctl(&["get", &format!("devices/{device}/lateness")])?.trim_end());
+        let told = place.ctl(&["get", &format!("devices/{device}/lateness")])?;
+        println!("{}", told.trim_end());
+        let p99_ns: u64 = told
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("p99="))
+            .and_then(|ns| ns.parse().ok())
+            .with_context(|| format!("no p99 in {told:?}"))?;
         server.leave()?;
+        if p99_ns > LATENESS_P99_NS_MAX {
+            bail!(
+                "{drive}, {depth} at once: 99 % came within {p99_ns} ns; {LATENESS_P99_NS_MAX} are allowed (on an idle machine)"
+            );
+        }
     }
     Ok(())
 }

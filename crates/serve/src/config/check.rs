@@ -208,6 +208,21 @@ impl Check<'_, '_> {
                 }
             }
         }
+        if let Some(address) = self.building.config.metrics
+            && !address.ip().to_canonical().is_loopback()
+        {
+            let place = place_of(&self.draft.metrics, "address");
+            let text =
+                format!("{address} can be reached from other machines, and metrics are told to anybody in plain text");
+            if self.building.insecure {
+                self.warning(place, text);
+            } else {
+                self.problem(
+                    place,
+                    format!("{text}: tell them at 127.0.0.1 or [::1], or write insecure = true (--insecure)"),
+                );
+            }
+        }
         let control = self.building.config.control.clone();
         let is_control =
             |listen: &Listen| matches!(listen, Listen::Unix { path, .. } if Some(path) == control.as_ref());

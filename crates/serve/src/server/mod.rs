@@ -281,7 +281,7 @@ impl<E: Engine> Server<E> {
         let purpose = self.listeners.iter().find(|(known, _)| *known == listener).map(|(_, purpose)| *purpose);
         match purpose {
             Some(Purpose::Nbd) => self.accepted_client(id, peer),
-            Some(purpose) if self.texts.len() < TEXTS_MAX => {
+            Some(purpose) if self.texts.iter().filter(|text| text.purpose() == purpose).count() < TEXTS_MAX => {
                 tracing::debug!(?purpose, from = %peer.address, process = ?peer.process, "connected");
                 let text = if purpose == Purpose::Control { Text::control() } else { Text::metrics() };
                 self.texts.insert(id, text);

@@ -3,9 +3,9 @@
 use crate::control;
 use crate::engine::{ConnId, Engine, Message, Part};
 use crate::metrics::http;
-use crate::server::Server;
+use crate::server::{Purpose, Server};
 
-/// Control and metrics connections at once: more are closed as they come.
+/// Control connections at once, and metrics connections at once: more are closed as they come. Whoever fetches metrics cannot keep those who steer out.
 pub(super) const TEXTS_MAX: usize = 64;
 
 /// Somebody who steers or watches.
@@ -39,6 +39,13 @@ impl Text {
 
     fn new(session: Session) -> Text {
         Text { session, receiving: false, sending: false, ended: false, deadline_ns: None }
+    }
+
+    pub(super) fn purpose(&self) -> Purpose {
+        match &self.session {
+            Session::Control(_) => Purpose::Control,
+            Session::Metrics(_) => Purpose::Metrics,
+        }
     }
 
     fn has_more(&self) -> bool {

@@ -30,7 +30,7 @@ impl Load {
         Load { pattern: "randread", block: "4k", depth, connections: 1, seconds, ramp_seconds: 0.0, more: Vec::new() }
     }
 
-    /// The command, as in the published tables of the peers: the block map is left out, and the same offsets come in every run.
+    /// The command, as in the published tables of the peers: without fio's map of blocks, and with other offsets in every run.
     fn command(&self, uri: &str) -> Command {
         let mut command = Command::new("fio");
         command.args(["--name=j", "--ioengine=nbd", "--size=1G", "--time_based", "--group_reporting", "--thread"]);

@@ -11,6 +11,8 @@ use crate::tools;
 
 /// Bytes of every export that is compared: 1 GiB.
 pub const EXPORT_BYTES: u64 = 1 << 30;
+/// Where nbd-server, which leaves for the background, writes its number.
+const PID_FILE: &str = "nbd-server.pid";
 /// How long a server may take to open its socket.
 const START_MAX: Duration = Duration::from_secs(10);
 /// How long it may take to leave once it is asked to, before it is killed.
@@ -106,10 +108,10 @@ impl Server {
             Server::NbdServerFile => {
                 let configuration = place.directory.join("nbd-server.conf");
                 let text = format!(
-                    "[generic]\nunixsock = {socket}\nlistenaddr = 127.0.0.1\nport = 0\nallowlist = true\n[default]\nexportname = {image}\nfilesize = {EXPORT_BYTES}\n"
+                    "[generic]\nunixsock = {socket}\nlistenaddr = 127.0.0.1\n[default]\nexportname = {image}\nfilesize = {EXPORT_BYTES}\n"
                 );
                 fs::write(&configuration, text)?;
-                command.args(["-d", "-C"]).arg(configuration);
+                command.arg("-C").arg(configuration).arg("-p").arg(place.directory.join(PID_FILE));
             }
             Server::QemuNbdThreads | Server::QemuNbdUring => {
                 let aio = if self == Server::QemuNbdThreads { "threads" } else { "io_uring" };
@@ -163,6 +165,8 @@ impl Place {
 #[derive(Debug)]
 pub struct Running {
     child: Child,
+    /// The server's own number: another one than the child's if it has left for the background.
+    pid: u32,
 }
 
 impl Running {
@@ -176,13 +180,19 @@ impl Running {
     pub fn start_command(command: &mut Command, socket: &Path, directory: &Path) -> Result<Running> {
         // A socket that was left behind would be taken for the new one.
         let _ = fs::remove_file(socket);
+        let _ = fs::remove_file(directory.join(PID_FILE));
         let log = fs::File::create(directory.join("server.log"))?;
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
         let mut child = command.spawn().with_context(|| format!("cannot start {:?}", command.get_program()))?;
         let began = Instant::now();
-        while !socket.exists() {
+        let pid_file = directory.join(PID_FILE);
+        let mut pid = Some(child.id());
+        while !socket.exists() || pid.is_none() {
             if let Some(status) = child.try_wait()? {
-                bail!("it left at once ({status}): {}", fs::read_to_string(directory.join("server.log"))?);
+                pid = fs::read_to_string(&pid_file).ok().and_then(|text| text.trim().parse().ok());
+                if !status.success() {
+                    bail!("it left at once ({status}): {}", fs::read_to_string(directory.join("server.log"))?);
+                }
             }
             if began.elapsed() > START_MAX {
                 let _ = child.kill();
@@ -191,19 +201,27 @@ impl Running {
             std::thread::sleep(Duration::from_millis(5));
         }
         std::thread::sleep(Duration::from_millis(50));
-        Ok(Running { child })
+        if child.try_wait()?.is_some() {
+            let text = fs::read_to_string(&pid_file).with_context(|| format!("cannot read {}", pid_file.display()))?;
+            pid = text.trim().parse().ok();
+        }
+        let pid = pid.context("the server tells no number of its own")?;
+        Ok(Running { child, pid })
     }
 
     /// The CPU time that it has used, all threads and children that it has waited for included: user, system.
     pub fn cpu(&self) -> Result<Cpu> {
         let ticks_per_second = 100.0;
-        let text = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let text = fs::read_to_string(format!("/proc/{}/stat", self.pid))?;
         let after_name = text.rsplit(')').next().context("/proc/PID/stat without a name")?;
         let fields: Vec<&str> = after_name.split_whitespace().collect();
         let field = |index: usize| -> Result<f64> { Ok(fields.get(index).context("a short /proc/PID/stat")?.parse()?) };
-        // The fields after the name begin with the third: utime is the 14th, stime the 15th.
-        let mut cpu = Cpu { user_s: field(11)? / ticks_per_second, system_s: field(12)? / ticks_per_second };
-        for child in children(self.child.id()) {
+        // The fields after the name begin with the third: utime is the 14th, stime the 15th, and behind them those of children that it has waited for.
+        let mut cpu = Cpu {
+            user_s: (field(11)? + field(13)?) / ticks_per_second,
+            system_s: (field(12)? + field(14)?) / ticks_per_second,
+        };
+        for child in children(self.pid) {
             let text = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
             let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
             let ticks = |index: usize| fields.get(index).and_then(|field| field.parse().ok()).unwrap_or(0.0);
@@ -215,7 +233,7 @@ impl Running {
 
     /// Its resident memory, in bytes.
     pub fn resident_bytes(&self) -> Result<u64> {
-        let text = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid))?;
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
         let kib: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kib * 1024)
@@ -223,10 +241,11 @@ impl Running {
 
     /// Ends it.
     pub fn stop(mut self) {
-        terminate(self.child.id());
+        terminate(self.pid);
         let began = Instant::now();
         while began.elapsed() < STOP_MAX {
-            if !matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.try_wait();
+            if !Path::new(&format!("/proc/{}", self.pid)).exists() {
                 return;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -236,6 +255,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if self.pid != self.child.id() {
+            terminate(self.pid);
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -2,11 +2,17 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::failure::Exit;
+
+/// How long a command may take to end once it is asked to.
+const END_MAX: Duration = Duration::from_secs(10);
+/// How often it is looked at meanwhile.
+const END_LOOK: Duration = Duration::from_millis(10);
 
 /// A command that runs beside the server.
 pub struct Companion {
@@ -45,7 +51,10 @@ impl Companion {
             .env("tls", reach.tls)
             .env_remove("NOTIFY_SOCKET")
             .env_remove("LISTEN_FDS")
+            .env_remove("LISTEN_FDNAMES")
             .env_remove("LISTEN_PID")
+            .env_remove("WATCHDOG_PID")
+            .env_remove("WATCHDOG_USEC")
             .stdin(Stdio::inherit())
             .spawn()
             .with_context(|| format!("cannot run `{command}`"))?;
@@ -64,15 +73,24 @@ impl Companion {
         Ok(self.ended.is_some())
     }
 
-    /// Ends it, if it has not ended by itself, and answers how it ended.
+    /// Ends it, if it has not ended by itself, and answers how it ended. One that pays no heed is killed after [`END_MAX`].
     pub fn end(mut self) -> Result<Exit> {
         if !self.has_ended()? {
             if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
                 // It may end by itself at this moment: that is as well.
                 let _ = kill_process(pid, Signal::TERM);
             }
-            let status = self.child.wait().context("cannot learn what became of the command")?;
-            self.ended = Some(exit_of(status));
+            let asked = Instant::now();
+            while !self.has_ended()? {
+                if asked.elapsed() >= END_MAX {
+                    tracing::warn!("the command does not end: it is killed");
+                    self.child.kill().context("the command cannot be killed")?;
+                    let status = self.child.wait().context("cannot learn what became of the command")?;
+                    self.ended = Some(exit_of(status));
+                    break;
+                }
+                std::thread::sleep(END_LOOK);
+            }
         }
         Ok(self.ended.unwrap_or(Exit::Failed))
     }

@@ -20,7 +20,7 @@ use hoistway_serve::server::{Bounds, Server, Settings, Turn};
 use hoistway_serve::systemd::{self, Notify};
 
 use crate::cli::{EngineChoice, ServeArgs};
-use crate::failure::Exit;
+use crate::failure::{Exit, tell};
 use crate::output::Out;
 use child::Companion;
 use ways_in::WaysIn;
@@ -96,9 +96,8 @@ fn serve<E: Engine>(
     }
     out.flush()?;
     let clean = attend(&mut server, args, &notify, companion.as_mut())?;
-    for line in server.lateness_lines() {
-        out.line(&line)?;
-    }
+    // Standard output is for who waits for `ready:`, or the command's.
+    server.lateness_lines().iter().for_each(|line| tell(line));
     drop(server);
     if let Some(recording) = recording {
         record::finish(recording)?;

@@ -82,6 +82,10 @@ fn tenant_name(fields: &mut Fields<'_>, rules: &[Rule]) -> String {
     if given.as_deref() == Some("default") {
         fields.problem(&place, "the name `default` is taken: clients without a rule are called so".into());
     }
+    if given.as_deref() == Some("other") {
+        fields
+            .problem(&place, "the name `other` is taken: metrics call so what is beyond their bound of tenants".into());
+    }
     given.unwrap_or_default()
 }
 
