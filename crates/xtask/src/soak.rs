@@ -14,26 +14,6 @@ use anyhow::{Context, Result, bail};
 
 use crate::tools::{self, cargo};
 
-/// The elevators that the server is switched among.
-const ELEVATORS: [&str; 17] = [
-    "linus",
-    "noop",
-    "deadline",
-    "anticipatory",
-    "sfq",
-    "cfq-v1",
-    "cfq-v2",
-    "cfq-v3",
-    "cfq-tree",
-    "cfq-bw",
-    "bfq-v0",
-    "cfq-wf2q",
-    "fiops",
-    "cfq",
-    "mq-deadline",
-    "bfq",
-    "kyber",
-];
 const PACKAGES: [(&str, &str); 8] = [
     ("fio", "fio"),
     ("nbdinfo", "libnbd-bin"),
@@ -145,6 +125,15 @@ impl Place {
         Ok(Server { child })
     }
 
+    /// The names of all elevators that the program has.
+    fn elevators(&self) -> Result<Vec<String>> {
+        let printed = tools::output(Command::new(&self.hoistway).args(["elevators", "--json"]))?;
+        let document: serde_json::Value =
+            serde_json::from_str(&printed).context("what hoistway elevators --json prints")?;
+        let listed = document["elevators"].as_array().context("no list of elevators")?;
+        listed.iter().map(|one| Ok(one["name"].as_str().context("an elevator without a name")?.to_owned())).collect()
+    }
+
     fn ctl(&self, arguments: &[&str]) -> Result<String> {
         tools::output(
             Command::new(&self.hoistway).arg("ctl").args(arguments).arg("--control").arg(self.file("control.sock")),
@@ -200,10 +189,11 @@ fn verify(place: &Place, duration: Duration) -> Result<()> {
     }
     fs::write(&job, text)?;
     let device = first_device(place)?;
+    let elevators = place.elevators()?;
     let (over, switches) = (AtomicBool::new(false), AtomicU64::new(0));
     let outcome = std::thread::scope(|scope| {
         let switching = scope.spawn(|| -> Result<()> {
-            for elevator in ELEVATORS.iter().cycle() {
+            for elevator in elevators.iter().cycle() {
                 if over.load(Ordering::Relaxed) {
                     break;
                 }
