@@ -6,7 +6,7 @@ use hoistway_core::{
 };
 
 use super::tap::Tap;
-use super::{Device, DeviceError};
+use super::{Device, DeviceError, figures};
 use crate::backend::Backend;
 use crate::config::DeviceConfig;
 
@@ -261,18 +261,8 @@ impl Device {
 
     /// Tells the layer of reservations what the device can do.
     fn set_figures(&mut self) {
-        let _ = self.queue.set_tunable("dirs", 2);
-        let figures = [
-            ("device_bandwidth", self.bandwidth.map(|bytes| bytes / 1000)),
-            ("device_position", self.position_ns.map(|ns| ns / 1000)),
-            ("device_return", self.position_ns.map(|ns| if self.is_rotational() { ns / 800 } else { 0 })),
-        ];
-        for (name, value) in figures {
-            let row = Reservation::TUNABLES.iter().find(|tunable| tunable.name == name);
-            if let (Some(value), Some(row)) = (value, row) {
-                let value = i64::try_from(value).unwrap_or(i64::MAX).clamp(row.min, row.max);
-                let _ = self.queue.set_tunable(name, value);
-            }
+        for (name, value) in figures::values(self.bandwidth, self.position_ns, self.is_rotational()) {
+            let _ = self.queue.set_tunable(name, value);
         }
     }
 }

@@ -12,6 +12,7 @@ pub mod account;
 mod dispatch;
 mod elevator;
 mod emulated;
+pub(crate) mod figures;
 mod flush;
 mod tap;
 mod tenants;

@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 
-use hoistway_core::{
-    Class, ContextId, GroupError, GroupId, GroupWeights, Owned, Priority, RequestQueue, Reservation, ReserveError,
-};
+use hoistway_core::{Class, ContextId, GroupError, GroupId, GroupWeights, Owned, Priority, RequestQueue, ReserveError};
 
 use super::Device;
 use super::account::Account;
+use super::figures;
 use super::tap::Tap;
 use super::work::NONE;
 use crate::engine::Process;
-use crate::tenant::{Limits, Reserve, Terms};
+use crate::tenant::{Limits, Terms};
 
 type Queue = RequestQueue<Owned<Tap>>;
 
@@ -507,7 +506,7 @@ impl Device {
 
     fn reserve_now(&mut self, place: u32) -> Option<ReserveError> {
         let node = &self.tenants.nodes[place as usize];
-        let wanted = reservation_of(node.terms.reserve?);
+        let wanted = figures::reservation_of(node.terms.reserve?);
         let refused = self.queue.reserve_group(node.group, wanted, self.now_ns).err();
         self.told();
         self.tenants.nodes[place as usize].unreserved = refused;
@@ -531,10 +530,6 @@ impl Device {
             }
         }
     }
-}
-
-fn reservation_of(reserve: Reserve) -> Reservation {
-    Reservation { request_bytes: reserve.request_bytes, ..Reservation::of(reserve.bytes_per_second) }
 }
 
 /// The priority and the nice value of a client's context.

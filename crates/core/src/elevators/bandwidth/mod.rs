@@ -15,7 +15,7 @@
 //!
 //! The state: for each process and each group a flow, which is a bucket and the requests that wait for its tokens, in order of arrival
 //! (`flow`); the present sweep and the next (`sweep`); two orders of the flows with waiting requests, by when the first comes within the
-//! reservation and by how much excess they have had (`waiting`). `dispatch` has the order of the classes, `admission` the promises, this
+//! reservation and by how much excess they have had (`waiting`). `dispatch` has the order of the classes, `admission` and `figures` the promises, this
 //! file the way of a request.
 //!
 //! No kernel had it. It follows the bandwidth class that Lunde, Espeland, Stensland, Petlund and Halvorsen showed as a proof of concept for
@@ -23,6 +23,7 @@
 
 mod admission;
 mod dispatch;
+mod figures;
 mod flow;
 mod sweep;
 mod tunables;
@@ -42,6 +43,7 @@ use crate::registry::{AnyElevator, AnyTables, Kind, NoLayer};
 use crate::request::Marks;
 use crate::storage::{Capacity, Home, Maker};
 
+pub use figures::DeviceFigures;
 use flow::{Flow, Held, Stage};
 pub(super) use tunables::COUNT;
 pub(crate) use tunables::ROWS;
