@@ -27,7 +27,11 @@ pub(super) struct Settling {
     pub reason: String,
     /// The elevator of the configuration, and its tunables.
     configured: Kind,
-    tunables: Vec<(String, i64)>,
+    file: Vec<(String, i64)>,
+    /// The elevator that is there, or that follows, ...
+    kind: Kind,
+    /// ... and what is set on it and on the layer over it, by the configuration or since.
+    set: Vec<(String, i64)>,
     /// It was chosen here, for fairness: what would raise the weight of some for a while is off.
     chosen: bool,
     /// A switch is under way.
@@ -53,15 +57,21 @@ pub enum ReconfigureError {
     Switch(#[from] SwitchError),
 }
 
-/// Whether an elevator of this kind has this tunable, and takes the value.
-fn check_tunable(kind: Kind, name: &str, value: i64, is_reserving: bool) -> Result<(), TunableError> {
-    let layer = if is_reserving { Reservation::TUNABLES } else { &[] };
-    let tunable = kind.info().tunables.iter().chain(layer).find(|tunable| tunable.name == name);
+/// Whether an elevator of this kind, or the layer of reservations that may come over it, has this tunable, and takes the value.
+fn check_tunable(kind: Kind, name: &str, value: i64) -> Result<(), TunableError> {
+    let tunable = kind.info().tunables.iter().chain(Reservation::TUNABLES).find(|tunable| tunable.name == name);
     let tunable = tunable.ok_or(TunableError::Unknown)?;
     match (tunable.min..=tunable.max).contains(&value) {
         true => Ok(()),
         false => Err(TunableError::OutOfRange { min: tunable.min, max: tunable.max }),
     }
+}
+
+/// Whether all tunables of a configuration can be set.
+fn check_tunables(config: &DeviceConfig, kind: Kind) -> Result<(), DeviceError> {
+    config.tunables.iter().try_for_each(|(name, value)| {
+        check_tunable(kind, name, *value).map_err(|source| super::tunable_error(config, kind, name, source))
+    })
 }
 
 /// Makes a device's queue.
@@ -74,6 +84,7 @@ pub(super) fn make(
 ) -> Result<(RequestQueue<Owned<Tap>>, Settling), DeviceError> {
     let rotates = config.drive.as_ref().map_or(backend.rotational(), |profile| profile.is_rotational());
     let (kind, reason) = choose(config, rotates, is_emulated);
+    check_tunables(config, kind)?;
     let queue_config = QueueConfig {
         layer: kind.info().layer,
         clock: CLOCK,
@@ -92,14 +103,13 @@ pub(super) fn make(
     let settling = Settling {
         reason,
         configured: kind,
-        tunables: config.tunables.clone(),
+        file: config.tunables.clone(),
+        kind,
+        set: config.tunables.clone(),
         chosen: config.elevator.is_none(),
         pending: false,
     };
-    settling.set_up(&mut queue);
-    for (name, value) in &config.tunables {
-        queue.set_tunable(name, *value).map_err(|source| super::tunable_error(config, kind, name, source))?;
-    }
+    settling.set_up(&mut queue, &figures::values(config.bandwidth, config.position_ns, rotates));
     Ok((queue, settling))
 }
 
@@ -119,8 +129,9 @@ fn choose(config: &DeviceConfig, rotates: bool, is_emulated: bool) -> (Kind, Str
 }
 
 impl Settling {
-    /// Sets an elevator up that has just been attached.
-    fn set_up(&self, queue: &mut RequestQueue<Owned<Tap>>) {
+    /// Sets an elevator up: what has it divide the device among groups, then what the layer of reservations is told of the device, then what
+    /// was set, which has the last word. There is no other place where that is done.
+    fn set_up(&self, queue: &mut RequestQueue<Owned<Tap>>, figures: &[(&str, i64)]) {
         for name in GROUP_SWITCHES {
             let switch = queue.kind().info().tunables.iter().find(|tunable| tunable.name == name);
             if queue.kind().info().groups && switch.is_some() {
@@ -132,6 +143,22 @@ impl Settling {
             // Raised weights favour whoever is new or interactive: that breaks what weights promise.
             let _ = queue.set_tunable("low_latency", 0);
         }
+        for (name, value) in if queue.is_reserving() { figures } else { &[] } {
+            let _ = queue.set_tunable(name, *value);
+        }
+        for (name, value) in &self.set {
+            // In range; of the layer's, there may be no layer now.
+            let _ = queue.set_tunable(name, *value);
+        }
+    }
+
+    /// Another elevator follows: with what was set on the layer, which stays, and the configuration's tunables, if it is the configuration's.
+    fn turn_to(&mut self, kind: Kind) {
+        self.set.retain(|(name, _)| figures::is_layers(name));
+        if kind == self.configured {
+            self.set.extend(self.file.iter().filter(|(name, _)| !figures::is_layers(name)).cloned());
+        }
+        self.kind = kind;
     }
 }
 
@@ -154,21 +181,19 @@ impl Device {
     pub fn reconfigure(&mut self, config: &DeviceConfig, now_ns: u64) -> Result<Vec<String>, ReconfigureError> {
         super::check_values(config)?;
         let (kind, reason) = choose(config, self.is_rotational(), self.emulated.is_some());
-        for (name, value) in &config.tunables {
-            check_tunable(kind, name, *value, self.queue.is_reserving())
-                .map_err(|source| super::tunable_error(config, kind, name, source))?;
-        }
-        let is_other = kind != self.queue.kind();
+        check_tunables(config, kind)?;
+        let is_other = kind != self.settling.kind;
         if is_other && self.queue.is_switching() {
             return Err(SwitchError::UnderWay.into());
         }
-        let is_lost: Vec<String> = self.settling.tunables.iter().map(|(name, _)| name.clone()).collect();
+        let is_lost: Vec<String> = self.settling.set.iter().map(|(name, _)| name.clone()).collect();
         self.settling.configured = kind;
         self.settling.reason = reason;
         self.settling.chosen = config.elevator.is_none();
-        self.settling.tunables = config.tunables.clone();
-        self.request_bytes_max = config.request_bytes_max.into();
-        self.queue.set_merging(config.merge && !self.is_instant, (config.request_bytes_max / 512).max(1));
+        self.settling.kind = kind;
+        self.settling.file = config.tunables.clone();
+        self.settling.set = config.tunables.clone();
+        self.set_requests(config.merge, config.request_bytes_max)?;
         self.set_depth(config.depth.unwrap_or_else(|| self.default_depth()));
         (self.bandwidth, self.position_ns) = (config.bandwidth, config.position_ns);
         if is_other {
@@ -188,7 +213,7 @@ impl Device {
         Ok(warnings)
     }
 
-    /// Tunables that were configured and are not any more take their defaults; the others what is configured.
+    /// Tunables that were set and are not any more take their defaults; the others what is configured.
     fn reset_tunables(&mut self, were_set: &[String]) {
         let defaults: Vec<(&str, i64)> = self
             .queue
@@ -199,13 +224,8 @@ impl Device {
         for (name, value) in defaults {
             let _ = self.queue.set_tunable(name, value);
         }
-        self.settling.set_up(&mut self.queue);
-        if self.queue.is_reserving() {
-            self.set_figures();
-        }
-        for (name, value) in &self.settling.tunables {
-            let _ = self.queue.set_tunable(name, *value);
-        }
+        let figures = self.figures();
+        self.settling.set_up(&mut self.queue, &figures);
         self.kicked = true;
     }
 
@@ -219,6 +239,10 @@ impl Device {
         if kind == self.queue.kind() && !self.queue.is_switching() {
             return Ok(());
         }
+        if self.queue.is_switching() {
+            return Err(SwitchError::UnderWay);
+        }
+        self.settling.turn_to(kind);
         self.switch_to(kind, self.tenants.any_reserves(), now_ns)
     }
 
@@ -246,23 +270,37 @@ impl Device {
         }
         self.settling.pending = false;
         while self.queue.take_retired_storage().is_some() {}
-        self.settling.set_up(&mut self.queue);
-        if self.queue.kind() == self.settling.configured {
-            for (name, value) in &self.settling.tunables {
-                // They were in range when the device was made.
-                let _ = self.queue.set_tunable(name, *value);
-            }
-        }
+        let figures = self.figures();
+        self.settling.set_up(&mut self.queue, &figures);
         if self.queue.is_reserving() {
-            self.set_figures();
             self.reserve_again();
         }
     }
 
-    /// Tells the layer of reservations what the device can do.
-    fn set_figures(&mut self) {
-        for (name, value) in figures::values(self.bandwidth, self.position_ns, self.is_rotational()) {
+    /// What the layer of reservations is told of the device.
+    fn figures(&self) -> [(&'static str, i64); 4] {
+        figures::values(self.bandwidth, self.position_ns, self.is_rotational())
+    }
+
+    /// Sets a tunable by the kernel's name, in the kernel's unit: of the elevator that is there or follows, or of the layer of reservations.
+    /// It holds until another elevator is switched to; the layer's until the configuration is read anew.
+    ///
+    /// # Errors
+    /// When the elevator has none of this name, or the value is out of its range.
+    pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<(), TunableError> {
+        check_tunable(self.settling.kind, name, value)?;
+        self.settling.set.retain(|(known, _)| known != name);
+        self.settling.set.push((name.to_owned(), value));
+        if self.settling.kind == self.queue.kind() {
+            // Of the layer's, there may be no layer now.
             let _ = self.queue.set_tunable(name, value);
         }
+        self.told();
+        Ok(())
+    }
+
+    /// The tunables that are not left to their defaults, as a configuration would have them.
+    pub fn tunables_set(&self) -> &[(String, i64)] {
+        &self.settling.set
     }
 }

@@ -353,6 +353,17 @@ impl Device {
         self.queue.config().merging
     }
 
+    /// Sets whether neighbouring requests are merged (never in memory: finding them would cost more than it saves) and the largest request in bytes.
+    ///
+    /// # Errors
+    /// When the largest request is not in [`REQUEST_BYTES`] or no multiple of 4 KiB; then nothing has changed.
+    pub fn set_requests(&mut self, merge: bool, request_bytes_max: u32) -> Result<(), DeviceError> {
+        check_request_bytes_max(&self.name, request_bytes_max)?;
+        self.request_bytes_max = request_bytes_max.into();
+        self.queue.set_merging(merge && !self.is_instant, (request_bytes_max / 512).max(1));
+        Ok(())
+    }
+
     /// The largest request in bytes: longer ones are split.
     pub fn request_bytes_max(&self) -> u64 {
         self.request_bytes_max
@@ -401,16 +412,6 @@ impl Device {
     /// Its tunables and their values.
     pub fn tunables(&self) -> impl Iterator<Item = (&'static Tunable, i64)> + '_ {
         self.queue.tunables()
-    }
-
-    /// Sets a tunable by the kernel's name, in the kernel's unit.
-    ///
-    /// # Errors
-    /// When the elevator has none of this name, or the value is out of its range.
-    pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<(), TunableError> {
-        let set = self.queue.set_tunable(name, value);
-        self.told();
-        set
     }
 
     /// Whether nothing is waiting or under way: nobody waits for an answer, and nothing of clients that have left is in the device.
@@ -519,11 +520,15 @@ fn check_values(config: &DeviceConfig) -> Result<(), DeviceError> {
     if config.depth.is_some_and(|depth| depth == 0 || depth > DEPTH_MAX) {
         return Err(value("depth", config.depth.unwrap_or(0).into(), "it takes 1 to 4096"));
     }
-    if !REQUEST_BYTES.contains(&config.request_bytes_max) || !config.request_bytes_max.is_multiple_of(4096) {
-        let given = config.request_bytes_max.into();
-        return Err(value("request_max", given, "it takes 4096 to 67108864 bytes, in multiples of 4096"));
+    check_request_bytes_max(&config.name, config.request_bytes_max)
+}
+
+fn check_request_bytes_max(device: &str, bytes: u32) -> Result<(), DeviceError> {
+    if REQUEST_BYTES.contains(&bytes) && bytes.is_multiple_of(4096) {
+        return Ok(());
     }
-    Ok(())
+    let expected = "it takes 4096 to 67108864 bytes, in multiples of 4096";
+    Err(DeviceError::Value { device: device.to_owned(), key: "request_max", value: bytes.into(), expected })
 }
 
 fn tunable_error(config: &DeviceConfig, kind: Kind, tunable: &str, source: TunableError) -> DeviceError {

@@ -8,7 +8,7 @@ use crate::control::{
     Steer, TenantFacts, Things,
 };
 use crate::device::account::OpAccount;
-use crate::device::{Account, Device, ReconfigureError};
+use crate::device::{Account, Device};
 use crate::engine::{Address, ConnId, Engine};
 use crate::server::Server;
 use crate::server::connection::{Connection, Reason};
@@ -165,9 +165,7 @@ impl<E: Engine> Steer for Server<E> {
             Change::Elevator { device, kind } => self.on_device(&device, |device, config| {
                 let before = device.elevator();
                 device.switch(kind, now_ns).map_err(|error| Refused::Busy(error.to_string()))?;
-                if before != kind {
-                    config.tunables.clear();
-                }
+                config.tunables = device.tunables_set().to_vec();
                 config.elevator = Some(kind);
                 let old = before.info().name;
                 let follows = || format!("{} follows when what {old} has dispatched is done", kind.info().name);
@@ -175,8 +173,7 @@ impl<E: Engine> Steer for Server<E> {
             }),
             Change::Tunable { device, name, value } => self.on_device(&device, |device, config| {
                 device.set_tunable(name, value).map_err(|error| Refused::No(error.to_string()))?;
-                config.tunables.retain(|(known, _)| known != name);
-                config.tunables.push((name.to_owned(), value));
+                config.tunables = device.tunables_set().to_vec();
                 Ok(None)
             }),
             Change::Depth { device, depth } => self.on_device(&device, |device, config| {
@@ -185,10 +182,16 @@ impl<E: Engine> Steer for Server<E> {
                 let real = device.depth();
                 Ok((real != depth).then(|| format!("the emulated drive takes {real} at once")))
             }),
-            Change::Merge { device, merge } => self.reconfigured(&device, |config| config.merge = merge),
-            Change::RequestBytesMax { device, bytes } => {
-                self.reconfigured(&device, |config| config.request_bytes_max = bytes)
-            }
+            Change::Merge { device, merge } => self.on_device(&device, |device, config| {
+                let set = device.set_requests(merge, config.request_bytes_max);
+                config.merge = merge;
+                set.map(|()| None).map_err(|error| Refused::No(error.to_string()))
+            }),
+            Change::RequestBytesMax { device, bytes } => self.on_device(&device, |device, config| {
+                device.set_requests(config.merge, bytes).map_err(|error| Refused::No(error.to_string()))?;
+                config.request_bytes_max = bytes;
+                Ok(None)
+            }),
             Change::Terms { tenant, terms } => self.set_terms(&tenant, &terms),
             Change::GroupWeight { group, weight } => self.set_group_weight(&group, weight),
             Change::Disconnect { client } => self.disconnect(client),
@@ -217,22 +220,6 @@ impl<E: Engine> Server<E> {
         let config = configs.iter_mut().find(|config| config.name == name).ok_or(Refused::Gone)?;
         self.house.has_work = true;
         change(device, config)
-    }
-
-    /// Changes what only a whole configuration can.
-    fn reconfigured(&mut self, name: &str, change: impl FnOnce(&mut DeviceConfig)) -> Result<Option<String>, Refused> {
-        let now_ns = self.house.now_ns;
-        self.on_device(name, |device, config| {
-            let mut new = config.clone();
-            // What was chosen stays chosen: an elevator that was switched to, a depth that was set.
-            change(&mut new);
-            let warnings = device.reconfigure(&new, now_ns).map_err(|error| match error {
-                ReconfigureError::Switch(error) => Refused::Busy(error.to_string()),
-                ReconfigureError::Device(error) => Refused::No(error.to_string()),
-            })?;
-            *config = new;
-            Ok(joined(warnings))
-        })
     }
 
     /// Sets a tenant's terms on every device, or on none.

@@ -60,6 +60,29 @@ impl Check<'_, '_> {
             self.problem(place, text);
         }
     }
+
+    /// Warns of tunables of the layer of reservations where there is none.
+    pub(super) fn layers_count(&mut self) {
+        let config = &self.building.config;
+        let mut warnings = Vec::new();
+        for (entry, device) in self.draft.devices.iter().zip(&config.devices) {
+            let own = device.elevator.map_or(&[][..], |kind| kind.info().tunables);
+            let is_own = |name: &str| own.iter().any(|row| row.name == name);
+            let reserves =
+                |tenant: &TenantConfig| tenant.terms.reserve.is_some() && may_use(config, tenant, &device.name);
+            let layers = device.tunables.iter().find(|(name, _)| figures::is_layers(name) && !is_own(name));
+            if let Some((name, _)) = layers.filter(|_| !config.tenants.iter().any(reserves)) {
+                let text = format!(
+                    "`{name}` is of reservations, and no tenant reserves anything on the device `{}`: it counts once one does",
+                    device.name
+                );
+                warnings.push((place_of(entry, "tunables"), text));
+            }
+        }
+        for (place, text) in warnings {
+            self.warning(place, text);
+        }
+    }
 }
 
 /// Hundredths of the device's time with a decimal, rounded up.

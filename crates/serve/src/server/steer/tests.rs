@@ -152,6 +152,17 @@ fn the_largest_request_and_merging_are_set_with_all_else_as_it_is() {
 }
 
 #[test]
+fn a_switch_there_and_back_finds_the_configurations_tunables_again() {
+    let mut asked = Asked::new();
+    for scheduler in ["deadline", "bfq"] {
+        assert_eq!(asked.ask(&format!("set devices/sda/queue/scheduler {scheduler}")), "ok\n");
+        assert_eq!(asked.ask("set devices/sda/queue/nomerges 2"), "ok\n");
+    }
+    assert_eq!(asked.get("devices/sda/queue/iosched/slice_idle"), "0");
+    assert_eq!(asked.server.house.config.devices[0].tunables, [("slice_idle".to_owned(), 0)]);
+}
+
+#[test]
 fn terms_count_on_every_device_or_on_none() {
     let mut asked = Asked::new();
     assert_eq!(asked.ask("set tenants/backup/weight 70"), "ok\n");

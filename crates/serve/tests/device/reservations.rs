@@ -1,0 +1,76 @@
+//! Reservations while the device works: what is promised, what is set beside them, and what holds when the elevator is exchanged for them.
+
+use hoistway_core::Kind;
+use hoistway_serve::config::DeviceConfig;
+use hoistway_serve::tenant::{Reserve, Terms};
+
+use super::world::{Client, MIB, MS, World, millisecond};
+
+fn known(kind: Kind) -> DeviceConfig {
+    DeviceConfig { bandwidth: Some(64 * MIB), position_ns: Some(0), ..millisecond(kind, 2) }
+}
+
+fn reserving(bytes_per_second: u64) -> Terms {
+    Terms { reserve: Some(Reserve { bytes_per_second, request_bytes: 65_536 }), ..Terms::default() }
+}
+
+fn tunable(world: &World, name: &str) -> Option<i64> {
+    world.device.tunables().find(|(tunable, _)| tunable.name == name).map(|(_, value)| value)
+}
+
+/// A device that is at work, and on which nothing is reserved.
+fn at_work(config: &DeviceConfig) -> World {
+    let mut world = World::new(config);
+    world.add(None, Client::reads(16, 65_536));
+    world.run_until(100 * MS);
+    world
+}
+
+#[test]
+fn what_is_set_survives_the_first_reservation() {
+    let mut world = at_work(&known(Kind::Bfq));
+    world.device.set_tunable("slice_idle", 3).expect("bfq idles");
+    world.device.set_tenant("film", &reserving(MIB), world.now()).expect("room for it");
+    assert!(world.device.is_switching(), "requests are in the device");
+    world.device.set_tunable("back_seek_max", 77).expect("bfq has it");
+    world.run_until(200 * MS);
+    let values = ["slice_idle", "back_seek_max", "low_latency"].map(|name| tunable(&world, name));
+    assert_eq!(values, [Some(3), Some(77), Some(0)], "and what the configuration says");
+    assert!(world.device.reserved().is_some_and(|reserved| reserved.groups == 1));
+    // And the other way: the layer goes with the next elevator, when nobody reserves any more.
+    world.device.set_tunable("excess", 1).expect("the layer has it");
+    world.device.set_tenant("film", &Terms::default(), world.now()).expect("good terms");
+    world.device.switch(Kind::Deadline, world.now()).expect("nothing is being switched");
+    world.run_until(300 * MS);
+    assert_eq!((world.device.elevator(), tunable(&world, "excess")), (Kind::Deadline, None));
+    world.device.set_tunable("fifo_batch", 5).expect("deadline has it");
+    world.device.set_tenant("film", &reserving(MIB), world.now()).expect("room for it");
+    world.run_until(400 * MS);
+    let values = ["fifo_batch", "excess", "slice_idle"].map(|name| tunable(&world, name));
+    assert_eq!(values, [Some(5), Some(1), None]);
+    world.device.switch(Kind::Bfq, world.now()).expect("nothing is being switched");
+    world.run_until(500 * MS);
+    let values = ["slice_idle", "low_latency", "excess"].map(|name| tunable(&world, name));
+    assert_eq!(values, [Some(8), Some(0), Some(1)], "the configuration's for its elevator, and the layer's");
+}
+
+#[test]
+fn the_layers_tunables_are_taken_at_the_start_and_later_and_have_the_last_word() {
+    let said = |names: &[(&str, i64)]| DeviceConfig {
+        tunables: names.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+        ..known(Kind::Fiops)
+    };
+    let config = said(&[("dirs", 0), ("device_bandwidth", 1000), ("size_cost", 1)]);
+    let mut world = World::new(&config);
+    assert_eq!(tunable(&world, "dirs"), None, "nothing is reserved");
+    world.device.set_tenant("film", &reserving(65_536), 0).expect("room for it");
+    let values = |world: &World| ["dirs", "device_bandwidth", "device_position"].map(|name| tunable(world, name));
+    assert_eq!(values(&world), [Some(0), Some(1000), Some(0)]);
+    world.device.reconfigure(&said(&[("dirs", 1)]), 0).expect("a good configuration");
+    assert_eq!(values(&world), [Some(1), Some(67_108), Some(0)], "the device's own again");
+    world.device.switch(Kind::Noop, 0).expect("nothing is being switched");
+    assert_eq!(values(&world), [Some(1), Some(67_108), Some(0)]);
+    let unknown = DeviceConfig { bandwidth: None, position_ns: None, ..said(&[]) };
+    world.device.reconfigure(&unknown, 0).expect("a good configuration");
+    assert_eq!(values(&world), [Some(2), Some(60_000), Some(12_000)], "what is not told any more has its default");
+}
