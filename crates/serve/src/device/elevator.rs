@@ -1,8 +1,8 @@
 //! The queue and its elevator: which one, how it is set up, and how it is exchanged while the device works.
 
 use hoistway_core::{
-    Capacity, ClockConfig, ElevatorStorage, Kind, OrderedMode, Owned, QueueConfig, RequestQueue, Reservation, Storage,
-    TunableError,
+    Capacity, ClockConfig, DeviceFigures, ElevatorStorage, Kind, OrderedMode, Owned, QueueConfig, RequestQueue,
+    Reservation, Storage, TunableError,
 };
 
 use super::tap::Tap;
@@ -274,7 +274,15 @@ impl Device {
         self.settling.set_up(&mut self.queue, &figures);
         if self.queue.is_reserving() {
             self.reserve_again();
+        } else if self.tenants.any_reserves() {
+            // Somebody has reserved something since this switch began. No other can be under way.
+            let _ = self.switch_to(self.queue.kind(), true, self.now_ns);
         }
+    }
+
+    /// What the admission of reservations reckons with.
+    pub(super) fn device_figures(&self) -> DeviceFigures {
+        figures::reckoned(&self.figures(), &self.settling.set)
     }
 
     /// What the layer of reservations is told of the device.

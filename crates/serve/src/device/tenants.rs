@@ -10,7 +10,7 @@ use super::figures;
 use super::tap::Tap;
 use super::work::NONE;
 use crate::engine::Process;
-use crate::tenant::{Limits, Terms};
+use crate::tenant::{Limits, Reserve, Terms};
 
 type Queue = RequestQueue<Owned<Tap>>;
 
@@ -32,7 +32,8 @@ impl MemberId {
     }
 }
 
-/// Why terms were not set. Nothing has changed but what could be: a reservation that was refused leaves weight, priority and limits as they were asked for.
+/// Why terms were not set. Nothing has changed but what could be: a reservation that was refused leaves weight, priority and limits as they were asked for, and
+/// what was reserved before.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TermsError {
     /// The group that it is to be part of is not there.
@@ -277,6 +278,7 @@ impl Device {
     /// # Errors
     /// When its group is not there, or the bandwidth cannot be reserved: then the rest of the terms counts, and what was reserved before stays.
     pub fn set_tenant(&mut self, name: &str, terms: &Terms, now_ns: u64) -> Result<Vec<String>, TermsError> {
+        let old = self.tenants.find(name, false).and_then(|place| self.tenants.nodes[place as usize].terms.reserve);
         let place = self.set_node(name, false, terms.clone(), now_ns)?;
         let mut warnings = Vec::new();
         let info = self.elevator().info();
@@ -289,7 +291,7 @@ impl Device {
                 "tenant {name}: what is real time and reserves bandwidth is served within its reservation, not above it"
             ));
         }
-        self.reserve(place, &mut warnings, now_ns)?;
+        self.reserve(place, old, &mut warnings, now_ns)?;
         Ok(warnings)
     }
 
@@ -472,12 +474,19 @@ impl Device {
         Ok(())
     }
 
-    /// Reserves what a tenant's terms say, or gives back what it had reserved.
-    fn reserve(&mut self, place: u32, warnings: &mut Vec<String>, now_ns: u64) -> Result<(), TermsError> {
+    /// Reserves what a tenant's terms say in the place of `old`, or gives that back.
+    fn reserve(
+        &mut self,
+        place: u32,
+        old: Option<Reserve>,
+        warnings: &mut Vec<String>,
+        now_ns: u64,
+    ) -> Result<(), TermsError> {
         let node = &self.tenants.nodes[place as usize];
-        let (group, reserve) = (node.group, node.terms.reserve);
+        let (group, reserve, unreserved) = (node.group, node.terms.reserve, node.unreserved);
         let Some(wanted) = reserve else {
             let _ = self.queue.release_group(group, now_ns);
+            self.tenants.nodes[place as usize].unreserved = None;
             self.told();
             return Ok(());
         };
@@ -488,20 +497,34 @@ impl Device {
                 self.name
             ));
         }
+        let admitted = if self.queue.is_reserving() && !self.queue.is_switching() {
+            self.reserve_now(place).map_or(Ok(()), Err)
+        } else {
+            // The layer comes when what the elevator holds is done: whether it will keep this is known now.
+            self.can_promise(place, old, wanted)
+        };
+        if let Err(source) = admitted {
+            let node = &mut self.tenants.nodes[place as usize];
+            (node.terms.reserve, node.unreserved) = (old, unreserved);
+            return Err(TermsError::Reserve { bytes_per_second: wanted.bytes_per_second, source });
+        }
+        // Where a switch is under way, what follows from the reservation is done when that is over.
         if !self.queue.is_reserving() && self.switch_to(self.queue.kind(), true, now_ns).is_err() {
             warnings.push(format!("device {}: the elevator is being switched: the reservation follows", self.name));
         }
-        if self.queue.is_switching() {
-            return Ok(());
-        }
-        match self.reserve_now(place) {
-            None => Ok(()),
-            Some(source) => {
-                let node = &mut self.tenants.nodes[place as usize];
-                node.terms.reserve = None;
-                Err(TermsError::Reserve { bytes_per_second: wanted.bytes_per_second, source })
-            }
-        }
+        Ok(())
+    }
+
+    /// Whether the device can keep a tenant's reservation beside those of the others, by the figures of which the layer is told.
+    fn can_promise(&self, place: u32, old: Option<Reserve>, wanted: Reserve) -> Result<(), ReserveError> {
+        let figures = self.device_figures();
+        let old = old.map(figures::reservation_of);
+        let is_kept = |node: &Node| node.is_known && node.unreserved.is_none();
+        let nodes = self.tenants.nodes.iter().zip(0u32..);
+        let others =
+            nodes.filter(|(node, at)| *at != place && is_kept(node)).filter_map(|(node, _)| node.terms.reserve);
+        let load_ns = figures.load_ns(others.map(figures::reservation_of).chain(old));
+        figures.admit(load_ns, old, figures::reservation_of(wanted))
     }
 
     fn reserve_now(&mut self, place: u32) -> Option<ReserveError> {

@@ -55,6 +55,54 @@ fn what_is_set_survives_the_first_reservation() {
 }
 
 #[test]
+fn a_reservation_beyond_the_device_is_refused_under_load_too_and_the_old_one_stays() {
+    let mut world = at_work(&known(Kind::Bfq));
+    let refusal = |world: &mut World, name: &str, rate| {
+        let now_ns = world.now();
+        world.device.set_tenant(name, &reserving(rate), now_ns).expect_err("64 MiB/s less 15 %").to_string()
+    };
+    // 85 % of 67,108 KB/s, and what is left of it beside 40 MB/s.
+    assert_eq!(
+        refusal(&mut world, "film", 60_000_000),
+        "60000000 bytes a second cannot be reserved: no capacity: 57041800 bytes a second are left"
+    );
+    assert_eq!(
+        (world.device.is_switching(), world.device.terms("film").and_then(|terms| terms.reserve)),
+        (false, None)
+    );
+    world.device.set_tenant("film", &reserving(40_000_000), world.now()).expect("room for it");
+    assert!(world.device.is_switching(), "requests are in the device");
+    assert_eq!(
+        refusal(&mut world, "more", 20_000_000),
+        "20000000 bytes a second cannot be reserved: no capacity: 17041799 bytes a second are left"
+    );
+    assert_eq!(
+        refusal(&mut world, "film", 58_000_000),
+        "58000000 bytes a second cannot be reserved: no capacity: 17041799 bytes a second are left"
+    );
+    world.run_until(200 * MS);
+    let told = refusal(&mut world, "film", 58_000_000);
+    assert_eq!(
+        told, "58000000 bytes a second cannot be reserved: no capacity: 17041799 bytes a second are left",
+        "as the layer itself says"
+    );
+    assert_eq!(world.device.terms("film"), Some(&reserving(40_000_000)));
+    assert_eq!(world.device.unreserved("film"), None);
+    assert!(world.device.reserved().is_some_and(|reserved| reserved.groups == 1 && reserved.load_ns > 590_000_000));
+}
+
+#[test]
+fn a_reservation_that_is_made_while_an_elevator_is_switched_follows() {
+    let mut world = at_work(&known(Kind::Bfq));
+    world.device.switch(Kind::Noop, world.now()).expect("nothing is being switched");
+    let warnings = world.device.set_tenant("film", &reserving(MIB), world.now()).expect("room for it");
+    assert!(warnings.iter().any(|warning| warning.ends_with("the reservation follows")), "{warnings:?}");
+    world.run_until(200 * MS);
+    assert_eq!((world.device.elevator(), world.device.is_switching()), (Kind::Noop, false));
+    assert!(world.device.reserved().is_some_and(|reserved| reserved.groups == 1));
+}
+
+#[test]
 fn the_layers_tunables_are_taken_at_the_start_and_later_and_have_the_last_word() {
     let said = |names: &[(&str, i64)]| DeviceConfig {
         tunables: names.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
