@@ -121,10 +121,10 @@ impl Device {
         self.in_flight + flushing < self.depth
     }
 
-    /// How many requests one run gives the device. What answers at once would be given everything: when several tenants want something, it is
+    /// How many requests one run gives the device. What answers at once would be given everything: when several clients want something, it is
     /// given `depth` requests a run instead, so that the rest waits where the elevator can choose.
     fn budget(&self) -> u32 {
-        if self.is_instant && self.tenants.waiting_tenants() > 1 { self.depth } else { u32::MAX }
+        if self.is_instant && self.tenants.waiting_members() > 1 { self.depth } else { u32::MAX }
     }
 
     fn fire_timers(&mut self, now_ns: u64) {
@@ -205,7 +205,7 @@ impl Device {
 
     fn enqueue(&mut self, slot: u32) {
         if let Some(entry) = self.entries.get(slot) {
-            self.tenants.waits(entry.tenant);
+            self.tenants.waits(entry.tenant, entry.member);
         }
         if self.overflow.is_empty() && self.offer(slot) {
             return;
@@ -543,7 +543,8 @@ impl Device {
     /// A request does not wait in the queue any more, or in front of it.
     fn leave_queue(&mut self, slot: u32) {
         if let Some(entry) = self.entries.get(slot) {
-            self.tenants.waits_no_more(entry.tenant);
+            let member = (!self.entries.is_dead(slot)).then_some(entry.member);
+            self.tenants.waits_no_more(entry.tenant, member);
         }
     }
 

@@ -189,7 +189,7 @@ pub enum DeviceError {
 pub const DEPTH_MAX: u32 = 4096;
 /// An emulated drive is given no more requests at once unless it is told.
 pub const EMULATED_DEPTH_MAX: u32 = 32;
-/// Requests a run of what answers at once, while several tenants wait.
+/// Requests a run of what answers at once, while several clients wait.
 pub const INSTANT_DEPTH: u32 = 8;
 /// The least and the greatest [`DeviceConfig::request_bytes_max`]: 4 KiB and 64 MiB.
 pub const REQUEST_BYTES: std::ops::RangeInclusive<u32> = 4096..=64 << 20;
@@ -339,7 +339,7 @@ impl Device {
     }
 
     /// What the depth is unless it is told: an emulated drive's own, but 32 at most; of memory and nothing 8, where it is how many are served a run
-    /// while several tenants wait; else the backend's.
+    /// while several clients wait; else the backend's.
     pub fn default_depth(&self) -> u32 {
         match &self.emulated {
             Some(emulated) => emulated.depth().min(EMULATED_DEPTH_MAX),

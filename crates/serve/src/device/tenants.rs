@@ -99,6 +99,8 @@ struct Member {
     own: Priority,
     /// The first of its requests.
     first: u32,
+    /// Its requests that wait in the queue, pieces each for itself.
+    waiting: u32,
 }
 
 /// All tenants and clients of a device.
@@ -111,7 +113,7 @@ pub(super) struct Tenants {
     free: Vec<u32>,
     /// Groups of the queue that were given up and cannot be removed before their last request is done.
     retired: Vec<GroupId>,
-    /// Tenants of which something waits in the queue.
+    /// Clients of which something waits in the queue.
     waiting: u32,
 }
 
@@ -166,22 +168,29 @@ impl Tenants {
         self.nodes.get(member.tenant as usize).map(|node| node.name.as_str())
     }
 
-    /// Of how many tenants something waits in the queue.
-    pub fn waiting_tenants(&self) -> u32 {
+    /// Of how many clients something waits in the queue.
+    pub fn waiting_members(&self) -> u32 {
         self.waiting
     }
 
-    pub fn waits(&mut self, tenant: u32) {
-        let account = self.account(tenant);
-        account.waiting += 1;
-        self.waiting += u32::from(account.waiting == 1);
+    /// A request of a client waits in the queue.
+    pub fn waits(&mut self, tenant: u32, member: u32) {
+        self.account(tenant).waiting += 1;
+        if let Some(member) = self.members.get_mut(member as usize) {
+            member.waiting += 1;
+            self.waiting += u32::from(member.waiting == 1);
+        }
     }
 
-    pub fn waits_no_more(&mut self, tenant: u32) {
+    /// It waits no more; of a client that has left, whose place another may have by now, there is none to count it for.
+    pub fn waits_no_more(&mut self, tenant: u32, member: Option<u32>) {
         let account = self.account(tenant);
         account.waiting = account.waiting.saturating_sub(1);
-        let is_last = account.waiting == 0;
-        self.waiting = self.waiting.saturating_sub(u32::from(is_last));
+        if let Some(member) = member.and_then(|member| self.members.get_mut(member as usize)) {
+            let is_last = member.waiting == 1;
+            member.waiting = member.waiting.saturating_sub(1);
+            self.waiting = self.waiting.saturating_sub(u32::from(is_last));
+        }
     }
 
     /// Whether a tenant wants bandwidth to be reserved for it.
@@ -194,6 +203,7 @@ impl Tenants {
         let Some(entry) = self.members.get_mut(member.slot as usize) else { return };
         entry.is_here = false;
         entry.first = NONE;
+        self.waiting = self.waiting.saturating_sub(u32::from(std::mem::take(&mut entry.waiting) > 0));
         entry.generation = entry.generation.wrapping_add(1);
         let (tenant, context) = (entry.tenant, entry.context);
         self.free.push(member.slot);
@@ -357,7 +367,7 @@ impl Device {
         let _ = self.queue.move_context(context, node.group, self.now_ns);
         let generation = self.tenants.members.get(slot as usize).map_or(0, |member| member.generation);
         let own = priority_of(Priority::UNSET, process).0;
-        let member = Member { generation, is_here: true, tenant: place, context, own, first: NONE };
+        let member = Member { generation, is_here: true, tenant: place, context, own, first: NONE, waiting: 0 };
         match self.tenants.free.pop() {
             Some(slot) => self.tenants.members[slot as usize] = member,
             None => self.tenants.members.push(member),
