@@ -51,6 +51,8 @@ pub struct Account {
     pub in_flight: u64,
     /// The device's time that it had, in ns: while several requests are in the device, each has an equal part of the time.
     pub service_ns: u64,
+    /// Requests within its reservation that were done later than promised.
+    pub reservation_missed: u64,
     /// For how long it had a request that was not over, in ns, as of the last time it had none.
     pub active_ns: u64,
     /// Since when it has, in ns of the server's clock.

@@ -458,8 +458,14 @@ impl Device {
     fn complete(&mut self, id: RequestId, now_ns: u64) {
         let mut tokens = std::mem::take(&mut self.tokens);
         tokens.clear();
+        let late = self.queue.late_requests();
         if let Ok(kick) = self.queue.complete(id, now_ns, |token| tokens.push(token as u32)) {
             self.heed(kick);
+        }
+        if self.queue.late_requests() > late
+            && let Some(tenant) = tokens.first().and_then(|&slot| self.entries.get(slot)).map(|entry| entry.tenant)
+        {
+            self.tenants.account(tenant).reservation_missed += 1;
         }
         for &slot in &tokens {
             let result = self.entries.get_mut(slot).and_then(|entry| entry.result.take());

@@ -331,7 +331,7 @@ fn view_of(account: &Account) -> AccountView<'_> {
         held: account.held,
         in_flight: account.in_flight,
         service_ns: account.service_ns,
-        reservation_missed: 0,
+        reservation_missed: account.reservation_missed,
     }
 }
 

@@ -4,7 +4,7 @@ use hoistway_core::Kind;
 use hoistway_serve::config::DeviceConfig;
 use hoistway_serve::tenant::{Reserve, Terms};
 
-use super::world::{Client, MIB, MS, World, millisecond};
+use super::world::{Client, MIB, MS, SECOND, World, constant_drive, millisecond};
 
 fn known(kind: Kind) -> DeviceConfig {
     DeviceConfig { bandwidth: Some(64 * MIB), position_ns: Some(0), ..millisecond(kind, 2) }
@@ -121,4 +121,21 @@ fn the_layers_tunables_are_taken_at_the_start_and_later_and_have_the_last_word()
     let unknown = DeviceConfig { bandwidth: None, position_ns: None, ..said(&[]) };
     world.device.reconfigure(&unknown, 0).expect("a good configuration");
     assert_eq!(values(&world), [Some(2), Some(60_000), Some(12_000)], "what is not told any more has its default");
+}
+
+#[test]
+fn requests_that_are_later_than_promised_are_counted_for_their_tenant() {
+    // 64 KiB each: the drive of 1 ms does 64,000 KB/s, and is said to do that, or four times as much.
+    for (said, misses) in [(60 * MIB, false), (240 * MIB, true)] {
+        let config = DeviceConfig { bandwidth: Some(said), ..known(Kind::Noop) };
+        let mut world = World::new(&DeviceConfig { drive: Some(constant_drive(MS, 1)), ..config });
+        world.device.set_tenant("film", &reserving(said * 4 / 5), 0).expect("room for it");
+        world.device.set_tenant("other", &Terms::default(), 0).expect("good terms");
+        world.add(Some("film"), Client::reads(2048, 65_536));
+        world.add(Some("other"), Client::reads(16, 65_536));
+        world.run_until(5 * SECOND);
+        let missed: Vec<(&str, bool)> =
+            world.device.accounts().map(|(name, account)| (name, account.reservation_missed > 0)).collect();
+        assert_eq!(missed, [("default", false), ("film", misses), ("other", false)]);
+    }
 }

@@ -60,8 +60,18 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     /// How long after it is within the reservation a request is done at the latest: it waits for the sweep that runs, for its own, and
     /// for one request that the device may have begun meanwhile. In ns.
     pub(super) fn delay_ns_max(&self) -> u64 {
-        let one = self.tunables.figures().transfer_ns(self.largest_bytes).saturating_add(self.tunables.position_ns);
-        self.sweep_ns_max.saturating_mul(2).saturating_add(one)
+        self.sweep_ns_max.saturating_mul(2).saturating_add(self.one_ns())
+    }
+
+    /// The same with a device that is given several requests at once: all but one of them can be before it.
+    pub(super) fn late_after_ns(&self) -> u64 {
+        let more = u64::from(self.deepest.saturating_sub(1));
+        self.delay_ns_max().saturating_add(self.one_ns().saturating_mul(more))
+    }
+
+    /// What the device takes at most for one request, in ns.
+    fn one_ns(&self) -> u64 {
+        self.tunables.figures().transfer_ns(self.largest_bytes).saturating_add(self.tunables.position_ns)
     }
 
     /// What is reserved, all told.

@@ -111,6 +111,8 @@ pub(crate) struct Bandwidth<H: Home, E: Elevator<H>> {
     /// The largest request seen, in bytes.
     largest_bytes: u64,
     sweep_ns_max: u64,
+    /// The most requests that the device has had at once.
+    deepest: u32,
     tunables: Tunables,
 }
 
@@ -164,6 +166,7 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             reservations: 0,
             largest_bytes: 0,
             sweep_ns_max: 0,
+            deepest: 1,
             tunables: Tunables::defaults(),
         }
     }
@@ -362,6 +365,8 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
     }
 
     fn complete(&mut self, block: &mut Block<H>, request: Slot) {
+        // This one is not counted any more.
+        self.deepest = self.deepest.max(block.in_flight.saturating_add(1));
         if self.held[request].stage == Stage::Inner {
             if block.table.requests[request].priority.class() != Class::Idle {
                 self.inner_end_ns = block.clock.now_ns();
