@@ -41,7 +41,7 @@ const COMPLETIONS: u32 = 16_384;
 const BLOCK_FILES: u32 = 64;
 /// The most files that are registered. Connections beyond are used by their descriptors, which costs a little more an operation.
 const REGISTERED_MAX: u32 = 65_536;
-/// Threads for what would block.
+/// Threads a file for what would block.
 const HELPERS_MAX: usize = 4;
 /// How long the end of an engine waits for what the kernel still has under way.
 const END_NS: u64 = 5_000_000_000;
@@ -59,6 +59,8 @@ pub struct Uring {
     /// When listeners that found no descriptor try again.
     accept_again_ns: Option<u64>,
     files: Vec<BlockFile>,
+    /// Which of them the ring knows by their place.
+    files_registered: Vec<bool>,
     /// How many bytes of the pool, from its beginning, are registered; none before the first block file.
     pool_registered: Option<usize>,
     flights: Slab<Flight>,
@@ -132,6 +134,7 @@ impl Uring {
             listeners: Vec::new(),
             accept_again_ns: None,
             files: Vec::new(),
+            files_registered: Vec::new(),
             pool_registered: None,
             flights: Slab::new(),
             starved: VecDeque::new(),
