@@ -426,30 +426,51 @@ impl Device {
         self.move_node(place, parent, weights)
     }
 
-    /// Groups of the queue stay where they were made: what moves gets new ones, and those below it too.
+    /// Groups of the queue stay where they were made: what moves gets new ones, and those below it too. All of them are made before anything
+    /// moves, so that nothing has changed if one cannot be.
     fn move_node(&mut self, place: u32, parent: Option<u32>, weights: GroupWeights) -> Result<(), TermsError> {
         let below = self.tenants.group_of(&self.queue, parent);
-        let new = self.queue.create_group(below, weights, self.now_ns).map_err(TermsError::Group)?;
-        let old = std::mem::replace(&mut self.tenants.nodes[place as usize].group, new);
-        for member in &self.tenants.members {
-            if member.is_here && member.tenant == place {
-                let _ = self.queue.move_context(member.context, new, self.now_ns);
+        let mut made = Vec::new();
+        if let Err(error) = self.make_groups(place, below, weights, &mut made) {
+            for (_, group) in made.into_iter().rev() {
+                let _ = self.queue.remove_group(group, self.now_ns);
+            }
+            return Err(error);
+        }
+        for (place, new) in made {
+            let old = std::mem::replace(&mut self.tenants.nodes[place as usize].group, new);
+            for member in &self.tenants.members {
+                if member.is_here && member.tenant == place {
+                    let _ = self.queue.move_context(member.context, new, self.now_ns);
+                }
+            }
+            let _ = self.queue.release_group(old, self.now_ns);
+            self.tenants.retired.push(old);
+            // After a switch that is under way all is reserved anyway.
+            if self.queue.is_reserving() && !self.queue.is_switching() {
+                self.reserve_now(place);
             }
         }
-        let children: Vec<u32> = (0..self.tenants.nodes.len() as u32)
-            .filter(|at| {
-                self.tenants.nodes[*at as usize].is_known && self.tenants.nodes[*at as usize].parent == Some(place)
-            })
-            .collect();
+        self.kicked = true;
+        Ok(())
+    }
+
+    /// Makes a group for a tenant or group that moves and for all below it; adds them to `made`, each behind the one that it lies in.
+    fn make_groups(
+        &mut self,
+        place: u32,
+        below: GroupId,
+        weights: GroupWeights,
+        made: &mut Vec<(u32, GroupId)>,
+    ) -> Result<(), TermsError> {
+        let group = self.queue.create_group(below, weights, self.now_ns).map_err(TermsError::Group)?;
+        made.push((place, group));
+        let is_child = |node: &Node| node.is_known && node.parent == Some(place);
+        let children: Vec<u32> =
+            self.tenants.nodes.iter().zip(0u32..).filter(|(node, _)| is_child(node)).map(|(_, at)| at).collect();
         for child in children {
             let weights = GroupWeights::of(self.tenants.nodes[child as usize].terms.weight);
-            self.move_node(child, Some(place), weights)?;
-        }
-        let _ = self.queue.release_group(old, self.now_ns);
-        self.tenants.retired.push(old);
-        self.kicked = true;
-        if self.tenants.nodes[place as usize].terms.reserve.is_some() {
-            self.reserve_now(place);
+            self.make_groups(child, group, weights, made)?;
         }
         Ok(())
     }

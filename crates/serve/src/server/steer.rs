@@ -261,13 +261,27 @@ impl<E: Engine> Server<E> {
         Ok(joined(warnings))
     }
 
+    /// Sets a group's weight on every device, or on none.
     fn set_group_weight(&mut self, name: &str, weight: u16) -> Result<Option<String>, Refused> {
         let now_ns = self.house.now_ns;
         let group = self.house.config.groups.iter_mut().find(|group| group.name == name).ok_or(Refused::Gone)?;
-        for device in &mut self.house.devices {
-            device
-                .set_group(name, group.parent.as_deref(), weight, &group.limits, now_ns)
-                .map_err(|error| Refused::No(format!("device {}: {error}", device.name())))?;
+        let set = |device: &mut Device, weight| {
+            device.set_group(name, group.parent.as_deref(), weight, &group.limits, now_ns)
+        };
+        for at in 0..self.house.devices.len() {
+            let Some(device) = self.house.devices.get_mut(at) else { continue };
+            let Err(error) = set(device, weight) else { continue };
+            let why = format!("device {}: {error}", device.name());
+            for device in self.house.devices.iter_mut().take(at) {
+                if let Err(error) = set(device, group.weight) {
+                    tracing::error!(
+                        device = device.name(),
+                        group = name,
+                        "the old weight does not fit any more: {error}"
+                    );
+                }
+            }
+            return Err(Refused::No(why));
         }
         group.weight = weight;
         self.house.has_work = true;

@@ -183,6 +183,19 @@ fn terms_count_on_every_device_or_on_none() {
 }
 
 #[test]
+fn a_groups_weight_counts_on_every_device_or_on_none() {
+    let mut asked = Asked::of(&CONFIG.replace("[[group]]", "[[group]]\nname = \"top\"\n[[group]]\nparent = \"top\""));
+    // As if there had been no room for it.
+    let slow = &mut asked.server.house.devices[1];
+    slow.remove_tenant("backup", 0).expect("nobody uses it");
+    slow.remove_group("vms", 0).expect("nothing is in it");
+    slow.remove_group("top", 0).expect("nothing is in it");
+    assert_eq!(asked.ask("set groups/vms/weight 9"), "error refused: device slow: there is no group `top`\n");
+    assert_eq!(asked.get("groups/vms/weight"), "200");
+    assert_eq!(asked.server.house.devices[0].group_terms("vms").unwrap().weight, 200);
+}
+
+#[test]
 fn a_weight_that_has_no_effect_is_set_with_a_warning() {
     let mut asked = Asked::new();
     assert_eq!(asked.ask("set devices/sda/queue/scheduler deadline"), "ok\n");
