@@ -291,11 +291,11 @@ impl Device {
     }
 
     /// Sets a tunable by the kernel's name, in the kernel's unit: of the elevator that is there or follows, or of the layer of reservations.
-    /// It holds until another elevator is switched to; the layer's until the configuration is read anew.
+    /// It holds until another elevator is switched to; the layer's until the configuration is read anew. What comes back is what should be known.
     ///
     /// # Errors
     /// When the elevator has none of this name, or the value is out of its range.
-    pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<(), TunableError> {
+    pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<Vec<String>, TunableError> {
         check_tunable(self.settling.kind, name, value)?;
         self.settling.set.retain(|(known, _)| known != name);
         self.settling.set.push((name.to_owned(), value));
@@ -304,7 +304,7 @@ impl Device {
             let _ = self.queue.set_tunable(name, value);
         }
         self.told();
-        Ok(())
+        Ok(if figures::is_layers(name) { self.examine_promises() } else { Vec::new() })
     }
 
     /// The tunables that are not left to their defaults, as a configuration would have them.

@@ -315,7 +315,7 @@ impl Device {
         self.tenants.find(name, true).map(|place| &self.tenants.nodes[place as usize].terms)
     }
 
-    /// Why the reservation of a tenant is not kept at present, if it is not: that can come out after a switch.
+    /// Why the reservation of a tenant is not kept at present, if it is not: that can come out after a switch, or when the device's figures fall.
     pub fn unreserved(&self, name: &str) -> Option<ReserveError> {
         self.tenants.find(name, false).and_then(|place| self.tenants.nodes[place as usize].unreserved)
     }
@@ -556,6 +556,38 @@ impl Device {
             nodes.filter(|(node, at)| *at != place && is_kept(node)).filter_map(|(node, _)| node.terms.reserve);
         let load_ns = figures.load_ns(others.map(figures::reservation_of).chain(old));
         figures.admit(load_ns, old, figures::reservation_of(wanted))
+    }
+
+    /// Looks again whether the device can keep what it has promised: terms or figures have changed. What comes back is what should be known: that it
+    /// cannot any more. Reservations stay as they are, for what they are worth; those that were not admitted are tried again.
+    pub fn examine_promises(&mut self) -> Vec<String> {
+        let Some(reserved) = self.queue.reserved().filter(|_| !self.queue.is_switching()) else { return Vec::new() };
+        let is_over = reserved.load_ns > reserved.load_ns_max;
+        let (mut were_kept, mut held) = (false, 0);
+        for place in 0..self.tenants.nodes.len() as u32 {
+            let node = &mut self.tenants.nodes[place as usize];
+            if !node.is_known || node.terms.reserve.is_none() {
+                continue;
+            }
+            if self.queue.group_reservation(node.group).is_none() {
+                self.reserve_now(place);
+                continue;
+            }
+            held += 1;
+            were_kept |= node.unreserved.is_none();
+            node.unreserved = is_over.then_some(ReserveError::NoCapacity { headroom_bytes_per_second: 0 });
+        }
+        if !is_over || !were_kept {
+            return Vec::new();
+        }
+        let percent = |ns: u64| ns.div_ceil(10_000_000);
+        vec![format!(
+            "device {}: what is reserved takes {} % of its time by its figures of now, and {} % can be promised: the reservations of {held} \
+             tenants are not kept",
+            self.name,
+            percent(reserved.load_ns),
+            percent(reserved.load_ns_max)
+        )]
     }
 
     fn reserve_now(&mut self, place: u32) -> Option<ReserveError> {

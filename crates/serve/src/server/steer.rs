@@ -172,9 +172,9 @@ impl<E: Engine> Steer for Server<E> {
                 Ok(device.is_switching().then(follows))
             }),
             Change::Tunable { device, name, value } => self.on_device(&device, |device, config| {
-                device.set_tunable(name, value).map_err(|error| Refused::No(error.to_string()))?;
+                let warnings = device.set_tunable(name, value).map_err(|error| Refused::No(error.to_string()))?;
                 config.tunables = device.tunables_set().to_vec();
-                Ok(None)
+                Ok(joined(warnings))
             }),
             Change::Depth { device, depth } => self.on_device(&device, |device, config| {
                 device.set_depth(depth);
@@ -254,6 +254,8 @@ impl<E: Engine> Server<E> {
                 }
             }
         }
+        // Of promises that can be kept again there is nothing to say.
+        self.house.devices.iter_mut().for_each(|device| drop(device.examine_promises()));
         self.house.config.tenants[place].terms = terms.clone();
         self.house.has_work = true;
         warnings.sort();

@@ -139,3 +139,24 @@ fn requests_that_are_later_than_promised_are_counted_for_their_tenant() {
         assert_eq!(missed, [("default", false), ("film", misses), ("other", false)]);
     }
 }
+
+#[test]
+fn promises_that_the_device_cannot_keep_any_more_are_told_and_marked() {
+    let mut world = World::new(&known(Kind::Fiops));
+    for name in ["film", "music"] {
+        world.device.set_tenant(name, &reserving(20_000_000), 0).expect("room for it");
+    }
+    assert_eq!(world.device.set_tunable("device_bandwidth", 50_000), Ok(Vec::new()), "80 % of that");
+    let told = world.device.set_tunable("device_bandwidth", 25_000).expect("in range");
+    assert_eq!(
+        told,
+        [
+            "device d: what is reserved takes 160 % of its time by its figures of now, and 85 % can be promised: the reservations of 2 tenants are not kept"
+        ]
+    );
+    assert_eq!(world.device.set_tunable("device_bandwidth", 24_000), Ok(Vec::new()), "it was told");
+    let kept = |world: &World| ["film", "music"].map(|name| world.device.unreserved(name).is_none());
+    assert_eq!(kept(&world), [false, false]);
+    world.device.set_tenant("music", &Terms::default(), 0).expect("good terms");
+    assert_eq!((world.device.examine_promises(), kept(&world)), (Vec::new(), [true, true]), "20 of 24 MB/s");
+}

@@ -196,6 +196,13 @@ fn a_groups_weight_counts_on_every_device_or_on_none() {
 }
 
 #[test]
+fn a_tunable_that_takes_from_what_was_promised_is_set_with_a_warning() {
+    let mut asked = Asked::new();
+    let told = asked.ask("set devices/sda/queue/iosched/device_bandwidth 1000");
+    assert!(told.starts_with("ok: device sda: what is reserved takes 210 % of its time"), "{told}");
+}
+
+#[test]
 fn a_weight_that_has_no_effect_is_set_with_a_warning() {
     let mut asked = Asked::new();
     assert_eq!(asked.ask("set devices/sda/queue/scheduler deadline"), "ok\n");
