@@ -168,6 +168,34 @@ impl Device {
         &self.settling.reason
     }
 
+    /// What is wrong with the elevator that it has, or that follows, on this device, if anything is.
+    ///
+    /// Measured on a null drive of 1 ms, a tenant with 4 requests under way beside one with 64, 10 s each: cfq-v1 serves it nothing at depths 1 and 8;
+    /// cfq nothing and cfq-tree a hundredth at depths 8 and 32, and half at depth 1. The other elevators serve it a sixteenth, which is its part of the
+    /// requests, or more.
+    pub fn elevator_warning(&self) -> Option<String> {
+        let kind = self.settling.kind;
+        let at_charging_time =
+            kind == Kind::Cfq && self.settling.set.iter().any(|(name, value)| name == "slice_idle" && *value > 0);
+        let starves = match kind {
+            Kind::CfqV1 => true,
+            Kind::Cfq | Kind::CfqTree => self.depth > 1 && !at_charging_time,
+            _ => false,
+        };
+        let mend = match kind {
+            Kind::Cfq => ", set slice_idle, or set the depth to 1",
+            Kind::CfqTree => ", or set the depth to 1",
+            _ => "",
+        };
+        (starves && !self.is_rotational()).then(|| {
+            format!(
+                "device {}: under {} a client with few requests can get nothing beside one with many where nothing rotates: choose fiops{mend}",
+                self.name,
+                kind.info().name
+            )
+        })
+    }
+
     /// Whether an elevator is being drained for another one.
     pub fn is_switching(&self) -> bool {
         self.queue.is_switching()
@@ -202,6 +230,7 @@ impl Device {
             self.reset_tunables(&is_lost);
         }
         let mut warnings = Vec::new();
+        warnings.extend(self.elevator_warning().filter(|_| is_other));
         if is_other && self.queue.is_switching() {
             warnings.push(format!(
                 "device {}: {} follows when what {} has dispatched is done",

@@ -228,6 +228,9 @@ pub(super) fn tell(device: &Device) {
         depth = device.depth(),
         "opened"
     );
+    if let Some(warning) = device.elevator_warning() {
+        tracing::warn!("{warning}");
+    }
     for notice in device.notices() {
         tracing::info!(device = device.name(), "{notice}");
     }

@@ -169,7 +169,9 @@ impl<E: Engine> Steer for Server<E> {
                 config.elevator = Some(kind);
                 let old = before.info().name;
                 let follows = || format!("{} follows when what {old} has dispatched is done", kind.info().name);
-                Ok(device.is_switching().then(follows))
+                let mut warnings: Vec<String> = device.elevator_warning().into_iter().collect();
+                warnings.extend(device.is_switching().then(follows));
+                Ok(joined(warnings))
             }),
             Change::Tunable { device, name, value } => self.on_device(&device, |device, config| {
                 let warnings = device.set_tunable(name, value).map_err(|error| Refused::No(error.to_string()))?;

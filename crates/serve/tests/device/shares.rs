@@ -212,6 +212,28 @@ fn in_memory_clients_without_a_tenant_have_their_turns_too() {
     assert_eq!(run(&mut world).len(), 20);
 }
 
+#[test]
+fn elevators_under_which_somebody_starves_on_what_does_not_rotate_are_warned_of() {
+    for depth in [1, 8] {
+        for &kind in Kind::ALL {
+            let mut world = World::new(&millisecond(kind, depth));
+            let is_warned_of = world.device.elevator_warning().is_some();
+            for (name, requests) in [("few", 4), ("many", 64)] {
+                world.device.set_tenant(name, &terms(100), 0).expect("good terms");
+                world.add(Some(name), Client::reads(requests, 4096));
+            }
+            world.run_until(SECOND);
+            world.count_from_here();
+            world.run_until(5 * SECOND);
+            let [few, many] = [0, 1].map(|at| world.clients[at].served);
+            assert_eq!(is_warned_of, few * 50 < many, "{kind:?} at depth {depth}: {few} {many}");
+        }
+    }
+    let disk = hoistway_drive::Profile::builtin("sata-7200-2006");
+    let config = DeviceConfig { drive: disk, elevator: Some(Kind::Cfq), ..config("disk") };
+    assert_eq!(World::new(&config).device.elevator_warning(), None, "it is made for disks");
+}
+
 /// Two tenants that always have 16 requests under way.
 fn two_tenants(config: &DeviceConfig, weights: [u16; 2]) -> World {
     let mut world = World::new(config);

@@ -121,7 +121,8 @@ fn everything_below_can_be_read_of_a_real_server() {
 #[test]
 fn an_elevator_a_tunable_and_a_depth_are_set() {
     let mut asked = Asked::new();
-    assert_eq!(asked.ask("set devices/sda/queue/scheduler cfq"), "ok\n");
+    let told = asked.ask("set devices/sda/queue/scheduler cfq");
+    assert!(told.starts_with("ok: device sda: under cfq a client with few requests can get nothing"), "{told}");
     assert!(asked.get("devices/sda/queue/scheduler").contains("[cfq]"));
     assert_eq!(asked.ask("set devices/sda/queue/iosched/slice_idle 3"), "ok\n");
     assert_eq!(asked.get("devices/sda/queue/iosched/slice_idle"), "3");
