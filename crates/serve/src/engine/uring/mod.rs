@@ -435,6 +435,7 @@ impl Drop for Uring {
             tracing::warn!(operations = self.under_way, "the kernel still has I/O under way: its memory is not freed");
             std::mem::forget(std::mem::replace(&mut self.flights, Slab::new()));
             std::mem::forget(std::mem::replace(&mut self.conns, Table::new()));
+            self.receives.leave();
             std::mem::forget(self.pool.clone());
             std::mem::forget(std::mem::take(&mut self.wake_count));
         }
