@@ -211,7 +211,7 @@ impl Backend {
 
     /// Begins an operation. Of writes, `data` holds at least `length` bytes. The tag is one that nothing else under way has.
     ///
-    /// A range beyond the end is an error (`NoSpc` of writes, else `Inval`). A write that is durable, and a flush, is done once the medium has it.
+    /// A range beyond the end is an error, as [`WorkOp::check_range`] has it. A write that is durable, and a flush, is done once the medium has it.
     #[expect(clippy::too_many_arguments, reason = "an operation is these six things")]
     pub fn begin<E: Engine>(
         &mut self,
@@ -245,13 +245,10 @@ impl Backend {
         if op == WorkOp::Flush {
             return Ok(());
         }
-        let writes = matches!(op, WorkOp::Write | WorkOp::Zero { .. } | WorkOp::Trim);
-        if writes && self.abilities().read_only {
+        if op.writes() && self.abilities().read_only {
             return Err(Errno::Perm);
         }
-        if offset.checked_add(length).is_none_or(|end| end > self.size) {
-            return Err(if matches!(op, WorkOp::Write | WorkOp::Zero { .. }) { Errno::NoSpc } else { Errno::Inval });
-        }
+        op.check_range(offset, length, self.size)?;
         if op == WorkOp::Write && data.is_none_or(|data| (data.len() as u64) < length) {
             return Err(Errno::Inval);
         }

@@ -84,6 +84,25 @@ pub enum WorkOp {
     Status,
 }
 
+impl WorkOp {
+    /// Whether it changes what a range holds.
+    pub fn writes(self) -> bool {
+        matches!(self, WorkOp::Write | WorkOp::Zero { .. } | WorkOp::Trim)
+    }
+
+    /// Whether there is such a range in so many bytes.
+    ///
+    /// # Errors
+    /// What the protocol has for a range beyond the end: ENOSPC of what would have to find room there, else EINVAL.
+    pub fn check_range(self, offset: u64, length: u64, size: u64) -> Result<(), Errno> {
+        match offset.checked_add(length).is_some_and(|end| end <= size) {
+            true => Ok(()),
+            false if matches!(self, WorkOp::Write | WorkOp::Zero { .. }) => Err(Errno::NoSpc),
+            false => Err(Errno::Inval),
+        }
+    }
+}
+
 /// Something that was done.
 #[derive(Debug)]
 pub struct Done {
@@ -500,10 +519,7 @@ impl Device {
         if work.op == WorkOp::Flush {
             return Ok(());
         }
-        let writes = matches!(work.op, WorkOp::Write | WorkOp::Zero { .. } | WorkOp::Trim);
-        if work.offset.checked_add(work.length).is_none_or(|end| end > self.size) {
-            return Err(if writes { Errno::NoSpc } else { Errno::Inval });
-        }
+        work.op.check_range(work.offset, work.length, self.size)?;
         let data_bytes = work.data.as_ref().map_or(0, |data| data.len() as u64);
         if work.length == 0 || (work.op == WorkOp::Write && data_bytes < work.length) {
             return Err(Errno::Inval);
