@@ -26,6 +26,19 @@ pub enum Counted {
 }
 
 impl Counted {
+    /// All of them, in the order of [`Account::ops`].
+    pub const ALL: [Counted; 4] = [Counted::Read, Counted::Write, Counted::Discard, Counted::Flush];
+
+    /// Its name in labels and texts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Counted::Read => "read",
+            Counted::Write => "write",
+            Counted::Discard => "discard",
+            Counted::Flush => "flush",
+        }
+    }
+
     /// As what a piece of work counts; questions are not counted.
     pub fn of(op: WorkOp) -> Option<Counted> {
         match op {
