@@ -7,7 +7,7 @@ use hoistway_nbd::wire::Errno;
 use super::emulated::Emulated;
 use super::work::{Entry, NONE, Part, Split, Stage, piece_end};
 use super::{Answer, Device, Done, TRIM_BYTES_MAX, WorkOp};
-use crate::backend::Started;
+use crate::backend::{Operation, Started};
 use crate::buffer::Buffer;
 use crate::engine::{Engine, IoDone};
 
@@ -376,7 +376,8 @@ impl Device {
             }
         }
         let tag = tag_of(self.index, slot);
-        if let Started::Done(result) = self.backend.begin(engine, tag, op, offset, length, durable, data) {
+        if let Started::Done(result) = self.backend.begin(engine, Operation { tag, op, offset, length, durable, data })
+        {
             self.backend_done(slot, result, now_ns);
         }
     }
@@ -483,7 +484,8 @@ impl Device {
             entry.stage = Stage::Begun;
             let (offset, length) = (entry.offset, entry.length);
             let tag = tag_of(self.index, slot);
-            if let Started::Done(result) = self.backend.begin(engine, tag, WorkOp::Status, offset, length, false, None)
+            if let Started::Done(result) =
+                self.backend.begin(engine, Operation::plain(tag, WorkOp::Status, offset, length))
             {
                 self.finish_entry(slot, result, now_ns);
             }
