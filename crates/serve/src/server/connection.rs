@@ -7,10 +7,11 @@ use hoistway_nbd::wire::{Command, Errno};
 use slab::Slab;
 
 use crate::buffer::Buffer;
+use crate::config::Config;
 use crate::device::{Answer, JoinError, MemberId, Work, WorkOp};
 use crate::engine::{ConnId, Engine, Peer};
 use crate::server::budget::{Charge, Wait};
-use crate::server::exports::View;
+use crate::server::exports::{Served, View};
 use crate::server::house::House;
 use crate::server::outgoing::Outgoing;
 use crate::server::tls::{Channel, Heard};
@@ -216,6 +217,13 @@ impl Connection {
             self.ending = Ending::Leaving;
             self.payload = None;
         }
+    }
+
+    /// Whether it would still be let in where it is; in the handshake that is asked later.
+    pub(super) fn may_stay(&mut self, config: &Config, exports: &[Served]) -> bool {
+        let names = self.channel.as_mut().map(|channel| channel.client_names()).unwrap_or_default();
+        let Phase::Serving(serving) = &self.phase else { return true };
+        View::new(config, exports, &self.peer, names).admit(&serving.session.export.name).is_some()
     }
 
     /// The export that it chose.

@@ -13,6 +13,8 @@ mod reload;
 mod start;
 mod steer;
 mod table;
+#[cfg(test)]
+mod tests;
 mod text;
 mod tls;
 

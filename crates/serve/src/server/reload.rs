@@ -30,8 +30,8 @@ pub enum ReloadError {
 }
 
 impl<E: Engine> Server<E> {
-    /// Takes a new configuration, with its certificates. Clients whose export has gone or moved, and those whose tenant is no more, are closed once what they
-    /// asked for is answered; they come back as what they are by then.
+    /// Takes a new configuration, with its certificates. Clients whose export has gone or moved, those whose tenant is no more, and those who may not have their
+    /// export any more are closed once what they asked for is answered; they come back as what they are by then.
     ///
     /// # Errors
     /// When something in it needs a restart, or something new cannot be made: then all is as it was.
@@ -80,6 +80,7 @@ impl<E: Engine> Server<E> {
         warnings.extend(problems.iter().map(StartError::to_string));
         self.remember(old);
         self.house.exports = self.served().unwrap_or_default();
+        self.cut_off_revoked();
         if self.house.tls.is_some() {
             self.house.tls = tls;
         }
@@ -178,6 +179,19 @@ impl<E: Engine> Server<E> {
         for id in self.table.ids() {
             if let Some(client) = self.table.get_mut(id)
                 && is_meant(client)
+            {
+                client.leave();
+                self.settle(id);
+            }
+        }
+    }
+
+    /// Whoever would not be let in any more by the rules and exports as they are now does not stay either.
+    fn cut_off_revoked(&mut self) {
+        for id in self.table.ids() {
+            let House { config, exports, .. } = &self.house;
+            if let Some(client) = self.table.get_mut(id)
+                && !client.may_stay(config, exports)
             {
                 client.leave();
                 self.settle(id);

@@ -1,0 +1,4 @@
+//! The server in a simulated outside, told what to do by hand: what becomes of each client is looked at from its own side.
+
+mod reload;
+mod world;
