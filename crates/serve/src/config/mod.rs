@@ -256,6 +256,32 @@ impl Draft {
     }
 }
 
+impl BackendConfig {
+    /// What of it has to be so from the start and is not as in `old`, for people; none: what is open for `old` serves for this as well. A file that
+    /// was opened for writing can be read.
+    pub fn differs_from(&self, old: &BackendConfig) -> Option<&'static str> {
+        let BackendConfig::File { path, direct, read_only } = self else {
+            return (self != old).then_some("backend");
+        };
+        match old {
+            BackendConfig::File { path: old, .. } if path != old => Some("backend"),
+            BackendConfig::File { direct: old, .. } if direct != old => Some("`direct`"),
+            BackendConfig::File { read_only: true, .. } if !read_only => {
+                Some("its file is open for reading only, as all its exports were, and one is to be written to")
+            }
+            BackendConfig::File { .. } => None,
+            BackendConfig::Memory { .. } | BackendConfig::Null { .. } => Some("backend"),
+        }
+    }
+
+    /// Notes that a file is open as it is for `old`.
+    pub fn keep_mode(&mut self, old: &BackendConfig) {
+        if let (BackendConfig::File { read_only, .. }, BackendConfig::File { read_only: old, .. }) = (self, old) {
+            *read_only = *old;
+        }
+    }
+}
+
 impl Config {
     /// Where clients connect: where it was told, else a Unix socket in the folder for sockets.
     pub fn listen_or_usual(&self, surroundings: &dyn Surroundings) -> Vec<Listen> {

@@ -101,10 +101,9 @@ impl Config {
                 continue;
             };
             let name = || device.name.clone();
-            for (differs, what) in [(old.backend != device.backend, "backend"), (old.drive != device.drive, "drive")] {
-                if differs {
-                    changes.push(Change::Restart { what: format!("device `{}`: {what}", device.name) });
-                }
+            let drive = (old.drive != device.drive).then_some("drive");
+            for what in [device.backend.differs_from(&old.backend), drive].into_iter().flatten() {
+                changes.push(Change::Restart { what: format!("device `{}`: {what}", device.name) });
             }
             if old.elevator != device.elevator {
                 changes.push(Change::Live(Live::Elevator { device: name() }));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::config::Config;
+use crate::config::{Config, DeviceConfig};
 use crate::device::{Device, MemberId, Work};
 use crate::engine::{ConnId, Engine, Message, Peer};
 use crate::server::budget::{Bounds, Budget};
@@ -18,6 +18,8 @@ pub(super) struct House<E> {
     /// The time of this turn.
     pub(super) now_ns: u64,
     pub(super) devices: Vec<Device>,
+    /// Those of them that the configuration does not name: nobody comes to them any more, and their files stay open and locked.
+    pub(super) idle: Vec<Idle>,
     /// What is served, for whom and how.
     pub(super) config: Config,
     /// The exports, in the order of the configuration.
@@ -41,6 +43,15 @@ pub(super) struct House<E> {
     deadlines: BTreeSet<(u64, ConnId)>,
 }
 
+/// A device that is open and in nobody's use.
+#[derive(Clone, Debug)]
+pub(super) struct Idle {
+    /// Its place among the devices.
+    pub(super) place: usize,
+    /// What it was opened with.
+    pub(super) config: DeviceConfig,
+}
+
 impl<E: Engine> House<E> {
     /// Nobody lives there yet.
     pub(super) fn new(engine: E, bounds: Bounds) -> House<E> {
@@ -49,6 +60,7 @@ impl<E: Engine> House<E> {
             engine,
             now_ns,
             devices: Vec::new(),
+            idle: Vec::new(),
             config: Config::default(),
             exports: Vec::new(),
             budget: Budget::new(bounds),
@@ -62,6 +74,13 @@ impl<E: Engine> House<E> {
             speakers: Vec::new(),
             deadlines: BTreeSet::new(),
         }
+    }
+
+    /// Where the device of this name is. Idle ones have none, whatever they were called.
+    pub(super) fn place_of(&self, name: &str) -> Option<usize> {
+        let is_idle = |place: usize| self.idle.iter().any(|idle| idle.place == place);
+        let named = self.devices.iter().enumerate().filter(|(_, device)| device.name() == name);
+        named.map(|(place, _)| place).find(|place| !is_idle(*place))
     }
 
     /// A connection has something to say; `flag` is its own note of that.

@@ -22,7 +22,6 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::config::DeviceConfig;
 use crate::control::Watch;
 use crate::device::{Device, Done, Record};
 use crate::engine::{ConnId, Engine, Event, ListenerId, Peer, Signal};
@@ -99,8 +98,6 @@ pub struct Server<E: Engine> {
     reloaded: String,
     /// Tenants and groups that are no more, and in use.
     gone: Vec<reload::Gone>,
-    /// Devices that are no more, and open.
-    idle_devices: Vec<DeviceConfig>,
 }
 
 /// How often stalled clients are looked for while others wait, in ns: once a second.

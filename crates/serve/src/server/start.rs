@@ -111,7 +111,6 @@ impl<E: Engine> Server<E> {
             metrics: Metrics::default(),
             reloaded: "never".into(),
             gone: Vec::new(),
-            idle_devices: Vec::new(),
         })
     }
 }
@@ -143,7 +142,7 @@ impl<E: Engine> House<E> {
     /// An export as the protocol tells of it.
     pub(super) fn serve(&self, config: &ExportConfig) -> Result<Served, StartError> {
         let refuse = |reason: String| StartError::Export { export: config.name.clone(), reason };
-        let place = self.devices.iter().rposition(|device| device.name() == config.device);
+        let place = self.place_of(&config.device);
         let Some((place, device)) = place.and_then(|place| Some((place, self.devices.get(place)?))) else {
             return Err(refuse(format!("there is no device `{}`", config.device)));
         };
