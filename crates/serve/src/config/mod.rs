@@ -43,6 +43,8 @@ pub const FILE_BYTES_MAX: u64 = 1 << 20;
 pub struct Config {
     /// Where clients connect; empty unless told: [`Config::listen_or_usual`].
     pub listen: Vec<Listen>,
+    /// TCP beyond loopback is served without TLS all the same, and metrics are told there.
+    pub insecure: bool,
     /// Devices.
     pub devices: Vec<DeviceConfig>,
     /// Exports.
