@@ -20,6 +20,8 @@ use crate::server::tls::{Channel, Heard};
 const RECEIVE_INTO_BYTES_MIN: usize = 16 << 10;
 /// A client in the handshake that does not take so many bytes of answers is not listened to.
 const HAGGLING_BYTES_MAX: usize = 64 << 10;
+/// How long a client in the handshake has to ask for something when the server leaves, in ns: a second, to be told that it leaves.
+const HAGGLING_NS_LEFT: u64 = 1_000_000_000;
 /// What is kept of memory for input when there is none.
 const INPUT_BYTES_KEPT: usize = 4 << 10;
 /// What is kept of the table of requests when there are none.
@@ -59,6 +61,8 @@ pub(super) struct Connection {
     pub(super) active_ns: u64,
     /// When it is closed if it has not come further by then.
     pub(super) deadline_ns: Option<u64>,
+    /// In the handshake: it is told that the server leaves, and goes as soon as it was.
+    told_to_leave: bool,
     ending: Ending,
     pub(super) counts: Counts,
 }
@@ -175,6 +179,7 @@ impl Connection {
             dirty: false,
             active_ns: now_ns,
             deadline_ns: None,
+            told_to_leave: false,
             ending: Ending::No,
             counts: Counts::default(),
         }
@@ -337,9 +342,24 @@ impl Connection {
         };
     }
 
-    /// The server leaves: what is under way is finished, nothing new begins.
-    fn drain(&mut self) {
-        if self.requests.is_empty() && self.payload.is_none() {
+    /// The server leaves: what is under way is finished, nothing new begins. Whoever has sent something that is here already is answered first, and whoever
+    /// is in the handshake has a moment to ask and be told.
+    fn drain<E: Engine>(&mut self, house: &mut House<E>) {
+        if !matches!(self.ending, Ending::No) {
+            return;
+        }
+        if let Phase::Haggling(handshake) = &mut self.phase {
+            if !std::mem::replace(&mut self.told_to_leave, true) {
+                handshake.shut_down();
+                house.set_deadline_in(self.id, &mut self.deadline_ns, HAGGLING_NS_LEFT);
+            }
+            return;
+        }
+        if self.blocked == Some(Wait::Others) {
+            // What is refused takes no memory to wait for.
+            self.unblock(house);
+        }
+        if self.requests.is_empty() && self.payload.is_none() && self.discard == 0 && self.blocked.is_none() {
             self.leave();
         }
     }
@@ -371,7 +391,7 @@ impl Connection {
             self.requests = Slab::new();
         }
         if house.draining {
-            self.drain();
+            self.drain(house);
         }
         match self.ending {
             Ending::Leaving if self.requests.is_empty() && self.payload.is_none() => {
@@ -458,7 +478,7 @@ impl Connection {
 
     /// Uses bytes; answers how many. What is left is the beginning of something, or has to wait.
     fn digest<E: Engine>(&mut self, bytes: &[u8], house: &mut House<E>) -> usize {
-        let mut at = 0;
+        let (mut at, had) = (0, self.outgoing.waiting());
         while at < bytes.len() && self.blocked.is_none() && matches!(self.ending, Ending::No) {
             let used = match &self.phase {
                 Phase::Haggling(_) => self.haggle(&bytes[at..], house),
@@ -468,6 +488,9 @@ impl Connection {
                 break;
             }
             at += used;
+        }
+        if self.told_to_leave && self.blocked.is_none() && self.outgoing.waiting() > had {
+            self.leave();
         }
         at
     }
@@ -552,7 +575,10 @@ impl Connection {
                 self.end(Reason::Violation(violation));
                 0
             }
-            Parsed::Request(request, header) => {
+            Parsed::Request(mut request, header) => {
+                if house.draining && request.refused.is_none() && request.command != Command::Disconnect {
+                    request.refused = Some((Errno::Shutdown, "the server is leaving"));
+                }
                 let charge = charge_of(&request);
                 if let Err(wait) = house.budget.admit(self.used, charge.bytes, house.others_wait(self.id)) {
                     self.blocked = Some(wait);
@@ -571,12 +597,11 @@ impl Connection {
 
     /// Begins a request.
     fn begin<E: Engine>(&mut self, request: Request, house: &mut House<E>) {
-        let refused = request.refused.or_else(|| house.draining.then_some((Errno::Shutdown, "the server is leaving")));
         if request.command == Command::Disconnect {
             let charge = charge_of(&request);
             self.give_back(charge, house);
             self.ending = Ending::Leaving;
-        } else if let Some((errno, text)) = refused {
+        } else if let Some((errno, text)) = request.refused {
             self.discard = u64::from(request.payload_bytes);
             self.refuse(&request, errno, text, house);
         } else if request.command == Command::Write && request.length > 0 {

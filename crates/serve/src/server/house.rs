@@ -104,8 +104,13 @@ impl<E: Engine> House<E> {
 
     /// A connection has until the handshake's time has passed.
     pub(super) fn set_deadline(&mut self, id: ConnId, own: &mut Option<u64>) {
+        self.set_deadline_in(id, own, self.budget.bounds().handshake_ns_max);
+    }
+
+    /// A connection has so many ns.
+    pub(super) fn set_deadline_in(&mut self, id: ConnId, own: &mut Option<u64>, ns: u64) {
         self.clear_deadline(id, own);
-        let at = self.now_ns.saturating_add(self.budget.bounds().handshake_ns_max);
+        let at = self.now_ns.saturating_add(ns);
         self.deadlines.insert((at, id));
         *own = Some(at);
     }

@@ -337,7 +337,7 @@ impl<E: Engine> Server<E> {
         while let Some(id) = self.house.expired() {
             if let Some(client) = self.table.get_mut(id) {
                 client.deadline_ns = None;
-                client.end(Reason::Slow);
+                client.end(if self.house.draining { Reason::Shutdown } else { Reason::Slow });
             }
             self.settle(id);
             self.close_text(id);
