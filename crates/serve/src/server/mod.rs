@@ -83,6 +83,8 @@ pub struct Server<E: Engine> {
     /// There are too many connections, and it was said.
     crowded: bool,
     drain: Drain,
+    /// A signal has told it to leave.
+    signalled: bool,
     /// When stalled clients are looked for next.
     stall_check_ns: u64,
     /// How often [`Turn::Alarm`] is wanted, and when next.
@@ -267,7 +269,10 @@ impl<E: Engine> Server<E> {
             }
             Event::Done { tag, done } => self.io_done(tag, done),
             Event::Signal(Signal::Terminate) => {
-                self.drain();
+                // One that comes when the server leaves already by itself is the first all the same.
+                if std::mem::replace(&mut self.signalled, true) || self.drain == Drain::No {
+                    self.drain();
+                }
                 return Some(Turn::Draining);
             }
             Event::Signal(Signal::Reload) => return Some(Turn::Reload),

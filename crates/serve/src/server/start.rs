@@ -103,6 +103,7 @@ impl<E: Engine> Server<E> {
             came: 0,
             crowded: false,
             drain: Drain::No,
+            signalled: false,
             stall_check_ns,
             alarm: None,
             watching,

@@ -3,6 +3,7 @@
 use hoistway_nbd::wire::{Command, Errno};
 
 use super::world::{MS, World, user};
+use crate::engine::Signal;
 use crate::server::{Bounds, Purpose};
 
 const DISK: &str = "[[device]]\nname = \"d\"\nbackend = \"mem:64M\"\ndrive = \"sata-7200-2006\"\nelevator = \"noop\"\n[[export]]\nname = \"x\"\ndevice = \"d\"\n";
@@ -87,5 +88,36 @@ fn a_device_that_cannot_be_flushed_is_no_clean_end() {
     while world.server.house.join(0, None, &user(1)).is_ok() {}
     world.server.drain();
     world.pass(100 * MS);
+    assert_eq!(world.ended, Some(false));
+}
+
+#[test]
+fn the_first_signal_after_the_server_began_to_leave_by_itself_loses_nothing() {
+    let mut world = World::of(DISK);
+    let mut client = world.enter("x", user(1)).expect("it may");
+    let ask = World::request(&mut client, Command::Read, 0, 4096, &[]);
+    world.write(client.link, &ask);
+    world.until(|world| world.server.house.devices[0].in_flight() > 0);
+    world.server.drain();
+    world.sim.borrow_mut().signal_in(0, Signal::Terminate);
+    world.await_answers(&mut client, 1);
+    assert!(client.answers[0].result.is_ok());
+    world.pass(100 * MS);
+    assert_eq!(world.ended, Some(true));
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let mut world = World::of(DISK);
+    let mut client = world.enter("x", user(1)).expect("it may");
+    let asks: Vec<Vec<u8>> =
+        (0..20).map(|at| World::request(&mut client, Command::Read, at << 21, 4096, &[])).collect();
+    world.write(client.link, &asks.concat());
+    world.until(|world| world.server.house.devices[0].in_flight() > 0);
+    world.server.drain();
+    for _ in 0..2 {
+        world.sim.borrow_mut().signal_in(0, Signal::Terminate);
+    }
+    world.pass(3 * MS);
     assert_eq!(world.ended, Some(false));
 }
