@@ -2,4 +2,5 @@
 
 mod drain;
 mod reload;
+mod texts;
 mod world;
