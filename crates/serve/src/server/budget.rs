@@ -19,8 +19,11 @@ pub struct Bounds {
     pub handshake_ns_max: u64,
     /// How long a drain waits for requests and for clients to take their replies, in ns.
     pub drain_ns_max: u64,
-    /// How long a client may stop in the middle of a payload, or not take its replies, while others wait for the memory, in ns.
+    /// How long a client may take for a payload or to take its replies while others wait for the memory, in ns; and, besides, the time that their bytes take
+    /// at `slow_bytes_per_second`.
     pub stall_ns_max: u64,
+    /// Nobody who sends and takes so many bytes a second is ever closed for being slow; above 0.
+    pub slow_bytes_per_second: u64,
 }
 
 impl Default for Bounds {
@@ -33,6 +36,7 @@ impl Default for Bounds {
             handshake_ns_max: 30_000_000_000,
             drain_ns_max: 30_000_000_000,
             stall_ns_max: 60_000_000_000,
+            slow_bytes_per_second: 256 << 10,
         }
     }
 }
@@ -40,6 +44,14 @@ impl Default for Bounds {
 /// What every connection may have under way even when the budget is spent, in bytes: 64 KiB, so that nobody with small requests ever waits for
 /// the memory of those with large ones.
 pub const FLOOR_BYTES: u64 = 64 << 10;
+
+impl Bounds {
+    /// Whether so many bytes should have passed by now, if their passing began at `since_ns`.
+    pub fn is_stalled(&self, since_ns: u64, bytes: u64, now_ns: u64) -> bool {
+        let passing_ns = u128::from(bytes) * 1_000_000_000 / u128::from(self.slow_bytes_per_second.max(1));
+        u128::from(now_ns.saturating_sub(since_ns)) > u128::from(self.stall_ns_max) + passing_ns
+    }
+}
 
 /// What some requests take up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::buffer::Buffer;
 use crate::config::Config;
 use crate::device::{Answer, JoinError, MemberId, Work, WorkOp};
 use crate::engine::{ConnId, Engine, Peer};
-use crate::server::budget::{Charge, Wait};
+use crate::server::budget::{Bounds, Charge, Wait};
 use crate::server::exports::{Served, View};
 use crate::server::house::House;
 use crate::server::outgoing::Outgoing;
@@ -57,8 +57,6 @@ pub(super) struct Connection {
     pub(super) queued: bool,
     /// It stands among those that have something to say.
     pub(super) dirty: bool,
-    /// Something was received or sent last at this time.
-    pub(super) active_ns: u64,
     /// When it is closed if it has not come further by then.
     pub(super) deadline_ns: Option<u64>,
     /// In the handshake: it is told that the server leaves, and goes as soon as it was.
@@ -101,6 +99,8 @@ struct Payload {
     /// None while the engine fills it.
     buffer: Option<Buffer>,
     filled: usize,
+    /// When it was begun with.
+    since_ns: u64,
 }
 
 /// How far a connection is on its way out.
@@ -177,7 +177,6 @@ impl Connection {
             blocked: None,
             queued: false,
             dirty: false,
-            active_ns: now_ns,
             deadline_ns: None,
             told_to_leave: false,
             ending: Ending::No,
@@ -246,11 +245,11 @@ impl Connection {
         self.requests.len()
     }
 
-    /// Whether the client itself is what its requests wait for: in the middle of a payload, or with replies that it does not take.
-    pub(super) fn is_stalled_since(&self, before_ns: u64) -> bool {
-        self.active_ns <= before_ns
-            && (self.payload.is_some() || self.outgoing.is_sending())
-            && self.requests.is_empty()
+    /// Whether the client is what memory waits for: with the payload of a write that it does not go on sending, or with replies that it does not take.
+    pub(super) fn is_stalled(&self, bounds: &Bounds, now_ns: u64) -> bool {
+        let payload = self.payload.as_ref().map(|payload| (payload.since_ns, payload.request.length));
+        let under_way = [payload, self.outgoing.sending()].into_iter().flatten();
+        under_way.into_iter().any(|(since_ns, bytes)| bounds.is_stalled(since_ns, bytes, now_ns))
     }
 
     /// Why it is to be closed now, if it is.
@@ -269,7 +268,6 @@ impl Connection {
     /// Bytes came.
     pub(super) fn received<E: Engine>(&mut self, bytes: &[u8], house: &mut House<E>) {
         self.receiving = false;
-        self.active_ns = house.now_ns;
         if bytes.is_empty() {
             return self.hung_up();
         }
@@ -299,7 +297,6 @@ impl Connection {
     /// The memory of a payload was filled.
     pub(super) fn filled<E: Engine>(&mut self, buffer: Buffer, filled: usize, house: &mut House<E>) {
         self.receiving = false;
-        self.active_ns = house.now_ns;
         let Some(payload) = &mut self.payload else { return };
         if (filled as u64) < payload.request.length {
             return self.hung_up();
@@ -318,7 +315,6 @@ impl Connection {
 
     /// The message has been sent.
     pub(super) fn sent<E: Engine>(&mut self, house: &mut House<E>) {
-        self.active_ns = house.now_ns;
         let charge = self.outgoing.sent();
         self.give_back(charge, house);
         // What was to be said meanwhile has waited for this one to be out of the way.
@@ -382,7 +378,7 @@ impl Connection {
         if matches!(self.ending, Ending::Deaf) {
             return None;
         }
-        self.outgoing.next(self.channel.as_deref_mut(), &mut house.spare)
+        self.outgoing.next(self.channel.as_deref_mut(), &mut house.spare, house.now_ns)
     }
 
     /// After anything has happened: receives if it may, and sees whether the connection is over.
@@ -559,7 +555,7 @@ impl Connection {
             self.discard -= used;
             return used as usize;
         }
-        if let Some(Payload { request, buffer: Some(buffer), filled }) = &mut self.payload {
+        if let Some(Payload { request, buffer: Some(buffer), filled, .. }) = &mut self.payload {
             let used = bytes.len().min(request.length as usize - *filled);
             buffer[*filled..*filled + used].copy_from_slice(&bytes[..used]);
             *filled += used;
@@ -606,7 +602,7 @@ impl Connection {
             self.refuse(&request, errno, text, house);
         } else if request.command == Command::Write && request.length > 0 {
             let buffer = house.engine.buffer(request.length as usize);
-            self.payload = Some(Payload { request, buffer: Some(buffer), filled: 0 });
+            self.payload = Some(Payload { request, buffer: Some(buffer), filled: 0, since_ns: house.now_ns });
         } else if request.length == 0 && request.command != Command::Flush {
             // Nothing is to be done, which the protocol leaves undefined: it is done.
             self.answer_at_once(&request, house);

@@ -351,11 +351,9 @@ impl<E: Engine> Server<E> {
             return;
         }
         self.stall_check_ns = self.later(STALL_CHECK_NS);
-        let before_ns = self.house.now_ns.checked_sub(self.house.budget.bounds().stall_ns_max);
-        let Some(before_ns) = before_ns else { return };
         for id in self.table.ids() {
             if let Some(client) = self.table.get_mut(id)
-                && client.is_stalled_since(before_ns)
+                && client.is_stalled(self.house.budget.bounds(), self.house.now_ns)
             {
                 client.end(Reason::Stalled);
                 self.settle(id);
