@@ -10,7 +10,7 @@ use crate::buffer::Buffer;
 use crate::config::Config;
 use crate::device::{Answer, JoinError, MemberId, Work, WorkOp};
 use crate::engine::{ConnId, Engine, Peer};
-use crate::server::budget::{Bounds, Charge, Wait};
+use crate::server::budget::{Bounds, Charge, HolderId, Wait};
 use crate::server::exports::{Served, View};
 use crate::server::house::House;
 use crate::server::outgoing::Outgoing;
@@ -48,12 +48,14 @@ pub(super) struct Connection {
     requests: Slab<Request>,
     /// What all requests take up whose replies have not left.
     used: Charge,
+    /// Its tenant's account of memory.
+    holder: Option<HolderId>,
     outgoing: Outgoing,
     /// A receive is under way.
     receiving: bool,
     /// The next request has to wait.
     pub(super) blocked: Option<Wait>,
-    /// It stands in the server's line for memory.
+    /// It stands in a line for memory, the server's or its tenant's.
     pub(super) queued: bool,
     /// It stands among those that have something to say.
     pub(super) dirty: bool,
@@ -172,6 +174,7 @@ impl Connection {
             discard: 0,
             requests: Slab::new(),
             used: Charge::default(),
+            holder: None,
             outgoing,
             receiving: false,
             blocked: None,
@@ -193,7 +196,12 @@ impl Connection {
     /// It is gone: everything that it had goes back.
     pub(super) fn farewell<E: Engine>(&mut self, house: &mut House<E>) {
         house.clear_deadline(self.id, &mut self.deadline_ns);
-        house.budget.give_back(std::mem::take(&mut self.used));
+        house.budget.give_back(self.holder, std::mem::take(&mut self.used));
+        if let Some(holder) = self.holder.take()
+            && house.budget.leave(holder)
+        {
+            house.waiting_within.remove(&holder);
+        }
         if let Phase::Serving(serving) = &self.phase {
             house.leave(serving.device, serving.member);
         }
@@ -313,6 +321,13 @@ impl Connection {
         }
     }
 
+    /// Stands in line for the memory that it waits for, if it does.
+    pub(super) fn line_up<E: Engine>(&mut self, house: &mut House<E>) {
+        if let Some(wait) = self.blocked {
+            house.queue(self.id, wait, self.holder, &mut self.queued);
+        }
+    }
+
     /// The message has been sent.
     pub(super) fn sent<E: Engine>(&mut self, house: &mut House<E>) {
         let charge = self.outgoing.sent();
@@ -351,7 +366,7 @@ impl Connection {
             }
             return;
         }
-        if self.blocked == Some(Wait::Others) {
+        if matches!(self.blocked, Some(Wait::Tenant | Wait::Others)) {
             // What is refused takes no memory to wait for.
             self.unblock(house);
         }
@@ -541,6 +556,7 @@ impl Connection {
             Ok(member) => {
                 let (client, export) = (self.number, session.export.name.as_str());
                 tracing::debug!(client, export, tenant = tenant.as_deref(), "joined");
+                self.holder = tenant.as_deref().map(|tenant| house.budget.join(tenant));
                 self.phase = Phase::Serving(Box::new(Serving { session, device, member, tenant, offset }));
                 house.clear_deadline(self.id, &mut self.deadline_ns);
             }
@@ -576,15 +592,14 @@ impl Connection {
                     request.refused = Some((Errno::Shutdown, "the server is leaving"));
                 }
                 let charge = charge_of(&request);
-                if let Err(wait) = house.budget.admit(self.used, charge.bytes, house.others_wait(self.id)) {
+                let others = house.others_wait(self.id, self.holder);
+                if let Err(wait) = house.budget.admit(self.used, self.holder, charge.bytes, others) {
                     self.blocked = Some(wait);
-                    if wait == Wait::Others {
-                        house.queue(self.id, &mut self.queued);
-                    }
+                    self.line_up(house);
                     return 0;
                 }
                 self.used.add(charge);
-                house.budget.take(charge);
+                house.budget.take(self.holder, charge);
                 self.begin(request, house);
                 header
             }
@@ -656,7 +671,7 @@ impl Connection {
 
     fn give_back<E: Engine>(&mut self, charge: Charge, house: &mut House<E>) {
         self.used.sub(charge);
-        house.budget.give_back(charge);
+        house.budget.give_back(self.holder, charge);
     }
 
     /// Answers with an error.

@@ -1,6 +1,6 @@
 //! What all connections share: the engine, devices, exports, tenants, the budget.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use rustls::ServerConfig;
@@ -8,7 +8,7 @@ use rustls::ServerConfig;
 use crate::config::{Config, DeviceConfig};
 use crate::device::{Device, MemberId, Work};
 use crate::engine::{ConnId, Engine, Message, Peer};
-use crate::server::budget::{Bounds, Budget};
+use crate::server::budget::{Bounds, Budget, HolderId, Wait};
 use crate::server::connection::Reason;
 use crate::server::exports::Served;
 
@@ -37,6 +37,8 @@ pub(super) struct House<E> {
     pub(super) spare: Vec<Message>,
     /// Connections that wait for memory, in the order in which they came.
     pub(super) waiting: VecDeque<ConnId>,
+    /// Those that wait for memory that their own tenant holds, likewise: they are in nobody else's way.
+    pub(super) waiting_within: BTreeMap<HolderId, VecDeque<ConnId>>,
     /// Connections that have something to say.
     pub(super) speakers: Vec<ConnId>,
     /// When which connection is closed unless it has come further.
@@ -71,6 +73,7 @@ impl<E: Engine> House<E> {
             has_work: false,
             spare: Vec::new(),
             waiting: VecDeque::new(),
+            waiting_within: BTreeMap::new(),
             speakers: Vec::new(),
             deadlines: BTreeSet::new(),
         }
@@ -90,16 +93,34 @@ impl<E: Engine> House<E> {
         }
     }
 
-    /// A connection has to wait for memory; `flag` as before.
-    pub(super) fn queue(&mut self, id: ConnId, flag: &mut bool) {
-        if !std::mem::replace(flag, true) {
-            self.waiting.push_back(id);
+    /// A connection has to wait for memory, its tenant's or that of others; `flag` as before.
+    pub(super) fn queue(&mut self, id: ConnId, wait: Wait, holder: Option<HolderId>, flag: &mut bool) {
+        if wait != Wait::Own && !std::mem::replace(flag, true) {
+            self.line(wait, holder).push_back(id);
         }
     }
 
-    /// Whether somebody else waits for memory longer.
-    pub(super) fn others_wait(&self, id: ConnId) -> bool {
-        self.waiting.front().is_some_and(|first| *first != id)
+    fn line(&mut self, wait: Wait, holder: Option<HolderId>) -> &mut VecDeque<ConnId> {
+        match (wait, holder) {
+            (Wait::Tenant, Some(holder)) => self.waiting_within.entry(holder).or_default(),
+            _ => &mut self.waiting,
+        }
+    }
+
+    /// Whether somebody else waits for memory longer, and for whose.
+    pub(super) fn others_wait(&self, id: ConnId, holder: Option<HolderId>) -> Option<Wait> {
+        let is_before = |line: &VecDeque<ConnId>| line.front().is_some_and(|first| *first != id);
+        let within = holder.and_then(|holder| self.waiting_within.get(&holder));
+        if within.is_some_and(is_before) {
+            return Some(Wait::Tenant);
+        }
+        // The first of a tenant's line has to stand in the other like everybody.
+        is_before(&self.waiting).then_some(Wait::Others)
+    }
+
+    /// Whether anybody waits for memory.
+    pub(super) fn anybody_waits(&self) -> bool {
+        !self.waiting.is_empty() || !self.waiting_within.is_empty()
     }
 
     /// A connection has until the handshake's time has passed.

@@ -28,6 +28,7 @@ use crate::engine::{ConnId, Engine, Event, ListenerId, Peer, Signal};
 use crate::metrics::Metrics;
 
 pub use budget::{Bounds, FLOOR_BYTES};
+use budget::{HolderId, Wait};
 use connection::{Connection, Reason};
 use drain::Drain;
 use house::House;
@@ -221,7 +222,7 @@ impl<E: Engine> Server<E> {
         let devices = self.house.devices.iter().filter_map(|device| device.next_wake_ns()).min();
         let drain = self.drain.until_ns();
         // Whoever waits for memory waits for a client that may have stalled: look again every second.
-        let stall = (!self.house.waiting.is_empty()).then(|| self.later(STALL_CHECK_NS));
+        let stall = self.house.anybody_waits().then(|| self.later(STALL_CHECK_NS));
         let alarm = self.alarm.map(|(_, next_ns)| next_ns);
         let watch = self.is_watched().then(|| self.watch.due_ns());
         [devices, drain, stall, alarm, watch, self.house.next_deadline()].into_iter().flatten().min()
@@ -347,7 +348,7 @@ impl<E: Engine> Server<E> {
             self.settle(id);
             self.close_text(id);
         }
-        if self.house.waiting.is_empty() || self.house.now_ns < self.stall_check_ns {
+        if !self.house.anybody_waits() || self.house.now_ns < self.stall_check_ns {
             return;
         }
         self.stall_check_ns = self.later(STALL_CHECK_NS);
@@ -409,19 +410,46 @@ impl<E: Engine> Server<E> {
         self.dones = dones;
     }
 
-    /// Lets those go on who wait for memory, the first first, until one still has to wait.
+    /// Lets those go on who wait for memory, in each line the first first, until one still has to wait.
     fn admit_waiting(&mut self) {
-        while let Some(id) = self.house.waiting.front().copied() {
-            if let Some(client) = self.table.get_mut(id) {
-                client.unblock(&mut self.house);
-                if client.blocked == Some(budget::Wait::Others) {
+        // Whoever is first in a tenant's line may come into that of all, and back.
+        let holders: Vec<HolderId> = self.house.waiting_within.keys().copied().collect();
+        for holder in holders {
+            while let Some(id) = self.house.waiting_within.get(&holder).and_then(|line| line.front().copied()) {
+                if !self.admit_first(id, Wait::Tenant) {
                     break;
                 }
-                client.queued = false;
+                let Some(line) = self.house.waiting_within.get_mut(&holder) else { break };
+                line.pop_front();
+                if line.is_empty() {
+                    self.house.waiting_within.remove(&holder);
+                }
+                self.settle_admitted(id);
+            }
+        }
+        while let Some(id) = self.house.waiting.front().copied() {
+            if !self.admit_first(id, Wait::Others) {
+                break;
             }
             self.house.waiting.pop_front();
-            self.settle(id);
+            self.settle_admitted(id);
         }
+    }
+
+    /// Lets the first of a line go on; answers whether it does not stand there any more.
+    fn admit_first(&mut self, id: ConnId, line: Wait) -> bool {
+        let Some(client) = self.table.get_mut(id) else { return true };
+        client.unblock(&mut self.house);
+        client.blocked != Some(line)
+    }
+
+    /// Whoever has left one line goes on, or stands in another.
+    fn settle_admitted(&mut self, id: ConnId) {
+        if let Some(client) = self.table.get_mut(id) {
+            client.queued = false;
+            client.line_up(&mut self.house);
+        }
+        self.settle(id);
     }
 
     /// Sends what there is to be sent.

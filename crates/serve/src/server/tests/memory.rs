@@ -72,3 +72,46 @@ fn a_request_under_way_does_not_excuse_who_stalls() {
     assert!(!world.is_open(first.link) && first.answers.len() < 200);
     world.await_answers(&mut second, 1);
 }
+
+#[test]
+fn a_tenant_that_its_own_limit_holds_does_not_take_the_memory_of_others() {
+    let text =
+        format!("{DISK}[[tenant]]\nname = \"held\"\nuid = 1\nlimit = \"1K\"\n[[tenant]]\nname = \"free\"\nuid = 2\n");
+    let mut world = World::with(&text, Bounds { bytes_max: 20 * MIB, ..Bounds::default() });
+    let mut held: Vec<Client> = (0..20).map(|_| world.enter("x", user(1)).expect("it may")).collect();
+    for client in &mut held {
+        for at in 0..4 {
+            let write = World::request(client, Command::Write, at * MIB, MIB, &vec![1; MIB as usize]);
+            // What the server does not take stays on the way.
+            world.sim.borrow_mut().write(client.link, &write);
+        }
+        world.pass(10 * MS);
+    }
+    assert!(world.server.bytes_under_way() <= 4 * MIB, "a fifth, however many connections");
+    assert!(!world.server.house.waiting_within.is_empty() && world.server.house.waiting.is_empty());
+    let mut free = world.enter("x", user(2)).expect("it may");
+    let now_ns = world.now_ns();
+    for at in 0..50 {
+        let ask = World::request(&mut free, Command::Read, at * MIB, MIB, &[]);
+        world.write(free.link, &ask);
+        world.await_answers(&mut free, at as usize + 1);
+    }
+    assert!(world.now_ns() - now_ns < 10_000 * MS, "it never waits for the other's limit");
+}
+
+#[test]
+fn those_of_a_tenant_who_wait_for_it_are_served_in_turn() {
+    let text = format!("{DISK}[[tenant]]\nname = \"t\"\nuid = 1\n");
+    let mut world = World::with(&text, Bounds { bytes_max: 8 * MIB, ..Bounds::default() });
+    let mut clients: Vec<Client> = (0..10).map(|_| world.enter("x", user(1)).expect("it may")).collect();
+    for client in &mut clients {
+        let ask = World::request(client, Command::Read, 0, 2 * MIB, &[]);
+        world.write(client.link, &ask);
+    }
+    for client in &mut clients {
+        world.await_answers(client, 1);
+        assert!(client.answers[0].result.is_ok());
+    }
+    assert!(!world.server.house.anybody_waits());
+    assert_eq!(world.server.bytes_under_way(), 0);
+}
