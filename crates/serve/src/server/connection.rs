@@ -139,6 +139,8 @@ pub(super) enum Reason {
     NoCertificate,
     #[error("the client did not choose an export in time")]
     Slow,
+    #[error("the client did not take its last replies in time")]
+    Unheard,
     #[error("the client stalled while others waited for memory")]
     Stalled,
     #[error("it cannot be taken in: {0}")]
@@ -266,6 +268,16 @@ impl Connection {
             Ending::Over(reason) => Some(reason),
             _ => None,
         }
+    }
+
+    /// Its time has passed.
+    pub(super) fn expire(&mut self) {
+        self.deadline_ns = None;
+        self.end(match self.ending {
+            Ending::Closing => Reason::Unheard,
+            _ if self.told_to_leave => Reason::Shutdown,
+            _ => Reason::Slow,
+        });
     }
 
     /// Closes it as soon as possible.
@@ -442,7 +454,9 @@ impl Connection {
             Reason::Left | Reason::Gone | Reason::Broken | Reason::Shutdown => {
                 tracing::debug!(client, %from, requests = self.counts.requests, "disconnected: {reason}");
             }
-            Reason::Slow | Reason::Withdrawn | Reason::Told => tracing::info!(client, %from, "closed: {reason}"),
+            Reason::Slow | Reason::Unheard | Reason::Withdrawn | Reason::Told => {
+                tracing::info!(client, %from, "closed: {reason}")
+            }
             _ => tracing::warn!(client, %from, "closed: {reason}"),
         }
     }
@@ -615,12 +629,9 @@ impl Connection {
         } else if let Some((errno, text)) = request.refused {
             self.discard = u64::from(request.payload_bytes);
             self.refuse(&request, errno, text, house);
-        } else if request.command == Command::Write && request.length > 0 {
+        } else if request.command == Command::Write {
             let buffer = house.engine.buffer(request.length as usize);
             self.payload = Some(Payload { request, buffer: Some(buffer), filled: 0, since_ns: house.now_ns });
-        } else if request.length == 0 && request.command != Command::Flush {
-            // Nothing is to be done, which the protocol leaves undefined: it is done.
-            self.answer_at_once(&request, house);
         } else {
             self.submit(request, None, house);
         }
@@ -679,16 +690,6 @@ impl Connection {
         if let Phase::Serving(serving) = &self.phase {
             serving.session.error(request, errno, text, self.outgoing.head());
         }
-        self.answered(charge_of(request), house);
-    }
-
-    /// Answers something of length 0.
-    fn answer_at_once<E: Engine>(&mut self, request: &Request, house: &mut House<E>) {
-        let answer = match request.command {
-            Command::BlockStatus => Err(Errno::Inval),
-            _ => Ok(Answer::Nothing),
-        };
-        self.reply(request, answer);
         self.answered(charge_of(request), house);
     }
 }

@@ -338,12 +338,11 @@ impl<E: Engine> Server<E> {
         }
     }
 
-    /// Closes those who did not choose an export in time, and those who stall while others wait for memory.
+    /// Closes those who did not choose an export or take their last replies in time, and those who stall while others wait for memory.
     fn expire(&mut self) {
         while let Some(id) = self.house.expired() {
             if let Some(client) = self.table.get_mut(id) {
-                client.deadline_ns = None;
-                client.end(if self.house.draining { Reason::Shutdown } else { Reason::Slow });
+                client.expire();
             }
             self.settle(id);
             self.close_text(id);
