@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::config::{Config, ExportConfig, Rule, TenantConfig};
+use crate::config::{Config, ExportConfig, TenantConfig};
 use crate::control::Watch;
 use crate::device::{Device, DeviceError, TermsError};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
-use crate::rules::matches;
 use crate::server::Server;
 use crate::server::budget::Bounds;
 use crate::server::drain::Drain;
@@ -193,19 +192,6 @@ impl Config {
     pub(super) fn terms_on(&self, device: &str, tenant: &TenantConfig, terms: &Terms) -> Terms {
         let reserve = terms.reserve.filter(|_| self.can_reach(tenant, device));
         Terms { reserve, ..terms.clone() }
-    }
-
-    /// Whether a client of a tenant can come to a device: its rules let it have an export that lies there.
-    fn can_reach(&self, tenant: &TenantConfig, device: &str) -> bool {
-        let may_have = |export: &ExportConfig| {
-            let visible = export.tenants.is_empty() || export.tenants.contains(&tenant.name);
-            let fits = |rule: &Rule| match rule {
-                Rule::Export(pattern) => matches(pattern, &export.name),
-                _ => true,
-            };
-            visible && tenant.rules.iter().all(fits)
-        };
-        self.exports.iter().any(|export| export.device == device && may_have(export))
     }
 }
 

@@ -5,9 +5,8 @@
 //! best effort 10. These are the figures that a device gives its bandwidth class, which says the last word when the server starts: here the
 //! answer comes before anything has been opened, and with the place in the file.
 
-use super::super::{Config, ExportConfig, Rule, TenantConfig};
+use super::super::{Config, TenantConfig};
 use super::{Check, place_of};
-use crate::rules::matches;
 
 /// A second in ns.
 const SECOND_NS: u64 = 1_000_000_000;
@@ -88,15 +87,7 @@ fn percent_down(ns: u64) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-/// Whether a client of this tenant can have an export of this device.
+/// Whether a client of this tenant can have an export of this device: else nothing is promised to it there.
 fn may_use(config: &Config, tenant: &TenantConfig, device: &str) -> bool {
-    config.exports.iter().filter(|export| export.device == device).any(|export| may_see(tenant, export))
-}
-
-fn may_see(tenant: &TenantConfig, export: &ExportConfig) -> bool {
-    let chosen = tenant.rules.iter().all(|rule| match rule {
-        Rule::Export(pattern) => matches(pattern, &export.name),
-        _ => true,
-    });
-    chosen && (export.tenants.is_empty() || export.tenants.contains(&tenant.name))
+    config.can_reach(tenant, device)
 }
