@@ -10,7 +10,7 @@ const DISK: &str = "[[device]]\nname = \"d\"\nbackend = \"null:1G\"\n[[export]]\
 
 /// A world in which one client has begun a write of 7 MiB, which is nearly all there is, and sent its header alone, and another waits for memory.
 fn one_holds_what_another_wants() -> (World, Client, Client) {
-    let mut world = World::with(DISK, Bounds { bytes_max: 10 * MIB, ..Bounds::default() });
+    let mut world = World::with(DISK, Bounds { bytes_max: 10 * MIB, stall_ns_max: 10_000 * MS, ..Bounds::default() });
     let mut first = world.enter("x", user(1)).expect("it may");
     let mut second = world.enter("x", user(2)).expect("it may");
     let write = World::request(&mut first, Command::Write, 0, 7 * MIB, &vec![1; 7 * MIB as usize]);
@@ -26,7 +26,7 @@ fn one_holds_what_another_wants() -> (World, Client, Client) {
 #[test]
 fn whoever_goes_on_at_the_least_rate_is_never_closed_for_being_slow() {
     let (mut world, first, mut second) = one_holds_what_another_wants();
-    // 256 KiB a second: 28 s for all of it.
+    // 256 KiB a second: 28 s for all of it, far more than the 10 s that there are besides.
     for _ in 0..28 {
         world.write(first.link, &[1; 256 << 10]);
         world.pass(1000 * MS);
@@ -39,8 +39,8 @@ fn whoever_goes_on_at_the_least_rate_is_never_closed_for_being_slow() {
 #[test]
 fn whoever_drips_is_closed_when_his_bytes_should_have_come() {
     let (mut world, first, mut second) = one_holds_what_another_wants();
-    // 60 s, and 28 s for 7 MiB at 256 KiB a second.
-    for _ in 0..87 {
+    // 10 s, and 28 s for 7 MiB at 256 KiB a second.
+    for _ in 0..37 {
         world.write(first.link, &[1]);
         world.pass(1000 * MS);
     }
@@ -53,7 +53,7 @@ fn whoever_drips_is_closed_when_his_bytes_should_have_come() {
 #[test]
 fn a_request_under_way_does_not_excuse_who_stalls() {
     let text = format!("{DISK}[[tenant]]\nname = \"t\"\nuid = 1\nlimit_iops = 1\n");
-    let mut world = World::with(&text, Bounds { bytes_max: 10 * MIB, ..Bounds::default() });
+    let mut world = World::with(&text, Bounds { bytes_max: 10 * MIB, stall_ns_max: 10_000 * MS, ..Bounds::default() });
     let mut first = world.enter("x", user(1)).expect("it may");
     let mut second = world.enter("x", user(2)).expect("it may");
     // Some hundred seconds of requests behind its own limit, and then a payload that does not come.
@@ -65,7 +65,7 @@ fn a_request_under_way_does_not_excuse_who_stalls() {
     world.pass(MS);
     let ask = World::request(&mut second, Command::Read, 0, 2 * MIB, &[]);
     world.write(second.link, &ask);
-    for _ in 0..91 {
+    for _ in 0..41 {
         world.hear(&mut first);
         world.pass(1000 * MS);
     }
