@@ -28,6 +28,8 @@ const TRIM_BYTES: u64 = 4096;
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
+    /// What it is whatever it is called: file system and inode. Simulated files have none.
+    identity: Option<(u64, u64)>,
     place: Place,
     read_only: bool,
     id: FileId,
@@ -104,6 +106,7 @@ impl File {
             return Err(BackendError::Empty { path: path.into() });
         }
         let unit = direct_unit(path, direct, &place)?;
+        let identity = file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
         let id = match unit {
             None => engine.open(OwnedFd::from(file)),
             Some(_) => match reopen_direct(path, &file, read_only) {
@@ -118,11 +121,11 @@ impl File {
                 Err(cause) => {
                     tracing::info!(path = %path.display(), %cause, "no direct I/O: through the page cache");
                     let id = engine.open(OwnedFd::from(file));
-                    return Ok(File::new(path.into(), place, read_only, id, None));
+                    return Ok(File { identity, ..File::new(path.into(), place, read_only, id, None) });
                 }
             },
         };
-        Ok(File::new(path.into(), place, read_only, id, unit.map(u64::from)))
+        Ok(File { identity, ..File::new(path.into(), place, read_only, id, unit.map(u64::from)) })
     }
 
     /// A file of an engine whose files are simulated.
@@ -136,6 +139,7 @@ impl File {
         let (writes, scripts) = (Vec::with_capacity(64), Vec::with_capacity(8));
         File {
             path,
+            identity: None,
             place,
             read_only,
             id,
@@ -146,6 +150,11 @@ impl File {
             durable: Vec::new(),
             lost: false,
         }
+    }
+
+    pub fn is_at(&self, path: &Path) -> bool {
+        let there = std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        self.identity.is_some() && self.identity == there
     }
 
     pub fn size(&self) -> u64 {

@@ -11,7 +11,7 @@ mod shared;
 mod tests;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hoistway_nbd::Abilities;
 use hoistway_nbd::wire::Errno;
@@ -170,6 +170,11 @@ impl Backend {
     /// Whether its bytes lie in a file or on a block device.
     pub fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File(_))
+    }
+
+    /// Whether its bytes lie in the file or on the block device that is at this path now, by whatever name it was opened.
+    pub fn lies_at(&self, path: &Path) -> bool {
+        matches!(&self.kind, Kind::File(file) if file.is_at(path))
     }
 
     /// Bytes.

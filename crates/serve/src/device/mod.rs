@@ -288,6 +288,11 @@ impl Device {
         &self.name
     }
 
+    /// Calls it otherwise.
+    pub fn set_name(&mut self, name: &str) {
+        name.clone_into(&mut self.name);
+    }
+
     /// The index of the device that gave the engine this tag.
     pub fn index_of(tag: u64) -> u32 {
         (tag >> 32) as u32

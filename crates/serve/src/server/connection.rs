@@ -7,10 +7,11 @@ use hoistway_nbd::wire::{Command, Errno};
 use slab::Slab;
 
 use crate::buffer::Buffer;
+use crate::config::Config;
 use crate::device::{Answer, JoinError, MemberId, Work, WorkOp};
 use crate::engine::{ConnId, Engine, Peer};
-use crate::server::budget::{Charge, Wait};
-use crate::server::exports::View;
+use crate::server::budget::{Bounds, Charge, HolderId, Wait};
+use crate::server::exports::{Served, View};
 use crate::server::house::House;
 use crate::server::outgoing::Outgoing;
 use crate::server::tls::{Channel, Heard};
@@ -19,6 +20,8 @@ use crate::server::tls::{Channel, Heard};
 const RECEIVE_INTO_BYTES_MIN: usize = 16 << 10;
 /// A client in the handshake that does not take so many bytes of answers is not listened to.
 const HAGGLING_BYTES_MAX: usize = 64 << 10;
+/// How long a client in the handshake has to ask for something when the server leaves, in ns: a second, to be told that it leaves.
+const HAGGLING_NS_LEFT: u64 = 1_000_000_000;
 /// What is kept of memory for input when there is none.
 const INPUT_BYTES_KEPT: usize = 4 << 10;
 /// What is kept of the table of requests when there are none.
@@ -45,19 +48,21 @@ pub(super) struct Connection {
     requests: Slab<Request>,
     /// What all requests take up whose replies have not left.
     used: Charge,
+    /// Its tenant's account of memory.
+    holder: Option<HolderId>,
     outgoing: Outgoing,
     /// A receive is under way.
     receiving: bool,
     /// The next request has to wait.
     pub(super) blocked: Option<Wait>,
-    /// It stands in the server's line for memory.
+    /// It stands in a line for memory, the server's or its tenant's.
     pub(super) queued: bool,
     /// It stands among those that have something to say.
     pub(super) dirty: bool,
-    /// Something was received or sent last at this time.
-    pub(super) active_ns: u64,
     /// When it is closed if it has not come further by then.
     pub(super) deadline_ns: Option<u64>,
+    /// In the handshake: it is told that the server leaves, and goes as soon as it was.
+    told_to_leave: bool,
     ending: Ending,
     pub(super) counts: Counts,
 }
@@ -96,6 +101,8 @@ struct Payload {
     /// None while the engine fills it.
     buffer: Option<Buffer>,
     filled: usize,
+    /// When it was begun with.
+    since_ns: u64,
 }
 
 /// How far a connection is on its way out.
@@ -132,6 +139,8 @@ pub(super) enum Reason {
     NoCertificate,
     #[error("the client did not choose an export in time")]
     Slow,
+    #[error("the client did not take its last replies in time")]
+    Unheard,
     #[error("the client stalled while others waited for memory")]
     Stalled,
     #[error("it cannot be taken in: {0}")]
@@ -167,13 +176,14 @@ impl Connection {
             discard: 0,
             requests: Slab::new(),
             used: Charge::default(),
+            holder: None,
             outgoing,
             receiving: false,
             blocked: None,
             queued: false,
             dirty: false,
-            active_ns: now_ns,
             deadline_ns: None,
+            told_to_leave: false,
             ending: Ending::No,
             counts: Counts::default(),
         }
@@ -188,7 +198,12 @@ impl Connection {
     /// It is gone: everything that it had goes back.
     pub(super) fn farewell<E: Engine>(&mut self, house: &mut House<E>) {
         house.clear_deadline(self.id, &mut self.deadline_ns);
-        house.budget.give_back(std::mem::take(&mut self.used));
+        house.budget.give_back(self.holder, std::mem::take(&mut self.used));
+        if let Some(holder) = self.holder.take()
+            && house.budget.leave(holder)
+        {
+            house.waiting_within.remove(&holder);
+        }
         if let Phase::Serving(serving) = &self.phase {
             house.leave(serving.device, serving.member);
         }
@@ -218,6 +233,13 @@ impl Connection {
         }
     }
 
+    /// Whether it would still be let in where it is; in the handshake that is asked later.
+    pub(super) fn may_stay(&mut self, config: &Config, exports: &[Served]) -> bool {
+        let names = self.channel.as_mut().map(|channel| channel.client_names()).unwrap_or_default();
+        let Phase::Serving(serving) = &self.phase else { return true };
+        View::new(config, exports, &self.peer, names).admit(&serving.session.export.name).is_some()
+    }
+
     /// The export that it chose.
     pub(super) fn export(&self) -> Option<&str> {
         self.serving().map(|serving| serving.session.export.name.as_str())
@@ -233,11 +255,11 @@ impl Connection {
         self.requests.len()
     }
 
-    /// Whether the client itself is what its requests wait for: in the middle of a payload, or with replies that it does not take.
-    pub(super) fn is_stalled_since(&self, before_ns: u64) -> bool {
-        self.active_ns <= before_ns
-            && (self.payload.is_some() || self.outgoing.is_sending())
-            && self.requests.is_empty()
+    /// Whether the client is what memory waits for: with the payload of a write that it does not go on sending, or with replies that it does not take.
+    pub(super) fn is_stalled(&self, bounds: &Bounds, now_ns: u64) -> bool {
+        let payload = self.payload.as_ref().map(|payload| (payload.since_ns, payload.request.length));
+        let under_way = [payload, self.outgoing.sending()].into_iter().flatten();
+        under_way.into_iter().any(|(since_ns, bytes)| bounds.is_stalled(since_ns, bytes, now_ns))
     }
 
     /// Why it is to be closed now, if it is.
@@ -248,6 +270,16 @@ impl Connection {
         }
     }
 
+    /// Its time has passed.
+    pub(super) fn expire(&mut self) {
+        self.deadline_ns = None;
+        self.end(match self.ending {
+            Ending::Closing => Reason::Unheard,
+            _ if self.told_to_leave => Reason::Shutdown,
+            _ => Reason::Slow,
+        });
+    }
+
     /// Closes it as soon as possible.
     pub(super) fn end(&mut self, reason: Reason) {
         self.ending = Ending::Over(reason);
@@ -256,7 +288,6 @@ impl Connection {
     /// Bytes came.
     pub(super) fn received<E: Engine>(&mut self, bytes: &[u8], house: &mut House<E>) {
         self.receiving = false;
-        self.active_ns = house.now_ns;
         if bytes.is_empty() {
             return self.hung_up();
         }
@@ -286,7 +317,6 @@ impl Connection {
     /// The memory of a payload was filled.
     pub(super) fn filled<E: Engine>(&mut self, buffer: Buffer, filled: usize, house: &mut House<E>) {
         self.receiving = false;
-        self.active_ns = house.now_ns;
         let Some(payload) = &mut self.payload else { return };
         if (filled as u64) < payload.request.length {
             return self.hung_up();
@@ -303,9 +333,15 @@ impl Connection {
         }
     }
 
+    /// Stands in line for the memory that it waits for, if it does.
+    pub(super) fn line_up<E: Engine>(&mut self, house: &mut House<E>) {
+        if let Some(wait) = self.blocked {
+            house.queue(self.id, wait, self.holder, &mut self.queued);
+        }
+    }
+
     /// The message has been sent.
     pub(super) fn sent<E: Engine>(&mut self, house: &mut House<E>) {
-        self.active_ns = house.now_ns;
         let charge = self.outgoing.sent();
         self.give_back(charge, house);
         // What was to be said meanwhile has waited for this one to be out of the way.
@@ -329,9 +365,24 @@ impl Connection {
         };
     }
 
-    /// The server leaves: what is under way is finished, nothing new begins.
-    fn drain(&mut self) {
-        if self.requests.is_empty() && self.payload.is_none() {
+    /// The server leaves: what is under way is finished, nothing new begins. Whoever has sent something that is here already is answered first, and whoever
+    /// is in the handshake has a moment to ask and be told.
+    fn drain<E: Engine>(&mut self, house: &mut House<E>) {
+        if !matches!(self.ending, Ending::No) {
+            return;
+        }
+        if let Phase::Haggling(handshake) = &mut self.phase {
+            if !std::mem::replace(&mut self.told_to_leave, true) {
+                handshake.shut_down();
+                house.set_deadline_in(self.id, &mut self.deadline_ns, HAGGLING_NS_LEFT);
+            }
+            return;
+        }
+        if matches!(self.blocked, Some(Wait::Tenant | Wait::Others)) {
+            // What is refused takes no memory to wait for.
+            self.unblock(house);
+        }
+        if self.requests.is_empty() && self.payload.is_none() && self.discard == 0 && self.blocked.is_none() {
             self.leave();
         }
     }
@@ -354,7 +405,7 @@ impl Connection {
         if matches!(self.ending, Ending::Deaf) {
             return None;
         }
-        self.outgoing.next(self.channel.as_deref_mut(), &mut house.spare)
+        self.outgoing.next(self.channel.as_deref_mut(), &mut house.spare, house.now_ns)
     }
 
     /// After anything has happened: receives if it may, and sees whether the connection is over.
@@ -363,7 +414,7 @@ impl Connection {
             self.requests = Slab::new();
         }
         if house.draining {
-            self.drain();
+            self.drain(house);
         }
         match self.ending {
             Ending::Leaving if self.requests.is_empty() && self.payload.is_none() => {
@@ -403,7 +454,9 @@ impl Connection {
             Reason::Left | Reason::Gone | Reason::Broken | Reason::Shutdown => {
                 tracing::debug!(client, %from, requests = self.counts.requests, "disconnected: {reason}");
             }
-            Reason::Slow | Reason::Withdrawn | Reason::Told => tracing::info!(client, %from, "closed: {reason}"),
+            Reason::Slow | Reason::Unheard | Reason::Withdrawn | Reason::Told => {
+                tracing::info!(client, %from, "closed: {reason}")
+            }
             _ => tracing::warn!(client, %from, "closed: {reason}"),
         }
     }
@@ -450,7 +503,7 @@ impl Connection {
 
     /// Uses bytes; answers how many. What is left is the beginning of something, or has to wait.
     fn digest<E: Engine>(&mut self, bytes: &[u8], house: &mut House<E>) -> usize {
-        let mut at = 0;
+        let (mut at, had) = (0, self.outgoing.waiting());
         while at < bytes.len() && self.blocked.is_none() && matches!(self.ending, Ending::No) {
             let used = match &self.phase {
                 Phase::Haggling(_) => self.haggle(&bytes[at..], house),
@@ -460,6 +513,9 @@ impl Connection {
                 break;
             }
             at += used;
+        }
+        if self.told_to_leave && self.blocked.is_none() && self.outgoing.waiting() > had {
+            self.leave();
         }
         at
     }
@@ -514,6 +570,7 @@ impl Connection {
             Ok(member) => {
                 let (client, export) = (self.number, session.export.name.as_str());
                 tracing::debug!(client, export, tenant = tenant.as_deref(), "joined");
+                self.holder = tenant.as_deref().map(|tenant| house.budget.join(tenant));
                 self.phase = Phase::Serving(Box::new(Serving { session, device, member, tenant, offset }));
                 house.clear_deadline(self.id, &mut self.deadline_ns);
             }
@@ -528,7 +585,7 @@ impl Connection {
             self.discard -= used;
             return used as usize;
         }
-        if let Some(Payload { request, buffer: Some(buffer), filled }) = &mut self.payload {
+        if let Some(Payload { request, buffer: Some(buffer), filled, .. }) = &mut self.payload {
             let used = bytes.len().min(request.length as usize - *filled);
             buffer[*filled..*filled + used].copy_from_slice(&bytes[..used]);
             *filled += used;
@@ -544,17 +601,19 @@ impl Connection {
                 self.end(Reason::Violation(violation));
                 0
             }
-            Parsed::Request(request, header) => {
+            Parsed::Request(mut request, header) => {
+                if house.draining && request.refused.is_none() && request.command != Command::Disconnect {
+                    request.refused = Some((Errno::Shutdown, "the server is leaving"));
+                }
                 let charge = charge_of(&request);
-                if let Err(wait) = house.budget.admit(self.used, charge.bytes, house.others_wait(self.id)) {
+                let others = house.others_wait(self.id, self.holder);
+                if let Err(wait) = house.budget.admit(self.used, self.holder, charge.bytes, others) {
                     self.blocked = Some(wait);
-                    if wait == Wait::Others {
-                        house.queue(self.id, &mut self.queued);
-                    }
+                    self.line_up(house);
                     return 0;
                 }
                 self.used.add(charge);
-                house.budget.take(charge);
+                house.budget.take(self.holder, charge);
                 self.begin(request, house);
                 header
             }
@@ -563,20 +622,16 @@ impl Connection {
 
     /// Begins a request.
     fn begin<E: Engine>(&mut self, request: Request, house: &mut House<E>) {
-        let refused = request.refused.or_else(|| house.draining.then_some((Errno::Shutdown, "the server is leaving")));
         if request.command == Command::Disconnect {
             let charge = charge_of(&request);
             self.give_back(charge, house);
             self.ending = Ending::Leaving;
-        } else if let Some((errno, text)) = refused {
+        } else if let Some((errno, text)) = request.refused {
             self.discard = u64::from(request.payload_bytes);
             self.refuse(&request, errno, text, house);
-        } else if request.command == Command::Write && request.length > 0 {
+        } else if request.command == Command::Write {
             let buffer = house.engine.buffer(request.length as usize);
-            self.payload = Some(Payload { request, buffer: Some(buffer), filled: 0 });
-        } else if request.length == 0 && request.command != Command::Flush {
-            // Nothing is to be done, which the protocol leaves undefined: it is done.
-            self.answer_at_once(&request, house);
+            self.payload = Some(Payload { request, buffer: Some(buffer), filled: 0, since_ns: house.now_ns });
         } else {
             self.submit(request, None, house);
         }
@@ -627,7 +682,7 @@ impl Connection {
 
     fn give_back<E: Engine>(&mut self, charge: Charge, house: &mut House<E>) {
         self.used.sub(charge);
-        house.budget.give_back(charge);
+        house.budget.give_back(self.holder, charge);
     }
 
     /// Answers with an error.
@@ -635,16 +690,6 @@ impl Connection {
         if let Phase::Serving(serving) = &self.phase {
             serving.session.error(request, errno, text, self.outgoing.head());
         }
-        self.answered(charge_of(request), house);
-    }
-
-    /// Answers something of length 0.
-    fn answer_at_once<E: Engine>(&mut self, request: &Request, house: &mut House<E>) {
-        let answer = match request.command {
-            Command::BlockStatus => Err(Errno::Inval),
-            _ => Ok(Answer::Nothing),
-        };
-        self.reply(request, answer);
         self.answered(charge_of(request), house);
     }
 }

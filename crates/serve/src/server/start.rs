@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::config::{Config, ExportConfig, Rule, TenantConfig};
+use crate::config::{Config, ExportConfig, TenantConfig};
 use crate::control::Watch;
 use crate::device::{Device, DeviceError, TermsError};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
-use crate::rules::matches;
 use crate::server::Server;
 use crate::server::budget::Bounds;
 use crate::server::drain::Drain;
@@ -103,6 +102,7 @@ impl<E: Engine> Server<E> {
             came: 0,
             crowded: false,
             drain: Drain::No,
+            signalled: false,
             stall_check_ns,
             alarm: None,
             watching,
@@ -111,7 +111,6 @@ impl<E: Engine> Server<E> {
             metrics: Metrics::default(),
             reloaded: "never".into(),
             gone: Vec::new(),
-            idle_devices: Vec::new(),
         })
     }
 }
@@ -150,7 +149,7 @@ impl<E: Engine> House<E> {
     /// An export as the protocol tells of it.
     pub(super) fn serve(&self, config: &ExportConfig) -> Result<Served, StartError> {
         let refuse = |reason: String| StartError::Export { export: config.name.clone(), reason };
-        let place = self.devices.iter().rposition(|device| device.name() == config.device);
+        let place = self.place_of(&config.device);
         let Some((place, device)) = place.and_then(|place| Some((place, self.devices.get(place)?))) else {
             return Err(refuse(format!("there is no device `{}`", config.device)));
         };
@@ -200,19 +199,6 @@ impl Config {
     pub(super) fn terms_on(&self, device: &str, tenant: &TenantConfig, terms: &Terms) -> Terms {
         let reserve = terms.reserve.filter(|_| self.can_reach(tenant, device));
         Terms { reserve, ..terms.clone() }
-    }
-
-    /// Whether a client of a tenant can come to a device: its rules let it have an export that lies there.
-    fn can_reach(&self, tenant: &TenantConfig, device: &str) -> bool {
-        let may_have = |export: &ExportConfig| {
-            let visible = export.tenants.is_empty() || export.tenants.contains(&tenant.name);
-            let fits = |rule: &Rule| match rule {
-                Rule::Export(pattern) => matches(pattern, &export.name),
-                _ => true,
-            };
-            visible && tenant.rules.iter().all(fits)
-        };
-        self.exports.iter().any(|export| export.device == device && may_have(export))
     }
 }
 

@@ -87,7 +87,7 @@ impl<E: Engine> Steer for Server<E> {
     }
 
     fn device(&self, name: &str) -> Option<DeviceFacts> {
-        let device = self.house.devices.iter().rfind(|device| device.name() == name)?;
+        let device = self.house.devices.get(self.house.place_of(name)?)?;
         let config = self.house.config.devices.iter().find(|config| config.name == name)?;
         Some(facts_of(device, config, self.house.now_ns))
     }
@@ -148,7 +148,7 @@ impl<E: Engine> Steer for Server<E> {
     }
 
     fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
-        let device = self.house.devices.iter().find(|known| known.name() == device);
+        let device = self.house.place_of(device).and_then(|place| self.house.devices.get(place));
         let used = |account: &Account| account.requests() > 0 || account.waiting + account.held + account.in_flight > 0;
         for (tenant, account) in device.into_iter().flat_map(Device::accounts).filter(|(_, account)| used(account)) {
             each(tenant, &view_of(account));
@@ -216,8 +216,8 @@ impl<E: Engine> Server<E> {
         name: &str,
         change: impl FnOnce(&mut Device, &mut DeviceConfig) -> Result<Option<String>, Refused>,
     ) -> Result<Option<String>, Refused> {
-        // The newest of that name: one that a reload has taken away stays, idle, until the end.
-        let device = self.house.devices.iter_mut().rfind(|device| device.name() == name).ok_or(Refused::Gone)?;
+        let place = self.house.place_of(name).ok_or(Refused::Gone)?;
+        let device = self.house.devices.get_mut(place).ok_or(Refused::Gone)?;
         let configs = &mut self.house.config.devices;
         let config = configs.iter_mut().find(|config| config.name == name).ok_or(Refused::Gone)?;
         self.house.has_work = true;

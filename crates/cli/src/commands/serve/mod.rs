@@ -129,6 +129,8 @@ fn attend<E: Engine>(
                     && companion.has_ended()?
                     && !is_leaving
                 {
+                    is_leaving = true;
+                    notify.stopping();
                     server.drain();
                 }
             }

@@ -3,10 +3,9 @@
 //! The arithmetic is that of the layer of reservations itself, [`hoistway_core::DeviceFigures`], which says the last word when the server starts:
 //! here the answer comes before anything has been opened, and with the place in the file.
 
-use super::super::{Config, ExportConfig, Rule, TenantConfig};
+use super::super::TenantConfig;
 use super::{Check, place_of};
 use crate::device::figures;
-use crate::rules::matches;
 
 /// A second in ns.
 const SECOND_NS: u64 = 1_000_000_000;
@@ -24,7 +23,7 @@ impl Check<'_, '_> {
             let figures = figures::reckoned(&values, &device.tunables);
             let mut promised = Vec::new();
             for (entry, tenant) in self.draft.tenants.iter().zip(&config.tenants) {
-                let Some(reserve) = tenant.terms.reserve.filter(|_| may_use(config, tenant, &device.name)) else {
+                let Some(reserve) = tenant.terms.reserve.filter(|_| config.can_reach(tenant, &device.name)) else {
                     continue;
                 };
                 if device.bandwidth.is_none() || device.position_ns.is_none() {
@@ -69,7 +68,7 @@ impl Check<'_, '_> {
             let own = device.elevator.map_or(&[][..], |kind| kind.info().tunables);
             let is_own = |name: &str| own.iter().any(|row| row.name == name);
             let reserves =
-                |tenant: &TenantConfig| tenant.terms.reserve.is_some() && may_use(config, tenant, &device.name);
+                |tenant: &TenantConfig| tenant.terms.reserve.is_some() && config.can_reach(tenant, &device.name);
             let layers = device.tunables.iter().find(|(name, _)| figures::is_layers(name) && !is_own(name));
             if let Some((name, _)) = layers.filter(|_| !config.tenants.iter().any(reserves)) {
                 let text = format!(
@@ -94,17 +93,4 @@ fn percent(ns: u64) -> String {
 fn percent_down(ns: u64) -> String {
     let tenths = ns / (SECOND_NS / 1000);
     format!("{}.{}", tenths / 10, tenths % 10)
-}
-
-/// Whether a client of this tenant can have an export of this device.
-fn may_use(config: &Config, tenant: &TenantConfig, device: &str) -> bool {
-    config.exports.iter().filter(|export| export.device == device).any(|export| may_see(tenant, export))
-}
-
-fn may_see(tenant: &TenantConfig, export: &ExportConfig) -> bool {
-    let chosen = tenant.rules.iter().all(|rule| match rule {
-        Rule::Export(pattern) => matches(pattern, &export.name),
-        _ => true,
-    });
-    chosen && (export.tenants.is_empty() || export.tenants.contains(&tenant.name))
 }
