@@ -106,10 +106,18 @@ fn a_client_is_seen_counted_and_sent_away() {
     assert!(stat.starts_with("sda rbytes=4096 wbytes=65536 rios=1 wios=1 "), "{stat}");
     let json: serde_json::Value = serde_json::from_str(&get(&server, "tenants/backup/stat.json")).expect("JSON");
     assert_eq!((&json["requests"], &json["latency_ns"]["count"]), (&2.into(), &2.into()));
-    assert_eq!(get(&server, "exports/backup/clients"), "1");
+    for (path, clients) in
+        [("exports/backup", "1"), ("exports/db", "0"), ("tenants/backup", "1"), ("tenants/database", "0")]
+    {
+        assert_eq!(get(&server, &format!("{path}/clients")), clients, "{path}");
+    }
     assert_eq!(ctl(&server, &["set", &format!("clients/{number}/disconnect"), "1"]).code, Some(0));
     assert_eq!(client.stream.read(&mut [0]).expect("an end"), 0);
     assert_eq!(ctl(&server, &["ls", "clients"]).out, "");
+    assert_eq!(
+        (get(&server, "exports/backup/clients").as_str(), get(&server, "tenants/backup/clients").as_str()),
+        ("0", "0")
+    );
     assert_eq!(server.end().0, Some(0));
 }
 

@@ -306,3 +306,16 @@ fn the_page_about_the_tree_has_every_path_as_it_is_declared() {
         "docs/serve-control.md does not have what `hoistway ctl help --markdown` prints:\n{table}"
     );
 }
+
+#[test]
+fn what_one_tenant_had_is_told_without_a_walk_over_all() {
+    let mut fake = Fake::new();
+    let (mut session, watch, mut out) = (Session::new(), Watch::new(), Vec::new());
+    session.receive(b"get -r tenants\n", &watch, &mut fake, &mut out);
+    while session.has_more() {
+        session.resume(&watch, &mut fake, &mut out);
+    }
+    let told = String::from_utf8(out).unwrap();
+    assert!(told.contains("= tenants/data%20base/stat: sda rbytes=12288 "), "{told}");
+    assert_eq!(fake.walks.get(), 0);
+}

@@ -322,6 +322,11 @@ impl Device {
         self.tenants.accounts()
     }
 
+    /// What one tenant had.
+    pub fn account(&self, tenant: &str) -> Option<&Account> {
+        self.tenants.account_named(tenant)
+    }
+
     /// The name under which clients without a tenant are counted.
     pub const DEFAULT_TENANT: &str = "default";
 

@@ -7,7 +7,7 @@ use hoistway_nbd::wire::{Command, Errno};
 use slab::Slab;
 
 use crate::buffer::Buffer;
-use crate::device::{Answer, JoinError, MemberId, Work, WorkOp};
+use crate::device::{Answer, Device, JoinError, MemberId, Work, WorkOp};
 use crate::engine::{ConnId, Engine, Peer};
 use crate::server::budget::{Charge, Wait};
 use crate::server::exports::View;
@@ -88,6 +88,13 @@ pub(super) struct Serving {
     /// The tenant's name; none stands for itself.
     pub(super) tenant: Option<Box<str>>,
     offset: u64,
+}
+
+impl Serving {
+    /// The tenant under whose name it is counted.
+    pub(super) fn tenant_name(&self) -> &str {
+        self.tenant.as_deref().unwrap_or(Device::DEFAULT_TENANT)
+    }
 }
 
 #[derive(Debug)]
@@ -191,6 +198,7 @@ impl Connection {
         house.budget.give_back(std::mem::take(&mut self.used));
         if let Phase::Serving(serving) = &self.phase {
             house.leave(serving.device, serving.member);
+            house.clients.go(&serving.session.export.name, serving.tenant_name());
         }
         if let Some(reason) = self.over() {
             self.log_end(reason);
@@ -514,7 +522,9 @@ impl Connection {
             Ok(member) => {
                 let (client, export) = (self.number, session.export.name.as_str());
                 tracing::debug!(client, export, tenant = tenant.as_deref(), "joined");
-                self.phase = Phase::Serving(Box::new(Serving { session, device, member, tenant, offset }));
+                let serving = Box::new(Serving { session, device, member, tenant, offset });
+                house.clients.come(&serving.session.export.name, serving.tenant_name());
+                self.phase = Phase::Serving(serving);
                 house.clear_deadline(self.id, &mut self.deadline_ns);
             }
             Err(reason) => self.end(reason),
