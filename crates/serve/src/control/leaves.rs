@@ -178,7 +178,7 @@ pub const LEAVES: &[Leaf] = &[
     rw(
         "tenants/NAME/limit",
         "bytes/s, or max",
-        "What it may not exceed, reads and writes together. A new limit may burst for a second.",
+        "What it may not exceed, reads and writes together. Its burst follows, a tenth of a second, unless one was told.",
         |ask| tenant(ask, |facts| terms::tell_rate(facts.terms.limits.bytes)),
         terms::limit,
     ),
