@@ -397,6 +397,11 @@ impl Device {
         self.queue.sink_mut().recorder = recorder;
     }
 
+    /// Whether somebody records.
+    pub fn is_recorded(&self) -> bool {
+        self.queue.sink().recorder.is_some()
+    }
+
     /// The elevator.
     pub fn elevator(&self) -> Kind {
         self.queue.kind()
