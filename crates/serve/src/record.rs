@@ -143,7 +143,7 @@ impl Recording {
         let mut paths = names.map(|name| file_of(&self.path, &name, true));
         let file = paths.find(|file| !self.files.contains(file)).unwrap_or_default();
         let track = self.open(file)?;
-        self.send(Message::Device(track));
+        self.send(Message::Device(Box::new(track)));
         Ok(self.tap(self.files.len() - 1))
     }
 
@@ -152,7 +152,7 @@ impl Recording {
         self.files.last().map(PathBuf::as_path)
     }
 
-    fn open(&mut self, path: PathBuf) -> Result<Box<Track>, RecordError> {
+    fn open(&mut self, path: PathBuf) -> Result<Track, RecordError> {
         let error = |source| RecordError::File { path: path.clone(), source };
         let mut options = File::options();
         options.write(true).mode(FILE_MODE);
@@ -166,7 +166,7 @@ impl Recording {
         };
         let device = device_number(MAJOR, u32::try_from(self.files.len()).unwrap_or(0));
         self.files.push(path);
-        Ok(Box::new(Track::new(file, device, self.clock)))
+        Ok(Track::new(file, device, self.clock))
     }
 
     /// The thread takes what is sent until it ends, which it does not before the recording.
@@ -373,7 +373,7 @@ impl Track {
 }
 
 /// Writes until all taps and the recording are gone.
-fn write_all(taken: &Receiver<Message>, mut tracks: Vec<Box<Track>>, dropped: &AtomicU64) -> Written {
+fn write_all(taken: &Receiver<Message>, mut tracks: Vec<Track>, dropped: &AtomicU64) -> Written {
     let mut written = Written::default();
     // It never began, and nothing was written: the files are as they were.
     if !matches!(taken.recv(), Ok(Message::Begin)) {
@@ -394,7 +394,7 @@ fn write_all(taken: &Receiver<Message>, mut tracks: Vec<Box<Track>>, dropped: &A
             Message::Begin => {}
             Message::Device(mut track) => {
                 begin(&mut track, &mut written);
-                tracks.push(track);
+                tracks.push(*track);
             }
             Message::Batch(Batch { device, entries }) => match tracks.get_mut(device) {
                 Some(track) if written.failed.is_none() => write_batch(track, &entries, &mut written, dropped),
@@ -623,8 +623,7 @@ mod tests {
         batches.send(Message::Batch(Batch { device: 0, entries })).unwrap();
         drop(batches);
         let dropped = AtomicU64::new(0);
-        let written =
-            write_all(&taken, vec![Box::new(Track::new(full, 0, Clock { now_ns: 0, since_1970_ns: 0 }))], &dropped);
+        let written = write_all(&taken, vec![Track::new(full, 0, Clock { now_ns: 0, since_1970_ns: 0 })], &dropped);
         assert!(written.failed.is_some_and(|why| why.contains("No space left")));
         assert_eq!(written.events + dropped.load(Ordering::Relaxed), 10_001);
     }
