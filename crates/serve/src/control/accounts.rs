@@ -161,13 +161,11 @@ pub fn tenant_json(ask: &Ask<'_>) -> Option<String> {
     ask.steer.tenant(ask.name)?;
     let (mut all, mut devices) = (Totals::default(), serde_json::Map::new());
     for device in ask.steer.names(Things::Devices) {
-        ask.steer.accounts(&device, &mut |tenant, account| {
-            if tenant == ask.name {
-                let mut own = Totals::default();
-                own.add(account);
-                all.add(account);
-                devices.insert(device.clone(), own.to_json());
-            }
+        ask.steer.account(&device, ask.name, &mut |account| {
+            let mut own = Totals::default();
+            own.add(account);
+            all.add(account);
+            devices.insert(device.clone(), own.to_json());
         });
     }
     let mut document = all.to_json();
@@ -188,11 +186,7 @@ fn each_device(ask: &Ask<'_>, mut tell: impl FnMut(&mut String, &str, &AccountVi
     ask.steer.tenant(ask.name)?;
     let mut lines = String::new();
     for device in ask.steer.names(Things::Devices) {
-        ask.steer.accounts(&device, &mut |tenant, account| {
-            if tenant == ask.name {
-                tell(&mut lines, &names::escape(&device), account);
-            }
-        });
+        ask.steer.account(&device, ask.name, &mut |account| tell(&mut lines, &names::escape(&device), account));
     }
     Some(lines)
 }

@@ -29,6 +29,14 @@ pub trait Steer {
     fn client(&self, number: u64) -> Option<ClientFacts>;
     /// What each tenant had of a device since the start. Tenants that never used it may be left out.
     fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>));
+    /// What one of them had: the same, without a walk over all.
+    fn account(&self, device: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
+        self.accounts(device, &mut |other, account| {
+            if other == tenant {
+                tell(account);
+            }
+        });
+    }
     /// Does something.
     ///
     /// # Errors

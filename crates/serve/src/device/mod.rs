@@ -350,6 +350,11 @@ impl Device {
         self.tenants.accounts()
     }
 
+    /// What one tenant had.
+    pub fn account(&self, tenant: &str) -> Option<&Account> {
+        self.tenants.account_named(tenant)
+    }
+
     /// The name under which clients without a tenant are counted.
     pub const DEFAULT_TENANT: &str = "default";
 
@@ -429,6 +434,11 @@ impl Device {
     /// Has everything that happens in the queue told to this recorder from now on, or to nobody.
     pub fn set_recorder(&mut self, recorder: Option<Box<dyn Record>>) {
         self.queue.sink_mut().recorder = recorder;
+    }
+
+    /// Whether somebody records.
+    pub fn is_recorded(&self) -> bool {
+        self.queue.sink().recorder.is_some()
     }
 
     /// The elevator.

@@ -137,6 +137,11 @@ impl Tenants {
         known.map(|node| (node.name.as_str(), &node.account))
     }
 
+    pub fn account_named(&self, tenant: &str) -> Option<&Account> {
+        let place = if tenant == Device::DEFAULT_TENANT { Some(0) } else { self.tenants.get(tenant).copied() };
+        self.nodes.get(place? as usize).filter(|node| node.is_known && !node.is_group).map(|node| &node.account)
+    }
+
     pub fn account(&mut self, tenant: u32) -> &mut Account {
         // Places are given out by this table and never taken back; the first one is always there.
         let place = if (tenant as usize) < self.nodes.len() { tenant as usize } else { 0 };

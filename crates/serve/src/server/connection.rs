@@ -8,7 +8,7 @@ use slab::Slab;
 
 use crate::buffer::Buffer;
 use crate::config::Config;
-use crate::device::{Answer, JoinError, MemberId, Work, WorkOp};
+use crate::device::{Answer, Device, JoinError, MemberId, Work, WorkOp};
 use crate::engine::{ConnId, Engine, Peer};
 use crate::server::budget::{Bounds, Charge, HolderId, Wait};
 use crate::server::exports::{Served, View};
@@ -93,6 +93,13 @@ pub(super) struct Serving {
     /// The tenant's name; none stands for itself.
     pub(super) tenant: Option<Box<str>>,
     offset: u64,
+}
+
+impl Serving {
+    /// The tenant under whose name it is counted.
+    pub(super) fn tenant_name(&self) -> &str {
+        self.tenant.as_deref().unwrap_or(Device::DEFAULT_TENANT)
+    }
 }
 
 #[derive(Debug)]
@@ -206,6 +213,7 @@ impl Connection {
         }
         if let Phase::Serving(serving) = &self.phase {
             house.leave(serving.device, serving.member);
+            house.clients.go(&serving.session.export.name, serving.tenant_name());
         }
         if let Some(reason) = self.over() {
             self.log_end(reason);
@@ -571,7 +579,9 @@ impl Connection {
                 let (client, export) = (self.number, session.export.name.as_str());
                 tracing::debug!(client, export, tenant = tenant.as_deref(), "joined");
                 self.holder = tenant.as_deref().map(|tenant| house.budget.join(tenant));
-                self.phase = Phase::Serving(Box::new(Serving { session, device, member, tenant, offset }));
+                let serving = Box::new(Serving { session, device, member, tenant, offset });
+                house.clients.come(&serving.session.export.name, serving.tenant_name());
+                self.phase = Phase::Serving(serving);
                 house.clear_deadline(self.id, &mut self.deadline_ns);
             }
             Err(reason) => self.end(reason),

@@ -1,6 +1,6 @@
 //! What all connections share: the engine, devices, exports, tenants, the budget.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use rustls::ServerConfig;
@@ -41,6 +41,8 @@ pub(super) struct House<E> {
     pub(super) waiting_within: BTreeMap<HolderId, VecDeque<ConnId>>,
     /// Connections that have something to say.
     pub(super) speakers: Vec<ConnId>,
+    /// How many clients there are.
+    pub(super) clients: Clients,
     /// When which connection is closed unless it has come further.
     deadlines: BTreeSet<(u64, ConnId)>,
 }
@@ -75,6 +77,7 @@ impl<E: Engine> House<E> {
             waiting: VecDeque::new(),
             waiting_within: BTreeMap::new(),
             speakers: Vec::new(),
+            clients: Clients::default(),
             deadlines: BTreeSet::new(),
         }
     }
@@ -185,5 +188,64 @@ impl<E: Engine> House<E> {
     /// Whether a range is made zeroes in less time than a write of them would take.
     pub(super) fn zero_is_fast(&self, device: usize, punch: bool) -> bool {
         self.devices.get(device).is_some_and(|device| device.zero_is_fast(punch))
+    }
+}
+
+/// How many clients each export and each tenant has, kept as they come and go: whoever asks for all of them asks as often as there are tenants.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    exports: HashMap<String, u64>,
+    tenants: HashMap<String, u64>,
+}
+
+impl Clients {
+    /// A client has come to an export as a tenant.
+    pub(super) fn come(&mut self, export: &str, tenant: &str) {
+        for (counts, name) in [(&mut self.exports, export), (&mut self.tenants, tenant)] {
+            match counts.get_mut(name) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(name.to_owned(), 1)),
+            }
+        }
+    }
+
+    /// It has gone. Names without clients are forgotten.
+    pub(super) fn go(&mut self, export: &str, tenant: &str) {
+        for (counts, name) in [(&mut self.exports, export), (&mut self.tenants, tenant)] {
+            if let Some(count) = counts.get_mut(name) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    counts.remove(name);
+                }
+            }
+        }
+    }
+
+    /// Of an export.
+    pub(super) fn of_export(&self, name: &str) -> u64 {
+        self.exports.get(name).copied().unwrap_or(0)
+    }
+
+    /// Of a tenant.
+    pub(super) fn of_tenant(&self, name: &str) -> u64 {
+        self.tenants.get(name).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_counted_as_they_come_and_go() {
+        let mut clients = Clients::default();
+        clients.come("disk", "db");
+        clients.come("disk", "backup");
+        clients.come("", "db");
+        assert_eq!((clients.of_export("disk"), clients.of_export(""), clients.of_tenant("db")), (2, 1, 2));
+        clients.go("disk", "db");
+        clients.go("", "db");
+        assert_eq!((clients.of_export("disk"), clients.of_export(""), clients.of_tenant("db")), (1, 0, 0));
+        assert!(clients.tenants.len() == 1 && clients.exports.len() == 1, "names without clients are forgotten");
     }
 }

@@ -134,10 +134,12 @@ impl<E: Engine> Server<E> {
         self.alarm = Some((every_ns, self.later(every_ns)));
     }
 
-    /// Has everything that happens in the queues of the devices told, by a recorder each, or to nobody.
-    pub fn record(&mut self, mut recorder: impl FnMut(usize) -> Option<Box<dyn Record>>) {
-        for (place, device) in self.house.devices.iter_mut().enumerate() {
-            device.set_recorder(recorder(place));
+    /// Has everything that happens in the queues of those devices told that nobody records yet, by a recorder each. It is told their names, in the order of
+    /// [`device_names`](Self::device_names) if nobody was recorded before.
+    pub fn record(&mut self, mut recorder: impl FnMut(&str) -> Option<Box<dyn Record>>) {
+        for device in self.house.devices.iter_mut().filter(|device| !device.is_recorded()) {
+            let new = recorder(device.name());
+            device.set_recorder(new);
         }
     }
 

@@ -11,6 +11,7 @@ use crate::server::Server;
 use crate::server::exports::Served;
 use crate::server::house::{House, Idle};
 use crate::server::start::{StartError, tell};
+use crate::server::steer::Places;
 
 /// Why a configuration was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +84,7 @@ impl<E: Engine> Server<E> {
         warnings.extend(problems.iter().map(StartError::to_string));
         self.remember(old);
         self.house.exports = self.served().unwrap_or_default();
+        self.watching.places = Places::of(&self.house.config);
         self.cut_off_revoked();
         if self.house.tls.is_some() {
             self.house.tls = tls;

@@ -15,7 +15,7 @@ use crate::server::budget::Bounds;
 use crate::server::drain::Drain;
 use crate::server::exports::Served;
 use crate::server::house::House;
-use crate::server::steer::Watching;
+use crate::server::steer::{Places, Watching};
 use crate::server::table::Table;
 use crate::tenant::Terms;
 
@@ -91,7 +91,7 @@ impl<E: Engine> Server<E> {
             house.exports.push(served);
         }
         house.config = config.clone();
-        let (stall_check_ns, watching) = (house.now_ns, Watching::new(house.now_ns));
+        let (stall_check_ns, watching) = (house.now_ns, Watching::new(house.now_ns, Places::of(config)));
         Ok(Server {
             house,
             table: Table::new(),

@@ -1,8 +1,8 @@
 //! What the server tells of itself, and what it can be told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::config::{BackendConfig, DeviceConfig};
+use crate::config::{BackendConfig, Config, DeviceConfig};
 use crate::control::{
     AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Lateness, OpView, Refused, ServerFacts,
     Steer, TenantFacts, Things,
@@ -11,7 +11,7 @@ use crate::device::account::OpAccount;
 use crate::device::{Account, Device};
 use crate::engine::{Address, ConnId, Engine};
 use crate::server::Server;
-use crate::server::connection::{Connection, Reason};
+use crate::server::connection::{Connection, Reason, Serving};
 use crate::tenant::Terms;
 
 /// Sets what is logged, while the server runs.
@@ -35,12 +35,45 @@ pub(super) struct Watching {
     pub(super) log: Option<Box<dyn Log>>,
     /// Connections by their numbers.
     pub(super) numbers: BTreeMap<u64, ConnId>,
+    /// Where what is asked for by name stands.
+    pub(super) places: Places,
 }
 
 impl Watching {
-    pub(super) fn new(now_ns: u64) -> Watching {
-        Watching { since_ns: now_ns, wants_reload: false, log: None, numbers: BTreeMap::new() }
+    pub(super) fn new(now_ns: u64, places: Places) -> Watching {
+        Watching { since_ns: now_ns, wants_reload: false, log: None, numbers: BTreeMap::new(), places }
     }
+}
+
+/// Where tenants, groups and exports stand in the configuration, by their names. It is only a hint: what stands there is compared, and looked for if it is not that.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    tenants: HashMap<String, usize>,
+    groups: HashMap<String, usize>,
+    exports: HashMap<String, usize>,
+}
+
+impl Places {
+    /// Those of a configuration.
+    pub(super) fn of(config: &Config) -> Places {
+        let places = |names: &mut dyn Iterator<Item = &String>| names.cloned().zip(0..).collect();
+        Places {
+            tenants: places(&mut config.tenants.iter().map(|tenant| &tenant.name)),
+            groups: places(&mut config.groups.iter().map(|group| &group.name)),
+            exports: places(&mut config.exports.iter().map(|export| &export.name)),
+        }
+    }
+}
+
+/// The thing of a name: where it was, else wherever it is.
+fn named<'a, T>(
+    things: &'a [T],
+    places: &HashMap<String, usize>,
+    name: &str,
+    name_of: fn(&T) -> &str,
+) -> Option<&'a T> {
+    let hint = places.get(name).and_then(|place| things.get(*place)).filter(|thing| name_of(thing) == name);
+    hint.or_else(|| things.iter().find(|thing| name_of(thing) == name))
 }
 
 impl<E: Engine> Server<E> {
@@ -93,26 +126,24 @@ impl<E: Engine> Steer for Server<E> {
     }
 
     fn export(&self, name: &str) -> Option<ExportFacts> {
-        let served = self.house.exports.iter().find(|served| served.export.name == name)?;
-        let users = self.table.iter().filter(|client| client.export() == Some(name));
+        let served = named(&self.house.exports, &self.watching.places.exports, name, |served| &served.export.name)?;
         Some(ExportFacts {
             device: self.house.devices.get(served.device)?.name().to_owned(),
             offset: served.offset,
             bytes: served.export.size,
             read_only: served.export.abilities.read_only,
             description: served.export.description.clone(),
-            clients: users.count() as u64,
+            clients: self.house.clients.of_export(name),
         })
     }
 
     fn tenant(&self, name: &str) -> Option<TenantFacts> {
         let terms = self.terms(name)?;
-        let clients = self.table.iter().filter(|client| tenant_of(client) == Some(name)).count() as u64;
-        Some(TenantFacts { terms, clients })
+        Some(TenantFacts { terms, clients: self.house.clients.of_tenant(name) })
     }
 
     fn terms(&self, name: &str) -> Option<Terms> {
-        let configured = self.house.config.tenants.iter().find(|tenant| tenant.name == name);
+        let configured = named(&self.house.config.tenants, &self.watching.places.tenants, name, |tenant| &tenant.name);
         match configured {
             Some(tenant) => Some(tenant.terms.clone()),
             None => (name == Device::DEFAULT_TENANT).then(Terms::default),
@@ -120,7 +151,7 @@ impl<E: Engine> Steer for Server<E> {
     }
 
     fn group(&self, name: &str) -> Option<GroupFacts> {
-        let group = self.house.config.groups.iter().find(|group| group.name == name)?;
+        let group = named(&self.house.config.groups, &self.watching.places.groups, name, |group| &group.name)?;
         Some(GroupFacts { weight: group.weight, parent: group.parent.clone() })
     }
 
@@ -149,9 +180,15 @@ impl<E: Engine> Steer for Server<E> {
 
     fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
         let device = self.house.place_of(device).and_then(|place| self.house.devices.get(place));
-        let used = |account: &Account| account.requests() > 0 || account.waiting + account.held + account.in_flight > 0;
-        for (tenant, account) in device.into_iter().flat_map(Device::accounts).filter(|(_, account)| used(account)) {
+        for (tenant, account) in device.into_iter().flat_map(Device::accounts).filter(|(_, account)| is_used(account)) {
             each(tenant, &view_of(account));
+        }
+    }
+
+    fn account(&self, device: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
+        let device = self.house.devices.iter().rfind(|known| known.name() == device);
+        if let Some(account) = device.and_then(|device| device.account(tenant)).filter(|account| is_used(account)) {
+            tell(&view_of(account));
         }
     }
 
@@ -342,6 +379,11 @@ fn backend(config: &BackendConfig) -> String {
     }
 }
 
+/// Whether a tenant has asked a device for anything.
+fn is_used(account: &Account) -> bool {
+    account.requests() > 0 || account.waiting + account.held + account.in_flight > 0
+}
+
 fn view_of(account: &Account) -> AccountView<'_> {
     AccountView {
         ops: account.ops.each_ref().map(op_view),
@@ -366,7 +408,7 @@ fn op_view(op: &OpAccount) -> OpView<'_> {
 
 /// The tenant that a client is; nobody's in the handshake.
 fn tenant_of(client: &Connection) -> Option<&str> {
-    client.serving().map(|serving| serving.tenant.as_deref().unwrap_or(Device::DEFAULT_TENANT))
+    client.serving().map(Serving::tenant_name)
 }
 
 /// Sentences as one.

@@ -89,6 +89,7 @@ fn a_server_tells_what_it_was_configured_with() {
         ("devices/slow/drive", "sata-7200-2006"),
         ("devices/slow/queue/rotational", "1"),
         ("devices/slow/queue/nomerges", "0"),
+        ("devices/slow/switching", "0"),
         ("devices/sda/inflight", "       0        0"),
         ("exports/vm%2F1/offset", "1048576"),
         ("exports/vm%2F1/read_only", "1"),
