@@ -243,3 +243,31 @@ fn rude(dice: &mut Dice) -> (RudePlan, LinkPlan, u64) {
         dice.pick(&[RudePlan::Silent, RudePlan::Garbage, RudePlan::LateGarbage, RudePlan::Flips, RudePlan::NeverReads]);
     (plan, link(dice), 2 * MS + dice.magnitude(20_000 * MS))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_that_worlds_are_made_of_is_in_some_of_the_first() {
+        let plans: Vec<Plan> = (0..200).map(Plan::new).collect();
+        let count = |what: &dyn Fn(&Plan) -> bool| plans.iter().filter(|plan| what(plan)).count();
+        let any = |what: &'static dyn Fn(&DevicePlan) -> bool| count(&|plan| plan.devices.iter().any(what));
+        let depth = |plan: &Plan| plan.groups.iter().filter(|group| group.parent.is_some()).count();
+        let limited = |plan: &Plan| plan.groups.iter().any(|group| group.limits != crate::tenant::Limits::default());
+        for (what, found) in [
+            ("two devices", count(&|plan| plan.devices.len() == 2)),
+            ("three devices", count(&|plan| plan.devices.len() == 3)),
+            ("clients of two devices", count(&|plan| plan.clients.iter().any(|(client, ..)| client.device == 1))),
+            ("groups in groups", count(&|plan| depth(plan) > 0)),
+            ("limits of groups", count(&limited)),
+            ("tenants in groups", count(&|plan| plan.tenants.iter().any(|terms| terms.parent.is_some()))),
+            ("tunables", any(&|device| !device.tunables.is_empty())),
+            ("refused reservations", any(&DevicePlan::may_refuse)),
+            ("sound drives", any(&|device| device.drive.is_some() && !device.is_faulty())),
+            ("bad sectors", any(&|device| device.drive_has_bad_sectors)),
+        ] {
+            assert!(found >= 4, "{what}: in {found} worlds of 200");
+        }
+    }
+}
