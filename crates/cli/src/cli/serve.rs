@@ -105,6 +105,20 @@ pub struct ServeArgs {
     /// What does the I/O: io_uring, threads, or io_uring where the system lets us
     #[arg(long, value_name = "NAME", default_value = "auto")]
     pub engine: EngineChoice,
+    /// How long to watch for the next request before sleeping, as in 50us; 0 to sleep at once
+    #[arg(long, value_name = "TIME", default_value = "32us", value_parser = watch)]
+    pub watch: u64,
+}
+
+/// The most that anybody may have it watch: beyond, a sleep costs nothing beside the wait.
+const WATCH_NS_MAX: u64 = 1_000_000;
+
+fn watch(text: &str) -> Result<u64, String> {
+    if text.trim() == "0" {
+        return Ok(0);
+    }
+    let ns = hoistway_units::parse_duration_ns(text).map_err(|error| error.to_string())?;
+    if ns > WATCH_NS_MAX { Err("at most 1ms; 0 to sleep at once".to_owned()) } else { Ok(ns) }
 }
 
 /// What does the I/O.

@@ -208,6 +208,9 @@ impl Device {
     ) -> Result<Device, DeviceError> {
         let backend = Backend::open(&config.backend, engine)
             .map_err(|source| DeviceError::Backend { device: config.name.clone(), source })?;
+        if config.drive.is_some() {
+            engine.be_punctual();
+        }
         Device::over(index, config, backend, now_ns)
     }
 

@@ -30,7 +30,13 @@ pub struct Options {
     pub signals: bool,
     /// Threads for files, of the engine without io_uring. 16 unless told: so many requests can wait for a medium at once.
     pub threads: usize,
+    /// How long at most the thread watches for the next event before it sleeps, in ns; 0: not at all. [`WATCH_NS`] unless told.
+    pub watch_ns: u64,
 }
+
+/// How long the thread watches for the next event before it sleeps, unless told otherwise. It is as long as a wake-up takes on a processor that has gone
+/// idle, so that watching in vain costs about as much as the sleep that it was to save.
+pub const WATCH_NS: u64 = 32_000;
 
 /// Why io_uring cannot be used, and what can be done about it.
 #[derive(Debug, thiserror::Error)]
@@ -44,14 +50,28 @@ pub struct Unavailable {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { pool_bytes: 32 << 20, receive_buffers: 64, receive_bytes: 64 << 10, signals: true, threads: 16 }
+        Options {
+            pool_bytes: 32 << 20,
+            receive_buffers: 64,
+            receive_bytes: 64 << 10,
+            signals: true,
+            threads: 16,
+            watch_ns: WATCH_NS,
+        }
     }
 }
 
 impl Options {
     /// The same for a moment's use: a small pool, no signals.
     fn small() -> Options {
-        Options { pool_bytes: 1 << 20, receive_buffers: 2, receive_bytes: 4096, signals: false, threads: 1 }
+        Options {
+            pool_bytes: 1 << 20,
+            receive_buffers: 2,
+            receive_bytes: 4096,
+            signals: false,
+            threads: 1,
+            watch_ns: 0,
+        }
     }
 
     /// How many descriptors the process may have; as many as the system allows it are asked for.

@@ -15,6 +15,7 @@ mod table;
 mod tests;
 mod threads;
 mod uring;
+mod waiting;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -23,7 +24,7 @@ use std::os::fd::OwnedFd;
 use crate::backend::Shared;
 use crate::buffer::Buffer;
 
-pub use choice::{EngineKind, Options, Unavailable, probe};
+pub use choice::{EngineKind, Options, Unavailable, WATCH_NS, probe};
 pub use threads::Threads;
 pub use uring::Uring;
 
@@ -272,6 +273,9 @@ pub trait Engine {
 
     /// Starts block I/O; it ends as an [`Event::Done`] with this tag.
     fn start(&mut self, tag: u64, io: Io);
+
+    /// Times that [`Engine::turn`] waits until are to be met as exactly as the machine can, by watching the clock for the last part of a wait.
+    fn be_punctual(&mut self) {}
 
     /// Starts what was asked for, waits until something happens or `until_ns` has come (`None`: for ever; a time that has passed: not at all), and adds what has happened.
     ///

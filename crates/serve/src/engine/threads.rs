@@ -17,6 +17,7 @@ use super::helpers::{self, Helpers, Job};
 use super::sending::Sending;
 use super::signals::Signals;
 use super::table::Table;
+use super::waiting::Waiting;
 use super::{ConnId, Engine, Event, FileId, Io, IoDone, IoOp, ListenerId, Message, Options, clock, peer};
 use crate::buffer::{Buffer, Pool};
 
@@ -33,6 +34,7 @@ const SPARE_SENDINGS_MAX: usize = 256;
 pub struct Threads {
     epoll: OwnedFd,
     now_ns: u64,
+    waiting: Waiting,
     pool: Pool,
     receive_bytes: usize,
     conns: Table<Conn>,
@@ -96,6 +98,7 @@ impl Threads {
         Ok(Threads {
             epoll,
             now_ns: clock::now_ns(),
+            waiting: Waiting::new(options.watch_ns),
             pool: Pool::new(options.pool_bytes),
             receive_bytes: options.receive_bytes,
             conns: Table::new(),
@@ -265,20 +268,57 @@ impl Threads {
         self.listeners.iter().flatten().any(|listener| listener.readable)
     }
 
-    /// Waits for edges until a time (`u64::MAX`: for ever; one that has passed: only looks), and notes them.
+    /// Waits until something happens or a time has come (`u64::MAX`: never; one that has passed: only looks).
     fn wait(&mut self, until_ns: u64, events: &mut Vec<Event>) -> io::Result<()> {
+        let began_ns = clock::now_ns();
+        let plan = self.waiting.plan(began_ns, until_ns);
+        if plan.watch_until_ns > began_ns {
+            let came = self.look_until(plan.watch_until_ns, events)?;
+            self.waiting.watched(came);
+            if came {
+                return Ok(());
+            }
+        }
+        if self.sleep(plan.sleep_until_ns, events)? {
+            return Ok(());
+        }
+        let woke_ns = clock::now_ns();
+        if plan.sleep_until_ns > began_ns && woke_ns >= plan.sleep_until_ns {
+            self.waiting.overslept(plan, woke_ns);
+        }
+        if plan.sleep_until_ns < until_ns && (plan.sleep_until_ns..until_ns).contains(&woke_ns) {
+            self.look_until(until_ns, events)?;
+            self.waiting.watched_clock(clock::now_ns() - woke_ns);
+        }
+        Ok(())
+    }
+
+    /// Looks, without sleeping, until something happens or the time has come; answers which.
+    fn look_until(&mut self, until_ns: u64, events: &mut Vec<Event>) -> io::Result<bool> {
+        while clock::now_ns() < until_ns {
+            if self.sleep(0, events)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sleeps until there are edges or a time has come (`u64::MAX`: never; one that has passed: only looks), and notes them; answers whether
+    /// there are any.
+    fn sleep(&mut self, until_ns: u64, events: &mut Vec<Event>) -> io::Result<bool> {
         let mut edges = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
         let wait = (until_ns != u64::MAX).then(|| self.timeout(until_ns.saturating_sub(clock::now_ns())));
         let edges = match epoll::wait(&self.epoll, &mut edges, wait.as_ref()) {
             Ok((edges, _)) => edges,
-            Err(Errno::INTR) => return Ok(()),
+            Err(Errno::INTR) => return Ok(false),
             Err(Errno::NOSYS | Errno::PERM) if self.exact_wait => {
                 tracing::info!("timers are exact to 1 ms only: epoll_pwait2 (Linux 5.11) is missing");
                 self.exact_wait = false;
-                return Ok(());
+                return Ok(false);
             }
             Err(error) => return Err(error.into()),
         };
+        let happened = !edges.is_empty();
         for edge in edges {
             let (number, flags) = (edge.data.u64(), edge.flags);
             let place = number as u32;
@@ -292,7 +332,7 @@ impl Threads {
                 _ => self.conn_ready(place, flags),
             }
         }
-        Ok(())
+        Ok(happened)
     }
 
     fn timeout(&self, wait_ns: u64) -> Timespec {
@@ -430,6 +470,10 @@ impl Engine for Threads {
         } else {
             self.helpers.start(Job { tag, file: file.clone(), io, at });
         }
+    }
+
+    fn be_punctual(&mut self) {
+        self.waiting.be_punctual();
     }
 
     fn turn(&mut self, until_ns: Option<u64>, events: &mut Vec<Event>) -> io::Result<()> {

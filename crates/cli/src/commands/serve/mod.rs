@@ -40,13 +40,14 @@ pub fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
     }
     let activated = systemd::listen_fds(args::listen_given(args, &checked))?;
     let ways_in = WaysIn::new(&checked.config, activated);
+    let options = Options { watch_ns: args.watch, ..Options::default() };
     match choose(args.engine) {
         EngineKind::Uring => {
-            let engine = Uring::new(&Options::default()).context("io_uring cannot be used")?;
+            let engine = Uring::new(&options).context("io_uring cannot be used")?;
             serve(engine, args, log, checked, ways_in, out)
         }
         EngineKind::Threads => {
-            let engine = Threads::new(&Options::default()).context("the engine of threads cannot be used")?;
+            let engine = Threads::new(&options).context("the engine of threads cannot be used")?;
             serve(engine, args, log, checked, ways_in, out)
         }
     }

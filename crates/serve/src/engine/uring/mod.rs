@@ -30,6 +30,7 @@ use super::helpers::{self, Helpers};
 use super::sending::Sending;
 use super::signals::Signals;
 use super::table::Table;
+use super::waiting::Waiting;
 use super::{ConnId, Engine, Event, FileId, Io, IoDone, ListenerId, Message, Options, clock};
 use crate::buffer::{Buffer, Pool};
 
@@ -50,6 +51,7 @@ const END_NS: u64 = 5_000_000_000;
 pub struct Uring {
     ring: IoUring,
     now_ns: u64,
+    waiting: Waiting,
     pool: Pool,
     receives: Receives,
     conns: Table<Conn>,
@@ -125,6 +127,7 @@ impl Uring {
         Ok(Uring {
             ring,
             now_ns: clock::now_ns(),
+            waiting: Waiting::new(options.watch_ns),
             pool: Pool::new(options.pool_bytes),
             receives,
             conns: Table::new(),
@@ -226,6 +229,59 @@ impl Uring {
         }
     }
 
+    /// Hands over what is queued and waits until a completion is there, or the time has come.
+    fn wait(&mut self, until_ns: u64) -> io::Result<()> {
+        let began_ns = clock::now_ns();
+        let plan = self.waiting.plan(began_ns, until_ns);
+        if plan.watch_until_ns > began_ns {
+            self.enter(None)?;
+            // What is there at the first look would have been there without watching.
+            if !self.ring.completion().is_empty() {
+                return Ok(());
+            }
+            let came = self.watch(plan.watch_until_ns)?;
+            self.waiting.watched(came);
+            if came {
+                return Ok(());
+            }
+        }
+        let asleep_ns = clock::now_ns();
+        if plan.sleep_until_ns > asleep_ns {
+            self.enter(Some(plan.sleep_until_ns))?;
+        }
+        let woke_ns = clock::now_ns();
+        if !self.ring.completion().is_empty() {
+            return Ok(());
+        }
+        if plan.sleep_until_ns > asleep_ns && woke_ns >= plan.sleep_until_ns {
+            self.waiting.overslept(plan, woke_ns);
+        }
+        if plan.sleep_until_ns < until_ns && woke_ns < until_ns && woke_ns >= plan.sleep_until_ns {
+            self.watch(until_ns)?;
+            self.waiting.watched_clock(clock::now_ns() - woke_ns);
+        }
+        Ok(())
+    }
+
+    /// Looks, without sleeping, until a completion is there or the time has come; answers which.
+    fn watch(&mut self, until_ns: u64) -> io::Result<bool> {
+        loop {
+            if !self.ring.completion().is_empty() {
+                return Ok(true);
+            }
+            let queue = self.ring.submission();
+            let has_work = queue.taskrun() || queue.cq_overflow();
+            drop(queue);
+            if has_work {
+                self.enter(None)?;
+            } else if clock::now_ns() >= until_ns {
+                return Ok(false);
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
     /// Takes what has ended.
     fn take_completions(&mut self, events: &mut Vec<Event>) {
         let mut completions = std::mem::take(&mut self.completions);
@@ -320,6 +376,10 @@ impl Engine for Uring {
         self.start_io(tag, io);
     }
 
+    fn be_punctual(&mut self) {
+        self.waiting.be_punctual();
+    }
+
     fn turn(&mut self, until_ns: Option<u64>, events: &mut Vec<Event>) -> io::Result<()> {
         let before = events.len();
         loop {
@@ -329,7 +389,11 @@ impl Engine for Uring {
             let come = until_ns != u64::MAX && clock::now_ns() >= until_ns;
             let wait = events.len() == before && !come && self.backlog.is_empty();
             let until_or_again_ns = until_ns.min(self.accept_again_ns.unwrap_or(u64::MAX));
-            self.enter(wait.then_some(until_or_again_ns))?;
+            if wait {
+                self.wait(until_or_again_ns)?;
+            } else {
+                self.enter(None)?;
+            }
             self.now_ns = clock::now_ns();
             self.take_completions(events);
             if events.len() > before || !self.ready.is_empty() || self.now_ns >= until_ns {
