@@ -245,29 +245,11 @@ fn start(options: &Options, dir: &Path, socket: &Path, elevator: &str, direct: b
         dir.join("mount/disk").display()
     );
     std::fs::write(&config, text).map_err(|error| error.to_string())?;
-    let began = Instant::now();
-    loop {
-        match started(options, dir, &config, socket)? {
-            Ok(server) => return Ok(server),
-            // The kernel ends what a killed process has under way in io_uring after the process has gone, and keeps its file and lock until then.
-            Err(log) if log.contains("in use by another server") && began.elapsed() < START_MAX => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            Err(log) => return Err(format!("the server does not start: {log}")),
-        }
-    }
-}
-
-/// The longest that a server takes to start.
-const START_MAX: Duration = Duration::from_secs(20);
-
-/// A server that listens, or what it says of why not.
-fn started(options: &Options, dir: &Path, config: &Path, socket: &Path) -> Result<std::result::Result<Child, String>> {
     let log = std::fs::File::create(dir.join("log")).map_err(|error| error.to_string())?;
     let mut server = Process::new(&options.hoistway)
         .arg("serve")
         .arg("--config")
-        .arg(config)
+        .arg(&config)
         .arg("--socket")
         .arg(socket)
         .args(["--control", "none", "--engine", &options.engine])
@@ -279,16 +261,16 @@ fn started(options: &Options, dir: &Path, config: &Path, socket: &Path) -> Resul
     while UnixStream::connect(socket).is_err() {
         if let Ok(Some(status)) = server.try_wait() {
             let log = std::fs::read_to_string(dir.join("log")).unwrap_or_default();
-            return Ok(Err(format!("{status}: {log}")));
+            return Err(format!("the server ended with {status}: {log}"));
         }
-        if began.elapsed() > START_MAX {
+        if began.elapsed() > Duration::from_secs(20) {
             let _ = server.kill();
             let _ = server.wait();
-            return Err(format!("the server does not listen after {} s", START_MAX.as_secs()));
+            return Err("the server does not listen after 20 s".into());
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    Ok(Ok(server))
+    Ok(server)
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
