@@ -1,11 +1,13 @@
 //! Kills the real server under load, again and again: `cargo xtask crash-test [--rounds N] [--seed N] [--engine auto|uring|threads]`.
 //!
 //! The server works on a file of a small file system (FUSE) in this process, which keeps every write in memory until it is told to make it
-//! durable: `fsync`, or a write with `O_DSYNC`. A page cache would survive the death of the server; this one does not: at the moment of death everything
-//! that was not made durable is dropped, but for sectors that chance keeps. Then what is left is compared with what the clients know: every
-//! byte that was acknowledged as durable, by FUA or by a flush, must be there, and no older one.
+//! durable: `fsync`, or a write with `O_DSYNC`. It stands for the disk's cache where the server does direct I/O, and for the page cache where it does
+//! not: each round does one or the other. At a random moment the server is killed, or the power fails at once after an acknowledgement and
+//! the server is killed then: everything that was not made durable is dropped, but for sectors that chance keeps. Then what is left is compared with
+//! what the clients know: every byte that was acknowledged as durable, by FUA or by a flush, must be there, and no older one.
 //!
-//! Before the rounds proper it kills a server whose disk ignores `fsync`, until a loss is found: a test that cannot fail proves nothing.
+//! Before the rounds proper it does the same over a disk that ignores `fsync` and over one that ignores `O_DSYNC`, in both ways of I/O, until a loss is found: a
+//! test that cannot fail proves nothing.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,7 +16,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
@@ -74,23 +76,15 @@ fn options(arguments: &[String]) -> Result<Options> {
 fn run(arguments: Vec<String>) -> Result<()> {
     let options = options(&arguments)?;
     let began = Instant::now();
-    let lie = Lab::new(&options, true)?;
-    let found = (0..20).map(|round| lie.round(round, &options)).find(|round| round.is_err());
-    match found {
-        Some(Err(what)) if what.contains("after the crash") => {
-            println!("a disk that ignores fsync is found out: {what}")
-        }
-        Some(Err(other)) => return Err(other),
-        _ => {
-            return Err(
-                "20 crashes over a disk that ignores fsync, and nothing was missing: this test finds nothing".into()
-            );
+    for lie in [Lie::Fsync, Lie::DurableWrites] {
+        for direct in [true, false] {
+            find_out(lie, direct, &options)?;
         }
     }
-    drop(lie);
-    let lab = Lab::new(&options, false)?;
+    let lab = Lab::new(&options, Lie::None)?;
     for round in 0..options.rounds {
-        lab.round(round, &options).map_err(|what| format!("round {round}: {what}"))?;
+        let direct = round % 2 == 0;
+        lab.round(round, direct, &options).map_err(|what| format!("round {round} (direct: {direct}): {what}"))?;
     }
     let [writes, durable, flushes] = [&lab.counts.writes, &lab.counts.durable, &lab.counts.flushes];
     println!(
@@ -104,10 +98,59 @@ fn run(arguments: Vec<String>) -> Result<()> {
     Ok(())
 }
 
+/// What a disk does not do although it says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lie {
+    /// Everything is as it should be.
+    None,
+    /// `fsync` makes nothing durable; writes with `O_DSYNC` are.
+    Fsync,
+    /// Writes with `O_DSYNC` are not durable; `fsync` makes them so.
+    DurableWrites,
+}
+
+/// The most crashes until a lie has to be found out.
+const LIE_ROUNDS_MAX: u64 = 100;
+
+/// Crashes over a disk that lies, until something is missing.
+fn find_out(lie: Lie, direct: bool, options: &Options) -> Result<()> {
+    let lab = Lab::new(options, lie)?;
+    let io = if direct { "direct I/O" } else { "buffered I/O" };
+    for round in 0..LIE_ROUNDS_MAX {
+        match lab.round(round, direct, options) {
+            Ok(()) => {}
+            Err(what) if what.contains(LOST) => {
+                println!("{io}: a disk with the fault {lie:?} is found out by crash {}: {what}", round + 1);
+                return Ok(());
+            }
+            Err(other) => return Err(format!("{lie:?}, {io}: {other}")),
+        }
+    }
+    Err(format!("{io}: {LIE_ROUNDS_MAX} crashes over a disk with the fault {lie:?}, and nothing was missing"))
+}
+
+/// What a loss is told with.
+const LOST: &str = "after the crash";
+
+/// The disk, and whether it has power.
+struct Powered {
+    disk: Disk,
+    on: bool,
+}
+
+impl Powered {
+    /// The power fails: what is not durable is lost, and nothing works any more.
+    fn fail(&mut self, dice: &mut Dice) {
+        if std::mem::take(&mut self.on) {
+            self.disk.crash(dice);
+        }
+    }
+}
+
 /// A file system with a disk, its clients' memory, and a place for sockets.
 struct Lab {
     dir: tempfile::TempDir,
-    disk: Arc<Mutex<Disk>>,
+    disk: Arc<Mutex<Powered>>,
     histories: Vec<Arc<Mutex<History>>>,
     counts: Arc<Counts>,
     _session: fuser::BackgroundSession,
@@ -121,13 +164,13 @@ struct Counts {
 }
 
 impl Lab {
-    fn new(options: &Options, ignores_fsync: bool) -> Result<Lab> {
+    fn new(options: &Options, lie: Lie) -> Result<Lab> {
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
         let mount = dir.path().join("mount");
         std::fs::create_dir(&mount).map_err(|error| error.to_string())?;
         let plan = DiskPlan { size: DISK_BYTES, ..DiskPlan::default() };
-        let disk = Arc::new(Mutex::new(Disk::new(plan)));
-        let volatile = Volatile { disk: disk.clone(), ignores_fsync, ios: AtomicU64::new(0) };
+        let disk = Arc::new(Mutex::new(Powered { disk: Disk::new(plan), on: true }));
+        let volatile = Volatile { disk: disk.clone(), lie, ios: AtomicU64::new(0) };
         let session = fuser::spawn_mount(volatile, &mount, &fuser::Config::default())
             .map_err(|error| format!("cannot mount a file system (FUSE): {error}"))?;
         let history = |at: usize| {
@@ -139,13 +182,15 @@ impl Lab {
     }
 
     /// A server, its clients, its death, and what is left.
-    fn round(&self, round: u64, options: &Options) -> Result<()> {
+    fn round(&self, round: u64, direct: bool, options: &Options) -> Result<()> {
         let mut dice = Dice::new(options.seed.wrapping_mul(1_000_003) ^ round);
         let socket = self.dir.path().join(format!("{round}.sock"));
         let elevators = ["noop", "deadline", "cfq", "bfq", "fiops", "mq-deadline", "kyber"];
-        let mut server = start(options, self.dir.path(), &socket, dice.pick(&elevators))?;
+        lock(&self.disk).on = true;
+        let mut server = start(options, self.dir.path(), &socket, dice.pick(&elevators), direct)?;
+        let cuts_permille = if dice.permille(600) { 20 } else { 0 };
         let stop = Arc::new(AtomicBool::new(false));
-        let (durable, durables) = channel();
+        let (has_cut, cut) = channel();
         let clients: Vec<_> = (0..2 * REGIONS)
             .map(|number| {
                 let client = Client {
@@ -153,19 +198,21 @@ impl Lab {
                     counts: self.counts.clone(),
                     dice: dice.split(),
                     stop: stop.clone(),
-                    durable: durable.clone(),
+                    disk: self.disk.clone(),
+                    cuts_permille,
+                    has_cut: has_cut.clone(),
                     asked: BTreeMap::new(),
                 };
                 let socket = socket.clone();
                 std::thread::spawn(move || client.run(&socket))
             })
             .collect();
-        drop(durable);
-        wait_for_the_moment(&mut dice, &durables);
+        // At any time, or as soon as the power has failed after an acknowledgement.
+        let _ = cut.recv_timeout(Duration::from_micros(dice.between(20_000, 250_000)));
         let alive = matches!(server.try_wait(), Ok(None));
         let _ = server.kill();
         let _ = server.wait();
-        lock(&self.disk).crash(&mut dice);
+        lock(&self.disk).fail(&mut dice);
         stop.store(true, Ordering::Relaxed);
         let mut problem = (!alive).then(|| "the server was gone before it was killed".to_owned());
         for client in clients {
@@ -178,39 +225,34 @@ impl Lab {
     }
 
     fn check(&self) -> Result<()> {
-        let disk = lock(&self.disk);
+        let disk = &lock(&self.disk).disk;
         for history in &self.histories {
             let mut history = lock(history);
             self.counts.durable.fetch_add(history.durable_changes(), Ordering::Relaxed);
             let mut data = vec![0; REGION_BYTES];
             disk.read(history.start, &mut data);
-            history.check_crash(&data).map_err(|what| format!("after the crash: {what}"))?;
+            history.check_crash(&data).map_err(|what| format!("{LOST}: {what}"))?;
         }
         Ok(())
     }
 }
 
-/// At any time, or at once after something was acknowledged as durable.
-fn wait_for_the_moment(dice: &mut Dice, durables: &Receiver<()>) {
-    let until = Instant::now() + Duration::from_micros(dice.between(20_000, 250_000));
-    let at_once = dice.permille(600);
-    while let Some(left) = until.checked_duration_since(Instant::now()) {
-        if durables.recv_timeout(left).is_ok() && at_once && dice.permille(20) {
-            return;
-        }
-    }
-}
-
-fn start(options: &Options, dir: &Path, socket: &Path, elevator: &str) -> Result<Child> {
-    let file = dir.join("mount/disk");
+fn start(options: &Options, dir: &Path, socket: &Path, elevator: &str, direct: bool) -> Result<Child> {
+    let config = dir.join("config.toml");
+    let text = format!(
+        "[[device]]\nname = \"disk\"\nbackend = \"file:{}\"\ndirect = {direct}\nelevator = \"{elevator}\"\n\
+         [[export]]\nname = \"\"\ndevice = \"disk\"\n",
+        dir.join("mount/disk").display()
+    );
+    std::fs::write(&config, text).map_err(|error| error.to_string())?;
     let log = std::fs::File::create(dir.join("log")).map_err(|error| error.to_string())?;
     let mut server = Process::new(&options.hoistway)
         .arg("serve")
-        .arg("--export")
-        .arg(format!("={}", file.display()))
+        .arg("--config")
+        .arg(&config)
         .arg("--socket")
         .arg(socket)
-        .args(["--control", "none", "--elevator", elevator, "--engine", &options.engine])
+        .args(["--control", "none", "--engine", &options.engine])
         .stdout(Stdio::null())
         .stderr(log)
         .spawn()
@@ -241,7 +283,11 @@ struct Client {
     counts: Arc<Counts>,
     dice: Dice,
     stop: Arc<AtomicBool>,
-    durable: Sender<()>,
+    disk: Arc<Mutex<Powered>>,
+    /// After how many of a thousand acknowledgements the power fails at once.
+    cuts_permille: u64,
+    /// Is told when that was done.
+    has_cut: Sender<()>,
     asked: BTreeMap<u64, Asked>,
 }
 
@@ -270,6 +316,10 @@ impl Client {
                 return Ok(());
             }
             let Ok(count @ 1..) = stream.read(&mut input) else { return Ok(()) };
+            // What comes when the power has failed may be anything.
+            if !lock(&self.disk).on {
+                return Ok(());
+            }
             let mut completions = Vec::new();
             collector.receive(&input[..count], &mut completions).map_err(|broken| broken.to_string())?;
             for completion in completions {
@@ -284,7 +334,8 @@ impl Client {
         let command = match self.dice.between(0, 99) {
             0..15 => Command::Read,
             15..80 => Command::Write,
-            80..85 => Command::WriteZeroes,
+            80..84 => Command::WriteZeroes,
+            84..88 => Command::Trim,
             _ => Command::Flush,
         };
         let mut history = lock(&self.history);
@@ -294,6 +345,7 @@ impl Client {
         let change = match command {
             Command::Write => Some(history.begin(offset, length, Content::Data(0))),
             Command::WriteZeroes => Some(history.begin(offset, length, Content::Zeroes)),
+            Command::Trim => Some(history.begin(offset, length, Content::Trimmed)),
             _ => None,
         };
         let data = change.filter(|_| command == Command::Write).map(|change| history.data(change)).unwrap_or_default();
@@ -320,8 +372,9 @@ impl Client {
             self.counts.flushes.fetch_add(1, Ordering::Relaxed);
         }
         drop(history);
-        if asked.fua || asked.command == Command::Flush {
-            let _ = self.durable.send(());
+        if (asked.fua || asked.command == Command::Flush) && self.dice.permille(self.cuts_permille) {
+            lock(&self.disk).fail(&mut self.dice);
+            let _ = self.has_cut.send(());
         }
         Ok(())
     }
@@ -355,8 +408,8 @@ fn enter(stream: &mut UnixStream, replies: Replies) -> Result<Option<Box<hoistwa
 
 /// A file system with one file, whose writes are in memory until they are made durable.
 struct Volatile {
-    disk: Arc<Mutex<Disk>>,
-    ignores_fsync: bool,
+    disk: Arc<Mutex<Powered>>,
+    lie: Lie,
     ios: AtomicU64,
 }
 
@@ -387,14 +440,19 @@ impl Volatile {
     }
 
     /// A change, which is over as soon as it is made.
-    fn change(&self, flags: i32, change: impl FnOnce(&mut Disk, u64)) {
+    fn change(&self, flags: i32, change: impl FnOnce(&mut Disk, u64)) -> std::result::Result<(), Errno> {
         let io = self.ios.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut disk = lock(&self.disk);
-        change(&mut disk, io);
+        let mut powered = lock(&self.disk);
+        if !powered.on {
+            return Err(Errno::EIO);
+        }
+        let disk = &mut powered.disk;
+        change(disk, io);
         disk.finish(io);
-        if flags & libc::O_DSYNC != 0 && !self.ignores_fsync {
+        if flags & libc::O_DSYNC != 0 && self.lie != Lie::DurableWrites {
             disk.persist(io);
         }
+        Ok(())
     }
 }
 
@@ -429,7 +487,7 @@ impl Filesystem for Volatile {
     ) {
         let count = (DISK_BYTES as u64).saturating_sub(offset).min(size.into());
         let mut data = vec![0; count as usize];
-        lock(&self.disk).read(offset, &mut data);
+        lock(&self.disk).disk.read(offset, &mut data);
         reply.data(&data);
     }
 
@@ -448,8 +506,10 @@ impl Filesystem for Volatile {
         if offset.saturating_add(data.len() as u64) > DISK_BYTES as u64 {
             return reply.error(Errno::ENOSPC);
         }
-        self.change(flags.0, |disk, io| disk.write(io, offset as usize, data));
-        reply.written(data.len() as u32);
+        match self.change(flags.0, |disk, io| disk.write(io, offset as usize, data)) {
+            Ok(()) => reply.written(data.len() as u32),
+            Err(error) => reply.error(error),
+        }
     }
 
     fn fallocate(
@@ -469,15 +529,20 @@ impl Filesystem for Volatile {
         }
         let length = end.saturating_sub(offset) as usize;
         let punch = mode & libc::FALLOC_FL_PUNCH_HOLE != 0;
-        self.change(0, |disk, io| disk.zero(io, offset as usize, length, punch));
-        reply.ok();
+        match self.change(0, |disk, io| disk.zero(io, offset as usize, length, punch)) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        if !self.ignores_fsync {
-            let mut disk = lock(&self.disk);
-            let horizon = disk.horizon();
-            disk.flush(horizon);
+        let mut powered = lock(&self.disk);
+        if !powered.on {
+            return reply.error(Errno::EIO);
+        }
+        if self.lie != Lie::Fsync {
+            let horizon = powered.disk.horizon();
+            powered.disk.flush(horizon);
         }
         reply.ok();
     }

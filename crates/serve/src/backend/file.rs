@@ -531,19 +531,23 @@ fn reopen_direct(path: &Path, file: &std::fs::File, read_only: bool) -> io::Resu
     Ok(OwnedFd::from(own))
 }
 
-/// Takes the advisory lock. A shared one is held for moments by what looks at block devices (udev): it is waited for, up to a second.
+/// Takes the advisory lock. Two sorts of others are waited for, up to a second: what looks at block devices for moments (udev), and a process that is
+/// gone, whose I/O the kernel has not ended yet (io_uring's goes on for moments after a kill).
 fn lock(path: &Path, file: &std::fs::File, read_only: bool) -> Result<(), BackendError> {
     let wanted =
         if read_only { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
-    let tries = if place::check_kind(path, file)? { 20 } else { 1 };
-    for attempt in 1..=tries {
+    let is_block_device = place::check_kind(path, file)?;
+    for attempt in 1..=LOCK_TRIES {
         match flock(file, wanted) {
             Ok(()) => return Ok(()),
-            Err(rustix::io::Errno::WOULDBLOCK) if attempt < tries => {
-                std::thread::sleep(std::time::Duration::from_millis(50));
-            }
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(BackendError::Locked { path: path.into(), holder: holder(file).unwrap_or_default() });
+                let name = holder(file).map(|pid| (pid, std::fs::read_to_string(format!("/proc/{pid}/comm"))));
+                let lives = matches!(name, Some((_, Ok(_))));
+                if attempt == LOCK_TRIES || (lives && !is_block_device) {
+                    let told = name.map(|(pid, name)| format!(": process {pid} ({})", name.unwrap_or_default().trim()));
+                    return Err(BackendError::Locked { path: path.into(), holder: told.unwrap_or_default() });
+                }
+                std::thread::sleep(LOCK_PAUSE);
             }
             // A file system without locks (some network ones) is served without.
             Err(rustix::io::Errno::NOLCK | rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL) => {
@@ -556,15 +560,17 @@ fn lock(path: &Path, file: &std::fs::File, read_only: bool) -> Result<(), Backen
     Ok(())
 }
 
-/// Who holds a lock on a file, from `/proc/locks` (proc(5)).
-fn holder(file: &std::fs::File) -> Option<String> {
+/// How often the lock is tried, and the pause between two.
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// The process that has taken a lock on a file, from `/proc/locks` (proc(5)).
+fn holder(file: &std::fs::File) -> Option<u32> {
     let metadata = file.metadata().ok()?;
     let (major, minor) = (rustix::fs::major(metadata.dev()), rustix::fs::minor(metadata.dev()));
     let place = format!("{major:02x}:{minor:02x}:{}", metadata.ino());
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     let line =
         locks.lines().find(|line| line.contains("FLOCK") && line.split_whitespace().any(|word| word == place))?;
-    let pid: u32 = line.split_whitespace().nth(4)?.parse().ok()?;
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    Some(format!(": process {pid} ({})", name.trim()))
+    line.split_whitespace().nth(4)?.parse().ok()
 }

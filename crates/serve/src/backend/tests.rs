@@ -338,6 +338,19 @@ fn two_do_not_write_to_one_file() {
 }
 
 #[test]
+fn a_lock_whose_process_is_gone_is_waited_for() {
+    let temporary = temporary(4096);
+    // The shell and `flock` are gone at once; `sleep` keeps the file open, and with it the lock, for 0.3 s more.
+    let script = "exec 3<>\"$1\"; flock -x 3 || exit 9; sleep 0.3 3<&3 >/dev/null 2>&1 &";
+    let shell = std::process::Command::new("sh").args(["-c", script, "sh"]).arg(temporary.path()).status();
+    if !shell.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: there is no flock(1) here");
+        return;
+    }
+    threads(&file(temporary.path(), None)).expect("the lock goes when the last of a dead process has ended");
+}
+
+#[test]
 fn what_cannot_be_opened_is_told_with_path_and_cause() {
     let directory = tempfile::tempdir().expect("a directory");
     let error = |path: &Path, direct| threads(&file(path, direct)).err().expect("it cannot be opened").to_string();

@@ -1,18 +1,24 @@
 //! Block I/O on the simulated disks.
 
+use super::disk::SECTOR;
 use super::sim::{Due, File, Sabotage, Sim, UnderWay};
-use crate::engine::{Event, Io, IoDone, IoOp};
+use crate::engine::{Event, FileId, Io, IoDone, IoOp};
 
 const EIO: i32 = 5;
 const EBADF: i32 = 9;
 const EINVAL: i32 = 22;
 const ENOSPC: i32 = 28;
+/// How many of a thousand I/Os take effect in two parts.
+const PARTS_PERMILLE: u64 = 150;
 
 impl Sim {
-    /// Starts an I/O: it takes effect at a time that chance chooses, and is over at a later one.
-    pub(super) fn start(&mut self, tag: u64, io: Io) {
+    /// Starts an I/O: it takes effect at a time that chance chooses, or in two parts at two times, and is over at a later one.
+    pub(super) fn start(&mut self, tag: u64, mut io: Io) {
         if self.crashed {
             return;
+        }
+        if self.sabotage == Sabotage::MixesDisks && self.dice.permille(30) {
+            self.mix_up(&mut io);
         }
         self.ios += 1;
         let id = self.ios;
@@ -20,7 +26,7 @@ impl Sim {
         self.trace.note(self.now_ns, &numbers, format_args!("io {id} starts: {}", Described(&io)));
         let Some(file) = self.file(io.file) else {
             self.violated(format!("io {id} on file {} that is not open", io.file.0));
-            self.under_way.insert(id, UnderWay { tag, io, result: Err(EBADF), horizon: 0 });
+            self.under_way.insert(id, UnderWay { tag, io, result: Err(EBADF), horizon: 0, moved: 0 });
             return self.due(self.now_ns, Due::Over(id));
         };
         if let Err(what) = self.check(&io, file) {
@@ -38,7 +44,7 @@ impl Sim {
         };
         let effect_ns = self.now_ns + self.dice.magnitude(plan.latency_ns_max);
         let hang_ns = if self.dice.permille(plan.hangs_permille) { self.dice.between(0, plan.hang_ns_max) } else { 0 };
-        self.under_way.insert(id, UnderWay { tag, io, result, horizon });
+        self.under_way.insert(id, UnderWay { tag, io, result, horizon, moved: 0 });
         self.due(effect_ns + hang_ns, Due::Effect(id));
     }
 
@@ -59,57 +65,64 @@ impl Sim {
         Ok(())
     }
 
-    /// An I/O takes effect.
+    /// An I/O takes effect, or the next part of one.
     pub(super) fn effect(&mut self, id: u64) {
         let Some(mut under_way) = self.under_way.remove(&id) else { return };
-        let failed = under_way.result.is_err();
+        let length = under_way.io.length;
+        let mut to = length;
         if let Some(file) = self.file(under_way.io.file) {
             if self.check(&under_way.io, file).is_err() {
                 under_way.result = Err(EINVAL);
-            } else if failed {
-                self.partial(id, &under_way.io, file);
             } else {
-                self.apply(id, &mut under_way.io, file);
+                let has_failed = under_way.result.is_err();
+                if has_failed || (under_way.moved == 0 && self.dice.permille(PARTS_PERMILLE)) {
+                    to = self.part(length, file.direct);
+                }
+                self.apply(id, &mut under_way, to, file);
+                if has_failed {
+                    to = length;
+                }
             }
         }
         let latency_ns = self.file(under_way.io.file).map_or(0, |file| self.disks[file.disk.0].plan.latency_ns_max);
+        under_way.moved = to;
         self.under_way.insert(id, under_way);
-        let over_ns = self.now_ns + self.dice.magnitude(latency_ns);
-        self.due(over_ns, Due::Over(id));
+        let next_ns = self.now_ns + self.dice.magnitude(latency_ns);
+        self.due(next_ns, if to < length { Due::Effect(id) } else { Due::Over(id) });
     }
 
-    fn apply(&mut self, id: u64, io: &mut Io, file: File) {
-        let (offset, length) = (io.offset as usize, io.length as usize);
+    /// How far an I/O comes that does not come to its end: whole sectors with direct I/O, else any bytes.
+    fn part(&mut self, length: u64, direct: bool) -> u64 {
+        let part = self.dice.between(0, length);
+        if direct { part - part % SECTOR as u64 } else { part }
+    }
+
+    /// Does the bytes of an I/O from where it is to `to`; what has no data is done at once, wholly if it does not fail.
+    fn apply(&mut self, id: u64, under_way: &mut UnderWay, to: u64, file: File) {
         let lost = self.sabotage == Sabotage::LosesWrites && self.dice.permille(30);
         let disk = &mut self.disks[file.disk.0];
-        match io.op {
-            IoOp::Read => {
-                if let Some(buffer) = &mut io.buffer {
-                    disk.read(io.offset, &mut buffer[..length]);
-                }
-            }
-            IoOp::Write { .. } if lost => {}
-            IoOp::Write { .. } => {
-                if let Some(buffer) = &io.buffer {
-                    disk.write(id, offset, &buffer[..length]);
-                }
-            }
-            IoOp::Zero { punch } => disk.zero(id, offset, length, punch),
-            IoOp::Trim if disk.plan.trim_keeps => {}
-            IoOp::Trim => disk.zero(id, offset, length, true),
-            IoOp::Flush | IoOp::Status => {}
+        let UnderWay { io, result, moved, .. } = under_way;
+        let (from, to) = (*moved as usize, to as usize);
+        let at = io.offset as usize;
+        match (io.op, &mut io.buffer) {
+            (IoOp::Read, Some(buffer)) => disk.read(io.offset + *moved, &mut buffer[from..to]),
+            (IoOp::Write { .. }, Some(buffer)) if !lost => disk.write(id, at + from, &buffer[from..to]),
+            (IoOp::Zero { punch }, _) => disk.zero(id, at + from, to - from, punch),
+            (IoOp::Trim, _) if result.is_ok() && !disk.plan.trim_keeps => disk.zero(id, at + from, to - from, true),
+            _ => {}
         }
     }
 
-    /// What an I/O that fails does nonetheless: a part of its sectors may be written.
-    fn partial(&mut self, id: u64, io: &Io, file: File) {
-        let (offset, length) = (io.offset as usize, io.length as usize);
-        let part = self.dice.between(0, io.length) as usize;
-        let disk = &mut self.disks[file.disk.0];
-        match (io.op, &io.buffer) {
-            (IoOp::Write { .. }, Some(buffer)) => disk.write(id, offset, &buffer[..part.min(length)]),
-            (IoOp::Zero { punch }, _) => disk.zero(id, offset, part.min(length), punch),
-            _ => {}
+    /// Sends an I/O to a file of another disk, if it fits there.
+    fn mix_up(&mut self, io: &mut Io) {
+        let Some(own) = self.file(io.file) else { return };
+        let fits = |number: &u32| {
+            let other = self.files[*number as usize];
+            let size = self.disks[other.disk.0].plan.size as u64;
+            other.disk != own.disk && !other.direct && io.offset + io.length <= size
+        };
+        if let Some(number) = (0..self.files.len() as u32).find(fits) {
+            io.file = FileId(number);
         }
     }
 
@@ -118,7 +131,7 @@ impl Sim {
         if self.sabotage == Sabotage::SwapsReads && self.dice.permille(100) {
             self.swap_read(id);
         }
-        let Some(UnderWay { tag, io, result, horizon }) = self.under_way.remove(&id) else { return };
+        let Some(UnderWay { tag, io, result, horizon, .. }) = self.under_way.remove(&id) else { return };
         let mut extents = Vec::new();
         if let Some(file) = self.file(io.file) {
             let extents_max = self.dice.between(1, 5) as usize;

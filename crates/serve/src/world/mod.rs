@@ -23,7 +23,7 @@ pub use dice::Dice;
 pub use disk::{Disk, DiskPlan, SECTOR};
 pub use engine::SimEngine;
 pub use links::{LinkPlan, State};
-pub use plan::{Medium, Plan};
+pub use plan::{DevicePlan, Medium, Plan};
 pub use run::{Outcome, play};
 pub use sim::{Actor, ActorId, DiskId, LinkId, Sabotage, Sim};
 pub use trace::Trace;

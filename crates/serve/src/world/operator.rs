@@ -1,21 +1,22 @@
 //! Whoever runs the server of a world: changes everything that can be changed while clients are at work.
 
-use super::plan::{Plan, random_terms};
+use super::plan::{Plan, device_name, random_figures, random_group, random_terms, random_tunable, rearrange};
 use super::{Dice, SimEngine};
-use crate::config::{Config, Rule, TenantConfig};
+use crate::config::{BackendConfig, Config, DeviceConfig, Rule, TenantConfig};
 use crate::control::{Change, Refused, Steer};
 use crate::server::{ReloadError, Server};
 
 /// An operator.
 pub(super) struct Operator {
     dice: Dice,
-    /// The configuration as it is by now.
+    /// The configuration as its file has it by now.
     config: Config,
     /// Elevators that are still to be switched to, the next one last.
     switches: Vec<hoistway_core::Kind>,
     next_ns: u64,
     pause_ns_max: u64,
-    reserves: bool,
+    /// Reservations may be refused: a device is said to do little.
+    may_refuse: bool,
     /// What was done.
     pub done: u64,
 }
@@ -25,7 +26,8 @@ impl Operator {
     pub fn new(plan: &Plan, config: Config, mut dice: Dice, now_ns: u64) -> Operator {
         let switches = plan.switches.iter().rev().copied().collect();
         let next_ns = now_ns + dice.magnitude(plan.switch_ns_max);
-        Operator { dice, config, switches, next_ns, pause_ns_max: plan.switch_ns_max, reserves: plan.reserves, done: 0 }
+        let may_refuse = plan.devices.iter().any(|device| device.may_refuse());
+        Operator { dice, config, switches, next_ns, pause_ns_max: plan.switch_ns_max, may_refuse, done: 0 }
     }
 
     /// Does something, if it is time; answers what.
@@ -36,52 +38,85 @@ impl Operator {
         let Some(kind) = self.switches.last().copied().filter(|_| now_ns >= self.next_ns) else { return Ok(None) };
         self.next_ns = now_ns + self.dice.magnitude(self.pause_ns_max);
         self.done += 1;
-        let device = "disk".to_owned();
-        let change = match self.dice.between(0, 7) {
+        let device = device_name(self.dice.index(self.config.devices.iter().filter(|it| it.name != NOBODY).count()));
+        let change = match self.dice.between(0, 11) {
             0 => Change::Depth { device, depth: self.dice.magnitude(64) as u32 },
             1 => Change::Merge { device, merge: self.dice.permille(500) },
             2 => Change::RequestBytesMax { device, bytes: self.dice.pick(&[4096, 12_288, 1 << 20]) },
-            3 if !self.config.tenants.is_empty() => {
-                let at = self.dice.index(self.config.tenants.len());
-                let tenant = self.config.tenants[at].name.clone();
-                Change::Terms { tenant, terms: random_terms(&mut self.dice, self.reserves) }
+            3 | 4 if !self.config.tenants.is_empty() => return self.set_terms(server),
+            5 if !self.config.groups.is_empty() => {
+                let at = self.dice.index(self.config.groups.len());
+                let group = self.config.groups[at].name.clone();
+                Change::GroupWeight { group, weight: self.dice.between(1, 1000) as u16 }
             }
-            4 => return self.reload(server),
+            6 => {
+                let Some(change) = self.tunable(server, device) else { return Ok(None) };
+                change
+            }
+            7 | 8 => return self.reload(server),
             _ => {
                 self.switches.pop();
                 Change::Elevator { device, kind }
             }
         };
         let what = format!("{change:?}");
+        // While another elevator follows, a tunable of the one that goes may be refused.
+        let goes = match &change {
+            Change::Tunable { device, .. } => server.device(device).is_some_and(|facts| facts.switching),
+            _ => false,
+        };
         match server.change(change) {
             Ok(_) => Ok(Some(what)),
             Err(Refused::Busy(why)) => Ok(Some(format!("{what}: not now: {why}"))),
+            Err(Refused::No(why)) if goes => Ok(Some(format!("{what}: not now: {why}"))),
             Err(other) => Err(format!("{what}: {other}")),
         }
     }
 
-    /// Reads a configuration anew in which weights and limits differ, and in which an export and a tenant come or go that nobody uses.
+    /// A tunable of the elevator that a device has at this moment.
+    fn tunable(&mut self, server: &Server<SimEngine>, device: String) -> Option<Change> {
+        let kind = server.device(&device)?.elevator;
+        let (name, value) = random_tunable(&mut self.dice, kind)?;
+        let name = kind.info().tunables.iter().find(|tunable| tunable.name == name)?.name;
+        Some(Change::Tunable { device, name, value })
+    }
+
+    /// Other terms for a tenant. What cannot be reserved is refused, and then the terms are what they were.
+    fn set_terms(&mut self, server: &mut Server<SimEngine>) -> Result<Option<String>, String> {
+        let at = self.dice.index(self.config.tenants.len());
+        let tenant = self.config.tenants[at].name.clone();
+        let terms = random_terms(&mut self.dice, &self.config.groups);
+        let what = format!("terms of {tenant}: {terms:?}");
+        let before = server.terms(&tenant);
+        match server.change(Change::Terms { tenant: tenant.clone(), terms: terms.clone() }) {
+            Ok(_) if server.terms(&tenant).as_ref() == Some(&terms) => Ok(Some(what)),
+            Ok(_) => Err(format!("{what}: they are others")),
+            Err(Refused::No(why)) if self.may_refuse && terms.reserve.is_some() => {
+                if server.terms(&tenant) != before {
+                    return Err(format!("{what}: refused ({why}), and the terms are not what they were"));
+                }
+                Ok(Some(format!("{what}: refused: {why}")))
+            }
+            Err(other) => Err(format!("{what}: {other}")),
+        }
+    }
+
+    /// Reads a configuration anew in which a part is different: groups in another tree, terms, and a device, an export, a group and a tenant that come
+    /// or go and that nobody uses.
     fn reload(&mut self, server: &mut Server<SimEngine>) -> Result<Option<String>, String> {
         let mut config = self.config.clone();
+        self.change_groups(&mut config);
         for tenant in &mut config.tenants {
-            tenant.terms = random_terms(&mut self.dice, self.reserves);
+            tenant.terms = random_terms(&mut self.dice, &config.groups);
         }
         match config.tenants.iter().position(|tenant| tenant.name == NOBODY) {
             Some(at) => drop(config.tenants.remove(at)),
             None => {
-                let terms = random_terms(&mut self.dice, self.reserves);
+                let terms = random_terms(&mut self.dice, &config.groups);
                 config.tenants.push(TenantConfig { name: NOBODY.into(), rules: vec![Rule::Uid(12_345)], terms });
             }
         }
-        match config.exports.iter().position(|export| export.name == NOBODY) {
-            Some(at) => drop(config.exports.remove(at)),
-            None => {
-                let mut export = config.exports[0].clone();
-                export.name = NOBODY.into();
-                config.exports.push(export);
-            }
-        }
-        config.devices[0].depth = self.dice.permille(500).then(|| self.dice.magnitude(32) as u32);
+        self.change_devices(&mut config);
         match server.reload(config.clone(), None) {
             Ok(()) => {
                 self.config = config;
@@ -91,7 +126,59 @@ impl Operator {
             Err(error) => Err(format!("reload: {error}")),
         }
     }
+
+    /// A group comes or goes, with tenants in it; and now and then the tree is another.
+    fn change_groups(&mut self, config: &mut Config) {
+        match config.groups.iter().position(|group| group.name == NOBODY) {
+            Some(at) => {
+                let gone = config.groups.remove(at);
+                // What was in it is in what it was part of.
+                for group in config.groups.iter_mut().filter(|group| group.parent.as_deref() == Some(NOBODY)) {
+                    group.parent.clone_from(&gone.parent);
+                }
+            }
+            None if self.dice.permille(500) => config.groups.push(random_group(&mut self.dice, NOBODY.into())),
+            None => {}
+        }
+        if self.dice.permille(500) {
+            rearrange(&mut self.dice, &mut config.groups);
+        }
+    }
+
+    fn change_devices(&mut self, config: &mut Config) {
+        let at = self.dice.index(config.devices.len());
+        let device = &mut config.devices[at];
+        device.depth = self.dice.permille(500).then(|| self.dice.magnitude(32) as u32);
+        if let Some(kind) = device.elevator {
+            let count = self.dice.between(0, 2);
+            device.tunables = (0..count).filter_map(|_| random_tunable(&mut self.dice, kind)).collect();
+        }
+        if self.may_refuse && device.name != NOBODY {
+            let figures = random_figures(&mut self.dice);
+            (device.bandwidth, device.position_ns) = figures.unzip();
+        }
+        match config.exports.iter().position(|export| export.name == NOBODY) {
+            Some(at) => {
+                config.exports.remove(at);
+                config.devices.retain(|device| device.name != NOBODY);
+            }
+            None => {
+                let mut export = config.exports[0].clone();
+                export.name = NOBODY.into();
+                if self.dice.permille(300) {
+                    config.devices.push(spare(&config.devices[0]));
+                    (export.device, export.offset, export.size) = (NOBODY.into(), 0, None);
+                }
+                config.exports.push(export);
+            }
+        }
+    }
 }
 
 /// What nobody uses is called so.
 const NOBODY: &str = "nobody";
+
+fn spare(like: &DeviceConfig) -> DeviceConfig {
+    let backend = BackendConfig::Memory { bytes: 10_000 };
+    DeviceConfig { name: NOBODY.into(), backend, drive: None, ..like.clone() }
+}

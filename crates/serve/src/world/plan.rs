@@ -1,48 +1,33 @@
 //! What a seed makes of a world: small seeds are small worlds.
 
+mod device;
+mod tenants;
+
 use std::fmt;
 
-use hoistway_core::{Class, Kind, Priority};
-use hoistway_drive::{Faults, Hang, Profile};
+use hoistway_core::Kind;
 use hoistway_nbd::server::Replies;
 
 use super::client::{ClientPlan, RudePlan};
-use super::disk::DiskPlan;
 use super::links::LinkPlan;
 use super::{Dice, Sabotage};
-use crate::config::{BackendConfig, Config, DeviceConfig, ExportConfig, Rule, TenantConfig};
+use crate::config::{Config, ExportConfig, GroupConfig, Rule, TenantConfig};
 use crate::engine::{Address, Peer, Process};
 use crate::server::Bounds;
-use crate::tenant::{Limits, Rate, Reserve, Terms};
+use crate::tenant::Terms;
 
-/// What lies below the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Medium {
-    /// Memory.
-    Memory,
-    /// Nothing.
-    Null,
-    /// A simulated disk, through the page cache.
-    Buffered,
-    /// A simulated disk, with direct I/O where the real file that stands for it can do that.
-    Direct,
-}
+pub use device::{DevicePlan, Medium};
+pub(super) use device::{device_name, random_figures, random_tunable};
+use tenants::random_groups;
+pub(super) use tenants::{random_group, random_terms, rearrange};
 
 /// Everything that is decided before a world begins.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The seed.
     pub seed: u64,
-    /// What lies below the device.
-    pub medium: Medium,
-    /// The disk, of simulated ones.
-    pub disk: DiskPlan,
-    /// Bytes of the export that clients use, of that which rude ones use, and where it begins.
-    pub export_bytes: u64,
-    /// See there.
-    pub scratch_bytes: u64,
-    /// Where the clients' export begins on the device.
-    pub export_offset: u64,
+    /// Its devices, 1 to 3: exports are spread over them.
+    pub devices: Vec<DevicePlan>,
     /// Clients, each with its region: first byte and length.
     pub clients: Vec<(ClientPlan, u64, u64)>,
     /// Rude clients, and when they leave, in ns from the beginning.
@@ -57,18 +42,8 @@ pub struct Plan {
     pub switch_ns_max: u64,
     /// How many times it leaves with clients there, to be started again.
     pub drains: u32,
-    /// What is put before the device.
-    pub drive: Option<Profile>,
-    /// The device's elevator, depth, largest request, merging.
-    pub elevator: Option<Kind>,
-    /// See there.
-    pub depth: Option<u32>,
-    /// See there.
-    pub request_bytes_max: u32,
-    /// See there.
-    pub merge: bool,
-    /// Tenants may have reserved bandwidth: the device says what it sustains.
-    pub reserves: bool,
+    /// The tree of groups, each after the one that it is part of.
+    pub groups: Vec<GroupConfig>,
     /// What tenants are there: by the user's number.
     pub tenants: Vec<Terms>,
     /// What may be under way.
@@ -77,12 +52,8 @@ pub struct Plan {
     pub sabotage: Sabotage,
 }
 
-/// The export that clients use.
-pub const EXPORT: &str = "shared";
-/// The one that rude clients use.
+/// The one that rude clients use, on the first device.
 pub const SCRATCH: &str = "scratch";
-/// A second name for the clients' export, under which nothing can be written.
-pub const READ_ONLY: &str = "frozen";
 
 const MS: u64 = 1_000_000;
 
@@ -92,118 +63,85 @@ impl Plan {
         let mut dice = Dice::new(seed);
         let dice = &mut dice;
         let scale = (seed + 2).ilog2().min(10) as u64;
-        let medium = dice.pick(&[
-            Medium::Memory,
-            Medium::Null,
-            Medium::Buffered,
-            Medium::Buffered,
-            Medium::Buffered,
-            Medium::Direct,
-            Medium::Direct,
-        ]);
         let calm = dice.permille(400);
-        let drive = drive(dice, calm);
+        let count = if scale > 2 { dice.pick(&[1, 1, 1, 2, 2, 3]) } else { 1 };
+        let mut devices: Vec<DevicePlan> = (0..count).map(|number| DevicePlan::new(dice, number, calm)).collect();
         let count = dice.between(1, 1 + scale);
-        let clients = clients(dice, count, scale, calm, drive.is_some());
-        let export_bytes = clients.iter().map(|(_, start, len)| start + len).max().unwrap_or(1);
-        let export_offset = dice.pick(&[0, 512, 4096, 12_345]);
-        // Direct I/O is done to files of whole units only.
-        let unit = if medium == Medium::Direct { 4096 } else { 1 };
-        let size = (export_offset + export_bytes + 8192).next_multiple_of(unit);
-        let scratch_bytes = size - export_offset - export_bytes;
-        let size = size as usize;
-        let simulated = matches!(medium, Medium::Buffered | Medium::Direct);
+        let clients = clients(dice, count, scale, calm, &devices);
+        for (number, device) in devices.iter_mut().enumerate() {
+            let on = clients.iter().filter(|(client, ..)| client.device == number);
+            device.lay_out(on.map(|(_, start, len)| start + len).max().unwrap_or(1), calm, dice);
+        }
+        let simulated = devices.iter().any(DevicePlan::is_simulated);
         let lives = if simulated { dice.between(0, scale.min(3)) } else { 0 };
-        let reserves = dice.permille(300);
-        let tenants = (0..dice.between(0, 3)).map(|_| random_terms(dice, reserves)).collect();
+        let groups = random_groups(dice, scale);
+        let tenants = (0..dice.between(0, 3)).map(|_| {
+            let terms = random_terms(dice, &groups);
+            // What a server starts with has to fit.
+            if devices.iter().any(DevicePlan::may_refuse) { Terms { reserve: None, ..terms } } else { terms }
+        });
         Plan {
             seed,
-            medium,
-            disk: disk(dice, size, calm),
-            export_bytes,
-            scratch_bytes,
-            export_offset,
+            tenants: tenants.collect(),
+            groups,
             rude: (0..if calm { 0 } else { dice.between(0, scale / 2) }).map(|_| rude(dice)).collect(),
             crashes_ns: (0..lives).map(|_| 2 * MS + dice.magnitude(500 * MS)).collect(),
             crash_after_acknowledgement: simulated && dice.permille(500),
             switches: (0..dice.between(0, scale)).map(|_| dice.pick(Kind::ALL)).collect(),
             switch_ns_max: dice.magnitude(200 * MS),
             drains: u32::from(dice.permille(200)),
-            drive,
-            elevator: dice.permille(800).then(|| dice.pick(Kind::ALL)),
-            depth: dice.permille(600).then(|| dice.magnitude(64) as u32),
-            request_bytes_max: dice.pick(&[4096, 8192, 65536, 1 << 20]),
-            merge: dice.permille(700),
-            reserves,
-            tenants,
             bounds: bounds(dice),
             sabotage: Sabotage::None,
             clients,
+            devices,
         }
     }
 
-    /// Whether requests may fail although nothing is wrong with them.
-    pub fn is_faulty(&self) -> bool {
-        self.disk.errors_permille > 0 || self.disk.no_space_permille > 0 || self.drive.is_some()
-    }
-
-    /// The configuration of the server, whose file is at this path.
-    pub fn config(&self, path: &str) -> Config {
-        let bytes = self.disk.size as u64;
-        let backend = match self.medium {
-            Medium::Memory => BackendConfig::Memory { bytes },
-            Medium::Null => BackendConfig::Null { bytes },
-            Medium::Buffered => BackendConfig::File { path: path.into(), direct: Some(false), read_only: false },
-            Medium::Direct => BackendConfig::File { path: path.into(), direct: None, read_only: false },
-        };
-        let device = DeviceConfig {
-            name: "disk".to_owned(),
-            backend,
-            drive: self.drive.clone(),
-            elevator: self.elevator,
-            depth: self.depth,
-            tunables: Vec::new(),
-            merge: self.merge,
-            request_bytes_max: self.request_bytes_max,
-            bandwidth: self.reserves.then_some(1 << 30),
-            position_ns: self.reserves.then_some(0),
-        };
-        let export = |name: &str, offset: u64, size: u64, read_only: bool| ExportConfig {
-            name: name.to_owned(),
+    /// The configuration of the server, whose disks are at these paths.
+    pub fn config(&self, paths: &[String]) -> Config {
+        let numbered = || self.devices.iter().enumerate();
+        let export = |name: String, number: usize, offset: u64, size: u64, read_only: bool| ExportConfig {
+            name,
             description: String::new(),
-            device: "disk".to_owned(),
+            device: device_name(number),
             offset,
             size: Some(size),
             read_only,
             tenants: Vec::new(),
         };
+        let mut exports: Vec<ExportConfig> = Vec::new();
+        for (number, device) in numbered() {
+            let (offset, bytes) = (device.export_offset, device.export_bytes);
+            exports.push(export(export_name(number, false), number, offset, bytes, false));
+            exports.push(export(export_name(number, true), number, offset, bytes, true));
+            if number == 0 {
+                exports.push(export(SCRATCH.to_owned(), number, offset + bytes, device.scratch_bytes, false));
+            }
+        }
         let tenants = self.tenants.iter().enumerate().map(|(number, terms)| TenantConfig {
             name: format!("tenant-{number}"),
             rules: vec![Rule::Uid(number as u32)],
             terms: terms.clone(),
         });
         Config {
-            devices: vec![device],
-            exports: vec![
-                export(EXPORT, self.export_offset, self.export_bytes, false),
-                export(READ_ONLY, self.export_offset, self.export_bytes, true),
-                export(SCRATCH, self.export_offset + self.export_bytes, self.scratch_bytes, false),
-            ],
+            devices: numbered().map(|(number, device)| device.config(number, &paths[number])).collect(),
+            exports,
+            groups: self.groups.clone(),
             tenants: tenants.collect(),
             ..Config::default()
         }
     }
 }
 
+/// The export of a device that clients use, or its second name, under which nothing can be written.
+pub fn export_name(device: usize, read_only: bool) -> String {
+    format!("{}-{device}", if read_only { "frozen" } else { "shared" })
+}
+
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let elevator = self.elevator.map_or("chosen by the device", |kind| kind.info().name);
-        let (medium, bytes) = (self.medium, self.disk.size);
-        writeln!(f, "seed {}: {medium:?} of {bytes} bytes, elevator {elevator}, depth {:?}", self.seed, self.depth)?;
-        if self.drive.is_some() {
-            writeln!(f, "  the model of a drive in front")?;
-        }
-        writeln!(f, "  {:?}", self.disk)?;
+        writeln!(f, "seed {}", self.seed)?;
+        self.devices.iter().try_for_each(|device| writeln!(f, "  {device}"))?;
         writeln!(f, "  {:?}", self.bounds)?;
         writeln!(
             f,
@@ -212,6 +150,9 @@ impl fmt::Display for Plan {
         )?;
         let switches: Vec<&str> = self.switches.iter().map(|kind| kind.info().name).collect();
         writeln!(f, "  switches to {switches:?}, {} drains", self.drains)?;
+        for group in &self.groups {
+            writeln!(f, "  group: {group:?}")?;
+        }
         for terms in &self.tenants {
             writeln!(f, "  tenant: {terms:?}")?;
         }
@@ -220,37 +161,6 @@ impl fmt::Display for Plan {
         }
         self.rude.iter().try_for_each(|rude| writeln!(f, "  rude: {rude:?}"))
     }
-}
-
-fn disk(dice: &mut Dice, size: usize, calm: bool) -> DiskPlan {
-    let faulty = !calm && dice.permille(400);
-    DiskPlan {
-        size,
-        latency_ns_max: dice.pick(&[2_000, 50_000, MS, 10 * MS]),
-        hangs_permille: if calm { 0 } else { dice.pick(&[0, 0, 2, 20]) },
-        hang_ns_max: dice.pick(&[10 * MS, 500 * MS, 3_000 * MS]),
-        errors_permille: if faulty { dice.pick(&[0, 2, 30]) } else { 0 },
-        no_space_permille: if faulty { dice.pick(&[0, 0, 20]) } else { 0 },
-        failed_flush_loses: dice.permille(500),
-        trim_keeps: dice.permille(300),
-    }
-}
-
-/// The model of a drive, in one world of six; disks have bad sectors and hangs.
-fn drive(dice: &mut Dice, calm: bool) -> Option<Profile> {
-    if !dice.permille(160) {
-        return None;
-    }
-    let name = dice.pick(&["null", "sata-7200-2006", "ssd-sata-consumer"]);
-    let profile = Profile::builtin(name)?;
-    if calm || name != "sata-7200-2006" {
-        return Some(profile);
-    }
-    let bad_sectors = (0..dice.between(0, 2)).map(|at| (at * 64 + dice.between(0, 50), 1)).collect();
-    let hangs =
-        (0..dice.between(0, 2)).map(|at| Hang { at_ms: (at * 1000) as f64, for_ms: dice.between(1, 900) as f64 });
-    let faults = Faults { bad_sectors, hangs: hangs.collect(), retries: 3, ..Faults::default() };
-    profile.with_faults(faults).ok()
 }
 
 fn bounds(dice: &mut Dice) -> Bounds {
@@ -264,21 +174,6 @@ fn bounds(dice: &mut Dice) -> Bounds {
         stall_ns_max: 4_000 * MS,
         slow_bytes_per_second: 256 << 10,
     }
-}
-
-/// Terms that leave everybody something.
-pub(super) fn random_terms(dice: &mut Dice, reserves: bool) -> Terms {
-    let class = dice.pick(&[Class::None, Class::BestEffort, Class::BestEffort, Class::RealTime]);
-    let priority = Priority::new(class, dice.between(0, 7) as u8).unwrap_or(Priority::UNSET);
-    let rate = |per_second: u64, burst: u64| Some(Rate { per_second, burst });
-    let limits = match dice.between(0, 5) {
-        0 => Limits { bytes: rate(4 << 20, dice.magnitude(1 << 20)), operations: None },
-        1 => Limits { bytes: None, operations: rate(500, dice.magnitude(100)) },
-        _ => Limits::default(),
-    };
-    let reserve = reserves && dice.permille(500);
-    let reserve = reserve.then(|| Reserve { bytes_per_second: dice.magnitude(4 << 20), request_bytes: 64 << 10 });
-    Terms { priority, weight: dice.between(1, 1000) as u16, limits, reserve, ..Terms::default() }
 }
 
 fn link(dice: &mut Dice) -> LinkPlan {
@@ -296,24 +191,30 @@ fn peer(dice: &mut Dice) -> Peer {
     Peer { address: Address::Unix, process: Some(process) }
 }
 
-fn clients(dice: &mut Dice, count: u64, scale: u64, calm: bool, slow: bool) -> Vec<(ClientPlan, u64, u64)> {
+fn clients(dice: &mut Dice, count: u64, scale: u64, calm: bool, devices: &[DevicePlan]) -> Vec<(ClientPlan, u64, u64)> {
     let mut clients: Vec<(ClientPlan, u64, u64)> = Vec::new();
-    let mut start = 0;
+    // Where the next region of each device begins.
+    let mut starts = vec![0; devices.len()];
     for number in 0..count {
         let length = dice.magnitude(64 << 10).max(700);
         // Some look at what others write.
         let spied = number > 0 && dice.permille(150);
-        let (from, len) = match clients.get(dice.index(clients.len())) {
-            Some((_, from, len)) if spied => (*from, *len),
-            _ => (start, length),
+        let (device, from, len) = match clients.get(dice.index(clients.len())) {
+            Some((other, from, len)) if spied => (other.device, *from, *len),
+            _ => {
+                let device = dice.index(devices.len());
+                let from = starts[device];
+                starts[device] += length;
+                (device, from, length)
+            }
         };
-        if from == start {
-            start += length;
-        }
+        let slow = devices[device].drive.is_some();
         let greedy = number > 0 && dice.permille(150);
         let plan = ClientPlan {
             name: format!("client {number}{}", if greedy { " (greedy)" } else { "" }),
-            export: if spied { READ_ONLY } else { EXPORT }.to_owned(),
+            device,
+            faulty: devices[device].is_faulty(),
+            export: export_name(device, spied),
             read_only: spied,
             connections: dice.pick(&[1, 1, 1, 2, 4]),
             depth: dice.magnitude(64) as usize,
@@ -342,4 +243,32 @@ fn rude(dice: &mut Dice) -> (RudePlan, LinkPlan, u64) {
     let plan =
         dice.pick(&[RudePlan::Silent, RudePlan::Garbage, RudePlan::LateGarbage, RudePlan::Flips, RudePlan::NeverReads]);
     (plan, link(dice), 2 * MS + dice.magnitude(20_000 * MS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_that_worlds_are_made_of_is_in_some_of_the_first() {
+        let plans: Vec<Plan> = (0..200).map(Plan::new).collect();
+        let count = |what: &dyn Fn(&Plan) -> bool| plans.iter().filter(|plan| what(plan)).count();
+        let any = |what: &'static dyn Fn(&DevicePlan) -> bool| count(&|plan| plan.devices.iter().any(what));
+        let depth = |plan: &Plan| plan.groups.iter().filter(|group| group.parent.is_some()).count();
+        let limited = |plan: &Plan| plan.groups.iter().any(|group| group.limits != crate::tenant::Limits::default());
+        for (what, found) in [
+            ("two devices", count(&|plan| plan.devices.len() == 2)),
+            ("three devices", count(&|plan| plan.devices.len() == 3)),
+            ("clients of two devices", count(&|plan| plan.clients.iter().any(|(client, ..)| client.device == 1))),
+            ("groups in groups", count(&|plan| depth(plan) > 0)),
+            ("limits of groups", count(&limited)),
+            ("tenants in groups", count(&|plan| plan.tenants.iter().any(|terms| terms.parent.is_some()))),
+            ("tunables", any(&|device| !device.tunables.is_empty())),
+            ("refused reservations", any(&DevicePlan::may_refuse)),
+            ("sound drives", any(&|device| device.drive.is_some() && !device.is_faulty())),
+            ("bad sectors", any(&|device| device.drive_has_bad_sectors)),
+        ] {
+            assert!(found >= 4, "{what}: in {found} worlds of 200");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::client::{Client, Common, Rude};
 use super::history::{History, SharedHistory};
 use super::operator::Operator;
-use super::plan::{Medium, Plan, SCRATCH};
+use super::plan::{DevicePlan, Medium, Plan, SCRATCH};
 use super::{Dice, DiskId, Sim, SimEngine};
 use crate::engine::{Address, Peer, Signal};
 use crate::server::{FLOOR_BYTES, Purpose, Server, Settings, Turn};
@@ -69,9 +69,10 @@ struct World<'a> {
     plan: &'a Plan,
     sim: Rc<RefCell<Sim>>,
     common: Rc<Common>,
-    histories: Vec<SharedHistory>,
-    /// The real file that stands for the disk.
-    file: File,
+    /// Regions, and the device that each lies on.
+    histories: Vec<(usize, SharedHistory)>,
+    /// The real files that stand for the disks.
+    files: Vec<File>,
     crashes: u32,
     drains: u32,
 }
@@ -88,25 +89,29 @@ impl<'a> World<'a> {
         let mut dice = Dice::new(plan.seed ^ 0x5eed);
         let mut sim = Sim::new(dice.split(), verbose);
         sim.sabotage = plan.sabotage;
-        let file = door(plan).map_err(|error| format!("no file for the disk: {error}"))?;
-        let stat = rustix::fs::fstat(&file).map_err(|error| error.to_string())?;
-        sim.add_disk(plan.disk, (stat.st_dev, stat.st_ino));
+        let mut files = Vec::new();
+        for device in &plan.devices {
+            let file = door(device).map_err(|error| format!("no file for the disk: {error}"))?;
+            let stat = rustix::fs::fstat(&file).map_err(|error| error.to_string())?;
+            sim.add_disk(device.disk, (stat.st_dev, stat.st_ino));
+            files.push(file);
+        }
         let common = Rc::new(Common {
             listener: Cell::new(None),
             draining: Cell::new(false),
             unfinished: Cell::new(0),
             answered: Cell::new(0),
-            faulty: plan.is_faulty(),
             may_crash: plan.crash_after_acknowledgement,
         });
-        let mut histories = BTreeMap::<(u64, u64), SharedHistory>::new();
+        let mut histories = BTreeMap::<(usize, u64, u64), SharedHistory>::new();
         for (client, start, len) in &plan.clients {
-            let is_null = plan.medium == Medium::Null;
+            let device = &plan.devices[client.device];
+            let is_null = device.medium == Medium::Null;
             let make = || {
-                let history = History::new(*start, *len as usize, plan.export_offset, dice.any(), is_null);
+                let history = History::new(*start, *len as usize, device.export_offset, dice.any(), is_null);
                 Rc::new(RefCell::new(history))
             };
-            let history = histories.entry((*start, *len)).or_insert_with(make).clone();
+            let history = histories.entry((client.device, *start, *len)).or_insert_with(make).clone();
             let client = Client::new(client.clone(), common.clone(), history, dice.split());
             sim.add_actor(Box::new(client), dice.magnitude(20_000_000));
         }
@@ -116,8 +121,8 @@ impl<'a> World<'a> {
             sim.add_actor(Box::new(rude), dice.magnitude(20_000_000));
         }
         let sim = Rc::new(RefCell::new(sim));
-        let histories = histories.into_values().collect();
-        Ok(World { plan, sim, common, histories, file, crashes: 0, drains: 0 })
+        let histories = histories.into_iter().map(|((device, ..), history)| (device, history)).collect();
+        Ok(World { plan, sim, common, histories, files, crashes: 0, drains: 0 })
     }
 
     fn play(&mut self) -> Result<(), String> {
@@ -142,8 +147,8 @@ impl<'a> World<'a> {
 
     /// A server from its start to its end.
     fn live(&mut self) -> Result<End, String> {
-        let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        let config = self.plan.config(&path);
+        let paths: Vec<_> = self.files.iter().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd())).collect();
+        let config = self.plan.config(&paths);
         let engine = SimEngine::new(self.sim.clone());
         let settings = Settings { bounds: self.plan.bounds, ..Settings::default() };
         let mut server = Server::new(engine, &config, settings).map_err(|error| format!("no server: {error}"))?;
@@ -224,52 +229,53 @@ impl<'a> World<'a> {
 
     /// After a clean end everything that was answered is durable, whether it was flushed or not.
     fn check_left(&mut self, clean: bool, over: bool) -> Result<(), String> {
-        let expected = !self.plan.is_faulty() && self.plan.rude.is_empty() && over;
+        let faulty = self.plan.devices.iter().any(|device| device.is_faulty());
+        let expected = !faulty && self.plan.rude.is_empty() && over;
         let quiet = self.plan.clients.iter().all(|(client, ..)| client.mishaps_permille == 0);
         if expected && quiet && !clean {
             return Err("the server has left and says that not everything was done".to_owned());
         }
         if clean {
-            for history in &self.histories {
+            for (_, history) in &self.histories {
                 let mut history = history.borrow_mut();
                 let now = history.tick();
                 history.flushed(now);
             }
         }
-        if matches!(self.plan.medium, Medium::Buffered | Medium::Direct) {
-            self.sim.borrow_mut().fail_power();
-            return self.check_disk("after the server left and the power failed");
-        }
-        // What memory held is gone.
-        self.histories.iter().for_each(|history| history.borrow_mut().forget());
-        Ok(())
+        self.sim.borrow_mut().fail_power();
+        self.check_disk("after the server left and the power failed")
     }
 
+    /// Checks what the disks have kept. What memory held is gone.
     fn check_disk(&self, when: &str) -> Result<(), String> {
         let sim = self.sim.borrow();
-        for history in &self.histories {
+        for (device, history) in &self.histories {
             let mut history = history.borrow_mut();
+            if !self.plan.devices[*device].is_simulated() {
+                history.forget();
+                continue;
+            }
             let mut data = vec![0; history.len() as usize];
-            sim.disk(DiskId(0)).read(history.export_offset + history.start, &mut data);
-            history.check_crash(&data).map_err(|what| format!("{when}: {what}"))?;
+            sim.disk(DiskId(*device)).read(history.export_offset + history.start, &mut data);
+            history.check_crash(&data).map_err(|what| format!("{when}: device {device}: {what}"))?;
         }
         Ok(())
     }
 }
 
 /// A real file that stands for the disk: it has the size and can do what backends ask for, but no byte of it is ever read.
-fn door(plan: &Plan) -> std::io::Result<File> {
-    let file = if plan.medium == Medium::Direct {
-        tempfile(plan)?
+fn door(device: &DevicePlan) -> std::io::Result<File> {
+    let file = if device.medium == Medium::Direct {
+        tempfile()?
     } else {
         File::from(rustix::fs::memfd_create("disk", rustix::fs::MemfdFlags::CLOEXEC)?)
     };
-    file.set_len(plan.disk.size as u64)?;
+    file.set_len(device.disk.size as u64)?;
     Ok(file)
 }
 
 /// A file without a name, on a real file system.
-fn tempfile(_plan: &Plan) -> std::io::Result<File> {
+fn tempfile() -> std::io::Result<File> {
     use rustix::fs::{Mode, OFlags};
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = rustix::fs::open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?;

@@ -52,17 +52,20 @@ pub enum Sabotage {
     LosesWrites,
     /// A byte of what is sent is wrong, now and then.
     FlipsSentBits,
+    /// A read, a write or a flush is done on another disk, now and then.
+    MixesDisks,
 }
 
 impl Sabotage {
     /// All that is wrong in some way.
-    pub const ALL: [Sabotage; 6] = [
+    pub const ALL: [Sabotage; 7] = [
         Sabotage::FlushDoesNothing,
         Sabotage::DurableWriteIsNot,
         Sabotage::DropsCompletions,
         Sabotage::SwapsReads,
         Sabotage::LosesWrites,
         Sabotage::FlipsSentBits,
+        Sabotage::MixesDisks,
     ];
 }
 
@@ -108,6 +111,8 @@ pub(super) struct UnderWay {
     pub io: Io,
     pub result: Result<(), i32>,
     pub horizon: u64,
+    /// How many of its bytes have been read or written.
+    pub moved: u64,
 }
 
 /// A world's outside.

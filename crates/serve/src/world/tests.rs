@@ -181,6 +181,31 @@ fn completions_come_in_another_order_and_a_crash_keeps_what_was_durable() {
 }
 
 #[test]
+fn reads_and_writes_take_effect_in_parts() {
+    let (mut read_mixed, mut kept_mixed) = (0, 0);
+    for seed in 0..200 {
+        let plan = DiskPlan { size: 8192, latency_ns_max: 1_000_000, errors_permille: 200, ..DiskPlan::default() };
+        let (sim, mut engine, file) = with_disk(seed, plan);
+        engine.start(0, write(file, 0, 1, false));
+        let buffer = Some(Buffer::alone(512));
+        engine.start(1, Io { file, op: IoOp::Read, offset: 0, length: 512, buffer });
+        let done = done(&mut engine, 2);
+        let read = done.iter().find(|(tag, done)| *tag == 1 && done.result.is_ok());
+        let is_mixed = |bytes: &[u8]| bytes[0] != bytes[511];
+        read_mixed += u32::from(read.is_some_and(|(_, done)| is_mixed(done.buffer.as_ref().expect("what it read"))));
+        let mut bytes = [0; 512];
+        sim.borrow().disk(DiskId(0)).read(0, &mut bytes);
+        let has_failed = done.iter().any(|(tag, done)| *tag == 0 && done.result.is_err());
+        assert!(has_failed || bytes == [1; 512], "a write that ends well is done, all of it");
+        kept_mixed += u32::from(is_mixed(&bytes));
+    }
+    assert!(
+        read_mixed > 3 && kept_mixed > 10,
+        "{read_mixed} reads of half a write, {kept_mixed} halves of a failed one"
+    );
+}
+
+#[test]
 fn errors_and_hangs_come_as_often_as_planned() {
     let plan = DiskPlan { size: 4096, errors_permille: 300, no_space_permille: 300, ..DiskPlan::default() };
     let (_, mut engine, file) = with_disk(1, plan);

@@ -28,8 +28,6 @@ pub struct Common {
     pub unfinished: Cell<usize>,
     /// Requests that were answered.
     pub answered: Cell<u64>,
-    /// Disks and drives may fail: EIO and ENOSPC are to be expected.
-    pub faulty: bool,
     /// The power may fail at once after an acknowledgement.
     pub may_crash: bool,
 }
@@ -39,6 +37,10 @@ pub struct Common {
 pub struct ClientPlan {
     /// A name for the log.
     pub name: String,
+    /// The device that its export lies on, by number.
+    pub device: usize,
+    /// That may fail: EIO and ENOSPC are to be expected.
+    pub faulty: bool,
     /// Its export.
     pub export: String,
     /// It must not write there.

@@ -185,7 +185,7 @@ impl Client {
                 }
                 Ok(())
             }
-            Err((Errno::Io | Errno::NoSpc, _)) if self.common.faulty => Ok(()),
+            Err((Errno::Io | Errno::NoSpc, _)) if self.plan.faulty => Ok(()),
             Err((Errno::NotSup, _)) if asked.flags.fast_zero => Ok(()),
             Err((Errno::Shutdown, _)) if self.common.draining.get() => Ok(()),
             Err((errno, text)) => Err(format!("{errno} ({text}), and nothing was wrong")),
