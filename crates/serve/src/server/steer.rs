@@ -186,7 +186,7 @@ impl<E: Engine> Steer for Server<E> {
     }
 
     fn account(&self, device: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
-        let device = self.house.devices.iter().rfind(|known| known.name() == device);
+        let device = self.house.place_of(device).and_then(|place| self.house.devices.get(place));
         if let Some(account) = device.and_then(|device| device.account(tenant)).filter(|account| is_used(account)) {
             tell(&view_of(account));
         }
