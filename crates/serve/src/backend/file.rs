@@ -16,7 +16,7 @@ use hoistway_nbd::wire::Errno;
 use rustix::fs::{FlockOperation, flock};
 
 use super::place::{self, Medium, Place};
-use super::{BackendError, DEPTH_FLASH, DEPTH_ROTATIONAL, DEPTH_TMPFS, Started, errno};
+use super::{BackendError, DEPTH_FLASH, DEPTH_ROTATIONAL, DEPTH_TMPFS, Operation, Started, errno};
 use crate::buffer::Buffer;
 use crate::device::{Answer, WorkOp};
 use crate::engine::{Engine, FileId, Io, IoDone, IoOp};
@@ -38,7 +38,7 @@ pub struct File {
     /// With direct I/O: the writes under way, in whole units.
     writes: Vec<Range>,
     /// With direct I/O: writes that wait for one of those, in the order in which they came.
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<Operation>,
     /// What takes more than one step.
     scripts: Vec<Script>,
     /// Durable writes under way.
@@ -55,16 +55,6 @@ struct Range {
     to: u64,
     /// It reads before it writes: nothing else may write there meanwhile.
     alone: bool,
-}
-
-#[derive(Debug)]
-struct Request {
-    tag: u64,
-    op: WorkOp,
-    offset: u64,
-    length: u64,
-    durable: bool,
-    data: Option<Buffer>,
 }
 
 /// Steps that follow one another, and the one under way.
@@ -218,18 +208,8 @@ impl File {
     }
 
     /// Begins an operation, whose range is checked.
-    #[expect(clippy::too_many_arguments, reason = "an operation is these six things")]
-    pub fn begin<E: Engine>(
-        &mut self,
-        engine: &mut E,
-        tag: u64,
-        op: WorkOp,
-        offset: u64,
-        length: u64,
-        durable: bool,
-        data: Option<Buffer>,
-    ) -> Started {
-        let request = Request { tag, op, offset, length, durable, data };
+    pub fn begin<E: Engine>(&mut self, engine: &mut E, operation: Operation) -> Started {
+        let Operation { tag, op, offset, length, durable, .. } = operation;
         if self.lost && (durable || op == WorkOp::Flush) {
             return Started::Done(Err(Errno::Io));
         }
@@ -242,8 +222,8 @@ impl File {
             _ if length == 0 => Started::Done(Ok(nothing(op))),
             WorkOp::Status => self.start(engine, tag, IoOp::Status, offset, length, None),
             WorkOp::Read | WorkOp::Cache => self.read(engine, tag, offset, length),
-            WorkOp::Trim => self.trim(engine, request),
-            WorkOp::Write | WorkOp::Zero { .. } => self.write(engine, request),
+            WorkOp::Trim => self.trim(engine, operation),
+            WorkOp::Write | WorkOp::Zero { .. } => self.write(engine, operation),
         }
     }
 
@@ -321,7 +301,7 @@ impl File {
     }
 
     /// Gives back the whole blocks of a range, if there are any.
-    fn trim<E: Engine>(&mut self, engine: &mut E, request: Request) -> Started {
+    fn trim<E: Engine>(&mut self, engine: &mut E, request: Operation) -> Started {
         let from = request.offset.next_multiple_of(TRIM_BYTES);
         let end = request.offset + request.length;
         let to = if end == self.place.size { end } else { end - end % TRIM_BYTES };
@@ -338,7 +318,7 @@ impl File {
     }
 
     /// Writes data or zeroes: at once, or after the write that is in the way.
-    fn write<E: Engine>(&mut self, engine: &mut E, request: Request) -> Started {
+    fn write<E: Engine>(&mut self, engine: &mut E, request: Operation) -> Started {
         if self.unit.is_some() {
             let range = self.range(&request);
             let blocked = self.writes.iter().any(|write| write.forbids(&range))
@@ -352,7 +332,7 @@ impl File {
         self.start_write(engine, request)
     }
 
-    fn range(&self, request: &Request) -> Range {
+    fn range(&self, request: &Operation) -> Range {
         let (from, to) = self.around(request.offset, request.length);
         let alone = !self.is_aligned(request.offset, request.length);
         Range { tag: request.tag, from, to, alone }
@@ -373,8 +353,8 @@ impl File {
         }
     }
 
-    fn start_write<E: Engine>(&mut self, engine: &mut E, request: Request) -> Started {
-        let Request { tag, op, offset, length, durable, data } = request;
+    fn start_write<E: Engine>(&mut self, engine: &mut E, request: Operation) -> Started {
+        let Operation { tag, op, offset, length, durable, data } = request;
         if let WorkOp::Zero { punch } = op {
             let steps = self.zero_steps(offset, length, durable, punch);
             return self.run(engine, tag, steps, None);

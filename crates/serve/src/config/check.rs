@@ -23,6 +23,7 @@ pub(super) fn together(draft: &Draft, building: &mut Building<'_>) {
     check.rules_can_match();
     check.weights_count();
     check.promises();
+    check.layers_count();
 }
 
 struct Check<'a, 'b> {

@@ -6,9 +6,10 @@ use hdrhistogram::Histogram;
 
 use super::histogram::Latencies;
 use super::names;
-use super::steer::{AccountOp, AccountView, ClientFacts, DeviceFacts, OpView, Things};
+use super::steer::{AccountView, ClientFacts, DeviceFacts, OpView, Things};
 use super::text;
 use super::tree::Ask;
+use crate::device::account::Counted;
 
 /// How many tenants' histograms are told of a device: each costs the server some 10 us.
 const TENANTS_MAX: usize = 64;
@@ -119,7 +120,7 @@ pub fn tenant_histograms(ask: &Ask<'_>) -> Option<String> {
 pub fn tenant_latency(ask: &Ask<'_>) -> Option<String> {
     each_device(ask, |lines, device, account| {
         for (name, histogram_of) in PHASES {
-            for (op, view) in AccountOp::ALL.iter().zip(&account.ops) {
+            for (op, view) in Counted::ALL.iter().zip(&account.ops) {
                 let Some(histogram) = histogram_of(view).filter(|histogram| !histogram.is_empty()) else { continue };
                 let at = |percent| histogram.value_at_percentile(percent);
                 let _ = writeln!(

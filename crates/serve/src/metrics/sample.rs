@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use hdrhistogram::Histogram;
 
 use super::{OTHERS, TENANTS_MAX};
-use crate::control::{AccountOp, AccountView, DeviceFacts, OpView, ServerFacts, Share, Steer, Things, Watch};
+use crate::control::{AccountView, DeviceFacts, OpView, ServerFacts, Share, Steer, Things, Watch};
+use crate::device::account::Counted;
 
 /// The upper bounds of the buckets of latencies, in seconds: 1, 2.5 and 5 of each decade from 10 us to 10 s; longer ones lie beyond.
 pub const BOUNDS_S: [f64; 19] = [
@@ -97,7 +98,7 @@ impl Sample {
 impl Default for Tally {
     fn default() -> Self {
         Tally {
-            ops: AccountOp::ALL.map(|op| (op.name(), Figures::default())),
+            ops: Counted::ALL.map(|op| (op.name(), Figures::default())),
             service_ns: 0,
             reservation_missed: 0,
             waiting: 0,

@@ -128,13 +128,20 @@ impl<E: Engine> House<E> {
                 let set = device.set_group(&group.name, group.parent.as_deref(), group.weight, &group.limits, *now_ns);
                 problems.extend(set.err().map(|error| failed(&group.name, error)));
             }
-            for tenant in &config.tenants {
+            // Who reserves more comes last: what the others give back may be what it needs.
+            let rate = |terms: Option<&Terms>| {
+                terms.and_then(|terms| terms.reserve).map_or(0, |reserve| reserve.bytes_per_second)
+            };
+            let rises = |tenant: &&TenantConfig| rate(Some(&tenant.terms)) > rate(device.terms(&tenant.name));
+            let (rising, others): (Vec<_>, Vec<_>) = config.tenants.iter().partition(rises);
+            for tenant in others.into_iter().chain(rising) {
                 let terms = config.terms_on(&name, tenant, &tenant.terms);
                 match device.set_tenant(&tenant.name, &terms, *now_ns) {
                     Ok(told) => warnings.extend(told.into_iter().map(|told| format!("device {name}: {told}"))),
                     Err(error) => problems.push(failed(&tenant.name, error)),
                 }
             }
+            warnings.append(&mut device.examine_promises());
         }
         warnings
     }
@@ -207,6 +214,9 @@ pub(super) fn tell(device: &Device) {
         depth = device.depth(),
         "opened"
     );
+    if let Some(warning) = device.elevator_warning() {
+        tracing::warn!("{warning}");
+    }
     for notice in device.notices() {
         tracing::info!(device = device.name(), "{notice}");
     }

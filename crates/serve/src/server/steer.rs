@@ -8,7 +8,7 @@ use crate::control::{
     Steer, TenantFacts, Things,
 };
 use crate::device::account::OpAccount;
-use crate::device::{Account, Device, ReconfigureError};
+use crate::device::{Account, Device};
 use crate::engine::{Address, ConnId, Engine};
 use crate::server::Server;
 use crate::server::connection::{Connection, Reason};
@@ -165,19 +165,18 @@ impl<E: Engine> Steer for Server<E> {
             Change::Elevator { device, kind } => self.on_device(&device, |device, config| {
                 let before = device.elevator();
                 device.switch(kind, now_ns).map_err(|error| Refused::Busy(error.to_string()))?;
-                if before != kind {
-                    config.tunables.clear();
-                }
+                config.tunables = device.tunables_set().to_vec();
                 config.elevator = Some(kind);
                 let old = before.info().name;
                 let follows = || format!("{} follows when what {old} has dispatched is done", kind.info().name);
-                Ok(device.is_switching().then(follows))
+                let mut warnings: Vec<String> = device.elevator_warning().into_iter().collect();
+                warnings.extend(device.is_switching().then(follows));
+                Ok(joined(warnings))
             }),
             Change::Tunable { device, name, value } => self.on_device(&device, |device, config| {
-                device.set_tunable(name, value).map_err(|error| Refused::No(error.to_string()))?;
-                config.tunables.retain(|(known, _)| known != name);
-                config.tunables.push((name.to_owned(), value));
-                Ok(None)
+                let warnings = device.set_tunable(name, value).map_err(|error| Refused::No(error.to_string()))?;
+                config.tunables = device.tunables_set().to_vec();
+                Ok(joined(warnings))
             }),
             Change::Depth { device, depth } => self.on_device(&device, |device, config| {
                 device.set_depth(depth);
@@ -185,10 +184,16 @@ impl<E: Engine> Steer for Server<E> {
                 let real = device.depth();
                 Ok((real != depth).then(|| format!("the emulated drive takes {real} at once")))
             }),
-            Change::Merge { device, merge } => self.reconfigured(&device, |config| config.merge = merge),
-            Change::RequestBytesMax { device, bytes } => {
-                self.reconfigured(&device, |config| config.request_bytes_max = bytes)
-            }
+            Change::Merge { device, merge } => self.on_device(&device, |device, config| {
+                let set = device.set_requests(merge, config.request_bytes_max);
+                config.merge = merge;
+                set.map(|()| None).map_err(|error| Refused::No(error.to_string()))
+            }),
+            Change::RequestBytesMax { device, bytes } => self.on_device(&device, |device, config| {
+                device.set_requests(config.merge, bytes).map_err(|error| Refused::No(error.to_string()))?;
+                config.request_bytes_max = bytes;
+                Ok(None)
+            }),
             Change::Terms { tenant, terms } => self.set_terms(&tenant, &terms),
             Change::GroupWeight { group, weight } => self.set_group_weight(&group, weight),
             Change::Disconnect { client } => self.disconnect(client),
@@ -217,22 +222,6 @@ impl<E: Engine> Server<E> {
         let config = configs.iter_mut().find(|config| config.name == name).ok_or(Refused::Gone)?;
         self.house.has_work = true;
         change(device, config)
-    }
-
-    /// Changes what only a whole configuration can.
-    fn reconfigured(&mut self, name: &str, change: impl FnOnce(&mut DeviceConfig)) -> Result<Option<String>, Refused> {
-        let now_ns = self.house.now_ns;
-        self.on_device(name, |device, config| {
-            let mut new = config.clone();
-            // What was chosen stays chosen: an elevator that was switched to, a depth that was set.
-            change(&mut new);
-            let warnings = device.reconfigure(&new, now_ns).map_err(|error| match error {
-                ReconfigureError::Switch(error) => Refused::Busy(error.to_string()),
-                ReconfigureError::Device(error) => Refused::No(error.to_string()),
-            })?;
-            *config = new;
-            Ok(joined(warnings))
-        })
     }
 
     /// Sets a tenant's terms on every device, or on none.
@@ -267,6 +256,8 @@ impl<E: Engine> Server<E> {
                 }
             }
         }
+        // Of promises that can be kept again there is nothing to say.
+        self.house.devices.iter_mut().for_each(|device| drop(device.examine_promises()));
         self.house.config.tenants[place].terms = terms.clone();
         self.house.has_work = true;
         warnings.sort();
@@ -274,13 +265,27 @@ impl<E: Engine> Server<E> {
         Ok(joined(warnings))
     }
 
+    /// Sets a group's weight on every device, or on none.
     fn set_group_weight(&mut self, name: &str, weight: u16) -> Result<Option<String>, Refused> {
         let now_ns = self.house.now_ns;
         let group = self.house.config.groups.iter_mut().find(|group| group.name == name).ok_or(Refused::Gone)?;
-        for device in &mut self.house.devices {
-            device
-                .set_group(name, group.parent.as_deref(), weight, &group.limits, now_ns)
-                .map_err(|error| Refused::No(format!("device {}: {error}", device.name())))?;
+        let set = |device: &mut Device, weight| {
+            device.set_group(name, group.parent.as_deref(), weight, &group.limits, now_ns)
+        };
+        for at in 0..self.house.devices.len() {
+            let Some(device) = self.house.devices.get_mut(at) else { continue };
+            let Err(error) = set(device, weight) else { continue };
+            let why = format!("device {}: {error}", device.name());
+            for device in self.house.devices.iter_mut().take(at) {
+                if let Err(error) = set(device, group.weight) {
+                    tracing::error!(
+                        device = device.name(),
+                        group = name,
+                        "the old weight does not fit any more: {error}"
+                    );
+                }
+            }
+            return Err(Refused::No(why));
         }
         group.weight = weight;
         self.house.has_work = true;
@@ -344,7 +349,7 @@ fn view_of(account: &Account) -> AccountView<'_> {
         held: account.held,
         in_flight: account.in_flight,
         service_ns: account.service_ns,
-        reservation_missed: 0,
+        reservation_missed: account.reservation_missed,
     }
 }
 
