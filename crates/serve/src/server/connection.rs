@@ -22,6 +22,8 @@ const RECEIVE_INTO_BYTES_MIN: usize = 16 << 10;
 const HAGGLING_BYTES_MAX: usize = 64 << 10;
 /// How long a client in the handshake has to ask for something when the server leaves, in ns: a second, to be told that it leaves.
 const HAGGLING_NS_LEFT: u64 = 1_000_000_000;
+/// How long an idle client is listened to when the server leaves, in ns: 10 ms, for requests that lie in its socket already.
+const IDLE_NS_LEFT: u64 = 10_000_000;
 /// What is kept of memory for input when there is none.
 const INPUT_BYTES_KEPT: usize = 4 << 10;
 /// What is kept of the table of requests when there are none.
@@ -61,8 +63,8 @@ pub(super) struct Connection {
     pub(super) dirty: bool,
     /// When it is closed if it has not come further by then.
     pub(super) deadline_ns: Option<u64>,
-    /// In the handshake: it is told that the server leaves, and goes as soon as it was.
-    told_to_leave: bool,
+    /// It goes because the server leaves.
+    farewell: Farewell,
     ending: Ending,
     pub(super) counts: Counts,
 }
@@ -110,6 +112,17 @@ struct Payload {
     filled: usize,
     /// When it was begun with.
     since_ns: u64,
+}
+
+/// How far a connection is with what the server's leaving makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Farewell {
+    /// The server stays, or the client has something under way.
+    No,
+    /// It is listened to for a moment; what it asks for is refused.
+    Listening,
+    /// The moment has passed.
+    Over,
 }
 
 /// How far a connection is on its way out.
@@ -190,7 +203,7 @@ impl Connection {
             queued: false,
             dirty: false,
             deadline_ns: None,
-            told_to_leave: false,
+            farewell: Farewell::No,
             ending: Ending::No,
             counts: Counts::default(),
         }
@@ -281,11 +294,12 @@ impl Connection {
     /// Its time has passed.
     pub(super) fn expire(&mut self) {
         self.deadline_ns = None;
-        self.end(match self.ending {
-            Ending::Closing => Reason::Unheard,
-            _ if self.told_to_leave => Reason::Shutdown,
-            _ => Reason::Slow,
-        });
+        match (&self.ending, self.farewell, &self.phase) {
+            (Ending::Closing, ..) => self.end(Reason::Unheard),
+            (_, Farewell::No, _) => self.end(Reason::Slow),
+            (_, _, Phase::Haggling(_)) => self.end(Reason::Shutdown),
+            (_, _, Phase::Serving(_)) => self.farewell = Farewell::Over,
+        }
     }
 
     /// Closes it as soon as possible.
@@ -380,7 +394,8 @@ impl Connection {
             return;
         }
         if let Phase::Haggling(handshake) = &mut self.phase {
-            if !std::mem::replace(&mut self.told_to_leave, true) {
+            if self.farewell == Farewell::No {
+                self.farewell = Farewell::Listening;
                 handshake.shut_down();
                 house.set_deadline_in(self.id, &mut self.deadline_ns, HAGGLING_NS_LEFT);
             }
@@ -390,8 +405,14 @@ impl Connection {
             // What is refused takes no memory to wait for.
             self.unblock(house);
         }
-        if self.requests.is_empty() && self.payload.is_none() && self.discard == 0 && self.blocked.is_none() {
-            self.leave();
+        let is_idle = self.requests.is_empty() && self.payload.is_none() && self.discard == 0 && self.blocked.is_none();
+        match self.farewell {
+            Farewell::No if is_idle => {
+                self.farewell = Farewell::Listening;
+                house.set_deadline_in(self.id, &mut self.deadline_ns, IDLE_NS_LEFT);
+            }
+            Farewell::Over if is_idle => self.leave(),
+            _ => {}
         }
     }
 
@@ -491,7 +512,7 @@ impl Connection {
         }
         tracing::debug!(client = self.number, %reason, "closing");
         self.ending = Ending::Closing;
-        if self.deadline_ns.is_none() {
+        if self.deadline_ns.is_none() || self.farewell != Farewell::No {
             house.set_deadline(self.id, &mut self.deadline_ns);
         }
     }
@@ -522,7 +543,8 @@ impl Connection {
             }
             at += used;
         }
-        if self.told_to_leave && self.blocked.is_none() && self.outgoing.waiting() > had {
+        let is_told = self.farewell == Farewell::Listening && matches!(self.phase, Phase::Haggling(_));
+        if is_told && self.blocked.is_none() && self.outgoing.waiting() > had {
             self.leave();
         }
         at
