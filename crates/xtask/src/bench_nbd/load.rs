@@ -20,19 +20,45 @@ pub struct Load {
     pub seconds: f64,
     /// The time before measuring begins, in seconds.
     pub ramp_seconds: f64,
+    /// Where client and server run; without it, where the kernel puts them.
+    pub cpus: Option<Cpus>,
     /// Further options.
     pub more: Vec<String>,
+}
+
+/// The CPU of the server and that of the client. Which the kernel chooses for two processes that wake one another differs from run to run, and
+/// decides more about one request at a time than the server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpus {
+    pub server: u32,
+    pub client: u32,
 }
 
 impl Load {
     /// Random reads of 4 KiB on one connection.
     pub fn random_reads(depth: u32, seconds: f64) -> Load {
-        Load { pattern: "randread", block: "4k", depth, connections: 1, seconds, ramp_seconds: 0.0, more: Vec::new() }
+        Load {
+            pattern: "randread",
+            block: "4k",
+            depth,
+            connections: 1,
+            seconds,
+            ramp_seconds: 0.0,
+            cpus: None,
+            more: Vec::new(),
+        }
     }
 
     /// The command, as in the published tables of the peers: without fio's map of blocks, and with other offsets in every run.
     fn command(&self, uri: &str) -> Command {
-        let mut command = Command::new("fio");
+        let mut command = match self.cpus {
+            None => Command::new("fio"),
+            Some(cpus) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", &cpus.client.to_string(), "fio"]);
+                command
+            }
+        };
         command.args(["--name=j", "--ioengine=nbd", "--size=1G", "--time_based", "--group_reporting", "--thread"]);
         command.args(["--norandommap", "--randrepeat=0", "--output-format=json"]);
         command.arg(format!("--uri={uri}")).arg(format!("--rw={}", self.pattern));

@@ -243,6 +243,18 @@ impl Running {
         Ok(Running { process: Process::Peer(Peer { child, pid }), pid })
     }
 
+    /// Keeps it on one CPU from now on, with all threads that it has and will have.
+    pub fn pin(&self, cpu: u32) -> Result<()> {
+        for pid in children(self.pid).into_iter().chain([self.pid]) {
+            tools::run(
+                Command::new("taskset")
+                    .args(["-a", "-p", "-c", &cpu.to_string(), &pid.to_string()])
+                    .stdout(Stdio::null()),
+            )?;
+        }
+        Ok(())
+    }
+
     /// The CPU time that it has used, all threads and children included, those that it has waited for and those that run.
     pub fn cpu(&self) -> Result<Cpu> {
         let text = fs::read_to_string(format!("/proc/{}/stat", self.pid))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use super::load::Load;
+use super::load::{Cpus, Load};
 use super::servers::{Place, Running, Server};
 
 /// A load and the servers that it is put on.
@@ -65,7 +65,8 @@ pub fn workloads(seconds: f64, elevators: &[String]) -> Vec<Workload> {
     let row = |title, load, servers: &[Server]| Workload { title, in_bytes: false, load, servers: servers.to_vec() };
     let bulk = |title, load| Workload { title, in_bytes: true, load, servers: large.clone() };
     vec![
-        row(QD1, reads(1), &random),
+        row(QD1_ONE_CPU, Load { cpus: Some(Cpus { server: 0, client: 0 }), ..reads(1) }, &random),
+        row(QD1_TWO_CPUS, Load { cpus: Some(Cpus { server: 0, client: 1 }), ..reads(1) }, &random),
         row(QD16, reads(16), &random),
         row(QD64, reads(64), &random),
         row(FOUR, Load { connections: 4, ..reads(16) }, &random),
@@ -76,7 +77,8 @@ pub fn workloads(seconds: f64, elevators: &[String]) -> Vec<Workload> {
     ]
 }
 
-pub const QD1: &str = "4 KiB random read, one connection, QD1";
+pub const QD1_ONE_CPU: &str = "4 KiB random read, one connection, QD1, client and server on one CPU";
+pub const QD1_TWO_CPUS: &str = "4 KiB random read, one connection, QD1, client and server on a CPU each";
 pub const QD16: &str = "4 KiB random read, one connection, QD16";
 pub const QD64: &str = "4 KiB random read, one connection, QD64";
 pub const FOUR: &str = "4 KiB random read, four connections, QD16 each";
@@ -109,6 +111,9 @@ pub fn measure(workload: &Workload, place: &Place, rounds: u32) -> Result<Median
 
 fn one(server: Server, load: &Load, place: &Place) -> Result<Sample> {
     let running = Running::start(server, place)?;
+    if let Some(cpus) = load.cpus {
+        running.pin(cpus.server)?;
+    }
     let before = running.cpu()?;
     let outcome = load.run(&place.uri(server.export()))?;
     let used_s = running.cpu()?.since(before);
