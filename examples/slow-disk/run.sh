@@ -18,4 +18,7 @@ else
 fi
 
 # The server starts, runs the command, and leaves with its exit code when it ends.
-exec "${HOISTWAY:-hoistway}" serve --export "=mem:$size" --drive "$drive" --socket "$(mktemp -u)" --run "$command"
+# Its socket lies in a folder that nobody else can write to.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"${HOISTWAY:-hoistway}" serve --export "=mem:$size" --drive "$drive" --socket "$folder/slow.sock" --run "$command"

@@ -68,25 +68,38 @@ impl Control {
     /// # Errors
     /// When nobody answers there.
     pub fn connect(told: Option<&Path>) -> Result<Control, ControlError> {
-        let places = told.map_or_else(usual_places, |path| vec![path.to_owned()]);
-        let mut absent = ControlError::Absent { path: PathBuf::from(CONTROL_NAME), searched: told.is_none() };
+        match told {
+            Some(path) => Control::first_of(vec![path.to_owned()], false),
+            None => Control::first_of(usual_places(), true),
+        }
+    }
+
+    /// Connects to the first socket at which somebody listens. One that was left behind, or is somebody else's, ends the search only if nobody listens at any.
+    fn first_of(places: Vec<PathBuf>, searched: bool) -> Result<Control, ControlError> {
+        let mut absent = ControlError::Absent { path: PathBuf::from(CONTROL_NAME), searched };
+        let mut failed = None;
         for path in places {
-            match UnixStream::connect(&path) {
+            let error = match UnixStream::connect(&path) {
                 Ok(stream) => {
                     let broken = |source| ControlError::Broken { path: path.clone(), source };
                     stream.set_read_timeout(Some(PATIENCE)).map_err(broken)?;
                     stream.set_write_timeout(Some(PATIENCE)).map_err(broken)?;
                     return Ok(Control { stream: BufReader::new(stream), path });
                 }
-                Err(error) => match error.kind() {
-                    io::ErrorKind::NotFound => absent = ControlError::Absent { path, searched: told.is_none() },
-                    io::ErrorKind::ConnectionRefused => return Err(ControlError::Gone(path)),
-                    io::ErrorKind::PermissionDenied => return Err(ControlError::Forbidden(path)),
-                    _ => return Err(ControlError::Broken { path, source: error }),
-                },
-            }
+                Err(error) => error,
+            };
+            let told = match error.kind() {
+                io::ErrorKind::NotFound => {
+                    absent = ControlError::Absent { path, searched };
+                    continue;
+                }
+                io::ErrorKind::ConnectionRefused => ControlError::Gone(path),
+                io::ErrorKind::PermissionDenied => ControlError::Forbidden(path),
+                _ => ControlError::Broken { path, source: error },
+            };
+            failed.get_or_insert(told);
         }
-        Err(absent)
+        Err(failed.unwrap_or(absent))
     }
 
     /// Sends a request and reads its reply.
@@ -135,9 +148,42 @@ fn usual_places() -> Vec<PathBuf> {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let mut places: Vec<PathBuf> = own.into_iter().chain([PathBuf::from("/run")]).collect();
     places.iter_mut().for_each(|place| place.push(CONTROL_NAME));
+    // Where the packaged service has it.
+    places.push(PathBuf::from("/run/hoistway/control.sock"));
     places
 }
 
 fn usual(searched: &bool) -> &'static str {
     if *searched { ". These were the usual places" } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_was_left_behind_does_not_end_the_search() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [stale, none, live] = ["stale", "none", "live"].map(|name| folder.path().join(name));
+        drop(UnixListener::bind(&stale).expect("a socket"));
+        let listener = UnixListener::bind(&live).expect("a socket");
+        let found = Control::first_of(vec![stale.clone(), none.clone(), live.clone()], true);
+        assert_eq!(found.map(|control| control.path).expect("somebody listens"), live);
+        drop(listener);
+        let nobody = |places: &[&PathBuf]| {
+            let places = places.iter().map(|place| PathBuf::from(*place)).collect();
+            Control::first_of(places, true).map(|control| control.path).expect_err("nobody listens").to_string()
+        };
+        assert!(nobody(&[&none, &stale]).contains("the server has ended"), "what was left behind is told");
+        assert!(nobody(&[&none]).contains("no server runs there"));
+    }
+
+    #[test]
+    fn the_packaged_services_socket_is_a_usual_place() {
+        let unit = include_str!("../../../packaging/systemd/hoistway.service");
+        let last = usual_places().pop().expect("a place").display().to_string();
+        assert!(unit.contains(&format!("--control {last}")), "{last}");
+    }
 }

@@ -33,7 +33,7 @@ pub use bio::{Bio, Flags, Op};
 pub use bucket::TokenBucket;
 pub use clock::ClockConfig;
 pub use context::{Context, ContextId};
-pub use elevators::Merge;
+pub use elevators::{DeviceFigures, Merge};
 pub use event::{Event, Expiry, Io, NoSink, Note, Sink};
 pub use group::{Group, GroupError, GroupId, GroupWeights};
 pub use layer::BlockLayer;

@@ -308,6 +308,7 @@ fn a_device_that_is_slower_than_was_measured_is_noticed() {
         world.run(20 * SECOND_NS);
         let degraded = world.notes().iter().any(|(_, note)| matches!(note, Note::Degraded { .. }));
         assert_eq!((degraded, world.reserved().contexts), (actual == 20_000_000, 2), "{actual} bytes a second");
+        assert_eq!(world.queue.late_requests() > 0, degraded);
     }
 }
 

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use hoistway_serve::backend::{Backend, Started};
+use hoistway_serve::backend::{Backend, Operation, Started};
 use hoistway_serve::config::BackendConfig;
 use hoistway_serve::device::{Answer, WorkOp};
 use hoistway_serve::engine::{ConnId, Engine, EngineKind, Event, Message, Options, Part, Threads, Uring};
@@ -112,7 +112,7 @@ impl Server {
             let offset = (self.seed >> 33) % (backend.size() / bytes as u64) * bytes as u64;
             let tag = self.requests;
             self.requests += 1;
-            let started = backend.begin(engine, tag, WorkOp::Read, offset, bytes as u64, false, None);
+            let started = backend.begin(engine, Operation::plain(tag, WorkOp::Read, offset, bytes as u64));
             self.answer(started, bytes);
         }
     }
@@ -149,7 +149,7 @@ fn fill(backend: &mut Backend, engine: &mut impl Engine) {
     for offset in (0..backend.size()).step_by(1 << 20) {
         let mut data = engine.buffer(1 << 20);
         data.fill(7);
-        backend.begin(engine, 0, WorkOp::Write, offset, 1 << 20, false, Some(data));
+        backend.begin(engine, Operation { data: Some(data), ..Operation::plain(0, WorkOp::Write, offset, 1 << 20) });
     }
 }
 

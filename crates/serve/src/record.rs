@@ -9,13 +9,15 @@
 mod notes;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use hoistway_core::{Event, Io, Op};
 use hoistway_trace::blktrace::{self, Action, Request, Writer, device_number};
@@ -28,6 +30,12 @@ const BATCH_EVENTS: usize = 1024;
 const BATCH_NS_MAX: u64 = 100_000_000;
 /// So many batches may wait to be written: 65,536 events, some 5 MB.
 const BATCHES_MAX: usize = 64;
+/// After a pause of so long what waits in memory is written.
+const QUIET: Duration = Duration::from_secs(1);
+/// Bytes of a file that wait in memory, at most.
+const BUFFER_BYTES: usize = 256 << 10;
+/// Recordings tell what passes on all exports: they are their owner's.
+const FILE_MODE: u32 = 0o600;
 /// The major number of NBD's devices.
 const MAJOR: u32 = 43;
 
@@ -60,41 +68,112 @@ pub struct Summary {
     pub failed: Option<String>,
 }
 
-/// A recording under way.
+/// A recording: made ready by [`start`](Recording::start), under way from [`begin`](Recording::begin) on.
 #[derive(Debug)]
 pub struct Recording {
-    batches: Option<SyncSender<Batch>>,
+    messages: Option<SyncSender<Message>>,
     dropped: Arc<AtomicU64>,
+    /// As it was told.
+    path: PathBuf,
+    /// There were several devices at the start.
+    several: bool,
+    clock: Clock,
+    /// One a device, in the order in which they came.
     files: Vec<PathBuf>,
+    /// Those of them that were not there before.
+    made: Vec<PathBuf>,
+    has_begun: bool,
     writer: Option<JoinHandle<Written>>,
 }
 
+/// The same moment on the server's clock and on the wall's.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    now_ns: u64,
+    since_1970_ns: u64,
+}
+
 impl Recording {
-    /// Begins one: `path.blktrace.0` for one device, `path.DEVICE.blktrace.0` for each of several. Files that are there are overwritten.
+    /// Opens the files of one: `path.blktrace.0` for one device, `path.DEVICE.blktrace.0` for each of several. What is in files that are there stays until
+    /// it begins; one that is dropped before leaves nothing behind that was not there.
     ///
     /// `now_ns` and `since_1970_ns` are the same moment on the server's clock and on the wall's.
     ///
     /// # Errors
-    /// A file that cannot be made; then none is left behind that was not there before.
+    /// A file that cannot be made; then nothing was changed.
     pub fn start(path: &Path, devices: &[&str], now_ns: u64, since_1970_ns: u64) -> Result<Recording, RecordError> {
-        let files: Vec<PathBuf> = devices.iter().map(|device| file_of(path, device, devices.len() > 1)).collect();
+        let (messages, taken) = sync_channel(BATCHES_MAX);
+        let mut recording = Recording {
+            messages: Some(messages),
+            dropped: Arc::default(),
+            path: path.to_owned(),
+            several: devices.len() > 1,
+            clock: Clock { now_ns, since_1970_ns },
+            files: Vec::new(),
+            made: Vec::new(),
+            has_begun: false,
+            writer: None,
+        };
         let mut tracks = Vec::new();
-        for (at, path) in files.iter().enumerate() {
-            let error = |source| RecordError::File { path: path.clone(), source };
-            let file = File::create(path).map_err(error)?;
-            let device = device_number(MAJOR, u32::try_from(at).unwrap_or(0));
-            let mut track = Track::new(Writer::new(BufWriter::with_capacity(1 << 18, file), device, 0));
-            track.writer.start(now_ns, since_1970_ns).map_err(error)?;
-            tracks.push(track);
+        for device in devices {
+            tracks.push(recording.open(file_of(path, device, recording.several))?);
         }
-        let (batches, taken) = sync_channel(BATCHES_MAX);
-        let dropped = Arc::new(AtomicU64::new(0));
-        let of_writer = Arc::clone(&dropped);
+        let of_writer = Arc::clone(&recording.dropped);
         let writer = std::thread::Builder::new()
             .name("record".into())
             .spawn(move || write_all(&taken, tracks, &of_writer))
             .map_err(|error| RecordError::Thread(error.to_string()))?;
-        Ok(Recording { batches: Some(batches), dropped, files, writer: Some(writer) })
+        recording.writer = Some(writer);
+        Ok(recording)
+    }
+
+    /// Begins it: what is in the files is overwritten. To be called once all else has been seen to work.
+    pub fn begin(&mut self) {
+        self.has_begun = true;
+        self.send(Message::Begin);
+    }
+
+    /// Records one more device, in a file of its own: what takes its events.
+    ///
+    /// # Errors
+    /// A file that cannot be made.
+    pub fn add(&mut self, device: &str) -> Result<Tap, RecordError> {
+        // A device of this name may have been there before, on other bytes.
+        let names = (1u32..).map(|number| if number == 1 { device.to_owned() } else { format!("{device}-{number}") });
+        let mut paths = names.map(|name| file_of(&self.path, &name, true));
+        let file = paths.find(|file| !self.files.contains(file)).unwrap_or_default();
+        let track = self.open(file)?;
+        self.send(Message::Device(Box::new(track)));
+        Ok(self.tap(self.files.len() - 1))
+    }
+
+    /// The newest of its files.
+    pub fn newest(&self) -> Option<&Path> {
+        self.files.last().map(PathBuf::as_path)
+    }
+
+    fn open(&mut self, path: PathBuf) -> Result<Track, RecordError> {
+        let error = |source| RecordError::File { path: path.clone(), source };
+        let mut options = File::options();
+        options.write(true).mode(FILE_MODE);
+        let file = match options.clone().create_new(true).open(&path) {
+            Ok(file) => {
+                self.made.push(path.clone());
+                file
+            }
+            Err(exists) if exists.kind() == io::ErrorKind::AlreadyExists => options.open(&path).map_err(error)?,
+            Err(other) => return Err(error(other)),
+        };
+        let device = device_number(MAJOR, u32::try_from(self.files.len()).unwrap_or(0));
+        self.files.push(path);
+        Ok(Track::new(file, device, self.clock))
+    }
+
+    /// The thread takes what is sent until it ends, which it does not before the recording.
+    fn send(&self, message: Message) {
+        if let Some(messages) = &self.messages {
+            let _ = messages.send(message);
+        }
     }
 
     /// What takes the events of a device, by its place among those that the recording began with.
@@ -103,7 +182,7 @@ impl Recording {
             device,
             batch: Vec::with_capacity(BATCH_EVENTS),
             since_ns: None,
-            batches: self.batches.clone(),
+            messages: self.messages.clone(),
             dropped: Arc::clone(&self.dropped),
         }
     }
@@ -119,7 +198,7 @@ impl Recording {
     /// A thread that broke down.
     pub fn finish(mut self) -> Result<Summary, RecordError> {
         // The taps are gone, so the thread ends once this end of the channel is.
-        self.batches = None;
+        self.messages = None;
         let joined = self.writer.take().map(JoinHandle::join);
         let written = match joined {
             Some(Ok(written)) => written,
@@ -130,6 +209,18 @@ impl Recording {
     }
 }
 
+impl Drop for Recording {
+    /// One that has not begun takes its files along.
+    fn drop(&mut self) {
+        self.messages = None;
+        if !self.has_begun {
+            for file in &self.made {
+                let _ = fs::remove_file(file);
+            }
+        }
+    }
+}
+
 /// Takes the events of one device.
 #[derive(Debug)]
 pub struct Tap {
@@ -137,16 +228,17 @@ pub struct Tap {
     batch: Vec<Entry>,
     /// When the first event of the batch happened.
     since_ns: Option<u64>,
-    batches: Option<SyncSender<Batch>>,
+    messages: Option<SyncSender<Message>>,
     dropped: Arc<AtomicU64>,
 }
 
 impl Tap {
     fn hand_over(&mut self) {
         let entries = std::mem::replace(&mut self.batch, Vec::with_capacity(BATCH_EVENTS));
-        let batch = Batch { device: self.device, entries };
-        let Some(batches) = &self.batches else { return };
-        if let Err(TrySendError::Full(batch) | TrySendError::Disconnected(batch)) = batches.try_send(batch) {
+        let Some(messages) = &self.messages else { return };
+        let sent = messages.try_send(Message::Batch(Batch { device: self.device, entries }));
+        if let Err(TrySendError::Full(Message::Batch(batch)) | TrySendError::Disconnected(Message::Batch(batch))) = sent
+        {
             self.dropped.fetch_add(events_in(&batch.entries), Ordering::Relaxed);
             // Names are few and told once only: they stay for the next batch. The memory serves again.
             self.batch = batch.entries;
@@ -175,9 +267,9 @@ impl Drop for Tap {
     /// The last events may wait for the thread a moment: the device is gone, and nobody waits for it.
     fn drop(&mut self) {
         let entries = std::mem::take(&mut self.batch);
-        if let Some(batches) = self.batches.take().filter(|_| !entries.is_empty()) {
+        if let Some(messages) = self.messages.take().filter(|_| !entries.is_empty()) {
             let count = events_in(&entries);
-            if batches.send(Batch { device: self.device, entries }).is_err() {
+            if messages.send(Message::Batch(Batch { device: self.device, entries })).is_err() {
                 self.dropped.fetch_add(count, Ordering::Relaxed);
             }
         }
@@ -185,6 +277,17 @@ impl Drop for Tap {
 }
 
 /// What goes to the thread.
+#[derive(Debug)]
+enum Message {
+    /// The files may be written to: always the first.
+    Begin,
+    /// One more device.
+    Device(Box<Track>),
+    /// Events.
+    Batch(Batch),
+}
+
+/// Events of a device.
 #[derive(Debug)]
 struct Batch {
     device: usize,
@@ -212,16 +315,29 @@ struct Written {
 }
 
 /// The file of one device.
+#[derive(Debug)]
 struct Track {
     writer: Writer<BufWriter<File>>,
+    clock: Clock,
     names: BTreeMap<u32, String>,
     /// Processes whose names stand in the file.
     named: BTreeSet<u32>,
 }
 
 impl Track {
-    fn new(writer: Writer<BufWriter<File>>) -> Track {
-        Track { writer, names: BTreeMap::new(), named: BTreeSet::new() }
+    fn new(file: File, device: u32, clock: Clock) -> Track {
+        let writer = Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file), device, 0);
+        Track { writer, clock, names: BTreeMap::new(), named: BTreeSet::new() }
+    }
+
+    /// Takes away what the file had, and writes down when it begins.
+    fn begin(&mut self) -> io::Result<()> {
+        let file = self.writer.output().get_ref();
+        // Pipes and devices have no length.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        self.writer.start(self.clock.now_ns, self.clock.since_1970_ns)
     }
 
     fn name(&mut self, number: u32, name: String) {
@@ -257,34 +373,68 @@ impl Track {
 }
 
 /// Writes until all taps and the recording are gone.
-fn write_all(taken: &Receiver<Batch>, mut tracks: Vec<Track>, dropped: &AtomicU64) -> Written {
+fn write_all(taken: &Receiver<Message>, mut tracks: Vec<Track>, dropped: &AtomicU64) -> Written {
     let mut written = Written::default();
-    while let Ok(Batch { device, entries }) = taken.recv() {
-        let Some(track) = tracks.get_mut(device).filter(|_| written.failed.is_none()) else {
-            dropped.fetch_add(events_in(&entries), Ordering::Relaxed);
-            continue;
-        };
-        let before = written.events;
-        for entry in &entries {
-            match entry {
-                Entry::Name { number, name } => track.name(*number, name.clone()),
-                Entry::Event(now_ns, event) => match track.write(*now_ns, event) {
-                    Ok(()) => written.events += 1,
-                    Err(error) => {
-                        fail(&mut written, &error);
-                        break;
-                    }
-                },
+    // It never began, and nothing was written: the files are as they were.
+    if !matches!(taken.recv(), Ok(Message::Begin)) {
+        return written;
+    }
+    tracks.iter_mut().for_each(|track| begin(track, &mut written));
+    loop {
+        let message = match taken.recv_timeout(QUIET) {
+            Ok(message) => message,
+            // Whoever reads along, or looks at it after a crash, finds what was there before the pause.
+            Err(RecvTimeoutError::Timeout) => {
+                tracks.iter_mut().for_each(|track| flush(track, &mut written));
+                continue;
             }
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        match message {
+            Message::Begin => {}
+            Message::Device(mut track) => {
+                begin(&mut track, &mut written);
+                tracks.push(*track);
+            }
+            Message::Batch(Batch { device, entries }) => match tracks.get_mut(device) {
+                Some(track) if written.failed.is_none() => write_batch(track, &entries, &mut written, dropped),
+                _ => drop(dropped.fetch_add(events_in(&entries), Ordering::Relaxed)),
+            },
         }
-        dropped.fetch_add(events_in(&entries).saturating_sub(written.events - before), Ordering::Relaxed);
     }
-    for track in &mut tracks {
-        if let Err(error) = track.writer.flush() {
-            fail(&mut written, &error);
-        }
-    }
+    tracks.iter_mut().for_each(|track| flush(track, &mut written));
     written
+}
+
+fn flush(track: &mut Track, written: &mut Written) {
+    if written.failed.is_none()
+        && let Err(error) = track.writer.flush()
+    {
+        fail(written, &error);
+    }
+}
+
+fn begin(track: &mut Track, written: &mut Written) {
+    if let Err(error) = track.begin() {
+        fail(written, &error);
+    }
+}
+
+fn write_batch(track: &mut Track, entries: &[Entry], written: &mut Written, dropped: &AtomicU64) {
+    let before = written.events;
+    for entry in entries {
+        match entry {
+            Entry::Name { number, name } => track.name(*number, name.clone()),
+            Entry::Event(now_ns, event) => match track.write(*now_ns, event) {
+                Ok(()) => written.events += 1,
+                Err(error) => {
+                    fail(written, &error);
+                    break;
+                }
+            },
+        }
+    }
+    dropped.fetch_add(events_in(entries).saturating_sub(written.events - before), Ordering::Relaxed);
 }
 
 fn fail(written: &mut Written, error: &io::Error) {
@@ -341,8 +491,9 @@ mod tests {
     #[test]
     fn what_is_recorded_is_what_blkparse_reads() {
         let folder = tempfile::tempdir().unwrap();
-        let recording =
+        let mut recording =
             Recording::start(&folder.path().join("rec"), &["sda"], 1_000, 1_700_000_000_000_000_000).unwrap();
+        recording.begin();
         let mut tap = recording.tap(0);
         tap.name(5, "database");
         for token in 0..3_000u64 {
@@ -383,8 +534,13 @@ mod tests {
     fn what_cannot_be_written_in_time_is_dropped_and_counted() {
         let (batches, kept_full) = sync_channel(0);
         let dropped = Arc::new(AtomicU64::new(0));
-        let mut tap =
-            Tap { device: 0, batch: Vec::new(), since_ns: None, batches: Some(batches), dropped: Arc::clone(&dropped) };
+        let mut tap = Tap {
+            device: 0,
+            batch: Vec::new(),
+            since_ns: None,
+            messages: Some(batches),
+            dropped: Arc::clone(&dropped),
+        };
         tap.name(1, "kept");
         for token in 0..BATCH_EVENTS as u64 * 2 + 6 {
             tap.record(token, &Event::Queue(io(token, 1)));
@@ -400,12 +556,51 @@ mod tests {
     fn events_do_not_wait_for_a_batch_to_be_full() {
         let (batches, taken) = sync_channel(4);
         let mut tap =
-            Tap { device: 0, batch: Vec::new(), since_ns: None, batches: Some(batches), dropped: Arc::default() };
+            Tap { device: 0, batch: Vec::new(), since_ns: None, messages: Some(batches), dropped: Arc::default() };
         tap.record(0, &Event::Queue(io(1, 1)));
         tap.record(BATCH_NS_MAX, &Event::Queue(io(2, 1)));
         assert!(taken.try_recv().is_err());
         tap.record(BATCH_NS_MAX + 1, &Event::Queue(io(3, 1)));
-        assert!(matches!(taken.try_recv(), Ok(Batch { entries, .. }) if entries.len() == 3));
+        assert!(matches!(taken.try_recv(), Ok(Message::Batch(Batch { entries, .. })) if entries.len() == 3));
+    }
+
+    #[test]
+    fn a_recording_that_does_not_begin_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rec");
+        let [a, b, c] = ["a", "b", "c"].map(|name| folder.path().join(format!("rec.{name}.blktrace.0")));
+        std::fs::write(&b, "kept").unwrap();
+        std::fs::create_dir(&c).unwrap();
+        // The third cannot be made.
+        Recording::start(&path, &["a", "b", "c"], 0, 0).unwrap_err();
+        assert!(!a.exists() && std::fs::read(&b).unwrap() == b"kept");
+        // All can, and something else fails then.
+        drop(Recording::start(&path, &["a", "b"], 0, 0).unwrap());
+        assert!(!a.exists() && std::fs::read(&b).unwrap() == b"kept");
+        let mut recording = Recording::start(&path, &["a", "b"], 0, 0).unwrap();
+        recording.begin();
+        assert_eq!(recording.finish().unwrap().files, [a.clone(), b.clone()]);
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(std::fs::metadata(&a).unwrap().permissions().mode() & 0o777, 0o600);
+        let length = |path: &Path| std::fs::metadata(path).unwrap().len();
+        assert!(length(&a) == length(&b) && length(&a) > 4, "what was there is gone, when it began is written down");
+    }
+
+    #[test]
+    fn a_device_that_comes_later_has_a_file_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recording = Recording::start(&folder.path().join("rec"), &["sda"], 0, 0).unwrap();
+        recording.begin();
+        let mut taps = vec![recording.tap(0), recording.add("sdb").unwrap(), recording.add("sdb").unwrap()];
+        for (at, tap) in taps.iter_mut().enumerate() {
+            (0..=at as u64).for_each(|token| tap.record(token, &Event::Queue(io(token, 1))));
+        }
+        drop(taps);
+        let summary = recording.finish().unwrap();
+        let files = ["rec", "rec.sdb", "rec.sdb-2"].map(|name| folder.path().join(format!("{name}.blktrace.0")));
+        assert_eq!((summary.files.as_slice(), summary.written), (&files[..], 6));
+        let lengths = files.map(|file| std::fs::metadata(file).unwrap().len());
+        assert_eq!((lengths[1] - lengths[0], lengths[2] - lengths[1]), (48, 48));
     }
 
     #[test]
@@ -422,11 +617,13 @@ mod tests {
         };
         let (batches, taken) = sync_channel(4);
         let entries: Vec<_> = (0..10_000).map(|token| Entry::Event(token, Event::Queue(io(token, 1)))).collect();
-        batches.send(Batch { device: 0, entries }).unwrap();
-        batches.send(Batch { device: 0, entries: vec![Entry::Event(0, Event::Plug)] }).unwrap();
+        batches.send(Message::Begin).unwrap();
+        batches.send(Message::Batch(Batch { device: 0, entries })).unwrap();
+        let entries = vec![Entry::Event(0, Event::Plug)];
+        batches.send(Message::Batch(Batch { device: 0, entries })).unwrap();
         drop(batches);
         let dropped = AtomicU64::new(0);
-        let written = write_all(&taken, vec![Track::new(Writer::new(BufWriter::new(full), 0, 0))], &dropped);
+        let written = write_all(&taken, vec![Track::new(full, 0, Clock { now_ns: 0, since_1970_ns: 0 })], &dropped);
         assert!(written.failed.is_some_and(|why| why.contains("No space left")));
         assert_eq!(written.events + dropped.load(Ordering::Relaxed), 10_001);
     }

@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::config::{Config, ExportConfig, Rule};
+use crate::config::{Config, ExportConfig, Rule, TenantConfig};
 use crate::engine::{Address, Peer};
 
 /// A client as rules see it.
@@ -38,11 +38,27 @@ impl Config {
         (0..self.exports.len()).filter(move |index| self.exports.get(*index).is_some_and(seen))
     }
 
-    /// Whether clients of a tenant may see an export: it names no tenants, or this one.
-    fn may_see(&self, export: &ExportConfig, tenant: Option<usize>) -> bool {
-        let name = tenant.and_then(|tenant| self.tenants.get(tenant)).map(|tenant| &tenant.name);
-        export.tenants.is_empty() || name.is_some_and(|name| export.tenants.contains(name))
+    /// Whether a client of a tenant can come to a device at all, whoever it is otherwise: whether an export lies there that it may see and that its `export`
+    /// rules fit. On other devices its reservation does not count.
+    pub fn can_reach(&self, tenant: &TenantConfig, device: &str) -> bool {
+        let fits = |rule: &Rule, export: &ExportConfig| match rule {
+            Rule::Export(pattern) => matches(pattern, &export.name),
+            _ => true,
+        };
+        self.exports
+            .iter()
+            .filter(|export| export.device == device)
+            .any(|export| is_for(export, Some(&tenant.name)) && tenant.rules.iter().all(|rule| fits(rule, export)))
     }
+
+    fn may_see(&self, export: &ExportConfig, tenant: Option<usize>) -> bool {
+        is_for(export, tenant.and_then(|tenant| self.tenants.get(tenant)).map(|tenant| tenant.name.as_str()))
+    }
+}
+
+/// Whether clients of a tenant may see an export: it names no tenants, or this one.
+fn is_for(export: &ExportConfig, tenant: Option<&str>) -> bool {
+    export.tenants.is_empty() || tenant.is_some_and(|tenant| export.tenants.iter().any(|known| known == tenant))
 }
 
 /// Whether a client is as a rule asks.
@@ -121,7 +137,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::TenantConfig;
     use crate::engine::Process;
     use crate::tenant::Terms;
 
@@ -236,6 +251,20 @@ mod tests {
         assert_eq!(config.export_for(&other, "none"), None);
         assert_eq!(config.export_for(&other, "b"), Some((2, Some(1))));
         assert_eq!(config.export_for(&other, "open"), Some((0, None)), "the default tenant's");
+    }
+
+    #[test]
+    fn a_tenant_can_come_to_devices_of_exports_that_it_may_see_and_asks_for() {
+        let mut config = config(vec![("t", vec![]), ("u", vec![Rule::Export("a".into())]), ("v", vec![])]);
+        for (export, device) in config.exports.iter_mut().zip(["d", "e", "f"]) {
+            device.clone_into(&mut export.device);
+        }
+        let reached = |tenant: usize| -> Vec<&str> {
+            ["d", "e", "f"].into_iter().filter(|device| config.can_reach(&config.tenants[tenant], device)).collect()
+        };
+        assert_eq!(reached(0), ["d", "e", "f"]);
+        // It asks for `a` alone, which is not for it; the third is named nowhere.
+        assert_eq!((reached(1), reached(2)), (vec![], vec!["d"]));
     }
 
     /// What a pattern means, tried in all ways.

@@ -13,6 +13,8 @@ use std::path::Path;
 use rustix::io::FdFlags;
 use rustix::net::sockopt;
 
+use crate::server::Purpose;
+
 /// The first descriptor that is handed over.
 const FIRST: RawFd = 3;
 /// More are a mistake.
@@ -25,6 +27,22 @@ pub struct Activated {
     pub socket: OwnedFd,
     /// Its `FileDescriptorName=`: `control` is the control socket, `metrics` that of metrics, all others are for clients.
     pub name: String,
+}
+
+impl Activated {
+    /// What it is for.
+    pub fn purpose(&self) -> Purpose {
+        purpose_of(&self.name)
+    }
+}
+
+/// What a socket of this name is for.
+fn purpose_of(name: &str) -> Purpose {
+    match name {
+        "control" => Purpose::Control,
+        "metrics" => Purpose::Metrics,
+        _ => Purpose::Nbd,
+    }
 }
 
 /// Why sockets were not taken over.
@@ -50,7 +68,7 @@ pub enum ActivationError {
         name: String,
     },
     /// It was told both where to listen and what with.
-    #[error("systemd hands over the sockets that are listened to: leave out {0}")]
+    #[error("systemd hands over a socket for clients: leave out {0}")]
     ListenGiven(&'static str),
 }
 
@@ -100,15 +118,13 @@ impl Environment {
 
 /// Takes over the sockets that systemd listens to for this process; none if it was not activated. To be called once, before anything else opens
 /// descriptors: those from 3 on are taken to be systemd's. `listen_given` says which option or table told where to listen, which cannot be
-/// heeded then.
+/// heeded if there is a socket for clients among them.
 ///
 /// # Errors
 /// [`ActivationError`].
 pub fn listen_fds(listen_given: Option<&'static str>) -> Result<Vec<Activated>, ActivationError> {
     let names = Environment::of_process().names_for(std::process::id())?;
-    if let (false, Some(given)) = (names.is_empty(), listen_given) {
-        return Err(ActivationError::ListenGiven(given));
-    }
+    check_listen(&names, listen_given)?;
     let mut sockets = Vec::with_capacity(names.len());
     for (descriptor, name) in (FIRST..).zip(names) {
         // SAFETY: the service manager has opened these descriptors for this process and nobody here has taken them over before, as the
@@ -125,6 +141,16 @@ pub fn listen_fds(listen_given: Option<&'static str>) -> Result<Vec<Activated>, 
         sockets.push(Activated { socket, name });
     }
     Ok(sockets)
+}
+
+/// That it is said in one place where clients come in. Sockets for other ends leave that open.
+fn check_listen(names: &[String], listen_given: Option<&'static str>) -> Result<(), ActivationError> {
+    match listen_given {
+        Some(given) if names.iter().any(|name| purpose_of(name) == Purpose::Nbd) => {
+            Err(ActivationError::ListenGiven(given))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The way to systemd: what it is told of the server's state. Without systemd, or for a service that is not of the type `notify`, nothing happens.
@@ -233,6 +259,16 @@ mod tests {
         assert_eq!(environment("65", "7", None).names_for(7), Err(ActivationError::Count("65".into())));
         let names = ActivationError::Names { names: 1, sockets: 2 };
         assert_eq!(environment("2", "7", Some("nbd")).names_for(7), Err(names));
+    }
+
+    #[test]
+    fn where_to_listen_is_said_once_but_a_control_socket_says_nothing_of_it() {
+        let names = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+        let given = Some("[listen]");
+        assert_eq!(check_listen(&names(&[]), given), Ok(()));
+        assert_eq!(check_listen(&names(&["control", "metrics"]), given), Ok(()));
+        assert_eq!(check_listen(&names(&["control", "nbd"]), None), Ok(()));
+        assert_eq!(check_listen(&names(&["unknown"]), given), Err(ActivationError::ListenGiven("[listen]")));
     }
 
     /// A service manager's socket, and the way to it.

@@ -44,6 +44,20 @@ pub struct Rate {
     pub burst: u64,
 }
 
+impl Rate {
+    /// A rate with the burst that it has unless told: what comes in a tenth of a second.
+    pub fn new(per_second: u64) -> Rate {
+        Rate { per_second, burst: (per_second / 10).max(1) }
+    }
+
+    /// Another rate: a burst that was told stays, another follows.
+    #[must_use]
+    pub fn changed_to(self, per_second: u64) -> Rate {
+        let usual = Rate::new(per_second);
+        if self == Rate::new(self.per_second) { usual } else { Rate { burst: self.burst, ..usual } }
+    }
+}
+
 impl Default for Terms {
     fn default() -> Self {
         Terms { priority: Priority::UNSET, weight: 100, reserve: None, limits: Limits::default(), parent: None }

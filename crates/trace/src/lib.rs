@@ -1,5 +1,22 @@
-//! Block traces in blktrace's format.
-
+//! Block traces: what passed through a queue, read and written in all formats that people have, and what can be told from it.
+//!
+//! ```text
+//!  files, globs, stdin ─▶ decompress ─▶ reader (one a format) ─┐
+//!  files of other CPUs ─▶ ...                                  ├─▶ merge by time ─▶ Batch of Events ─┬─▶ writers (text, binary, CSV, Perfetto)
+//!                                                              ┘                                     ├─▶ Lives: the way of each request
+//!                                                                                                    └─▶ cut, reorder, merge
+//!  Lives ─▶ describe (who, how much, how long)  ─▶ dependencies (what each request waited for) ─▶ what-if, replay
+//! ```
+//!
+//! Everything streams: a [`Source`] fills a [`Batch`] with events, and memory grows with what is under way at a time, not with the length of a trace.
 #![forbid(unsafe_code)]
 
+mod batch;
 pub mod blktrace;
+mod event;
+pub mod life;
+mod source;
+
+pub use batch::{Batch, EVENTS_A_BATCH};
+pub use event::{Action, DeviceId, Event, Rwbs};
+pub use source::{Format, Notice, Place, ReadError, Source};

@@ -9,6 +9,7 @@ mod laws;
 mod pages;
 mod proof;
 mod repository;
+mod server;
 mod soak;
 mod steps;
 mod tables;
@@ -31,7 +32,7 @@ tasks:
           in docs/elevators and docs/reproduced.md with its pictures (which tests of the command check), and `pages write DIR` also
           the part on the whole recordings of decisions, which lie in DIR
   bench-nbd  the server beside others, and how it shares: --rounds N, --seconds S, --only cost|sharing|crowd, --write for
-          docs/serve-benchmarks.md
+          docs/serve-benchmarks.md; fails at the end if a goal is missed or not measured
   worlds  the whole server in simulated worlds, from seeds: --seeds N (10,000), --from SEED, --jobs N, -k to go on after a failure;
           --seed SEED plays one, -v tells all of it; --sabotage KIND breaks the engine
   crash-test  kills the real server under load and looks for what it had acknowledged: --rounds N (200), --seed N,

@@ -94,7 +94,7 @@ pub struct ServeArgs {
     #[arg(long, conflicts_with = "check", help_heading = "Instead of serving until stopped")]
     pub calibrate: bool,
     /// Run a fio job against the emulated drive and in the simulator, and say whether they agree
-    #[arg(long, value_name = "JOB.fio", conflicts_with_all = ["exports", "config"], help_heading = "Instead of serving until stopped")]
+    #[arg(long, value_name = "JOB.fio", conflicts_with_all = ["exports", "config", "sockets", "addresses", "control", "metrics", "record", "pid_file"], help_heading = "Instead of serving until stopped")]
     pub check: Option<PathBuf>,
     /// How long the job runs under each elevator, in seconds [default: 20, or the job's own]
     #[arg(long, value_name = "N", requires = "check", value_parser = clap::value_parser!(u32).range(1..=86_400), help_heading = "Instead of serving until stopped")]

@@ -4,7 +4,7 @@ use hoistway_nbd::wire::{Command, CommandFlags, Errno};
 use rustix::process::Signal;
 
 use super::client::{Client, shake_hands, wants};
-use super::common::{Folder, run};
+use super::common::{Folder, Ran, hoistway, run};
 use super::server::Server;
 
 #[test]
@@ -87,6 +87,20 @@ fn a_command_is_run_beside_the_server_and_its_exit_code_is_the_servers() {
     let uri = format!("nbd+unix:///a%20b?socket={socket}");
     assert_eq!(ran.out, format!("{uri} a b off\n"));
     assert!(folder.files().is_empty(), "{:?}", folder.files());
+}
+
+#[test]
+fn a_command_is_told_nothing_of_the_service_manager() {
+    let folder = Folder::new();
+    let socket = folder.name("s");
+    let command = "! env | grep -E '^(LISTEN_|WATCHDOG_|NOTIFY_)'";
+    let mut serve = hoistway(&["serve", "-q", "--export", "=mem:1M", "--socket", &socket, "--run", command]);
+    // The sockets are for another process, so that none is looked for.
+    for name in ["LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "WATCHDOG_USEC", "WATCHDOG_PID", "NOTIFY_SOCKET"] {
+        serve.env(name, "1");
+    }
+    let ran = Ran::of(serve.output().expect("the binary starts"));
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{}", ran.err);
 }
 
 #[test]

@@ -106,10 +106,18 @@ fn a_client_is_seen_counted_and_sent_away() {
     assert!(stat.starts_with("sda rbytes=4096 wbytes=65536 rios=1 wios=1 "), "{stat}");
     let json: serde_json::Value = serde_json::from_str(&get(&server, "tenants/backup/stat.json")).expect("JSON");
     assert_eq!((&json["requests"], &json["latency_ns"]["count"]), (&2.into(), &2.into()));
-    assert_eq!(get(&server, "exports/backup/clients"), "1");
+    for (path, clients) in
+        [("exports/backup", "1"), ("exports/db", "0"), ("tenants/backup", "1"), ("tenants/database", "0")]
+    {
+        assert_eq!(get(&server, &format!("{path}/clients")), clients, "{path}");
+    }
     assert_eq!(ctl(&server, &["set", &format!("clients/{number}/disconnect"), "1"]).code, Some(0));
     assert_eq!(client.stream.read(&mut [0]).expect("an end"), 0);
     assert_eq!(ctl(&server, &["ls", "clients"]).out, "");
+    assert_eq!(
+        (get(&server, "exports/backup/clients").as_str(), get(&server, "tenants/backup/clients").as_str()),
+        ("0", "0")
+    );
     assert_eq!(server.end().0, Some(0));
 }
 
@@ -169,6 +177,47 @@ fn metrics_are_told_over_http() {
         assert!(bytes.is_some_and(|line| line.ends_with(" 4096")) && text.ends_with("# EOF\n"), "{text}");
     }
     assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn a_device_that_a_reload_brings_is_recorded_too() {
+    let kept = tempfile::tempdir().expect("a folder");
+    let trace = kept.path().join("trace").display().to_string();
+    let folder = Folder::new();
+    folder.file("two.toml", TWO);
+    let server = Server::start_in(folder, &["--config", "FOLDER/two.toml", "--record", &trace]);
+    let more = "[[device]]\nname = \"sdb\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"new\"\ndevice = \"sdb\"\n";
+    server.folder.file("two.toml", format!("{TWO}{more}"));
+    assert_eq!(ctl(&server, &["set", "server/reload", "1"]).code, Some(0));
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while get(&server, "server/reload") == "never" && std::time::Instant::now() < end {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let mut client = Client::of(&server.socket(), "new");
+    client.write(8192, &[7; 4096]).expect("it can be written");
+    drop(client);
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+    let [first, second] = ["trace", "trace.sdb"].map(|name| kept.path().join(format!("{name}.blktrace.0")));
+    let length = |path: &std::path::Path| std::fs::metadata(path).unwrap_or_else(|_| panic!("{log}")).len();
+    assert!(length(&second) > length(&first) + 4 * 48, "{log}");
+    let mode = std::fs::metadata(&second).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_recording_is_not_touched_by_a_start_that_fails() {
+    let folder = Folder::new();
+    let [kept, new] = ["kept", "new"].map(|name| folder.name(&format!("{name}.blktrace.0")));
+    std::fs::write(&kept, "kept").expect("it can be written");
+    for trace in [&kept, &new] {
+        let socket = folder.name("s");
+        let args =
+            ["serve", "--export", "=mem:1M", "--socket", &socket, "--record", trace, "--pid-file", "/nowhere/pid"];
+        run(&args).refused(1, &["/nowhere/pid"]);
+    }
+    assert_eq!(std::fs::read(&kept).expect("it is there"), b"kept");
+    assert!(!std::path::Path::new(&new).exists());
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod sorted_fifo;
 mod turns;
 pub mod wf2q;
 
+pub use bandwidth::DeviceFigures;
 pub(crate) use bandwidth::ROWS as RESERVATION_TUNABLES;
 
 use crate::bio::{Bio, Op};

@@ -35,6 +35,8 @@ pub(crate) struct Block<H: Home> {
     pub last_merge: Slot,
     /// Requests that the driver has.
     pub in_flight: u32,
+    /// Requests within a reservation that were done later than promised, in this queue's life.
+    pub late_requests: u64,
     pub free_contexts: List<Waiting>,
     pub work: Ring<Work, H::Slots<Work>>,
     /// The size of the pool of requests a direction (of all tags, in a multi-queue layer), as the host set it.

@@ -207,6 +207,7 @@ impl<H: Home> RequestQueue<H> {
             hash: HashChains::new(storage.buckets),
             last_merge: NIL,
             in_flight: 0,
+            late_requests: 0,
             free_contexts: List::default(),
             work: Ring::new(storage.work),
             nr_requests: config.nr_requests.unwrap_or(DEFAULT_NR_REQUESTS).max(pool::SIZE_MIN),

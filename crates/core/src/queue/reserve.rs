@@ -171,4 +171,11 @@ impl<H: Home> RequestQueue<H> {
     pub fn reserved(&self) -> Option<Reserved> {
         self.elevator.reserved()
     }
+
+    /// How many requests within a reservation were done later than [`Reserved::delay_ns_max`] says (with the time of those that were in the device
+    /// before it, where that is given several), in the queue's life: a count that a call to [`complete`](Self::complete) raises is about the request
+    /// that it completes.
+    pub fn late_requests(&self) -> u64 {
+        self.block.late_requests
+    }
 }

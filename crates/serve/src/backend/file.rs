@@ -16,7 +16,7 @@ use hoistway_nbd::wire::Errno;
 use rustix::fs::{FlockOperation, flock};
 
 use super::place::{self, Medium, Place};
-use super::{BackendError, DEPTH_FLASH, DEPTH_ROTATIONAL, DEPTH_TMPFS, Started, errno};
+use super::{BackendError, DEPTH_FLASH, DEPTH_ROTATIONAL, DEPTH_TMPFS, Operation, Started, errno};
 use crate::buffer::Buffer;
 use crate::device::{Answer, WorkOp};
 use crate::engine::{Engine, FileId, Io, IoDone, IoOp};
@@ -28,6 +28,8 @@ const TRIM_BYTES: u64 = 4096;
 #[derive(Debug)]
 pub struct File {
     path: PathBuf,
+    /// What it is whatever it is called: file system and inode. Simulated files have none.
+    identity: Option<(u64, u64)>,
     place: Place,
     read_only: bool,
     id: FileId,
@@ -36,7 +38,7 @@ pub struct File {
     /// With direct I/O: the writes under way, in whole units.
     writes: Vec<Range>,
     /// With direct I/O: writes that wait for one of those, in the order in which they came.
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<Operation>,
     /// What takes more than one step.
     scripts: Vec<Script>,
     /// Durable writes under way.
@@ -53,16 +55,6 @@ struct Range {
     to: u64,
     /// It reads before it writes: nothing else may write there meanwhile.
     alone: bool,
-}
-
-#[derive(Debug)]
-struct Request {
-    tag: u64,
-    op: WorkOp,
-    offset: u64,
-    length: u64,
-    durable: bool,
-    data: Option<Buffer>,
 }
 
 /// Steps that follow one another, and the one under way.
@@ -114,6 +106,7 @@ impl File {
             return Err(BackendError::Empty { path: path.into() });
         }
         let unit = direct_unit(path, direct, &place)?;
+        let identity = file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
         let id = match unit {
             None => engine.open(OwnedFd::from(file)),
             Some(_) => match reopen_direct(path, &file, read_only) {
@@ -128,11 +121,11 @@ impl File {
                 Err(cause) => {
                     tracing::info!(path = %path.display(), %cause, "no direct I/O: through the page cache");
                     let id = engine.open(OwnedFd::from(file));
-                    return Ok(File::new(path.into(), place, read_only, id, None));
+                    return Ok(File { identity, ..File::new(path.into(), place, read_only, id, None) });
                 }
             },
         };
-        Ok(File::new(path.into(), place, read_only, id, unit.map(u64::from)))
+        Ok(File { identity, ..File::new(path.into(), place, read_only, id, unit.map(u64::from)) })
     }
 
     /// A file of an engine whose files are simulated.
@@ -146,6 +139,7 @@ impl File {
         let (writes, scripts) = (Vec::with_capacity(64), Vec::with_capacity(8));
         File {
             path,
+            identity: None,
             place,
             read_only,
             id,
@@ -156,6 +150,11 @@ impl File {
             durable: Vec::new(),
             lost: false,
         }
+    }
+
+    pub fn is_at(&self, path: &Path) -> bool {
+        let there = std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        self.identity.is_some() && self.identity == there
     }
 
     pub fn size(&self) -> u64 {
@@ -209,18 +208,8 @@ impl File {
     }
 
     /// Begins an operation, whose range is checked.
-    #[expect(clippy::too_many_arguments, reason = "an operation is these six things")]
-    pub fn begin<E: Engine>(
-        &mut self,
-        engine: &mut E,
-        tag: u64,
-        op: WorkOp,
-        offset: u64,
-        length: u64,
-        durable: bool,
-        data: Option<Buffer>,
-    ) -> Started {
-        let request = Request { tag, op, offset, length, durable, data };
+    pub fn begin<E: Engine>(&mut self, engine: &mut E, operation: Operation) -> Started {
+        let Operation { tag, op, offset, length, durable, .. } = operation;
         if self.lost && (durable || op == WorkOp::Flush) {
             return Started::Done(Err(Errno::Io));
         }
@@ -233,8 +222,8 @@ impl File {
             _ if length == 0 => Started::Done(Ok(nothing(op))),
             WorkOp::Status => self.start(engine, tag, IoOp::Status, offset, length, None),
             WorkOp::Read | WorkOp::Cache => self.read(engine, tag, offset, length),
-            WorkOp::Trim => self.trim(engine, request),
-            WorkOp::Write | WorkOp::Zero { .. } => self.write(engine, request),
+            WorkOp::Trim => self.trim(engine, operation),
+            WorkOp::Write | WorkOp::Zero { .. } => self.write(engine, operation),
         }
     }
 
@@ -312,7 +301,7 @@ impl File {
     }
 
     /// Gives back the whole blocks of a range, if there are any.
-    fn trim<E: Engine>(&mut self, engine: &mut E, request: Request) -> Started {
+    fn trim<E: Engine>(&mut self, engine: &mut E, request: Operation) -> Started {
         let from = request.offset.next_multiple_of(TRIM_BYTES);
         let end = request.offset + request.length;
         let to = if end == self.place.size { end } else { end - end % TRIM_BYTES };
@@ -329,7 +318,7 @@ impl File {
     }
 
     /// Writes data or zeroes: at once, or after the write that is in the way.
-    fn write<E: Engine>(&mut self, engine: &mut E, request: Request) -> Started {
+    fn write<E: Engine>(&mut self, engine: &mut E, request: Operation) -> Started {
         if self.unit.is_some() {
             let range = self.range(&request);
             let blocked = self.writes.iter().any(|write| write.forbids(&range))
@@ -343,7 +332,7 @@ impl File {
         self.start_write(engine, request)
     }
 
-    fn range(&self, request: &Request) -> Range {
+    fn range(&self, request: &Operation) -> Range {
         let (from, to) = self.around(request.offset, request.length);
         let alone = !self.is_aligned(request.offset, request.length);
         Range { tag: request.tag, from, to, alone }
@@ -364,8 +353,8 @@ impl File {
         }
     }
 
-    fn start_write<E: Engine>(&mut self, engine: &mut E, request: Request) -> Started {
-        let Request { tag, op, offset, length, durable, data } = request;
+    fn start_write<E: Engine>(&mut self, engine: &mut E, request: Operation) -> Started {
+        let Operation { tag, op, offset, length, durable, data } = request;
         if let WorkOp::Zero { punch } = op {
             let steps = self.zero_steps(offset, length, durable, punch);
             return self.run(engine, tag, steps, None);

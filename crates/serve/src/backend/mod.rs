@@ -11,7 +11,7 @@ mod shared;
 mod tests;
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hoistway_nbd::Abilities;
 use hoistway_nbd::wire::Errno;
@@ -45,6 +45,30 @@ enum Kind {
     Memory(memory::Memory),
     Null,
     File(Box<file::File>),
+}
+
+/// Something to be done.
+#[derive(Debug)]
+pub struct Operation {
+    /// Its name towards the engine; nothing else under way has it.
+    pub tag: u64,
+    /// What.
+    pub op: WorkOp,
+    /// The first byte.
+    pub offset: u64,
+    /// How many bytes.
+    pub length: u64,
+    /// Durable before it is done.
+    pub durable: bool,
+    /// Of writes: the data, in the first `length` bytes.
+    pub data: Option<Buffer>,
+}
+
+impl Operation {
+    /// One without data that need not be durable.
+    pub fn plain(tag: u64, op: WorkOp, offset: u64, length: u64) -> Operation {
+        Operation { tag, op, offset, length, durable: false, data: None }
+    }
 }
 
 /// How something was begun.
@@ -148,6 +172,11 @@ impl Backend {
         matches!(self.kind, Kind::File(_))
     }
 
+    /// Whether its bytes lie in the file or on the block device that is at this path now, by whatever name it was opened.
+    pub fn lies_at(&self, path: &Path) -> bool {
+        matches!(&self.kind, Kind::File(file) if file.is_at(path))
+    }
+
     /// Bytes.
     pub fn size(&self) -> u64 {
         self.size
@@ -209,27 +238,17 @@ impl Backend {
         }
     }
 
-    /// Begins an operation. Of writes, `data` holds at least `length` bytes. The tag is one that nothing else under way has.
-    ///
-    /// A range beyond the end is an error (`NoSpc` of writes, else `Inval`). A write that is durable, and a flush, is done once the medium has it.
-    #[expect(clippy::too_many_arguments, reason = "an operation is these six things")]
-    pub fn begin<E: Engine>(
-        &mut self,
-        engine: &mut E,
-        tag: u64,
-        op: WorkOp,
-        offset: u64,
-        length: u64,
-        durable: bool,
-        data: Option<Buffer>,
-    ) -> Started {
-        if let Err(errno) = self.check(op, offset, length, data.as_ref()) {
+    /// Begins an operation. A range beyond the end is an error, as [`WorkOp::check_range`] has it. A write that is durable, and a flush, is done
+    /// once the medium has it.
+    pub fn begin<E: Engine>(&mut self, engine: &mut E, operation: Operation) -> Started {
+        if let Err(errno) = self.check(&operation) {
             return Started::Done(Err(errno));
         }
+        let Operation { op, offset, length, .. } = operation;
         match &mut self.kind {
-            Kind::Memory(memory) => Started::Done(memory.perform(op, offset, length, data)),
+            Kind::Memory(memory) => Started::Done(memory.perform(op, offset, length, operation.data)),
             Kind::Null => Started::Done(Ok(null_answer(op, length))),
-            Kind::File(file) => file.begin(engine, tag, op, offset, length, durable, data),
+            Kind::File(file) => file.begin(engine, operation),
         }
     }
 
@@ -241,18 +260,16 @@ impl Backend {
         }
     }
 
-    fn check(&self, op: WorkOp, offset: u64, length: u64, data: Option<&Buffer>) -> Result<(), Errno> {
+    fn check(&self, operation: &Operation) -> Result<(), Errno> {
+        let Operation { op, offset, length, ref data, .. } = *operation;
         if op == WorkOp::Flush {
             return Ok(());
         }
-        let writes = matches!(op, WorkOp::Write | WorkOp::Zero { .. } | WorkOp::Trim);
-        if writes && self.abilities().read_only {
+        if op.writes() && self.abilities().read_only {
             return Err(Errno::Perm);
         }
-        if offset.checked_add(length).is_none_or(|end| end > self.size) {
-            return Err(if matches!(op, WorkOp::Write | WorkOp::Zero { .. }) { Errno::NoSpc } else { Errno::Inval });
-        }
-        if op == WorkOp::Write && data.is_none_or(|data| (data.len() as u64) < length) {
+        op.check_range(offset, length, self.size)?;
+        if op == WorkOp::Write && data.as_ref().is_none_or(|data| (data.len() as u64) < length) {
             return Err(Errno::Inval);
         }
         Ok(())

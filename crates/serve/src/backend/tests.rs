@@ -34,7 +34,7 @@ impl<E: Engine> Bench<E> {
             buffer
         });
         let durable = tag.is_multiple_of(7) && !matches!(op, WorkOp::Read | WorkOp::Status | WorkOp::Cache);
-        let started = self.backend.begin(&mut self.engine, tag, op, offset, length, durable, data);
+        let started = self.backend.begin(&mut self.engine, Operation { tag, op, offset, length, durable, data });
         if matches!(started, Started::Pending) {
             self.ops.insert(tag, op);
         }
@@ -303,7 +303,10 @@ fn after_a_flush_that_failed_none_succeeds() {
     assert!(matches!(failed.1, Err(Errno::Io)));
     assert!(matches!(bench.run(WorkOp::Flush, 0, 0, None), Err(Errno::Io)));
     let data = bench.engine.buffer(512);
-    let durable = bench.backend.begin(&mut bench.engine, 900, WorkOp::Write, 0, 512, true, Some(data));
+    let durable = bench.backend.begin(
+        &mut bench.engine,
+        Operation { durable: true, data: Some(data), ..Operation::plain(900, WorkOp::Write, 0, 512) },
+    );
     assert!(matches!(durable, Started::Done(Err(Errno::Io))));
     assert_eq!(bench.read(0, 3), [0; 3], "reading goes on");
 }

@@ -17,8 +17,6 @@ pub(super) struct Building<'a> {
     pub config: Config,
     pub problems: Vec<Problem>,
     pub warnings: Vec<Problem>,
-    /// Whether TCP beyond loopback goes without TLS.
-    pub insecure: bool,
     /// Sizes of the devices in bytes, where they are known.
     pub device_bytes: Vec<Option<u64>>,
     /// Whether an arm moves in the devices, as far as the configuration tells.
@@ -37,7 +35,6 @@ impl Draft {
             config: Config::default(),
             problems: self.problems.clone(),
             warnings: Vec::new(),
-            insecure: false,
             device_bytes: Vec::new(),
             device_rotates: Vec::new(),
             listen_places: Vec::new(),
@@ -82,7 +79,7 @@ impl Building<'_> {
         let mode = fields.read("mode", value::mode);
         let sockets = fields.read_each("socket", value::path);
         let addresses = fields.read_each("address", value::nbd_address);
-        self.insecure = self.fields(entry).read("insecure", value::switch).unwrap_or(false);
+        self.config.insecure = self.fields(entry).read("insecure", value::switch).unwrap_or(false);
         for (path, place) in sockets {
             let path = place.resolve(&path);
             self.config.listen.push(Listen::Unix { path, mode: mode.unwrap_or(0o600) });

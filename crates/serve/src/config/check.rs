@@ -23,6 +23,7 @@ pub(super) fn together(draft: &Draft, building: &mut Building<'_>) {
     check.rules_can_match();
     check.weights_count();
     check.promises();
+    check.layers_count();
 }
 
 struct Check<'a, 'b> {
@@ -201,26 +202,19 @@ impl Check<'_, '_> {
                 self.problem(place.clone(), "the same is listened to twice".into());
             }
             if let Listen::Tcp(address) = listen {
-                match access::judge(*address, required, self.building.insecure) {
+                match access::judge(*address, required, self.building.config.insecure) {
                     access::Judgement::Fine => {}
                     access::Judgement::Warn(text) => self.warning(place.clone(), text),
                     access::Judgement::Refuse(text) => self.problem(place.clone(), text),
                 }
             }
         }
-        if let Some(address) = self.building.config.metrics
-            && !address.ip().to_canonical().is_loopback()
-        {
+        if let Some(address) = self.building.config.metrics {
             let place = place_of(&self.draft.metrics, "address");
-            let text =
-                format!("{address} can be reached from other machines, and metrics are told to anybody in plain text");
-            if self.building.insecure {
-                self.warning(place, text);
-            } else {
-                self.problem(
-                    place,
-                    format!("{text}: tell them at 127.0.0.1 or [::1], or write insecure = true (--insecure)"),
-                );
+            match access::judge_metrics(address, self.building.config.insecure) {
+                access::Judgement::Fine => {}
+                access::Judgement::Warn(text) => self.warning(place, text),
+                access::Judgement::Refuse(text) => self.problem(place, text),
             }
         }
         let control = self.building.config.control.clone();

@@ -106,7 +106,7 @@ pub const KEYS: &[Key] = &[
     key(Section::Device, "backend", "`\"file:PATH\"`, `\"mem:SIZE\"`, `\"null:SIZE\"`", "required", "Where its bytes lie: a file or block device; memory, all zeroes at the start; nothing (reads are zeroes, writes are lost). With a drive, `\"mem\"` and `\"null\"` may leave the size out and have the drive's."),
     key(Section::Device, "drive", "a name that `hoistway drives` lists, or the path of a profile", "none", "The model that says how long each request takes."),
     key(Section::Device, "elevator", "a name that `hoistway elevators` lists", "`bfq` where the device rotates, else `fiops`", "The elevator."),
-    key(Section::Device, "tunables", "a table: `{ slice_idle = 0 }`", "the elevator's", "Tunables of the elevator, in the kernel's names and units; `hoistway elevators NAME` lists them."),
+    key(Section::Device, "tunables", "a table: `{ slice_idle = 0 }`", "the elevator's", "Tunables of the elevator, in the kernel's names and units; `hoistway elevators NAME` lists them. Those of reservations (`excess`, `dirs`, ...) go with any elevator."),
     key(Section::Device, "depth", "1 to 4096", "the backend's", "How many requests it is given at once. There is fairness only among those that wait above it."),
     key(Section::Device, "direct", "`true`, `false`", "where the file and the request allow", "Whether a file is read and written past the page cache; `true` refuses to start where it cannot be."),
     key(Section::Device, "merge", "`true`, `false`", "`true`", "Whether neighbouring requests that wait become one."),

@@ -43,6 +43,8 @@ pub const FILE_BYTES_MAX: u64 = 1 << 20;
 pub struct Config {
     /// Where clients connect; empty unless told: [`Config::listen_or_usual`].
     pub listen: Vec<Listen>,
+    /// TCP beyond loopback is served without TLS all the same, and metrics are told there.
+    pub insecure: bool,
     /// Devices.
     pub devices: Vec<DeviceConfig>,
     /// Exports.
@@ -253,6 +255,32 @@ impl Draft {
     pub fn load(path: &Path) -> Result<Draft, ConfigError> {
         let text = text_of(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         Ok(Draft::from_toml(&text, &path.display().to_string()))
+    }
+}
+
+impl BackendConfig {
+    /// What of it has to be so from the start and is not as in `old`, for people; none: what is open for `old` serves for this as well. A file that
+    /// was opened for writing can be read.
+    pub fn differs_from(&self, old: &BackendConfig) -> Option<&'static str> {
+        let BackendConfig::File { path, direct, read_only } = self else {
+            return (self != old).then_some("backend");
+        };
+        match old {
+            BackendConfig::File { path: old, .. } if path != old => Some("backend"),
+            BackendConfig::File { direct: old, .. } if direct != old => Some("`direct`"),
+            BackendConfig::File { read_only: true, .. } if !read_only => {
+                Some("its file is open for reading only, as all its exports were, and one is to be written to")
+            }
+            BackendConfig::File { .. } => None,
+            BackendConfig::Memory { .. } | BackendConfig::Null { .. } => Some("backend"),
+        }
+    }
+
+    /// Notes that a file is open as it is for `old`.
+    pub fn keep_mode(&mut self, old: &BackendConfig) {
+        if let (BackendConfig::File { read_only, .. }, BackendConfig::File { read_only: old, .. }) = (self, old) {
+            *read_only = *old;
+        }
     }
 }
 

@@ -40,7 +40,7 @@ pub enum Live {
     ExportRemoved { export: String },
     /// An export has another place, size, or way of being read: its clients are cut off and come back.
     ExportMoved { export: String },
-    /// An export's description, or who may see it.
+    /// An export's description, or who may see it: whoever may not any more is cut off.
     ExportTerms { export: String },
     /// The tree of groups.
     Groups,
@@ -50,7 +50,7 @@ pub enum Live {
     TenantRemoved { tenant: String },
     /// Other terms.
     Terms { tenant: String },
-    /// Rules or their order: clients that come from now on are told by the new ones.
+    /// Rules or their order: clients that come from now on are told by the new ones, and those who may not have their export by them are cut off.
     Rules,
     /// Certificates: connections from now on are shown the new ones.
     Tls,
@@ -101,10 +101,9 @@ impl Config {
                 continue;
             };
             let name = || device.name.clone();
-            for (differs, what) in [(old.backend != device.backend, "backend"), (old.drive != device.drive, "drive")] {
-                if differs {
-                    changes.push(Change::Restart { what: format!("device `{}`: {what}", device.name) });
-                }
+            let drive = (old.drive != device.drive).then_some("drive");
+            for what in [device.backend.differs_from(&old.backend), drive].into_iter().flatten() {
+                changes.push(Change::Restart { what: format!("device `{}`: {what}", device.name) });
             }
             if old.elevator != device.elevator {
                 changes.push(Change::Live(Live::Elevator { device: name() }));

@@ -6,9 +6,10 @@ use hdrhistogram::Histogram;
 
 use super::histogram::Latencies;
 use super::names;
-use super::steer::{AccountOp, AccountView, ClientFacts, DeviceFacts, OpView, Things};
+use super::steer::{AccountView, ClientFacts, DeviceFacts, OpView, Things};
 use super::text;
 use super::tree::Ask;
+use crate::device::account::Counted;
 
 /// How many tenants' histograms are told of a device: each costs the server some 10 us.
 const TENANTS_MAX: usize = 64;
@@ -119,7 +120,7 @@ pub fn tenant_histograms(ask: &Ask<'_>) -> Option<String> {
 pub fn tenant_latency(ask: &Ask<'_>) -> Option<String> {
     each_device(ask, |lines, device, account| {
         for (name, histogram_of) in PHASES {
-            for (op, view) in AccountOp::ALL.iter().zip(&account.ops) {
+            for (op, view) in Counted::ALL.iter().zip(&account.ops) {
                 let Some(histogram) = histogram_of(view).filter(|histogram| !histogram.is_empty()) else { continue };
                 let at = |percent| histogram.value_at_percentile(percent);
                 let _ = writeln!(
@@ -160,13 +161,11 @@ pub fn tenant_json(ask: &Ask<'_>) -> Option<String> {
     ask.steer.tenant(ask.name)?;
     let (mut all, mut devices) = (Totals::default(), serde_json::Map::new());
     for device in ask.steer.names(Things::Devices) {
-        ask.steer.accounts(&device, &mut |tenant, account| {
-            if tenant == ask.name {
-                let mut own = Totals::default();
-                own.add(account);
-                all.add(account);
-                devices.insert(device.clone(), own.to_json());
-            }
+        ask.steer.account(&device, ask.name, &mut |account| {
+            let mut own = Totals::default();
+            own.add(account);
+            all.add(account);
+            devices.insert(device.clone(), own.to_json());
         });
     }
     let mut document = all.to_json();
@@ -187,11 +186,7 @@ fn each_device(ask: &Ask<'_>, mut tell: impl FnMut(&mut String, &str, &AccountVi
     ask.steer.tenant(ask.name)?;
     let mut lines = String::new();
     for device in ask.steer.names(Things::Devices) {
-        ask.steer.accounts(&device, &mut |tenant, account| {
-            if tenant == ask.name {
-                tell(&mut lines, &names::escape(&device), account);
-            }
-        });
+        ask.steer.account(&device, ask.name, &mut |account| tell(&mut lines, &names::escape(&device), account));
     }
     Some(lines)
 }

@@ -19,6 +19,8 @@ pub struct Fake {
     pub latency: Histogram<u64>,
     pub refuses: Option<Refused>,
     pub changes: Vec<Change>,
+    /// How often all accounts were walked over.
+    pub walks: std::cell::Cell<u64>,
 }
 
 impl Fake {
@@ -41,6 +43,7 @@ impl Fake {
             latency,
             refuses: None,
             changes: Vec::new(),
+            walks: std::cell::Cell::default(),
         }
     }
 }
@@ -126,8 +129,15 @@ impl Steer for Fake {
         })
     }
 
-    fn accounts(&self, _: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
-        for (name, times) in [("backup", 1), ("data base", 3)] {
+    fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
+        self.walks.set(self.walks.get() + 1);
+        for name in ["backup", "data base"] {
+            self.account(device, name, &mut |view| each(name, view));
+        }
+    }
+
+    fn account(&self, _: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
+        if let Some((_, times)) = [("backup", 1), ("data base", 3)].into_iter().find(|(name, _)| *name == tenant) {
             let op = |requests, bytes| OpView {
                 requests,
                 bytes,
@@ -146,7 +156,7 @@ impl Steer for Fake {
                 service_ns: served * 1000,
                 reservation_missed: 0,
             };
-            each(name, &view);
+            tell(&view);
         }
     }
 

@@ -96,6 +96,9 @@ pub const LEAVES: &[Leaf] = &[
     ro("devices/NAME/slice", "name", "Whom the elevator serves alone at this moment; - where it is nobody.", |ask| {
         device(ask, |facts| facts.slice.clone().unwrap_or_else(|| "-".to_owned()))
     }),
+    ro("devices/NAME/switching", "0 or 1", "Whether another elevator follows when what this one has is done.", |ask| {
+        device(ask, |facts| text::switch(facts.switching))
+    }),
     ro("devices/NAME/inflight", "requests", "Requests in the device: reads, all others.", |ask| {
         device(ask, |facts| format!("{:8} {:8}", facts.in_flight[0], facts.in_flight[1]))
     }),
@@ -178,7 +181,7 @@ pub const LEAVES: &[Leaf] = &[
     rw(
         "tenants/NAME/limit",
         "bytes/s, or max",
-        "What it may not exceed, reads and writes together. A new limit may burst for a second.",
+        "What it may not exceed, reads and writes together. Its burst follows, a tenth of a second, unless one was told.",
         |ask| tenant(ask, |facts| terms::tell_rate(facts.terms.limits.bytes)),
         terms::limit,
     ),
@@ -225,7 +228,7 @@ pub const LEAVES: &[Leaf] = &[
         "tenants/NAME/latency",
         "ns",
         "Latencies since the start: from a request's arrival to its dispatch (queue) and from there to its end \
-        (device).",
+        (device), and both together (total).",
         accounts::tenant_latency,
     ),
     ro(
@@ -302,7 +305,7 @@ pub const LEAVES: &[Leaf] = &[
     rw(
         "server/reload",
         "text",
-        "What became of the last reload. Setting it to 1 reads the configuration anew, as SIGHUP does.",
+        "What became of the last reload. Setting it to 1 has the configuration read anew, as SIGHUP does: the answer comes before that is done.",
         |ask| server(ask, |facts| one_line(&facts.reload)),
         |_, value| once("reload", value).map(|()| Change::Reload).map_err(SetError::from),
     ),

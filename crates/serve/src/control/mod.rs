@@ -28,8 +28,8 @@ pub use names::{escape, unescape};
 pub use session::{LINE_BYTES_MAX, Session};
 pub use share::{Claim, Counters, INTERVAL_NS, INTERVALS, Sampled, Share, Watch, entitlements, groups, shares};
 pub use steer::{
-    AccountOp, AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Lateness, OpView, Refused,
-    ServerFacts, Steer, TenantFacts, Things,
+    AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Lateness, OpView, Refused, ServerFacts,
+    Steer, TenantFacts, Things,
 };
 pub use text::BadValue;
 pub use tree::{Access, Ask, Get, Leaf, Set, SetError, leaves_under, meant_path};

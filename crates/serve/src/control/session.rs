@@ -20,6 +20,9 @@ pub const LINE_BYTES_MAX: usize = 4096;
 /// A reply stops growing here, in bytes, until what there is of it was sent.
 const OUTPUT_BYTES: usize = 64 << 10;
 
+/// And after so many paths, as far as they tell anything: those that tell nothing take time as well.
+const STEPS: usize = 512;
+
 /// A control connection.
 #[derive(Default)]
 pub struct Session {
@@ -54,8 +57,9 @@ impl Session {
 
     /// Goes on with a reply, now that what there was of it was sent.
     pub fn resume(&mut self, watch: &Watch, steer: &mut dyn Steer, out: &mut Vec<u8>) {
-        let full = out.len() + OUTPUT_BYTES;
-        while out.len() < full {
+        let (empty, mut steps) = (out.len(), 0);
+        while out.len() < empty + OUTPUT_BYTES && (steps < STEPS || out.len() == empty) {
+            steps += 1;
             if let Some(walk) = &mut self.walk {
                 if !walk.step(watch, steer, out) {
                     self.walk = None;

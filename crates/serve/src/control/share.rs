@@ -13,6 +13,9 @@ pub const INTERVAL_NS: u64 = 1_000_000_000;
 /// Over how many of these shares are told: a round of slices or budgets on a disk takes seconds, and shares of less than one mean nothing.
 pub const INTERVALS: usize = 10;
 
+/// Rounds in which what limits leave over is divided anew: a thousand tenants with a limit each could otherwise ask for a thousand.
+const ROUNDS_MAX: usize = 32;
+
 /// What a tenant got of a device in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Share {
@@ -87,21 +90,30 @@ pub fn entitlements(
     let mut open: Vec<usize> =
         (0..claims.len()).filter(|&at| claims[at].active && Some(rank(claims[at].terms)) == best).collect();
     let mut rest = (1.0 - promised * scale).max(0.0);
-    // Each round but the last closes a tenant that its limit stops, so there are at most as many as tenants.
-    while rest > 1e-9 && !open.is_empty() {
+    // Each round but the last closes a tenant that its limit stops: a few rounds do, unless limits were chosen for that. Then a small rest stays undivided.
+    for _ in 0..ROUNDS_MAX {
+        if rest <= 1e-9 || open.is_empty() {
+            break;
+        }
         let ways = divided(&open, claims, groups);
         let room = |at: usize| (ceiling(claims[at].terms, rate) - parts[at]).max(0.0);
-        let stopped: Vec<(usize, f64)> =
-            open.iter().zip(&ways).filter_map(|(&at, way)| (room(at) < rest * way).then_some((at, room(at)))).collect();
-        if stopped.is_empty() {
+        let stopped: Vec<Option<f64>> =
+            open.iter().zip(&ways).map(|(&at, way)| Some(room(at)).filter(|room| *room < rest * way)).collect();
+        if stopped.iter().all(Option::is_none) {
             open.iter().zip(&ways).for_each(|(&at, way)| parts[at] += rest * way);
             break;
         }
-        for &(at, room) in &stopped {
-            parts[at] += room;
-            rest -= room;
+        let mut still = Vec::with_capacity(open.len());
+        for (&at, room) in open.iter().zip(&stopped) {
+            match room {
+                Some(room) => {
+                    parts[at] += room;
+                    rest -= room;
+                }
+                None => still.push(at),
+            }
         }
-        open.retain(|at| stopped.iter().all(|(other, _)| other != at));
+        open = still;
     }
     claims.iter().zip(parts).map(|(claim, part)| claim.active.then_some(part)).collect()
 }

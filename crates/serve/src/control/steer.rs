@@ -29,6 +29,14 @@ pub trait Steer {
     fn client(&self, number: u64) -> Option<ClientFacts>;
     /// What each tenant had of a device since the start. Tenants that never used it may be left out.
     fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>));
+    /// What one of them had: the same, without a walk over all.
+    fn account(&self, device: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
+        self.accounts(device, &mut |other, account| {
+            if other == tenant {
+                tell(account);
+            }
+        });
+    }
     /// Does something.
     ///
     /// # Errors
@@ -194,39 +202,10 @@ pub struct ClientFacts {
     pub written_bytes: u64,
 }
 
-/// What requests are counted as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum AccountOp {
-    /// READ, CACHE.
-    Read = 0,
-    /// WRITE.
-    Write = 1,
-    /// TRIM, WRITE_ZEROES.
-    Discard = 2,
-    /// FLUSH.
-    Flush = 3,
-}
-
-impl AccountOp {
-    /// All of them, in the order of [`AccountView::ops`].
-    pub const ALL: [AccountOp; 4] = [AccountOp::Read, AccountOp::Write, AccountOp::Discard, AccountOp::Flush];
-
-    /// Its name in labels and texts.
-    pub const fn name(self) -> &'static str {
-        match self {
-            AccountOp::Read => "read",
-            AccountOp::Write => "write",
-            AccountOp::Discard => "discard",
-            AccountOp::Flush => "flush",
-        }
-    }
-}
-
 /// What one tenant had of one device since the start. Nothing in it ever decreases but `waiting`, `held` and `in_flight`.
 #[derive(Clone, Copy, Debug)]
 pub struct AccountView<'a> {
-    /// By what was asked, in the order of [`AccountOp::ALL`].
+    /// By what was asked, in the order of [`Counted::ALL`](crate::device::account::Counted::ALL).
     pub ops: [OpView<'a>; 4],
     /// Requests that wait in the queue.
     pub waiting: u64,

@@ -126,7 +126,12 @@ fn terms_are_set_one_at_a_time() {
     let terms = &steer.tenants["backup"];
     assert_eq!(terms.priority, Priority::new(Class::RealTime, 2).unwrap());
     let bytes = Some(Rate { per_second: 50 << 20, burst: 1 << 20 });
-    assert_eq!(terms.limits, Limits { bytes, operations: Some(Rate { per_second: 500, burst: 500 }) });
+    assert_eq!(terms.limits, Limits { bytes, operations: Some(Rate::new(500)) });
+    // As in a configuration: a burst that was told stays, another follows the limit.
+    answer(steer, "set tenants/backup/limit 1G\nset tenants/backup/limit_iops 70");
+    let terms = &steer.tenants["backup"];
+    let bytes = Some(Rate { per_second: 1 << 30, burst: 1 << 20 });
+    assert_eq!(terms.limits, Limits { bytes, operations: Some(Rate { per_second: 70, burst: 7 }) });
     assert_eq!(answer(steer, "get tenants/backup/ioprio"), "= realtime: prio 2\nok\n");
     assert_eq!(answer(steer, "set tenants/backup/limit max\nget tenants/backup/burst"), "ok\n= -\nok\n");
     assert_eq!(answer(steer, "set tenants/backup/reserve 0\nget tenants/backup/reserve"), "ok\n= 0\nok\n");
@@ -305,4 +310,17 @@ fn the_page_about_the_tree_has_every_path_as_it_is_declared() {
         page.contains(&table),
         "docs/serve-control.md does not have what `hoistway ctl help --markdown` prints:\n{table}"
     );
+}
+
+#[test]
+fn what_one_tenant_had_is_told_without_a_walk_over_all() {
+    let mut fake = Fake::new();
+    let (mut session, watch, mut out) = (Session::new(), Watch::new(), Vec::new());
+    session.receive(b"get -r tenants\n", &watch, &mut fake, &mut out);
+    while session.has_more() {
+        session.resume(&watch, &mut fake, &mut out);
+    }
+    let told = String::from_utf8(out).unwrap();
+    assert!(told.contains("= tenants/data%20base/stat: sda rbytes=12288 "), "{told}");
+    assert_eq!(fake.walks.get(), 0);
 }

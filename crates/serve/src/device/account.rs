@@ -26,6 +26,19 @@ pub enum Counted {
 }
 
 impl Counted {
+    /// All of them, in the order of [`Account::ops`].
+    pub const ALL: [Counted; 4] = [Counted::Read, Counted::Write, Counted::Discard, Counted::Flush];
+
+    /// Its name in labels and texts.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Counted::Read => "read",
+            Counted::Write => "write",
+            Counted::Discard => "discard",
+            Counted::Flush => "flush",
+        }
+    }
+
     /// As what a piece of work counts; questions are not counted.
     pub fn of(op: WorkOp) -> Option<Counted> {
         match op {
@@ -51,6 +64,8 @@ pub struct Account {
     pub in_flight: u64,
     /// The device's time that it had, in ns: while several requests are in the device, each has an equal part of the time.
     pub service_ns: u64,
+    /// Requests within its reservation that were done later than promised.
+    pub reservation_missed: u64,
     /// For how long it had a request that was not over, in ns, as of the last time it had none.
     pub active_ns: u64,
     /// Since when it has, in ns of the server's clock.

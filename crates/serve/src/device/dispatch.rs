@@ -7,7 +7,7 @@ use hoistway_nbd::wire::Errno;
 use super::emulated::Emulated;
 use super::work::{Entry, NONE, Part, Split, Stage, piece_end};
 use super::{Answer, Device, Done, TRIM_BYTES_MAX, WorkOp};
-use crate::backend::Started;
+use crate::backend::{Operation, Started};
 use crate::buffer::Buffer;
 use crate::engine::{Engine, IoDone};
 
@@ -121,10 +121,10 @@ impl Device {
         self.in_flight + flushing < self.depth
     }
 
-    /// How many requests one run gives the device. What answers at once would be given everything: when several tenants want something, it is
+    /// How many requests one run gives the device. What answers at once would be given everything: when several clients want something, it is
     /// given `depth` requests a run instead, so that the rest waits where the elevator can choose.
     fn budget(&self) -> u32 {
-        if self.is_instant && self.tenants.waiting_tenants() > 1 { self.depth } else { u32::MAX }
+        if self.is_instant && self.tenants.waiting_members() > 1 { self.depth } else { u32::MAX }
     }
 
     fn fire_timers(&mut self, now_ns: u64) {
@@ -205,7 +205,7 @@ impl Device {
 
     fn enqueue(&mut self, slot: u32) {
         if let Some(entry) = self.entries.get(slot) {
-            self.tenants.waits(entry.tenant);
+            self.tenants.waits(entry.tenant, entry.member);
         }
         if self.overflow.is_empty() && self.offer(slot) {
             return;
@@ -376,7 +376,8 @@ impl Device {
             }
         }
         let tag = tag_of(self.index, slot);
-        if let Started::Done(result) = self.backend.begin(engine, tag, op, offset, length, durable, data) {
+        if let Started::Done(result) = self.backend.begin(engine, Operation { tag, op, offset, length, durable, data })
+        {
             self.backend_done(slot, result, now_ns);
         }
     }
@@ -458,8 +459,14 @@ impl Device {
     fn complete(&mut self, id: RequestId, now_ns: u64) {
         let mut tokens = std::mem::take(&mut self.tokens);
         tokens.clear();
+        let late = self.queue.late_requests();
         if let Ok(kick) = self.queue.complete(id, now_ns, |token| tokens.push(token as u32)) {
             self.heed(kick);
+        }
+        if self.queue.late_requests() > late
+            && let Some(tenant) = tokens.first().and_then(|&slot| self.entries.get(slot)).map(|entry| entry.tenant)
+        {
+            self.tenants.account(tenant).reservation_missed += 1;
         }
         for &slot in &tokens {
             let result = self.entries.get_mut(slot).and_then(|entry| entry.result.take());
@@ -477,7 +484,8 @@ impl Device {
             entry.stage = Stage::Begun;
             let (offset, length) = (entry.offset, entry.length);
             let tag = tag_of(self.index, slot);
-            if let Started::Done(result) = self.backend.begin(engine, tag, WorkOp::Status, offset, length, false, None)
+            if let Started::Done(result) =
+                self.backend.begin(engine, Operation::plain(tag, WorkOp::Status, offset, length))
             {
                 self.finish_entry(slot, result, now_ns);
             }
@@ -543,7 +551,8 @@ impl Device {
     /// A request does not wait in the queue any more, or in front of it.
     fn leave_queue(&mut self, slot: u32) {
         if let Some(entry) = self.entries.get(slot) {
-            self.tenants.waits_no_more(entry.tenant);
+            let member = (!self.entries.is_dead(slot)).then_some(entry.member);
+            self.tenants.waits_no_more(entry.tenant, member);
         }
     }
 

@@ -1,12 +1,12 @@
 //! The queue and its elevator: which one, how it is set up, and how it is exchanged while the device works.
 
 use hoistway_core::{
-    Capacity, ClockConfig, ElevatorStorage, Kind, OrderedMode, Owned, QueueConfig, RequestQueue, Reservation, Storage,
-    TunableError,
+    Capacity, ClockConfig, DeviceFigures, ElevatorStorage, Kind, OrderedMode, Owned, QueueConfig, RequestQueue,
+    Reservation, Storage, TunableError,
 };
 
 use super::tap::Tap;
-use super::{Device, DeviceError};
+use super::{Device, DeviceError, figures};
 use crate::backend::Backend;
 use crate::config::DeviceConfig;
 
@@ -27,7 +27,11 @@ pub(super) struct Settling {
     pub reason: String,
     /// The elevator of the configuration, and its tunables.
     configured: Kind,
-    tunables: Vec<(String, i64)>,
+    file: Vec<(String, i64)>,
+    /// The elevator that is there, or that follows, ...
+    kind: Kind,
+    /// ... and what is set on it and on the layer over it, by the configuration or since.
+    set: Vec<(String, i64)>,
     /// It was chosen here, for fairness: what would raise the weight of some for a while is off.
     chosen: bool,
     /// A switch is under way.
@@ -53,15 +57,21 @@ pub enum ReconfigureError {
     Switch(#[from] SwitchError),
 }
 
-/// Whether an elevator of this kind has this tunable, and takes the value.
-fn check_tunable(kind: Kind, name: &str, value: i64, is_reserving: bool) -> Result<(), TunableError> {
-    let layer = if is_reserving { Reservation::TUNABLES } else { &[] };
-    let tunable = kind.info().tunables.iter().chain(layer).find(|tunable| tunable.name == name);
+/// Whether an elevator of this kind, or the layer of reservations that may come over it, has this tunable, and takes the value.
+fn check_tunable(kind: Kind, name: &str, value: i64) -> Result<(), TunableError> {
+    let tunable = kind.info().tunables.iter().chain(Reservation::TUNABLES).find(|tunable| tunable.name == name);
     let tunable = tunable.ok_or(TunableError::Unknown)?;
     match (tunable.min..=tunable.max).contains(&value) {
         true => Ok(()),
         false => Err(TunableError::OutOfRange { min: tunable.min, max: tunable.max }),
     }
+}
+
+/// Whether all tunables of a configuration can be set.
+fn check_tunables(config: &DeviceConfig, kind: Kind) -> Result<(), DeviceError> {
+    config.tunables.iter().try_for_each(|(name, value)| {
+        check_tunable(kind, name, *value).map_err(|source| super::tunable_error(config, kind, name, source))
+    })
 }
 
 /// Makes a device's queue.
@@ -74,6 +84,7 @@ pub(super) fn make(
 ) -> Result<(RequestQueue<Owned<Tap>>, Settling), DeviceError> {
     let rotates = config.drive.as_ref().map_or(backend.rotational(), |profile| profile.is_rotational());
     let (kind, reason) = choose(config, rotates, is_emulated);
+    check_tunables(config, kind)?;
     let queue_config = QueueConfig {
         layer: kind.info().layer,
         clock: CLOCK,
@@ -92,14 +103,13 @@ pub(super) fn make(
     let settling = Settling {
         reason,
         configured: kind,
-        tunables: config.tunables.clone(),
+        file: config.tunables.clone(),
+        kind,
+        set: config.tunables.clone(),
         chosen: config.elevator.is_none(),
         pending: false,
     };
-    settling.set_up(&mut queue);
-    for (name, value) in &config.tunables {
-        queue.set_tunable(name, *value).map_err(|source| super::tunable_error(config, kind, name, source))?;
-    }
+    settling.set_up(&mut queue, &figures::values(config.bandwidth, config.position_ns, rotates));
     Ok((queue, settling))
 }
 
@@ -119,8 +129,9 @@ fn choose(config: &DeviceConfig, rotates: bool, is_emulated: bool) -> (Kind, Str
 }
 
 impl Settling {
-    /// Sets an elevator up that has just been attached.
-    fn set_up(&self, queue: &mut RequestQueue<Owned<Tap>>) {
+    /// Sets an elevator up: what has it divide the device among groups, then what the layer of reservations is told of the device, then what
+    /// was set, which has the last word. There is no other place where that is done.
+    fn set_up(&self, queue: &mut RequestQueue<Owned<Tap>>, figures: &[(&str, i64)]) {
         for name in GROUP_SWITCHES {
             let switch = queue.kind().info().tunables.iter().find(|tunable| tunable.name == name);
             if queue.kind().info().groups && switch.is_some() {
@@ -132,6 +143,22 @@ impl Settling {
             // Raised weights favour whoever is new or interactive: that breaks what weights promise.
             let _ = queue.set_tunable("low_latency", 0);
         }
+        for (name, value) in if queue.is_reserving() { figures } else { &[] } {
+            let _ = queue.set_tunable(name, *value);
+        }
+        for (name, value) in &self.set {
+            // In range; of the layer's, there may be no layer now.
+            let _ = queue.set_tunable(name, *value);
+        }
+    }
+
+    /// Another elevator follows: with what was set on the layer, which stays, and the configuration's tunables, if it is the configuration's.
+    fn turn_to(&mut self, kind: Kind) {
+        self.set.retain(|(name, _)| figures::is_layers(name));
+        if kind == self.configured {
+            self.set.extend(self.file.iter().filter(|(name, _)| !figures::is_layers(name)).cloned());
+        }
+        self.kind = kind;
     }
 }
 
@@ -139,6 +166,34 @@ impl Device {
     /// Why it has the elevator that it started with: as the end of a sentence.
     pub fn elevator_reason(&self) -> &str {
         &self.settling.reason
+    }
+
+    /// What is wrong with the elevator that it has, or that follows, on this device, if anything is.
+    ///
+    /// Measured on a null drive of 1 ms, a tenant with 4 requests under way beside one with 64, 10 s each: cfq-v1 serves it nothing at depths 1 and 8;
+    /// cfq nothing and cfq-tree a hundredth at depths 8 and 32, and half at depth 1. The other elevators serve it a sixteenth, which is its part of the
+    /// requests, or more.
+    pub fn elevator_warning(&self) -> Option<String> {
+        let kind = self.settling.kind;
+        let at_charging_time =
+            kind == Kind::Cfq && self.settling.set.iter().any(|(name, value)| name == "slice_idle" && *value > 0);
+        let starves = match kind {
+            Kind::CfqV1 => true,
+            Kind::Cfq | Kind::CfqTree => self.depth > 1 && !at_charging_time,
+            _ => false,
+        };
+        let mend = match kind {
+            Kind::Cfq => ", set slice_idle, or set the depth to 1",
+            Kind::CfqTree => ", or set the depth to 1",
+            _ => "",
+        };
+        (starves && !self.is_rotational()).then(|| {
+            format!(
+                "device {}: under {} a client with few requests can get nothing beside one with many where nothing rotates: choose fiops{mend}",
+                self.name,
+                kind.info().name
+            )
+        })
     }
 
     /// Whether an elevator is being drained for another one.
@@ -154,21 +209,19 @@ impl Device {
     pub fn reconfigure(&mut self, config: &DeviceConfig, now_ns: u64) -> Result<Vec<String>, ReconfigureError> {
         super::check_values(config)?;
         let (kind, reason) = choose(config, self.is_rotational(), self.emulated.is_some());
-        for (name, value) in &config.tunables {
-            check_tunable(kind, name, *value, self.queue.is_reserving())
-                .map_err(|source| super::tunable_error(config, kind, name, source))?;
-        }
-        let is_other = kind != self.queue.kind();
+        check_tunables(config, kind)?;
+        let is_other = kind != self.settling.kind;
         if is_other && self.queue.is_switching() {
             return Err(SwitchError::UnderWay.into());
         }
-        let is_lost: Vec<String> = self.settling.tunables.iter().map(|(name, _)| name.clone()).collect();
+        let is_lost: Vec<String> = self.settling.set.iter().map(|(name, _)| name.clone()).collect();
         self.settling.configured = kind;
         self.settling.reason = reason;
         self.settling.chosen = config.elevator.is_none();
-        self.settling.tunables = config.tunables.clone();
-        self.request_bytes_max = config.request_bytes_max.into();
-        self.queue.set_merging(config.merge && !self.is_instant, (config.request_bytes_max / 512).max(1));
+        self.settling.kind = kind;
+        self.settling.file = config.tunables.clone();
+        self.settling.set = config.tunables.clone();
+        self.set_requests(config.merge, config.request_bytes_max)?;
         self.set_depth(config.depth.unwrap_or_else(|| self.default_depth()));
         (self.bandwidth, self.position_ns) = (config.bandwidth, config.position_ns);
         if is_other {
@@ -177,6 +230,7 @@ impl Device {
             self.reset_tunables(&is_lost);
         }
         let mut warnings = Vec::new();
+        warnings.extend(self.elevator_warning().filter(|_| is_other));
         if is_other && self.queue.is_switching() {
             warnings.push(format!(
                 "device {}: {} follows when what {} has dispatched is done",
@@ -188,7 +242,7 @@ impl Device {
         Ok(warnings)
     }
 
-    /// Tunables that were configured and are not any more take their defaults; the others what is configured.
+    /// Tunables that were set and are not any more take their defaults; the others what is configured.
     fn reset_tunables(&mut self, were_set: &[String]) {
         let defaults: Vec<(&str, i64)> = self
             .queue
@@ -199,13 +253,8 @@ impl Device {
         for (name, value) in defaults {
             let _ = self.queue.set_tunable(name, value);
         }
-        self.settling.set_up(&mut self.queue);
-        if self.queue.is_reserving() {
-            self.set_figures();
-        }
-        for (name, value) in &self.settling.tunables {
-            let _ = self.queue.set_tunable(name, *value);
-        }
+        let figures = self.figures();
+        self.settling.set_up(&mut self.queue, &figures);
         self.kicked = true;
     }
 
@@ -219,6 +268,10 @@ impl Device {
         if kind == self.queue.kind() && !self.queue.is_switching() {
             return Ok(());
         }
+        if self.queue.is_switching() {
+            return Err(SwitchError::UnderWay);
+        }
+        self.settling.turn_to(kind);
         self.switch_to(kind, self.tenants.any_reserves(), now_ns)
     }
 
@@ -246,33 +299,45 @@ impl Device {
         }
         self.settling.pending = false;
         while self.queue.take_retired_storage().is_some() {}
-        self.settling.set_up(&mut self.queue);
-        if self.queue.kind() == self.settling.configured {
-            for (name, value) in &self.settling.tunables {
-                // They were in range when the device was made.
-                let _ = self.queue.set_tunable(name, *value);
-            }
-        }
+        let figures = self.figures();
+        self.settling.set_up(&mut self.queue, &figures);
         if self.queue.is_reserving() {
-            self.set_figures();
             self.reserve_again();
+        } else if self.tenants.any_reserves() {
+            // Somebody has reserved something since this switch began. No other can be under way.
+            let _ = self.switch_to(self.queue.kind(), true, self.now_ns);
         }
     }
 
-    /// Tells the layer of reservations what the device can do.
-    fn set_figures(&mut self) {
-        let _ = self.queue.set_tunable("dirs", 2);
-        let figures = [
-            ("device_bandwidth", self.bandwidth.map(|bytes| bytes / 1000)),
-            ("device_position", self.position_ns.map(|ns| ns / 1000)),
-            ("device_return", self.position_ns.map(|ns| if self.is_rotational() { ns / 800 } else { 0 })),
-        ];
-        for (name, value) in figures {
-            let row = Reservation::TUNABLES.iter().find(|tunable| tunable.name == name);
-            if let (Some(value), Some(row)) = (value, row) {
-                let value = i64::try_from(value).unwrap_or(i64::MAX).clamp(row.min, row.max);
-                let _ = self.queue.set_tunable(name, value);
-            }
+    /// What the admission of reservations reckons with.
+    pub(super) fn device_figures(&self) -> DeviceFigures {
+        figures::reckoned(&self.figures(), &self.settling.set)
+    }
+
+    /// What the layer of reservations is told of the device.
+    fn figures(&self) -> [(&'static str, i64); 4] {
+        figures::values(self.bandwidth, self.position_ns, self.is_rotational())
+    }
+
+    /// Sets a tunable by the kernel's name, in the kernel's unit: of the elevator that is there or follows, or of the layer of reservations.
+    /// It holds until another elevator is switched to; the layer's until the configuration is read anew. What comes back is what should be known.
+    ///
+    /// # Errors
+    /// When the elevator has none of this name, or the value is out of its range.
+    pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<Vec<String>, TunableError> {
+        check_tunable(self.settling.kind, name, value)?;
+        self.settling.set.retain(|(known, _)| known != name);
+        self.settling.set.push((name.to_owned(), value));
+        if self.settling.kind == self.queue.kind() {
+            // Of the layer's, there may be no layer now.
+            let _ = self.queue.set_tunable(name, value);
         }
+        self.told();
+        Ok(if figures::is_layers(name) { self.examine_promises() } else { Vec::new() })
+    }
+
+    /// The tunables that are not left to their defaults, as a configuration would have them.
+    pub fn tunables_set(&self) -> &[(String, i64)] {
+        &self.settling.set
     }
 }

@@ -9,7 +9,7 @@ use hoistway_nbd::wire::Errno;
 use super::dispatch::{DRIVE_FLUSH, FLUSH_TAG, tag_of};
 use super::work::Stage;
 use super::{Answer, Device, WorkOp};
-use crate::backend::Started;
+use crate::backend::{Operation, Started};
 use crate::engine::Engine;
 
 /// The flushes of a device.
@@ -89,7 +89,7 @@ impl Device {
             }
             self.flushes.under_way = Some(UnderWay { backend: None, drive_done: self.emulated.is_none() });
             let tag = tag_of(self.index, FLUSH_TAG);
-            let started = self.backend.begin(engine, tag, WorkOp::Flush, 0, 0, false, None);
+            let started = self.backend.begin(engine, Operation::plain(tag, WorkOp::Flush, 0, 0));
             self.flush_started(started, now_ns);
         }
     }

@@ -12,6 +12,7 @@ pub mod account;
 mod dispatch;
 mod elevator;
 mod emulated;
+pub(crate) mod figures;
 mod flush;
 mod tap;
 mod tenants;
@@ -81,6 +82,25 @@ pub enum WorkOp {
     Flush,
     /// Tells what is allocated.
     Status,
+}
+
+impl WorkOp {
+    /// Whether it changes what a range holds.
+    pub fn writes(self) -> bool {
+        matches!(self, WorkOp::Write | WorkOp::Zero { .. } | WorkOp::Trim)
+    }
+
+    /// Whether there is such a range in so many bytes.
+    ///
+    /// # Errors
+    /// What the protocol has for a range beyond the end: ENOSPC of what would have to find room there, else EINVAL.
+    pub fn check_range(self, offset: u64, length: u64, size: u64) -> Result<(), Errno> {
+        match offset.checked_add(length).is_some_and(|end| end <= size) {
+            true => Ok(()),
+            false if matches!(self, WorkOp::Write | WorkOp::Zero { .. }) => Err(Errno::NoSpc),
+            false => Err(Errno::Inval),
+        }
+    }
 }
 
 /// Something that was done.
@@ -188,7 +208,7 @@ pub enum DeviceError {
 pub const DEPTH_MAX: u32 = 4096;
 /// An emulated drive is given no more requests at once unless it is told.
 pub const EMULATED_DEPTH_MAX: u32 = 32;
-/// Requests a run of what answers at once, while several tenants wait.
+/// Requests a run of what answers at once, while several clients wait.
 pub const INSTANT_DEPTH: u32 = 8;
 /// The least and the greatest [`DeviceConfig::request_bytes_max`]: 4 KiB and 64 MiB.
 pub const REQUEST_BYTES: std::ops::RangeInclusive<u32> = 4096..=64 << 20;
@@ -268,6 +288,11 @@ impl Device {
         &self.name
     }
 
+    /// Calls it otherwise.
+    pub fn set_name(&mut self, name: &str) {
+        name.clone_into(&mut self.name);
+    }
+
     /// The index of the device that gave the engine this tag.
     pub fn index_of(tag: u64) -> u32 {
         (tag >> 32) as u32
@@ -325,6 +350,11 @@ impl Device {
         self.tenants.accounts()
     }
 
+    /// What one tenant had.
+    pub fn account(&self, tenant: &str) -> Option<&Account> {
+        self.tenants.account_named(tenant)
+    }
+
     /// The name under which clients without a tenant are counted.
     pub const DEFAULT_TENANT: &str = "default";
 
@@ -341,7 +371,7 @@ impl Device {
     }
 
     /// What the depth is unless it is told: an emulated drive's own, but 32 at most; of memory and nothing 8, where it is how many are served a run
-    /// while several tenants wait; else the backend's.
+    /// while several clients wait; else the backend's.
     pub fn default_depth(&self) -> u32 {
         match &self.emulated {
             Some(emulated) => emulated.depth().min(EMULATED_DEPTH_MAX),
@@ -353,6 +383,17 @@ impl Device {
     /// Whether neighbouring requests are merged.
     pub fn merges(&self) -> bool {
         self.queue.config().merging
+    }
+
+    /// Sets whether neighbouring requests are merged (never in memory: finding them would cost more than it saves) and the largest request in bytes.
+    ///
+    /// # Errors
+    /// When the largest request is not in [`REQUEST_BYTES`] or no multiple of 4 KiB; then nothing has changed.
+    pub fn set_requests(&mut self, merge: bool, request_bytes_max: u32) -> Result<(), DeviceError> {
+        check_request_bytes_max(&self.name, request_bytes_max)?;
+        self.request_bytes_max = request_bytes_max.into();
+        self.queue.set_merging(merge && !self.is_instant, (request_bytes_max / 512).max(1));
+        Ok(())
     }
 
     /// The largest request in bytes: longer ones are split.
@@ -395,6 +436,11 @@ impl Device {
         self.queue.sink_mut().recorder = recorder;
     }
 
+    /// Whether somebody records.
+    pub fn is_recorded(&self) -> bool {
+        self.queue.sink().recorder.is_some()
+    }
+
     /// The elevator.
     pub fn elevator(&self) -> Kind {
         self.queue.kind()
@@ -403,16 +449,6 @@ impl Device {
     /// Its tunables and their values.
     pub fn tunables(&self) -> impl Iterator<Item = (&'static Tunable, i64)> + '_ {
         self.queue.tunables()
-    }
-
-    /// Sets a tunable by the kernel's name, in the kernel's unit.
-    ///
-    /// # Errors
-    /// When the elevator has none of this name, or the value is out of its range.
-    pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<(), TunableError> {
-        let set = self.queue.set_tunable(name, value);
-        self.told();
-        set
     }
 
     /// Whether nothing is waiting or under way: nobody waits for an answer, and nothing of clients that have left is in the device.
@@ -498,10 +534,7 @@ impl Device {
         if work.op == WorkOp::Flush {
             return Ok(());
         }
-        let writes = matches!(work.op, WorkOp::Write | WorkOp::Zero { .. } | WorkOp::Trim);
-        if work.offset.checked_add(work.length).is_none_or(|end| end > self.size) {
-            return Err(if writes { Errno::NoSpc } else { Errno::Inval });
-        }
+        work.op.check_range(work.offset, work.length, self.size)?;
         let data_bytes = work.data.as_ref().map_or(0, |data| data.len() as u64);
         if work.length == 0 || (work.op == WorkOp::Write && data_bytes < work.length) {
             return Err(Errno::Inval);
@@ -521,11 +554,15 @@ fn check_values(config: &DeviceConfig) -> Result<(), DeviceError> {
     if config.depth.is_some_and(|depth| depth == 0 || depth > DEPTH_MAX) {
         return Err(value("depth", config.depth.unwrap_or(0).into(), "it takes 1 to 4096"));
     }
-    if !REQUEST_BYTES.contains(&config.request_bytes_max) || !config.request_bytes_max.is_multiple_of(4096) {
-        let given = config.request_bytes_max.into();
-        return Err(value("request_max", given, "it takes 4096 to 67108864 bytes, in multiples of 4096"));
+    check_request_bytes_max(&config.name, config.request_bytes_max)
+}
+
+fn check_request_bytes_max(device: &str, bytes: u32) -> Result<(), DeviceError> {
+    if REQUEST_BYTES.contains(&bytes) && bytes.is_multiple_of(4096) {
+        return Ok(());
     }
-    Ok(())
+    let expected = "it takes 4096 to 67108864 bytes, in multiples of 4096";
+    Err(DeviceError::Value { device: device.to_owned(), key: "request_max", value: bytes.into(), expected })
 }
 
 fn tunable_error(config: &DeviceConfig, kind: Kind, tunable: &str, source: TunableError) -> DeviceError {

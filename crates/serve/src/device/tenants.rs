@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use hoistway_core::{
-    Class, ContextId, GroupError, GroupId, GroupWeights, Owned, Priority, RequestQueue, Reservation, ReserveError,
-};
+use hoistway_core::{Class, ContextId, GroupError, GroupId, GroupWeights, Owned, Priority, RequestQueue, ReserveError};
 
 use super::Device;
 use super::account::Account;
+use super::figures;
 use super::tap::Tap;
 use super::work::NONE;
 use crate::engine::Process;
@@ -33,7 +32,8 @@ impl MemberId {
     }
 }
 
-/// Why terms were not set. Nothing has changed but what could be: a reservation that was refused leaves weight, priority and limits as they were asked for.
+/// Why terms were not set. Nothing has changed but what could be: a reservation that was refused leaves weight, priority and limits as they were asked for, and
+/// what was reserved before.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TermsError {
     /// The group that it is to be part of is not there.
@@ -99,6 +99,8 @@ struct Member {
     own: Priority,
     /// The first of its requests.
     first: u32,
+    /// Its requests that wait in the queue, pieces each for itself.
+    waiting: u32,
 }
 
 /// All tenants and clients of a device.
@@ -111,7 +113,7 @@ pub(super) struct Tenants {
     free: Vec<u32>,
     /// Groups of the queue that were given up and cannot be removed before their last request is done.
     retired: Vec<GroupId>,
-    /// Tenants of which something waits in the queue.
+    /// Clients of which something waits in the queue.
     waiting: u32,
 }
 
@@ -133,6 +135,11 @@ impl Tenants {
     pub fn accounts(&self) -> impl Iterator<Item = (&str, &Account)> {
         let known = self.nodes.iter().filter(|node| node.is_known && !node.is_group);
         known.map(|node| (node.name.as_str(), &node.account))
+    }
+
+    pub fn account_named(&self, tenant: &str) -> Option<&Account> {
+        let place = if tenant == Device::DEFAULT_TENANT { Some(0) } else { self.tenants.get(tenant).copied() };
+        self.nodes.get(place? as usize).filter(|node| node.is_known && !node.is_group).map(|node| &node.account)
     }
 
     pub fn account(&mut self, tenant: u32) -> &mut Account {
@@ -166,22 +173,29 @@ impl Tenants {
         self.nodes.get(member.tenant as usize).map(|node| node.name.as_str())
     }
 
-    /// Of how many tenants something waits in the queue.
-    pub fn waiting_tenants(&self) -> u32 {
+    /// Of how many clients something waits in the queue.
+    pub fn waiting_members(&self) -> u32 {
         self.waiting
     }
 
-    pub fn waits(&mut self, tenant: u32) {
-        let account = self.account(tenant);
-        account.waiting += 1;
-        self.waiting += u32::from(account.waiting == 1);
+    /// A request of a client waits in the queue.
+    pub fn waits(&mut self, tenant: u32, member: u32) {
+        self.account(tenant).waiting += 1;
+        if let Some(member) = self.members.get_mut(member as usize) {
+            member.waiting += 1;
+            self.waiting += u32::from(member.waiting == 1);
+        }
     }
 
-    pub fn waits_no_more(&mut self, tenant: u32) {
+    /// It waits no more; of a client that has left, whose place another may have by now, there is none to count it for.
+    pub fn waits_no_more(&mut self, tenant: u32, member: Option<u32>) {
         let account = self.account(tenant);
         account.waiting = account.waiting.saturating_sub(1);
-        let is_last = account.waiting == 0;
-        self.waiting = self.waiting.saturating_sub(u32::from(is_last));
+        if let Some(member) = member.and_then(|member| self.members.get_mut(member as usize)) {
+            let is_last = member.waiting == 1;
+            member.waiting = member.waiting.saturating_sub(1);
+            self.waiting = self.waiting.saturating_sub(u32::from(is_last));
+        }
     }
 
     /// Whether a tenant wants bandwidth to be reserved for it.
@@ -194,6 +208,7 @@ impl Tenants {
         let Some(entry) = self.members.get_mut(member.slot as usize) else { return };
         entry.is_here = false;
         entry.first = NONE;
+        self.waiting = self.waiting.saturating_sub(u32::from(std::mem::take(&mut entry.waiting) > 0));
         entry.generation = entry.generation.wrapping_add(1);
         let (tenant, context) = (entry.tenant, entry.context);
         self.free.push(member.slot);
@@ -278,6 +293,7 @@ impl Device {
     /// # Errors
     /// When its group is not there, or the bandwidth cannot be reserved: then the rest of the terms counts, and what was reserved before stays.
     pub fn set_tenant(&mut self, name: &str, terms: &Terms, now_ns: u64) -> Result<Vec<String>, TermsError> {
+        let old = self.tenants.find(name, false).and_then(|place| self.tenants.nodes[place as usize].terms.reserve);
         let place = self.set_node(name, false, terms.clone(), now_ns)?;
         let mut warnings = Vec::new();
         let info = self.elevator().info();
@@ -290,7 +306,7 @@ impl Device {
                 "tenant {name}: what is real time and reserves bandwidth is served within its reservation, not above it"
             ));
         }
-        self.reserve(place, &mut warnings, now_ns)?;
+        self.reserve(place, old, &mut warnings, now_ns)?;
         Ok(warnings)
     }
 
@@ -304,7 +320,7 @@ impl Device {
         self.tenants.find(name, true).map(|place| &self.tenants.nodes[place as usize].terms)
     }
 
-    /// Why the reservation of a tenant is not kept at present, if it is not: that can come out after a switch.
+    /// Why the reservation of a tenant is not kept at present, if it is not: that can come out after a switch, or when the device's figures fall.
     pub fn unreserved(&self, name: &str) -> Option<ReserveError> {
         self.tenants.find(name, false).and_then(|place| self.tenants.nodes[place as usize].unreserved)
     }
@@ -356,7 +372,7 @@ impl Device {
         let _ = self.queue.move_context(context, node.group, self.now_ns);
         let generation = self.tenants.members.get(slot as usize).map_or(0, |member| member.generation);
         let own = priority_of(Priority::UNSET, process).0;
-        let member = Member { generation, is_here: true, tenant: place, context, own, first: NONE };
+        let member = Member { generation, is_here: true, tenant: place, context, own, first: NONE, waiting: 0 };
         match self.tenants.free.pop() {
             Some(slot) => self.tenants.members[slot as usize] = member,
             None => self.tenants.members.push(member),
@@ -415,30 +431,51 @@ impl Device {
         self.move_node(place, parent, weights)
     }
 
-    /// Groups of the queue stay where they were made: what moves gets new ones, and those below it too.
+    /// Groups of the queue stay where they were made: what moves gets new ones, and those below it too. All of them are made before anything
+    /// moves, so that nothing has changed if one cannot be.
     fn move_node(&mut self, place: u32, parent: Option<u32>, weights: GroupWeights) -> Result<(), TermsError> {
         let below = self.tenants.group_of(&self.queue, parent);
-        let new = self.queue.create_group(below, weights, self.now_ns).map_err(TermsError::Group)?;
-        let old = std::mem::replace(&mut self.tenants.nodes[place as usize].group, new);
-        for member in &self.tenants.members {
-            if member.is_here && member.tenant == place {
-                let _ = self.queue.move_context(member.context, new, self.now_ns);
+        let mut made = Vec::new();
+        if let Err(error) = self.make_groups(place, below, weights, &mut made) {
+            for (_, group) in made.into_iter().rev() {
+                let _ = self.queue.remove_group(group, self.now_ns);
+            }
+            return Err(error);
+        }
+        for (place, new) in made {
+            let old = std::mem::replace(&mut self.tenants.nodes[place as usize].group, new);
+            for member in &self.tenants.members {
+                if member.is_here && member.tenant == place {
+                    let _ = self.queue.move_context(member.context, new, self.now_ns);
+                }
+            }
+            let _ = self.queue.release_group(old, self.now_ns);
+            self.tenants.retired.push(old);
+            // After a switch that is under way all is reserved anyway.
+            if self.queue.is_reserving() && !self.queue.is_switching() {
+                self.reserve_now(place);
             }
         }
-        let children: Vec<u32> = (0..self.tenants.nodes.len() as u32)
-            .filter(|at| {
-                self.tenants.nodes[*at as usize].is_known && self.tenants.nodes[*at as usize].parent == Some(place)
-            })
-            .collect();
+        self.kicked = true;
+        Ok(())
+    }
+
+    /// Makes a group for a tenant or group that moves and for all below it; adds them to `made`, each behind the one that it lies in.
+    fn make_groups(
+        &mut self,
+        place: u32,
+        below: GroupId,
+        weights: GroupWeights,
+        made: &mut Vec<(u32, GroupId)>,
+    ) -> Result<(), TermsError> {
+        let group = self.queue.create_group(below, weights, self.now_ns).map_err(TermsError::Group)?;
+        made.push((place, group));
+        let is_child = |node: &Node| node.is_known && node.parent == Some(place);
+        let children: Vec<u32> =
+            self.tenants.nodes.iter().zip(0u32..).filter(|(node, _)| is_child(node)).map(|(_, at)| at).collect();
         for child in children {
             let weights = GroupWeights::of(self.tenants.nodes[child as usize].terms.weight);
-            self.move_node(child, Some(place), weights)?;
-        }
-        let _ = self.queue.release_group(old, self.now_ns);
-        self.tenants.retired.push(old);
-        self.kicked = true;
-        if self.tenants.nodes[place as usize].terms.reserve.is_some() {
-            self.reserve_now(place);
+            self.make_groups(child, group, weights, made)?;
         }
         Ok(())
     }
@@ -473,12 +510,19 @@ impl Device {
         Ok(())
     }
 
-    /// Reserves what a tenant's terms say, or gives back what it had reserved.
-    fn reserve(&mut self, place: u32, warnings: &mut Vec<String>, now_ns: u64) -> Result<(), TermsError> {
+    /// Reserves what a tenant's terms say in the place of `old`, or gives that back.
+    fn reserve(
+        &mut self,
+        place: u32,
+        old: Option<Reserve>,
+        warnings: &mut Vec<String>,
+        now_ns: u64,
+    ) -> Result<(), TermsError> {
         let node = &self.tenants.nodes[place as usize];
-        let (group, reserve) = (node.group, node.terms.reserve);
+        let (group, reserve, unreserved) = (node.group, node.terms.reserve, node.unreserved);
         let Some(wanted) = reserve else {
             let _ = self.queue.release_group(group, now_ns);
+            self.tenants.nodes[place as usize].unreserved = None;
             self.told();
             return Ok(());
         };
@@ -489,25 +533,71 @@ impl Device {
                 self.name
             ));
         }
+        let admitted = if self.queue.is_reserving() && !self.queue.is_switching() {
+            self.reserve_now(place).map_or(Ok(()), Err)
+        } else {
+            // The layer comes when what the elevator holds is done: whether it will keep this is known now.
+            self.can_promise(place, old, wanted)
+        };
+        if let Err(source) = admitted {
+            let node = &mut self.tenants.nodes[place as usize];
+            (node.terms.reserve, node.unreserved) = (old, unreserved);
+            return Err(TermsError::Reserve { bytes_per_second: wanted.bytes_per_second, source });
+        }
+        // Where a switch is under way, what follows from the reservation is done when that is over.
         if !self.queue.is_reserving() && self.switch_to(self.queue.kind(), true, now_ns).is_err() {
             warnings.push(format!("device {}: the elevator is being switched: the reservation follows", self.name));
         }
-        if self.queue.is_switching() {
-            return Ok(());
-        }
-        match self.reserve_now(place) {
-            None => Ok(()),
-            Some(source) => {
-                let node = &mut self.tenants.nodes[place as usize];
-                node.terms.reserve = None;
-                Err(TermsError::Reserve { bytes_per_second: wanted.bytes_per_second, source })
+        Ok(())
+    }
+
+    /// Whether the device can keep a tenant's reservation beside those of the others, by the figures of which the layer is told.
+    fn can_promise(&self, place: u32, old: Option<Reserve>, wanted: Reserve) -> Result<(), ReserveError> {
+        let figures = self.device_figures();
+        let old = old.map(figures::reservation_of);
+        let is_kept = |node: &Node| node.is_known && node.unreserved.is_none();
+        let nodes = self.tenants.nodes.iter().zip(0u32..);
+        let others =
+            nodes.filter(|(node, at)| *at != place && is_kept(node)).filter_map(|(node, _)| node.terms.reserve);
+        let load_ns = figures.load_ns(others.map(figures::reservation_of).chain(old));
+        figures.admit(load_ns, old, figures::reservation_of(wanted))
+    }
+
+    /// Looks again whether the device can keep what it has promised: terms or figures have changed. What comes back is what should be known: that it
+    /// cannot any more. Reservations stay as they are, for what they are worth; those that were not admitted are tried again.
+    pub fn examine_promises(&mut self) -> Vec<String> {
+        let Some(reserved) = self.queue.reserved().filter(|_| !self.queue.is_switching()) else { return Vec::new() };
+        let is_over = reserved.load_ns > reserved.load_ns_max;
+        let (mut were_kept, mut held) = (false, 0);
+        for place in 0..self.tenants.nodes.len() as u32 {
+            let node = &mut self.tenants.nodes[place as usize];
+            if !node.is_known || node.terms.reserve.is_none() {
+                continue;
             }
+            if self.queue.group_reservation(node.group).is_none() {
+                self.reserve_now(place);
+                continue;
+            }
+            held += 1;
+            were_kept |= node.unreserved.is_none();
+            node.unreserved = is_over.then_some(ReserveError::NoCapacity { headroom_bytes_per_second: 0 });
         }
+        if !is_over || !were_kept {
+            return Vec::new();
+        }
+        let percent = |ns: u64| ns.div_ceil(10_000_000);
+        vec![format!(
+            "device {}: what is reserved takes {} % of its time by its figures of now, and {} % can be promised: the reservations of {held} \
+             tenants are not kept",
+            self.name,
+            percent(reserved.load_ns),
+            percent(reserved.load_ns_max)
+        )]
     }
 
     fn reserve_now(&mut self, place: u32) -> Option<ReserveError> {
         let node = &self.tenants.nodes[place as usize];
-        let wanted = reservation_of(node.terms.reserve?);
+        let wanted = figures::reservation_of(node.terms.reserve?);
         let refused = self.queue.reserve_group(node.group, wanted, self.now_ns).err();
         self.told();
         self.tenants.nodes[place as usize].unreserved = refused;
@@ -531,10 +621,6 @@ impl Device {
             }
         }
     }
-}
-
-fn reservation_of(reserve: Reserve) -> Reservation {
-    Reservation { request_bytes: reserve.request_bytes, ..Reservation::of(reserve.bytes_per_second) }
 }
 
 /// The priority and the nice value of a client's context.

@@ -28,7 +28,7 @@ pub struct Options {
     pub receive_bytes: usize,
     /// Whether SIGTERM, SIGINT, SIGHUP and SIGCHLD are caught and told. They are, unless told otherwise.
     pub signals: bool,
-    /// Threads for files, of the engine without io_uring. 16 unless told: so many requests can wait for a medium at once.
+    /// Threads for each file, of the engine without io_uring. 16 unless told: so many requests can wait for a medium at once.
     pub threads: usize,
     /// How long at most the thread watches for the next event before it sleeps, in ns; 0: not at all. [`WATCH_NS`] unless told.
     pub watch_ns: u64,

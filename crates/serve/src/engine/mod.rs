@@ -110,6 +110,17 @@ pub enum Part {
     Shared(Shared),
 }
 
+impl Part {
+    /// Its bytes.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        match self {
+            Part::Head { len } | Part::Buffer { len, .. } => *len,
+            Part::Shared(shared) => shared.len(),
+        }
+    }
+}
+
 /// Block I/O on a file.
 #[derive(Debug)]
 pub struct Io {

@@ -191,12 +191,13 @@ fn messages_of_many_parts_arrive_whole_through_tiny_sockets(mut outside: Outside
     let shared_bytes = noise(1, 300_000);
     let mut data = outside.engine.buffer(shared_bytes.len());
     data[..shared_bytes.len()].copy_from_slice(&shared_bytes);
-    use crate::backend::Started;
+    use crate::backend::{Operation, Started};
     use crate::device::{Answer, WorkOp};
     let len = shared_bytes.len() as u64;
-    let written = backend.begin(&mut outside.engine, 1, WorkOp::Write, 77, len, false, Some(data));
+    let written = backend
+        .begin(&mut outside.engine, Operation { data: Some(data), ..Operation::plain(1, WorkOp::Write, 77, len) });
     assert!(matches!(written, Started::Done(Ok(Answer::Nothing))));
-    let read = backend.begin(&mut outside.engine, 1, WorkOp::Read, 77, len, false, None);
+    let read = backend.begin(&mut outside.engine, Operation::plain(1, WorkOp::Read, 77, len));
     let Started::Done(Ok(Answer::Shared(shared))) = read else { panic!("memory answers with its own: {read:?}") };
     let mut message = Message::default();
     let mut expected = Vec::new();

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use hdrhistogram::Histogram;
 
 use super::{OTHERS, TENANTS_MAX};
-use crate::control::{AccountOp, AccountView, DeviceFacts, OpView, ServerFacts, Share, Steer, Things, Watch};
+use crate::control::{AccountView, DeviceFacts, OpView, ServerFacts, Share, Steer, Things, Watch};
+use crate::device::account::Counted;
 
 /// The upper bounds of the buckets of latencies, in seconds: 1, 2.5 and 5 of each decade from 10 us to 10 s; longer ones lie beyond.
 pub const BOUNDS_S: [f64; 19] = [
@@ -70,8 +71,9 @@ pub struct Durations {
 }
 
 impl Sample {
-    /// Asks the server. `labelled` are the tenants with labels of their own; others join them while there is room.
-    pub fn take(labelled: &mut BTreeSet<String>, watch: &Watch, steer: &dyn Steer) -> Sample {
+    /// Asks the server. `labelled` are the tenants with labels of their own; others join them while there is room. Latencies are told of these
+    /// alone: a histogram costs some 10 us, the counters of the others nothing to speak of.
+    pub fn take(server: ServerFacts, labelled: &mut BTreeSet<String>, watch: &Watch, steer: &dyn Steer) -> Sample {
         let mut devices = Vec::new();
         let mut tenants: BTreeMap<(String, String), Tally> = BTreeMap::new();
         for name in steer.names(Things::Devices) {
@@ -85,19 +87,20 @@ impl Sample {
                 let tally = tenants.entry((name.clone(), label.to_owned())).or_default();
                 tally.add(account);
                 if own {
+                    tally.add_latencies(account);
                     tally.share = watch.share(&name, tenant);
                 }
             });
             devices.push((name, facts));
         }
-        Sample { server: steer.server(), devices, tenants }
+        Sample { server, devices, tenants }
     }
 }
 
 impl Default for Tally {
     fn default() -> Self {
         Tally {
-            ops: AccountOp::ALL.map(|op| (op.name(), Figures::default())),
+            ops: Counted::ALL.map(|op| (op.name(), Figures::default())),
             service_ns: 0,
             reservation_missed: 0,
             waiting: 0,
@@ -121,6 +124,13 @@ impl Tally {
         let more = [account.service_ns, account.reservation_missed, account.waiting, account.held, account.in_flight];
         sums.into_iter().zip(more).for_each(|(sum, more)| *sum = sum.saturating_add(more));
     }
+
+    fn add_latencies(&mut self, account: &AccountView<'_>) {
+        for ((_, figures), op) in self.ops.iter_mut().zip(&account.ops) {
+            op.queue_ns.into_iter().for_each(|recorded| figures.queue.add(recorded));
+            op.device_ns.into_iter().for_each(|recorded| figures.device.add(recorded));
+        }
+    }
 }
 
 impl Figures {
@@ -128,8 +138,6 @@ impl Figures {
         self.requests = self.requests.saturating_add(op.requests);
         self.bytes = self.bytes.saturating_add(op.bytes);
         self.errors = self.errors.saturating_add(op.errors);
-        op.queue_ns.into_iter().for_each(|recorded| self.queue.add(recorded));
-        op.device_ns.into_iter().for_each(|recorded| self.device.add(recorded));
     }
 }
 

@@ -72,11 +72,14 @@ fn every_sample_belongs_to_a_family_that_was_declared() {
 }
 
 /// A server of very many tenants, whose names hurt.
-struct Crowd(u64);
+struct Crowd {
+    tenants: u64,
+    uptime_ns: u64,
+}
 
 impl Steer for Crowd {
     fn server(&self) -> ServerFacts {
-        ServerFacts::default()
+        ServerFacts { uptime_ns: self.uptime_ns, ..ServerFacts::default() }
     }
     fn names(&self, of: Things) -> Vec<String> {
         Fake::new().names(of)
@@ -99,7 +102,7 @@ impl Steer for Crowd {
     fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
         Fake::new().accounts(device, &mut |name, view| {
             if name == "backup" {
-                (0..self.0).rev().for_each(|number| each(&format!("\"t{number:05}\\\n"), view));
+                (0..self.tenants).rev().for_each(|number| each(&format!("\"t{number:05}\\\n"), view));
             }
         });
     }
@@ -115,12 +118,27 @@ fn labels_are_bounded_and_stay_with_those_who_came_first() {
         let start = format!("hoistway_requests_total{{op=\"read\",tenant=\"{tenant}\"");
         text.lines().find(|line| line.starts_with(&start)).map(|line| line.rsplit(' ').next().unwrap().to_owned())
     };
-    let few = metrics.text(&Watch::new(), &Crowd(60));
+    let few = metrics.text(&Watch::new(), &Crowd { tenants: 60, uptime_ns: 0 });
     assert_eq!((requests(&few, "\\\"t00000\\\\\\n").as_deref(), requests(&few, OTHERS)), (Some("1"), None));
-    let many = metrics.text(&Watch::new(), &Crowd(1000));
+    let many = metrics.text(&Watch::new(), &Crowd { tenants: 1000, uptime_ns: FRESH_NS });
     assert_eq!(requests(&many, "\\\"t00000\\\\\\n").as_deref(), Some("1"));
     assert_eq!(requests(&many, OTHERS).as_deref(), Some("936"));
     assert_eq!(many.lines().filter(|line| line.starts_with("hoistway_queue_depth{")).count(), TENANTS_MAX + 1);
+    let latencies_of =
+        |tenant: &str| many.contains(&format!("duration_seconds_count{{op=\"read\",tenant=\"{tenant}\""));
+    assert!(
+        latencies_of("\\\"t00999\\\\\\n") && !latencies_of(OTHERS),
+        "latencies are told of those with a label of their own"
+    );
+}
+
+#[test]
+fn scrapes_without_a_pause_get_the_same_text() {
+    let mut metrics = Metrics::new();
+    let mut at = |uptime_ns, tenants| metrics.text(&Watch::new(), &Crowd { tenants, uptime_ns });
+    let first = at(1, 3);
+    assert_eq!(at(FRESH_NS, 5), first, "not yet");
+    assert_ne!(at(FRESH_NS + 1, 5), first);
 }
 
 #[test]

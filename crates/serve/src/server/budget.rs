@@ -4,6 +4,8 @@
 //! kernel. A connection whose next request does not fit is not received from until others have ended: the client's sends wait, as they
 //! would for a slow network. Nothing is ever refused.
 
+use slab::Slab;
+
 /// How much may be under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -19,8 +21,11 @@ pub struct Bounds {
     pub handshake_ns_max: u64,
     /// How long a drain waits for requests and for clients to take their replies, in ns.
     pub drain_ns_max: u64,
-    /// How long a client may stop in the middle of a payload, or not take its replies, while others wait for the memory, in ns.
+    /// How long a client may take for a payload or to take its replies while others wait for the memory, in ns; and, besides, the time that their bytes take
+    /// at `slow_bytes_per_second`.
     pub stall_ns_max: u64,
+    /// Nobody who sends and takes so many bytes a second is ever closed for being slow; above 0.
+    pub slow_bytes_per_second: u64,
 }
 
 impl Default for Bounds {
@@ -33,6 +38,7 @@ impl Default for Bounds {
             handshake_ns_max: 30_000_000_000,
             drain_ns_max: 30_000_000_000,
             stall_ns_max: 60_000_000_000,
+            slow_bytes_per_second: 256 << 10,
         }
     }
 }
@@ -40,6 +46,14 @@ impl Default for Bounds {
 /// What every connection may have under way even when the budget is spent, in bytes: 64 KiB, so that nobody with small requests ever waits for
 /// the memory of those with large ones.
 pub const FLOOR_BYTES: u64 = 64 << 10;
+
+impl Bounds {
+    /// Whether so many bytes should have passed by now, if their passing began at `since_ns`.
+    pub fn is_stalled(&self, since_ns: u64, bytes: u64, now_ns: u64) -> bool {
+        let passing_ns = u128::from(bytes) * 1_000_000_000 / u128::from(self.slow_bytes_per_second.max(1));
+        u128::from(now_ns.saturating_sub(since_ns)) > u128::from(self.stall_ns_max) + passing_ns
+    }
+}
 
 /// What some requests take up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,8 +89,21 @@ impl Charge {
 pub enum Wait {
     /// For requests of its own connection.
     Own,
+    /// For those of its own tenant.
+    Tenant,
     /// For those of others.
     Others,
+}
+
+/// Names what a tenant holds, as long as it has a client.
+pub type HolderId = usize;
+
+/// What a tenant holds.
+#[derive(Clone, Debug)]
+struct Holder {
+    tenant: Box<str>,
+    clients: usize,
+    used: u64,
 }
 
 /// The account of the whole server.
@@ -84,12 +111,13 @@ pub enum Wait {
 pub struct Budget {
     bounds: Bounds,
     used: u64,
+    holders: Slab<Holder>,
 }
 
 impl Budget {
     /// Nothing is under way.
     pub fn new(bounds: Bounds) -> Budget {
-        Budget { bounds, used: 0 }
+        Budget { bounds, used: 0, holders: Slab::new() }
     }
 
     /// What it was made with.
@@ -102,11 +130,32 @@ impl Budget {
         self.used
     }
 
-    /// Whether a connection that has `own` under way may begin a request of `bytes`. `queued`: others wait already, and it would overtake them.
+    /// A client of a tenant has come: what it holds counts with what other clients of the tenant hold.
+    pub fn join(&mut self, tenant: &str) -> HolderId {
+        let known = self.holders.iter().find(|(_, holder)| *holder.tenant == *tenant).map(|(id, _)| id);
+        let id = known.unwrap_or_else(|| self.holders.insert(Holder { tenant: tenant.into(), clients: 0, used: 0 }));
+        self.holders[id].clients += 1;
+        id
+    }
+
+    /// It has gone, and has given back all that it had; answers whether it was the tenant's last.
+    pub fn leave(&mut self, id: HolderId) -> bool {
+        let Some(holder) = self.holders.get_mut(id) else { return false };
+        holder.clients = holder.clients.saturating_sub(1);
+        let is_last = holder.clients == 0;
+        if is_last {
+            self.holders.remove(id);
+        }
+        is_last
+    }
+
+    /// Whether a connection that has `own` under way may begin a request of `bytes`; `holder` is its tenant. `queued`: who waits already and would be
+    /// overtaken.
     ///
-    /// A connection may take a quarter of what is free: k connections that take all they can leave 4 / (4 + k) of the budget, so it is never
-    /// spent. A request larger than that begins alone on its connection while three quarters of the budget suffice.
-    pub fn admit(&self, own: Charge, bytes: u64, queued: bool) -> Result<(), Wait> {
+    /// A tenant, or a connection without one, may take a quarter of what is free: k that take all they can leave 4 / (4 + k) of the budget, so it is
+    /// never spent, however many connections a tenant has and however long its own limit holds their requests. A request larger than that begins alone
+    /// while three quarters of the budget suffice.
+    pub fn admit(&self, own: Charge, holder: Option<HolderId>, bytes: u64, queued: Option<Wait>) -> Result<(), Wait> {
         if own.requests >= self.bounds.requests_max {
             return Err(Wait::Own);
         }
@@ -117,28 +166,40 @@ impl Budget {
         if own.bytes > 0 && total > self.bounds.connection_bytes_max {
             return Err(Wait::Own);
         }
-        if queued {
-            return Err(Wait::Others);
+        if let Some(wait) = queued {
+            return Err(wait);
         }
+        let held = holder.and_then(|id| self.holders.get(id)).map_or(own.bytes, |holder| holder.used);
         let free = self.bounds.bytes_max.saturating_sub(self.used);
-        let alone = own.bytes == 0 && self.used.saturating_add(bytes) <= self.bounds.bytes_max / 4 * 3;
+        let alone = held == 0 && self.used.saturating_add(bytes) <= self.bounds.bytes_max / 4 * 3;
         // With nothing under way at all, one request fits whatever its size: it would wait for ever.
-        if total <= free / 4 || alone || self.used == 0 {
+        if held.saturating_add(bytes) <= free / 4 || alone || self.used == 0 {
             return Ok(());
         }
         // Those who hold much are served again when their own requests have ended: nobody else has to make room for them.
-        if own.bytes > 0 { Err(Wait::Own) } else { Err(Wait::Others) }
+        Err(match (own.bytes, held) {
+            (1.., _) => Wait::Own,
+            (0, 1..) => Wait::Tenant,
+            (0, 0) => Wait::Others,
+        })
     }
 
     /// A request begins.
-    pub fn take(&mut self, charge: Charge) {
+    pub fn take(&mut self, holder: Option<HolderId>, charge: Charge) {
         self.used += charge.bytes;
+        if let Some(holder) = holder.and_then(|id| self.holders.get_mut(id)) {
+            holder.used += charge.bytes;
+        }
     }
 
     /// Requests have ended.
-    pub fn give_back(&mut self, charge: Charge) {
+    pub fn give_back(&mut self, holder: Option<HolderId>, charge: Charge) {
         debug_assert!(self.used >= charge.bytes, "more given back than was taken");
         self.used = self.used.saturating_sub(charge.bytes);
+        if let Some(holder) = holder.and_then(|id| self.holders.get_mut(id)) {
+            debug_assert!(holder.used >= charge.bytes, "a tenant gives back more than it took");
+            holder.used = holder.used.saturating_sub(charge.bytes);
+        }
     }
 }
 
@@ -152,12 +213,12 @@ mod tests {
     fn one_connection_alone_gets_all_that_a_connection_may_have() {
         let mut budget = Budget::new(Bounds::default());
         let mut own = Charge::default();
-        while budget.admit(own, MIB, false).is_ok() {
+        while budget.admit(own, None, MIB, None).is_ok() {
             own.add(Charge::of(MIB));
-            budget.take(Charge::of(MIB));
+            budget.take(None, Charge::of(MIB));
         }
         assert_eq!(own.bytes, 64 * MIB);
-        assert_eq!(budget.admit(own, MIB, false), Err(Wait::Own));
+        assert_eq!(budget.admit(own, None, MIB, None), Err(Wait::Own));
     }
 
     #[test]
@@ -168,36 +229,67 @@ mod tests {
         while admitted {
             admitted = false;
             for own in &mut owns {
-                if budget.admit(*own, 128 << 10, false).is_ok() {
+                if budget.admit(*own, None, 128 << 10, None).is_ok() {
                     own.add(Charge::of(128 << 10));
-                    budget.take(Charge::of(128 << 10));
+                    budget.take(None, Charge::of(128 << 10));
                     admitted = true;
                 }
             }
         }
         assert!(budget.used() < 512 * MIB);
-        assert_eq!(budget.admit(Charge::default(), 128 << 10, false), Ok(()));
+        assert_eq!(budget.admit(Charge::default(), None, 128 << 10, None), Ok(()));
     }
 
     #[test]
     fn small_requests_begin_even_when_the_budget_is_spent() {
         let mut budget = Budget::new(Bounds::default());
-        budget.take(Charge::of(512 * MIB));
-        assert_eq!(budget.admit(Charge::default(), 4096, true), Ok(()));
-        assert_eq!(budget.admit(Charge { requests: 15, bytes: 60 << 10 }, 4096, true), Ok(()));
-        assert_eq!(budget.admit(Charge { requests: 16, bytes: 64 << 10 }, 4096, true), Err(Wait::Others));
+        budget.take(None, Charge::of(512 * MIB));
+        assert_eq!(budget.admit(Charge::default(), None, 4096, Some(Wait::Others)), Ok(()));
+        assert_eq!(budget.admit(Charge { requests: 15, bytes: 60 << 10 }, None, 4096, Some(Wait::Others)), Ok(()));
+        assert_eq!(
+            budget.admit(Charge { requests: 16, bytes: 64 << 10 }, None, 4096, Some(Wait::Others)),
+            Err(Wait::Others)
+        );
     }
 
     #[test]
     fn a_connection_has_no_more_requests_than_stated_however_small_they_are() {
         let budget = Budget::new(Bounds { requests_max: 8, ..Bounds::default() });
-        assert_eq!(budget.admit(Charge { requests: 7, bytes: 0 }, 0, false), Ok(()));
-        assert_eq!(budget.admit(Charge { requests: 8, bytes: 0 }, 0, false), Err(Wait::Own));
+        assert_eq!(budget.admit(Charge { requests: 7, bytes: 0 }, None, 0, None), Ok(()));
+        assert_eq!(budget.admit(Charge { requests: 8, bytes: 0 }, None, 0, None), Err(Wait::Own));
     }
 
     #[test]
     fn a_request_larger_than_the_whole_budget_begins_when_nothing_else_is_under_way() {
         let budget = Budget::new(Bounds { bytes_max: MIB, ..Bounds::default() });
-        assert_eq!(budget.admit(Charge::default(), 32 * MIB, false), Ok(()));
+        assert_eq!(budget.admit(Charge::default(), None, 32 * MIB, None), Ok(()));
+    }
+
+    #[test]
+    fn a_tenant_with_many_connections_holds_no_more_than_one_with_few() {
+        let mut budget = Budget::new(Bounds::default());
+        let (greedy, modest) = (budget.join("greedy"), budget.join("modest"));
+        for _ in 0..100 {
+            assert_eq!(budget.join("greedy"), greedy);
+        }
+        let mut held = 0;
+        // Each connection has nothing under way and would begin a large request alone.
+        while budget.admit(Charge::default(), Some(greedy), 8 * MIB, None).is_ok() {
+            budget.take(Some(greedy), Charge::of(8 * MIB));
+            held += 8;
+        }
+        assert_eq!(held, 104, "a fifth: a quarter of what is free before the last one");
+        assert_eq!(budget.admit(Charge::default(), Some(greedy), 8 * MIB, None), Err(Wait::Tenant));
+        assert_eq!(budget.admit(Charge::default(), Some(modest), 32 * MIB, None), Ok(()));
+        budget.give_back(Some(greedy), Charge { requests: 13, bytes: 104 * MIB });
+        assert_eq!(budget.admit(Charge::default(), Some(greedy), 8 * MIB, None), Ok(()));
+    }
+
+    #[test]
+    fn a_tenant_is_forgotten_with_its_last_client() {
+        let mut budget = Budget::new(Bounds::default());
+        let id = budget.join("t");
+        budget.join("t");
+        assert_eq!((budget.leave(id), budget.leave(id), budget.holders.len()), (false, true, 0));
     }
 }

@@ -7,10 +7,11 @@ use hoistway_nbd::wire::{Command, Errno};
 use slab::Slab;
 
 use crate::buffer::Buffer;
-use crate::device::{Answer, JoinError, MemberId, Work, WorkOp};
+use crate::config::Config;
+use crate::device::{Answer, Device, JoinError, MemberId, Work, WorkOp};
 use crate::engine::{ConnId, Engine, Peer};
-use crate::server::budget::{Charge, Wait};
-use crate::server::exports::View;
+use crate::server::budget::{Bounds, Charge, HolderId, Wait};
+use crate::server::exports::{Served, View};
 use crate::server::house::House;
 use crate::server::outgoing::Outgoing;
 use crate::server::tls::{Channel, Heard};
@@ -19,6 +20,10 @@ use crate::server::tls::{Channel, Heard};
 const RECEIVE_INTO_BYTES_MIN: usize = 16 << 10;
 /// A client in the handshake that does not take so many bytes of answers is not listened to.
 const HAGGLING_BYTES_MAX: usize = 64 << 10;
+/// How long a client in the handshake has to ask for something when the server leaves, in ns: a second, to be told that it leaves.
+const HAGGLING_NS_LEFT: u64 = 1_000_000_000;
+/// How long an idle client is listened to when the server leaves, in ns: 10 ms, for requests that lie in its socket already.
+const IDLE_NS_LEFT: u64 = 10_000_000;
 /// What is kept of memory for input when there is none.
 const INPUT_BYTES_KEPT: usize = 4 << 10;
 /// What is kept of the table of requests when there are none.
@@ -45,19 +50,21 @@ pub(super) struct Connection {
     requests: Slab<Request>,
     /// What all requests take up whose replies have not left.
     used: Charge,
+    /// Its tenant's account of memory.
+    holder: Option<HolderId>,
     outgoing: Outgoing,
     /// A receive is under way.
     receiving: bool,
     /// The next request has to wait.
     pub(super) blocked: Option<Wait>,
-    /// It stands in the server's line for memory.
+    /// It stands in a line for memory, the server's or its tenant's.
     pub(super) queued: bool,
     /// It stands among those that have something to say.
     pub(super) dirty: bool,
-    /// Something was received or sent last at this time.
-    pub(super) active_ns: u64,
     /// When it is closed if it has not come further by then.
     pub(super) deadline_ns: Option<u64>,
+    /// It goes because the server leaves.
+    farewell: Farewell,
     ending: Ending,
     pub(super) counts: Counts,
 }
@@ -90,12 +97,32 @@ pub(super) struct Serving {
     offset: u64,
 }
 
+impl Serving {
+    /// The tenant under whose name it is counted.
+    pub(super) fn tenant_name(&self) -> &str {
+        self.tenant.as_deref().unwrap_or(Device::DEFAULT_TENANT)
+    }
+}
+
 #[derive(Debug)]
 struct Payload {
     request: Request,
     /// None while the engine fills it.
     buffer: Option<Buffer>,
     filled: usize,
+    /// When it was begun with.
+    since_ns: u64,
+}
+
+/// How far a connection is with what the server's leaving makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Farewell {
+    /// The server stays, or the client has something under way.
+    No,
+    /// It is listened to for a moment; what it asks for is refused.
+    Listening,
+    /// The moment has passed.
+    Over,
 }
 
 /// How far a connection is on its way out.
@@ -132,6 +159,8 @@ pub(super) enum Reason {
     NoCertificate,
     #[error("the client did not choose an export in time")]
     Slow,
+    #[error("the client did not take its last replies in time")]
+    Unheard,
     #[error("the client stalled while others waited for memory")]
     Stalled,
     #[error("it cannot be taken in: {0}")]
@@ -167,13 +196,14 @@ impl Connection {
             discard: 0,
             requests: Slab::new(),
             used: Charge::default(),
+            holder: None,
             outgoing,
             receiving: false,
             blocked: None,
             queued: false,
             dirty: false,
-            active_ns: now_ns,
             deadline_ns: None,
+            farewell: Farewell::No,
             ending: Ending::No,
             counts: Counts::default(),
         }
@@ -188,9 +218,15 @@ impl Connection {
     /// It is gone: everything that it had goes back.
     pub(super) fn farewell<E: Engine>(&mut self, house: &mut House<E>) {
         house.clear_deadline(self.id, &mut self.deadline_ns);
-        house.budget.give_back(std::mem::take(&mut self.used));
+        house.budget.give_back(self.holder, std::mem::take(&mut self.used));
+        if let Some(holder) = self.holder.take()
+            && house.budget.leave(holder)
+        {
+            house.waiting_within.remove(&holder);
+        }
         if let Phase::Serving(serving) = &self.phase {
             house.leave(serving.device, serving.member);
+            house.clients.go(&serving.session.export.name, serving.tenant_name());
         }
         if let Some(reason) = self.over() {
             self.log_end(reason);
@@ -218,6 +254,13 @@ impl Connection {
         }
     }
 
+    /// Whether it would still be let in where it is; in the handshake that is asked later.
+    pub(super) fn may_stay(&mut self, config: &Config, exports: &[Served]) -> bool {
+        let names = self.channel.as_mut().map(|channel| channel.client_names()).unwrap_or_default();
+        let Phase::Serving(serving) = &self.phase else { return true };
+        View::new(config, exports, &self.peer, names).admit(&serving.session.export.name).is_some()
+    }
+
     /// The export that it chose.
     pub(super) fn export(&self) -> Option<&str> {
         self.serving().map(|serving| serving.session.export.name.as_str())
@@ -233,11 +276,11 @@ impl Connection {
         self.requests.len()
     }
 
-    /// Whether the client itself is what its requests wait for: in the middle of a payload, or with replies that it does not take.
-    pub(super) fn is_stalled_since(&self, before_ns: u64) -> bool {
-        self.active_ns <= before_ns
-            && (self.payload.is_some() || self.outgoing.is_sending())
-            && self.requests.is_empty()
+    /// Whether the client is what memory waits for: with the payload of a write that it does not go on sending, or with replies that it does not take.
+    pub(super) fn is_stalled(&self, bounds: &Bounds, now_ns: u64) -> bool {
+        let payload = self.payload.as_ref().map(|payload| (payload.since_ns, payload.request.length));
+        let under_way = [payload, self.outgoing.sending()].into_iter().flatten();
+        under_way.into_iter().any(|(since_ns, bytes)| bounds.is_stalled(since_ns, bytes, now_ns))
     }
 
     /// Why it is to be closed now, if it is.
@@ -245,6 +288,17 @@ impl Connection {
         match &self.ending {
             Ending::Over(reason) => Some(reason),
             _ => None,
+        }
+    }
+
+    /// Its time has passed.
+    pub(super) fn expire(&mut self) {
+        self.deadline_ns = None;
+        match (&self.ending, self.farewell, &self.phase) {
+            (Ending::Closing, ..) => self.end(Reason::Unheard),
+            (_, Farewell::No, _) => self.end(Reason::Slow),
+            (_, _, Phase::Haggling(_)) => self.end(Reason::Shutdown),
+            (_, _, Phase::Serving(_)) => self.farewell = Farewell::Over,
         }
     }
 
@@ -256,7 +310,6 @@ impl Connection {
     /// Bytes came.
     pub(super) fn received<E: Engine>(&mut self, bytes: &[u8], house: &mut House<E>) {
         self.receiving = false;
-        self.active_ns = house.now_ns;
         if bytes.is_empty() {
             return self.hung_up();
         }
@@ -286,7 +339,6 @@ impl Connection {
     /// The memory of a payload was filled.
     pub(super) fn filled<E: Engine>(&mut self, buffer: Buffer, filled: usize, house: &mut House<E>) {
         self.receiving = false;
-        self.active_ns = house.now_ns;
         let Some(payload) = &mut self.payload else { return };
         if (filled as u64) < payload.request.length {
             return self.hung_up();
@@ -303,9 +355,15 @@ impl Connection {
         }
     }
 
+    /// Stands in line for the memory that it waits for, if it does.
+    pub(super) fn line_up<E: Engine>(&mut self, house: &mut House<E>) {
+        if let Some(wait) = self.blocked {
+            house.queue(self.id, wait, self.holder, &mut self.queued);
+        }
+    }
+
     /// The message has been sent.
     pub(super) fn sent<E: Engine>(&mut self, house: &mut House<E>) {
-        self.active_ns = house.now_ns;
         let charge = self.outgoing.sent();
         self.give_back(charge, house);
         // What was to be said meanwhile has waited for this one to be out of the way.
@@ -329,10 +387,32 @@ impl Connection {
         };
     }
 
-    /// The server leaves: what is under way is finished, nothing new begins.
-    fn drain(&mut self) {
-        if self.requests.is_empty() && self.payload.is_none() {
-            self.leave();
+    /// The server leaves: what is under way is finished, nothing new begins. Whoever has sent something that is here already is answered first, and whoever
+    /// is in the handshake has a moment to ask and be told.
+    fn drain<E: Engine>(&mut self, house: &mut House<E>) {
+        if !matches!(self.ending, Ending::No) {
+            return;
+        }
+        if let Phase::Haggling(handshake) = &mut self.phase {
+            if self.farewell == Farewell::No {
+                self.farewell = Farewell::Listening;
+                handshake.shut_down();
+                house.set_deadline_in(self.id, &mut self.deadline_ns, HAGGLING_NS_LEFT);
+            }
+            return;
+        }
+        if matches!(self.blocked, Some(Wait::Tenant | Wait::Others)) {
+            // What is refused takes no memory to wait for.
+            self.unblock(house);
+        }
+        let is_idle = self.requests.is_empty() && self.payload.is_none() && self.discard == 0 && self.blocked.is_none();
+        match self.farewell {
+            Farewell::No if is_idle => {
+                self.farewell = Farewell::Listening;
+                house.set_deadline_in(self.id, &mut self.deadline_ns, IDLE_NS_LEFT);
+            }
+            Farewell::Over if is_idle => self.leave(),
+            _ => {}
         }
     }
 
@@ -354,7 +434,7 @@ impl Connection {
         if matches!(self.ending, Ending::Deaf) {
             return None;
         }
-        self.outgoing.next(self.channel.as_deref_mut(), &mut house.spare)
+        self.outgoing.next(self.channel.as_deref_mut(), &mut house.spare, house.now_ns)
     }
 
     /// After anything has happened: receives if it may, and sees whether the connection is over.
@@ -363,7 +443,7 @@ impl Connection {
             self.requests = Slab::new();
         }
         if house.draining {
-            self.drain();
+            self.drain(house);
         }
         match self.ending {
             Ending::Leaving if self.requests.is_empty() && self.payload.is_none() => {
@@ -403,7 +483,9 @@ impl Connection {
             Reason::Left | Reason::Gone | Reason::Broken | Reason::Shutdown => {
                 tracing::debug!(client, %from, requests = self.counts.requests, "disconnected: {reason}");
             }
-            Reason::Slow | Reason::Withdrawn | Reason::Told => tracing::info!(client, %from, "closed: {reason}"),
+            Reason::Slow | Reason::Unheard | Reason::Withdrawn | Reason::Told => {
+                tracing::info!(client, %from, "closed: {reason}")
+            }
             _ => tracing::warn!(client, %from, "closed: {reason}"),
         }
     }
@@ -430,7 +512,7 @@ impl Connection {
         }
         tracing::debug!(client = self.number, %reason, "closing");
         self.ending = Ending::Closing;
-        if self.deadline_ns.is_none() {
+        if self.deadline_ns.is_none() || self.farewell != Farewell::No {
             house.set_deadline(self.id, &mut self.deadline_ns);
         }
     }
@@ -450,7 +532,7 @@ impl Connection {
 
     /// Uses bytes; answers how many. What is left is the beginning of something, or has to wait.
     fn digest<E: Engine>(&mut self, bytes: &[u8], house: &mut House<E>) -> usize {
-        let mut at = 0;
+        let (mut at, had) = (0, self.outgoing.waiting());
         while at < bytes.len() && self.blocked.is_none() && matches!(self.ending, Ending::No) {
             let used = match &self.phase {
                 Phase::Haggling(_) => self.haggle(&bytes[at..], house),
@@ -460,6 +542,10 @@ impl Connection {
                 break;
             }
             at += used;
+        }
+        let is_told = self.farewell == Farewell::Listening && matches!(self.phase, Phase::Haggling(_));
+        if is_told && self.blocked.is_none() && self.outgoing.waiting() > had {
+            self.leave();
         }
         at
     }
@@ -514,7 +600,10 @@ impl Connection {
             Ok(member) => {
                 let (client, export) = (self.number, session.export.name.as_str());
                 tracing::debug!(client, export, tenant = tenant.as_deref(), "joined");
-                self.phase = Phase::Serving(Box::new(Serving { session, device, member, tenant, offset }));
+                self.holder = tenant.as_deref().map(|tenant| house.budget.join(tenant));
+                let serving = Box::new(Serving { session, device, member, tenant, offset });
+                house.clients.come(&serving.session.export.name, serving.tenant_name());
+                self.phase = Phase::Serving(serving);
                 house.clear_deadline(self.id, &mut self.deadline_ns);
             }
             Err(reason) => self.end(reason),
@@ -528,7 +617,7 @@ impl Connection {
             self.discard -= used;
             return used as usize;
         }
-        if let Some(Payload { request, buffer: Some(buffer), filled }) = &mut self.payload {
+        if let Some(Payload { request, buffer: Some(buffer), filled, .. }) = &mut self.payload {
             let used = bytes.len().min(request.length as usize - *filled);
             buffer[*filled..*filled + used].copy_from_slice(&bytes[..used]);
             *filled += used;
@@ -544,17 +633,19 @@ impl Connection {
                 self.end(Reason::Violation(violation));
                 0
             }
-            Parsed::Request(request, header) => {
+            Parsed::Request(mut request, header) => {
+                if house.draining && request.refused.is_none() && request.command != Command::Disconnect {
+                    request.refused = Some((Errno::Shutdown, "the server is leaving"));
+                }
                 let charge = charge_of(&request);
-                if let Err(wait) = house.budget.admit(self.used, charge.bytes, house.others_wait(self.id)) {
+                let others = house.others_wait(self.id, self.holder);
+                if let Err(wait) = house.budget.admit(self.used, self.holder, charge.bytes, others) {
                     self.blocked = Some(wait);
-                    if wait == Wait::Others {
-                        house.queue(self.id, &mut self.queued);
-                    }
+                    self.line_up(house);
                     return 0;
                 }
                 self.used.add(charge);
-                house.budget.take(charge);
+                house.budget.take(self.holder, charge);
                 self.begin(request, house);
                 header
             }
@@ -563,20 +654,16 @@ impl Connection {
 
     /// Begins a request.
     fn begin<E: Engine>(&mut self, request: Request, house: &mut House<E>) {
-        let refused = request.refused.or_else(|| house.draining.then_some((Errno::Shutdown, "the server is leaving")));
         if request.command == Command::Disconnect {
             let charge = charge_of(&request);
             self.give_back(charge, house);
             self.ending = Ending::Leaving;
-        } else if let Some((errno, text)) = refused {
+        } else if let Some((errno, text)) = request.refused {
             self.discard = u64::from(request.payload_bytes);
             self.refuse(&request, errno, text, house);
-        } else if request.command == Command::Write && request.length > 0 {
+        } else if request.command == Command::Write {
             let buffer = house.engine.buffer(request.length as usize);
-            self.payload = Some(Payload { request, buffer: Some(buffer), filled: 0 });
-        } else if request.length == 0 && request.command != Command::Flush {
-            // Nothing is to be done, which the protocol leaves undefined: it is done.
-            self.answer_at_once(&request, house);
+            self.payload = Some(Payload { request, buffer: Some(buffer), filled: 0, since_ns: house.now_ns });
         } else {
             self.submit(request, None, house);
         }
@@ -627,7 +714,7 @@ impl Connection {
 
     fn give_back<E: Engine>(&mut self, charge: Charge, house: &mut House<E>) {
         self.used.sub(charge);
-        house.budget.give_back(charge);
+        house.budget.give_back(self.holder, charge);
     }
 
     /// Answers with an error.
@@ -635,16 +722,6 @@ impl Connection {
         if let Phase::Serving(serving) = &self.phase {
             serving.session.error(request, errno, text, self.outgoing.head());
         }
-        self.answered(charge_of(request), house);
-    }
-
-    /// Answers something of length 0.
-    fn answer_at_once<E: Engine>(&mut self, request: &Request, house: &mut House<E>) {
-        let answer = match request.command {
-            Command::BlockStatus => Err(Errno::Inval),
-            _ => Ok(Answer::Nothing),
-        };
-        self.reply(request, answer);
         self.answered(charge_of(request), house);
     }
 }

@@ -1,6 +1,6 @@
 //! How the server leaves: nothing new, what is under way to its end, everything durable.
 
-use crate::device::{Work, WorkOp};
+use crate::device::{Device, Work, WorkOp};
 use crate::engine::{Address, Engine, Peer};
 use crate::server::connection::Reason;
 use crate::server::{Purpose, Server};
@@ -114,12 +114,18 @@ impl<E: Engine> Server<E> {
         }
     }
 
-    fn flush_devices(&mut self, clean: bool) {
+    fn flush_devices(&mut self, mut clean: bool) {
         let until_ns = self.later(self.house.budget.bounds().drain_ns_max);
         let mut left = 0;
         for place in 0..self.house.devices.len() {
-            let Ok(member) = self.house.join(place, None, &Peer { address: Address::Unix, process: None }) else {
-                continue;
+            let member = match self.house.join(place, None, &Peer { address: Address::Unix, process: None }) {
+                Ok(member) => member,
+                Err(reason) => {
+                    let device = self.house.devices.get(place).map(Device::name);
+                    tracing::error!(device, "no last flush: {reason}; what was written last may not be durable");
+                    clean = false;
+                    continue;
+                }
             };
             let ticket = u64::from(SLOT) << 32 | place as u64;
             let work = Work { ticket, op: WorkOp::Flush, offset: 0, length: 0, durable: false, data: None };

@@ -1,14 +1,14 @@
 //! What all connections share: the engine, devices, exports, tenants, the budget.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::config::Config;
+use crate::config::{Config, DeviceConfig};
 use crate::device::{Device, MemberId, Work};
 use crate::engine::{ConnId, Engine, Message, Peer};
-use crate::server::budget::{Bounds, Budget};
+use crate::server::budget::{Bounds, Budget, HolderId, Wait};
 use crate::server::connection::Reason;
 use crate::server::exports::Served;
 
@@ -18,6 +18,8 @@ pub(super) struct House<E> {
     /// The time of this turn.
     pub(super) now_ns: u64,
     pub(super) devices: Vec<Device>,
+    /// Those of them that the configuration does not name: nobody comes to them any more, and their files stay open and locked.
+    pub(super) idle: Vec<Idle>,
     /// What is served, for whom and how.
     pub(super) config: Config,
     /// The exports, in the order of the configuration.
@@ -35,10 +37,23 @@ pub(super) struct House<E> {
     pub(super) spare: Vec<Message>,
     /// Connections that wait for memory, in the order in which they came.
     pub(super) waiting: VecDeque<ConnId>,
+    /// Those that wait for memory that their own tenant holds, likewise: they are in nobody else's way.
+    pub(super) waiting_within: BTreeMap<HolderId, VecDeque<ConnId>>,
     /// Connections that have something to say.
     pub(super) speakers: Vec<ConnId>,
+    /// How many clients there are.
+    pub(super) clients: Clients,
     /// When which connection is closed unless it has come further.
     deadlines: BTreeSet<(u64, ConnId)>,
+}
+
+/// A device that is open and in nobody's use.
+#[derive(Clone, Debug)]
+pub(super) struct Idle {
+    /// Its place among the devices.
+    pub(super) place: usize,
+    /// What it was opened with.
+    pub(super) config: DeviceConfig,
 }
 
 impl<E: Engine> House<E> {
@@ -49,6 +64,7 @@ impl<E: Engine> House<E> {
             engine,
             now_ns,
             devices: Vec::new(),
+            idle: Vec::new(),
             config: Config::default(),
             exports: Vec::new(),
             budget: Budget::new(bounds),
@@ -59,9 +75,18 @@ impl<E: Engine> House<E> {
             has_work: false,
             spare: Vec::new(),
             waiting: VecDeque::new(),
+            waiting_within: BTreeMap::new(),
             speakers: Vec::new(),
+            clients: Clients::default(),
             deadlines: BTreeSet::new(),
         }
+    }
+
+    /// Where the device of this name is. Idle ones have none, whatever they were called.
+    pub(super) fn place_of(&self, name: &str) -> Option<usize> {
+        let is_idle = |place: usize| self.idle.iter().any(|idle| idle.place == place);
+        let named = self.devices.iter().enumerate().filter(|(_, device)| device.name() == name);
+        named.map(|(place, _)| place).find(|place| !is_idle(*place))
     }
 
     /// A connection has something to say; `flag` is its own note of that.
@@ -71,22 +96,45 @@ impl<E: Engine> House<E> {
         }
     }
 
-    /// A connection has to wait for memory; `flag` as before.
-    pub(super) fn queue(&mut self, id: ConnId, flag: &mut bool) {
-        if !std::mem::replace(flag, true) {
-            self.waiting.push_back(id);
+    /// A connection has to wait for memory, its tenant's or that of others; `flag` as before.
+    pub(super) fn queue(&mut self, id: ConnId, wait: Wait, holder: Option<HolderId>, flag: &mut bool) {
+        if wait != Wait::Own && !std::mem::replace(flag, true) {
+            self.line(wait, holder).push_back(id);
         }
     }
 
-    /// Whether somebody else waits for memory longer.
-    pub(super) fn others_wait(&self, id: ConnId) -> bool {
-        self.waiting.front().is_some_and(|first| *first != id)
+    fn line(&mut self, wait: Wait, holder: Option<HolderId>) -> &mut VecDeque<ConnId> {
+        match (wait, holder) {
+            (Wait::Tenant, Some(holder)) => self.waiting_within.entry(holder).or_default(),
+            _ => &mut self.waiting,
+        }
+    }
+
+    /// Whether somebody else waits for memory longer, and for whose.
+    pub(super) fn others_wait(&self, id: ConnId, holder: Option<HolderId>) -> Option<Wait> {
+        let is_before = |line: &VecDeque<ConnId>| line.front().is_some_and(|first| *first != id);
+        let within = holder.and_then(|holder| self.waiting_within.get(&holder));
+        if within.is_some_and(is_before) {
+            return Some(Wait::Tenant);
+        }
+        // The first of a tenant's line has to stand in the other like everybody.
+        is_before(&self.waiting).then_some(Wait::Others)
+    }
+
+    /// Whether anybody waits for memory.
+    pub(super) fn anybody_waits(&self) -> bool {
+        !self.waiting.is_empty() || !self.waiting_within.is_empty()
     }
 
     /// A connection has until the handshake's time has passed.
     pub(super) fn set_deadline(&mut self, id: ConnId, own: &mut Option<u64>) {
+        self.set_deadline_in(id, own, self.budget.bounds().handshake_ns_max);
+    }
+
+    /// A connection has so many ns.
+    pub(super) fn set_deadline_in(&mut self, id: ConnId, own: &mut Option<u64>, ns: u64) {
         self.clear_deadline(id, own);
-        let at = self.now_ns.saturating_add(self.budget.bounds().handshake_ns_max);
+        let at = self.now_ns.saturating_add(ns);
         self.deadlines.insert((at, id));
         *own = Some(at);
     }
@@ -140,5 +188,64 @@ impl<E: Engine> House<E> {
     /// Whether a range is made zeroes in less time than a write of them would take.
     pub(super) fn zero_is_fast(&self, device: usize, punch: bool) -> bool {
         self.devices.get(device).is_some_and(|device| device.zero_is_fast(punch))
+    }
+}
+
+/// How many clients each export and each tenant has, kept as they come and go: whoever asks for all of them asks as often as there are tenants.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    exports: HashMap<String, u64>,
+    tenants: HashMap<String, u64>,
+}
+
+impl Clients {
+    /// A client has come to an export as a tenant.
+    pub(super) fn come(&mut self, export: &str, tenant: &str) {
+        for (counts, name) in [(&mut self.exports, export), (&mut self.tenants, tenant)] {
+            match counts.get_mut(name) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(name.to_owned(), 1)),
+            }
+        }
+    }
+
+    /// It has gone. Names without clients are forgotten.
+    pub(super) fn go(&mut self, export: &str, tenant: &str) {
+        for (counts, name) in [(&mut self.exports, export), (&mut self.tenants, tenant)] {
+            if let Some(count) = counts.get_mut(name) {
+                *count = count.saturating_sub(1);
+                if *count == 0 {
+                    counts.remove(name);
+                }
+            }
+        }
+    }
+
+    /// Of an export.
+    pub(super) fn of_export(&self, name: &str) -> u64 {
+        self.exports.get(name).copied().unwrap_or(0)
+    }
+
+    /// Of a tenant.
+    pub(super) fn of_tenant(&self, name: &str) -> u64 {
+        self.tenants.get(name).copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_counted_as_they_come_and_go() {
+        let mut clients = Clients::default();
+        clients.come("disk", "db");
+        clients.come("disk", "backup");
+        clients.come("", "db");
+        assert_eq!((clients.of_export("disk"), clients.of_export(""), clients.of_tenant("db")), (2, 1, 2));
+        clients.go("disk", "db");
+        clients.go("", "db");
+        assert_eq!((clients.of_export("disk"), clients.of_export(""), clients.of_tenant("db")), (1, 0, 0));
+        assert!(clients.tenants.len() == 1 && clients.exports.len() == 1, "names without clients are forgotten");
     }
 }

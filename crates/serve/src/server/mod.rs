@@ -13,6 +13,8 @@ mod reload;
 mod start;
 mod steer;
 mod table;
+#[cfg(test)]
+mod tests;
 mod text;
 mod tls;
 
@@ -20,13 +22,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use crate::config::DeviceConfig;
 use crate::control::Watch;
 use crate::device::{Device, Done, Record};
 use crate::engine::{ConnId, Engine, Event, ListenerId, Peer, Signal};
 use crate::metrics::Metrics;
 
 pub use budget::{Bounds, FLOOR_BYTES};
+use budget::{HolderId, Wait};
 use connection::{Connection, Reason};
 use drain::Drain;
 use house::House;
@@ -82,6 +84,8 @@ pub struct Server<E: Engine> {
     /// There are too many connections, and it was said.
     crowded: bool,
     drain: Drain,
+    /// A signal has told it to leave.
+    signalled: bool,
     /// When stalled clients are looked for next.
     stall_check_ns: u64,
     /// How often [`Turn::Alarm`] is wanted, and when next.
@@ -97,8 +101,6 @@ pub struct Server<E: Engine> {
     reloaded: String,
     /// Tenants and groups that are no more, and in use.
     gone: Vec<reload::Gone>,
-    /// Devices that are no more, and open.
-    idle_devices: Vec<DeviceConfig>,
 }
 
 /// How often stalled clients are looked for while others wait, in ns: once a second.
@@ -132,10 +134,12 @@ impl<E: Engine> Server<E> {
         self.alarm = Some((every_ns, self.later(every_ns)));
     }
 
-    /// Has everything that happens in the queues of the devices told, by a recorder each, or to nobody.
-    pub fn record(&mut self, mut recorder: impl FnMut(usize) -> Option<Box<dyn Record>>) {
-        for (place, device) in self.house.devices.iter_mut().enumerate() {
-            device.set_recorder(recorder(place));
+    /// Has everything that happens in the queues of those devices told that nobody records yet, by a recorder each. It is told their names, in the order of
+    /// [`device_names`](Self::device_names) if nobody was recorded before.
+    pub fn record(&mut self, mut recorder: impl FnMut(&str) -> Option<Box<dyn Record>>) {
+        for device in self.house.devices.iter_mut().filter(|device| !device.is_recorded()) {
+            let new = recorder(device.name());
+            device.set_recorder(new);
         }
     }
 
@@ -220,7 +224,7 @@ impl<E: Engine> Server<E> {
         let devices = self.house.devices.iter().filter_map(|device| device.next_wake_ns()).min();
         let drain = self.drain.until_ns();
         // Whoever waits for memory waits for a client that may have stalled: look again every second.
-        let stall = (!self.house.waiting.is_empty()).then(|| self.later(STALL_CHECK_NS));
+        let stall = self.house.anybody_waits().then(|| self.later(STALL_CHECK_NS));
         let alarm = self.alarm.map(|(_, next_ns)| next_ns);
         let watch = self.is_watched().then(|| self.watch.due_ns());
         [devices, drain, stall, alarm, watch, self.house.next_deadline()].into_iter().flatten().min()
@@ -268,7 +272,10 @@ impl<E: Engine> Server<E> {
             }
             Event::Done { tag, done } => self.io_done(tag, done),
             Event::Signal(Signal::Terminate) => {
-                self.drain();
+                // One that comes when the server leaves already by itself is the first all the same.
+                if std::mem::replace(&mut self.signalled, true) || self.drain == Drain::No {
+                    self.drain();
+                }
                 return Some(Turn::Draining);
             }
             Event::Signal(Signal::Reload) => return Some(Turn::Reload),
@@ -333,25 +340,22 @@ impl<E: Engine> Server<E> {
         }
     }
 
-    /// Closes those who did not choose an export in time, and those who stall while others wait for memory.
+    /// Closes those who did not choose an export or take their last replies in time, and those who stall while others wait for memory.
     fn expire(&mut self) {
         while let Some(id) = self.house.expired() {
             if let Some(client) = self.table.get_mut(id) {
-                client.deadline_ns = None;
-                client.end(Reason::Slow);
+                client.expire();
             }
             self.settle(id);
             self.close_text(id);
         }
-        if self.house.waiting.is_empty() || self.house.now_ns < self.stall_check_ns {
+        if !self.house.anybody_waits() || self.house.now_ns < self.stall_check_ns {
             return;
         }
         self.stall_check_ns = self.later(STALL_CHECK_NS);
-        let before_ns = self.house.now_ns.checked_sub(self.house.budget.bounds().stall_ns_max);
-        let Some(before_ns) = before_ns else { return };
         for id in self.table.ids() {
             if let Some(client) = self.table.get_mut(id)
-                && client.is_stalled_since(before_ns)
+                && client.is_stalled(self.house.budget.bounds(), self.house.now_ns)
             {
                 client.end(Reason::Stalled);
                 self.settle(id);
@@ -407,19 +411,46 @@ impl<E: Engine> Server<E> {
         self.dones = dones;
     }
 
-    /// Lets those go on who wait for memory, the first first, until one still has to wait.
+    /// Lets those go on who wait for memory, in each line the first first, until one still has to wait.
     fn admit_waiting(&mut self) {
-        while let Some(id) = self.house.waiting.front().copied() {
-            if let Some(client) = self.table.get_mut(id) {
-                client.unblock(&mut self.house);
-                if client.blocked == Some(budget::Wait::Others) {
+        // Whoever is first in a tenant's line may come into that of all, and back.
+        let holders: Vec<HolderId> = self.house.waiting_within.keys().copied().collect();
+        for holder in holders {
+            while let Some(id) = self.house.waiting_within.get(&holder).and_then(|line| line.front().copied()) {
+                if !self.admit_first(id, Wait::Tenant) {
                     break;
                 }
-                client.queued = false;
+                let Some(line) = self.house.waiting_within.get_mut(&holder) else { break };
+                line.pop_front();
+                if line.is_empty() {
+                    self.house.waiting_within.remove(&holder);
+                }
+                self.settle_admitted(id);
+            }
+        }
+        while let Some(id) = self.house.waiting.front().copied() {
+            if !self.admit_first(id, Wait::Others) {
+                break;
             }
             self.house.waiting.pop_front();
-            self.settle(id);
+            self.settle_admitted(id);
         }
+    }
+
+    /// Lets the first of a line go on; answers whether it does not stand there any more.
+    fn admit_first(&mut self, id: ConnId, line: Wait) -> bool {
+        let Some(client) = self.table.get_mut(id) else { return true };
+        client.unblock(&mut self.house);
+        client.blocked != Some(line)
+    }
+
+    /// Whoever has left one line goes on, or stands in another.
+    fn settle_admitted(&mut self, id: ConnId) {
+        if let Some(client) = self.table.get_mut(id) {
+            client.queued = false;
+            client.line_up(&mut self.house);
+        }
+        self.settle(id);
     }
 
     /// Sends what there is to be sent.

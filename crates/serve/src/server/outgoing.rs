@@ -14,10 +14,20 @@ pub(super) struct Outgoing {
     marked: usize,
     /// What the requests take up that the message answers.
     queued: Charge,
-    /// The same of the message on its way, if there is one.
-    sending: Option<Charge>,
+    /// The message on its way, if there is one.
+    sending: Option<Sending>,
     /// Bytes at the beginning of the head that were put there before encryption began, and go out as they are.
     plain: usize,
+}
+
+/// A message on its way.
+#[derive(Clone, Copy, Debug)]
+struct Sending {
+    /// What the requests take up that it answers.
+    charge: Charge,
+    /// Its bytes.
+    bytes: u64,
+    since_ns: u64,
 }
 
 impl Outgoing {
@@ -68,13 +78,18 @@ impl Outgoing {
         self.sending.is_none() && self.message.head.is_empty()
     }
 
-    /// Whether a message is on its way.
-    pub(super) fn is_sending(&self) -> bool {
-        self.sending.is_some()
+    /// Since when a message is on its way, and its bytes, if one is.
+    pub(super) fn sending(&self) -> Option<(u64, u64)> {
+        self.sending.map(|sending| (sending.since_ns, sending.bytes))
     }
 
     /// The message to be sent now: none while one is on its way, or when there is nothing to say.
-    pub(super) fn next(&mut self, channel: Option<&mut Channel>, spare: &mut Vec<Message>) -> Option<Message> {
+    pub(super) fn next(
+        &mut self,
+        channel: Option<&mut Channel>,
+        spare: &mut Vec<Message>,
+        now_ns: u64,
+    ) -> Option<Message> {
         if self.sending.is_some() {
             return None;
         }
@@ -86,13 +101,14 @@ impl Outgoing {
         }
         self.mark();
         self.marked = 0;
-        self.sending = Some(std::mem::take(&mut self.queued));
+        let bytes = self.message.parts.iter().map(|part| part.len() as u64).sum();
+        self.sending = Some(Sending { charge: std::mem::take(&mut self.queued), bytes, since_ns: now_ns });
         Some(std::mem::take(&mut self.message))
     }
 
     /// The message was sent; answers what is given back.
     pub(super) fn sent(&mut self) -> Charge {
-        self.sending.take().unwrap_or_default()
+        self.sending.take().map(|sending| sending.charge).unwrap_or_default()
     }
 
     /// Takes memory for the next message, if it has none.

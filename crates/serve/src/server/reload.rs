@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::config::{Change, Config, DeviceConfig, Live};
+use crate::config::{BackendConfig, Change, Config, DeviceConfig, Live};
 use crate::device::{Device, TermsError};
 use crate::engine::Engine;
 use crate::server::Server;
 use crate::server::exports::Served;
-use crate::server::house::House;
+use crate::server::house::{House, Idle};
 use crate::server::start::{StartError, tell};
+use crate::server::steer::Places;
 
 /// Why a configuration was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -30,8 +31,8 @@ pub enum ReloadError {
 }
 
 impl<E: Engine> Server<E> {
-    /// Takes a new configuration, with its certificates. Clients whose export has gone or moved, and those whose tenant is no more, are closed once what they
-    /// asked for is answered; they come back as what they are by then.
+    /// Takes a new configuration, with its certificates. Clients whose export has gone or moved, those whose tenant is no more, and those who may not have their
+    /// export any more are closed once what they asked for is answered; they come back as what they are by then.
     ///
     /// # Errors
     /// When something in it needs a restart, or something new cannot be made: then all is as it was.
@@ -51,7 +52,7 @@ impl<E: Engine> Server<E> {
     }
 
     /// Answers what is taken and has not the effect that it might be thought to have.
-    fn take(&mut self, new: Config, tls: Option<Arc<ServerConfig>>) -> Result<Vec<String>, ReloadError> {
+    fn take(&mut self, mut new: Config, tls: Option<Arc<ServerConfig>>) -> Result<Vec<String>, ReloadError> {
         if self.house.draining {
             return Err(ReloadError::Draining);
         }
@@ -63,14 +64,17 @@ impl<E: Engine> Server<E> {
         if let Some(device) = self.house.devices.iter().find(|device| device.is_switching()) {
             return Err(ReloadError::Busy(device.name().to_owned()));
         }
-        // What can fail comes first; what it made is dropped when something else fails.
-        let before = self.house.devices.len();
-        if let Err(error) = self.open_devices(&live, &new).and_then(|()| self.try_exports(&new)) {
-            self.house.devices.truncate(before);
-            return Err(error.into());
+        // What can fail comes first; what it changed is taken back when something else fails.
+        let mut taken = Vec::new();
+        if let Err(error) = self.open_devices(&live, &mut new, &mut taken).and_then(|()| Ok(self.try_exports(&new)?)) {
+            self.put_back(taken);
+            return Err(error);
         }
         let mut warnings = Vec::new();
         let old = std::mem::replace(&mut self.house.config, new);
+        for name in taken.iter().filter(|taken| !taken.is_new).map(|taken| &taken.config.name) {
+            self.reconfigure(name, &mut warnings);
+        }
         for change in live.iter().filter_map(|change| if let Change::Live(live) = change { Some(live) } else { None }) {
             tracing::info!("{change}");
             self.apply(change, &mut warnings);
@@ -80,6 +84,8 @@ impl<E: Engine> Server<E> {
         warnings.extend(problems.iter().map(StartError::to_string));
         self.remember(old);
         self.house.exports = self.served().unwrap_or_default();
+        self.watching.places = Places::of(&self.house.config);
+        self.cut_off_revoked();
         if self.house.tls.is_some() {
             self.house.tls = tls;
         }
@@ -90,21 +96,94 @@ impl<E: Engine> Server<E> {
         Ok(warnings)
     }
 
-    /// Opens the devices that are new. One that was there before, with the same backend and drive, is taken up again.
-    fn open_devices(&mut self, live: &[Change], new: &Config) -> Result<(), StartError> {
+    /// Opens the devices that are new. One that lies where another has lain, whose file is still open and locked, is that one. In `new` files are noted as
+    /// they are open.
+    fn open_devices(&mut self, live: &[Change], new: &mut Config, taken: &mut Vec<Taken>) -> Result<(), ReloadError> {
+        for device in &mut new.devices {
+            if let Some(old) = self.house.config.devices.iter().find(|old| old.name == device.name) {
+                device.backend.keep_mode(&old.backend);
+            }
+        }
         for change in live {
             let Change::Live(Live::DeviceAdded { device }) = change else { continue };
-            let Some(config) = new.devices.iter().find(|config| config.name == *device) else { continue };
-            if self.idle_devices.iter().any(|idle| is_same_device(idle, config)) {
+            let Some(at) = new.devices.iter().position(|config| config.name == *device) else { continue };
+            if let Some((idle, was_idle)) = self.lain_there(&new.devices[at], new)? {
+                let (place, config) = (idle.place, &mut new.devices[at]);
+                config.backend.keep_mode(&idle.config.backend);
+                self.house.idle.retain(|idle| idle.place != place);
+                if let Some(device) = self.house.devices.get_mut(place) {
+                    let before = device.name().to_owned();
+                    device.set_name(&config.name);
+                    tracing::info!(device = config.name, before, "taken up again");
+                    taken.push(Taken { place, config: config.clone(), is_new: false, before, was_idle });
+                }
                 continue;
             }
-            let index = self.house.devices.len() as u32;
-            let now_ns = self.house.now_ns;
-            let device = Device::new(index, config, &mut self.house.engine, now_ns)?;
+            let (place, config, now_ns) = (self.house.devices.len(), new.devices[at].clone(), self.house.now_ns);
+            let device =
+                Device::new(place as u32, &config, &mut self.house.engine, now_ns).map_err(StartError::from)?;
             tell(&device);
             self.house.devices.push(device);
+            taken.push(Taken { place, before: config.name.clone(), config, is_new: true, was_idle: true });
         }
         Ok(())
+    }
+
+    /// The device, idle or no longer named, that a new one is from now on, and whether it was idle: with the same file whatever it is called, or of the same
+    /// name and size in memory.
+    ///
+    /// # Errors
+    /// When the file is open for a device that is not as the new one has to be: then nobody else can open it.
+    fn lain_there(&self, config: &DeviceConfig, new: &Config) -> Result<Option<(Idle, bool)>, ReloadError> {
+        let gone =
+            self.house.config.devices.iter().filter(|old| new.devices.iter().all(|other| other.name != old.name));
+        let gone = gone.filter_map(|old| Some(Idle { place: self.house.place_of(&old.name)?, config: old.clone() }));
+        let idle = self.house.idle.iter().cloned().map(|idle| (idle, true));
+        let mut obstacle = None;
+        for (idle, was_idle) in idle.chain(gone.map(|idle| (idle, false))) {
+            let (old, device) = (&idle.config, self.house.devices.get(idle.place));
+            let BackendConfig::File { path, direct, read_only } = &config.backend else {
+                if (&old.name, &old.backend, &old.drive) == (&config.name, &config.backend, &config.drive) {
+                    return Ok(Some((idle, was_idle)));
+                }
+                continue;
+            };
+            let BackendConfig::File { direct: old_direct, read_only: old_read_only, .. } = &old.backend else {
+                continue;
+            };
+            if !device.is_some_and(|device| device.backend().lies_at(path)) {
+                continue;
+            }
+            let differs = [
+                (old.drive != config.drive, "another `drive`"),
+                (old_direct != direct, "another `direct`"),
+                (*old_read_only && !read_only, "reading only"),
+            ];
+            match differs.into_iter().find(|(differs, _)| *differs) {
+                None => return Ok(Some((idle, was_idle))),
+                // Two that only read can have the file open beside each other.
+                Some(_) if *old_read_only && *read_only => {}
+                Some((_, what)) => {
+                    let (name, old) = (&config.name, &old.name);
+                    obstacle = Some(format!(
+                        "device `{name}`: its file is still open for the device `{old}`, with {what}: this needs a restart"
+                    ));
+                }
+            }
+        }
+        obstacle.map_or(Ok(None), |what| Err(ReloadError::Restart(vec![what])))
+    }
+
+    /// A configuration was not taken after all. What was opened for it stays open, to be found by the next one: nobody else could open its file again.
+    fn put_back(&mut self, taken: Vec<Taken>) {
+        for Taken { place, config, before, was_idle, .. } in taken {
+            if let Some(device) = self.house.devices.get_mut(place) {
+                device.set_name(&before);
+            }
+            if was_idle {
+                self.house.idle.push(Idle { place, config: DeviceConfig { name: before, ..config } });
+            }
+        }
     }
 
     /// Whether all exports of a configuration can be made.
@@ -130,14 +209,9 @@ impl<E: Engine> Server<E> {
                 self.cut_off(|client| client.tenant() == Some(tenant));
                 self.gone.push(Gone::Tenant(tenant.clone()));
             }
-            Live::DeviceAdded { device } => {
-                if self.idle_devices.iter().any(|idle| idle.name == *device) {
-                    self.idle_devices.retain(|idle| idle.name != *device);
-                    self.reconfigure(device, warnings);
-                }
-            }
-            // All others are taken over with the terms and exports as a whole.
-            Live::DeviceRemoved { .. }
+            // Devices are there by now; all others are taken over with the terms and exports as a whole.
+            Live::DeviceAdded { .. }
+            | Live::DeviceRemoved { .. }
             | Live::ExportAdded { .. }
             | Live::ExportTerms { .. }
             | Live::Groups
@@ -153,7 +227,12 @@ impl<E: Engine> Server<E> {
     fn remember(&mut self, old: Config) {
         let new = &self.house.config;
         let is_gone = |device: &DeviceConfig| new.devices.iter().all(|other| other.name != device.name);
-        self.idle_devices.extend(old.devices.into_iter().filter(is_gone));
+        let gone: Vec<DeviceConfig> = old.devices.into_iter().filter(is_gone).collect();
+        // One that is called otherwise by now is not idle.
+        let idle =
+            gone.into_iter().filter_map(|config| Some(Idle { place: self.house.place_of(&config.name)?, config }));
+        let mut idle: Vec<Idle> = idle.collect();
+        self.house.idle.append(&mut idle);
         let groups = old.groups.into_iter().filter(|group| new.groups.iter().all(|other| other.name != group.name));
         // Those made last lie in those made first.
         let mut groups: Vec<Gone> = groups.map(|group| Gone::Group(group.name)).collect();
@@ -163,9 +242,9 @@ impl<E: Engine> Server<E> {
 
     fn reconfigure(&mut self, name: &str, warnings: &mut Vec<String>) {
         let now_ns = self.house.now_ns;
+        let Some(place) = self.house.place_of(name) else { return };
         let config = self.house.config.devices.iter().find(|config| config.name == name);
-        let device = self.house.devices.iter_mut().rfind(|device| device.name() == name);
-        let (Some(config), Some(device)) = (config, device) else { return };
+        let (Some(config), Some(device)) = (config, self.house.devices.get_mut(place)) else { return };
         self.house.has_work = true;
         match device.reconfigure(config, now_ns) {
             Ok(told) => warnings.extend(told),
@@ -178,6 +257,19 @@ impl<E: Engine> Server<E> {
         for id in self.table.ids() {
             if let Some(client) = self.table.get_mut(id)
                 && is_meant(client)
+            {
+                client.leave();
+                self.settle(id);
+            }
+        }
+    }
+
+    /// Whoever would not be let in any more by the rules and exports as they are now does not stay either.
+    fn cut_off_revoked(&mut self) {
+        for id in self.table.ids() {
+            let House { config, exports, .. } = &self.house;
+            if let Some(client) = self.table.get_mut(id)
+                && !client.may_stay(config, exports)
             {
                 client.leave();
                 self.settle(id);
@@ -213,7 +305,14 @@ pub(super) enum Gone {
     Group(String),
 }
 
-/// Whether a device of the old configuration is the same as one of the new.
-fn is_same_device(old: &DeviceConfig, new: &DeviceConfig) -> bool {
-    old.name == new.name && old.backend == new.backend && old.drive == new.drive
+/// A device that a new configuration has and the old one had not.
+struct Taken {
+    place: usize,
+    /// What it is, as it was opened.
+    config: DeviceConfig,
+    /// It was opened for this configuration. Else it was there, idle or under another name.
+    is_new: bool,
+    /// What it was called, and whether it was idle.
+    before: String,
+    was_idle: bool,
 }

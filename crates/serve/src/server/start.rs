@@ -5,18 +5,17 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::config::{Config, ExportConfig, Rule, TenantConfig};
+use crate::config::{Config, ExportConfig, TenantConfig};
 use crate::control::Watch;
 use crate::device::{Device, DeviceError, TermsError};
 use crate::engine::Engine;
 use crate::metrics::Metrics;
-use crate::rules::matches;
 use crate::server::Server;
 use crate::server::budget::Bounds;
 use crate::server::drain::Drain;
 use crate::server::exports::Served;
 use crate::server::house::House;
-use crate::server::steer::Watching;
+use crate::server::steer::{Places, Watching};
 use crate::server::table::Table;
 use crate::tenant::Terms;
 
@@ -92,7 +91,7 @@ impl<E: Engine> Server<E> {
             house.exports.push(served);
         }
         house.config = config.clone();
-        let (stall_check_ns, watching) = (house.now_ns, Watching::new(house.now_ns));
+        let (stall_check_ns, watching) = (house.now_ns, Watching::new(house.now_ns, Places::of(config)));
         Ok(Server {
             house,
             table: Table::new(),
@@ -103,6 +102,7 @@ impl<E: Engine> Server<E> {
             came: 0,
             crowded: false,
             drain: Drain::No,
+            signalled: false,
             stall_check_ns,
             alarm: None,
             watching,
@@ -111,7 +111,6 @@ impl<E: Engine> Server<E> {
             metrics: Metrics::default(),
             reloaded: "never".into(),
             gone: Vec::new(),
-            idle_devices: Vec::new(),
         })
     }
 }
@@ -129,13 +128,20 @@ impl<E: Engine> House<E> {
                 let set = device.set_group(&group.name, group.parent.as_deref(), group.weight, &group.limits, *now_ns);
                 problems.extend(set.err().map(|error| failed(&group.name, error)));
             }
-            for tenant in &config.tenants {
+            // Who reserves more comes last: what the others give back may be what it needs.
+            let rate = |terms: Option<&Terms>| {
+                terms.and_then(|terms| terms.reserve).map_or(0, |reserve| reserve.bytes_per_second)
+            };
+            let rises = |tenant: &&TenantConfig| rate(Some(&tenant.terms)) > rate(device.terms(&tenant.name));
+            let (rising, others): (Vec<_>, Vec<_>) = config.tenants.iter().partition(rises);
+            for tenant in others.into_iter().chain(rising) {
                 let terms = config.terms_on(&name, tenant, &tenant.terms);
                 match device.set_tenant(&tenant.name, &terms, *now_ns) {
                     Ok(told) => warnings.extend(told.into_iter().map(|told| format!("device {name}: {told}"))),
                     Err(error) => problems.push(failed(&tenant.name, error)),
                 }
             }
+            warnings.append(&mut device.examine_promises());
         }
         warnings
     }
@@ -143,7 +149,7 @@ impl<E: Engine> House<E> {
     /// An export as the protocol tells of it.
     pub(super) fn serve(&self, config: &ExportConfig) -> Result<Served, StartError> {
         let refuse = |reason: String| StartError::Export { export: config.name.clone(), reason };
-        let place = self.devices.iter().rposition(|device| device.name() == config.device);
+        let place = self.place_of(&config.device);
         let Some((place, device)) = place.and_then(|place| Some((place, self.devices.get(place)?))) else {
             return Err(refuse(format!("there is no device `{}`", config.device)));
         };
@@ -194,19 +200,6 @@ impl Config {
         let reserve = terms.reserve.filter(|_| self.can_reach(tenant, device));
         Terms { reserve, ..terms.clone() }
     }
-
-    /// Whether a client of a tenant can come to a device: its rules let it have an export that lies there.
-    fn can_reach(&self, tenant: &TenantConfig, device: &str) -> bool {
-        let may_have = |export: &ExportConfig| {
-            let visible = export.tenants.is_empty() || export.tenants.contains(&tenant.name);
-            let fits = |rule: &Rule| match rule {
-                Rule::Export(pattern) => matches(pattern, &export.name),
-                _ => true,
-            };
-            visible && tenant.rules.iter().all(fits)
-        };
-        self.exports.iter().any(|export| export.device == device && may_have(export))
-    }
 }
 
 /// Says what a device is.
@@ -221,6 +214,9 @@ pub(super) fn tell(device: &Device) {
         depth = device.depth(),
         "opened"
     );
+    if let Some(warning) = device.elevator_warning() {
+        tracing::warn!("{warning}");
+    }
     for notice in device.notices() {
         tracing::info!(device = device.name(), "{notice}");
     }

@@ -1,17 +1,17 @@
 //! What the server tells of itself, and what it can be told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::config::{BackendConfig, DeviceConfig};
+use crate::config::{BackendConfig, Config, DeviceConfig};
 use crate::control::{
     AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Lateness, OpView, Refused, ServerFacts,
     Steer, TenantFacts, Things,
 };
 use crate::device::account::OpAccount;
-use crate::device::{Account, Device, ReconfigureError};
+use crate::device::{Account, Device};
 use crate::engine::{Address, ConnId, Engine};
 use crate::server::Server;
-use crate::server::connection::{Connection, Reason};
+use crate::server::connection::{Connection, Reason, Serving};
 use crate::tenant::Terms;
 
 /// Sets what is logged, while the server runs.
@@ -35,12 +35,45 @@ pub(super) struct Watching {
     pub(super) log: Option<Box<dyn Log>>,
     /// Connections by their numbers.
     pub(super) numbers: BTreeMap<u64, ConnId>,
+    /// Where what is asked for by name stands.
+    pub(super) places: Places,
 }
 
 impl Watching {
-    pub(super) fn new(now_ns: u64) -> Watching {
-        Watching { since_ns: now_ns, wants_reload: false, log: None, numbers: BTreeMap::new() }
+    pub(super) fn new(now_ns: u64, places: Places) -> Watching {
+        Watching { since_ns: now_ns, wants_reload: false, log: None, numbers: BTreeMap::new(), places }
     }
+}
+
+/// Where tenants, groups and exports stand in the configuration, by their names. It is only a hint: what stands there is compared, and looked for if it is not that.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    tenants: HashMap<String, usize>,
+    groups: HashMap<String, usize>,
+    exports: HashMap<String, usize>,
+}
+
+impl Places {
+    /// Those of a configuration.
+    pub(super) fn of(config: &Config) -> Places {
+        let places = |names: &mut dyn Iterator<Item = &String>| names.cloned().zip(0..).collect();
+        Places {
+            tenants: places(&mut config.tenants.iter().map(|tenant| &tenant.name)),
+            groups: places(&mut config.groups.iter().map(|group| &group.name)),
+            exports: places(&mut config.exports.iter().map(|export| &export.name)),
+        }
+    }
+}
+
+/// The thing of a name: where it was, else wherever it is.
+fn named<'a, T>(
+    things: &'a [T],
+    places: &HashMap<String, usize>,
+    name: &str,
+    name_of: fn(&T) -> &str,
+) -> Option<&'a T> {
+    let hint = places.get(name).and_then(|place| things.get(*place)).filter(|thing| name_of(thing) == name);
+    hint.or_else(|| things.iter().find(|thing| name_of(thing) == name))
 }
 
 impl<E: Engine> Server<E> {
@@ -87,32 +120,30 @@ impl<E: Engine> Steer for Server<E> {
     }
 
     fn device(&self, name: &str) -> Option<DeviceFacts> {
-        let device = self.house.devices.iter().rfind(|device| device.name() == name)?;
+        let device = self.house.devices.get(self.house.place_of(name)?)?;
         let config = self.house.config.devices.iter().find(|config| config.name == name)?;
         Some(facts_of(device, config, self.house.now_ns))
     }
 
     fn export(&self, name: &str) -> Option<ExportFacts> {
-        let served = self.house.exports.iter().find(|served| served.export.name == name)?;
-        let users = self.table.iter().filter(|client| client.export() == Some(name));
+        let served = named(&self.house.exports, &self.watching.places.exports, name, |served| &served.export.name)?;
         Some(ExportFacts {
             device: self.house.devices.get(served.device)?.name().to_owned(),
             offset: served.offset,
             bytes: served.export.size,
             read_only: served.export.abilities.read_only,
             description: served.export.description.clone(),
-            clients: users.count() as u64,
+            clients: self.house.clients.of_export(name),
         })
     }
 
     fn tenant(&self, name: &str) -> Option<TenantFacts> {
         let terms = self.terms(name)?;
-        let clients = self.table.iter().filter(|client| tenant_of(client) == Some(name)).count() as u64;
-        Some(TenantFacts { terms, clients })
+        Some(TenantFacts { terms, clients: self.house.clients.of_tenant(name) })
     }
 
     fn terms(&self, name: &str) -> Option<Terms> {
-        let configured = self.house.config.tenants.iter().find(|tenant| tenant.name == name);
+        let configured = named(&self.house.config.tenants, &self.watching.places.tenants, name, |tenant| &tenant.name);
         match configured {
             Some(tenant) => Some(tenant.terms.clone()),
             None => (name == Device::DEFAULT_TENANT).then(Terms::default),
@@ -120,7 +151,7 @@ impl<E: Engine> Steer for Server<E> {
     }
 
     fn group(&self, name: &str) -> Option<GroupFacts> {
-        let group = self.house.config.groups.iter().find(|group| group.name == name)?;
+        let group = named(&self.house.config.groups, &self.watching.places.groups, name, |group| &group.name)?;
         Some(GroupFacts { weight: group.weight, parent: group.parent.clone() })
     }
 
@@ -148,10 +179,16 @@ impl<E: Engine> Steer for Server<E> {
     }
 
     fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
-        let device = self.house.devices.iter().find(|known| known.name() == device);
-        let used = |account: &Account| account.requests() > 0 || account.waiting + account.held + account.in_flight > 0;
-        for (tenant, account) in device.into_iter().flat_map(Device::accounts).filter(|(_, account)| used(account)) {
+        let device = self.house.place_of(device).and_then(|place| self.house.devices.get(place));
+        for (tenant, account) in device.into_iter().flat_map(Device::accounts).filter(|(_, account)| is_used(account)) {
             each(tenant, &view_of(account));
+        }
+    }
+
+    fn account(&self, device: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
+        let device = self.house.place_of(device).and_then(|place| self.house.devices.get(place));
+        if let Some(account) = device.and_then(|device| device.account(tenant)).filter(|account| is_used(account)) {
+            tell(&view_of(account));
         }
     }
 
@@ -165,19 +202,18 @@ impl<E: Engine> Steer for Server<E> {
             Change::Elevator { device, kind } => self.on_device(&device, |device, config| {
                 let before = device.elevator();
                 device.switch(kind, now_ns).map_err(|error| Refused::Busy(error.to_string()))?;
-                if before != kind {
-                    config.tunables.clear();
-                }
+                config.tunables = device.tunables_set().to_vec();
                 config.elevator = Some(kind);
                 let old = before.info().name;
                 let follows = || format!("{} follows when what {old} has dispatched is done", kind.info().name);
-                Ok(device.is_switching().then(follows))
+                let mut warnings: Vec<String> = device.elevator_warning().into_iter().collect();
+                warnings.extend(device.is_switching().then(follows));
+                Ok(joined(warnings))
             }),
             Change::Tunable { device, name, value } => self.on_device(&device, |device, config| {
-                device.set_tunable(name, value).map_err(|error| Refused::No(error.to_string()))?;
-                config.tunables.retain(|(known, _)| known != name);
-                config.tunables.push((name.to_owned(), value));
-                Ok(None)
+                let warnings = device.set_tunable(name, value).map_err(|error| Refused::No(error.to_string()))?;
+                config.tunables = device.tunables_set().to_vec();
+                Ok(joined(warnings))
             }),
             Change::Depth { device, depth } => self.on_device(&device, |device, config| {
                 device.set_depth(depth);
@@ -185,10 +221,16 @@ impl<E: Engine> Steer for Server<E> {
                 let real = device.depth();
                 Ok((real != depth).then(|| format!("the emulated drive takes {real} at once")))
             }),
-            Change::Merge { device, merge } => self.reconfigured(&device, |config| config.merge = merge),
-            Change::RequestBytesMax { device, bytes } => {
-                self.reconfigured(&device, |config| config.request_bytes_max = bytes)
-            }
+            Change::Merge { device, merge } => self.on_device(&device, |device, config| {
+                let set = device.set_requests(merge, config.request_bytes_max);
+                config.merge = merge;
+                set.map(|()| None).map_err(|error| Refused::No(error.to_string()))
+            }),
+            Change::RequestBytesMax { device, bytes } => self.on_device(&device, |device, config| {
+                device.set_requests(config.merge, bytes).map_err(|error| Refused::No(error.to_string()))?;
+                config.request_bytes_max = bytes;
+                Ok(None)
+            }),
             Change::Terms { tenant, terms } => self.set_terms(&tenant, &terms),
             Change::GroupWeight { group, weight } => self.set_group_weight(&group, weight),
             Change::Disconnect { client } => self.disconnect(client),
@@ -211,28 +253,12 @@ impl<E: Engine> Server<E> {
         name: &str,
         change: impl FnOnce(&mut Device, &mut DeviceConfig) -> Result<Option<String>, Refused>,
     ) -> Result<Option<String>, Refused> {
-        // The newest of that name: one that a reload has taken away stays, idle, until the end.
-        let device = self.house.devices.iter_mut().rfind(|device| device.name() == name).ok_or(Refused::Gone)?;
+        let place = self.house.place_of(name).ok_or(Refused::Gone)?;
+        let device = self.house.devices.get_mut(place).ok_or(Refused::Gone)?;
         let configs = &mut self.house.config.devices;
         let config = configs.iter_mut().find(|config| config.name == name).ok_or(Refused::Gone)?;
         self.house.has_work = true;
         change(device, config)
-    }
-
-    /// Changes what only a whole configuration can.
-    fn reconfigured(&mut self, name: &str, change: impl FnOnce(&mut DeviceConfig)) -> Result<Option<String>, Refused> {
-        let now_ns = self.house.now_ns;
-        self.on_device(name, |device, config| {
-            let mut new = config.clone();
-            // What was chosen stays chosen: an elevator that was switched to, a depth that was set.
-            change(&mut new);
-            let warnings = device.reconfigure(&new, now_ns).map_err(|error| match error {
-                ReconfigureError::Switch(error) => Refused::Busy(error.to_string()),
-                ReconfigureError::Device(error) => Refused::No(error.to_string()),
-            })?;
-            *config = new;
-            Ok(joined(warnings))
-        })
     }
 
     /// Sets a tenant's terms on every device, or on none.
@@ -267,6 +293,8 @@ impl<E: Engine> Server<E> {
                 }
             }
         }
+        // Of promises that can be kept again there is nothing to say.
+        self.house.devices.iter_mut().for_each(|device| drop(device.examine_promises()));
         self.house.config.tenants[place].terms = terms.clone();
         self.house.has_work = true;
         warnings.sort();
@@ -274,13 +302,27 @@ impl<E: Engine> Server<E> {
         Ok(joined(warnings))
     }
 
+    /// Sets a group's weight on every device, or on none.
     fn set_group_weight(&mut self, name: &str, weight: u16) -> Result<Option<String>, Refused> {
         let now_ns = self.house.now_ns;
         let group = self.house.config.groups.iter_mut().find(|group| group.name == name).ok_or(Refused::Gone)?;
-        for device in &mut self.house.devices {
-            device
-                .set_group(name, group.parent.as_deref(), weight, &group.limits, now_ns)
-                .map_err(|error| Refused::No(format!("device {}: {error}", device.name())))?;
+        let set = |device: &mut Device, weight| {
+            device.set_group(name, group.parent.as_deref(), weight, &group.limits, now_ns)
+        };
+        for at in 0..self.house.devices.len() {
+            let Some(device) = self.house.devices.get_mut(at) else { continue };
+            let Err(error) = set(device, weight) else { continue };
+            let why = format!("device {}: {error}", device.name());
+            for device in self.house.devices.iter_mut().take(at) {
+                if let Err(error) = set(device, group.weight) {
+                    tracing::error!(
+                        device = device.name(),
+                        group = name,
+                        "the old weight does not fit any more: {error}"
+                    );
+                }
+            }
+            return Err(Refused::No(why));
         }
         group.weight = weight;
         self.house.has_work = true;
@@ -337,6 +379,11 @@ fn backend(config: &BackendConfig) -> String {
     }
 }
 
+/// Whether a tenant has asked a device for anything.
+fn is_used(account: &Account) -> bool {
+    account.requests() > 0 || account.waiting + account.held + account.in_flight > 0
+}
+
 fn view_of(account: &Account) -> AccountView<'_> {
     AccountView {
         ops: account.ops.each_ref().map(op_view),
@@ -344,7 +391,7 @@ fn view_of(account: &Account) -> AccountView<'_> {
         held: account.held,
         in_flight: account.in_flight,
         service_ns: account.service_ns,
-        reservation_missed: 0,
+        reservation_missed: account.reservation_missed,
     }
 }
 
@@ -361,7 +408,7 @@ fn op_view(op: &OpAccount) -> OpView<'_> {
 
 /// The tenant that a client is; nobody's in the handshake.
 fn tenant_of(client: &Connection) -> Option<&str> {
-    client.serving().map(|serving| serving.tenant.as_deref().unwrap_or(Device::DEFAULT_TENANT))
+    client.serving().map(Serving::tenant_name)
 }
 
 /// Sentences as one.

@@ -85,6 +85,7 @@ impl<E: Engine> Server<E> {
         let Some(mut text) = self.texts.remove(id) else { return };
         let (watch, mut metrics) = (std::mem::take(&mut self.watch), std::mem::take(&mut self.metrics));
         let mut head = self.house.spare.pop().unwrap_or_default().head;
+        let is_new = matches!(heard, Heard::Nothing);
         let bytes = match heard {
             Heard::Bytes(bytes) => {
                 text.receiving = false;
@@ -121,7 +122,8 @@ impl<E: Engine> Server<E> {
             text.receiving = true;
             self.house.engine.receive(id);
         }
-        if matches!(text.session, Session::Metrics(_)) {
+        // Bytes do not earn time, only a whole request that is answered does: else a byte now and then would keep a place for ever.
+        if matches!(text.session, Session::Metrics(_)) && (is_new || len > 0) {
             self.house.set_deadline(id, &mut text.deadline_ns);
         }
         self.texts.insert(id, *text);

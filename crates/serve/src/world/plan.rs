@@ -172,6 +172,7 @@ fn bounds(dice: &mut Dice) -> Bounds {
         handshake_ns_max: 3_000 * MS,
         drain_ns_max: 20_000 * MS,
         stall_ns_max: 4_000 * MS,
+        slow_bytes_per_second: 256 << 10,
     }
 }
 

@@ -179,6 +179,45 @@ fn a_client_without_terms_brings_its_processs_priority() {
 }
 
 #[test]
+fn a_group_that_finds_no_room_where_it_moves_stays_as_it_is() {
+    let mut world = World::new(&millisecond(Kind::Bfq, 1));
+    let set_group = |world: &mut World, name: &str, parent: Option<&str>| {
+        world.device.set_group(name, parent, 100, &Limits::default(), 0)
+    };
+    for name in ["low", "high"] {
+        set_group(&mut world, name, None).expect("a good group");
+    }
+    for name in ["a", "b"] {
+        let terms = Terms { parent: Some("low".to_owned()), ..Terms::default() };
+        world.device.set_tenant(name, &terms, 0).expect("good terms");
+        world.add(Some(name), Client::reads(4, 4096));
+    }
+    // Of the queue's groups two are left, and three are wanted: for `low` and the two in it.
+    let full = (0..2048).find(|number| world.device.set_tenant(&format!("t{number}"), &Terms::default(), 0).is_err());
+    let full = full.expect("the queue has 1024 groups");
+    for number in [0, 1] {
+        world.device.remove_tenant(&format!("t{number}"), 0).expect("nobody uses it");
+    }
+    world.run_until(MS);
+    let refused = set_group(&mut world, "low", Some("high")).expect_err("no room for three");
+    assert!(matches!(refused, TermsError::Group(_)), "{refused}");
+    assert_eq!(world.device.group_terms("low").expect("it is there").parent, None);
+    let now_ns = world.now();
+    let room =
+        (0..4).take_while(|number| world.device.set_tenant(&format!("n{number}"), &Terms::default(), now_ns).is_ok());
+    assert_eq!(room.count(), 2, "what was made for the move is free again");
+    world.device.remove_tenant(&format!("t{}", full - 1), now_ns).expect("nobody uses it");
+    for name in ["n0", "n1"] {
+        world.device.remove_tenant(name, now_ns).expect("nobody uses it");
+    }
+    world.run_until(10 * MS);
+    set_group(&mut world, "low", Some("high")).expect("now there is room");
+    world.count_from_here();
+    world.run_until(SECOND);
+    assert!(world.clients.iter().all(|client| client.served > 400), "both go on");
+}
+
+#[test]
 fn a_device_takes_up_another_configuration_while_it_works() {
     let first = millisecond(Kind::Bfq, 4);
     let mut world = World::new(&first);

@@ -7,5 +7,6 @@ mod leaving;
 mod limits;
 mod once;
 mod pieces;
+mod reservations;
 mod shares;
 mod world;

@@ -93,6 +93,8 @@ fn what_reaches_beyond_the_device_is_an_error_and_moves_nothing() {
     let answer = |world: &mut World, work| ask(world, member, work, SECOND).expect("an answer").result.err();
     assert_eq!(answer(&mut world, read(1, 1 << 20, 1)), Some(Errno::Inval));
     assert_eq!(answer(&mut world, write(2, (1 << 20) - 1, &[1, 2])), Some(Errno::NoSpc));
+    let trim = Work { length: 2, offset: (1 << 20) - 1, ..simple(3, WorkOp::Trim) };
+    assert_eq!(answer(&mut world, trim), Some(Errno::Inval), "a trim needs no room");
     assert_eq!(answer(&mut world, read(3, u64::MAX, 2)), Some(Errno::Inval));
     assert_eq!(answer(&mut world, read(4, 0, 0)), Some(Errno::Inval));
     assert_eq!(answer(&mut world, Work { length: 8192, ..write(5, 0, &[0; 4096]) }), Some(Errno::Inval));

@@ -189,6 +189,51 @@ fn a_lone_request_beside_greedy_rivals_waits_for_few_of_theirs() {
     assert!(beside <= 2 * alone + 3 * MS, "alone {alone} ns, beside three rivals {beside} ns");
 }
 
+#[test]
+fn in_memory_clients_without_a_tenant_have_their_turns_too() {
+    let mut world = World::new(&DeviceConfig { elevator: Some(Kind::Fiops), ..config("n") });
+    let [greedy, modest] = [0, 1].map(|_| world.device.join(None, None, 0).expect("room for a client"));
+    let run = |world: &mut World| {
+        let mut done = Vec::new();
+        world.device.run(&mut world.engine, 0, &mut done);
+        done.iter().map(|done| done.ticket).collect::<Vec<_>>()
+    };
+    (0..64).for_each(|ticket| world.device.submit(greedy, read(ticket, ticket << 20, 4096), 0));
+    (64..68).for_each(|ticket| world.device.submit(modest, read(ticket, ticket << 20, 4096), 0));
+    let first = run(&mut world);
+    let of_modest = first.iter().filter(|ticket| **ticket >= 64).count();
+    assert_eq!((first.len(), of_modest), (8, 4), "a run serves eight, and each has half of them: {first:?}");
+    // Alone, one is given everything; what somebody who has left was waiting for keeps nobody to his turn.
+    world.device.submit(modest, read(70, 0, 4096), 0);
+    world.device.leave(greedy, 0);
+    let next = world.device.join(None, None, 0).expect("room for a client");
+    (71..91).for_each(|ticket| world.device.submit(next, read(ticket, ticket << 20, 4096), 0));
+    world.device.leave(modest, 0);
+    assert_eq!(run(&mut world).len(), 20);
+}
+
+#[test]
+fn elevators_under_which_somebody_starves_on_what_does_not_rotate_are_warned_of() {
+    for depth in [1, 8] {
+        for &kind in Kind::ALL {
+            let mut world = World::new(&millisecond(kind, depth));
+            let is_warned_of = world.device.elevator_warning().is_some();
+            for (name, requests) in [("few", 4), ("many", 64)] {
+                world.device.set_tenant(name, &terms(100), 0).expect("good terms");
+                world.add(Some(name), Client::reads(requests, 4096));
+            }
+            world.run_until(SECOND);
+            world.count_from_here();
+            world.run_until(5 * SECOND);
+            let [few, many] = [0, 1].map(|at| world.clients[at].served);
+            assert_eq!(is_warned_of, few * 50 < many, "{kind:?} at depth {depth}: {few} {many}");
+        }
+    }
+    let disk = hoistway_drive::Profile::builtin("sata-7200-2006");
+    let config = DeviceConfig { drive: disk, elevator: Some(Kind::Cfq), ..config("disk") };
+    assert_eq!(World::new(&config).device.elevator_warning(), None, "it is made for disks");
+}
+
 /// Two tenants that always have 16 requests under way.
 fn two_tenants(config: &DeviceConfig, weights: [u16; 2]) -> World {
     let mut world = World::new(config);

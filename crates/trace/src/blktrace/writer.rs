@@ -115,6 +115,11 @@ impl<W: Write> Writer<W> {
         self.out.flush()
     }
 
+    /// The output: what was written may not have reached it yet.
+    pub fn output(&self) -> &W {
+        &self.out
+    }
+
     /// Ends it and gives the output back.
     pub fn into_inner(self) -> W {
         self.out

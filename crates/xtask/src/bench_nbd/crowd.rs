@@ -30,6 +30,8 @@ pub struct Crowd {
     /// Operations of the busy connection that had fewest, and most.
     pub least: u64,
     pub most: u64,
+    /// How long they were busy.
+    pub seconds: f64,
 }
 
 /// Opens the connections, keeps some busy for a while, and counts.
@@ -64,6 +66,7 @@ pub fn measure(place: &Place, seconds: f64) -> Result<Crowd> {
         operations_per_s: done().sum::<u64>() as f64 / elapsed_s,
         least: done().min().unwrap_or(0),
         most: done().max().unwrap_or(0),
+        seconds,
     })
 }
 

@@ -1,9 +1,10 @@
 //! `cargo xtask bench-nbd`: hoistway's server beside others, and how it shares: docs/serve-benchmarks.md.
 //!
 //! Every server is started afresh for each run, the runs of a table are interleaved, and figures are medians over the rounds: what counts are ratios
-//! in one table.
+//! in one table. The page is written whatever was found; a goal that is missed, or could not be measured, is the task's failure.
 
 mod crowd;
+mod goals;
 mod load;
 mod page;
 mod servers;
@@ -15,7 +16,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::tools::{self, cargo};
+use crate::{server, tools};
 use servers::{EXPORT_BYTES, Place};
 
 /// The packages of the peers, on Debian.
@@ -82,38 +83,42 @@ pub fn run(arguments: &[&str]) -> Result<()> {
     install_peers();
     let hoistway = match &options.hoistway {
         Some(program) => program.clone(),
-        None => build()?,
+        None => server::build()?,
     };
     let place = prepare(hoistway)?;
-    let mut sections = Vec::new();
+    let (mut sections, mut goals) = (Vec::new(), Vec::new());
     if options.wants("cost") {
+        let elevators = server::elevators(&place.hoistway)?;
         let mut tables = Vec::new();
-        for workload in transport::workloads(options.seconds) {
+        for workload in transport::workloads(options.seconds, &elevators) {
             let medians = transport::measure(&workload, &place, options.rounds)?;
             tables.push((workload, medians));
         }
-        sections.push(("cost", page::cost(&tables, options.rounds, options.seconds)));
+        let found = goals::of_cost(&tables);
+        sections.push(("cost", page::cost(&tables, &found, options.rounds, options.seconds)));
+        goals.extend(found);
     }
     if options.wants("sharing") {
         let results = sharing::measure(&place, options.share_seconds)?;
         sections.push(("sharing", page::sharing(&results)));
+        goals.extend(goals::of_sharing(&results));
     }
     if options.wants("crowd") {
         let crowd = crowd::measure(&place, options.share_seconds)?;
-        sections.push(("crowd", page::crowd(&crowd)));
+        let found = goals::of_crowd(&crowd);
+        sections.push(("crowd", page::crowd(&crowd, &found)));
+        goals.extend(found);
     }
     fs::remove_dir_all(&place.directory)?;
     if options.write {
-        page::write(&sections)
+        page::write(&sections)?;
     } else {
-        for (_, section) in &sections {
-            println!("{section}");
-        }
-        Ok(())
+        sections.iter().for_each(|(_, section)| println!("{section}"));
     }
+    goals::judge(&goals)
 }
 
-/// Peers that cannot be installed are left out of the tables, which say so.
+/// Peers that cannot be installed are left out of the tables, which say so; goals that name them are not measured then.
 fn install_peers() {
     let missing: Vec<&str> =
         PACKAGES.iter().filter(|(program, _)| tools::find(program).is_none()).map(|(_, package)| *package).collect();
@@ -122,12 +127,6 @@ fn install_peers() {
     {
         eprintln!("left out of the tables: {} ({error:#})", missing.join(", "));
     }
-}
-
-/// The program as it is shipped.
-fn build() -> Result<PathBuf> {
-    tools::run(cargo().args(["build", "--quiet", "--release", "-p", "hoistway-cli"]))?;
-    Ok(tools::target_directory()?.join("release/hoistway"))
 }
 
 /// A directory of its own on tmpfs, with a file that is filled, so that no server reads holes.

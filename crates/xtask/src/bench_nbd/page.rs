@@ -6,30 +6,17 @@ use std::fs;
 use anyhow::{Context, Result};
 
 use super::crowd::{ACTIVE, Crowd, OPEN};
-use super::servers::Server;
+use super::goals::Goal;
 use super::sharing::Shares;
-use super::transport::{self, Medians, Sample, Workload, best_peer};
+use super::transport::{Medians, Workload};
 use crate::repository;
 
 const PAGE: &str = "docs/serve-benchmarks.md";
-const OURS: Server = Server::HoistwayMemory(None);
-
-/// A statement, what was found, and whether it holds.
-struct Goal {
-    text: &'static str,
-    found: String,
-    holds: bool,
-}
 
 /// The tables of what a request costs, and the goals.
-pub fn cost(tables: &[(Workload, Medians)], rounds: u32, seconds: f64) -> String {
+pub fn cost(tables: &[(Workload, Medians)], goals: &[Goal], rounds: u32, seconds: f64) -> String {
     let mut text = format!("Medians of {rounds} rounds of {seconds} s each.\n\n");
-    let goals = goals(tables);
-    text.push_str("| goal | found | |\n|---|---|---|\n");
-    for goal in &goals {
-        let word = if goal.holds { "yes" } else { "**no**" };
-        let _ = writeln!(text, "| {} | {} | {word} |", goal.text, goal.found);
-    }
+    goal_rows(&mut text, goals);
     for (workload, medians) in tables {
         let _ = writeln!(text, "\n### {}\n", workload.title);
         let unit = if workload.in_bytes { "MB/s" } else { "IOPS" };
@@ -57,125 +44,48 @@ pub fn cost(tables: &[(Workload, Medians)], rounds: u32, seconds: f64) -> String
     text
 }
 
-fn goals(tables: &[(Workload, Medians)]) -> Vec<Goal> {
-    let table = |title: &str| tables.iter().find(|(workload, _)| workload.title == title).map(|(_, medians)| medians);
-    let mut goals = Vec::new();
-    if let Some(medians) = table(transport::QD16) {
-        let (cpu, iops): (Figure, Figure) = (|s| s.server_us, |s| s.operations_per_s);
-        goals.extend(at_most(
-            "QD16, memory: CPU an operation <= qemu-storage-daemon null-co's",
-            medians,
-            OURS,
-            Server::QsdNull,
-            cpu,
-        ));
-        goals.extend(at_least(
-            "QD16, memory: IOPS >= qemu-storage-daemon null-co's",
-            medians,
-            OURS,
-            Server::QsdNull,
-            iops,
-        ));
-        let file = Server::HoistwayFile;
-        goals.extend(at_most("QD16, file: CPU an operation <= nbdkit's", medians, file, Server::NbdkitFile, cpu));
-        goals.extend(at_least("QD16, file: IOPS >= nbdkit's", medians, file, Server::NbdkitFile, iops));
+/// A table of goals: what was found, and whether it is as it should be.
+fn goal_rows(text: &mut String, goals: &[Goal]) {
+    text.push_str("| goal | found | |\n|---|---|---|\n");
+    for goal in goals {
+        let word = match goal.holds {
+            Some(true) => "yes",
+            Some(false) => "**no**",
+            None => "**not measured**",
+        };
+        let _ = writeln!(text, "| {} | {} | {word} |", goal.text, goal.found);
     }
-    if let Some(medians) = table(transport::QD1) {
-        goals.extend(beats_best("QD1: p50 <= the best peer's", medians, |s| s.p50_us));
-    }
-    if let Some(medians) = table(transport::QD64) {
-        goals.extend(beats_best("QD64: p99 <= the best peer's", medians, |s| s.p99_us));
-    }
-    if let Some(medians) = table(transport::FOUR) {
-        goals.extend(at_most("4 connections, QD16: p99 <= nbd-server's", medians, OURS, Server::NbdServerFile, |s| {
-            s.p99_us
-        }));
-    }
-    for (title, text) in [
-        (
-            transport::SEQUENTIAL_READ,
-            ["256 KiB reads, memory: >= nbdkit memory", "256 KiB reads, file: >= nbdkit file"],
-        ),
-        (
-            transport::SEQUENTIAL_WRITE,
-            ["256 KiB writes, memory: >= nbdkit memory", "256 KiB writes, file: >= nbdkit file"],
-        ),
-    ] {
-        if let Some(medians) = table(title) {
-            let rate: Figure = |s| s.bytes_per_s;
-            goals.extend(at_least(text[0], medians, OURS, Server::NbdkitMemory, rate));
-            goals.extend(at_least(text[1], medians, Server::HoistwayFile, Server::NbdkitFile, rate));
-        }
-    }
-    if let Some(medians) = table(transport::SCHEDULING) {
-        goals.extend(scheduling(medians));
-    }
-    goals
-}
-
-type Figure = fn(&Sample) -> f64;
-
-fn at_most(text: &'static str, medians: &Medians, ours: Server, peer: Server, figure: Figure) -> Option<Goal> {
-    let (mine, theirs) = (figure(medians.get(&ours)?), figure(medians.get(&peer)?));
-    Some(Goal { text, found: compared(mine, theirs), holds: mine <= theirs })
-}
-
-fn at_least(text: &'static str, medians: &Medians, ours: Server, peer: Server, figure: Figure) -> Option<Goal> {
-    let (mine, theirs) = (figure(medians.get(&ours)?), figure(medians.get(&peer)?));
-    Some(Goal { text, found: compared(mine, theirs), holds: mine >= theirs })
-}
-
-fn beats_best(text: &'static str, medians: &Medians, figure: Figure) -> Option<Goal> {
-    let mine = figure(medians.get(&OURS)?);
-    let (peer, theirs) = best_peer(medians, figure)?;
-    Some(Goal { text, found: format!("{} ({})", compared(mine, theirs), peer.name()), holds: mine <= theirs })
-}
-
-/// The dearest elevator over `noop`.
-fn scheduling(medians: &Medians) -> Option<Goal> {
-    let noop = medians.get(&Server::HoistwayMemory(Some("noop")))?.server_us;
-    let others = medians.iter().map(|(server, sample)| (server, sample.server_us - noop));
-    let (dearest, more_us) = others.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let found = format!("{more_us:+.2} us ({})", dearest.name());
-    Some(Goal { text: "an elevator costs at most 0.5 us an operation over noop", found, holds: more_us <= 0.5 })
-}
-
-fn compared(mine: f64, theirs: f64) -> String {
-    let shown = |figure: f64| {
-        if figure >= 1e6 {
-            format!("{} M", grouped(figure / 1e6))
-        } else if figure >= 100.0 {
-            grouped(figure)
-        } else {
-            format!("{figure:.2}")
-        }
-    };
-    format!("{} : {} = {:.2}", shown(mine), shown(theirs), mine / theirs)
 }
 
 /// The table of shares.
 pub fn sharing(results: &[Shares]) -> String {
-    let mut text = "| what | under | wanted | found | off by | within |\n|---|---|---|---|---|---|\n".to_owned();
+    let mut text =
+        "| what | under | for | wanted | found | off by | within |\n|---|---|---|---|---|---|---|\n".to_owned();
     for row in results {
         let word = if row.holds() { String::new() } else { " **no**".to_owned() };
         let _ = writeln!(
             text,
-            "| {} | {} | {} | {} | {:+.1} % | {}{word} |",
-            row.what, row.under, row.wanted, row.found, row.off_percent, row.bound
+            "| {} | {} | {} s | {} | {} | {:+.1} % | {}{word} |",
+            row.what, row.under, row.seconds, row.wanted, row.found, row.off_percent, row.bound
         );
     }
     text
 }
 
 /// What the crowd needed.
-pub fn crowd(crowd: &Crowd) -> String {
+pub fn crowd(crowd: &Crowd, goals: &[Goal]) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    format!(
-        "{OPEN} connections open, {ACTIVE} of them busy with one 4 KiB read at a time each:\n\n\
-         | | |\n|---|---|\n\
+    let mut text = format!(
+        "{OPEN} connections open, {ACTIVE} of them busy with one 4 KiB read at a time each, for {} s:\n\n",
+        crowd.seconds
+    );
+    goal_rows(&mut text, goals);
+    let _ = write!(
+        text,
+        "\n| | |\n|---|---|\n\
          | resident memory before anybody came | {:.1} MiB |\n\
          | with {OPEN} connections open | {:.1} MiB ({:.1} KiB a connection) |\n\
-         | with {ACTIVE} of them busy (goal: under 1 GiB) | {:.1} MiB |\n\
+         | with {ACTIVE} of them busy | {:.1} MiB |\n\
          | operations a second | {} |\n\
          | operations of the busy connection that had fewest : most | {} : {} |\n",
         mib(crowd.alone_bytes),
@@ -185,7 +95,8 @@ pub fn crowd(crowd: &Crowd) -> String {
         grouped(crowd.operations_per_s),
         crowd.least,
         crowd.most,
-    )
+    );
+    text
 }
 
 /// Puts sections into the page, each between its marks.
@@ -199,7 +110,7 @@ pub fn write(sections: &[(&str, String)]) -> Result<()> {
 }
 
 /// Thousands apart.
-fn grouped(figure: f64) -> String {
+pub fn grouped(figure: f64) -> String {
     let digits = format!("{figure:.0}");
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {

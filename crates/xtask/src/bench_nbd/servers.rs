@@ -164,20 +164,54 @@ impl Place {
 /// A server that runs.
 #[derive(Debug)]
 pub struct Running {
-    child: Child,
+    process: Process,
     /// The server's own number: another one than the child's if it has left for the background.
     pid: u32,
 }
 
+#[derive(Debug)]
+enum Process {
+    Ours(crate::server::Server),
+    Peer(Peer),
+}
+
+/// Somebody else's server. It is killed when it is dropped, one in the background too.
+#[derive(Debug)]
+struct Peer {
+    child: Child,
+    pid: u32,
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        if self.pid != self.child.id() {
+            terminate(self.pid);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 impl Running {
-    /// Starts a server afresh and waits for its socket.
+    /// Starts a server afresh and waits until it takes connections.
     pub fn start(server: Server, place: &Place) -> Result<Running> {
-        Running::start_command(&mut server.command(place)?, &place.socket, &place.directory)
-            .with_context(|| server.name())
+        let mut command = server.command(place)?;
+        let started = if server.is_ours() {
+            Running::start_ours(&mut command, &place.directory)
+        } else {
+            Running::start_peer(&mut command, &place.socket, &place.directory)
+        };
+        started.with_context(|| server.name())
     }
 
-    /// Starts a command that opens this socket.
-    pub fn start_command(command: &mut Command, socket: &Path, directory: &Path) -> Result<Running> {
+    /// Starts one of ours as a command says.
+    pub fn start_ours(command: &mut Command, directory: &Path) -> Result<Running> {
+        let server = crate::server::Server::start(command, &directory.join("server.log"))?;
+        Ok(Running { pid: server.pid(), process: Process::Ours(server) })
+    }
+
+    /// Starts somebody else's, and waits for its socket.
+    fn start_peer(command: &mut Command, socket: &Path, directory: &Path) -> Result<Running> {
         // A socket that was left behind would be taken for the new one.
         let _ = fs::remove_file(socket);
         let _ = fs::remove_file(directory.join(PID_FILE));
@@ -206,27 +240,18 @@ impl Running {
             pid = text.trim().parse().ok();
         }
         let pid = pid.context("the server tells no number of its own")?;
-        Ok(Running { child, pid })
+        Ok(Running { process: Process::Peer(Peer { child, pid }), pid })
     }
 
-    /// The CPU time that it has used, all threads and children that it has waited for included: user, system.
+    /// The CPU time that it has used, all threads and children included, those that it has waited for and those that run.
     pub fn cpu(&self) -> Result<Cpu> {
-        let ticks_per_second = 100.0;
         let text = fs::read_to_string(format!("/proc/{}/stat", self.pid))?;
-        let after_name = text.rsplit(')').next().context("/proc/PID/stat without a name")?;
-        let fields: Vec<&str> = after_name.split_whitespace().collect();
-        let field = |index: usize| -> Result<f64> { Ok(fields.get(index).context("a short /proc/PID/stat")?.parse()?) };
-        // The fields after the name begin with the third: utime is the 14th, stime the 15th, and behind them those of children that it has waited for.
-        let mut cpu = Cpu {
-            user_s: (field(11)? + field(13)?) / ticks_per_second,
-            system_s: (field(12)? + field(14)?) / ticks_per_second,
-        };
+        let mut cpu = Cpu::of_stat(&text, true).context("a short /proc/PID/stat")?;
         for child in children(self.pid) {
+            // One that has just left is among those that were waited for at the next look.
             let text = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-            let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-            let ticks = |index: usize| fields.get(index).and_then(|field| field.parse().ok()).unwrap_or(0.0);
-            cpu.user_s += ticks(11) / ticks_per_second;
-            cpu.system_s += ticks(12) / ticks_per_second;
+            let own = Cpu::of_stat(&text, false).unwrap_or_default();
+            cpu = Cpu { user_s: cpu.user_s + own.user_s, system_s: cpu.system_s + own.system_s };
         }
         Ok(cpu)
     }
@@ -240,11 +265,16 @@ impl Running {
     }
 
     /// Ends it.
-    pub fn stop(mut self) {
+    pub fn stop(self) {
+        let mut peer = match self.process {
+            // How it leaves is not what is measured here.
+            Process::Ours(server) => return drop(server.leave()),
+            Process::Peer(peer) => peer,
+        };
         terminate(self.pid);
         let began = Instant::now();
         while began.elapsed() < STOP_MAX {
-            let _ = self.child.try_wait();
+            let _ = peer.child.try_wait();
             if !Path::new(&format!("/proc/{}", self.pid)).exists() {
                 return;
             }
@@ -253,24 +283,29 @@ impl Running {
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.pid != self.child.id() {
-            terminate(self.pid);
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// CPU time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cpu {
     pub user_s: f64,
     pub system_s: f64,
 }
 
 impl Cpu {
+    /// What a /proc/PID/stat tells: of the process, and perhaps of the children that it has waited for.
+    fn of_stat(text: &str, with_children: bool) -> Option<Cpu> {
+        let ticks_per_second = rustix::param::clock_ticks_per_second().max(1) as f64;
+        // The name may hold anything, blanks and brackets too; the fields behind it begin with the third.
+        let fields: Vec<&str> = text.rsplit(')').next()?.split_whitespace().collect();
+        let ticks = |field: usize| -> Option<f64> { fields.get(field - 3)?.parse().ok() };
+        // utime is the 14th and stime the 15th, cutime and cstime the two behind them.
+        let (mut user, mut system) = (ticks(14)?, ticks(15)?);
+        if with_children {
+            user += ticks(16)?;
+            system += ticks(17)?;
+        }
+        Some(Cpu { user_s: user / ticks_per_second, system_s: system / ticks_per_second })
+    }
+
     /// All of it since another reading.
     pub fn since(self, before: Cpu) -> f64 {
         self.user_s + self.system_s - before.user_s - before.system_s
@@ -285,4 +320,19 @@ fn children(pid: u32) -> Vec<u32> {
 
 fn terminate(pid: u32) {
     let _ = Command::new("kill").arg(pid.to_string()).status();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_children_that_were_waited_for_is_counted_once_asked() {
+        let text = "77 (a ) b) S 1 77 77 0 -1 4194560 9 8 7 6 300 200 50 25 20 0 4 0 123";
+        let per_second = rustix::param::clock_ticks_per_second() as f64;
+        let cpu = |user: f64, system: f64| Some(Cpu { user_s: user / per_second, system_s: system / per_second });
+        assert_eq!(Cpu::of_stat(text, false), cpu(300.0, 200.0));
+        assert_eq!(Cpu::of_stat(text, true), cpu(350.0, 225.0));
+        assert_eq!(Cpu::of_stat("77 (a) S 1", true), None);
+    }
 }

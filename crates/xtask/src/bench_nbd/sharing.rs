@@ -12,10 +12,15 @@ use super::load::{Load, Outcome};
 use super::servers::{Place, Running};
 use crate::tools;
 
+/// So many reads of 4 KiB are the budget that bfq has in [`sizes`].
+const BUDGET_REQUESTS: u32 = 128;
+
 /// One row: what was wanted, and what came out.
 #[derive(Clone, Debug)]
 pub struct Shares {
     pub what: String,
+    /// How long it was measured, what comes before left out.
+    pub seconds: f64,
     /// The elevator.
     pub under: String,
     pub wanted: String,
@@ -63,8 +68,9 @@ pub fn measure(place: &Place, seconds: f64) -> Result<Vec<Shares>> {
     for elevator in ["fiops", "bfq", "cfq-wf2q"] {
         rows.push(depths(place, elevator, (100, 100), seconds)?);
         rows.push(depths(place, elevator, (100, 400), seconds)?);
-        rows.push(sizes(place, elevator, seconds)?);
+        rows.push(sizes(place, elevator, 64, seconds)?);
     }
+    rows.push(sizes(place, "bfq", 256, seconds)?);
     for elevator in ["fiops", "bfq"] {
         rows.push(thinker(place, elevator, seconds)?);
     }
@@ -87,18 +93,25 @@ fn depths(place: &Place, elevator: &'static str, weights: (u32, u32), seconds: f
     let found = run(place, elevator, drive, &tenants, "")?.0;
     let share = found[0].operations_per_s / (found[0].operations_per_s + found[1].operations_per_s);
     let wanted = f64::from(weights.0) / f64::from(weights.0 + weights.1);
-    Ok(ratio_row(format!("QD4 beside QD64, weights {}:{}", weights.0 / 100, weights.1 / 100), elevator, wanted, share))
+    Ok(ratio_row(
+        format!("QD4 beside QD64, weights {}:{}", weights.0 / 100, weights.1 / 100),
+        elevator,
+        seconds,
+        wanted,
+        share,
+    ))
 }
 
-/// Two backlogged tenants, one with requests of 4 KiB and one of 1 MiB: equal in what the elevator counts.
-fn sizes(place: &Place, elevator: &'static str, seconds: f64) -> Result<Shares> {
+/// Two backlogged tenants, one with so many requests of 4 KiB at once and one with four of 1 MiB: equal in what the elevator counts.
+fn sizes(place: &Place, elevator: &'static str, depth: u32, seconds: f64) -> Result<Shares> {
     let reads = |depth| Load { ramp_seconds: 1.0, ..Load::random_reads(depth, seconds) };
     let tenants = [
-        Tenant { name: "small", terms: String::new(), load: reads(64) },
+        Tenant { name: "small", terms: String::new(), load: reads(depth) },
         Tenant { name: "large", terms: String::new(), load: Load { block: "1m", ..reads(4) } },
     ];
     // bfq charges a whole budget to who has not used it up in 125 ms. One of 512 KiB is 128 requests of 4 KiB, 32 ms on this drive.
-    let tunables = if elevator == "bfq" { "max_budget = 1024" } else { "" };
+    let is_bfq = elevator == "bfq";
+    let tunables = if is_bfq { "max_budget = 1024" } else { "" };
     let drive = NullDrive { tunables, ..NullDrive::of(500, 2) };
     let found = run(place, elevator, drive, &tenants, "")?.0;
     let (currency, figure): (&str, fn(&Outcome) -> f64) = match elevator {
@@ -108,7 +121,15 @@ fn sizes(place: &Place, elevator: &'static str, seconds: f64) -> Result<Shares> 
         _ => ("device time", |outcome| outcome.operations_per_s),
     };
     let share = figure(&found[0]) / (figure(&found[0]) + figure(&found[1]));
-    Ok(ratio_row(format!("4 KiB beside 1 MiB, in {currency}"), elevator, 0.5, share))
+    let row =
+        ratio_row(format!("QD{depth} of 4 KiB beside QD4 of 1 MiB, in {currency}"), elevator, seconds, 0.5, share);
+    if is_bfq && depth < BUDGET_REQUESTS {
+        let bound = format!(
+            "no goal: {depth} requests are less than a budget of {BUDGET_REQUESTS}, so the queue runs empty in each of its turns"
+        );
+        return Ok(Shares { bound, low_percent: f64::NEG_INFINITY, high_percent: f64::INFINITY, ..row });
+    }
+    Ok(row)
 }
 
 /// A client with one request at a time and 10 ms of thought between, beside three greedy ones. Its 99th percentile in the server may be
@@ -129,6 +150,7 @@ fn thinker(place: &Place, elevator: &'static str, seconds: f64) -> Result<Shares
         what: format!(
             "p99 in the server of a QD1 client with 10 ms of thought, beside three with QD32 (alone {alone_ms:.2} ms)"
         ),
+        seconds,
         under: elevator.to_owned(),
         wanted: format!("{bound_ms:.2} ms"),
         found: format!("{beside_ms:.2} ms"),
@@ -157,6 +179,7 @@ fn reservation(place: &Place, elevator: &'static str, seconds: f64) -> Result<Ve
         let off_percent = (found[0].bytes_per_s / wanted - 1.0) * 100.0;
         rows.push(Shares {
             what: format!("reserved 40 MiB/s of 125 beside four greedy; {what}"),
+            seconds,
             under: elevator.to_owned(),
             wanted: "40.0 MiB/s".to_owned(),
             found: format!("{:.2} MiB/s", found[0].bytes_per_s / f64::from(1 << 20)),
@@ -186,6 +209,7 @@ fn limits(place: &Place, elevator: &'static str, seconds: f64) -> Result<Vec<Sha
     let found = run(place, elevator, NullDrive::of(100, 4), &tenants, "")?.0;
     let row = |what: &str, wanted: String, found: String, ratio: f64| Shares {
         what: what.to_owned(),
+        seconds,
         under: elevator.to_owned(),
         wanted,
         found,
@@ -202,9 +226,10 @@ fn limits(place: &Place, elevator: &'static str, seconds: f64) -> Result<Vec<Sha
     ])
 }
 
-fn ratio_row(what: String, elevator: &str, wanted: f64, share: f64) -> Shares {
+fn ratio_row(what: String, elevator: &str, seconds: f64, wanted: f64, share: f64) -> Shares {
     Shares {
         what,
+        seconds,
         under: elevator.to_owned(),
         wanted: format!("{:.1} %", wanted * 100.0),
         found: format!("{:.1} %", share * 100.0),
@@ -230,7 +255,7 @@ fn run(
     let mut command = Command::new(&place.hoistway);
     command.args(["serve", "--config"]).arg(&configuration).arg("--socket").arg(&place.socket);
     command.arg("--control").arg(&control);
-    let server = Running::start_command(&mut command, &place.socket, &place.directory)?;
+    let server = Running::start_ours(&mut command, &place.directory)?;
     let mut running = Vec::new();
     for tenant in tenants {
         running.push(tenant.load.start(&place.uri(tenant.name))?);

@@ -34,11 +34,8 @@ pub type Medians = BTreeMap<Server, Sample>;
 
 const MEMORY: Server = Server::HoistwayMemory(None);
 
-/// The elevators whose cost is measured, `noop` first.
-pub const ELEVATORS: [&str; 8] = ["noop", "deadline", "mq-deadline", "kyber", "cfq-v3", "cfq", "fiops", "bfq"];
-
-/// All loads.
-pub fn workloads(seconds: f64) -> Vec<Workload> {
+/// All loads; the last is put on each of these elevators.
+pub fn workloads(seconds: f64, elevators: &[String]) -> Vec<Workload> {
     let random = vec![
         MEMORY,
         Server::HoistwayNull,
@@ -60,6 +57,9 @@ pub fn workloads(seconds: f64) -> Vec<Workload> {
         Server::NbdServerFile,
         Server::QemuNbdUring,
     ];
+    // Their names are few and serve until the task ends.
+    let scheduled: Vec<Server> =
+        elevators.iter().map(|name| Server::HoistwayMemory(Some(name.clone().leak()))).collect();
     let reads = |depth| Load::random_reads(depth, seconds);
     let sequential = |pattern| Load { pattern, block: "256k", ..reads(16) };
     let row = |title, load, servers: &[Server]| Workload { title, in_bytes: false, load, servers: servers.to_vec() };
@@ -72,7 +72,7 @@ pub fn workloads(seconds: f64) -> Vec<Workload> {
         bulk(SEQUENTIAL_READ, sequential("read")),
         bulk(SEQUENTIAL_WRITE, sequential("write")),
         row(RANDOM_WRITE, Load { pattern: "randwrite", ..reads(16) }, &large),
-        row(SCHEDULING, reads(16), &ELEVATORS.map(|name| Server::HoistwayMemory(Some(name)))),
+        row(SCHEDULING, reads(16), &scheduled),
     ]
 }
 

@@ -16,6 +16,7 @@ use anyhow::{Context as _, Result};
 use hoistway_serve::access::tls_server;
 use hoistway_serve::config::{Checked, Config, Machine};
 use hoistway_serve::engine::{Engine, EngineKind, Options, Threads, Uring, probe};
+use hoistway_serve::record::Recording;
 use hoistway_serve::server::{Bounds, Server, Settings, Turn};
 use hoistway_serve::systemd::{self, Notify};
 
@@ -85,10 +86,14 @@ fn serve<E: Engine>(
     server.set_log(Box::new(log));
     let opened = ways_in.open()?;
     let reach = opened.reach(&config);
-    let recording = config.record.as_deref().map(|path| record::start(path, &mut server)).transpose()?;
+    let mut recording = config.record.as_deref().map(|path| record::start(path, &server)).transpose()?;
     let _pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
     let sockets = opened.hand_over(&mut server);
     let mut companion = args.run.as_deref().map(|command| Companion::start(command, &reach)).transpose()?;
+    // What was recorded before is overwritten only now that nothing else can fail.
+    if let Some(recording) = &mut recording {
+        record::begin(recording, &mut server);
+    }
     let notify = Notify::of_process();
     notify.ready(&format!("serving {} exports", config.exports.len()));
     // Beside a command, standard output is the command's.
@@ -96,13 +101,15 @@ fn serve<E: Engine>(
         out.line(format_args!("ready: {uri}"))?;
     }
     out.flush()?;
-    let clean = attend(&mut server, args, &notify, companion.as_mut())?;
+    let attended = attend(&mut server, args, &notify, companion.as_mut(), recording.as_mut());
     // Standard output is for who waits for `ready:`, or the command's.
     server.lateness_lines().iter().for_each(|line| tell(line));
     drop(server);
     if let Some(recording) = recording {
         record::finish(recording)?;
     }
+    // An engine that broke down leaves a recording all the same.
+    let clean = attended?;
     drop(sockets);
     let ended = companion.map_or(Ok(Exit::Success), Companion::end)?;
     Ok(if clean { ended } else { Exit::Failed })
@@ -114,6 +121,7 @@ fn attend<E: Engine>(
     args: &ServeArgs,
     notify: &Notify,
     mut companion: Option<&mut Companion>,
+    mut recording: Option<&mut Recording>,
 ) -> Result<bool> {
     if let Some(every_ns) = notify.alive_every_ns() {
         server.set_alarm(every_ns);
@@ -123,12 +131,19 @@ fn attend<E: Engine>(
         match server.run().context("the engine is broken")? {
             Turn::Running => {}
             Turn::Alarm => notify.alive(),
-            Turn::Reload => reload(server, args, notify),
+            Turn::Reload => {
+                reload(server, args, notify);
+                if let Some(recording) = recording.as_deref_mut() {
+                    record::take_up(recording, server);
+                }
+            }
             Turn::Child => {
                 if let Some(companion) = companion.as_deref_mut()
                     && companion.has_ended()?
                     && !is_leaving
                 {
+                    is_leaving = true;
+                    notify.stopping();
                     server.drain();
                 }
             }

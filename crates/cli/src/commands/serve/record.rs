@@ -8,15 +8,35 @@ use hoistway_serve::engine::Engine;
 use hoistway_serve::record::Recording;
 use hoistway_serve::server::Server;
 
-/// Begins to record all devices.
-pub fn start<E: Engine>(path: &Path, server: &mut Server<E>) -> Result<Recording> {
+/// Makes ready to record all devices: nothing is overwritten yet.
+pub fn start<E: Engine>(path: &Path, server: &Server<E>) -> Result<Recording> {
     // A clock before 1970 is a machine without one: the recording begins at 0 then.
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let since_1970_ns = u64::try_from(since_1970.as_nanos()).unwrap_or(u64::MAX);
-    let recording = Recording::start(path, &server.device_names(), server.now_ns(), since_1970_ns)?;
-    server.record(|place| Some(Box::new(recording.tap(place))));
-    tracing::info!(file = %path.display(), "recording");
-    Ok(recording)
+    Ok(Recording::start(path, &server.device_names(), server.now_ns(), since_1970_ns)?)
+}
+
+/// Begins to.
+pub fn begin<E: Engine>(recording: &mut Recording, server: &mut Server<E>) {
+    recording.begin();
+    let mut place = 0..;
+    server.record(|_| Some(Box::new(recording.tap(place.next()?))));
+    tracing::info!("recording");
+}
+
+/// Records devices, too, that a reload has brought.
+pub fn take_up<E: Engine>(recording: &mut Recording, server: &mut Server<E>) {
+    server.record(|device| match recording.add(device) {
+        Ok(tap) => {
+            let file = recording.newest().unwrap_or(Path::new("")).display();
+            tracing::info!(device, %file, "recording");
+            Some(Box::new(tap))
+        }
+        Err(error) => {
+            tracing::error!(device, "the device is not recorded: {error}");
+            None
+        }
+    });
 }
 
 /// Waits until all is written, and says what became of it. The server has to be gone by then.

@@ -1,12 +1,12 @@
 //! Where clients connect: sockets of our own, or those that systemd hands over.
 
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use hoistway_nbd::uri::{Place, TlsQuery, Uri};
-use hoistway_serve::access::{Bound, bind_tcp, bind_unix};
+use hoistway_serve::access::{Bound, Judgement, bind_tcp, bind_unix, judge_socket};
 use hoistway_serve::config::{Config, Listen, Machine};
 use hoistway_serve::engine::Engine;
 use hoistway_serve::server::{Purpose, Server};
@@ -21,6 +21,8 @@ const CONTROL_MODE: u32 = 0o600;
 /// Where clients will connect.
 pub struct WaysIn {
     activated: Vec<Activated>,
+    tls_required: bool,
+    insecure: bool,
     listen: Vec<Listen>,
     control: Option<PathBuf>,
     metrics: Option<SocketAddr>,
@@ -36,14 +38,15 @@ pub struct Opened {
 }
 
 impl WaysIn {
-    /// What a configuration says, or what systemd hands over: sockets named `control` and `metrics` are for that, all others for clients.
+    /// What a configuration says, or, for each end by itself, what systemd hands over.
     pub fn new(config: &Config, activated: Vec<Activated>) -> WaysIn {
-        let listen = if activated.is_empty() { config.listen_or_usual(&Machine) } else { Vec::new() };
-        let handed = |name: &str| activated.iter().any(|socket| socket.name == name);
+        let handed = |purpose: Purpose| activated.iter().any(|socket| socket.purpose() == purpose);
         WaysIn {
-            control: config.control.clone().filter(|_| !handed("control")),
-            metrics: config.metrics.filter(|_| !handed("metrics")),
-            listen,
+            listen: if handed(Purpose::Nbd) { Vec::new() } else { config.listen_or_usual(&Machine) },
+            control: config.control.clone().filter(|_| !handed(Purpose::Control)),
+            metrics: config.metrics.filter(|_| !handed(Purpose::Metrics)),
+            tls_required: config.tls.as_ref().is_some_and(|tls| tls.required),
+            insecure: config.insecure,
             activated,
         }
     }
@@ -51,13 +54,19 @@ impl WaysIn {
     /// Opens all of them, or none.
     pub fn open(self) -> Result<Opened> {
         let mut opened = Opened { sockets: Vec::new(), _files: Vec::new(), places: Vec::new() };
-        for Activated { socket, name } in self.activated {
-            match name.as_str() {
-                "control" => opened.sockets.push((socket, Purpose::Control)),
-                "metrics" => opened.sockets.push((socket, Purpose::Metrics)),
-                _ => opened.add(socket),
+        for activated in self.activated {
+            let purpose = activated.purpose();
+            let Activated { socket, name } = activated;
+            match judge_socket(socket.as_fd(), purpose, self.tls_required, self.insecure) {
+                Judgement::Fine => {}
+                Judgement::Warn(text) => tracing::warn!("the socket `{name}` of systemd: {text}"),
+                Judgement::Refuse(text) => bail!("the socket `{name}` that systemd hands over: {text}"),
             }
             tracing::info!(name, "handed over by systemd");
+            match purpose {
+                Purpose::Nbd => opened.add(socket),
+                Purpose::Control | Purpose::Metrics => opened.sockets.push((socket, purpose)),
+            }
         }
         for listen in &self.listen {
             match listen {
@@ -148,4 +157,51 @@ fn place_of(address: rustix::net::SocketAddrAny) -> Option<Place> {
         ip => ip.to_string(),
     };
     Some(Place::Tcp { host, port: address.port() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    fn activated(name: &str, address: &str) -> Activated {
+        Activated { socket: TcpListener::bind(address).expect("a port").into(), name: name.to_owned() }
+    }
+
+    #[test]
+    fn each_end_has_its_own_socket_unless_it_was_handed_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = UnixListener::bind(folder.path().join("c")).expect("a socket");
+        let activated = vec![Activated { socket: socket.into(), name: "control".to_owned() }];
+        let listen = vec![Listen::Unix { path: folder.path().join("s"), mode: 0o600 }];
+        let config = Config { listen: listen.clone(), control: Some(folder.path().join("own")), ..Config::default() };
+        let ways_in = WaysIn::new(&config, activated);
+        assert_eq!((ways_in.listen.clone(), ways_in.control.clone()), (listen, None));
+        let opened = ways_in.open().expect("they can be opened");
+        let purposes: Vec<Purpose> = opened.sockets.iter().map(|(_, purpose)| *purpose).collect();
+        assert_eq!(purposes, [Purpose::Control, Purpose::Nbd]);
+    }
+
+    #[test]
+    fn a_socket_that_was_handed_over_is_judged_like_an_address() {
+        let open = |name: &str, address: &str, insecure: bool| {
+            let config = Config { insecure, ..Config::default() };
+            let mut ways_in = WaysIn::new(&config, vec![activated(name, address)]);
+            ways_in.listen.clear();
+            ways_in.open().err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        for (name, address, insecure, said) in [
+            ("nbd", "127.0.0.1:0", false, ""),
+            ("nbd", "0.0.0.0:0", false, "require TLS"),
+            ("nbd", "0.0.0.0:0", true, ""),
+            ("metrics", "127.0.0.1:0", false, ""),
+            ("metrics", "0.0.0.0:0", false, "in plain text"),
+            ("control", "127.0.0.1:0", true, "make it a Unix socket"),
+        ] {
+            let told = open(name, address, insecure);
+            assert!(told.contains(said) && told.is_empty() == said.is_empty(), "{name} at {address}: {told}");
+        }
+    }
 }

@@ -19,6 +19,13 @@ pub struct Column {
     pub order: fn(&Row, &Row) -> Ordering,
 }
 
+/// A column of latencies: the longest first.
+macro_rules! latency {
+    ($of:literal, $what:literal, $field:ident) => {
+        column([$of, $what], 6, 0, |row| time(row.$field), |one, other| other.$field.cmp(&one.$field))
+    };
+}
+
 /// All columns, from the left.
 pub const COLUMNS: [Column; 18] = [
     column(["", "TENANT"], 12, 0, |row| row.name.clone(), |one, other| one.name.cmp(&other.name)),
@@ -52,34 +59,10 @@ pub const COLUMNS: [Column; 18] = [
         |row| count(row.requests_per_second),
         |one, other| most(one.requests_per_second, other.requests_per_second),
     ),
-    column(
-        ["QUEUE", "p50"],
-        6,
-        0,
-        |row| time(row.queue_p50_ns),
-        |one, other| other.queue_p50_ns.cmp(&one.queue_p50_ns),
-    ),
-    column(
-        ["QUEUE", "p99"],
-        6,
-        0,
-        |row| time(row.queue_p99_ns),
-        |one, other| other.queue_p99_ns.cmp(&one.queue_p99_ns),
-    ),
-    column(
-        ["DEVICE", "p50"],
-        6,
-        0,
-        |row| time(row.device_p50_ns),
-        |one, other| other.device_p50_ns.cmp(&one.device_p50_ns),
-    ),
-    column(
-        ["DEVICE", "p99"],
-        6,
-        0,
-        |row| time(row.device_p99_ns),
-        |one, other| other.device_p99_ns.cmp(&one.device_p99_ns),
-    ),
+    latency!("QUEUE", "p50", queue_p50_ns),
+    latency!("QUEUE", "p99", queue_p99_ns),
+    latency!("DEVICE", "p50", device_p50_ns),
+    latency!("DEVICE", "p99", device_p99_ns),
     column(["SHARE", "%"], 5, 0, share, |one, other| most(one.share.unwrap_or(-1.0), other.share.unwrap_or(-1.0))),
     column(
         ["of", "time"],

@@ -15,7 +15,7 @@
 //!
 //! The state: for each process and each group a flow, which is a bucket and the requests that wait for its tokens, in order of arrival
 //! (`flow`); the present sweep and the next (`sweep`); two orders of the flows with waiting requests, by when the first comes within the
-//! reservation and by how much excess they have had (`waiting`). `dispatch` has the order of the classes, `admission` the promises, this
+//! reservation and by how much excess they have had (`waiting`). `dispatch` has the order of the classes, `admission` and `figures` the promises, this
 //! file the way of a request.
 //!
 //! No kernel had it. It follows the bandwidth class that Lunde, Espeland, Stensland, Petlund and Halvorsen showed as a proof of concept for
@@ -23,6 +23,7 @@
 
 mod admission;
 mod dispatch;
+mod figures;
 mod flow;
 mod sweep;
 mod tunables;
@@ -42,6 +43,7 @@ use crate::registry::{AnyElevator, AnyTables, Kind, NoLayer};
 use crate::request::Marks;
 use crate::storage::{Capacity, Home, Maker};
 
+pub use figures::DeviceFigures;
 use flow::{Flow, Held, Stage};
 pub(super) use tunables::COUNT;
 pub(crate) use tunables::ROWS;
@@ -109,6 +111,8 @@ pub(crate) struct Bandwidth<H: Home, E: Elevator<H>> {
     /// The largest request seen, in bytes.
     largest_bytes: u64,
     sweep_ns_max: u64,
+    /// The most requests that the device has had at once.
+    deepest: u32,
     tunables: Tunables,
 }
 
@@ -162,6 +166,7 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             reservations: 0,
             largest_bytes: 0,
             sweep_ns_max: 0,
+            deepest: 1,
             tunables: Tunables::defaults(),
         }
     }
@@ -360,6 +365,8 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
     }
 
     fn complete(&mut self, block: &mut Block<H>, request: Slot) {
+        // This one is not counted any more.
+        self.deepest = self.deepest.max(block.in_flight.saturating_add(1));
         if self.held[request].stage == Stage::Inner {
             if block.table.requests[request].priority.class() != Class::Idle {
                 self.inner_end_ns = block.clock.now_ns();

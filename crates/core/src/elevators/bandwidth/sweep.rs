@@ -84,7 +84,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         self.late_sweeps = if core::mem::take(&mut self.late) { self.late_sweeps.saturating_add(1) } else { 0 };
         if self.late_sweeps == LATE_SWEEPS {
             self.late_sweeps = 0;
-            let bound_ns = self.delay_ns_max();
+            let bound_ns = self.late_after_ns();
             block.note(|_| Note::Degraded { bound_ns });
         }
     }
@@ -105,7 +105,10 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     pub(super) fn completed(&mut self, block: &mut Block<H>, request: Slot) {
         let Some(conformed_ns) = self.held[request].conformed_ns else { return };
         let now_ns = block.clock.now_ns();
-        self.late |= now_ns.saturating_sub(conformed_ns) > self.delay_ns_max();
+        if now_ns.saturating_sub(conformed_ns) > self.late_after_ns() {
+            self.late = true;
+            block.late_requests = block.late_requests.saturating_add(1);
+        }
         let (context, end) = (block.table.requests[request].context, block.table.requests[request].end());
         let slot = self.held[request].flow;
         let flow = &self.flows[slot];

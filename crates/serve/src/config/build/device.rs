@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hoistway_core::Kind;
+use hoistway_core::{Kind, Reservation};
 use hoistway_drive::{Profile, describe};
 
 use super::super::draft::{Draft, Entry, Said, Value};
@@ -10,6 +10,7 @@ use super::super::names::{did_you_mean, list};
 use super::super::value::{self, Understood, backend_path};
 use super::super::{BackendConfig, DeviceConfig, Surroundings};
 use super::Building;
+use crate::device::figures;
 
 /// What is wrong if a backend is none.
 const BACKENDS: &str = "a backend is \"file:PATH\", \"mem:SIZE\" or \"null:SIZE\"";
@@ -132,16 +133,14 @@ impl Building<'_> {
             );
             return Vec::new();
         };
-        let Some(kind) = elevator else {
-            if entry.get("elevator").is_none() {
-                let text = "`tunables` are given without an `elevator`: say whose they are".to_owned();
-                fields.problem(&said.place, text);
-            }
-            return Vec::new();
-        };
+        let is_whose = |name: &str| elevator.is_some() || figures::is_layers(name);
+        if let (None, Some(_)) = (entry.get("elevator"), pairs.iter().find(|(name, ..)| !is_whose(name))) {
+            let text = "`tunables` are given without an `elevator`: say whose they are".to_owned();
+            fields.problem(&said.place, text);
+        }
         let mut read = Vec::new();
-        for (name, place, said) in pairs {
-            match tunable(kind, name, said) {
+        for (name, place, said) in pairs.iter().filter(|(name, ..)| is_whose(name)) {
+            match tunable(elevator, name, said) {
                 Ok(value) => read.push((name.clone(), value)),
                 Err((of_value, text)) => fields.problem(if of_value { &said.place } else { place }, text),
             }
@@ -182,13 +181,14 @@ fn drive(
     Profile::from_toml(&text, &path.display().to_string()).map_err(|error| error.to_string())
 }
 
-/// A tunable's value, or what is wrong, and whether that is with the value.
-fn tunable(kind: Kind, name: &str, said: &Said) -> Result<i64, (bool, String)> {
-    let info = kind.info();
-    let names = info.tunables.iter().map(|row| row.name);
-    let Some(row) = info.tunables.iter().find(|row| row.name == name) else {
-        let near = did_you_mean(name, names.clone());
-        return Err((false, format!("{} has no tunable `{name}`{near}; it has {}", info.name, list(names))));
+/// The value of a tunable of an elevator or of the layer of reservations; or what is wrong, and whether that is with the value.
+fn tunable(kind: Option<Kind>, name: &str, said: &Said) -> Result<i64, (bool, String)> {
+    let rows = kind.map_or(&[][..], |kind| kind.info().tunables);
+    let Some(row) = rows.iter().chain(Reservation::TUNABLES).find(|row| row.name == name) else {
+        let names = || rows.iter().map(|row| row.name);
+        let elevator = kind.map_or("", |kind| kind.info().name);
+        let near = did_you_mean(name, names());
+        return Err((false, format!("{elevator} has no tunable `{name}`{near}; it has {}", list(names()))));
     };
     let number = match &said.value {
         Value::Integer(number) => number.and_then(|number| i64::try_from(number).ok()),

@@ -156,7 +156,7 @@ fn operations(value: &Value) -> Understood<u64> {
     value::whole(value, 1, u64::MAX)
 }
 
-/// A limit and its burst; without one, what comes in a tenth of a second.
+/// A limit and its burst.
 fn limit(
     fields: &mut Fields<'_>,
     limit: &str,
@@ -173,5 +173,6 @@ fn limit(
         let place = fields.place(burst);
         fields.problem(&place, format!("`{burst}` is given without `{limit}`"));
     }
-    per_second.map(|per_second| Rate { per_second, burst: depth.unwrap_or((per_second / 10).max(1)) })
+    let usual = per_second.map(Rate::new);
+    usual.map(|usual| Rate { burst: depth.unwrap_or(usual.burst), ..usual })
 }

@@ -1,20 +1,14 @@
 //! Reservations: whether each device can keep all that is promised on it.
 //!
-//! A reservation of r bytes a second in requests of s bytes takes r / bandwidth + r * position / s of a device's time; where an arm moves, its
-//! stroke back takes 5/4 of a positioning, twice a second. What is promised may come to 85 % of the time, so that real time has 5 and
-//! best effort 10. These are the figures that a device gives its bandwidth class, which says the last word when the server starts: here the
-//! answer comes before anything has been opened, and with the place in the file.
+//! The arithmetic is that of the layer of reservations itself, [`hoistway_core::DeviceFigures`], which says the last word when the server starts:
+//! here the answer comes before anything has been opened, and with the place in the file.
 
-use super::super::{Config, ExportConfig, Rule, TenantConfig};
+use super::super::TenantConfig;
 use super::{Check, place_of};
-use crate::rules::matches;
+use crate::device::figures;
 
 /// A second in ns.
 const SECOND_NS: u64 = 1_000_000_000;
-/// The class knows no faster device, in bytes a second.
-const BANDWIDTH_MAX: u64 = 10_000_000_000;
-/// The device time that may be promised, in ns a second.
-const PROMISED_NS_MAX: u64 = 850_000_000;
 
 impl Check<'_, '_> {
     pub(super) fn promises(&mut self) {
@@ -25,12 +19,14 @@ impl Check<'_, '_> {
         let config = &self.building.config;
         let mut wrong = Vec::new();
         for (device, rotates) in config.devices.iter().zip(&self.building.device_rotates) {
-            let mut taken_ns = if *rotates { strokes_ns(device.position_ns.unwrap_or(0)) } else { 0 };
+            let values = figures::values(device.bandwidth, device.position_ns, *rotates);
+            let figures = figures::reckoned(&values, &device.tunables);
+            let mut promised = Vec::new();
             for (entry, tenant) in self.draft.tenants.iter().zip(&config.tenants) {
-                let Some(reserve) = tenant.terms.reserve.filter(|_| may_use(config, tenant, &device.name)) else {
+                let Some(reserve) = tenant.terms.reserve.filter(|_| config.can_reach(tenant, &device.name)) else {
                     continue;
                 };
-                let (Some(bandwidth), Some(position_ns)) = (device.bandwidth, device.position_ns) else {
+                if device.bandwidth.is_none() || device.position_ns.is_none() {
                     let text = format!(
                         "`reserve` is a promise on the device `{}`, which is not known well enough: give both its `bandwidth` and its `position`; \
                          `hoistway serve --calibrate` measures them",
@@ -38,43 +34,54 @@ impl Check<'_, '_> {
                     );
                     wrong.push((place_of(entry, "reserve"), text));
                     continue;
-                };
-                let cost_ns = cost_ns(reserve.bytes_per_second, reserve.request_bytes, bandwidth, position_ns);
-                let free_ns = PROMISED_NS_MAX.saturating_sub(taken_ns);
-                if cost_ns > free_ns {
-                    let text = format!(
-                        "`reserve` of {} bytes/s in requests of {} bytes takes {} % of the device `{}`, and {} % are left of the 85 % that may \
-                         be promised",
-                        reserve.bytes_per_second,
-                        reserve.request_bytes,
-                        percent(cost_ns),
-                        device.name,
-                        percent_down(free_ns)
-                    );
-                    wrong.push((place_of(entry, "reserve"), text));
-                } else {
-                    taken_ns += cost_ns;
                 }
+                let wanted = figures::reservation_of(reserve);
+                let load_ns = figures.load_ns(promised.iter().copied());
+                if figures.admit(load_ns, None, wanted).is_ok() {
+                    promised.push(wanted);
+                    continue;
+                }
+                let alone_ns = figures.load_ns([wanted]).saturating_sub(figures.cost_ns(&wanted));
+                let text = format!(
+                    "`reserve` of {} bytes/s in requests of {} bytes takes {} % of the device `{}`, and {} % are left of the {} % that may \
+                     be promised",
+                    reserve.bytes_per_second,
+                    reserve.request_bytes,
+                    percent(figures.cost_ns(&wanted)),
+                    device.name,
+                    percent_down(figures.load_ns_max.saturating_sub(load_ns.max(alone_ns))),
+                    figures.load_ns_max / (SECOND_NS / 100),
+                );
+                wrong.push((place_of(entry, "reserve"), text));
             }
         }
         for (place, text) in wrong {
             self.problem(place, text);
         }
     }
-}
 
-/// The device time of the strokes back, in ns a second: in sweeps of half a second.
-fn strokes_ns(position_ns: u64) -> u64 {
-    (position_ns / 800).saturating_mul(1000).saturating_mul(2)
-}
-
-/// The device time of a reservation, in ns a second. The class knows bandwidth in KB/s and positions in us.
-fn cost_ns(rate: u64, request_bytes: u64, bandwidth: u64, position_ns: u64) -> u64 {
-    let wide = |value: u64| u128::from(value);
-    let (bandwidth, position_ns) = (bandwidth.min(BANDWIDTH_MAX) / 1000 * 1000, position_ns / 1000 * 1000);
-    let transfer = (wide(rate) * wide(SECOND_NS)).div_ceil(wide(bandwidth.max(1000)));
-    let positioning = (wide(rate) * wide(position_ns)).div_ceil(wide(request_bytes.max(1)));
-    u64::try_from(transfer + positioning).unwrap_or(u64::MAX)
+    /// Warns of tunables of the layer of reservations where there is none.
+    pub(super) fn layers_count(&mut self) {
+        let config = &self.building.config;
+        let mut warnings = Vec::new();
+        for (entry, device) in self.draft.devices.iter().zip(&config.devices) {
+            let own = device.elevator.map_or(&[][..], |kind| kind.info().tunables);
+            let is_own = |name: &str| own.iter().any(|row| row.name == name);
+            let reserves =
+                |tenant: &TenantConfig| tenant.terms.reserve.is_some() && config.can_reach(tenant, &device.name);
+            let layers = device.tunables.iter().find(|(name, _)| figures::is_layers(name) && !is_own(name));
+            if let Some((name, _)) = layers.filter(|_| !config.tenants.iter().any(reserves)) {
+                let text = format!(
+                    "`{name}` is of reservations, and no tenant reserves anything on the device `{}`: it counts once one does",
+                    device.name
+                );
+                warnings.push((place_of(entry, "tunables"), text));
+            }
+        }
+        for (place, text) in warnings {
+            self.warning(place, text);
+        }
+    }
 }
 
 /// Hundredths of the device's time with a decimal, rounded up.
@@ -86,17 +93,4 @@ fn percent(ns: u64) -> String {
 fn percent_down(ns: u64) -> String {
     let tenths = ns / (SECOND_NS / 1000);
     format!("{}.{}", tenths / 10, tenths % 10)
-}
-
-/// Whether a client of this tenant can have an export of this device.
-fn may_use(config: &Config, tenant: &TenantConfig, device: &str) -> bool {
-    config.exports.iter().filter(|export| export.device == device).any(|export| may_see(tenant, export))
-}
-
-fn may_see(tenant: &TenantConfig, export: &ExportConfig) -> bool {
-    let chosen = tenant.rules.iter().all(|rule| match rule {
-        Rule::Export(pattern) => matches(pattern, &export.name),
-        _ => true,
-    });
-    chosen && (export.tenants.is_empty() || export.tenants.contains(&tenant.name))
 }

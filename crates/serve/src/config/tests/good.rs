@@ -211,3 +211,19 @@ fn a_reservation_counts_only_where_the_tenant_can_be() {
             .replace("[[tenant]]\n", "[[tenant]]\nname = \"u\"\nuid = 7\n[[tenant]]\n"),
     );
 }
+
+#[test]
+fn tunables_of_reservations_are_taken_with_any_elevator_and_warned_of_where_nobody_reserves() {
+    let disk = format!("{DISK}bandwidth = \"100M\"\nposition = \"0us\"\n");
+    let reserving = "[[export]]\nname = \"x\"\n[[tenant]]\nname = \"t\"\nexport = \"x\"\nreserve = \"20M\"\n";
+    let of = |tunables: &str| good(&format!("{disk}{tunables}{reserving}")).devices[0].tunables.clone();
+    assert_eq!(of("elevator = \"bfq\"\ntunables = { dirs = 0, slice_idle = 1 }\n").len(), 2);
+    assert_eq!(of("tunables = { excess_wait = 1 }\n"), [("excess_wait".to_owned(), 1)], "they are no elevator's");
+    assert!(checked(&format!("{disk}tunables = {{ rt_headroom = 80 }}\n{reserving}")).is_err(), "10 % are left");
+    assert_eq!(
+        warnings(&format!("{disk}tunables = {{ dirs = 0 }}\n[[export]]\nname = \"x\"\n")),
+        [
+            "/etc/hoistway.toml:6:12: `dirs` is of reservations, and no tenant reserves anything on the device `sda`: it counts once one does"
+        ]
+    );
+}

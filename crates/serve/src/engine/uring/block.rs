@@ -26,7 +26,7 @@ pub(super) struct Flight {
 /// Builds an operation on a block file: on its registered place, or on its descriptor.
 macro_rules! on_file {
     ($engine:expr, $file:expr, $fd:ident => $build:expr) => {
-        if $file.0 < BLOCK_FILES {
+        if $engine.files_registered.get($file.0 as usize) == Some(&true) {
             let $fd = Fixed($file.0);
             $build
         } else {
@@ -40,11 +40,12 @@ impl Uring {
     pub(super) fn add_file(&mut self, file: OwnedFd) -> FileId {
         let id = FileId(self.files.len() as u32);
         self.register_pool();
-        if id.0 < BLOCK_FILES
-            && let Err(error) = self.ring.submitter().register_files_update(id.0, &[file.as_raw_fd()])
-        {
-            tracing::error!(%error, "a file cannot be registered");
+        let mut registered = id.0 < BLOCK_FILES;
+        if registered && let Err(error) = self.ring.submitter().register_files_update(id.0, &[file.as_raw_fd()]) {
+            tracing::warn!(%error, "a file cannot be registered: it is used by its descriptor, which costs more an operation");
+            registered = false;
         }
+        self.files_registered.push(registered);
         self.files.push(BlockFile::new(file));
         id
     }

@@ -42,7 +42,7 @@ const COMPLETIONS: u32 = 16_384;
 const BLOCK_FILES: u32 = 64;
 /// The most files that are registered. Connections beyond are used by their descriptors, which costs a little more an operation.
 const REGISTERED_MAX: u32 = 65_536;
-/// Threads for what would block.
+/// Threads a file for what would block.
 const HELPERS_MAX: usize = 4;
 /// How long the end of an engine waits for what the kernel still has under way.
 const END_NS: u64 = 5_000_000_000;
@@ -61,6 +61,8 @@ pub struct Uring {
     /// When listeners that found no descriptor try again.
     accept_again_ns: Option<u64>,
     files: Vec<BlockFile>,
+    /// Which of them the ring knows by their place.
+    files_registered: Vec<bool>,
     /// How many bytes of the pool, from its beginning, are registered; none before the first block file.
     pool_registered: Option<usize>,
     flights: Slab<Flight>,
@@ -135,6 +137,7 @@ impl Uring {
             listeners: Vec::new(),
             accept_again_ns: None,
             files: Vec::new(),
+            files_registered: Vec::new(),
             pool_registered: None,
             flights: Slab::new(),
             starved: VecDeque::new(),
@@ -432,6 +435,7 @@ impl Drop for Uring {
             tracing::warn!(operations = self.under_way, "the kernel still has I/O under way: its memory is not freed");
             std::mem::forget(std::mem::replace(&mut self.flights, Slab::new()));
             std::mem::forget(std::mem::replace(&mut self.conns, Table::new()));
+            self.receives.leave();
             std::mem::forget(self.pool.clone());
             std::mem::forget(std::mem::take(&mut self.wake_count));
         }

@@ -62,6 +62,12 @@ impl Receives {
         Some(buffer)
     }
 
+    /// Leaves the ring and the buffers in it to the kernel, which may write to them yet.
+    pub fn leave(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.given));
+        std::mem::forget(std::mem::replace(&mut self.ring, Buffer::alone(size_of::<BufRingEntry>())));
+    }
+
     /// How many buffers there are.
     pub fn count(&self) -> usize {
         self.given.len()

@@ -35,7 +35,7 @@ impl Connection {
     fn data(&mut self, request: &Request, answer: Answer) {
         let Phase::Serving(serving) = &self.phase else { return };
         let session = &serving.session;
-        let has_chunks = session.replies != Replies::Simple && request.length > 0;
+        let has_chunks = session.replies != Replies::Simple;
         match answer {
             // A hole is one chunk as well: DF allows it.
             Answer::Zeroes if has_chunks => {

@@ -89,6 +89,7 @@ fn a_server_tells_what_it_was_configured_with() {
         ("devices/slow/drive", "sata-7200-2006"),
         ("devices/slow/queue/rotational", "1"),
         ("devices/slow/queue/nomerges", "0"),
+        ("devices/slow/switching", "0"),
         ("devices/sda/inflight", "       0        0"),
         ("exports/vm%2F1/offset", "1048576"),
         ("exports/vm%2F1/read_only", "1"),
@@ -121,7 +122,8 @@ fn everything_below_can_be_read_of_a_real_server() {
 #[test]
 fn an_elevator_a_tunable_and_a_depth_are_set() {
     let mut asked = Asked::new();
-    assert_eq!(asked.ask("set devices/sda/queue/scheduler cfq"), "ok\n");
+    let told = asked.ask("set devices/sda/queue/scheduler cfq");
+    assert!(told.starts_with("ok: device sda: under cfq a client with few requests can get nothing"), "{told}");
     assert!(asked.get("devices/sda/queue/scheduler").contains("[cfq]"));
     assert_eq!(asked.ask("set devices/sda/queue/iosched/slice_idle 3"), "ok\n");
     assert_eq!(asked.get("devices/sda/queue/iosched/slice_idle"), "3");
@@ -152,6 +154,17 @@ fn the_largest_request_and_merging_are_set_with_all_else_as_it_is() {
 }
 
 #[test]
+fn a_switch_there_and_back_finds_the_configurations_tunables_again() {
+    let mut asked = Asked::new();
+    for scheduler in ["deadline", "bfq"] {
+        assert_eq!(asked.ask(&format!("set devices/sda/queue/scheduler {scheduler}")), "ok\n");
+        assert_eq!(asked.ask("set devices/sda/queue/nomerges 2"), "ok\n");
+    }
+    assert_eq!(asked.get("devices/sda/queue/iosched/slice_idle"), "0");
+    assert_eq!(asked.server.house.config.devices[0].tunables, [("slice_idle".to_owned(), 0)]);
+}
+
+#[test]
 fn terms_count_on_every_device_or_on_none() {
     let mut asked = Asked::new();
     assert_eq!(asked.ask("set tenants/backup/weight 70"), "ok\n");
@@ -169,6 +182,26 @@ fn terms_count_on_every_device_or_on_none() {
     assert_eq!(asked.ask("set groups/vms/weight 9\nget groups/vms/weight"), "ok\n= 9\nok\n");
     let group = asked.server.house.devices[0].group_terms("vms").unwrap();
     assert_eq!((group.weight, group.limits.bytes.unwrap().per_second), (9, 30 << 20), "what it is held to stays");
+}
+
+#[test]
+fn a_groups_weight_counts_on_every_device_or_on_none() {
+    let mut asked = Asked::of(&CONFIG.replace("[[group]]", "[[group]]\nname = \"top\"\n[[group]]\nparent = \"top\""));
+    // As if there had been no room for it.
+    let slow = &mut asked.server.house.devices[1];
+    slow.remove_tenant("backup", 0).expect("nobody uses it");
+    slow.remove_group("vms", 0).expect("nothing is in it");
+    slow.remove_group("top", 0).expect("nothing is in it");
+    assert_eq!(asked.ask("set groups/vms/weight 9"), "error refused: device slow: there is no group `top`\n");
+    assert_eq!(asked.get("groups/vms/weight"), "200");
+    assert_eq!(asked.server.house.devices[0].group_terms("vms").unwrap().weight, 200);
+}
+
+#[test]
+fn a_tunable_that_takes_from_what_was_promised_is_set_with_a_warning() {
+    let mut asked = Asked::new();
+    let told = asked.ask("set devices/sda/queue/iosched/device_bandwidth 1000");
+    assert!(told.starts_with("ok: device sda: what is reserved takes 210 % of its time"), "{told}");
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //! the same; throughput and shares must agree.
 //!
 //! What the simulator cannot know is how long a client takes from a reply to its next request - the way over the socket, waking up - so that
-//! is measured in the real run (fio's time an operation less the server's) and given to the simulator as the cost of a completion.
+//! is measured (fio's time an operation less the server's), in a run of its own under noop, and given to the simulator as the cost of a completion
+//! under every elevator: no run is compared with what was learnt from itself.
 
 mod real;
 mod rewrite;
@@ -22,7 +23,7 @@ use hoistway_sim::{CompareRequest, CpuCosts, HostConfig, Plugging, Run, Setting,
 use crate::cli::ServeArgs;
 use crate::commands::compare;
 use crate::drive_choice;
-use crate::failure::Exit;
+use crate::failure::{Exit, UsageError};
 use crate::output::{self, Out};
 use crate::setting;
 use real::Measured;
@@ -42,18 +43,35 @@ struct Check {
     profile: Profile,
     /// What `--drive` said.
     drive: String,
-    elevators: Vec<Kind>,
+    elevators: Vec<Under>,
     seconds: u32,
+}
+
+/// An elevator and what was set of it.
+#[derive(Clone, Debug)]
+pub struct Under {
+    /// The elevator.
+    pub elevator: Kind,
+    /// Its tunables, as `--set` has them.
+    pub settings: Vec<Setting>,
 }
 
 impl Check {
     fn new(job: &Path, args: &ServeArgs) -> Result<Check> {
         let drive = args.drive.clone().unwrap_or_else(|| drive_choice::DEFAULT.to_owned());
-        let elevators = match (args.check_elevators.as_slice(), args.elevator) {
+        let elevators: Vec<Kind> = match (args.check_elevators.as_slice(), args.elevator) {
             ([], None) => ELEVATORS.iter().filter_map(|name| Kind::from_name(name)).collect(),
             ([], Some(elevator)) => vec![elevator],
             (named, _) => named.to_vec(),
         };
+        if let Some(unused) = args.settings.iter().find(|setting| !elevators.contains(&setting.elevator)) {
+            let name = unused.elevator.info().name;
+            return Err(UsageError(format!("--set {name}.{}: {name} is not checked", unused.tunable)).into());
+        }
+        let settings_of = |elevator| args.settings.iter().filter(move |setting| setting.elevator == elevator).cloned();
+        let elevators =
+            elevators.into_iter().map(|elevator| Under { elevator, settings: settings_of(elevator).collect() });
+        let elevators = elevators.collect();
         Ok(Check {
             jobs: hoistway_fio::load(job)?,
             profile: drive_choice::load(&drive)?,
@@ -72,7 +90,6 @@ struct Outcome {
     measured_bytes_per_s: f64,
     /// The process whose share is farthest from the prediction, and by how many percent of it.
     share_off: Option<(String, f64)>,
-    turnaround_ns: f64,
 }
 
 /// Checks under each elevator and prints a table. [`Exit::Different`] when anything is out of the tolerance.
@@ -80,17 +97,19 @@ pub fn run(job: &Path, args: &ServeArgs, out: &mut Out) -> Result<Exit> {
     let check = &Check::new(job, args)?;
     let capacity_bytes = describe(&check.profile).capacity_sectors * SECTOR_BYTES;
     let rewritten = rewrite::rewrite(&check.jobs, capacity_bytes, check.seconds)?;
+    let plain = Under { elevator: Kind::Noop, settings: Vec::new() };
+    let turnaround_ns = real::turnaround_ns(&rewritten, &check.drive, &plain)?;
     let mut outcomes = Vec::new();
-    for &elevator in &check.elevators {
-        let measured = real::measure(&rewritten, &check.drive, elevator)?;
-        outcomes.push(compare_one(check, &rewritten, elevator, &measured)?);
+    for under in &check.elevators {
+        let measured = real::measure(&rewritten, &check.drive, under)?;
+        let predicted = predict(check, &rewritten, under, turnaround_ns)?;
+        outcomes.push(compare_one(under, &predicted, &measured)?);
     }
-    print(check, &outcomes, out)
+    print(check, turnaround_ns, &outcomes, out)
 }
 
-fn compare_one(check: &Check, rewritten: &Rewritten, elevator: Kind, measured: &[Measured]) -> Result<Outcome> {
-    let turnaround_ns = measured.iter().map(|one| one.turnaround_ns).sum::<f64>() / measured.len().max(1) as f64;
-    let predicted = predict(check, rewritten, elevator, turnaround_ns)?;
+fn compare_one(under: &Under, predicted: &Run, measured: &[Measured]) -> Result<Outcome> {
+    let elevator = under.elevator;
     let sum = |figures: &mut dyn Iterator<Item = f64>| figures.sum::<f64>();
     let predicted_bytes_per_s = sum(&mut predicted.processes.iter().map(|process| process.bytes_per_s));
     let measured_bytes_per_s = sum(&mut measured.iter().map(|one| one.bytes_per_s));
@@ -106,17 +125,11 @@ fn compare_one(check: &Check, rewritten: &Rewritten, elevator: Kind, measured: &
             share_off = Some((one.name.clone(), off));
         }
     }
-    Ok(Outcome {
-        elevator: elevator.info().name,
-        predicted_bytes_per_s,
-        measured_bytes_per_s,
-        share_off,
-        turnaround_ns,
-    })
+    Ok(Outcome { elevator: elevator.info().name, predicted_bytes_per_s, measured_bytes_per_s, share_off })
 }
 
 /// The simulator's answer: no page cache, no plugs, processors enough, and a client that takes so long between a reply and its next request.
-fn predict(check: &Check, rewritten: &Rewritten, elevator: Kind, turnaround_ns: f64) -> Result<Run> {
+fn predict(check: &Check, rewritten: &Rewritten, under: &Under, turnaround_ns: f64) -> Result<Run> {
     let includes = |path: &str, _: &str| Err(io::Error::new(io::ErrorKind::NotFound, path.to_owned()));
     let jobs = hoistway_fio::parse(&rewritten.simulated, "the simulated job", &|_| None, &includes)?;
     let costs = CpuCosts {
@@ -139,8 +152,8 @@ fn predict(check: &Check, rewritten: &Rewritten, elevator: Kind, turnaround_ns: 
         jobs,
         profile: check.profile.clone(),
         host,
-        elevators: vec![elevator],
-        settings: groups_on(elevator),
+        elevators: vec![under.elevator],
+        settings: groups_on(under.elevator).into_iter().chain(under.settings.iter().cloned()).collect(),
         seed: 1,
         record: false,
     };
@@ -154,8 +167,8 @@ fn groups_on(elevator: Kind) -> Vec<Setting> {
     switch.and_then(|text| setting::parse(&text).ok()).into_iter().collect()
 }
 
-fn print(check: &Check, outcomes: &[Outcome], out: &mut Out) -> Result<Exit> {
-    let header = ["elevator", "share farthest off", "predicted MB/s", "served MB/s", "off by", "turnaround", ""];
+fn print(check: &Check, turnaround_ns: f64, outcomes: &[Outcome], out: &mut Out) -> Result<Exit> {
+    let header = ["elevator", "share farthest off", "predicted MB/s", "served MB/s", "off by", ""];
     let mut table = output::table(&header, 2);
     let mut all_hold = true;
     for outcome in outcomes {
@@ -169,11 +182,14 @@ fn print(check: &Check, outcomes: &[Outcome], out: &mut Out) -> Result<Exit> {
             format!("{:.2}", outcome.predicted_bytes_per_s / 1e6),
             format!("{:.2}", outcome.measured_bytes_per_s / 1e6),
             format!("{off:+.1} %"),
-            format!("{:.0} us", outcome.turnaround_ns / 1e3),
             if holds { "agrees" } else { "differs" }.to_owned(),
         ]);
     }
     out.line(format_args!("{} in real time, and simulated: {} s under each elevator", check.drive, check.seconds))?;
+    out.line(format_args!(
+        "from a reply to the next request a client takes {:.0} us, measured in a run of its own under noop",
+        turnaround_ns / 1e3
+    ))?;
     out.line("")?;
     out.table(&mut table)?;
     out.line("")?;

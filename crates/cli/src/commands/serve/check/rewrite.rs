@@ -71,8 +71,10 @@ pub struct Rewritten {
 /// A clone of a job, on an extent of its own.
 #[derive(Debug)]
 pub struct Process {
-    /// The job's name, and the clone's number where there are several.
+    /// The job's name, and the clone's number where there are several: for people.
     pub name: String,
+    /// What it is called in everything that is made for the runs, where not every name will do.
+    pub id: String,
     /// Its extent.
     pub offset_bytes: u64,
     pub size_bytes: u64,
@@ -86,7 +88,12 @@ pub struct Process {
 impl Process {
     /// Its section of the job file that fio runs.
     pub fn section(&self, uri: &str) -> String {
-        format!("[{}]\nioengine=nbd\nuri={uri}\nsize={}\n{}", self.name, self.size_bytes, self.options)
+        format!("[{}]\nioengine=nbd\nuri={uri}\nsize={}\n{}", self.id, self.size_bytes, self.options)
+    }
+
+    /// The same with everything measured from the first request on, as the server does.
+    pub fn section_without_ramp(&self, uri: &str) -> String {
+        self.section(uri).lines().filter(|line| !line.starts_with("ramp_time=")).flat_map(|line| [line, "\n"]).collect()
     }
 }
 
@@ -103,13 +110,14 @@ pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, seconds: u32) -> Result<Rewr
         for clone in 0..job.numjobs {
             let offset_bytes = rewritten.processes.len() as u64 * stride;
             let mut process = process(job, jobs, clone, (offset_bytes, stride), seconds)?;
+            process.id = format!("process-{}", rewritten.processes.len() + 1);
             if *job.startdelay_ns.end() == 0 {
                 let _ = writeln!(process.options, "startdelay={}ms", rewritten.processes.len() as u64 * APART_MS);
             }
             let _ = write!(
                 rewritten.simulated,
                 "[{0}]\nfilename=/dev/sda\ndirect=1\nioengine=libaio\ncgroup={0}\noffset={1}\nsize={2}\n{3}",
-                process.name, process.offset_bytes, process.size_bytes, process.options
+                process.id, process.offset_bytes, process.size_bytes, process.options
             );
             if let Some((class, level)) = process.priority {
                 let _ = writeln!(rewritten.simulated, "prioclass={class}\nprio={level}");
@@ -149,7 +157,15 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), seconds: u
     }
     let name = if job.numjobs == 1 { job.name.clone() } else { format!("{}-{}", job.name, clone + 1) };
     let priority = job.prio.or(job.prioclass).map(|_| (job.prioclass.unwrap_or(2), job.prio.unwrap_or(4)));
-    Ok(Process { name, offset_bytes, size_bytes: wanted, priority, depth: job.iodepth.max(1), options })
+    Ok(Process {
+        name,
+        id: String::new(),
+        offset_bytes,
+        size_bytes: wanted,
+        priority,
+        depth: job.iodepth.max(1),
+        options,
+    })
 }
 
 fn refuse(job: &Job, jobs: &JobFile) -> Result<(), UsageError> {
@@ -184,14 +200,26 @@ mod tests {
             rewritten.processes.iter().map(|one| (one.name.as_str(), one.offset_bytes, one.size_bytes)).collect();
         assert_eq!(places, [("files-1", 0, 128 << 20), ("files-2", 5 << 30, 128 << 20)]);
         assert_eq!(
-            rewritten.processes[1].section("nbd+unix:///files-2?socket=s"),
-            "[files-2]\nioengine=nbd\nuri=nbd+unix:///files-2?socket=s\nsize=134217728\nbs=4k\nrw=read\ntime_based\nruntime=7000ms\nramp_time=2s\nstartdelay=20ms\n"
+            rewritten.processes[1].section("nbd+unix:///process-2?socket=s"),
+            "[process-2]\nioengine=nbd\nuri=nbd+unix:///process-2?socket=s\nsize=134217728\nbs=4k\nrw=read\ntime_based\nruntime=7000ms\nramp_time=2s\nstartdelay=20ms\n"
         );
+        let without = rewritten.processes[1].section_without_ramp("u");
+        assert!(without.starts_with("[process-2]\n") && without.ends_with("startdelay=20ms\n"), "{without}");
+        assert!(!without.contains("ramp_time"), "{without}");
         let simulated = parse(&rewritten.simulated);
         assert_eq!(
             (simulated.jobs.len(), simulated.jobs[1].direct, simulated.jobs[1].runtime_ns),
             (2, true, Some(7_000_000_000))
         );
+    }
+
+    #[test]
+    fn a_job_may_be_called_what_no_tenant_can_be() {
+        let jobs = parse("[größte Dateien]\nrw=read\nsize=1m\n");
+        let rewritten = rewrite(&jobs, 1 << 30, 1).expect("it can be rewritten");
+        let process = &rewritten.processes[0];
+        assert_eq!((process.name.as_str(), process.id.as_str()), ("größte Dateien", "process-1"));
+        assert!(rewritten.simulated.is_ascii() && process.section("u").is_ascii());
     }
 
     #[test]
