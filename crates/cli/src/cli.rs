@@ -1,6 +1,7 @@
 //! The command line, declared once: help, completions and manual pages are made from it.
 
 mod serve;
+pub mod trace;
 mod watch;
 
 use std::path::PathBuf;
@@ -55,6 +56,8 @@ pub enum Command {
     Drives(DrivesArgs),
     /// Serve one disk to many clients over NBD, each with its share
     Serve(Box<ServeArgs>),
+    /// See what happened in a block trace, and what would have happened
+    Trace(Box<trace::TraceArgs>),
     /// Run the published results of the field and say which come out
     Reproduce(ReproduceArgs),
     /// Measure hoistway itself: what its elevators and its simulator cost

@@ -11,6 +11,7 @@ mod man;
 mod reproduce;
 mod serve;
 mod top;
+mod trace;
 
 use anyhow::Result;
 
@@ -33,6 +34,7 @@ pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
         Some(Command::Serve(args)) => serve::run(&args, out),
         Some(Command::Bench(args)) => bench::run(&args.what, out),
         Some(Command::Ctl(args)) => ctl::run(&args, out),
+        Some(Command::Trace(args)) => trace::run(&args, out),
         Some(Command::Top(args)) => top::run(&args, out),
         Some(Command::Completions(args)) => completions::run(&args, out),
         Some(Command::Man(args)) => man::run(&args, out),

@@ -1,0 +1,12 @@
+//! `hoistway trace view`.
+
+use clap::Args;
+
+use super::TraceInput;
+
+/// `hoistway trace view`.
+#[derive(Args, Debug)]
+pub struct ViewArgs {
+    #[command(flatten)]
+    pub input: TraceInput,
+}

@@ -1,0 +1,32 @@
+//! `hoistway trace`: block traces.
+
+mod convert;
+mod cut;
+mod describe;
+mod merge;
+mod record;
+mod reorder;
+mod replay;
+mod view;
+mod whatif;
+
+use anyhow::Result;
+
+use crate::cli::trace::{TraceArgs, TraceCommand};
+use crate::failure::Exit;
+use crate::output::Out;
+
+/// Does what was asked for.
+pub fn run(args: &TraceArgs, out: &mut Out) -> Result<Exit> {
+    match &args.what {
+        TraceCommand::Describe(args) => describe::run(args, out),
+        TraceCommand::View(args) => view::run(args, out),
+        TraceCommand::Record(args) => record::run(args, out),
+        TraceCommand::Convert(args) => convert::run(args, out),
+        TraceCommand::Cut(args) => cut::run(args, out),
+        TraceCommand::Merge(args) => merge::run(args, out),
+        TraceCommand::Reorder(args) => reorder::run(args, out),
+        TraceCommand::Replay(args) => replay::run(args, out),
+        TraceCommand::Whatif(args) => whatif::run(args, out),
+    }
+}
