@@ -11,7 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("fio", &["units"]),
     ("nbd", &[]),
-    ("trace", &["fio"]),
+    ("trace", &["fio", "units"]),
     ("sim", &["core", "drive", "fio", "trace"]),
     ("serve", &["core", "drive", "nbd", "trace", "units"]),
     ("order", &["drive"]),
