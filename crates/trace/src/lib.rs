@@ -25,7 +25,7 @@ mod source;
 mod text;
 
 pub use batch::{Batch, EVENTS_A_BATCH};
-pub use event::{Action, DeviceId, Event, Rwbs};
+pub use event::{Action, DeviceId, Event, Rwbs, Span};
 pub use merge::Merge;
 pub use open::{Input, OpenOptions, Stream, open};
 pub use sink::Sink;
