@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::batch::Batch;
+use crate::blktrace;
 use crate::merge::Merge;
 use crate::source::{Format, Notice, Place, ReadError, Source};
 use crate::text::TimeUnit;
@@ -105,8 +106,7 @@ fn source_of(
     options: &OpenOptions,
 ) -> Result<Box<dyn Source + Send>, ReadError> {
     if format == Format::Blktrace {
-        let streams: Vec<Stream> = heads.into_iter().map(|(stream, _)| stream).collect();
-        return not_yet(format, &streams);
+        return Ok(Box::new(blktrace::Reader::new(heads.into_iter().map(|(stream, _)| stream).collect())));
     }
     if heads.len() == 1
         && let Some((stream, head)) = heads.pop()
