@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+pub mod blkparse;
 pub mod blktrace;
 mod csv;
 mod event;

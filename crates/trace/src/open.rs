@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::batch::Batch;
-use crate::blktrace;
 use crate::merge::Merge;
 use crate::source::{Format, Notice, Place, ReadError, Source};
 use crate::text::TimeUnit;
+use crate::{blkparse, blktrace};
 use compression::Compression;
 
 /// So much of an input is looked at to tell what it is, in bytes.
@@ -124,6 +124,9 @@ fn reader_of(
     _head: &[u8],
     _options: &OpenOptions,
 ) -> Result<Box<dyn Source + Send>, ReadError> {
+    if format == Format::Blkparse {
+        return Ok(Box::new(blkparse::Reader::new(stream)));
+    }
     not_yet(format, &[stream])
 }
 
