@@ -399,7 +399,7 @@ impl Lives {
     /// What begins here is shorter than the bio that waits: the rest of it waits on. The slot of the front part.
     fn cut_to(&mut self, slot: u32, bytes: u32) -> u32 {
         let found = self.table.slot(slot);
-        if bytes == 0 || bytes % 512 != 0 || bytes >= found.left {
+        if bytes == 0 || !bytes.is_multiple_of(512) || bytes >= found.left {
             return slot;
         }
         let (mut life, first_ns, from) = (found.life.clone(), found.first_ns, found.from);
