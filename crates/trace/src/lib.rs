@@ -13,6 +13,7 @@
 
 mod batch;
 pub mod blktrace;
+pub mod depends;
 mod event;
 pub mod life;
 mod source;
