@@ -14,6 +14,7 @@
 mod batch;
 pub mod blktrace;
 pub mod depends;
+pub mod describe;
 mod event;
 pub mod life;
 mod source;
