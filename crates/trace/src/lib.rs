@@ -14,6 +14,7 @@
 mod batch;
 pub mod blktrace;
 mod csv;
+pub mod depends;
 mod event;
 pub mod life;
 mod lines;
