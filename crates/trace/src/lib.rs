@@ -15,6 +15,7 @@ mod batch;
 pub mod blktrace;
 mod event;
 pub mod life;
+pub mod overview;
 mod source;
 
 pub use batch::{Batch, EVENTS_A_BATCH};
