@@ -22,6 +22,7 @@ mod merge;
 mod notices;
 mod open;
 mod sink;
+pub mod overview;
 mod source;
 mod text;
 
