@@ -15,6 +15,7 @@ mod batch;
 pub mod blktrace;
 mod csv;
 pub mod depends;
+pub mod describe;
 mod event;
 pub mod life;
 mod lines;
