@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use hoistway_trace::blktrace::Writer;
+use hoistway_trace::{Action, DeviceId, Event};
 
 use super::device::Traced;
 use super::records::{self, Head, Next};
@@ -109,8 +110,7 @@ impl Sink {
             foreign: 0,
         };
         sink.file_of(0)?;
-        let mut note = Vec::new();
-        written(Writer::new(&mut note, sink.device, 0).start(now_ns(), since_1970_ns()));
+        let note = sink.note(Action::Timestamp, now_ns(), (0, 0), &since_1970_ns().to_be_bytes());
         sink.write_to(0, &note)?;
         Ok(sink)
     }
@@ -161,9 +161,9 @@ impl Sink {
     /// Adds a mark.
     pub(super) fn message(&mut self, time_ns: u64, cpu: u32, pid: u32, text: &str) {
         let start = self.bytes.len();
-        let device = self.device;
-        written(Writer::new(&mut self.bytes, device, cpu).message(time_ns, pid, text));
-        let len = self.bytes.len() - start;
+        let note = self.note(Action::Message, time_ns, (cpu, pid), text.as_bytes());
+        self.bytes.extend_from_slice(&note);
+        let len = note.len();
         self.pieces.push(Piece { time_ns, cpu, pid, start, len, is_note: true, lost: 0 });
     }
 
@@ -294,9 +294,17 @@ impl Sink {
     }
 
     fn write_name(&mut self, time_ns: u64, cpu: u32, pid: u32, name: &str) -> Result<(), CaptureError> {
-        let mut note = Vec::new();
-        written(Writer::new(&mut note, self.device, cpu).process(time_ns, pid, name));
+        let note = self.note(Action::Process, time_ns, (cpu, pid), name.as_bytes());
         self.write_to(cpu, &note)
+    }
+
+    /// A record of our own.
+    fn note(&self, action: Action, time_ns: u64, (cpu, pid): (u32, u32), payload: &[u8]) -> Vec<u8> {
+        let event = Event { device: DeviceId(self.device), cpu, pid, ..Event::new(time_ns, action) };
+        let mut writer = Writer::new(Vec::new());
+        let written = writer.event(&event, payload);
+        debug_assert!(written.is_ok(), "memory takes everything");
+        writer.into_inner()
     }
 
     fn write_to(&mut self, cpu: u32, bytes: &[u8]) -> Result<(), CaptureError> {
@@ -342,11 +350,6 @@ impl std::fmt::Debug for Sink {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Sink({:?}, {} records)", self.output, self.records)
     }
-}
-
-/// Memory takes everything.
-fn written(result: io::Result<()>) {
-    debug_assert!(result.is_ok());
 }
 
 #[cfg(test)]
