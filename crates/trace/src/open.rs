@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::alibaba::Alibaba;
 use crate::batch::Batch;
 use crate::blkreplay::Blkreplay;
+use crate::blktrace;
 use crate::csv::Csv;
 use crate::ftrace::Ftrace;
 use crate::iolog::{self, Iolog};
@@ -111,6 +112,9 @@ fn source_of(
     mut heads: Vec<(Stream, Vec<u8>)>,
     options: &OpenOptions,
 ) -> Result<Box<dyn Source + Send>, ReadError> {
+    if format == Format::Blktrace {
+        return Ok(Box::new(blktrace::Reader::new(heads.into_iter().map(|(stream, _)| stream).collect())));
+    }
     let shared = Shared::default();
     if heads.len() == 1
         && let Some((stream, head)) = heads.pop()
@@ -146,7 +150,8 @@ fn reader_of(
         )));
     }
     match format {
-        Format::Blktrace | Format::Blkparse => Err(unclear(format!("{} is not read yet", format.title()))),
+        Format::Blktrace => Ok(Box::new(blktrace::Reader::new(vec![stream]))),
+        Format::Blkparse => Err(unclear(format!("{} is not read yet", format.title()))),
         Format::Ftrace => Ok(text(stream, (Ftrace::default(), None))),
         Format::Iolog => Ok(text(stream, Iolog::new(head, &shared.files, unit).map_err(unclear)?)),
         Format::Msr => Ok(text(stream, Msr::new(head, &shared.servers, unit).map_err(unclear)?)),
