@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::alibaba::Alibaba;
 use crate::batch::Batch;
 use crate::blkreplay::Blkreplay;
-use crate::blktrace;
 use crate::csv::Csv;
 use crate::ftrace::Ftrace;
 use crate::iolog::{self, Iolog};
@@ -23,6 +22,7 @@ use crate::mqsim::Mqsim;
 use crate::msr::{self, Msr};
 use crate::source::{Format, Notice, Place, ReadError, Source};
 use crate::text::{LineFormat, Text, TimeUnit};
+use crate::{blkparse, blktrace};
 use compression::Compression;
 
 /// So much of an input is looked at to tell what it is, in bytes.
@@ -151,7 +151,7 @@ fn reader_of(
     }
     match format {
         Format::Blktrace => Ok(Box::new(blktrace::Reader::new(vec![stream]))),
-        Format::Blkparse => Err(unclear(format!("{} is not read yet", format.title()))),
+        Format::Blkparse => Ok(Box::new(blkparse::Reader::new(stream))),
         Format::Ftrace => Ok(text(stream, (Ftrace::default(), None))),
         Format::Iolog => Ok(text(stream, Iolog::new(head, &shared.files, unit).map_err(unclear)?)),
         Format::Msr => Ok(text(stream, Msr::new(head, &shared.servers, unit).map_err(unclear)?)),
