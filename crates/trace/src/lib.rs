@@ -13,6 +13,7 @@
 
 mod alibaba;
 mod batch;
+pub mod blkparse;
 mod blkreplay;
 pub mod blktrace;
 pub mod csv;
