@@ -19,8 +19,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hoistway_core::{Event, Io, Op};
-use hoistway_trace::blktrace::{self, Action, Request, Writer, device_number};
+use hoistway_core::{Event, Op};
+use hoistway_trace::blktrace::Writer;
+use hoistway_trace::{self as trace, Action, DeviceId, Rwbs, Sink as _};
 
 use crate::device::Record;
 
@@ -164,7 +165,7 @@ impl Recording {
             Err(exists) if exists.kind() == io::ErrorKind::AlreadyExists => options.open(&path).map_err(error)?,
             Err(other) => return Err(error(other)),
         };
-        let device = device_number(MAJOR, u32::try_from(self.files.len()).unwrap_or(0));
+        let device = DeviceId::new(MAJOR, u32::try_from(self.files.len()).unwrap_or(0));
         self.files.push(path);
         Ok(Track::new(file, device, self.clock))
     }
@@ -318,6 +319,7 @@ struct Written {
 #[derive(Debug)]
 struct Track {
     writer: Writer<BufWriter<File>>,
+    device: DeviceId,
     clock: Clock,
     names: BTreeMap<u32, String>,
     /// Processes whose names stand in the file.
@@ -325,9 +327,9 @@ struct Track {
 }
 
 impl Track {
-    fn new(file: File, device: u32, clock: Clock) -> Track {
-        let writer = Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file), device, 0);
-        Track { writer, clock, names: BTreeMap::new(), named: BTreeSet::new() }
+    fn new(file: File, device: DeviceId, clock: Clock) -> Track {
+        let writer = Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file)).counting();
+        Track { writer, device, clock, names: BTreeMap::new(), named: BTreeSet::new() }
     }
 
     /// Takes away what the file had, and writes down when it begins.
@@ -337,7 +339,7 @@ impl Track {
         if file.metadata()?.is_file() {
             file.set_len(0)?;
         }
-        self.writer.start(self.clock.now_ns, self.clock.since_1970_ns)
+        self.writer.start(self.device, self.clock.now_ns, self.clock.since_1970_ns)
     }
 
     fn name(&mut self, number: u32, name: String) {
@@ -348,7 +350,8 @@ impl Track {
     fn write(&mut self, now_ns: u64, event: &Event) -> io::Result<()> {
         if let Some(number) = pid_of(event).filter(|number| !self.named.contains(number)) {
             if let Some(name) = self.names.get(&number) {
-                self.writer.process(now_ns, number, name)?;
+                let named = trace::Event { pid: number, ..self.plain(now_ns, Action::Process) };
+                self.writer.event(&named, name.as_bytes())?;
             }
             self.named.insert(number);
         }
@@ -363,12 +366,24 @@ impl Track {
             Event::Issue(io) => (Action::Issue, io),
             Event::Requeue(io) => (Action::Requeue, io),
             Event::Complete(io) => (Action::Complete, io),
-            Event::Plug => return self.writer.plug(now_ns, 0),
-            Event::Unplug { waiting } => return self.writer.unplug(now_ns, 0, *waiting, false),
-            Event::UnplugTimer => return self.writer.unplug(now_ns, 0, 0, true),
-            Event::Note(note) => return self.writer.message(now_ns, notes::queue_of(note), &notes::text(note)),
+            Event::Plug => return self.writer.event(&self.plain(now_ns, Action::Plug), &[]),
+            Event::Unplug { waiting } => {
+                return self.writer.event(&self.plain(now_ns, Action::Unplug), &u64::from(*waiting).to_be_bytes());
+            }
+            Event::UnplugTimer => return self.writer.event(&self.plain(now_ns, Action::UnplugTimer), &[0; 8]),
+            Event::Note(note) => {
+                let message = trace::Event { pid: notes::queue_of(note), ..self.plain(now_ns, Action::Message) };
+                return self.writer.event(&message, notes::text(note).as_bytes());
+            }
         };
-        self.writer.request(now_ns, action, request(io), 0)
+        let (bytes, op) = (io.sectors.saturating_mul(512), op_of(io.op));
+        self.writer
+            .event(&trace::Event { sector: io.sector, bytes, pid: io.pid, op, ..self.plain(now_ns, action) }, &[])
+    }
+
+    /// An event of this device.
+    fn plain(&self, now_ns: u64, action: Action) -> trace::Event {
+        trace::Event { device: self.device, op: Rwbs::NONE, ..trace::Event::new(now_ns, action) }
     }
 }
 
@@ -408,7 +423,7 @@ fn write_all(taken: &Receiver<Message>, mut tracks: Vec<Track>, dropped: &Atomic
 
 fn flush(track: &mut Track, written: &mut Written) {
     if written.failed.is_none()
-        && let Err(error) = track.writer.flush()
+        && let Err(error) = track.writer.finish()
     {
         fail(written, &error);
     }
@@ -457,14 +472,13 @@ fn file_of(path: &Path, device: &str, several: bool) -> PathBuf {
     name.into()
 }
 
-fn request(io: &Io) -> Request {
-    let op = match io.op {
-        Op::Read => blktrace::Op::Read,
-        Op::Write => blktrace::Op::Write,
-        Op::Discard => blktrace::Op::Discard,
-        Op::Flush => blktrace::Op::Flush,
-    };
-    Request { pid: io.pid, op, sector: io.sector, sectors: io.sectors }
+fn op_of(op: Op) -> Rwbs {
+    match op {
+        Op::Read => Rwbs::READ,
+        Op::Write => Rwbs::WRITE,
+        Op::Discard => Rwbs::DISCARD,
+        Op::Flush => Rwbs::WRITE.with(Rwbs::FLUSH),
+    }
 }
 
 /// Whose an event is.
@@ -481,7 +495,7 @@ fn pid_of(event: &Event) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_core::Note;
+    use hoistway_core::{Io, Note};
     use std::process::Command;
 
     fn io(token: u64, pid: u32) -> Io {
@@ -623,7 +637,8 @@ mod tests {
         batches.send(Message::Batch(Batch { device: 0, entries })).unwrap();
         drop(batches);
         let dropped = AtomicU64::new(0);
-        let written = write_all(&taken, vec![Track::new(full, 0, Clock { now_ns: 0, since_1970_ns: 0 })], &dropped);
+        let written =
+            write_all(&taken, vec![Track::new(full, DeviceId(0), Clock { now_ns: 0, since_1970_ns: 0 })], &dropped);
         assert!(written.failed.is_some_and(|why| why.contains("No space left")));
         assert_eq!(written.events + dropped.load(Ordering::Relaxed), 10_001);
     }

@@ -1,5 +1,6 @@
 //! The same jobs under several elevators.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use hoistway_core::{Kind, ReserveError};
@@ -16,6 +17,7 @@ use crate::measure::{BandwidthSample, Latencies, Latency, Window, deadline_misse
 use crate::record::{HeadSample, Slice};
 use crate::settings::{Setting, elevator_names};
 use crate::verdict;
+use crate::workload::recorded::Script;
 use crate::world::{self, DriveTime, Headway, Outcome, Process, WorldRequest};
 
 /// What is to be compared.
@@ -211,14 +213,37 @@ pub fn compare(
     cancel: &AtomicBool,
 ) -> Result<Comparison, SimError> {
     check(request)?;
-    let alone = first_job_alone(&request.jobs);
+    compare_workloads(request, &first_job_alone(&request.jobs), Recorded::default(), progress, cancel)
+}
+
+/// What there is to tell of a recorded workload beside its jobs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Recorded<'a> {
+    /// Of each job.
+    pub scripts: &'a [Arc<Script>],
+    /// Of the job that is the reference.
+    pub alone: &'a [Arc<Script>],
+    /// See [`WorldRequest::depth_max`].
+    pub depth_max: Option<u32>,
+}
+
+/// The same for jobs of any kind; `alone` is the reference.
+pub(crate) fn compare_workloads(
+    request: &CompareRequest,
+    alone: &JobFile,
+    recorded: Recorded<'_>,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Comparison, SimError> {
     let tasks: Vec<Option<Kind>> = std::iter::once(None).chain(request.elevators.iter().copied().map(Some)).collect();
     let failed = AtomicBool::new(false);
     let results: Vec<Result<Outcome, SimError>> = tasks
         .par_iter()
         .map(|elevator| {
             let world = WorldRequest {
-                jobs: if elevator.is_some() { &request.jobs } else { &alone },
+                jobs: if elevator.is_some() { &request.jobs } else { alone },
+                scripts: if elevator.is_some() { recorded.scripts } else { recorded.alone },
+                depth_max: recorded.depth_max,
                 profile: &request.profile,
                 host: &request.host,
                 elevator: elevator.unwrap_or(Kind::Noop),

@@ -42,6 +42,7 @@ pub mod published;
 mod record;
 mod settings;
 mod verdict;
+pub mod whatif;
 mod workload;
 mod world;
 

@@ -11,13 +11,32 @@
 //! Everything streams: a [`Source`] fills a [`Batch`] with events, and memory grows with what is under way at a time, not with the length of a trace.
 #![forbid(unsafe_code)]
 
+mod alibaba;
 mod batch;
+mod blkreplay;
 pub mod blktrace;
+pub mod csv;
+pub mod depends;
+pub mod describe;
 mod event;
+mod ftrace;
+pub mod iolog;
 pub mod life;
+mod lines;
+mod merge;
+mod mqsim;
+mod msr;
+mod notices;
+mod open;
 pub mod overview;
+mod sink;
 mod source;
+mod text;
 
 pub use batch::{Batch, EVENTS_A_BATCH};
-pub use event::{Action, DeviceId, Event, Rwbs};
+pub use event::{Action, DeviceId, Event, Rwbs, Span};
+pub use merge::Merge;
+pub use open::{Input, OpenOptions, Stream, open};
+pub use sink::Sink;
 pub use source::{Format, Notice, Place, ReadError, Source};
+pub use text::TimeUnit;

@@ -5,6 +5,7 @@ pub(crate) mod offsets;
 pub(crate) mod pacing;
 pub(crate) mod permutation;
 pub(crate) mod plan;
+pub(crate) mod recorded;
 pub(crate) mod walk;
 
 use rand_pcg::Pcg64;

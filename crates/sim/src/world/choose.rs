@@ -92,6 +92,9 @@ impl<S: Observer> World<S> {
         if self.device.is_held_back(task) {
             return Flow::Block;
         }
+        if process.player.is_some() {
+            return self.choose_recorded(task);
+        }
         if self.now_ns >= process.deadline_ns {
             process.stage = Stage::Leave;
             return Flow::On;
@@ -227,7 +230,7 @@ impl<S: Observer> World<S> {
             return self.begin_sync(task, Stage::Leave);
         }
         process.stage = Stage::Done;
-        process.end_ns = self.now_ns;
+        process.end_ns = if process.player.is_some() { self.now_ns.min(process.deadline_ns) } else { self.now_ns };
         let job = process.plan.job;
         self.device.exit(task, self.now_ns);
         self.unfinished -= 1;

@@ -35,6 +35,8 @@ pub struct DriveTime {
 pub(crate) struct Device<S: Observer> {
     queue: RequestQueue<Owned<S>>,
     drive: Drive,
+    /// So many requests it is given at once.
+    depth: u32,
     /// Requests in the drive, by the tag that they have there.
     in_flight: Slab<Started>,
     submitters: Vec<Submitter>,
@@ -86,10 +88,11 @@ struct Submitter {
 }
 
 impl<S: Observer> Device<S> {
-    pub fn new(queue: RequestQueue<Owned<S>>, drive: Drive, plugging: Plugging) -> Self {
+    pub fn new(queue: RequestQueue<Owned<S>>, drive: Drive, depth: u32, plugging: Plugging) -> Self {
         Device {
             queue,
             drive,
+            depth,
             in_flight: Slab::new(),
             submitters: Vec::new(),
             by_context: HashMap::default(),
@@ -411,7 +414,7 @@ impl<S: Observer> Device<S> {
 
     /// Gives the drive requests until it is full or none comes.
     fn run(&mut self, now_ns: u64) {
-        while self.in_flight.len() < self.drive.depth() && self.defect.is_none() {
+        while self.in_flight.len() < self.depth && self.defect.is_none() {
             let Next::Request(id) = self.queue.next(now_ns) else { return };
             self.start(id, now_ns);
         }

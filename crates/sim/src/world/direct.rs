@@ -72,6 +72,9 @@ impl<S: Observer> World<S> {
         }
         let call_ns = process.call_ns(self.host.costs.system_call_ns);
         process.stats.complete.record_batch(process.completed.len() as u32);
+        if let Some(player) = &mut process.player {
+            player.completed(process.completed.len() as u64);
+        }
         while let Some(slot) = process.completed.pop() {
             let io = self.direct.remove(slot);
             process.in_flight -= 1;

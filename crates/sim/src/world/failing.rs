@@ -112,6 +112,8 @@ mod tests {
             elevator: Kind::CfqV3,
             settings: &[],
             seed: 7,
+            scripts: &[],
+            depth_max: None,
             record: false,
         };
         look(World::new(&request).expect("a world"))

@@ -14,6 +14,7 @@ mod journal;
 mod layout;
 mod plug;
 mod process;
+mod recorded;
 mod slab;
 mod sync;
 mod walk;
@@ -42,6 +43,7 @@ use crate::record::{Observer, Recording, SliceRecorder};
 use crate::settings::Setting;
 use crate::workload::distribution::unit;
 use crate::workload::plan::Plan;
+use crate::workload::recorded::{Player, Script};
 use crate::workload::stream;
 use device::Device;
 pub use device::DriveTime;
@@ -62,6 +64,10 @@ pub(crate) struct WorldRequest<'a> {
     pub settings: &'a [Setting],
     pub seed: u64,
     pub record: bool,
+    /// Of a recorded workload: what each process did, a job each; none of one that fio describes.
+    pub scripts: &'a [Arc<Script>],
+    /// The drive is given no more requests at once than this, nor than it takes.
+    pub depth_max: Option<u32>,
 }
 
 /// What is left of a world.
@@ -199,13 +205,18 @@ impl<S: Observer> World<S> {
         host.check()?;
         let drive = specimen(request);
         // Whole pages: what is left of a page at the drive's end belongs to nobody.
-        let capacity_bytes = drive.capacity_sectors() / PAGE_SECTORS * PAGE_BYTES;
-        let plan = Plan::new(request.jobs, capacity_bytes, request.seed)?;
+        let capacity_sectors = drive.capacity_sectors();
+        let capacity_bytes = capacity_sectors / PAGE_SECTORS * PAGE_BYTES;
+        let mut plan = Plan::new(request.jobs, capacity_bytes, request.seed)?;
+        for (process, script) in plan.processes.iter_mut().zip(request.scripts) {
+            process.pid = script.pid;
+        }
         let layout::LaidOut { files, trees, disk } =
             layout::lay_out(&plan, &host, drive.capacity_sectors(), request.seed)?;
         let reads = |job: usize| request.jobs.jobs[job].rw.reads();
         let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, reads, disk, &files));
-        let mut queue = make_queue::<S>(request, drive.depth(), plan.processes.len(), plan.groups.len())?;
+        let depth = request.depth_max.map_or(drive.depth(), |most| drive.depth().min(most)).max(1);
+        let mut queue = make_queue::<S>(request, depth, plan.processes.len(), plan.groups.len())?;
         let groups = make_groups(&mut queue, &plan.groups);
         let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
         let mut unfinished_by_job = vec![0; jobs.len()];
@@ -217,6 +228,8 @@ impl<S: Observer> World<S> {
             let tree = process.tree.and_then(|tree| trees.get(tree)).cloned();
             let mut process = Process::new(process, job, &host.reader(), windows);
             process.walk_through(tree, disk, host.read_ahead_pages());
+            process.player =
+                request.scripts.get(processes.len()).map(|script| Player::new(script.clone(), capacity_sectors));
             processes.push(process);
         }
         let mut world = World {
@@ -225,7 +238,7 @@ impl<S: Observer> World<S> {
             now_ns: 0,
             events: Events::default(),
             cpus: Cpus::new(host.cpus),
-            device: Device::new(queue, drive, host.plugging),
+            device: Device::new(queue, drive, depth, host.plugging),
             cache: PageCache::new(host.cache_pages(), files.len()),
             page_waiters: vec![Vec::new(); files.len()],
             files,

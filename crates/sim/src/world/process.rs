@@ -13,6 +13,7 @@ use crate::measure::{Latencies, Sampler, Windows};
 use crate::workload::offsets::{Generator, Region, Unit};
 use crate::workload::pacing::Pacing;
 use crate::workload::plan::ProcessPlan;
+use crate::workload::recorded::Player;
 use crate::workload::stream;
 use crate::workload::walk::Walker;
 
@@ -123,6 +124,8 @@ pub(crate) struct Process {
     pub rate_rng: Pcg64,
     pub files: Vec<OpenFile>,
     pub walk: Option<Walking>,
+    /// What it was recorded to do, instead of what its job says.
+    pub player: Option<Player>,
     pub current: Current,
     /// A request that was chosen and whose time has not come.
     pub chosen: Option<Unit>,
@@ -194,6 +197,7 @@ impl Process {
             rate_rng: stream(plan.seed, plan.number, 6),
             files: plan.files.iter().map(open).collect(),
             walk: None,
+            player: None,
             current: Current { unit, start_ns: 0, page: 0, last_page: 0, planned: 0, waited: false },
             chosen: None,
             in_flight: 0,
@@ -253,7 +257,9 @@ impl Process {
 
     /// Counts a request that ended now.
     pub fn record(&mut self, unit: &Unit, start_ns: u64, issued_ns: u64, now_ns: u64) {
-        if now_ns < self.measured_from_ns {
+        // A recording ends in the middle: what was under way then was not counted.
+        let is_late = self.player.is_some() && now_ns > self.deadline_ns;
+        if now_ns < self.measured_from_ns || is_late {
             return;
         }
         let is_async = self.is_async();

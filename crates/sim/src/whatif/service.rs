@@ -1,0 +1,75 @@
+//! Service times from a trace, for a drive that is fitted to them.
+
+use hoistway_drive::recording::Record;
+use hoistway_drive::{Access, Op};
+use hoistway_trace::Rwbs;
+use hoistway_trace::life::Life;
+
+/// What the driver was asked, and how long the drive took for it, one request at a time and in the order in which it served them.
+///
+/// A drive that is given several requests at once serves them one after the other (one with an arm does): the time of each begins where that of the one
+/// before it ended, if it had been issued by then. What a drive does meanwhile for the next one is missing from the times then.
+pub fn service_times(lives: &[Life]) -> Vec<Record> {
+    let mut served: Vec<(u64, u64, Access)> = lives.iter().filter_map(served).collect();
+    served.sort_unstable_by_key(|(_, completed_ns, _)| *completed_ns);
+    let first_ns = served.iter().map(|(issued_ns, ..)| *issued_ns).min().unwrap_or(0);
+    let mut free_ns = 0;
+    let mut records = Vec::with_capacity(served.len());
+    for (issued_ns, completed_ns, access) in served {
+        let begun_ns = issued_ns.max(free_ns);
+        free_ns = completed_ns;
+        if completed_ns > begun_ns {
+            records.push(Record { issue_ns: begun_ns - first_ns, access, service_ns: completed_ns - begun_ns });
+        }
+    }
+    records
+}
+
+/// When a request was issued and completed, if it was a read or write that went through at the first attempt.
+fn served(life: &Life) -> Option<(u64, u64, Access)> {
+    let op = match life.op {
+        op if op.has(Rwbs::DISCARD) || op.has(Rwbs::FLUSH) => return None,
+        op if op.has(Rwbs::READ) => Op::Read,
+        op if op.has(Rwbs::WRITE) => Op::Write,
+        _ => return None,
+    };
+    if life.requeues > 0 || life.error != 0 || life.bytes == 0 {
+        return None;
+    }
+    let access = Access { op, sector: life.sector, sectors: life.bytes.div_ceil(512) };
+    Some((life.issued_ns?, life.completed_ns?, access))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hoistway_trace::DeviceId;
+
+    fn life(sector: u64, issued_ns: u64, completed_ns: u64) -> Life {
+        Life {
+            device: DeviceId(0),
+            op: Rwbs::READ,
+            sector,
+            bytes: 4096,
+            pid: 1,
+            queued_ns: None,
+            got_ns: None,
+            inserted_ns: None,
+            issued_ns: Some(issued_ns),
+            completed_ns: Some(completed_ns),
+            merged: Vec::new(),
+            requeues: 0,
+            error: 0,
+        }
+    }
+
+    #[test]
+    fn requests_that_the_drive_had_at_once_are_laid_end_to_end() {
+        let lives = [life(8, 100, 300), life(16, 110, 200), life(24, 400, 450)];
+        let times: Vec<_> = service_times(&lives)
+            .iter()
+            .map(|record| (record.access.sector, record.issue_ns, record.service_ns))
+            .collect();
+        assert_eq!(times, [(16, 10, 90), (8, 100, 100), (24, 300, 50)]);
+    }
+}

@@ -1,0 +1,196 @@
+//! Workloads that were recorded: the requests of a process in their order, each with what it waited for.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use hoistway_core::{Flags, Op};
+use hoistway_trace::depends::{Then, Wait};
+
+/// A recorded process.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    /// What it is called.
+    pub name: String,
+    /// Its id, which some elevators go by.
+    pub pid: u32,
+    /// The greatest depth that it had.
+    pub depth: u32,
+    /// When it began, in ns since the recording did.
+    pub start_ns: u64,
+    pub requests: Vec<Request>,
+    /// It was at work when the recording ended: when its requests are used up, they are made again.
+    pub is_endless: bool,
+    /// What sectors are moved by when requests are made again: the length of what a sequential process went through, so that it goes on. 0: they are
+    /// made at the same places.
+    pub stride_sectors: u64,
+    /// The first sector behind all of its requests.
+    pub end_sector: u64,
+    /// The pause of a process that waits, where the recording shows none, because a pass begins.
+    pub usual_think_ns: Option<u64>,
+    /// From the beginning of a pass to that of the next, of processes that do not wait.
+    pub pass_ns: u64,
+}
+
+/// A recorded request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub op: Op,
+    pub flags: Flags,
+    pub sector: u64,
+    pub sectors: u32,
+    pub wait: Wait,
+}
+
+/// Makes the requests of one process.
+#[derive(Clone, Debug)]
+pub(crate) struct Player {
+    script: Arc<Script>,
+    /// So often sectors can be moved before the drive ends; then it begins at its first place again.
+    strides_max: u64,
+    /// Requests that nothing but time holds back any more, of all passes.
+    released: u64,
+    /// Requests that are over.
+    completed: u64,
+    /// When those are made that are released and not made yet: time, and number.
+    due: BinaryHeap<Reverse<(u64, u64)>>,
+}
+
+impl Player {
+    /// At the beginning, on a drive of so many sectors.
+    pub fn new(script: Arc<Script>, capacity_sectors: u64) -> Player {
+        let room_sectors = capacity_sectors.saturating_sub(script.end_sector);
+        let strides_max = room_sectors.checked_div(script.stride_sectors).unwrap_or(0);
+        Player { script, strides_max, released: 0, completed: 0, due: BinaryHeap::new() }
+    }
+
+    /// So many requests have ended since the last call.
+    pub fn completed(&mut self, count: u64) {
+        self.completed += count;
+    }
+
+    /// Sets the times of requests that are released now. The process began at `start_ns`.
+    pub fn release(&mut self, start_ns: u64, now_ns: u64) {
+        while let Some((request, pass)) = self.request(self.released) {
+            let under_way = self.released.saturating_sub(self.completed);
+            // One request beyond those whose time has come is enough.
+            let is_ahead =
+                request.wait.under_way_max == u32::MAX && self.next_ns().is_some_and(|due_ns| due_ns > now_ns);
+            if under_way > request.wait.under_way_max.into() || is_ahead {
+                return;
+            }
+            let due_ns = match (request.wait.then, self.script.usual_think_ns) {
+                (Then::Think(ns), _) => now_ns.saturating_add(ns),
+                (Then::At(_), Some(ns)) if pass > 0 => now_ns.saturating_add(ns),
+                (Then::At(ns), _) => {
+                    start_ns.saturating_add(pass.saturating_mul(self.script.pass_ns)).saturating_add(ns).max(now_ns)
+                }
+            };
+            self.due.push(Reverse((due_ns, self.released)));
+            self.released += 1;
+        }
+    }
+
+    /// When the next request is made.
+    pub fn next_ns(&self) -> Option<u64> {
+        self.due.peek().map(|Reverse((due_ns, _))| *due_ns)
+    }
+
+    /// Takes the next request.
+    pub fn take(&mut self) -> Option<Request> {
+        let Reverse((_, number)) = self.due.pop()?;
+        self.request(number).map(|(request, _)| request)
+    }
+
+    /// The request of this number, and its pass.
+    fn request(&self, number: u64) -> Option<(Request, u64)> {
+        let count = self.script.requests.len() as u64;
+        let (pass, place) = (number.checked_div(count)?, number.checked_rem(count)?);
+        if pass > 0 && !self.script.is_endless {
+            return None;
+        }
+        let mut request = *self.script.requests.get(place as usize)?;
+        let strides = pass % (self.strides_max + 1);
+        request.sector = request.sector.saturating_add(strides.saturating_mul(self.script.stride_sectors));
+        Some((request, pass))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(waits: &[Wait], is_endless: bool) -> Arc<Script> {
+        let request = |wait: &Wait| Request { op: Op::Read, flags: Flags::NONE, sector: 8, sectors: 8, wait: *wait };
+        Arc::new(Script {
+            name: "a".into(),
+            pid: 1,
+            depth: 1,
+            start_ns: 0,
+            requests: waits.iter().map(request).collect(),
+            is_endless,
+            stride_sectors: 100,
+            end_sector: 16,
+            usual_think_ns: Some(7),
+            pass_ns: 1000,
+        })
+    }
+
+    fn wait(under_way_max: u32, then: Then) -> Wait {
+        Wait { under_way_max, then }
+    }
+
+    #[test]
+    fn a_window_of_two_makes_the_next_request_after_a_completion_and_the_pause() {
+        let waits = [wait(1, Then::At(0)), wait(1, Then::At(3)), wait(1, Then::Think(5)), wait(1, Then::Think(6))];
+        let mut player = Player::new(script(&waits, false), 1000);
+        player.release(100, 100);
+        assert_eq!((player.next_ns(), player.released), (Some(100), 2));
+        assert!(player.take().is_some());
+        assert_eq!(player.next_ns(), Some(103));
+        player.completed(1);
+        player.release(100, 200);
+        assert_eq!(player.released, 3);
+        player.take();
+        assert_eq!(player.next_ns(), Some(205));
+        player.completed(2);
+        player.release(100, 300);
+        player.take();
+        assert_eq!((player.next_ns(), player.released), (Some(306), 4));
+        player.take();
+        player.completed(2);
+        player.release(100, 400);
+        assert_eq!(player.next_ns(), None, "it is finite");
+    }
+
+    #[test]
+    fn a_process_that_was_at_work_at_the_end_goes_on_behind_what_was_recorded() {
+        let waits = [wait(0, Then::At(0)), wait(0, Then::Think(5))];
+        let mut player = Player::new(script(&waits, true), 116);
+        let mut sectors = Vec::new();
+        for now_ns in 0..6 {
+            player.release(0, now_ns * 100);
+            if now_ns == 2 {
+                assert_eq!(player.next_ns(), Some(207), "the usual pause, where a pass begins");
+            }
+            sectors.extend(player.take().map(|request| request.sector));
+            player.completed(1);
+        }
+        assert_eq!(sectors, [8, 8, 108, 108, 8, 8]);
+    }
+
+    #[test]
+    fn a_timer_keeps_its_time_whatever_requests_take_and_its_depth() {
+        let waits = [wait(0, Then::At(0)), wait(0, Then::At(10)), wait(0, Then::At(20))];
+        let mut player = Player::new(script(&waits, false), 1000);
+        player.release(0, 0);
+        player.take();
+        player.completed(1);
+        player.release(0, 4);
+        assert_eq!(player.next_ns(), Some(10));
+        player.take();
+        player.completed(1);
+        player.release(0, 25);
+        assert_eq!(player.next_ns(), Some(25), "late, as the one before it was");
+    }
+}

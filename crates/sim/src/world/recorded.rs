@@ -1,0 +1,66 @@
+//! Processes that do what was recorded of them.
+
+use hoistway_core::{Bio, Op};
+use hoistway_fio::Direction;
+
+use super::choose::Flow;
+use super::process::{DirectIo, Stage};
+use super::{Token, World};
+use crate::record::Observer;
+use crate::workload::offsets::Unit;
+use crate::workload::recorded::Request;
+
+impl<S: Observer> World<S> {
+    /// Makes the next recorded request, if its time has come.
+    pub(super) fn choose_recorded(&mut self, task: u32) -> Flow {
+        let process = &mut self.processes[task as usize];
+        if self.now_ns >= process.deadline_ns {
+            process.stage = Stage::Leave;
+            return Flow::On;
+        }
+        let (start_ns, now_ns) = (process.start_ns, self.now_ns);
+        let Some(player) = &mut process.player else { return Flow::Block };
+        player.release(start_ns, now_ns);
+        match player.next_ns() {
+            Some(due_ns) if due_ns <= now_ns => match player.take() {
+                Some(request) => self.begin_recorded(task, request),
+                None => Flow::Block,
+            },
+            Some(due_ns) => {
+                let until_ns = due_ns.min(process.deadline_ns);
+                self.sleep_until(task, until_ns)
+            }
+            None if process.in_flight > 0 => Flow::Block,
+            None => {
+                process.stage = Stage::Leave;
+                Flow::On
+            }
+        }
+    }
+
+    /// Submits a recorded request; one that is longer than the queue's requests may be, in pieces.
+    fn begin_recorded(&mut self, task: u32, request: Request) -> Flow {
+        let Request { op, flags, sector, sectors, .. } = request;
+        let process = &mut self.processes[task as usize];
+        let direction = if op == Op::Read { Direction::Read } else { Direction::Write };
+        let unit = Unit { direction, file: 0, offset: sector * 512, bytes: u64::from(sectors) * 512 };
+        let now_ns = self.now_ns;
+        let io = DirectIo { process: task, unit, start_ns: now_ns, issued_ns: now_ns, pending: 1, failed: false };
+        let slot = self.direct.insert(io);
+        process.in_flight += 1;
+        process.stats.level.record_level(process.in_flight);
+        process.stats.submit.record_batch(1);
+        let context = self.device.context(task);
+        let (mut next, end) = (sector, sector + u64::from(sectors));
+        while next < end {
+            let sectors = (end - next).min(self.host.queue.max_sectors.into()) as u32;
+            self.direct.get_mut(slot).pending += 1;
+            let token = Token::Direct(slot).encode();
+            self.device.submit(task, Bio { token, context, op, sector: next, sectors, flags }, now_ns);
+            next += u64::from(sectors);
+        }
+        // The request counted as a piece of its own until all bios were submitted.
+        self.direct_bio_over(slot, false);
+        Flow::On
+    }
+}

@@ -1,0 +1,349 @@
+//! What is under way, found by where it begins and, while bios may be merged to it, by where it ends.
+
+use std::collections::hash_map::Entry;
+use std::mem;
+
+use rustc_hash::FxHashMap;
+
+use super::Life;
+use crate::event::{DeviceId, Event, Rwbs};
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// Events of different classes never mean the same request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Class {
+    Read,
+    Write,
+    Discard,
+    /// Without data; it has no sector.
+    Flush,
+    PassThrough,
+}
+
+/// Where something begins, or ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub sector: u64,
+    pub device: DeviceId,
+    pub class: Class,
+}
+
+/// How far something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// A bio.
+    Queued,
+    /// A request, in the plug.
+    Got,
+    /// In the elevator.
+    Inserted,
+    /// In the device.
+    Issued,
+}
+
+/// Something that is under way.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub life: Life,
+    pub class: Class,
+    pub stage: Stage,
+    /// The first sector of what is not completed yet.
+    at: u64,
+    /// The bytes that are not completed yet.
+    pub left: u32,
+    /// When it was first seen, in ns.
+    pub first_ns: u64,
+    /// The bio above that it was handed down from, if it was not submitted itself.
+    pub from: Option<Key>,
+    /// The next that begins at the same place.
+    next: u32,
+    older: u32,
+    newer: u32,
+}
+
+/// All of them. Slots are used again; the lists in them are in the order in which they were first seen.
+#[derive(Debug)]
+pub(super) struct Table {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    /// The first and the last of those that begin there.
+    starts: FxHashMap<Key, (u32, u32)>,
+    ends: FxHashMap<Key, u32>,
+    oldest: u32,
+    newest: u32,
+}
+
+impl Class {
+    pub fn of(event: &Event) -> Class {
+        let op = event.op;
+        if op.has(Rwbs::PASS_THROUGH) {
+            Class::PassThrough
+        } else if event.bytes == 0 && (op.has(Rwbs::FLUSH) || op.has(Rwbs::WRITE)) {
+            Class::Flush
+        } else if op.has(Rwbs::DISCARD) {
+            Class::Discard
+        } else if op.has(Rwbs::WRITE) {
+            Class::Write
+        } else {
+            Class::Read
+        }
+    }
+}
+
+impl Key {
+    /// Where an event's request begins.
+    pub fn of(event: &Event) -> Key {
+        let class = Class::of(event);
+        Key { sector: if class == Class::Flush { 0 } else { event.sector }, device: event.device, class }
+    }
+}
+
+impl Slot {
+    fn start(&self) -> Key {
+        Key { sector: self.at, device: self.life.device, class: self.class }
+    }
+
+    /// The first sector behind it.
+    pub fn end(&self) -> u64 {
+        self.at.saturating_add(u64::from(self.left).div_ceil(512))
+    }
+
+    fn end_key(&self) -> Key {
+        Key { sector: self.end(), device: self.life.device, class: self.class }
+    }
+
+    /// Whether bios may be merged to it.
+    fn may_grow(&self) -> bool {
+        matches!(self.stage, Stage::Got | Stage::Inserted) && self.class != Class::Flush
+    }
+}
+
+impl Default for Table {
+    fn default() -> Table {
+        Table {
+            slots: Vec::new(),
+            free: Vec::new(),
+            starts: FxHashMap::default(),
+            ends: FxHashMap::default(),
+            oldest: NONE,
+            newest: NONE,
+        }
+    }
+}
+
+impl Table {
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// The one that was first seen earliest.
+    pub fn oldest(&self) -> Option<u32> {
+        (self.oldest != NONE).then_some(self.oldest)
+    }
+
+    pub fn slot(&self, slot: u32) -> &Slot {
+        &self.slots[slot as usize]
+    }
+
+    pub fn slot_mut(&mut self, slot: u32) -> &mut Slot {
+        &mut self.slots[slot as usize]
+    }
+
+    /// The oldest that begins there and is as wanted.
+    pub fn first(&self, key: Key, wanted: impl Fn(&Slot) -> bool) -> Option<u32> {
+        self.beginning_at(key).find(|slot| wanted(self.slot(*slot)))
+    }
+
+    /// The oldest that begins there of the least rank; those without a rank are not meant.
+    pub fn least(&self, key: Key, rank: impl Fn(&Slot) -> Option<usize>) -> Option<u32> {
+        let ranked = self.beginning_at(key).filter_map(|slot| Some((rank(self.slot(slot))?, slot)));
+        // Of equal ones the first is kept, which is the oldest.
+        ranked.reduce(|best, other| if other.0 < best.0 { other } else { best }).map(|(_, slot)| slot)
+    }
+
+    /// A request that ends there and may still grow.
+    pub fn ending_at(&self, key: Key) -> Option<u32> {
+        self.ends.get(&key).copied()
+    }
+
+    pub fn add(&mut self, class: Class, life: Life, first_ns: u64, stage: Stage) -> u32 {
+        let slot = Slot {
+            class,
+            stage,
+            at: life.sector,
+            left: life.bytes,
+            first_ns,
+            from: None,
+            next: NONE,
+            older: self.newest,
+            newer: NONE,
+            life,
+        };
+        let index = match self.free.pop() {
+            Some(index) => {
+                self.slots[index as usize] = slot;
+                index
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
+        };
+        match self.newest {
+            NONE => self.oldest = index,
+            newest => self.slots[newest as usize].newer = index,
+        }
+        self.newest = index;
+        self.link(index);
+        if self.slot(index).may_grow() {
+            self.ends.insert(self.slot(index).end_key(), index);
+        }
+        index
+    }
+
+    pub fn remove(&mut self, slot: u32) -> Life {
+        self.hide_end(slot);
+        self.unlink(slot);
+        let (older, newer) = (self.slot(slot).older, self.slot(slot).newer);
+        match older {
+            NONE => self.oldest = newer,
+            older => self.slots[older as usize].newer = newer,
+        }
+        match newer {
+            NONE => self.newest = older,
+            newer => self.slots[newer as usize].older = older,
+        }
+        self.free.push(slot);
+        mem::take(&mut self.slot_mut(slot).life)
+    }
+
+    pub fn set_stage(&mut self, slot: u32, stage: Stage) {
+        let grew = self.slot(slot).may_grow();
+        self.slot_mut(slot).stage = stage;
+        match (grew, self.slot(slot).may_grow()) {
+            (false, true) => self.show_end(slot),
+            (true, false) => {
+                self.slot_mut(slot).stage = Stage::Got;
+                self.hide_end(slot);
+                self.slot_mut(slot).stage = stage;
+            }
+            _ => {}
+        }
+    }
+
+    /// Something was merged to its end or front.
+    pub fn lengthen(&mut self, slot: u32, bytes: u32, front: bool) {
+        self.hide_end(slot);
+        if front {
+            self.unlink(slot);
+        }
+        let found = self.slot_mut(slot);
+        found.left = found.left.saturating_add(bytes);
+        found.life.bytes = found.life.bytes.saturating_add(bytes);
+        if front {
+            let sectors = u64::from(bytes).div_ceil(512);
+            found.at = found.at.saturating_sub(sectors);
+            found.life.sector = found.life.sector.saturating_sub(sectors);
+            self.link(slot);
+        }
+        self.show_end(slot);
+    }
+
+    /// It is no longer than this after all.
+    pub fn shorten(&mut self, slot: u32, bytes: u32) {
+        self.hide_end(slot);
+        let found = self.slot_mut(slot);
+        let less = found.left.saturating_sub(bytes);
+        found.left -= less;
+        found.life.bytes = found.life.bytes.saturating_sub(less);
+        self.show_end(slot);
+    }
+
+    /// So much of its front is done.
+    pub fn advance(&mut self, slot: u32, bytes: u32) {
+        self.hide_end(slot);
+        self.unlink(slot);
+        let found = self.slot_mut(slot);
+        found.at = found.at.saturating_add(u64::from(bytes / 512));
+        found.left = found.left.saturating_sub(bytes);
+        self.link(slot);
+        self.show_end(slot);
+    }
+
+    /// All that is under way, oldest first, without bios that are under way above as well.
+    pub fn into_lives(mut self) -> Vec<Life> {
+        let mut lives = Vec::with_capacity(self.len());
+        let mut slot = self.oldest;
+        while slot != NONE {
+            let found = self.slot_mut(slot);
+            if found.from.is_none() || found.stage != Stage::Queued {
+                lives.push(mem::take(&mut found.life));
+            }
+            slot = found.newer;
+        }
+        lives
+    }
+
+    fn beginning_at(&self, key: Key) -> impl Iterator<Item = u32> {
+        let mut slot = self.starts.get(&key).map_or(NONE, |chain| chain.0);
+        std::iter::from_fn(move || {
+            let found = slot;
+            (found != NONE).then(|| {
+                slot = self.slot(found).next;
+                found
+            })
+        })
+    }
+
+    fn link(&mut self, slot: u32) {
+        self.slot_mut(slot).next = NONE;
+        let key = self.slot(slot).start();
+        let last = match self.starts.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert((slot, slot));
+                return;
+            }
+            Entry::Occupied(mut chain) => mem::replace(&mut chain.get_mut().1, slot),
+        };
+        self.slot_mut(last).next = slot;
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let (key, next) = (self.slot(slot).start(), self.slot(slot).next);
+        let Some((first, last)) = self.starts.get(&key).copied() else { return };
+        if first == slot {
+            if next == NONE {
+                self.starts.remove(&key);
+            } else {
+                self.starts.insert(key, (next, last));
+            }
+            return;
+        }
+        let mut before = first;
+        while self.slot(before).next != slot {
+            before = self.slot(before).next;
+        }
+        self.slot_mut(before).next = next;
+        if last == slot {
+            self.starts.insert(key, (first, before));
+        }
+    }
+
+    fn show_end(&mut self, slot: u32) {
+        if self.slot(slot).may_grow() {
+            self.ends.insert(self.slot(slot).end_key(), slot);
+        }
+    }
+
+    fn hide_end(&mut self, slot: u32) {
+        if self.slot(slot).may_grow() {
+            let key = self.slot(slot).end_key();
+            // Another that ends there may have taken its place.
+            if self.ends.get(&key) == Some(&slot) {
+                self.ends.remove(&key);
+            }
+        }
+    }
+}
