@@ -13,14 +13,15 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hoistway_core::{Event, Io, Op};
-use hoistway_trace::blktrace::{self, Action, Request, Writer, device_number};
+use hoistway_core::{Event, Op};
+use hoistway_trace::blktrace::Writer;
+use hoistway_trace::{self as trace, Action, DeviceId, Rwbs, Sink as _};
 
 use crate::device::Record;
 
@@ -164,7 +165,7 @@ impl Recording {
             Err(exists) if exists.kind() == io::ErrorKind::AlreadyExists => options.open(&path).map_err(error)?,
             Err(other) => return Err(error(other)),
         };
-        let device = device_number(MAJOR, u32::try_from(self.files.len()).unwrap_or(0));
+        let device = DeviceId::new(MAJOR, u32::try_from(self.files.len()).unwrap_or(0));
         self.files.push(path);
         Ok(Track::new(file, device, self.clock))
     }
@@ -242,7 +243,7 @@ impl Tap {
             self.dropped.fetch_add(events_in(&batch.entries), Ordering::Relaxed);
             // Names are few and told once only: they stay for the next batch. The memory serves again.
             self.batch = batch.entries;
-            self.batch.retain(|entry| matches!(entry, Entry::Name { .. }));
+            self.batch.retain(|entry| !matches!(entry, Entry::Event(..)));
         }
     }
 }
@@ -261,6 +262,10 @@ impl Record for Tap {
     fn name(&mut self, number: u32, name: &str) {
         self.batch.push(Entry::Name { number, name: name.to_owned() });
     }
+
+    fn setting(&mut self, text: &str) {
+        self.batch.push(Entry::Setting(text.to_owned()));
+    }
 }
 
 impl Drop for Tap {
@@ -273,6 +278,58 @@ impl Drop for Tap {
                 self.dropped.fetch_add(count, Ordering::Relaxed);
             }
         }
+    }
+}
+
+/// Records into a file at once, without a thread: for a device whose time is not the world's. It takes a whole name of a file.
+#[derive(Debug)]
+pub struct Direct {
+    track: Track,
+    outcome: Arc<Mutex<io::Result<u64>>>,
+}
+
+impl Direct {
+    /// Begins at time 0. How many events were written, or why not all were, is known when the recorder is gone.
+    ///
+    /// # Errors
+    /// A file that cannot be made or written.
+    pub fn start(path: &Path) -> io::Result<(Direct, Arc<Mutex<io::Result<u64>>>)> {
+        let mut track = Track::new(File::create(path)?, DeviceId::new(MAJOR, 0), Clock { now_ns: 0, since_1970_ns: 0 });
+        track.begin()?;
+        let outcome = Arc::new(Mutex::new(Ok(0)));
+        Ok((Direct { track, outcome: Arc::clone(&outcome) }, outcome))
+    }
+
+    fn note(&self, written: io::Result<()>, events: u64) {
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        match (written, &mut *outcome) {
+            (Ok(()), Ok(count)) => *count += events,
+            (Err(error), Ok(_)) => *outcome = Err(error),
+            (_, Err(_)) => {}
+        }
+    }
+}
+
+impl Record for Direct {
+    fn record(&mut self, now_ns: u64, event: &Event) {
+        let written = self.track.write(now_ns, event);
+        self.note(written, 1);
+    }
+
+    fn name(&mut self, number: u32, name: &str) {
+        self.track.name(number, name.to_owned());
+    }
+
+    fn setting(&mut self, text: &str) {
+        let written = self.track.setting(text);
+        self.note(written, 0);
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        let written = self.track.writer.finish();
+        self.note(written, 0);
     }
 }
 
@@ -301,6 +358,8 @@ enum Entry {
     Event(u64, Event),
     /// What a connection is called from now on.
     Name { number: u32, name: String },
+    /// What the device was like at the beginning.
+    Setting(String),
 }
 
 fn events_in(entries: &[Entry]) -> u64 {
@@ -318,6 +377,7 @@ struct Written {
 #[derive(Debug)]
 struct Track {
     writer: Writer<BufWriter<File>>,
+    device: DeviceId,
     clock: Clock,
     names: BTreeMap<u32, String>,
     /// Processes whose names stand in the file.
@@ -325,9 +385,9 @@ struct Track {
 }
 
 impl Track {
-    fn new(file: File, device: u32, clock: Clock) -> Track {
-        let writer = Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file), device, 0);
-        Track { writer, clock, names: BTreeMap::new(), named: BTreeSet::new() }
+    fn new(file: File, device: DeviceId, clock: Clock) -> Track {
+        let writer = Writer::new(BufWriter::with_capacity(BUFFER_BYTES, file)).counting();
+        Track { writer, device, clock, names: BTreeMap::new(), named: BTreeSet::new() }
     }
 
     /// Takes away what the file had, and writes down when it begins.
@@ -337,7 +397,7 @@ impl Track {
         if file.metadata()?.is_file() {
             file.set_len(0)?;
         }
-        self.writer.start(self.clock.now_ns, self.clock.since_1970_ns)
+        self.writer.start(self.device, self.clock.now_ns, self.clock.since_1970_ns)
     }
 
     fn name(&mut self, number: u32, name: String) {
@@ -345,10 +405,15 @@ impl Track {
         self.named.remove(&number);
     }
 
+    fn setting(&mut self, text: &str) -> io::Result<()> {
+        self.writer.event(&self.plain(self.clock.now_ns, Action::Message), text.as_bytes())
+    }
+
     fn write(&mut self, now_ns: u64, event: &Event) -> io::Result<()> {
         if let Some(number) = pid_of(event).filter(|number| !self.named.contains(number)) {
             if let Some(name) = self.names.get(&number) {
-                self.writer.process(now_ns, number, name)?;
+                let named = trace::Event { pid: number, ..self.plain(now_ns, Action::Process) };
+                self.writer.event(&named, name.as_bytes())?;
             }
             self.named.insert(number);
         }
@@ -363,12 +428,24 @@ impl Track {
             Event::Issue(io) => (Action::Issue, io),
             Event::Requeue(io) => (Action::Requeue, io),
             Event::Complete(io) => (Action::Complete, io),
-            Event::Plug => return self.writer.plug(now_ns, 0),
-            Event::Unplug { waiting } => return self.writer.unplug(now_ns, 0, *waiting, false),
-            Event::UnplugTimer => return self.writer.unplug(now_ns, 0, 0, true),
-            Event::Note(note) => return self.writer.message(now_ns, notes::queue_of(note), &notes::text(note)),
+            Event::Plug => return self.writer.event(&self.plain(now_ns, Action::Plug), &[]),
+            Event::Unplug { waiting } => {
+                return self.writer.event(&self.plain(now_ns, Action::Unplug), &u64::from(*waiting).to_be_bytes());
+            }
+            Event::UnplugTimer => return self.writer.event(&self.plain(now_ns, Action::UnplugTimer), &[0; 8]),
+            Event::Note(note) => {
+                let message = trace::Event { pid: notes::queue_of(note), ..self.plain(now_ns, Action::Message) };
+                return self.writer.event(&message, notes::text(note).as_bytes());
+            }
         };
-        self.writer.request(now_ns, action, request(io), 0)
+        let (bytes, op) = (io.sectors.saturating_mul(512), op_of(io.op));
+        self.writer
+            .event(&trace::Event { sector: io.sector, bytes, pid: io.pid, op, ..self.plain(now_ns, action) }, &[])
+    }
+
+    /// An event of this device.
+    fn plain(&self, now_ns: u64, action: Action) -> trace::Event {
+        trace::Event { device: self.device, op: Rwbs::NONE, ..trace::Event::new(now_ns, action) }
     }
 }
 
@@ -408,7 +485,7 @@ fn write_all(taken: &Receiver<Message>, mut tracks: Vec<Track>, dropped: &Atomic
 
 fn flush(track: &mut Track, written: &mut Written) {
     if written.failed.is_none()
-        && let Err(error) = track.writer.flush()
+        && let Err(error) = track.writer.finish()
     {
         fail(written, &error);
     }
@@ -425,6 +502,12 @@ fn write_batch(track: &mut Track, entries: &[Entry], written: &mut Written, drop
     for entry in entries {
         match entry {
             Entry::Name { number, name } => track.name(*number, name.clone()),
+            Entry::Setting(text) => {
+                if let Err(error) = track.setting(text) {
+                    fail(written, &error);
+                    break;
+                }
+            }
             Entry::Event(now_ns, event) => match track.write(*now_ns, event) {
                 Ok(()) => written.events += 1,
                 Err(error) => {
@@ -457,14 +540,14 @@ fn file_of(path: &Path, device: &str, several: bool) -> PathBuf {
     name.into()
 }
 
-fn request(io: &Io) -> Request {
-    let op = match io.op {
-        Op::Read => blktrace::Op::Read,
-        Op::Write => blktrace::Op::Write,
-        Op::Discard => blktrace::Op::Discard,
-        Op::Flush => blktrace::Op::Flush,
-    };
-    Request { pid: io.pid, op, sector: io.sector, sectors: io.sectors }
+fn op_of(op: Op) -> Rwbs {
+    match op {
+        Op::Read => Rwbs::READ,
+        // The device's clients wait for every write: it submits them as synchronous.
+        Op::Write => Rwbs::WRITE.with(Rwbs::SYNC),
+        Op::Discard => Rwbs::DISCARD,
+        Op::Flush => Rwbs::WRITE.with(Rwbs::FLUSH),
+    }
 }
 
 /// Whose an event is.
@@ -481,7 +564,7 @@ fn pid_of(event: &Event) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hoistway_core::Note;
+    use hoistway_core::{Io, Note};
     use std::process::Command;
 
     fn io(token: u64, pid: u32) -> Io {

@@ -68,6 +68,11 @@ impl Batch {
         self.events.push(Event { payload: span, ..event });
     }
 
+    /// Adds an event of another batch, with its payload; where and when it happened may have been changed.
+    pub fn push_from(&mut self, event: &Event, from: &Batch) {
+        if event.payload.len == 0 { self.push(*event) } else { self.push_with(*event, from.payload(event)) }
+    }
+
     /// The events, in the order in which they were added.
     pub fn events(&self) -> &[Event] {
         &self.events

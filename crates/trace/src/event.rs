@@ -27,15 +27,15 @@ pub struct Event {
     pub op: Rwbs,
     /// The control group's number (an inode of cgroup v2); 0 where none is known.
     pub cgroup: u64,
-    /// Where its payload lies in the batch.
-    pub(crate) payload: Span,
+    /// Where its payload lies in its batch: see [`Batch::payload`](crate::Batch::payload).
+    pub payload: Span,
 }
 
-/// A part of a batch's bytes.
+/// A part of a batch's bytes; by default none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub start: u32,
-    pub len: u32,
+pub struct Span {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
 }
 
 /// What happened. The letters are those of blkparse and btt.

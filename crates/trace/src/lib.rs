@@ -13,11 +13,22 @@
 
 mod batch;
 pub mod blktrace;
+mod csv;
 pub mod depends;
 mod event;
 pub mod life;
+mod lines;
+mod merge;
+mod notices;
+mod open;
+mod sink;
 mod source;
+mod text;
 
 pub use batch::{Batch, EVENTS_A_BATCH};
-pub use event::{Action, DeviceId, Event, Rwbs};
+pub use event::{Action, DeviceId, Event, Rwbs, Span};
+pub use merge::Merge;
+pub use open::{Input, OpenOptions, Stream, open};
+pub use sink::Sink;
 pub use source::{Format, Notice, Place, ReadError, Source};
+pub use text::TimeUnit;

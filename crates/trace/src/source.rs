@@ -36,6 +36,53 @@ pub enum Format {
     Mqsim,
     /// blkreplay's loads.
     Blkreplay,
+    /// hoistway's own CSV: a line an event.
+    Csv,
+}
+
+impl Format {
+    /// All, in the order in which they are listed.
+    pub const ALL: [Format; 9] = [
+        Format::Blktrace,
+        Format::Blkparse,
+        Format::Ftrace,
+        Format::Iolog,
+        Format::Msr,
+        Format::Alibaba,
+        Format::Mqsim,
+        Format::Blkreplay,
+        Format::Csv,
+    ];
+
+    /// As it is written on a command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Blktrace => "blktrace",
+            Format::Blkparse => "blkparse",
+            Format::Ftrace => "ftrace",
+            Format::Iolog => "iolog",
+            Format::Msr => "msr",
+            Format::Alibaba => "alibaba",
+            Format::Mqsim => "mqsim",
+            Format::Blkreplay => "blkreplay",
+            Format::Csv => "csv",
+        }
+    }
+
+    /// As it stands in a sentence.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Format::Blktrace => "blktrace's binary format",
+            Format::Blkparse => "blkparse's text",
+            Format::Ftrace => "text of the kernel's blk tracer",
+            Format::Iolog => "an iolog of fio",
+            Format::Msr => "MSR Cambridge CSV",
+            Format::Alibaba => "Alibaba's CSV",
+            Format::Mqsim => "MQSim's text",
+            Format::Blkreplay => "a load of blkreplay",
+            Format::Csv => "hoistway's CSV",
+        }
+    }
 }
 
 /// Where in the input something is.

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use hoistway_trace::blktrace::{Action, Op, Request, Writer, device_number};
+use hoistway_trace::blktrace::Writer;
+use hoistway_trace::{Action, DeviceId, Event, Rwbs};
 
 /// What a program of blktrace prints; `None`: it is not installed, which is said.
 fn printed(program: &str, arguments: &[&str], folder: &Path) -> Option<String> {
@@ -21,33 +22,36 @@ fn printed(program: &str, arguments: &[&str], folder: &Path) -> Option<String> {
 
 /// A read of 4 KiB that takes 1 ms in the queue and 2 ms in the device; a write that another is merged to, and that fails.
 fn trace() -> Vec<u8> {
-    let mut writer = Writer::new(Vec::new(), device_number(43, 1), 0);
-    let read = Request { pid: 7, op: Op::Read, sector: 800, sectors: 8 };
-    let write = Request { pid: 9, op: Op::Write, sector: 16, sectors: 8 };
-    let merged = Request { sector: 24, ..write };
-    let both = Request { sectors: 16, ..write };
+    let mut writer = Writer::new(Vec::new()).counting();
+    let device = DeviceId::new(43, 1);
     let ms = |ms: u64| 5_000_000_000 + ms * 1_000_000;
-    let mut write_all = || -> std::io::Result<()> {
-        writer.start(ms(0), 1_700_000_000_000_000_000)?;
-        writer.process(ms(0), 7, "database")?;
-        writer.process(ms(0), 9, "backup")?;
-        writer.plug(ms(0), 7)?;
-        writer.request(ms(0), Action::Queue, read, 0)?;
-        writer.request(ms(0), Action::Get, read, 0)?;
-        writer.request(ms(0), Action::Insert, read, 0)?;
-        writer.unplug(ms(0), 7, 1, true)?;
-        writer.message(ms(1), 7, "slice of 7 begins")?;
-        writer.request(ms(1), Action::Issue, read, 0)?;
-        writer.request(ms(1), Action::Queue, write, 0)?;
-        writer.request(ms(1), Action::Get, write, 0)?;
-        writer.request(ms(1), Action::Insert, write, 0)?;
-        writer.request(ms(2), Action::Queue, merged, 0)?;
-        writer.request(ms(2), Action::BackMerge, merged, 0)?;
-        writer.request(ms(3), Action::Complete, read, 0)?;
-        writer.request(ms(3), Action::Issue, both, 0)?;
-        writer.request(ms(5), Action::Complete, both, 5)
-    };
-    write_all().unwrap();
+    let plain = |at: u64, action| Event { device, op: Rwbs::NONE, ..Event::new(ms(at), action) };
+    let read = |at, action| Event { pid: 7, op: Rwbs::READ, sector: 800, bytes: 4096, ..plain(at, action) };
+    let write = |at, action| Event { pid: 9, op: Rwbs::WRITE, sector: 16, bytes: 4096, ..plain(at, action) };
+    let merged = |at, action| Event { sector: 24, ..write(at, action) };
+    let both = |at, action| Event { bytes: 8192, ..write(at, action) };
+    writer.start(device, ms(0), 1_700_000_000_000_000_000).unwrap();
+    let events: [(Event, &[u8]); 18] = [
+        (Event { pid: 7, ..plain(0, Action::Process) }, b"database"),
+        (Event { pid: 9, ..plain(0, Action::Process) }, b"backup"),
+        (Event { pid: 7, ..plain(0, Action::Plug) }, &[]),
+        (read(0, Action::Queue), &[]),
+        (read(0, Action::Get), &[]),
+        (read(0, Action::Insert), &[]),
+        (Event { pid: 7, ..plain(0, Action::UnplugTimer) }, &[0, 0, 0, 0, 0, 0, 0, 1]),
+        (Event { pid: 7, ..plain(1, Action::Message) }, b"slice of 7 begins"),
+        (read(1, Action::Issue), &[]),
+        (write(1, Action::Queue), &[]),
+        (write(1, Action::Get), &[]),
+        (write(1, Action::Insert), &[]),
+        (merged(2, Action::Queue), &[]),
+        (merged(2, Action::BackMerge), &[]),
+        (read(3, Action::Complete), &[]),
+        (both(3, Action::Issue), &[]),
+        (plain(4, Action::Plug), &[]),
+        (Event { error: 5, ..both(5, Action::Complete) }, &[]),
+    ];
+    events.iter().for_each(|(event, payload)| writer.event(event, payload).unwrap());
     writer.into_inner()
 }
 

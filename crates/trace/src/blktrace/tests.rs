@@ -1,0 +1,226 @@
+//! What the reader makes of captures, of damage, and of what the writer wrote.
+
+use std::io::Read;
+
+use super::{Reader, Version, Writer};
+use crate::batch::Batch;
+use crate::event::{Action, DeviceId, Event, Rwbs};
+use crate::open::Stream;
+use crate::sink::Sink;
+use crate::source::{ReadError, Source};
+
+/// An event with a payload of its own.
+type Told = (Event, Vec<u8>);
+
+fn stream(name: &str, read: impl Read + Send + 'static) -> Stream {
+    Stream { name: name.into(), read: Box::new(read) }
+}
+
+/// All events of some files, and what was noticed.
+fn read_all(files: &[&[u8]]) -> Result<(Vec<Told>, Vec<String>), ReadError> {
+    let streams =
+        files.iter().enumerate().map(|(cpu, bytes)| stream(&format!("a.{cpu}"), std::io::Cursor::new(bytes.to_vec())));
+    let mut reader = Reader::new(streams.collect());
+    let (mut events, mut batch) = (Vec::new(), Batch::new());
+    loop {
+        reader.next(&mut batch)?;
+        if batch.is_empty() {
+            return Ok((events, reader.notices().iter().map(ToString::to_string).collect()));
+        }
+        events.extend(batch.events().iter().map(|event| told(event, batch.payload(event))));
+    }
+}
+
+/// Where the payload lay in a batch does not matter.
+fn told(event: &Event, payload: &[u8]) -> Told {
+    (Event { payload: Default::default(), ..*event }, payload.to_vec())
+}
+
+fn at(time_ns: u64, cpu: u32, sequence: u32) -> Event {
+    Event {
+        sector: 800,
+        bytes: 4096,
+        pid: 7,
+        sequence,
+        cpu,
+        device: DeviceId::new(8, 1),
+        op: Rwbs::READ,
+        ..Event::new(time_ns, Action::Queue)
+    }
+}
+
+fn written(version: Version, events: &[Told]) -> Vec<u8> {
+    let mut batch = Batch::new();
+    events.iter().for_each(|(event, payload)| batch.push_with(*event, payload));
+    let mut writer = Writer::new(Vec::new()).version(version);
+    writer.write(&batch).unwrap();
+    writer.into_inner()
+}
+
+/// Some records at these times, on one CPU.
+fn file(cpu: u32, times: &[u64]) -> Vec<u8> {
+    let events: Vec<Told> = (1..).zip(times).map(|(sequence, time_ns)| (at(*time_ns, cpu, sequence), vec![])).collect();
+    written(Version::V7, &events)
+}
+
+fn order(events: &[Told]) -> Vec<(u64, u32, u32)> {
+    events.iter().map(|(event, _)| (event.time_ns, event.cpu, event.sequence)).collect()
+}
+
+/// The same records as a machine of the other byte order would have written them. Payloads keep theirs, but for a control group's number.
+fn swapped(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let payload_bytes = usize::from(u16::from_le_bytes([rest[46], rest[47]]));
+        let cgroup_bytes = if rest[29] & 1 != 0 { 8 } else { 0 };
+        for width in [4, 4, 8, 8, 4, 4, 4, 4, 4, 2, 2, cgroup_bytes] {
+            out.extend(rest[..width].iter().rev());
+            rest = &rest[width..];
+        }
+        out.extend_from_slice(&rest[..payload_bytes - cgroup_bytes]);
+        rest = &rest[payload_bytes - cgroup_bytes..];
+    }
+    out
+}
+
+#[test]
+fn what_is_written_is_read_in_both_versions_and_byte_orders() {
+    let events = vec![
+        (
+            Event { sector: 0, bytes: 0, sequence: 0, op: Rwbs(0), action: Action::Process, ..at(1, 0, 0) },
+            b"fio".to_vec(),
+        ),
+        (at(1, 0, 1), vec![]),
+        (Event { cgroup: 77, ..at(2, 0, 2) }, vec![]),
+        (
+            Event { sector: 0, bytes: 0, sequence: 0, op: Rwbs(0), cgroup: 1, action: Action::Message, ..at(3, 0, 0) },
+            b"bfq".to_vec(),
+        ),
+        (Event { action: Action::Remap, op: Rwbs::WRITE.with(Rwbs::FUA), ..at(4, 0, 3) }, (0..16).collect()),
+        (Event { action: Action::Unplug, bytes: 0, op: Rwbs::NONE, ..at(5, 0, 4) }, vec![0, 0, 0, 0, 0, 0, 0, 3]),
+        (
+            Event { action: Action::Complete, error: 5, op: Rwbs::DISCARD.with(Rwbs::SYNC), ..at(u64::MAX, 0, 5) },
+            vec![],
+        ),
+    ];
+    for version in [Version::V7, Version::V8] {
+        assert_eq!(read_all(&[&written(version, &events)]).unwrap(), (events.clone(), vec![]), "{version:?}");
+    }
+    assert_eq!(read_all(&[&swapped(&written(Version::V7, &events))]).unwrap(), (events, vec![]));
+}
+
+#[test]
+fn zones_of_version_8_and_the_time_of_day_keep_their_numbers() {
+    let zone = (Event { action: Action::Zone, ..at(1, 0, 1) }, 19u64.to_be_bytes().to_vec());
+    let day = Event { sector: 0, bytes: 0, sequence: 0, op: Rwbs(0), action: Action::Timestamp, ..at(1, 0, 0) };
+    let events = vec![zone, (day, 1_700_000_000_000_000_001u64.to_be_bytes().to_vec())];
+    assert_eq!(read_all(&[&written(Version::V8, &events)]).unwrap(), (events, vec![]));
+}
+
+#[test]
+fn files_are_merged_by_time_and_the_file_that_was_read_from_last_goes_on_among_equals() {
+    // As blkparse 1.2 printed the same records.
+    let (events, notices) =
+        read_all(&[&file(0, &[10, 10, 20]), &file(1, &[10, 10, 20]), &file(2, &[10, 10, 20])]).unwrap();
+    let cpus: Vec<u32> = events.iter().map(|(event, _)| event.cpu).collect();
+    assert_eq!((cpus, notices), (vec![0, 0, 2, 2, 1, 1, 1, 2, 0], vec![]));
+    let (events, _) = read_all(&[&file(0, &[10, 30]), &file(1, &[15, 30]), &file(2, &[20, 30, 30])]).unwrap();
+    let cpus: Vec<u32> = events.iter().map(|(event, _)| event.cpu).collect();
+    assert_eq!(cpus, [0, 1, 2, 2, 2, 1, 0]);
+}
+
+#[test]
+fn a_clock_that_runs_back_is_told_and_its_file_keeps_its_order() {
+    let (events, notices) = read_all(&[&file(0, &[10, 30, 20, 25, 40]), &file(1, &[15, 22])]).unwrap();
+    let times: Vec<u64> = order(&events).iter().map(|(time_ns, ..)| *time_ns).collect();
+    assert_eq!(times, [10, 15, 22, 30, 20, 25, 40]);
+    assert_eq!(
+        notices,
+        [
+            "a.0 at byte 96: the clock of a CPU ran back 2 times, by 10 ns at most: records stay in the order of the file"
+        ]
+    );
+}
+
+#[test]
+fn a_file_with_the_records_of_several_cpus_is_sorted() {
+    let mixed = [file(0, &[10, 20, 30]), file(1, &[5, 15, 25])].concat();
+    let (events, notices) = read_all(&[&mixed]).unwrap();
+    assert_eq!(order(&events), [(5, 1, 1), (10, 0, 1), (15, 1, 2), (20, 0, 2), (25, 1, 3), (30, 0, 3)]);
+    assert_eq!(notices.len(), 1);
+    assert!(notices[0].starts_with("a.0: the records of several CPUs lie in this file in turns"), "{notices:?}");
+    // A second CPU that comes long after the first.
+    let first: Vec<u64> = (0..40_000).collect();
+    let second: Vec<u64> = (40_000..90_000).map(|time_ns| time_ns ^ 1).collect();
+    let late = [file(0, &first), file(1, &second)].concat();
+    let (events, notices) = read_all(&[&late]).unwrap();
+    assert!(events.is_sorted_by_key(|(event, _)| event.time_ns) && events.len() == 90_000);
+    assert!(notices.iter().any(|notice| notice.contains("ran back 25000 times, by 1 ns at most")), "{notices:?}");
+}
+
+#[test]
+fn a_truncated_tail_is_read_up_to_the_last_whole_record() {
+    let bytes = file(0, &[1, 2, 3]);
+    let (events, notices) = read_all(&[&bytes[..bytes.len() - 1]]).unwrap();
+    assert_eq!(events.len(), 2);
+    assert_eq!(notices, ["a.0 at byte 96: the last record is cut off: 47 bytes of 48"]);
+    let with_payload = written(Version::V7, &[(at(1, 0, 1), vec![]), (at(2, 0, 2), vec![7; 100])]);
+    let (events, notices) = read_all(&[&with_payload[..with_payload.len() - 60]]).unwrap();
+    assert_eq!(events.len(), 1);
+    assert_eq!(notices, ["a.0 at byte 48: the last record is cut off: 88 bytes of 148"]);
+}
+
+#[test]
+fn garbage_between_records_is_passed_over_and_told() {
+    let (one, two) = (file(0, &[1]), file(0, &[2]));
+    for garbage in [&b"x"[..], b"tae", &[0; 1000], b"\x07taX\x07tae\x07"] {
+        let bytes = [&one[..], garbage, &two, garbage].concat();
+        let (events, notices) = read_all(&[&bytes]).unwrap();
+        assert_eq!(order(&events), [(1, 0, 1), (2, 0, 1)], "{garbage:?}");
+        let told = "a.0 at byte 48: bytes that are no record were passed over, up to where the next begins";
+        assert!(notices[0].starts_with(told) || notices[1].starts_with(told), "{notices:?}");
+    }
+    let (events, notices) = read_all(&[&[&b"before"[..], &one].concat()]).unwrap();
+    assert_eq!((events.len(), notices.len()), (1, 1));
+    assert!(notices[0].starts_with("a.0 at byte 0: "), "{notices:?}");
+}
+
+#[test]
+fn what_is_no_trace_is_an_error_that_says_what_would_be_one() {
+    let error = |bytes: &[u8]| read_all(&[bytes]).unwrap_err().to_string();
+    assert_eq!(
+        error(b"hello"),
+        "a.0 at byte 0: no record of blktrace in 5 bytes: each begins with 0x65617407 (version 7) or 0x65617408"
+    );
+    let mut old = file(0, &[1]);
+    old[0] = 6;
+    assert_eq!(error(&old), "a.0 at byte 0: records of version 6 begin here; versions 7 and 8 are read");
+    let mut reader = Reader::new(vec![stream("zeros", std::io::repeat(0))]);
+    let error = reader.next(&mut Batch::new()).unwrap_err().to_string();
+    assert!(error.starts_with("zeros at byte 0: no record of blktrace in 1"), "{error}");
+    let endless = std::io::Cursor::new(file(0, &[1])).chain(std::io::repeat(0));
+    let mut reader = Reader::new(vec![stream("zeros", endless)]);
+    let error = reader.next(&mut Batch::new()).unwrap_err().to_string();
+    assert!(error.starts_with("zeros at byte 48: no record of blktrace in 1"), "{error}");
+}
+
+#[test]
+fn actions_and_cpus_that_cannot_be_are_left_out_and_told() {
+    let mut bytes = file(0, &[1, 2, 3]);
+    bytes[28] = 200;
+    bytes[48 + 43] = 1;
+    let (events, notices) = read_all(&[&bytes]).unwrap();
+    assert_eq!(order(&events), [(3, 0, 3)]);
+    assert!(
+        notices.iter().any(|notice| notice.contains("at byte 0: records of an action that is not known")),
+        "{notices:?}"
+    );
+    assert!(notices.iter().any(|notice| notice.contains("at byte 48: bytes that are no record")), "{notices:?}");
+}
+
+#[test]
+fn empty_files_hold_no_events() {
+    assert_eq!(read_all(&[]).unwrap(), (vec![], vec![]));
+    assert_eq!(read_all(&[&[], &file(1, &[1]), &[]]).unwrap().0.len(), 1);
+}

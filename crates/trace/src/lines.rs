@@ -1,0 +1,152 @@
+//! Lines of a text, whatever its length, in a buffer of fixed size.
+
+use std::io::{self, Read};
+
+use memchr::memchr;
+
+use crate::open::Stream;
+use crate::source::{Place, ReadError};
+
+/// The longest line, in bytes: the formats that are read have lines of at most 1.2 KiB (a message of 1,024 bytes and its head).
+pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
+/// What is read at a time.
+const BUFFER_BYTES: usize = 256 << 10;
+/// The mark that some editors put before a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A text on its way in.
+pub(crate) struct Lines {
+    stream: Stream,
+    buffer: Vec<u8>,
+    /// What is in the buffer and was not handed out: from here...
+    start: usize,
+    /// ... to here.
+    end: usize,
+    number: u64,
+    at_end: bool,
+}
+
+/// A line.
+#[derive(Debug)]
+pub(crate) struct Line<'a> {
+    /// Without its end.
+    pub bytes: &'a [u8],
+    /// From 1 on.
+    pub number: u64,
+    /// Whether it ended as lines do: a last one that does not may be half of one.
+    pub whole: bool,
+}
+
+impl Lines {
+    /// The lines of an input.
+    pub fn new(stream: Stream) -> Lines {
+        Lines { stream, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, number: 0, at_end: false }
+    }
+
+    /// The next line; none behind the last.
+    ///
+    /// # Errors
+    /// The system's, and a line that is longer than any of a trace.
+    pub fn next(&mut self) -> Result<Option<Line<'_>>, ReadError> {
+        let mut searched = 0;
+        loop {
+            let unread = self.buffer.get(self.start..self.end).unwrap_or_default();
+            if let Some(len) = memchr(b'\n', unread.get(searched..).unwrap_or_default()).map(|at| searched + at) {
+                let from = self.start;
+                self.start += len + 1;
+                return Ok(Some(self.line(from, len, true)));
+            }
+            searched = unread.len();
+            if searched > LINE_BYTES_MAX {
+                return Err(self.too_long());
+            }
+            if self.at_end {
+                let from = self.start;
+                self.start = self.end;
+                return Ok(if searched == 0 { None } else { Some(self.line(from, searched, false)) });
+            }
+            self.fill()?;
+        }
+    }
+
+    /// The number of the line that was handed out last, from 1 on.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The input's name.
+    pub fn name(&self) -> &str {
+        &self.stream.name
+    }
+
+    fn line(&mut self, from: usize, len: usize, whole: bool) -> Line<'_> {
+        self.number += 1;
+        let bytes = self.buffer.get(from..from + len).unwrap_or_default();
+        let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
+        let bytes = if self.number == 1 { bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes) } else { bytes };
+        Line { bytes, number: self.number, whole }
+    }
+
+    fn fill(&mut self) -> Result<(), ReadError> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        loop {
+            match self.stream.read.read(self.buffer.get_mut(self.end..).unwrap_or_default()) {
+                Ok(read) => {
+                    self.at_end = read == 0;
+                    self.end += read;
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(ReadError::Io { file: self.stream.name.clone(), source }),
+            }
+        }
+    }
+
+    fn too_long(&self) -> ReadError {
+        ReadError::Bad {
+            file: self.stream.name.clone(),
+            place: Place::Line(self.number + 1),
+            what: format!("this line is longer than {} KiB: no trace has such lines", LINE_BYTES_MAX >> 10),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A reader that hands out one byte at a time.
+    struct Drops<'a>(&'a [u8]);
+
+    impl Read for Drops<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.read(buffer.get_mut(..1).unwrap_or_default())
+        }
+    }
+
+    fn all(text: &'static [u8]) -> Vec<String> {
+        let mut lines = Lines::new(Stream { name: "a".into(), read: Box::new(Drops(text)) });
+        let mut all = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            all.push(String::from_utf8_lossy(line.bytes).into_owned());
+        }
+        all
+    }
+
+    #[test]
+    fn lines_end_as_on_any_system_and_the_last_need_not() {
+        assert_eq!(all(b"\xef\xbb\xbfone\r\n\ntwo\nthree"), ["one", "", "two", "three"]);
+        assert_eq!(all(b""), [""; 0]);
+    }
+
+    #[test]
+    fn a_line_of_zeros_without_end_is_an_error_after_64_kib() {
+        let mut lines = Lines::new(Stream { name: "zeros".into(), read: Box::new(io::repeat(0)) });
+        assert_eq!(
+            lines.next().unwrap_err().to_string(),
+            "zeros:1: this line is longer than 64 KiB: no trace has such lines"
+        );
+    }
+}

@@ -1,0 +1,204 @@
+//! Opens traces: files or streams, compressed or not, of any format.
+
+mod compression;
+mod detect;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::batch::Batch;
+use crate::blktrace;
+use crate::merge::Merge;
+use crate::source::{Format, Notice, Place, ReadError, Source};
+use crate::text::TimeUnit;
+use compression::Compression;
+
+/// So much of an input is looked at to tell what it is, in bytes.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// Something to read.
+#[derive(Debug)]
+pub enum Input {
+    /// A file.
+    Path(PathBuf),
+    /// Bytes that come from somewhere else.
+    Stream(Stream),
+}
+
+/// Bytes with a name.
+pub struct Stream {
+    /// What it is called in errors.
+    pub name: String,
+    /// The bytes.
+    pub read: Box<dyn Read + Send>,
+}
+
+/// What is told of inputs, as far as they do not tell themselves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenOptions {
+    /// The format, where it should not be found out.
+    pub format: Option<Format>,
+    /// What the times of a text count.
+    pub time_unit: Option<TimeUnit>,
+    /// The size of the sectors in which a text counts, in bytes; 512 unless told, a power of two from 512 to 65,536.
+    pub sector_bytes: Option<u32>,
+}
+
+/// Opens a trace that lies in one or more inputs of one format: files of several CPUs, disks or servers, which are merged by time.
+///
+/// Memory is bounded whatever the inputs hold: an input that only unpacks to zeros is an error after its first 64 KiB.
+///
+/// # Errors
+/// When an input cannot be read, is of no known format or of another than the others, or leaves its unit of time open.
+pub fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source + Send>, ReadError> {
+    let mut opened = Opened::default();
+    let mut found: Option<(Format, String)> = None;
+    let mut heads = Vec::new();
+    let mut last_name = String::from("-");
+    for input in inputs {
+        let stream = stream_of(input)?;
+        last_name.clone_from(&stream.name);
+        let Some((stream, head)) = opened.unpack(stream)? else { continue };
+        let format = match options.format {
+            Some(format) => format,
+            None => detect::detect(&head).map_err(|what| ReadError::Unknown { file: stream.name.clone(), what })?,
+        };
+        match &found {
+            Some((other, file)) if *other != format => {
+                let what =
+                    format!("this is {}, but {file} is {}: one trace has one format", format.title(), other.title());
+                return Err(ReadError::Bad { file: stream.name, place: Place::All, what });
+            }
+            Some(_) => {}
+            None => found = Some((format, stream.name.clone())),
+        }
+        heads.push((stream, head));
+    }
+    let Some((format, _)) = found else {
+        return Err(ReadError::Unknown { file: last_name, what: "it is empty".to_owned() });
+    };
+    opened.source = Some(source_of(format, heads, options)?);
+    Ok(Box::new(opened))
+}
+
+fn stream_of(input: Input) -> Result<Stream, ReadError> {
+    match input {
+        Input::Stream(stream) => Ok(stream),
+        Input::Path(path) => {
+            let name = path.display().to_string();
+            match File::open(&path) {
+                Ok(file) => Ok(Stream { name, read: Box::new(file) }),
+                Err(source) => Err(ReadError::Io { file: name, source }),
+            }
+        }
+    }
+}
+
+/// The reader of a format over all inputs.
+fn source_of(
+    format: Format,
+    mut heads: Vec<(Stream, Vec<u8>)>,
+    options: &OpenOptions,
+) -> Result<Box<dyn Source + Send>, ReadError> {
+    if format == Format::Blktrace {
+        return Ok(Box::new(blktrace::Reader::new(heads.into_iter().map(|(stream, _)| stream).collect())));
+    }
+    if heads.len() == 1
+        && let Some((stream, head)) = heads.pop()
+    {
+        return reader_of(format, stream, &head, options);
+    }
+    let sources = heads.into_iter().map(|(stream, head)| Ok((reader_of(format, stream, &head, options)?, 0)));
+    Ok(Box::new(Merge::new(sources.collect::<Result<_, ReadError>>()?)))
+}
+
+/// The reader of a text.
+fn reader_of(
+    format: Format,
+    stream: Stream,
+    _head: &[u8],
+    _options: &OpenOptions,
+) -> Result<Box<dyn Source + Send>, ReadError> {
+    not_yet(format, &[stream])
+}
+
+fn not_yet(format: Format, streams: &[Stream]) -> Result<Box<dyn Source + Send>, ReadError> {
+    let file = streams.first().map(|stream| stream.name.clone()).unwrap_or_default();
+    Err(ReadError::Unknown { file, what: format!("{} is not read yet", format.title()) })
+}
+
+/// What was opened: the source, and what was noticed of the inputs themselves.
+#[derive(Default)]
+struct Opened {
+    source: Option<Box<dyn Source + Send>>,
+    notices: Vec<Notice>,
+    /// Of each compressed input: its name, and whether it turned out to end too early.
+    cuts: VecDeque<(String, Arc<AtomicBool>)>,
+}
+
+impl Opened {
+    /// Takes the compression away; an input without a byte is only noticed.
+    fn unpack(&mut self, stream: Stream) -> Result<Option<(Stream, Vec<u8>)>, ReadError> {
+        let Stream { name, read } = stream;
+        let failed = |source: io::Error| ReadError::Io { file: name.clone(), source };
+        let (head, mut read) = compression::peek(read, 6).map_err(failed)?;
+        let compression = Compression::of(&head);
+        if let Compression::Other(tool) = compression {
+            let what = format!("it is compressed in a way that is not read: unpack it first ({tool})");
+            return Err(ReadError::Unknown { file: name, what });
+        }
+        let cut = Arc::default();
+        read = compression.decode(read, &cut).map_err(failed)?;
+        let (head, read) = compression::peek(read, HEAD_BYTES).map_err(failed)?;
+        if compression != Compression::None {
+            if Compression::of(&head) != Compression::None {
+                let what = "it is compressed twice: unpack it once".to_owned();
+                return Err(ReadError::Unknown { file: name, what });
+            }
+            self.cuts.push_back((name.clone(), cut));
+        }
+        if head.is_empty() {
+            let what = "it is empty: nothing was recorded here".to_owned();
+            self.notices.push(Notice { file: name, place: Place::All, what });
+            return Ok(None);
+        }
+        Ok(Some((Stream { name, read }, head)))
+    }
+}
+
+impl Source for Opened {
+    fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        match &mut self.source {
+            Some(source) => source.next(batch),
+            None => {
+                batch.clear();
+                Ok(())
+            }
+        }
+    }
+
+    fn notices(&mut self) -> Vec<Notice> {
+        let mut notices = std::mem::take(&mut self.notices);
+        notices.extend(self.source.iter_mut().flat_map(|source| source.notices()));
+        self.cuts.retain(|(name, cut)| {
+            let is_cut = cut.load(Ordering::Relaxed);
+            if is_cut {
+                let what = "the compressed file ends too early: what could be unpacked was read".to_owned();
+                notices.push(Notice { file: name.clone(), place: Place::All, what });
+            }
+            !is_cut
+        });
+        notices
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream({})", self.name)
+    }
+}

@@ -1,0 +1,207 @@
+//! Fields of lines: found, read as numbers, shown in errors.
+
+use crate::event::Rwbs;
+
+/// So much of a field is shown in an error.
+const SHOWN_BYTES_MAX: usize = 40;
+
+/// The fields of a line, one after the other.
+pub(crate) struct Fields<'a> {
+    rest: Option<&'a [u8]>,
+    separator: Separator,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Separator {
+    Blanks,
+    Byte(u8),
+}
+
+impl<'a> Fields<'a> {
+    /// Fields with any number of blanks and tabs between them.
+    pub fn blanks(line: &'a [u8]) -> Fields<'a> {
+        Fields { rest: Some(line), separator: Separator::Blanks }
+    }
+
+    /// Fields with one such byte between them, and blanks around them that do not count.
+    pub fn split(line: &'a [u8], separator: u8) -> Fields<'a> {
+        Fields { rest: Some(line), separator: Separator::Byte(separator) }
+    }
+
+    /// What was not yet handed out, without the blanks at its start.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest.unwrap_or_default().trim_ascii_start()
+    }
+
+    /// The next one.
+    ///
+    /// # Errors
+    /// When the line is over, with what should have been there.
+    pub fn want(&mut self, what: &str) -> Result<&'a [u8], String> {
+        self.next().ok_or_else(|| format!("the line ends where {what} should be"))
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        match self.separator {
+            Separator::Blanks => {
+                let rest = self.rest?.trim_ascii_start();
+                if rest.is_empty() {
+                    self.rest = None;
+                    return None;
+                }
+                let len = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+                let (field, rest) = rest.split_at(len);
+                self.rest = Some(rest);
+                Some(field)
+            }
+            Separator::Byte(byte) => {
+                let rest = self.rest?;
+                match memchr::memchr(byte, rest) {
+                    Some(at) => {
+                        self.rest = rest.get(at + 1..);
+                        rest.get(..at).map(<[u8]>::trim_ascii)
+                    }
+                    None => {
+                        self.rest = None;
+                        Some(rest.trim_ascii())
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A whole number of decimal digits.
+///
+/// # Errors
+/// When it is none, or too large, with the name of what it should be.
+pub(crate) fn number<N: TryFrom<u64>>(field: &[u8], what: &str) -> Result<N, String> {
+    let digits = |value: u64, &byte: &u8| match byte {
+        b'0'..=b'9' => value.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
+        _ => None,
+    };
+    let value = if field.is_empty() { None } else { field.iter().try_fold(0u64, digits) };
+    value.and_then(|value| N::try_from(value).ok()).ok_or_else(|| {
+        let digits_only = !field.is_empty() && field.iter().all(u8::is_ascii_digit);
+        let wrong = if digits_only { "is too large" } else { "is no whole number" };
+        format!("{what} {} {wrong}", shown(field))
+    })
+}
+
+/// A time in a unit of so many ps, as `12` or `12.345`, in ns; finer digits are cut off.
+///
+/// # Errors
+/// When it is no such number, or beyond what 64 bits of ns hold (584 years).
+pub(crate) fn decimal_ns(field: &[u8], unit_ps: u64, what: &str) -> Result<u64, String> {
+    let (whole, fraction) = match memchr::memchr(b'.', field) {
+        Some(at) => (field.get(..at).unwrap_or_default(), field.get(at + 1..).unwrap_or_default()),
+        None => (field, &b""[..]),
+    };
+    let wrong =
+        || format!("{what} {} is no time: digits, and perhaps a point among them, would be right", shown(field));
+    let whole: u64 = number(whole, what).map_err(|_| wrong())?;
+    if !fraction.iter().all(u8::is_ascii_digit) || (fraction.is_empty() && field.ends_with(b".")) {
+        return Err(wrong());
+    }
+    // 18 digits behind the point are finer than any unit of time divided by ps.
+    let (mut part_ps, mut digit_ps) = (0u128, u128::from(unit_ps));
+    for &digit in fraction.iter().take(18) {
+        part_ps += digit_ps * u128::from(digit - b'0') / 10;
+        digit_ps /= 10;
+    }
+    let ps = u128::from(whole) * u128::from(unit_ps) + part_ps;
+    u64::try_from(ps / 1000).map_err(|_| format!("{what} {} is more than 584 years", shown(field)))
+}
+
+/// A process's number at the end of a `name-number` pair, and the name.
+pub(crate) fn pid_of(field: &[u8]) -> Option<(&[u8], u32)> {
+    let at = memchr::memrchr(b'-', field)?;
+    let pid = number(field.get(at + 1..)?, "").ok()?;
+    Some((field.get(..at)?, pid))
+}
+
+/// What a request does, from blkparse's letters.
+///
+/// # Errors
+/// When there is a letter that is none of them.
+pub(crate) fn take_rwbs(letters: &[u8]) -> Result<Rwbs, String> {
+    let mut op = Rwbs(0);
+    for letter in letters {
+        let operation_seen = op.0 & (Rwbs::READ.0 | Rwbs::WRITE.0 | Rwbs::DISCARD.0 | Rwbs::NONE.0) != 0;
+        op = op.with(match letter {
+            b'R' => Rwbs::READ,
+            b'W' => Rwbs::WRITE,
+            b'D' => Rwbs::DISCARD,
+            b'N' => Rwbs::NONE,
+            // Before the operation's letter it is a flush, behind it FUA.
+            b'F' if operation_seen => Rwbs::FUA,
+            b'F' => Rwbs::FLUSH,
+            b'A' => Rwbs::AHEAD,
+            b'S' => Rwbs::SYNC,
+            b'M' => Rwbs::META,
+            // B was the barrier of kernels before 2.6.37, E (erase) is a discard that must last.
+            b'B' => Rwbs::FLUSH,
+            b'E' => Rwbs::DISCARD,
+            _ => {
+                return Err(format!(
+                    "{} does not say what a request does: letters of RWDFNASM would, such as WS or FWS",
+                    shown(letters)
+                ));
+            }
+        });
+    }
+    Ok(op)
+}
+
+/// A field as it is shown in an error: quoted, without control characters, not too long.
+pub(crate) fn shown(field: &[u8]) -> String {
+    let cut = field.get(..SHOWN_BYTES_MAX).unwrap_or(field);
+    let dots = if cut.len() < field.len() { "..." } else { "" };
+    format!("\"{}{dots}\"", cut.escape_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_between_blanks_and_between_commas() {
+        let fields: Vec<&[u8]> = Fields::blanks(b"  7,0\t 1  x ").collect();
+        assert_eq!(fields, [&b"7,0"[..], b"1", b"x"]);
+        let fields: Vec<&[u8]> = Fields::split(b" a ;; b", b';').collect();
+        assert_eq!(fields, [&b"a"[..], b"", b"b"]);
+        assert_eq!(Fields::split(b"", b',').count(), 1);
+    }
+
+    #[test]
+    fn numbers_say_what_is_wrong_with_them() {
+        assert_eq!(number::<u32>(b"4294967295", "the length"), Ok(u32::MAX));
+        assert_eq!(number::<u32>(b"4294967296", "the length").unwrap_err(), "the length \"4294967296\" is too large");
+        assert_eq!(number::<u64>(b"-1", "the sector").unwrap_err(), "the sector \"-1\" is no whole number");
+        assert_eq!(number::<u64>(b"", "the sector").unwrap_err(), "the sector \"\" is no whole number");
+    }
+
+    #[test]
+    fn times_in_any_unit_are_ns_to_the_digit() {
+        const SECOND_PS: u64 = 1_000_000_000_000;
+        assert_eq!(decimal_ns(b"1781.997769913", SECOND_PS, "time"), Ok(1_781_997_769_913));
+        assert_eq!(decimal_ns(b"0.0000000019", SECOND_PS, "time"), Ok(1));
+        assert_eq!(decimal_ns(b"7", 100_000, "time"), Ok(700));
+        assert_eq!(decimal_ns(b"1500", 1, "time"), Ok(1));
+        for wrong in [&b""[..], b"1.", b".5", b"-1", b"1.2.3", b"1e3", b"99999999999"] {
+            assert!(decimal_ns(wrong, SECOND_PS, "time").is_err(), "{}", shown(wrong));
+        }
+    }
+
+    #[test]
+    fn letters_mean_what_blkparse_means_by_them() {
+        assert_eq!(take_rwbs(b"FWS"), Ok(Rwbs::FLUSH.with(Rwbs::WRITE).with(Rwbs::SYNC)));
+        assert_eq!(take_rwbs(b"WFS"), Ok(Rwbs::WRITE.with(Rwbs::FUA).with(Rwbs::SYNC)));
+        assert_eq!(take_rwbs(b"FN"), Ok(Rwbs::FLUSH.with(Rwbs::NONE)));
+        assert!(take_rwbs(b"WX").unwrap_err().contains("\"WX\""));
+    }
+}
