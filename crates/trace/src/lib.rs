@@ -11,16 +11,24 @@
 //! Everything streams: a [`Source`] fills a [`Batch`] with events, and memory grows with what is under way at a time, not with the length of a trace.
 #![forbid(unsafe_code)]
 
+mod alibaba;
 mod batch;
+mod blkreplay;
 pub mod blktrace;
-mod csv;
+pub mod csv;
 pub mod depends;
+pub mod describe;
 mod event;
+mod ftrace;
+pub mod iolog;
 pub mod life;
 mod lines;
 mod merge;
+mod mqsim;
+mod msr;
 mod notices;
 mod open;
+pub mod overview;
 mod sink;
 mod source;
 mod text;

@@ -83,19 +83,20 @@ pub fn run(clients: &[Client], request: &Request) -> Result<Vec<Got>, String> {
         bandwidth: None,
         position_ns: None,
     };
-    let mut device = Device::new(0, &config, &mut Nothing, 0).map_err(|error| error.to_string())?;
+    let device = Device::new(0, &config, &mut Nothing, 0).map_err(|error| error.to_string())?;
+    let mut world = World { device, clients: Vec::new(), wakes: BinaryHeap::new(), woken: 0, sent_ns: HashMap::new(), now_ns: 0 };
+    for client in clients {
+        world.join(client)?;
+    }
+    // Once all have joined: a member's own name would take the place of the one here.
     let mut outcome = None;
     if let Some(path) = &request.record {
         let (mut recorder, written) = Direct::start(path).map_err(|error| format!("{}: {error}", path.display()))?;
         for (number, client) in (1..).zip(clients) {
             recorder.name(number, client.name);
         }
-        device.set_recorder(Some(Box::new(recorder)));
+        world.device.set_recorder(Some(Box::new(recorder)));
         outcome = Some(written);
-    }
-    let mut world = World { device, clients: Vec::new(), wakes: BinaryHeap::new(), woken: 0, sent_ns: HashMap::new(), now_ns: 0 };
-    for client in clients {
-        world.join(client)?;
     }
     world.run_until(request.seconds * 1_000_000_000);
     world.device.set_recorder(None);

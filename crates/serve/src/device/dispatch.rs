@@ -122,9 +122,14 @@ impl Device {
     }
 
     /// How many requests one run gives the device. What answers at once would be given everything: when several clients want something, it is
-    /// given `depth` requests a run instead, so that the rest waits where the elevator can choose.
+    /// given `depth` requests a run instead, so that the rest waits where the elevator can choose; or as many as the client has of which least waits,
+    /// for as long as all have something to be chosen from.
     fn budget(&self) -> u32 {
-        if self.is_instant && self.tenants.waiting_members() > 1 { self.depth } else { u32::MAX }
+        if !self.is_instant {
+            return u32::MAX;
+        }
+        let (clients, least) = self.tenants.backlog();
+        if clients > 1 { self.depth.max(least) } else { u32::MAX }
     }
 
     fn fire_timers(&mut self, now_ns: u64) {

@@ -101,6 +101,8 @@ struct Member {
     first: u32,
     /// Its requests that wait in the queue, pieces each for itself.
     waiting: u32,
+    /// Where it stands among the clients of which something waits.
+    waiting_place: usize,
 }
 
 /// All tenants and clients of a device.
@@ -113,9 +115,12 @@ pub(super) struct Tenants {
     free: Vec<u32>,
     /// Groups of the queue that were given up and cannot be removed before their last request is done.
     retired: Vec<GroupId>,
-    /// Clients of which something waits in the queue.
-    waiting: u32,
+    /// Clients of which something waits in the queue, in any order.
+    waiting: Vec<u32>,
 }
+
+/// Of more clients than these it is not looked for the one of which least waits: 16.
+const BACKLOGS_LOOKED_AT: usize = 16;
 
 impl Tenants {
     /// None but that of clients without one, which lie in the root group each for itself.
@@ -128,7 +133,7 @@ impl Tenants {
             members: Vec::new(),
             free: Vec::new(),
             retired: Vec::new(),
-            waiting: 0,
+            waiting: Vec::new(),
         }
     }
 
@@ -173,17 +178,24 @@ impl Tenants {
         self.nodes.get(member.tenant as usize).map(|node| node.name.as_str())
     }
 
-    /// Of how many clients something waits in the queue.
-    pub fn waiting_members(&self) -> u32 {
-        self.waiting
+    /// Of how many clients something waits in the queue, and how much of the one of which least does. Of many clients the least is not looked
+    /// for: one.
+    pub fn backlog(&self) -> (usize, u32) {
+        let count = self.waiting.len();
+        let waiting = |member: &u32| self.members.get(*member as usize).map_or(0, |member| member.waiting);
+        let least = if count > BACKLOGS_LOOKED_AT { 1 } else { self.waiting.iter().map(waiting).min().unwrap_or(0) };
+        (count, least)
     }
 
     /// A request of a client waits in the queue.
     pub fn waits(&mut self, tenant: u32, member: u32) {
         self.account(tenant).waiting += 1;
-        if let Some(member) = self.members.get_mut(member as usize) {
-            member.waiting += 1;
-            self.waiting += u32::from(member.waiting == 1);
+        if let Some(entry) = self.members.get_mut(member as usize) {
+            entry.waiting += 1;
+            if entry.waiting == 1 {
+                entry.waiting_place = self.waiting.len();
+                self.waiting.push(member);
+            }
         }
     }
 
@@ -191,10 +203,23 @@ impl Tenants {
     pub fn waits_no_more(&mut self, tenant: u32, member: Option<u32>) {
         let account = self.account(tenant);
         account.waiting = account.waiting.saturating_sub(1);
-        if let Some(member) = member.and_then(|member| self.members.get_mut(member as usize)) {
-            let is_last = member.waiting == 1;
-            member.waiting = member.waiting.saturating_sub(1);
-            self.waiting = self.waiting.saturating_sub(u32::from(is_last));
+        if let Some(entry) = member.and_then(|member| self.members.get_mut(member as usize)) {
+            let is_last = entry.waiting == 1;
+            entry.waiting = entry.waiting.saturating_sub(1);
+            if is_last {
+                let place = entry.waiting_place;
+                self.unlist(place);
+            }
+        }
+    }
+
+    /// Takes a client from the list of those of which something waits.
+    fn unlist(&mut self, place: usize) {
+        self.waiting.swap_remove(place);
+        if let Some(moved) = self.waiting.get(place).copied()
+            && let Some(entry) = self.members.get_mut(moved as usize)
+        {
+            entry.waiting_place = place;
         }
     }
 
@@ -208,9 +233,12 @@ impl Tenants {
         let Some(entry) = self.members.get_mut(member.slot as usize) else { return };
         entry.is_here = false;
         entry.first = NONE;
-        self.waiting = self.waiting.saturating_sub(u32::from(std::mem::take(&mut entry.waiting) > 0));
         entry.generation = entry.generation.wrapping_add(1);
         let (tenant, context) = (entry.tenant, entry.context);
+        if std::mem::take(&mut entry.waiting) > 0 {
+            let place = entry.waiting_place;
+            self.unlist(place);
+        }
         self.free.push(member.slot);
         if let Some(node) = self.nodes.get_mut(tenant as usize) {
             node.members = node.members.saturating_sub(1);
@@ -372,7 +400,16 @@ impl Device {
         let _ = self.queue.move_context(context, node.group, self.now_ns);
         let generation = self.tenants.members.get(slot as usize).map_or(0, |member| member.generation);
         let own = priority_of(Priority::UNSET, process).0;
-        let member = Member { generation, is_here: true, tenant: place, context, own, first: NONE, waiting: 0 };
+        let member = Member {
+            generation,
+            is_here: true,
+            tenant: place,
+            context,
+            own,
+            first: NONE,
+            waiting: 0,
+            waiting_place: 0,
+        };
         match self.tenants.free.pop() {
             Some(slot) => self.tenants.members[slot as usize] = member,
             None => self.tenants.members.push(member),

@@ -285,6 +285,9 @@ pub trait Engine {
     /// Starts block I/O; it ends as an [`Event::Done`] with this tag.
     fn start(&mut self, tag: u64, io: Io);
 
+    /// Whether it is worth while to watch for events before sleeping: it is where clients wait for one answer each, not where they have sent many requests at once.
+    fn may_watch(&mut self, _worthwhile: bool) {}
+
     /// Times that [`Engine::turn`] waits until are to be met as exactly as the machine can, by watching the clock for the last part of a wait.
     fn be_punctual(&mut self) {}
 

@@ -274,7 +274,7 @@ impl Threads {
         let plan = self.waiting.plan(began_ns, until_ns);
         if plan.watch_until_ns > began_ns {
             let came = self.look_until(plan.watch_until_ns, events)?;
-            self.waiting.watched(came);
+            self.waiting.watched(came, clock::preemptions);
             if came {
                 return Ok(());
             }
@@ -470,6 +470,10 @@ impl Engine for Threads {
         } else {
             self.helpers.start(Job { tag, file: file.clone(), io, at });
         }
+    }
+
+    fn may_watch(&mut self, worthwhile: bool) {
+        self.waiting.watch(worthwhile);
     }
 
     fn be_punctual(&mut self) {

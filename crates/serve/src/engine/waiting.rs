@@ -1,8 +1,8 @@
 //! How a thread waits: sleep costs a wake-up, watching costs the processor.
 //!
 //! - **For the next event** it watches for a while before it sleeps, so that a client with one request at a time waits for no wake-up. Each time
-//!   that it watched in vain it does without for twice as many waits, each event that it saw coming halves them. So a server whose events are
-//!   far apart, or whose client needs this very processor, sleeps nearly always.
+//!   that it watched in vain, or was made to leave the processor to somebody meanwhile, it does without for twice as many waits; each event that it
+//!   saw coming halves them. So a server whose events are far apart, or whose clients need this very processor, sleeps nearly always.
 //! - **For a time** that has to be met exactly it sleeps until shortly before, and watches the clock for the rest. How long before follows from how
 //!   late the system woke it, and is bounded in each wait and in all.
 
@@ -10,6 +10,8 @@
 const SKIPS_FIRST: u32 = 8;
 /// It sleeps at once so many times at most before it tries again: 8 doubled 8 times.
 const SKIPS_MAX: u32 = 2048;
+/// After so many times of watching it looks whether others had to take the processor from it.
+const WATCHES_A_LOOK: u32 = 8;
 /// The most that the clock is watched in one wait.
 const EARLY_NS_MAX: u64 = 200_000;
 /// Of the time that passes, one part in so many may be spent on watching the clock.
@@ -26,6 +28,12 @@ pub(super) struct Waiting {
     skips: u32,
     /// How many will after the next time in vain.
     next_skips: u32,
+    /// Whether it is worth while at present.
+    is_worthwhile: bool,
+    /// How often it watched since it looked for others.
+    watches: u32,
+    /// How often the processor had been taken from the thread then.
+    preemptions: u64,
     /// Whether times are met exactly.
     is_punctual: bool,
     /// How much earlier than asked for it wakes.
@@ -51,11 +59,19 @@ impl Waiting {
             window_ns,
             skips: 0,
             next_skips: SKIPS_FIRST,
+            is_worthwhile: true,
+            watches: 0,
+            preemptions: 0,
             is_punctual: false,
             early_ns: 0,
             credit_ns: CREDIT_NS_MAX,
             credited_ns: 0,
         }
+    }
+
+    /// Whether watching is worth while from now on.
+    pub fn watch(&mut self, worthwhile: bool) {
+        self.is_worthwhile = worthwhile;
     }
 
     /// Times are to be met exactly from now on.
@@ -65,7 +81,7 @@ impl Waiting {
 
     /// How to wait from `now_ns` until `until_ns` (`u64::MAX`: until something happens).
     pub fn plan(&mut self, now_ns: u64, until_ns: u64) -> Plan {
-        let window_ns = if self.skips > 0 { 0 } else { self.window_ns };
+        let window_ns = if self.skips > 0 || !self.is_worthwhile { 0 } else { self.window_ns };
         self.skips = self.skips.saturating_sub(1);
         let watch_until_ns = now_ns.saturating_add(window_ns).min(until_ns);
         if !self.is_punctual || until_ns == u64::MAX {
@@ -78,9 +94,16 @@ impl Waiting {
         Plan { watch_until_ns, sleep_until_ns: until_ns.saturating_sub(early_ns) }
     }
 
-    /// Events were watched for: did one come?
-    pub fn watched(&mut self, came: bool) {
-        if came {
+    /// Events were watched for: did one come? `preemptions` tells how often the processor was taken from this thread since it began.
+    pub fn watched(&mut self, came: bool, preemptions: impl FnOnce() -> u64) {
+        self.watches += 1;
+        let mut disturbs = false;
+        if self.watches >= WATCHES_A_LOOK {
+            self.watches = 0;
+            let before = std::mem::replace(&mut self.preemptions, preemptions());
+            disturbs = self.preemptions > before;
+        }
+        if came && !disturbs {
             self.next_skips = (self.next_skips / 2).max(SKIPS_FIRST);
         } else {
             self.skips = self.next_skips;
@@ -113,16 +136,26 @@ mod tests {
             let now_ns = wait * 1_000_000;
             if waiting.plan(now_ns, u64::MAX).watch_until_ns > now_ns {
                 watched += 1;
-                waiting.watched(false);
+                waiting.watched(false, || 0);
             }
         }
         // 8 + 16 + ... + 2048 = 4088 waits hold the first 9; then one in 2048.
         assert!((10..=13).contains(&watched), "{watched}");
         waiting.skips = 0;
         for _ in 0..8 {
-            waiting.watched(true);
+            waiting.watched(true, || 0);
         }
-        waiting.watched(false);
+        waiting.watched(false, || 0);
+        assert_eq!(waiting.skips, SKIPS_FIRST);
+    }
+
+    #[test]
+    fn whoever_is_in_the_way_of_others_watches_less() {
+        let mut waiting = Waiting::new(32_000);
+        for watch in 1..=2 * u64::from(WATCHES_A_LOOK) {
+            waiting.watched(true, || watch);
+            assert_eq!(waiting.skips > 0, watch >= u64::from(WATCHES_A_LOOK), "{watch}");
+        }
         assert_eq!(waiting.skips, SKIPS_FIRST);
     }
 

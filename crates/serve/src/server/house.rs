@@ -41,6 +41,8 @@ pub(super) struct House<E> {
     pub(super) waiting_within: BTreeMap<HolderId, VecDeque<ConnId>>,
     /// Connections that have something to say.
     pub(super) speakers: Vec<ConnId>,
+    /// Requests answered since the engine was last turned.
+    pub(super) answered: u32,
     /// How many clients there are.
     pub(super) clients: Clients,
     /// When which connection is closed unless it has come further.
@@ -77,6 +79,7 @@ impl<E: Engine> House<E> {
             waiting: VecDeque::new(),
             waiting_within: BTreeMap::new(),
             speakers: Vec::new(),
+            answered: 0,
             clients: Clients::default(),
             deadlines: BTreeSet::new(),
         }

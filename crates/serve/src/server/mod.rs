@@ -104,6 +104,9 @@ pub struct Server<E: Engine> {
 }
 
 /// How often stalled clients are looked for while others wait, in ns: once a second.
+/// After a turn with so few answers the next event is watched for: clients wait for each answer. Where more come at once, the next are on their way
+/// already, and a sleep costs nobody anything.
+const WATCHED_ANSWERS_MAX: u32 = 2;
 const STALL_CHECK_NS: u64 = 1_000_000_000;
 
 impl<E: Engine> Server<E> {
@@ -185,6 +188,8 @@ impl<E: Engine> Server<E> {
             return Ok(turn);
         }
         let until = self.next_wake();
+        let answered = std::mem::take(&mut self.house.answered);
+        self.house.engine.may_watch(answered <= WATCHED_ANSWERS_MAX);
         let mut events = std::mem::take(&mut self.events);
         self.house.engine.turn(until, &mut events)?;
         self.house.now_ns = self.house.engine.now_ns();

@@ -87,7 +87,8 @@ impl Server {
             Server::HoistwayMemory(elevator) => {
                 command.args(["serve", "--export", &format!("=mem:{EXPORT_BYTES}")]);
                 if let Some(elevator) = elevator {
-                    command.args(["--elevator", elevator]);
+                    // Without watching for requests, which would use up what an elevator leaves.
+                    command.args(["--elevator", elevator, "--watch", "0"]);
                 }
             }
             Server::HoistwayNull => {

@@ -242,8 +242,8 @@ impl Uring {
             if !self.ring.completion().is_empty() {
                 return Ok(());
             }
-            let came = self.watch(plan.watch_until_ns)?;
-            self.waiting.watched(came);
+            let came = self.watch_until(plan.watch_until_ns)?;
+            self.waiting.watched(came, clock::preemptions);
             if came {
                 return Ok(());
             }
@@ -260,14 +260,14 @@ impl Uring {
             self.waiting.overslept(plan, woke_ns);
         }
         if plan.sleep_until_ns < until_ns && woke_ns < until_ns && woke_ns >= plan.sleep_until_ns {
-            self.watch(until_ns)?;
+            self.watch_until(until_ns)?;
             self.waiting.watched_clock(clock::now_ns() - woke_ns);
         }
         Ok(())
     }
 
     /// Looks, without sleeping, until a completion is there or the time has come; answers which.
-    fn watch(&mut self, until_ns: u64) -> io::Result<bool> {
+    fn watch_until(&mut self, until_ns: u64) -> io::Result<bool> {
         loop {
             if !self.ring.completion().is_empty() {
                 return Ok(true);
@@ -377,6 +377,10 @@ impl Engine for Uring {
 
     fn start(&mut self, tag: u64, io: Io) {
         self.start_io(tag, io);
+    }
+
+    fn may_watch(&mut self, worthwhile: bool) {
+        self.waiting.watch(worthwhile);
     }
 
     fn be_punctual(&mut self) {

@@ -27,7 +27,7 @@ use crate::failure::{Exit, UsageError};
 use crate::output::{self, Out};
 use crate::setting;
 use real::Measured;
-use rewrite::Rewritten;
+use rewrite::{Rewritten, Times};
 
 /// How far throughput and shares may differ, in percent.
 const TOLERANCE_PERCENT: f64 = 5.0;
@@ -54,6 +54,16 @@ pub struct Under {
     pub elevator: Kind,
     /// Its tunables, as `--set` has them.
     pub settings: Vec<Setting>,
+}
+
+impl Under {
+    /// What is left out of the measurement at the beginning, in seconds: fio keeps a `startdelay` to a tenth of a second or so, and who is alone on the
+    /// drive meanwhile gets as much as all together do later. bfq besides takes new readers for interactive ones and raises their weights, for 3 to 25 s: how
+    /// long hangs on the peak rate that it guesses, and so on very little.
+    fn ramp_seconds(&self) -> u32 {
+        let is_plain = self.settings.iter().any(|setting| setting.tunable == "low_latency" && setting.value == 0);
+        if self.elevator == Kind::Bfq && !is_plain { 26 } else { 2 }
+    }
 }
 
 impl Check {
@@ -96,11 +106,15 @@ struct Outcome {
 pub fn run(job: &Path, args: &ServeArgs, out: &mut Out) -> Result<Exit> {
     let check = &Check::new(job, args)?;
     let capacity_bytes = describe(&check.profile).capacity_sectors * SECTOR_BYTES;
-    let rewritten = rewrite::rewrite(&check.jobs, capacity_bytes, check.seconds)?;
+    let rewritten_for = |under: &Under| {
+        let times = Times { ramp_seconds: under.ramp_seconds(), seconds: check.seconds };
+        rewrite::rewrite(&check.jobs, capacity_bytes, times)
+    };
     let plain = Under { elevator: Kind::Noop, settings: Vec::new() };
-    let turnaround_ns = real::turnaround_ns(&rewritten, &check.drive, &plain)?;
+    let turnaround_ns = real::turnaround_ns(&rewritten_for(&plain)?, &check.drive, &plain)?;
     let mut outcomes = Vec::new();
     for under in &check.elevators {
+        let rewritten = rewritten_for(under)?;
         let measured = real::measure(&rewritten, &check.drive, under)?;
         let predicted = predict(check, &rewritten, under, turnaround_ns)?;
         outcomes.push(compare_one(under, &predicted, &measured)?);

@@ -9,9 +9,15 @@ use crate::failure::UsageError;
 /// By how much one process begins after another, in ms, so that their first requests come in the same order in both runs: who comes first is decided
 /// there for good, under an elevator that serves in order of arrival.
 const APART_MS: u64 = 20;
-/// What is left out of the measurement at the beginning, in seconds: fio keeps a `startdelay` to a tenth of a second or so, and who is alone on the drive
-/// meanwhile gets as much as all together do later.
-const RAMP_SECONDS: u32 = 2;
+/// How long a job runs unless it says so itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// What is left out of the measurement at the beginning.
+    pub ramp_seconds: u32,
+    /// What is measured after it.
+    pub seconds: u32,
+}
+
 /// Where an extent begins is a multiple of this, in bytes.
 const ALIGNMENT_BYTES: u64 = 1 << 20;
 
@@ -101,7 +107,7 @@ impl Process {
 ///
 /// # Errors
 /// What a job does that cannot be done on one extent of a served drive.
-pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, seconds: u32) -> Result<Rewritten, UsageError> {
+pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, times: Times) -> Result<Rewritten, UsageError> {
     let clones: u64 = jobs.jobs.iter().map(|job| u64::from(job.numjobs)).sum();
     let stride = capacity_bytes / clones.max(1) / ALIGNMENT_BYTES * ALIGNMENT_BYTES;
     let mut rewritten = Rewritten { simulated: String::new(), processes: Vec::new() };
@@ -109,7 +115,7 @@ pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, seconds: u32) -> Result<Rewr
         refuse(job, jobs)?;
         for clone in 0..job.numjobs {
             let offset_bytes = rewritten.processes.len() as u64 * stride;
-            let mut process = process(job, jobs, clone, (offset_bytes, stride), seconds)?;
+            let mut process = process(job, jobs, clone, (offset_bytes, stride), times)?;
             process.id = format!("process-{}", rewritten.processes.len() + 1);
             if *job.startdelay_ns.end() == 0 {
                 let _ = writeln!(process.options, "startdelay={}ms", rewritten.processes.len() as u64 * APART_MS);
@@ -128,7 +134,7 @@ pub fn rewrite(jobs: &JobFile, capacity_bytes: u64, seconds: u32) -> Result<Rewr
     Ok(rewritten)
 }
 
-fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), seconds: u32) -> Result<Process, UsageError> {
+fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), times: Times) -> Result<Process, UsageError> {
     let (offset_bytes, room_bytes) = extent;
     let wanted = if job.size_given { job.size.of(room_bytes) } else { room_bytes };
     if wanted > room_bytes {
@@ -150,10 +156,10 @@ fn process(job: &Job, jobs: &JobFile, clone: u32, extent: (u64, u64), seconds: u
         }
         let _ = if value.is_empty() { writeln!(options, "{name}") } else { writeln!(options, "{name}={value}") };
     }
-    let runtime_ns = job.runtime_ns.unwrap_or(u64::from(seconds) * 1_000_000_000);
+    let runtime_ns = job.runtime_ns.unwrap_or(u64::from(times.seconds) * 1_000_000_000);
     let _ = writeln!(options, "time_based\nruntime={}ms", runtime_ns / 1_000_000);
     if job.ramp_time_ns == 0 {
-        let _ = writeln!(options, "ramp_time={RAMP_SECONDS}s");
+        let _ = writeln!(options, "ramp_time={}s", times.ramp_seconds);
     }
     let name = if job.numjobs == 1 { job.name.clone() } else { format!("{}-{}", job.name, clone + 1) };
     let priority = job.prio.or(job.prioclass).map(|_| (job.prioclass.unwrap_or(2), job.prio.unwrap_or(4)));
@@ -195,7 +201,7 @@ mod tests {
     #[test]
     fn every_clone_has_an_extent_and_keeps_what_it_does() {
         let jobs = parse("[global]\nbs=4k\nbuffered=1\nsize=128m\nioengine=sync\n[files]\nrw=read\nnumjobs=2\n");
-        let rewritten = rewrite(&jobs, 10 << 30, 7).expect("it can be rewritten");
+        let rewritten = rewrite(&jobs, 10 << 30, Times { ramp_seconds: 2, seconds: 7 }).expect("it can be rewritten");
         let places: Vec<_> =
             rewritten.processes.iter().map(|one| (one.name.as_str(), one.offset_bytes, one.size_bytes)).collect();
         assert_eq!(places, [("files-1", 0, 128 << 20), ("files-2", 5 << 30, 128 << 20)]);
@@ -216,7 +222,7 @@ mod tests {
     #[test]
     fn a_job_may_be_called_what_no_tenant_can_be() {
         let jobs = parse("[größte Dateien]\nrw=read\nsize=1m\n");
-        let rewritten = rewrite(&jobs, 1 << 30, 1).expect("it can be rewritten");
+        let rewritten = rewrite(&jobs, 1 << 30, Times { ramp_seconds: 2, seconds: 1 }).expect("it can be rewritten");
         let process = &rewritten.processes[0];
         assert_eq!((process.name.as_str(), process.id.as_str()), ("größte Dateien", "process-1"));
         assert!(rewritten.simulated.is_ascii() && process.section("u").is_ascii());
@@ -225,13 +231,13 @@ mod tests {
     #[test]
     fn what_a_server_has_no_counterpart_for_is_refused_by_name() {
         let jobs = parse("[a]\nrw=read\nsize=1m\ncgroup=x\n");
-        let error = rewrite(&jobs, 1 << 30, 1).expect_err("control groups");
+        let error = rewrite(&jobs, 1 << 30, Times { ramp_seconds: 2, seconds: 1 }).expect_err("control groups");
         assert!(error.0.contains("job.fio:1: job `a`: `cgroup`"), "{}", error.0);
     }
 
     #[test]
     fn extents_larger_than_the_drive_are_refused() {
         let jobs = parse("[a]\nrw=read\nsize=1g\nnumjobs=4\n");
-        assert!(rewrite(&jobs, 2 << 30, 1).is_err());
+        assert!(rewrite(&jobs, 2 << 30, Times { ramp_seconds: 2, seconds: 1 }).is_err());
     }
 }

@@ -7,10 +7,9 @@ use hoistway_core::Kind;
 use hoistway_sim::whatif::{RecordedProcess, Recording};
 use hoistway_trace::depends::ByProcess;
 use hoistway_trace::life::{Life, Lives};
-use hoistway_trace::{Action, Batch, DeviceId};
+use hoistway_trace::{Action, Batch, DeviceId, Input, OpenOptions, Source, Stream};
 
 use crate::cli::trace::WhatifArgs;
-use crate::commands::trace::input;
 use crate::failure::UsageError;
 
 /// What a trace has.
@@ -37,7 +36,7 @@ pub struct Setting {
 
 /// Reads a trace.
 pub fn load(args: &WhatifArgs) -> Result<Loaded> {
-    let mut opened = input::open(&args.input)?;
+    let mut opened = open(args)?;
     let (mut lives, mut all) = (Lives::new(), Vec::new());
     let (mut names, mut setting) = (BTreeMap::new(), Setting::default());
     let mut span_ns: BTreeMap<DeviceId, (u64, u64)> = BTreeMap::new();
@@ -77,6 +76,32 @@ pub fn load(args: &WhatifArgs) -> Result<Loaded> {
     let processes = processes.collect();
     let (from_ns, until_ns) = span_ns.get(&device).copied().unwrap_or_default();
     Ok(Loaded { trace, recording: Recording { processes, from_ns, until_ns }, lives: all, setting, notes })
+}
+
+struct Opened {
+    source: Box<dyn Source + Send>,
+    name: String,
+}
+
+fn open(args: &WhatifArgs) -> Result<Opened> {
+    let mut inputs = Vec::new();
+    for path in &args.input.files {
+        if path.as_os_str() == "-" {
+            inputs.push(Input::Stream(Stream { name: "-".into(), read: Box::new(std::io::stdin()) }));
+            continue;
+        }
+        let file_of = |cpu: u32| {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".blktrace.{cpu}"));
+            std::path::PathBuf::from(name)
+        };
+        match path.exists() || !file_of(0).exists() {
+            true => inputs.push(Input::Path(path.clone())),
+            false => inputs.extend((0..).map(file_of).take_while(|file| file.exists()).map(Input::Path)),
+        }
+    }
+    let names: Vec<String> = args.input.files.iter().map(|file| file.display().to_string()).collect();
+    Ok(Opened { source: hoistway_trace::open(inputs, &OpenOptions::default())?, name: names.join(" ") })
 }
 
 /// The device that was asked for, or the one with the most requests.

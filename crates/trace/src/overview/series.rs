@@ -1,0 +1,163 @@
+//! Sums over stretches of time of equal length, which double whenever the trace outgrows them.
+
+/// So many stretches a series has at most: when they are used up each two become one. A page has some 1,000 px for a chart.
+pub(super) const BUCKETS: usize = 2048;
+
+/// What one lane's completed requests add up to in one stretch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Reads that completed.
+    pub reads: u32,
+    /// Writes that completed.
+    pub writes: u32,
+    /// Flushes, discards and others that completed.
+    pub others: u32,
+    /// Bytes that were read.
+    pub read_bytes: u64,
+    /// Bytes that were written.
+    pub write_bytes: u64,
+    /// All their latencies together (Q2C, or from the first step that was seen), ns.
+    pub latency_ns: u64,
+    /// The longest of them, ns.
+    pub latency_ns_max: u64,
+    /// All their times at the drive together (D2C), ns.
+    pub drive_ns: u64,
+}
+
+impl Counts {
+    /// Adds another's.
+    pub fn add(&mut self, other: &Counts) {
+        self.reads = self.reads.saturating_add(other.reads);
+        self.writes = self.writes.saturating_add(other.writes);
+        self.others = self.others.saturating_add(other.others);
+        self.read_bytes = self.read_bytes.saturating_add(other.read_bytes);
+        self.write_bytes = self.write_bytes.saturating_add(other.write_bytes);
+        self.latency_ns = self.latency_ns.saturating_add(other.latency_ns);
+        self.latency_ns_max = self.latency_ns_max.max(other.latency_ns_max);
+        self.drive_ns = self.drive_ns.saturating_add(other.drive_ns);
+    }
+}
+
+/// How long something of `N` kinds lasted within each stretch. Long ones cost no more than short ones: only where they begin and end is written
+/// down, and what lies between is added up when it is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Cover<const N: usize> {
+    ns: Vec<[u64; N]>,
+    /// So many more than in the stretch before cover the whole of it.
+    whole: Vec<[i32; N]>,
+}
+
+impl<const N: usize> Cover<N> {
+    pub fn new() -> Cover<N> {
+        Cover { ns: vec![[0; N]; BUCKETS], whole: vec![[0; N]; BUCKETS] }
+    }
+
+    /// One of a kind lasted from then to then, ns since the trace began; stretches are `1 << shift` ns long. What is behind the last is left out.
+    pub fn add(&mut self, kind: usize, from_ns: u64, to_ns: u64, shift: u32) {
+        if to_ns <= from_ns || kind >= N {
+            return;
+        }
+        let (first, last) = ((from_ns >> shift) as usize, (to_ns >> shift) as usize);
+        if first == last {
+            return self.put(first, kind, to_ns - from_ns);
+        }
+        let width_ns = 1u64 << shift;
+        self.put(first, kind, width_ns - (from_ns & (width_ns - 1)));
+        self.put(last, kind, to_ns & (width_ns - 1));
+        if last > first + 1 {
+            self.step(first + 1, kind, 1);
+            self.step(last, kind, -1);
+        }
+    }
+
+    fn put(&mut self, bucket: usize, kind: usize, ns: u64) {
+        if let Some(sum) = self.ns.get_mut(bucket).and_then(|bucket| bucket.get_mut(kind)) {
+            *sum += ns;
+        }
+    }
+
+    fn step(&mut self, bucket: usize, kind: usize, by: i32) {
+        if let Some(step) = self.whole.get_mut(bucket).and_then(|bucket| bucket.get_mut(kind)) {
+            *step += by;
+        }
+    }
+
+    /// Adds up what lies between beginnings and ends.
+    pub fn settle(&mut self, shift: u32) {
+        let mut running = [0i64; N];
+        for (ns, whole) in self.ns.iter_mut().zip(&mut self.whole) {
+            for ((sum, running), step) in ns.iter_mut().zip(&mut running).zip(whole) {
+                *running += i64::from(*step);
+                *sum += u64::try_from(*running).unwrap_or(0) << shift;
+                *step = 0;
+            }
+        }
+    }
+
+    /// Each two stretches become one, of `1 << shift + 1` ns.
+    pub fn fold(&mut self, shift: u32) {
+        self.settle(shift);
+        fold_pairs(&mut self.ns, [0; N], |into, other| {
+            into.iter_mut().zip(other).for_each(|(into, other)| *into += other);
+        });
+    }
+
+    /// Adds another's, which are settled as these are.
+    pub fn absorb(&mut self, other: &Cover<N>) {
+        for (into, other) in self.ns.iter_mut().zip(&other.ns) {
+            into.iter_mut().zip(other).for_each(|(into, other)| *into += other);
+        }
+    }
+
+    /// The sums, once settled.
+    pub fn ns(&self) -> &[[u64; N]] {
+        &self.ns
+    }
+}
+
+/// Each two neighbours become one in the first half; the second half is empty then.
+pub(super) fn fold_pairs<T: Copy>(values: &mut [T], empty: T, add: impl Fn(&mut T, &T)) {
+    let half = values.len() / 2;
+    for to in 0..half {
+        let (Some(first), Some(second)) = (values.get(to * 2).cloned(), values.get(to * 2 + 1).cloned()) else {
+            return;
+        };
+        let mut sum = first;
+        add(&mut sum, &second);
+        if let Some(slot) = values.get_mut(to) {
+            *slot = sum;
+        }
+    }
+    if let Some(rest) = values.get_mut(half..) {
+        rest.fill(empty);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lasts_is_spread_over_all_the_stretches_that_it_covers() {
+        // Stretches of 16 ns: from 8 to 72 there are 8, 16, 16, 16 and 8 ns of it.
+        let mut cover = Cover::<1>::new();
+        cover.add(0, 8, 72, 4);
+        cover.settle(4);
+        let first: Vec<u64> = cover.ns().iter().take(6).map(|[ns]| *ns).collect();
+        assert_eq!(first, [8, 16, 16, 16, 8, 0]);
+    }
+
+    #[test]
+    fn folding_keeps_every_nanosecond() {
+        let (mut folded, mut whole) = (Cover::<2>::new(), Cover::<2>::new());
+        for (from, to) in [(8, 72), (3, 5), (16, 32), (0, 100)] {
+            folded.add(1, from, to, 4);
+            whole.add(1, from, to, 5);
+        }
+        folded.fold(4);
+        whole.settle(5);
+        folded.settle(5);
+        assert_eq!(folded.ns(), whole.ns());
+        assert_eq!(folded.ns().iter().map(|[_, ns]| ns).sum::<u64>(), 64 + 2 + 16 + 100);
+    }
+}

@@ -1,0 +1,104 @@
+use super::*;
+use crate::event::Event;
+
+fn life(pid: u32, at_ns: u64, sector: u64) -> Life {
+    Life {
+        device: DeviceId::new(8, 0),
+        op: Rwbs::READ,
+        sector,
+        bytes: 4096,
+        pid,
+        queued_ns: Some(at_ns),
+        got_ns: Some(at_ns + 10),
+        inserted_ns: Some(at_ns + 20),
+        issued_ns: Some(at_ns + 1_000),
+        completed_ns: Some(at_ns + 5_000),
+        merged: Vec::new(),
+        requeues: 0,
+        error: 0,
+    }
+}
+
+fn sums(tables: &Tables) -> (u64, u64, [u64; LAYERS], u64) {
+    let counts = || tables.lanes.iter().flat_map(|lane| &lane.counts);
+    let mut layers = [0; LAYERS];
+    for stretch in tables.lanes.iter().flat_map(|lane| &lane.layers_ns) {
+        layers.iter_mut().zip(stretch).for_each(|(sum, ns)| *sum += ns);
+    }
+    let cells = tables.lanes.iter().flat_map(|lane| &lane.reads).map(|(_, count)| u64::from(*count)).sum();
+    (counts().map(|c| u64::from(c.reads)).sum(), counts().map(|c| c.read_bytes).sum(), layers, cells)
+}
+
+#[test]
+fn however_long_a_trace_is_nothing_of_it_is_lost() {
+    for every_ns in [700, 1_000_000, 3_000_000_000] {
+        let mut overview = Overview::new();
+        for number in 0..1_000 {
+            overview.life(&life(number as u32 % 5, number * every_ns, (number * 7_919) % 1_000_003));
+        }
+        let tables = overview.tables();
+        assert_eq!(sums(&tables), (1_000, 4_096_000, [10_000, 10_000, 980_000, 4_000_000, 0], 1_000));
+        assert_eq!((tables.lanes.len(), tables.requests, tables.unfinished), (5, 1_000, 0));
+        let stretches = tables.lanes[0].counts.len();
+        assert!(stretches <= BUCKETS && (every_ns < 1_000_000 || stretches > BUCKETS / 2), "{stretches}");
+    }
+}
+
+#[test]
+fn of_more_processes_than_lanes_the_busiest_keep_theirs() {
+    let mut overview = Overview::new();
+    for number in 0..2_000u64 {
+        overview.life(&life(1, number * 10_000, 0));
+        overview.life(&life(1_000 + (number % 500) as u32, number * 10_000 + 5_000, 8));
+    }
+    let tables = overview.tables();
+    assert_eq!((tables.lanes[0].pid, tables.lanes[0].requests), (Some(1), 2_000));
+    let others = tables.lanes.last().unwrap();
+    assert_eq!(others.pid, None);
+    assert_eq!(tables.lanes.iter().map(|lane| lane.requests).sum::<u64>(), 4_000);
+    assert!(tables.lanes.len() <= LANES_MAX + 1 && tables.among_others >= 500 - LANES_MAX);
+    assert_eq!(sums(&tables).0, 4_000);
+}
+
+#[test]
+fn a_request_that_never_completes_is_at_the_drive_to_the_end() {
+    let mut overview = Overview::new();
+    overview.life(&life(1, 0, 0));
+    overview.life(&Life { completed_ns: None, ..life(2, 0, 0) });
+    let tables = overview.tables();
+    assert_eq!((tables.unfinished, tables.end_ns), (1, 5_000));
+    let lane = tables.lanes.iter().find(|lane| lane.pid == Some(2)).unwrap();
+    assert_eq!(lane.layers_ns.iter().map(|ns| ns[Layer::Drive as usize]).sum::<u64>(), 4_000);
+    assert!(lane.counts.iter().all(|counts| *counts == Counts::default()));
+}
+
+#[test]
+fn steps_that_a_trace_does_not_show_are_no_layer_of_their_own() {
+    let mut overview = Overview::new();
+    // Without an elevator: nothing is inserted. Of a trace of requests and response times: nothing but both ends.
+    overview.life(&Life { inserted_ns: None, ..life(1, 0, 0) });
+    overview.life(&Life { got_ns: None, inserted_ns: None, issued_ns: None, ..life(1, 0, 0) });
+    assert_eq!(sums(&overview.tables()).2, [10, 0, 990, 4_000, 5_000]);
+}
+
+#[test]
+fn names_and_notes_come_from_the_events() {
+    let mut batch = Batch::new();
+    let of = |time_ns, action| Event { pid: 7, device: DeviceId::new(8, 0), ..Event::new(time_ns, action) };
+    batch.push_with(of(0, Action::Process), b"fio\0\0\0");
+    batch.push_with(of(1_000, Action::Message), b"bfq7S set_in_service_queue, cur-budget = 64");
+    batch.push_with(of(3_000, Action::Message), b"bfq7S expire (3, slow 0, num_disp 1, short_ttime 1)");
+    let mut overview = Overview::new();
+    overview.take(&batch);
+    overview.life(&life(7, 1_000, 0));
+    let spans: Vec<NoteSpan> = overview.spans().collect();
+    assert_eq!(spans.len(), 1);
+    let tables = overview.tables();
+    assert_eq!(
+        (tables.start_ns, tables.lanes[0].name.as_str(), tables.elevator.as_deref()),
+        (1_000, "fio", Some("bfq"))
+    );
+    let queue = &tables.queues[0];
+    assert_eq!((queue.queue, queue.name.as_str()), (Some(Queue::Of(7)), "fio"));
+    assert_eq!(queue.times_ns.iter().map(|[served, _]| served).sum::<u64>(), 2_000);
+}
