@@ -15,6 +15,7 @@ pub mod access;
 pub mod backend;
 pub mod buffer;
 pub mod calibrate;
+pub mod capture;
 pub mod config;
 pub mod control;
 pub mod device;

@@ -637,7 +637,8 @@ mod tests {
         batches.send(Message::Batch(Batch { device: 0, entries })).unwrap();
         drop(batches);
         let dropped = AtomicU64::new(0);
-        let written = write_all(&taken, vec![Track::new(full, DeviceId(0), Clock { now_ns: 0, since_1970_ns: 0 })], &dropped);
+        let written =
+            write_all(&taken, vec![Track::new(full, DeviceId(0), Clock { now_ns: 0, since_1970_ns: 0 })], &dropped);
         assert!(written.failed.is_some_and(|why| why.contains("No space left")));
         assert_eq!(written.events + dropped.load(Ordering::Relaxed), 10_001);
     }

@@ -19,6 +19,7 @@ pub mod blktrace;
 pub mod csv;
 mod cut;
 pub mod depends;
+pub mod describe;
 mod event;
 mod ftrace;
 pub mod iolog;

@@ -18,7 +18,7 @@ pub use convert::ConvertArgs;
 pub use cut::CutArgs;
 pub use describe::DescribeArgs;
 pub use merge::MergeArgs;
-pub use record::RecordArgs;
+pub use record::{ByChoice, RecordArgs};
 pub use reorder::ReorderArgs;
 pub use replay::ReplayArgs;
 pub use view::ViewArgs;

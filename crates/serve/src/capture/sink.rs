@@ -1,0 +1,436 @@
+//! What was recorded, on its way into files: in the order of time, with the names of processes.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use hoistway_trace::blktrace::Writer;
+use hoistway_trace::{Action, DeviceId, Event};
+
+use super::device::Traced;
+use super::records::{self, Head, Next};
+use super::{CaptureError, name_of, now_ns, since_1970_ns};
+
+/// How often the names of processes are looked at again, in ns: a process begins with its parent's name.
+const NAMES_AGAIN_NS: u64 = 500_000_000;
+
+/// More CPUs than a machine has: what names one beyond is no record.
+const CPUS_MAX: u32 = 1 << 16;
+
+/// Where a recording is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// One file with the records of all CPUs.
+    One(PathBuf),
+    /// A file a CPU, as blktrace has it: `NAME.blktrace.0`.
+    PerCpu(PathBuf),
+}
+
+/// Puts records in order and writes them.
+pub struct Sink {
+    output: Output,
+    files: Vec<Option<BufWriter<File>>>,
+    paths: Vec<PathBuf>,
+    device: u32,
+    traced_as: Vec<u32>,
+    /// Bytes of records that are not written yet, and where in them each lies.
+    bytes: Vec<u8>,
+    pieces: Vec<Piece>,
+    sequences: Vec<u32>,
+    names: HashMap<u32, Name>,
+    names_looked_ns: u64,
+    records: u64,
+    requests: u64,
+    written_bytes: u64,
+    lost: u64,
+    garbage_bytes: u64,
+    foreign: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    time_ns: u64,
+    cpu: u32,
+    pid: u32,
+    start: usize,
+    len: usize,
+    is_note: bool,
+    /// Events that were lost before it.
+    lost: u32,
+}
+
+#[derive(Debug)]
+struct Name {
+    /// None: it could not be found out.
+    name: Option<String>,
+    first_ns: u64,
+    cpu: u32,
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The files.
+    pub files: Vec<PathBuf>,
+    /// Records from the kernel.
+    pub records: u64,
+    /// Those of them that tell of requests.
+    pub requests: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Bytes of the kernel's that were no records.
+    pub garbage_bytes: u64,
+    /// Records of other devices, which were left out.
+    pub foreign: u64,
+}
+
+impl Sink {
+    /// Makes the files. What was in them is gone.
+    ///
+    /// # Errors
+    /// When one cannot be made.
+    pub fn create(output: Output, device: &Traced) -> Result<Sink, CaptureError> {
+        let mut sink = Sink {
+            output,
+            files: Vec::new(),
+            paths: Vec::new(),
+            device: device.major << 20 | device.minor & 0xf_ffff,
+            traced_as: device.traced_as.clone(),
+            bytes: Vec::new(),
+            pieces: Vec::new(),
+            sequences: Vec::new(),
+            names: HashMap::new(),
+            names_looked_ns: 0,
+            records: 0,
+            requests: 0,
+            written_bytes: 0,
+            lost: 0,
+            garbage_bytes: 0,
+            foreign: 0,
+        };
+        sink.file_of(0)?;
+        let note = sink.note(Action::Timestamp, now_ns(), (0, 0), &since_1970_ns().to_be_bytes());
+        sink.write_to(0, &note)?;
+        Ok(sink)
+    }
+
+    /// Records taken so far, those of other devices left out.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Bytes written so far.
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes
+    }
+
+    /// Events that the kernel said in the stream it had lost.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Takes the whole records out of what a CPU gave; a part of one stays. Answers the time of the last, in ns.
+    pub(super) fn feed(&mut self, given: &mut Vec<u8>) -> Option<u64> {
+        let (mut at, mut last_ns, mut lost) = (0, None, 0u64);
+        loop {
+            match records::next(&given[at..]) {
+                Next::Part => break,
+                Next::Else { bytes, lost: more } => {
+                    self.garbage_bytes += if more == 0 { bytes as u64 } else { 0 };
+                    lost += more;
+                    at += bytes;
+                }
+                Next::Record(head) if head.cpu >= CPUS_MAX => {
+                    self.garbage_bytes += head.len as u64;
+                    at += head.len;
+                }
+                Next::Record(head) => {
+                    last_ns = Some(head.time_ns);
+                    self.push(&head, &given[at..at + head.len], lost);
+                    lost = 0;
+                    at += head.len;
+                }
+            }
+        }
+        self.lost += lost;
+        given.drain(..at);
+        last_ns
+    }
+
+    /// Adds a mark.
+    pub(super) fn message(&mut self, time_ns: u64, cpu: u32, pid: u32, text: &str) {
+        let start = self.bytes.len();
+        let note = self.note(Action::Message, time_ns, (cpu, pid), text.as_bytes());
+        self.bytes.extend_from_slice(&note);
+        let len = note.len();
+        self.pieces.push(Piece { time_ns, cpu, pid, start, len, is_note: true, lost: 0 });
+    }
+
+    /// What a process is called of which that could not be found out, or was found out too early.
+    pub(super) fn name(&mut self, pid: u32, name: &str) -> Result<(), CaptureError> {
+        let Some(known) = self.names.get_mut(&pid) else { return Ok(()) };
+        if known.name.is_none() {
+            known.name = Some(name.to_owned());
+            let (time_ns, cpu) = (known.first_ns, known.cpu);
+            return self.write_name(time_ns, cpu, pid, name);
+        }
+        Ok(())
+    }
+
+    /// The processes whose names could not be found out.
+    pub(super) fn has_nameless(&self) -> bool {
+        self.names.values().any(|known| known.name.is_none())
+    }
+
+    /// Writes what lies before a time, in order: nothing more comes of then.
+    pub(super) fn write_until(&mut self, until_ns: u64) -> Result<(), CaptureError> {
+        // Stable: what comes at the same time stays as the kernel gave it.
+        self.pieces.sort_by_key(|piece| piece.time_ns);
+        let count = self.pieces.partition_point(|piece| piece.time_ns < until_ns);
+        if count == 0 {
+            return Ok(());
+        }
+        let pieces = std::mem::take(&mut self.pieces);
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let (ripe, rest) = pieces.split_at(count);
+        self.look_at_names_again(ripe.last().map_or(0, |piece| piece.time_ns))?;
+        for piece in ripe {
+            self.write_piece(piece, &mut bytes)?;
+        }
+        for piece in rest {
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(&bytes[piece.start..piece.start + piece.len]);
+            self.pieces.push(Piece { start, ..*piece });
+        }
+        Ok(())
+    }
+
+    /// Writes out everything.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn finish(mut self) -> Result<Written, CaptureError> {
+        self.write_until(u64::MAX)?;
+        for (file, path) in self.files.iter_mut().zip(&self.paths) {
+            if let Some(file) = file {
+                file.flush().map_err(|cause| CaptureError::Output { path: path.clone(), cause })?;
+            }
+        }
+        let made = self.files.iter().zip(&self.paths).filter(|(file, _)| file.is_some());
+        Ok(Written {
+            files: made.map(|(_, path)| path.clone()).collect(),
+            records: self.records,
+            requests: self.requests,
+            bytes: self.written_bytes,
+            garbage_bytes: self.garbage_bytes,
+            foreign: self.foreign,
+        })
+    }
+
+    fn push(&mut self, head: &Head, record: &[u8], lost: u64) {
+        self.lost += lost;
+        if head.has_device() && !self.traced_as.contains(&head.device) {
+            self.foreign += 1;
+            return;
+        }
+        self.records += 1;
+        self.requests += u64::from(!head.is_note());
+        let piece = Piece {
+            time_ns: head.time_ns,
+            cpu: head.cpu,
+            pid: head.pid,
+            start: self.bytes.len(),
+            len: head.len,
+            is_note: head.is_note(),
+            lost: u32::try_from(lost).unwrap_or(u32::MAX),
+        };
+        self.bytes.extend_from_slice(record);
+        self.pieces.push(piece);
+    }
+
+    fn write_piece(&mut self, piece: &Piece, bytes: &mut [u8]) -> Result<(), CaptureError> {
+        if !self.names.contains_key(&piece.pid) {
+            let name = name_of(piece.pid);
+            if let Some(name) = &name {
+                self.write_name(piece.time_ns, piece.cpu, piece.pid, name)?;
+            }
+            self.names.insert(piece.pid, Name { name, first_ns: piece.time_ns, cpu: piece.cpu });
+        }
+        let Some(record) = bytes.get_mut(piece.start..piece.start + piece.len) else { return Ok(()) };
+        if !piece.is_note {
+            // tracefs does not count; whoever reads finds by the count that something is missing.
+            let cpu = piece.cpu as usize;
+            if self.sequences.len() <= cpu {
+                self.sequences.resize(cpu + 1, 0);
+            }
+            let sequence = self.sequences[cpu].wrapping_add(1).wrapping_add(piece.lost);
+            self.sequences[cpu] = sequence;
+            if record.get(4..8) == Some(&[0; 4]) {
+                record[4..8].copy_from_slice(&sequence.to_ne_bytes());
+            }
+        }
+        self.write_to(piece.cpu, record)
+    }
+
+    /// Names that have changed since: a program began in the process.
+    fn look_at_names_again(&mut self, time_ns: u64) -> Result<(), CaptureError> {
+        let looked_ns = now_ns();
+        if looked_ns < self.names_looked_ns + NAMES_AGAIN_NS {
+            return Ok(());
+        }
+        self.names_looked_ns = looked_ns;
+        let mut changed = Vec::new();
+        for (pid, known) in self.names.iter_mut().filter(|(pid, _)| **pid != 0) {
+            if let Some(name) = name_of(*pid)
+                && known.name.as_ref() != Some(&name)
+            {
+                changed.push((*pid, known.cpu, name.clone()));
+                known.name = Some(name);
+            }
+        }
+        changed.sort();
+        changed.iter().try_for_each(|(pid, cpu, name)| self.write_name(time_ns, *cpu, *pid, name))
+    }
+
+    fn write_name(&mut self, time_ns: u64, cpu: u32, pid: u32, name: &str) -> Result<(), CaptureError> {
+        let note = self.note(Action::Process, time_ns, (cpu, pid), name.as_bytes());
+        self.write_to(cpu, &note)
+    }
+
+    /// A record of our own.
+    fn note(&self, action: Action, time_ns: u64, (cpu, pid): (u32, u32), payload: &[u8]) -> Vec<u8> {
+        let event = Event { device: DeviceId(self.device), cpu, pid, ..Event::new(time_ns, action) };
+        let mut writer = Writer::new(Vec::new());
+        let written = writer.event(&event, payload);
+        debug_assert!(written.is_ok(), "memory takes everything");
+        writer.into_inner()
+    }
+
+    fn write_to(&mut self, cpu: u32, bytes: &[u8]) -> Result<(), CaptureError> {
+        self.written_bytes += bytes.len() as u64;
+        let (file, path) = self.file_of(cpu)?;
+        file.write_all(bytes).map_err(|cause| CaptureError::Output { path: path.to_owned(), cause })
+    }
+
+    /// The file of a CPU, which is made when it is needed.
+    fn file_of(&mut self, cpu: u32) -> Result<(&mut BufWriter<File>, &Path), CaptureError> {
+        let place = if matches!(self.output, Output::One(_)) { 0 } else { cpu as usize };
+        while self.files.len() <= place {
+            self.files.push(None);
+            self.paths.push(PathBuf::new());
+        }
+        let (file, path) = (&mut self.files[place], &mut self.paths[place]);
+        if file.is_none() {
+            *path = self.output.path_of(cpu);
+            let made = File::create(&path).map_err(|cause| CaptureError::Output { path: path.clone(), cause })?;
+            *file = Some(BufWriter::with_capacity(1 << 20, made));
+        }
+        match file {
+            Some(file) => Ok((file, path)),
+            None => Err(CaptureError::Output { path: path.clone(), cause: io::ErrorKind::NotFound.into() }),
+        }
+    }
+}
+
+impl Output {
+    fn path_of(&self, cpu: u32) -> PathBuf {
+        match self {
+            Output::One(path) => path.clone(),
+            Output::PerCpu(name) => {
+                let mut path = name.clone().into_os_string();
+                path.push(format!(".blktrace.{cpu}"));
+                PathBuf::from(path)
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Sink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Sink({:?}, {} records)", self.output, self.records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::records::tests::record;
+    use super::*;
+
+    const DEVICE: u32 = 7 << 20;
+    const QUEUE: u32 = 0x11_0001;
+    /// No process has this number.
+    const NOBODY: u32 = u32::MAX - 1;
+
+    fn sink(output: Output) -> Sink {
+        let device = Traced {
+            path: "loop".into(),
+            name: "loop".into(),
+            major: 7,
+            minor: 0,
+            sysfs: PathBuf::new(),
+            family: Vec::new(),
+            traced_as: vec![DEVICE],
+        };
+        Sink::create(output, &device).unwrap()
+    }
+
+    /// Time and sequence of each record of a file but the first, which tells the time of the day.
+    fn read(path: &Path) -> Vec<(u64, u32)> {
+        let bytes = std::fs::read(path).unwrap();
+        let (mut at, mut found) = (0, Vec::new());
+        while let Next::Record(head) = records::next(&bytes[at..]) {
+            found.push((head.time_ns, u32::from_ne_bytes(bytes[at + 4..at + 8].try_into().unwrap())));
+            at += head.len;
+        }
+        assert_eq!(at, bytes.len());
+        found.split_off(1)
+    }
+
+    #[test]
+    fn records_of_several_cpus_are_written_in_the_order_of_time_and_counted_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        let mut sink = sink(Output::One(path.clone()));
+        let mut one = [record(10, QUEUE, NOBODY, DEVICE, 0, b""), record(30, QUEUE, NOBODY, DEVICE, 0, b"")].concat();
+        let mut other =
+            [record(20, QUEUE, NOBODY, DEVICE, 1, b"x"), record(40, QUEUE, NOBODY, DEVICE, 1, b"")].concat();
+        other.extend(&record(50, QUEUE, NOBODY, DEVICE, 1, b"")[..20]);
+        assert_eq!((sink.feed(&mut one), sink.feed(&mut other)), (Some(30), Some(40)));
+        assert_eq!((one.len(), other.len()), (0, 20), "a part of a record stays");
+        sink.write_until(35).unwrap();
+        let written = sink.finish().unwrap();
+        assert_eq!((written.records, written.requests, written.files), (4, 4, vec![path.clone()]));
+        assert_eq!(read(&path), [(10, 1), (20, 1), (30, 2), (40, 2)]);
+    }
+
+    #[test]
+    fn lost_events_leave_a_gap_in_the_count_and_foreign_devices_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sink = sink(Output::PerCpu(folder.path().join("loop")));
+        let mut bytes = record(10, QUEUE, NOBODY, DEVICE, 1, b"");
+        bytes.extend(b"CPU:1 [LOST 5 EVENTS]\n");
+        bytes.extend(record(20, QUEUE, NOBODY, DEVICE, 1, b""));
+        bytes.extend(record(25, QUEUE, NOBODY, DEVICE + 1, 1, b""));
+        sink.feed(&mut bytes);
+        assert_eq!(sink.lost(), 5);
+        let written = sink.finish().unwrap();
+        assert_eq!((written.records, written.foreign, written.files.len()), (2, 1, 2));
+        assert_eq!(read(&folder.path().join("loop.blktrace.1")).first(), Some(&(20, 7)));
+    }
+
+    #[test]
+    fn a_process_is_named_before_its_first_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        let mut sink = sink(Output::One(path.clone()));
+        sink.feed(&mut record(10, QUEUE, std::process::id(), DEVICE, 0, b""));
+        sink.message(9, 0, std::process::id(), "pread64 /data");
+        sink.finish().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let name = name_of(std::process::id()).unwrap();
+        // The time of the day (48 + 8), then the name's note.
+        assert_eq!(bytes[56 + 48..][..name.len()], *name.as_bytes());
+        assert_eq!(read(&path), [(9, 0), (9, 0), (10, 1)]);
+    }
+}
