@@ -7,9 +7,9 @@ use super::TraceInput;
 /// `hoistway trace describe`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Steps are named as btt does: Q a bio is submitted, G a request is allocated for it, I it goes to the elevator,
-M the bio is merged to a request that is there, D the driver takes it, C it completes. I2D is what the elevator
-does, D2C what the drive does.
+Steps are named as btt does: Q a bio is submitted, G a request is allocated for it, I it goes to the elevator, \
+M the bio is merged to a request that is there, D the driver takes it, C it completes. So I2D is the time in the \
+elevator, D2C in the drive.
 
   hoistway trace describe disk                     what blktrace -o disk recorded
   hoistway trace describe disk --process fio       one process

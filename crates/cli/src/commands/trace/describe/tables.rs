@@ -65,7 +65,7 @@ pub fn phases(phases: &Phases, explained: bool) -> Table {
             cells.push(what.to_owned());
         }
         cells.push(figures.count.to_string());
-        cells.extend(spread(figures, |ns| ms(ns)));
+        cells.extend(spread(figures, ms));
         table.add_row(cells);
     }
     table
