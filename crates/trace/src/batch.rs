@@ -59,7 +59,7 @@ impl Batch {
         let start = u32::try_from(self.payloads.len());
         let len = u32::try_from(payload.len());
         let span = match (start, len) {
-            (Ok(start), Ok(len)) if start.checked_add(len).is_some() => {
+            (Ok(start), Ok(len)) if len > 0 && start.checked_add(len).is_some() => {
                 self.payloads.extend_from_slice(payload);
                 Span { start, len }
             }
@@ -70,7 +70,7 @@ impl Batch {
 
     /// Adds an event of another batch, with its payload; where and when it happened may have been changed.
     pub fn push_from(&mut self, event: &Event, from: &Batch) {
-        if event.payload.len == 0 { self.push(*event) } else { self.push_with(*event, from.payload(event)) }
+        self.push_with(*event, from.payload(event));
     }
 
     /// The events, in the order in which they were added.

@@ -11,22 +11,33 @@
 //! Everything streams: a [`Source`] fills a [`Batch`] with events, and memory grows with what is under way at a time, not with the length of a trace.
 #![forbid(unsafe_code)]
 
+mod alibaba;
 mod batch;
+pub mod blkparse;
+mod blkreplay;
 pub mod blktrace;
-mod csv;
+pub mod csv;
+mod cut;
 pub mod depends;
+pub mod describe;
 mod event;
+mod ftrace;
+pub mod iolog;
 pub mod life;
 mod lines;
 mod merge;
+mod mqsim;
+mod msr;
 mod notices;
 mod open;
-mod sink;
 pub mod overview;
+pub mod perfetto;
+mod sink;
 mod source;
 mod text;
 
 pub use batch::{Batch, EVENTS_A_BATCH};
+pub use cut::{Cut, Part, ProcessName};
 pub use event::{Action, DeviceId, Event, Rwbs, Span};
 pub use merge::Merge;
 pub use open::{Input, OpenOptions, Stream, open};

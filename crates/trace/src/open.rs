@@ -11,11 +11,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::alibaba::Alibaba;
 use crate::batch::Batch;
+use crate::blkparse;
+use crate::blkreplay::Blkreplay;
 use crate::blktrace;
+use crate::csv::Csv;
+use crate::ftrace::Ftrace;
+use crate::iolog::{self, Iolog};
 use crate::merge::Merge;
+use crate::mqsim::Mqsim;
+use crate::msr::{self, Msr};
 use crate::source::{Format, Notice, Place, ReadError, Source};
-use crate::text::TimeUnit;
+use crate::text::{LineFormat, Text, TimeUnit};
 use compression::Compression;
 
 /// So much of an input is looked at to tell what it is, in bytes.
@@ -108,28 +116,63 @@ fn source_of(
     if format == Format::Blktrace {
         return Ok(Box::new(blktrace::Reader::new(heads.into_iter().map(|(stream, _)| stream).collect())));
     }
+    let shared = Shared::default();
     if heads.len() == 1
         && let Some((stream, head)) = heads.pop()
     {
-        return reader_of(format, stream, &head, options);
+        return reader_of(format, stream, &head, options, &shared);
     }
-    let sources = heads.into_iter().map(|(stream, head)| Ok((reader_of(format, stream, &head, options)?, 0)));
+    let sources = heads.into_iter().map(|(stream, head)| Ok((reader_of(format, stream, &head, options, &shared)?, 0)));
     Ok(Box::new(Merge::new(sources.collect::<Result<_, ReadError>>()?)))
 }
 
-/// The reader of a text.
+/// What readers of inputs that belong together share, so that the same name means the same device in all of them.
+#[derive(Default)]
+struct Shared {
+    files: iolog::Files,
+    servers: msr::Servers,
+}
+
+/// The reader of one input.
 fn reader_of(
     format: Format,
     stream: Stream,
-    _head: &[u8],
-    _options: &OpenOptions,
+    head: &[u8],
+    options: &OpenOptions,
+    shared: &Shared,
 ) -> Result<Box<dyn Source + Send>, ReadError> {
-    not_yet(format, &[stream])
+    let unit = options.time_unit;
+    let sector_bytes = options.sector_bytes.unwrap_or(512);
+    let file = stream.name.clone();
+    let unclear = |what| ReadError::Bad { file, place: Place::All, what };
+    if !sector_bytes.is_power_of_two() || !(512..=65_536).contains(&sector_bytes) {
+        return Err(unclear(format!(
+            "sectors of {sector_bytes} bytes: a power of two from 512 to 65536 would be right"
+        )));
+    }
+    match format {
+        Format::Blktrace => Ok(Box::new(blktrace::Reader::new(vec![stream]))),
+        Format::Blkparse => Ok(Box::new(blkparse::Reader::new(stream))),
+        Format::Ftrace => Ok(text(stream, (Ftrace::default(), None))),
+        Format::Iolog => Ok(text(stream, Iolog::new(head, &shared.files, unit).map_err(unclear)?)),
+        Format::Msr => Ok(text(stream, Msr::new(head, &shared.servers, unit).map_err(unclear)?)),
+        Format::Alibaba => Ok(text(stream, Alibaba::new(head, unit).map_err(unclear)?)),
+        Format::Mqsim => Ok(text(stream, Mqsim::new(head, unit, sector_bytes).map_err(unclear)?)),
+        Format::Blkreplay => Ok(text(stream, (Blkreplay::new(unit, sector_bytes), None))),
+        Format::Csv => Ok(text(stream, (Csv::default(), None))),
+    }
 }
 
-fn not_yet(format: Format, streams: &[Stream]) -> Result<Box<dyn Source + Send>, ReadError> {
-    let file = streams.first().map(|stream| stream.name.clone()).unwrap_or_default();
-    Err(ReadError::Unknown { file, what: format!("{} is not read yet", format.title()) })
+/// A text, with what its reader assumes of it.
+fn text<F: LineFormat + Send + 'static>(
+    stream: Stream,
+    (format, remark): (F, Option<String>),
+) -> Box<dyn Source + Send> {
+    let mut text = Text::new(stream, format);
+    if let Some(remark) = remark {
+        text.tell(remark);
+    }
+    Box::new(text)
 }
 
 /// What was opened: the source, and what was noticed of the inputs themselves.

@@ -2,12 +2,16 @@
 
 use hoistway_units::print_time;
 
+use super::fields::{decimal_ns, number, shown};
 use crate::lines::LINE_BYTES_MAX;
 
 /// Less often than once in so many ns, on average, is no trace that anybody would keep.
 const GAP_NS_MAX: f64 = 100e9;
 /// More often than that, on average, no device does anything (20 M a second).
 const GAP_NS_MIN: f64 = 50.0;
+
+/// From Windows' beginning of time to Unix's, in ticks of 100 ns.
+const TICKS_1601_TO_1970: u64 = 11_644_473_600 * 10_000_000;
 
 /// What the times of a text count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,8 +152,77 @@ pub(crate) fn decide_unit(
     Err(ask(head, &format!("as {} ({why}), {}", usual.name(), head.told(usual))))
 }
 
+/// A clock that may count from a day on: ns since 1970 are what it gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Epoch {
+    unit: TimeUnit,
+    /// What it shows at the beginning of 1970, or where there is no day at its 0.
+    zero: u64,
+}
+
+impl Epoch {
+    /// A time, in ns.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn ns(&self, field: &[u8]) -> Result<u64, String> {
+        if self.zero == 0 {
+            return decimal_ns(field, self.unit.ps(), "the time");
+        }
+        let ticks: u64 = number(field, "the time")?;
+        let since =
+            ticks.checked_sub(self.zero).ok_or_else(|| format!("the time {} lies before 1970", shown(field)))?;
+        since.checked_mul(self.unit.ps() / 1000).ok_or_else(|| format!("the time {} is too large", shown(field)))
+    }
+
+    /// The unit of it, in ps.
+    pub fn unit_ps(&self) -> u64 {
+        self.unit.ps()
+    }
+}
+
+/// The clock of a text whose times are most often those of a day: a time of the years 1990 to 2100 can be of one clock only.
+///
+/// # Errors
+/// When it is none of those and no unit was told: what has to be told, and what each unit would mean.
+pub(crate) fn decide_epoch(
+    told: Option<TimeUnit>,
+    usual: &str,
+    head: &Head,
+) -> Result<(Epoch, Option<String>), String> {
+    // The beginnings of the years 1990 and 2100, in s since 1970.
+    let years =
+        |units_a_second: u64, zero: u64| zero + 631_152_000 * units_a_second..zero + 4_102_444_800 * units_a_second;
+    let clocks = [
+        (
+            TimeUnit::Tick,
+            years(10_000_000, TICKS_1601_TO_1970),
+            TICKS_1601_TO_1970,
+            "Windows' ticks of 100 ns since 1601",
+        ),
+        (TimeUnit::Nanosecond, years(1_000_000_000, 0), 0, "ns since 1970"),
+        (TimeUnit::Microsecond, years(1_000_000, 0), 0, "us since 1970"),
+        (TimeUnit::Millisecond, years(1_000, 0), 0, "ms since 1970"),
+    ];
+    let of_a_day = clocks
+        .iter()
+        .find(|(_, years, _, _)| head.records > 0 && years.contains(&head.least) && years.contains(&head.greatest));
+    match (told, of_a_day) {
+        (None, Some((unit, _, zero, what))) => {
+            let remark = (!usual.starts_with(what) && !(usual.starts_with("Windows") && *zero > 0))
+                .then(|| format!("times are taken as {what}, not as {usual}: {}", head.told(*unit)));
+            Ok((Epoch { unit: *unit, zero: *zero }, remark))
+        }
+        (Some(TimeUnit::Tick), Some((TimeUnit::Tick, _, zero, _))) => {
+            Ok((Epoch { unit: TimeUnit::Tick, zero: *zero }, None))
+        }
+        (Some(unit), _) => Ok((Epoch { unit, zero: 0 }, None)),
+        (None, None) => Err(ask(head, &format!("{} is not of the years 1990 to 2100 in {usual}", head.least))),
+    }
+}
+
 /// What is asked when the unit cannot be told from a text.
-pub(crate) fn ask(head: &Head, doubt: &str) -> String {
+fn ask(head: &Head, doubt: &str) -> String {
     let candidates: Vec<String> = TimeUnit::ALL
         .into_iter()
         .filter(|unit| head.is_plausible(*unit))

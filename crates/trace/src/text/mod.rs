@@ -3,9 +3,11 @@
 mod clock;
 mod fields;
 mod requests;
+#[cfg(test)]
+pub(crate) mod test;
 
 pub use clock::TimeUnit;
-pub(crate) use clock::{Head, decide_unit};
+pub(crate) use clock::{Epoch, Head, decide_epoch, decide_unit};
 pub(crate) use fields::{Fields, decimal_ns, number, pid_of, shown, take_rwbs};
 pub(crate) use requests::{Request, Requests};
 

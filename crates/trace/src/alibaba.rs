@@ -1,0 +1,94 @@
+//! Alibaba's block traces: `device, R|W, offset, length, time`. Offsets and lengths are bytes, times us since 1970.
+
+use crate::event::{DeviceId, Rwbs};
+use crate::text::{Epoch, Fields, Head, LineFormat, Request, Requests, Taken, TimeUnit, decide_epoch, number, shown};
+
+/// The reader of its lines.
+#[derive(Debug)]
+pub(crate) struct Alibaba {
+    epoch: Epoch,
+    requests: Requests,
+}
+
+impl Alibaba {
+    /// A reader for a text that begins like that, and what it assumes.
+    ///
+    /// # Errors
+    /// When the unit of its times has to be told.
+    pub fn new(head: &[u8], told: Option<TimeUnit>) -> Result<(Alibaba, Option<String>), String> {
+        let time = |line: &[u8]| number(Fields::split(line, b',').nth(4)?, "").ok();
+        let (epoch, remark) = decide_epoch(told, "us since 1970, as Alibaba has them", &Head::of(head, time))?;
+        Ok((Alibaba { epoch, requests: Requests::default() }, remark))
+    }
+}
+
+impl LineFormat for Alibaba {
+    fn line(&mut self, line: &[u8], out: &mut Taken<'_>) -> Result<bool, String> {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") || line.starts_with(b"device") {
+            return Ok(false);
+        }
+        let mut fields = Fields::split(line, b',');
+        let device = DeviceId(number(fields.want("the device")?, "the device")?);
+        let op = match fields.want("R or W")? {
+            b"R" | b"r" => Rwbs::READ,
+            b"W" | b"w" => Rwbs::WRITE,
+            other => return Err(format!("{} stands where R or W should be", shown(other))),
+        };
+        let offset = number(fields.want("the offset")?, "the offset")?;
+        let bytes = number(fields.want("the length")?, "the length")?;
+        let time_ns = self.epoch.ns(fields.want("the time")?)?;
+        self.requests.take(&Request { time_ns, response_ns: None, device, op, offset, bytes }, out)?;
+        Ok(true)
+    }
+
+    fn end(&mut self, out: &mut Taken<'_>) -> bool {
+        self.requests.end(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::test::{failure, read};
+
+    fn alibaba(text: &str) -> Alibaba {
+        Alibaba::new(text.as_bytes(), None).unwrap().0
+    }
+
+    #[test]
+    fn us_since_1970_become_ns() {
+        let text = "device_id,opcode,offset,length,timestamp\n419,W,8792731648,16384,1577808144360767\n725,R,512,4096,1577808144360768\n";
+        let batch = read(alibaba(text), text);
+        let seen: Vec<_> = batch
+            .events()
+            .iter()
+            .map(|event| (event.time_ns, event.device.minor(), event.sector, event.bytes))
+            .collect();
+        assert_eq!(
+            seen,
+            [(1_577_808_144_360_767_000, 419, 17_173_304, 16_384), (1_577_808_144_360_768_000, 725, 1, 4_096)]
+        );
+    }
+
+    #[test]
+    fn ns_since_1970_are_told_by_their_size() {
+        let text = "419,W,0,512,1577808144360767001\n419,W,0,512,1577808144360768001\n";
+        assert_eq!(read(alibaba(text), text).events()[0].time_ns, 1_577_808_144_360_767_001);
+    }
+
+    #[test]
+    fn wrong_lines_name_the_value_and_what_would_be_right() {
+        let right = "419,W,8792731648,16384,1577808144360767\n";
+        for (wrong, said) in [
+            ("419,X,0,512,1577808144360767", "a:2: \"X\" stands where R or W should be"),
+            ("419,W,-4,512,1577808144360767", "a:2: the offset \"-4\" is no whole number"),
+            ("419,W,0,512,now", "a:2: the time \"now\" is no time"),
+            ("419,W,0", "a:2: the line ends where the length should be"),
+        ] {
+            let text = format!("{right}{wrong}\n");
+            let failed = failure(alibaba(&text), &text);
+            assert!(failed.starts_with(said), "{failed}");
+        }
+    }
+}

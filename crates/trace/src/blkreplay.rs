@@ -1,0 +1,108 @@
+//! Loads of blkreplay: a preface, a line of titles, and `start ; sector ; length ; op ; delay ; duration`.
+//!
+//! Times are seconds, lengths sectors of 512 bytes. What was not replayed yet has no delay and no duration; of what was, the delay is how late it was submitted.
+
+use crate::event::{DeviceId, Rwbs};
+use crate::mqsim::sectors;
+use crate::text::{Fields, LineFormat, Request, Requests, Taken, TimeUnit, decimal_ns, shown, take_rwbs};
+
+/// The reader of its lines.
+#[derive(Debug)]
+pub(crate) struct Blkreplay {
+    unit_ps: u64,
+    sector_bytes: u64,
+    /// The titles, or a first record, were seen: what comes before is a preface.
+    is_begun: bool,
+    requests: Requests,
+}
+
+impl Blkreplay {
+    /// A reader.
+    pub fn new(told: Option<TimeUnit>, sector_bytes: u32) -> Blkreplay {
+        let unit_ps = told.unwrap_or(TimeUnit::Second).ps();
+        Blkreplay { unit_ps, sector_bytes: u64::from(sector_bytes), is_begun: false, requests: Requests::default() }
+    }
+}
+
+impl LineFormat for Blkreplay {
+    fn line(&mut self, line: &[u8], out: &mut Taken<'_>) -> Result<bool, String> {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            return Ok(false);
+        }
+        let mut fields = Fields::split(line, b';');
+        let start = fields.want("the start")?;
+        if start == b"start" {
+            self.is_begun = true;
+            return Ok(false);
+        }
+        let time_ns = match decimal_ns(start, self.unit_ps, "the start") {
+            Err(_) if !self.is_begun => return Ok(false),
+            time => time?,
+        };
+        self.is_begun = true;
+        let offset = sectors(fields.want("the sector")?, "the sector", self.sector_bytes)?;
+        let bytes = sectors(fields.want("the length")?, "the length", self.sector_bytes)?;
+        let letters = fields.want("R or W")?;
+        let op = take_rwbs(letters)?;
+        if op.0 & (Rwbs::READ.0 | Rwbs::WRITE.0 | Rwbs::DISCARD.0 | Rwbs::FLUSH.0) == 0 {
+            return Err(format!("{} stands where R or W should be", shown(letters)));
+        }
+        let mut duration = |what: &str| fields.next().map_or(Ok(0), |field| decimal_ns(field, self.unit_ps, what));
+        let delay_ns = duration("the delay")?;
+        let duration_ns = duration("the duration")?;
+        let request = Request {
+            time_ns: time_ns.saturating_add(delay_ns),
+            response_ns: (duration_ns > 0).then_some(duration_ns),
+            device: DeviceId::default(),
+            op,
+            offset,
+            bytes,
+        };
+        self.requests.take(&request, out)?;
+        Ok(true)
+    }
+
+    fn end(&mut self, out: &mut Taken<'_>) -> bool {
+        self.requests.end(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Action;
+    use crate::text::test::{failure, read};
+
+    const START: &str = "Copyright: anybody\n\nUse it; as you like\n####\nstart ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n";
+
+    #[test]
+    fn a_load_is_submissions_and_what_was_replayed_completions_too() {
+        let text = format!("{START}  0.000000001 ;  6293576 ;  5 ; W ; 0.0 ; 0.0\n  2.5 ; 8 ; 1 ; RA ; 0.25 ; 0.001\n");
+        let batch = read(Blkreplay::new(None, 512), &text);
+        let seen: Vec<_> =
+            batch.events().iter().map(|event| (event.time_ns, event.action, event.sector, event.bytes)).collect();
+        assert_eq!(
+            seen,
+            [
+                (1, Action::Queue, 6_293_576, 2_560),
+                (2_750_000_000, Action::Queue, 8, 512),
+                (2_751_000_000, Action::Complete, 8, 512)
+            ]
+        );
+    }
+
+    #[test]
+    fn wrong_lines_name_the_value_and_what_would_be_right() {
+        for (wrong, said) in [
+            ("abc ; 8 ; 8 ; R", "a:6: the start \"abc\" is no time"),
+            ("1.0 ; 8.5 ; 8 ; R", "a:6: the sector \"8.5\" is no whole number"),
+            ("1.0 ; 8 ; 8 ; X", "a:6: \"X\" does not say what a request does"),
+            ("1.0 ; 8 ; 8 ; R ; late", "a:6: the delay \"late\" is no time"),
+            ("1.0 ; 8", "a:6: the line ends where the length should be"),
+        ] {
+            let failed = failure(Blkreplay::new(None, 512), &format!("{START}{wrong}\n"));
+            assert!(failed.starts_with(said), "{failed}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! MQSim's text: `time device sector sectors type`, where the type is 0 for a write and 1 for a read.
+//!
+//! The unit of the times is told by MQSim's configuration (`Time_Unit`), not by the trace: ns unless told otherwise. Sectors have 512 bytes.
+
+use crate::event::{DeviceId, Rwbs};
+use crate::text::{
+    Fields, Head, LineFormat, Request, Requests, Taken, TimeUnit, decide_unit, decimal_ns, number, shown,
+};
+
+/// The reader of its lines.
+#[derive(Debug)]
+pub(crate) struct Mqsim {
+    unit_ps: u64,
+    sector_bytes: u64,
+    requests: Requests,
+}
+
+impl Mqsim {
+    /// A reader for a text that begins like that, and what it assumes.
+    ///
+    /// # Errors
+    /// When the unit of its times has to be told.
+    pub fn new(head: &[u8], told: Option<TimeUnit>, sector_bytes: u32) -> Result<(Mqsim, Option<String>), String> {
+        let time = |line: &[u8]| number(Fields::blanks(line).next()?, "").ok();
+        let (unit, remark) = decide_unit(told, TimeUnit::Nanosecond, "MQSim's own", &Head::of(head, time))?;
+        Ok((Mqsim { unit_ps: unit.ps(), sector_bytes: u64::from(sector_bytes), requests: Requests::default() }, remark))
+    }
+}
+
+impl LineFormat for Mqsim {
+    fn line(&mut self, line: &[u8], out: &mut Taken<'_>) -> Result<bool, String> {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            return Ok(false);
+        }
+        let mut fields = Fields::blanks(line);
+        let time_ns = decimal_ns(fields.want("the time")?, self.unit_ps, "the time")?;
+        let device = DeviceId(number(fields.want("the device")?, "the device")?);
+        let offset = sectors(fields.want("the sector")?, "the sector", self.sector_bytes)?;
+        let bytes = sectors(fields.want("the length")?, "the length", self.sector_bytes)?;
+        let op = match fields.want("0 (a write) or 1 (a read)")? {
+            b"0" => Rwbs::WRITE,
+            b"1" => Rwbs::READ,
+            other => return Err(format!("{} stands where 0 (a write) or 1 (a read) should be", shown(other))),
+        };
+        self.requests.take(&Request { time_ns, response_ns: None, device, op, offset, bytes }, out)?;
+        Ok(true)
+    }
+
+    fn end(&mut self, out: &mut Taken<'_>) -> bool {
+        self.requests.end(out)
+    }
+}
+
+/// A count of sectors, in bytes.
+pub(crate) fn sectors(field: &[u8], what: &str, sector_bytes: u64) -> Result<u64, String> {
+    let count: u64 = number(field, what)?;
+    count.checked_mul(sector_bytes).ok_or_else(|| format!("{what} {} is too large", shown(field)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::test::{failure, read};
+
+    fn mqsim(text: &str) -> Mqsim {
+        Mqsim::new(text.as_bytes(), None, 512).unwrap().0
+    }
+
+    #[test]
+    fn a_1_is_a_read_and_times_are_ns() {
+        let text = "938513000 4 264719034 16 0\n938828000 3 197570570 16 1\n";
+        let batch = read(mqsim(text), text);
+        let seen: Vec<_> =
+            batch.events().iter().map(|event| (event.time_ns, event.device.minor(), event.sector, event.op)).collect();
+        assert_eq!(seen, [(938_513_000, 4, 264_719_034, Rwbs::WRITE), (938_828_000, 3, 197_570_570, Rwbs::READ)]);
+    }
+
+    #[test]
+    fn ps_are_asked_for() {
+        // 1,000 requests in what would be 1,000,000 s of ns.
+        let text: String = (0..1000).map(|at| format!("{} 0 8 8 1\n", at * 1_000_000_000_000u64)).collect();
+        let asked = Mqsim::new(text.as_bytes(), None, 512).unwrap_err();
+        assert!(asked.contains("with ps, the first"), "{asked}");
+    }
+
+    #[test]
+    fn wrong_lines_name_the_value_and_what_would_be_right() {
+        for (wrong, said) in [
+            ("938513000 4 264719034 16 2", "a:2: \"2\" stands where 0 (a write) or 1 (a read) should be"),
+            ("938513000 4 99999999999999999999 16 1", "a:2: the sector \"99999999999999999999\" is too large"),
+            ("938513000 4 8", "a:2: the line ends where the length should be"),
+        ] {
+            let text = format!("938513000 4 264719034 16 0\n{wrong}\n");
+            let failed = failure(mqsim(&text), &text);
+            assert!(failed.starts_with(said), "{failed}");
+        }
+    }
+}
