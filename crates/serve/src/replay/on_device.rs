@@ -125,7 +125,9 @@ impl DeviceTarget {
 
 impl<E: Engine> Target<E> for DeviceTarget {
     fn submit(&mut self, engine: &mut E, now_ns: u64, index: u32, request: &Planned) {
-        let Some(member) = self.members.get(request.process as usize) else { return };
+        // On a file all processes are one client.
+        let place = (request.process as usize).min(self.members.len().saturating_sub(1));
+        let Some(member) = self.members.get(place) else { return };
         let op = match request.kind {
             Kind::Read => WorkOp::Read,
             Kind::Write => WorkOp::Write,
