@@ -13,9 +13,11 @@
 
 mod alibaba;
 mod batch;
+pub mod blkparse;
 mod blkreplay;
 pub mod blktrace;
 pub mod csv;
+mod cut;
 pub mod depends;
 pub mod describe;
 mod event;
@@ -29,11 +31,13 @@ mod msr;
 mod notices;
 mod open;
 pub mod overview;
+pub mod perfetto;
 mod sink;
 mod source;
 mod text;
 
 pub use batch::{Batch, EVENTS_A_BATCH};
+pub use cut::{Cut, Part, ProcessName};
 pub use event::{Action, DeviceId, Event, Rwbs, Span};
 pub use merge::Merge;
 pub use open::{Input, OpenOptions, Stream, open};

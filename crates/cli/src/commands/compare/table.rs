@@ -11,8 +11,8 @@ use crate::output::{self, Out, best};
 const MARK: &str = "*";
 const NO_MARK: &str = " ";
 
-/// Prints the table, in two parts where the terminal is too narrow for one, and what its columns are.
-pub fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
+/// Prints the table, in two parts where the terminal is too narrow for one, and what its columns are; `reference` is what the single stream is called.
+pub fn print(comparison: &Comparison, reference: &str, out: &mut Out) -> Result<()> {
     let columns = columns(&comparison.runs);
     let names: Vec<&str> = comparison.runs.iter().map(|run| run.elevator.as_str()).collect();
     let whole = table(&names, &columns);
@@ -29,7 +29,7 @@ pub fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
     out.paragraph(
         0,
         &format!(
-            "{MARK} is the best of a column. One stream alone gets {} MB/s (10^6 bytes a second). slowest-fastest: what \
+            "{MARK} is the best of a column. {reference} gets {} MB/s (10^6 bytes a second). slowest-fastest: what \
              processes get, in MB/s. mean to max: how long a process waits for a request. seek to idle: where the drive's time \
              went, data being the transfer; what is missing to 100 % is its own overhead.",
             figure(single)
