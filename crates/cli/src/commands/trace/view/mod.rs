@@ -16,7 +16,8 @@ use hoistway_trace::overview::{Overview, Tables};
 use hoistway_trace::{Batch, Notice, Source};
 
 use crate::cli::trace::ViewArgs;
-use crate::failure::{Exit, Interrupted, UsageError};
+use crate::commands::trace::input;
+use crate::failure::{self, Exit, Interrupted, UsageError};
 use crate::interrupt;
 use crate::output::Out;
 use detail::{Details, Where};
@@ -33,7 +34,7 @@ pub fn run(args: &ViewArgs, out: &mut Out) -> Result<Exit> {
             UsageError(format!("--serve={address}: only this machine is answered, as with --serve={hint}")).into()
         );
     }
-    let opened = super::input::open(&args.input)?;
+    let mut opened = input::open(&args.input)?;
     let output = match &args.output {
         Some(path) => path.clone(),
         None => default_output(&opened.name),
@@ -46,14 +47,13 @@ pub fn run(args: &ViewArgs, out: &mut Out) -> Result<Exit> {
         (None, true) => Where::Beside(output.with_extension("detail")),
         (None, false) => Where::PageAlone,
     };
-    let mut source = opened.source;
-    let mut read = read(source.as_mut(), Details::new(place))?;
+    let mut read = read(&mut opened, Details::new(place))?;
     let title = args.title.clone().unwrap_or_else(|| opened.name.clone());
     let page = described(&read, title);
     let single = read.details.finish()?;
     let html = trace_page(&page, &single.requests)?;
     for notice in &read.notices {
-        eprintln!("{notice}");
+        failure::tell(&format!("note: {notice}"));
     }
     if let Some(address) = args.serve {
         return http::serve(address, html, single.folder, out);
