@@ -13,6 +13,7 @@ mod whatif;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use hoistway_trace::{Format, TimeUnit};
 
 pub use convert::ConvertArgs;
 pub use cut::CutArgs;
@@ -62,4 +63,27 @@ pub struct TraceInput {
     /// The trace: a file, what blktrace's -o was given (NAME for NAME.blktrace.0, .1, ...), a glob, or - for standard input; .gz, .zst and .xz are read as they are
     #[arg(value_name = "TRACE", required = true)]
     pub files: Vec<PathBuf>,
+    /// What format it is in [default: found out from its beginning]
+    #[arg(long, value_name = "FORMAT", help_heading = "Input", value_parser = format)]
+    pub format: Option<Format>,
+    /// What its times count, where the format leaves that open: ps, ns, 100ns, us, ms or s
+    #[arg(long, value_name = "UNIT", help_heading = "Input", value_parser = time_unit)]
+    pub time_unit: Option<TimeUnit>,
+    /// The size of its sectors, where the format leaves that open [default: 512]
+    #[arg(long, value_name = "BYTES", help_heading = "Input", value_parser = clap::value_parser!(u32).range(512..=65_536))]
+    pub sector_bytes: Option<u32>,
+}
+
+fn format(name: &str) -> Result<Format, String> {
+    Format::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
+        let known = Format::ALL.map(Format::name).join(", ");
+        format!("there is no format `{name}`; there are {known}")
+    })
+}
+
+fn time_unit(name: &str) -> Result<TimeUnit, String> {
+    TimeUnit::from_name(name).ok_or_else(|| {
+        let known = TimeUnit::ALL.map(TimeUnit::name).join(", ");
+        format!("there is no unit `{name}`; there are {known}")
+    })
 }

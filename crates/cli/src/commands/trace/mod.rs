@@ -3,6 +3,7 @@
 mod convert;
 mod cut;
 mod describe;
+mod input;
 mod merge;
 mod record;
 mod reorder;
