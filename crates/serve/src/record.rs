@@ -13,9 +13,9 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -243,7 +243,7 @@ impl Tap {
             self.dropped.fetch_add(events_in(&batch.entries), Ordering::Relaxed);
             // Names are few and told once only: they stay for the next batch. The memory serves again.
             self.batch = batch.entries;
-            self.batch.retain(|entry| matches!(entry, Entry::Name { .. }));
+            self.batch.retain(|entry| !matches!(entry, Entry::Event(..)));
         }
     }
 }
@@ -262,6 +262,10 @@ impl Record for Tap {
     fn name(&mut self, number: u32, name: &str) {
         self.batch.push(Entry::Name { number, name: name.to_owned() });
     }
+
+    fn setting(&mut self, text: &str) {
+        self.batch.push(Entry::Setting(text.to_owned()));
+    }
 }
 
 impl Drop for Tap {
@@ -274,6 +278,58 @@ impl Drop for Tap {
                 self.dropped.fetch_add(count, Ordering::Relaxed);
             }
         }
+    }
+}
+
+/// Records into a file at once, without a thread: for a device whose time is not the world's. It takes a whole name of a file.
+#[derive(Debug)]
+pub struct Direct {
+    track: Track,
+    outcome: Arc<Mutex<io::Result<u64>>>,
+}
+
+impl Direct {
+    /// Begins at time 0. How many events were written, or why not all were, is known when the recorder is gone.
+    ///
+    /// # Errors
+    /// A file that cannot be made or written.
+    pub fn start(path: &Path) -> io::Result<(Direct, Arc<Mutex<io::Result<u64>>>)> {
+        let mut track = Track::new(File::create(path)?, DeviceId::new(MAJOR, 0), Clock { now_ns: 0, since_1970_ns: 0 });
+        track.begin()?;
+        let outcome = Arc::new(Mutex::new(Ok(0)));
+        Ok((Direct { track, outcome: Arc::clone(&outcome) }, outcome))
+    }
+
+    fn note(&self, written: io::Result<()>, events: u64) {
+        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+        match (written, &mut *outcome) {
+            (Ok(()), Ok(count)) => *count += events,
+            (Err(error), Ok(_)) => *outcome = Err(error),
+            (_, Err(_)) => {}
+        }
+    }
+}
+
+impl Record for Direct {
+    fn record(&mut self, now_ns: u64, event: &Event) {
+        let written = self.track.write(now_ns, event);
+        self.note(written, 1);
+    }
+
+    fn name(&mut self, number: u32, name: &str) {
+        self.track.name(number, name.to_owned());
+    }
+
+    fn setting(&mut self, text: &str) {
+        let written = self.track.setting(text);
+        self.note(written, 0);
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        let written = self.track.writer.finish();
+        self.note(written, 0);
     }
 }
 
@@ -302,6 +358,8 @@ enum Entry {
     Event(u64, Event),
     /// What a connection is called from now on.
     Name { number: u32, name: String },
+    /// What the device was like at the beginning.
+    Setting(String),
 }
 
 fn events_in(entries: &[Entry]) -> u64 {
@@ -345,6 +403,10 @@ impl Track {
     fn name(&mut self, number: u32, name: String) {
         self.names.insert(number, name);
         self.named.remove(&number);
+    }
+
+    fn setting(&mut self, text: &str) -> io::Result<()> {
+        self.writer.event(&self.plain(self.clock.now_ns, Action::Message), text.as_bytes())
     }
 
     fn write(&mut self, now_ns: u64, event: &Event) -> io::Result<()> {
@@ -440,6 +502,12 @@ fn write_batch(track: &mut Track, entries: &[Entry], written: &mut Written, drop
     for entry in entries {
         match entry {
             Entry::Name { number, name } => track.name(*number, name.clone()),
+            Entry::Setting(text) => {
+                if let Err(error) = track.setting(text) {
+                    fail(written, &error);
+                    break;
+                }
+            }
             Entry::Event(now_ns, event) => match track.write(*now_ns, event) {
                 Ok(()) => written.events += 1,
                 Err(error) => {
@@ -475,7 +543,8 @@ fn file_of(path: &Path, device: &str, several: bool) -> PathBuf {
 fn op_of(op: Op) -> Rwbs {
     match op {
         Op::Read => Rwbs::READ,
-        Op::Write => Rwbs::WRITE,
+        // The device's clients wait for every write: it submits them as synchronous.
+        Op::Write => Rwbs::WRITE.with(Rwbs::SYNC),
         Op::Discard => Rwbs::DISCARD,
         Op::Flush => Rwbs::WRITE.with(Rwbs::FLUSH),
     }

@@ -123,7 +123,7 @@ impl ByProcess {
 
     /// Takes in a request: one for each of its bios that came to the elevator by itself.
     pub fn take(&mut self, life: &Life) {
-        let Some(begun_ns) = life.queued_ns.or(life.got_ns).or(life.inserted_ns).or(life.issued_ns) else { return };
+        let Some(begun_ns) = life.begun_ns() else { return };
         let completed_ns = life.completed_ns.unwrap_or(u64::MAX);
         let (mut sector, mut bytes) = (life.sector, u64::from(life.bytes));
         let is_apart = |merged_ns: u64| life.inserted_ns.is_some_and(|inserted_ns| merged_ns >= inserted_ns);

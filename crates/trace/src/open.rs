@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::alibaba::Alibaba;
 use crate::batch::Batch;
+use crate::blkparse;
 use crate::blkreplay::Blkreplay;
+use crate::blktrace;
 use crate::csv::Csv;
 use crate::ftrace::Ftrace;
 use crate::iolog::{self, Iolog};
@@ -22,7 +24,6 @@ use crate::mqsim::Mqsim;
 use crate::msr::{self, Msr};
 use crate::source::{Format, Notice, Place, ReadError, Source};
 use crate::text::{LineFormat, Text, TimeUnit};
-use crate::{blkparse, blktrace};
 use compression::Compression;
 
 /// So much of an input is looked at to tell what it is, in bytes.

@@ -432,7 +432,11 @@ impl Device {
     }
 
     /// Has everything that happens in the queue told to this recorder from now on, or to nobody.
-    pub fn set_recorder(&mut self, recorder: Option<Box<dyn Record>>) {
+    pub fn set_recorder(&mut self, mut recorder: Option<Box<dyn Record>>) {
+        if let Some(recorder) = &mut recorder {
+            let drive = self.drive().map_or(String::new(), |drive| format!(", drive {drive}"));
+            recorder.setting(&format!("elevator {}, depth {}{drive}", self.elevator().info().name, self.depth));
+        }
         self.queue.sink_mut().recorder = recorder;
     }
 

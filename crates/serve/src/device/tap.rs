@@ -10,6 +10,10 @@ pub trait Record: Send {
     fn name(&mut self, number: u32, name: &str) {
         let _ = (number, name);
     }
+    /// Says under which elevator, at which depth and on which emulated drive what is recorded begins, as in `elevator bfq, depth 1, drive ssd`.
+    fn setting(&mut self, text: &str) {
+        let _ = text;
+    }
 }
 
 /// The queue's sink.

@@ -1,12 +1,56 @@
 //! `hoistway trace whatif`.
 
+use std::path::PathBuf;
+
 use clap::Args;
+use hoistway_core::Kind;
+use hoistway_sim::{Kernel, Setting};
 
 use super::TraceInput;
+use crate::names::{self, Named};
+use crate::setting;
 
 /// `hoistway trace whatif`.
 #[derive(Args, Debug)]
+#[command(after_help = "\
+What each request waited for is found first (a completion of its process and a pause, a timer), and the workload that waits in the same way is run on
+a model of the drive: under the elevator that was recorded, which tells the error of the model, and then under the others. A model that misses the
+recording by more than 20 % is not believed: its error is printed, and the exit code is 1.
+
+Examples:
+  hoistway trace whatif disk --drive sata-7200-2006             disk.blktrace.0, as `hoistway serve --record disk` wrote it
+  hoistway trace whatif sda --recorded mq-deadline --drive fit  what blktrace -o sda wrote: the drive is fitted to its own service times
+  hoistway trace whatif disk --elevators bfq,cfq,deadline --report whatif.html")]
 pub struct WhatifArgs {
     #[command(flatten)]
     pub input: TraceInput,
+    /// The drive: a name that `hoistway drives` lists, a profile of your own, or `fit` for one that is fitted to the trace's service times [default: the
+    /// drive that the trace names, or else `fit`]
+    #[arg(long, value_name = "NAME|FILE.toml|fit")]
+    pub drive: Option<String>,
+    /// The elevators to predict, with commas between them, or `all` [default: all]
+    #[arg(long, value_name = "NAME,...|all", value_delimiter = ',', value_parser = names::kinds)]
+    pub elevators: Vec<Named>,
+    /// The elevator under which the trace was recorded [default: what the trace's notes tell]
+    #[arg(long, value_name = "NAME", value_parser = names::kind)]
+    pub recorded: Option<Kind>,
+    /// How many requests the drive is given at once at most [default: what the trace's notes tell, or as many as the drive takes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub depth: Option<u32>,
+    /// The kernel in whose block layer all elevators run: 2.6.18, 2.6.24, 3.2 or 6.1 [default: each in the one that it was written for, as in hoistway's
+    /// server]
+    #[arg(long, value_name = "VERSION", value_parser = names::kernel)]
+    pub kernel: Option<Kernel>,
+    /// Set a tunable, as in cfq-v3.slice_idle=8ms; may be given several times
+    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse)]
+    pub settings: Vec<Setting>,
+    /// The device, of a trace of several [default: the one with the most requests]
+    #[arg(long, value_name = "MAJOR,MINOR")]
+    pub device: Option<String>,
+    /// Write a page with charts, one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// Print JSON instead of the table
+    #[arg(long)]
+    pub json: bool,
 }

@@ -23,7 +23,9 @@ use crate::failure::{Exit, UsageError, tell};
 use crate::names::Named;
 use crate::output::Out;
 use logs::LogFolder;
-pub use run::run as simulate;
+pub use page::page as report_page;
+pub use run::{Headway, run as simulate};
+pub use table::print as print_table;
 pub use whole_file::WholeFile;
 
 /// The job that is run when none is named, and what it is called.
@@ -109,7 +111,8 @@ fn host(args: &CompareArgs) -> Result<HostConfig> {
     }
 }
 
-fn elevators(named: &[Named]) -> Result<Vec<Kind>, UsageError> {
+/// The elevators that are named: all, unless some are.
+pub fn elevators(named: &[Named]) -> Result<Vec<Kind>, UsageError> {
     if named.is_empty() || named == [Named::All] {
         return Ok(Kind::ALL.to_vec());
     }
@@ -138,7 +141,7 @@ fn jobs(path: Option<&Path>) -> Result<JobFile> {
 }
 
 fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
-    table::print(comparison, out)?;
+    table::print(comparison, "One stream alone", out)?;
     groups::print(comparison, out)?;
     out.line("")?;
     out.paragraph(0, &format!("In short: {}", comparison.decided_by))?;

@@ -22,10 +22,9 @@ const STEPS: u64 = 1000;
 /// [`Interrupted`], [`UsageError`] for settings that do not fit the elevators, and [`SimError`].
 pub fn run(request: &CompareRequest) -> Result<(Comparison, Arc<AtomicBool>)> {
     let cancel = interrupt::watch()?;
-    let bar = Bar::new(STEPS, "simulating");
-    let ways = Ways::new(request.elevators.len() + 1);
-    let result = compare(request, &|progress| bar.set(ways.note(progress)), &cancel);
-    bar.clear();
+    let headway = Headway::new(request.elevators.len() + 1);
+    let result = compare(request, &|progress| headway.set(progress), &cancel);
+    headway.clear();
     match result {
         Ok(comparison) => Ok((comparison, cancel)),
         Err(SimError::Cancelled) => Err(Interrupted.into()),
@@ -33,6 +32,29 @@ pub fn run(request: &CompareRequest) -> Result<(Comparison, Arc<AtomicBool>)> {
             Err(UsageError(error.to_string()).into())
         }
         Err(error) => Err(error.into()),
+    }
+}
+
+/// A bar that shows how far several runs have come.
+pub struct Headway {
+    bar: Bar,
+    ways: Ways,
+}
+
+impl Headway {
+    /// Of so many runs, the reference among them.
+    pub fn new(runs: usize) -> Headway {
+        Headway { bar: Bar::new(STEPS, "simulating"), ways: Ways::new(runs) }
+    }
+
+    /// One of them has come so far.
+    pub fn set(&self, progress: Progress) {
+        self.bar.set(self.ways.note(progress));
+    }
+
+    /// Takes the bar away.
+    pub fn clear(&self) {
+        self.bar.clear();
     }
 }
 

@@ -5,14 +5,14 @@ use comfy_table::{Cell, Table};
 use hoistway_sim::{Comparison, Run};
 
 use crate::figures::{figure, percent};
-use crate::output::{self, Out, best};
+use crate::output::{self, Out, best, width};
 
 /// The mark behind the best of a column, and what stands there otherwise so that digits stay under digits.
 const MARK: &str = "*";
 const NO_MARK: &str = " ";
 
-/// Prints the table, in two parts where the terminal is too narrow for one, and what its columns are.
-pub fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
+/// Prints the table, in two parts where the terminal is too narrow for one, and what its columns are; `reference` is what the single stream is called.
+pub fn print(comparison: &Comparison, reference: &str, out: &mut Out) -> Result<()> {
     let columns = columns(&comparison.runs);
     let names: Vec<&str> = comparison.runs.iter().map(|run| run.elevator.as_str()).collect();
     let whole = table(&names, &columns);
@@ -29,7 +29,7 @@ pub fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {
     out.paragraph(
         0,
         &format!(
-            "{MARK} is the best of a column. One stream alone gets {} MB/s (10^6 bytes a second). slowest-fastest: what \
+            "{MARK} is the best of a column. {reference} gets {} MB/s (10^6 bytes a second). slowest-fastest: what \
              processes get, in MB/s. mean to max: how long a process waits for a request. seek to idle: where the drive's time \
              went, data being the transfer; what is missing to 100 % is its own overhead.",
             figure(single)
@@ -128,14 +128,6 @@ fn table(names: &[&str], columns: &[Column]) -> Table {
         column.set_padding((0, u16::from(index != last)));
     }
     table
-}
-
-/// The columns of the terminal that a table takes.
-pub fn width(table: &Table) -> usize {
-    // Without the escapes that colours are made of: they take no columns.
-    let mut plain = table.clone();
-    plain.force_no_tty();
-    plain.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0)
 }
 
 fn print_one(mut table: Table, out: &mut Out) -> Result<()> {
