@@ -25,7 +25,7 @@ use spread::{Levels, Spread};
 
 pub use counts::{Counts, Direction};
 pub use part::{Mix, PartFigures, Phases, SeekFigures, SizeCount};
-pub use process::{PROCESSES_MAX, ProcessFigures, REQUESTS_OF_RULE_MAX, Rule};
+pub use process::{PROCESSES_MAX, ProcessFigures, REQUESTS_OF_RULE_MAX, Rule, RuleKind};
 pub use spread::{Depths, Figures};
 
 /// The version of what [`Description`] is as JSON.

@@ -277,6 +277,12 @@ impl Overview {
         self.start_ns.unwrap_or(0)
     }
 
+    /// The place of a queue among those of [`Tables::queues`].
+    pub fn queue_place(&self, device: DeviceId, queue: Queue) -> usize {
+        let known = self.queues.iter().position(|lane| lane.device == device && lane.queue == Some(queue));
+        known.unwrap_or(QUEUES_MAX)
+    }
+
     /// The trace is over: what the notes told of is, too, and [`Overview::spans`] has the rest of it.
     pub fn end(&mut self) {
         self.spans.finish(self.end_ns);

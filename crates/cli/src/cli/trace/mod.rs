@@ -21,7 +21,7 @@ pub use describe::DescribeArgs;
 pub use merge::MergeArgs;
 pub use record::{ByChoice, RecordArgs};
 pub use reorder::ReorderArgs;
-pub use replay::ReplayArgs;
+pub use replay::{LayerChoice, ReplayArgs, TimingChoice};
 pub use view::ViewArgs;
 pub use whatif::WhatifArgs;
 
