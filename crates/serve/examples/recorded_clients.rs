@@ -49,9 +49,8 @@ fn main() {
 
 fn run() -> Result<(), String> {
     let request = request(std::env::args().skip(1).collect())?;
-    let clients = workload(&request.workload, request.seed).ok_or_else(|| {
-        format!("there is no workload `{}`: there are {}", request.workload, clients::workloads::NAMES.join(", "))
-    })?;
+    let clients = workload(&request.workload, request.seed)
+        .ok_or_else(|| format!("there is no workload `{}`: there are {}", request.workload, clients::workloads::NAMES.join(", ")))?;
     let got = match &request.real {
         Some(socket) => clients::real::run(&clients, socket, &request)?,
         None => clients::simulated::run(&clients, &request)?,

@@ -147,12 +147,20 @@ fn lanes(page: &TracePage) -> Vec<LaneHead<'_>> {
     page.lanes.iter().map(head).collect()
 }
 
-/// The drive is blue as transfers are in the other pages, waiting in the elevator amber, what comes before it green and violet.
+/// The drive is blue as transfers are in the other pages, waiting in the elevator amber, what comes before it violet and green. Processes have
+/// what these leave of the palette while that is enough.
 fn colours(lanes: usize) -> Colours {
+    const LAYERS: [usize; 4] = [3, 2, 4, 0];
+    const LANES: [usize; 12] = [5, 1, 6, 8, 9, 10, 11, 14, 7, 15, 12, 13];
     let all = palette(16);
-    let of = |at: usize| all[at].clone();
+    let of = |at: &usize| all[*at].clone();
     let grey = Pair { light: "#8a8f98".to_owned(), dark: "#7d838d".to_owned() };
-    Colours { lanes: palette(lanes), layers: vec![of(3), of(2), of(4), of(0), grey], read: of(5), write: of(1) }
+    Colours {
+        lanes: if lanes <= LANES.len() { LANES.iter().take(lanes).map(of).collect() } else { palette(lanes) },
+        layers: LAYERS.iter().map(of).chain([grey]).collect(),
+        read: of(&13),
+        write: of(&12),
+    }
 }
 
 /// All sums, column by column.

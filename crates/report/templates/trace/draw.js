@@ -7,6 +7,8 @@ const Draw = (function () {
   const BARS_MAX = 12000;
   const DOTS_MAX = 40000;
   const PATH_MAX = 600;
+  // A bar is no higher, px.
+  const BAR_MAX = 26;
 
   function canvasOf(node, height) {
     const scale = Math.min(3, window.devicePixelRatio || 1);
@@ -207,9 +209,10 @@ const Draw = (function () {
 
   // Where a request lies in its lane.
   function barPlace(lane, detail, i) {
-    const rows = Math.max(3, detail.heights[detail.lane[i]]);
-    const height = lane.height / rows;
-    return { y: lane.y + detail.row[i] * height, height: Math.max(0.75, height - (height > 4 ? 1 : 0)) };
+    const rows = Math.max(1, detail.heights[detail.lane[i]]);
+    const height = Math.min(BAR_MAX, lane.height / rows);
+    const top = lane.y + (lane.height - height * rows) / 2;
+    return { y: top + detail.row[i] * height, height: Math.max(0.75, height - (height > 4 ? 1 : 0)) };
   }
 
   // A tick where a bio was merged into a request, once there is room for it.
@@ -334,7 +337,7 @@ const Draw = (function () {
   function throughput(node, view, t) {
     const chart = canvasOf(node, 150);
     const at = timeAxis(chart, view, t);
-    const { series } = view;
+    const series = view.rates;
     const perSecond = (values) => values.map((bytes) => (bytes / series.width) * 1e9);
     const layers = [perSecond(series.readBytes), perSecond(series.writeBytes)];
     const max = (highest(series, layers) || 1) * 1.05;

@@ -9,7 +9,7 @@ const Film = (function () {
     ["1,000 times slower", 0, 1000], ["10,000 times slower", 0, 10000]];
 
   // A part of the trail, as a share of the span.
-  const TRAIL = 0.06;
+  const TRAIL = 0.12;
 
   function draw(node, view, t, now) {
     const chart = Draw.canvasOf(node, HEIGHT);

@@ -174,7 +174,7 @@ const Model = (function () {
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough * 0.999);
     const found = [];
-    for (let k = Math.ceil(from / step); k * step <= to * (1 + 1e-12); k += 1) found.push(k * step);
+    for (let k = Math.ceil(from / step); k * step <= to * (1 + 1e-12); k += 1) found.push(k * step || 0);
     return found;
   }
 

@@ -179,10 +179,13 @@ const Page = (function () {
     const pixels = Math.max(50, Math.floor((width - Draw.left(width)) / BIN_PX));
     // Sums of whole stretches are exact and quick; once a stretch is wider than some pixels single requests tell more.
     const fine = detail && (state.to - state.from) / head.bucket_ns < pixels;
-    const series = (lanes, flags) => (fine ? Sums.fromRequests(detail, flags, state.from, state.to, pixels) : Sums.fromStretches(head, sums.lanes, lanes, state.from, state.to, pixels));
+    const series = (lanes, flags, bins) => (fine ? Sums.fromRequests(detail, flags, state.from, state.to, bins) : Sums.fromStretches(head, sums.lanes, lanes, state.from, state.to, bins));
     view.fine = fine;
-    view.series = series(chosen, isChosen);
-    view.laneSeries = (lane) => series([lane], Uint8Array.from(head.lanes, (_, at) => at === lane));
+    view.series = series(chosen, isChosen, pixels);
+    // A rate needs some requests a bin, or it shows nothing but single completions.
+    const completions = view.series.requests.reduce((sum, n) => sum + n, 0);
+    view.rates = series(chosen, isChosen, Math.round(Math.max(40, Math.min(pixels, completions / 4))));
+    view.laneSeries = (lane) => series([lane], Uint8Array.from(head.lanes, (_, at) => at === lane), pixels);
     const key = `${chosen.join()}|${themeName()}`;
     if (pictures.key !== key) pictures = { key };
     view.places = () => (pictures.places = pictures.places || placesPicture(chosen));
@@ -735,7 +738,7 @@ const Page = (function () {
   }
 
   function said(chart, ns, y) {
-    const { series } = view;
+    const series = chart === "throughput" || chart === "latency" ? view.rates : view.series;
     const bin = Math.floor((ns - series.from) / series.width);
     if (!(bin >= 0 && bin < series.n)) return "";
     if (chart === "throughput") {

@@ -9,8 +9,8 @@ use hoistway_drive::Profile;
 use hoistway_serve::buffer::Buffer;
 use hoistway_serve::config::{BackendConfig, DeviceConfig};
 use hoistway_serve::device::{Device, MemberId, Record, Work, WorkOp};
-use hoistway_serve::engine::{self, ConnId, Engine, FileId, Io, ListenerId, Message};
 use hoistway_serve::record::Direct;
+use hoistway_serve::engine::{self, ConnId, Engine, FileId, Io, ListenerId, Message};
 
 use super::workloads::Client;
 use crate::{Got, Request};
@@ -84,8 +84,7 @@ pub fn run(clients: &[Client], request: &Request) -> Result<Vec<Got>, String> {
         position_ns: None,
     };
     let device = Device::new(0, &config, &mut Nothing, 0).map_err(|error| error.to_string())?;
-    let mut world =
-        World { device, clients: Vec::new(), wakes: BinaryHeap::new(), woken: 0, sent_ns: HashMap::new(), now_ns: 0 };
+    let mut world = World { device, clients: Vec::new(), wakes: BinaryHeap::new(), woken: 0, sent_ns: HashMap::new(), now_ns: 0 };
     for client in clients {
         world.join(client)?;
     }
@@ -128,9 +127,7 @@ impl<'a> World<'a> {
     fn run_until(&mut self, until_ns: u64) {
         let mut done = Vec::new();
         loop {
-            while let Some(Reverse((at_ns, _, place))) =
-                self.wakes.peek().copied().filter(|Reverse(wake)| wake.0 <= self.now_ns)
-            {
+            while let Some(Reverse((at_ns, _, place))) = self.wakes.peek().copied().filter(|Reverse(wake)| wake.0 <= self.now_ns) {
                 self.wakes.pop();
                 self.ask(place, at_ns);
             }

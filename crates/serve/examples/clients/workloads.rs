@@ -63,19 +63,13 @@ impl Client {
             Think::About(ns) => ns as f64 * (0.8 + 0.4 * unit),
             Think::Exponential(mean_ns) => -(1.0 - unit).ln() * mean_ns as f64,
         };
-        Ask {
-            offset: self.from + place * self.bytes,
-            bytes: self.bytes,
-            writes: self.writes,
-            think_ns: think_ns as u64,
-        }
+        Ask { offset: self.from + place * self.bytes, bytes: self.bytes, writes: self.writes, think_ns: think_ns as u64 }
     }
 }
 
 /// The clients of a workload.
 pub fn workload(name: &str, seed: u64) -> Option<Vec<Client>> {
-    let mut rng =
-        Pcg64::seed_from_u64(seed.wrapping_mul(4).wrapping_add(NAMES.iter().position(|known| *known == name)? as u64));
+    let mut rng = Pcg64::seed_from_u64(seed.wrapping_mul(4).wrapping_add(NAMES.iter().position(|known| *known == name)? as u64));
     let rng = &mut rng;
     let mut clients = match name {
         "streams" => {
