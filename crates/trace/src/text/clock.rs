@@ -71,6 +71,25 @@ impl TimeUnit {
     }
 }
 
+/// Reads a time as people write it, in ns: `1.5` and `1.5s` are seconds, `20ms`, `500ns`.
+///
+/// ```
+/// assert_eq!(hoistway_trace::time_ns("1.5"), Ok(1_500_000_000));
+/// assert_eq!(hoistway_trace::time_ns("20ms"), Ok(20_000_000));
+/// ```
+///
+/// # Errors
+/// What is no such time, with what would be one.
+pub fn time_ns(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (count, unit) = text.split_at(digits);
+    let unit = if unit.is_empty() { Some(TimeUnit::Second) } else { TimeUnit::from_name(unit.trim_start()) };
+    unit.and_then(|unit| decimal_ns(count.as_bytes(), unit.ps(), "").ok()).ok_or_else(|| {
+        format!("`{text}` is no time: seconds, as in 1.5, or a number with ns, us, ms or s would be right")
+    })
+}
+
 /// What the beginning of a text shows of its times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {

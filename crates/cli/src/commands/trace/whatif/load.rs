@@ -118,7 +118,10 @@ fn device(args: &WhatifArgs, lives: &[Life], notes: &mut Vec<String>) -> Result<
     }
     let busiest = requests.iter().max_by_key(|(_, count)| **count).map(|(device, _)| *device);
     if let (Some(busiest), true) = (busiest, requests.len() > 1) {
-        notes.push(format!("the trace has devices {}: {busiest} has the most requests; --device takes another", there()));
+        notes.push(format!(
+            "the trace has devices {}: {busiest} has the most requests; --device takes another",
+            there()
+        ));
     }
     Ok(busiest.unwrap_or_default())
 }

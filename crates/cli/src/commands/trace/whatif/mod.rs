@@ -74,7 +74,13 @@ pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-fn print(case: &Case, comparison: &Comparison, confidence: &Confidence, args: &WhatifArgs, out: &mut Out) -> Result<()> {
+fn print(
+    case: &Case,
+    comparison: &Comparison,
+    confidence: &Confidence,
+    args: &WhatifArgs,
+    out: &mut Out,
+) -> Result<()> {
     if args.json {
         return out.json(&json::Document::new(case, Some(comparison), confidence));
     }
