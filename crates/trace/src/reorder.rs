@@ -6,9 +6,10 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, EVENTS_A_BATCH};
 use crate::describe::{Distances, SeekFigures};
 use crate::event::{Action, DeviceId, Event, Rwbs};
+use crate::source::{Notice, ReadError, Source};
 
 /// How many requests are sorted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +22,37 @@ pub enum Window {
     Time(u64),
 }
 
+/// Looks at requests in both orders as they go by.
+pub trait Watch {
+    /// The next one in the order of the trace.
+    fn before(&mut self, request: &Event);
+
+    /// The next one in the new order.
+    fn after(&mut self, request: &Event);
+}
+
+/// Nobody looks.
+impl Watch for () {
+    fn before(&mut self, _: &Event) {}
+
+    fn after(&mut self, _: &Event) {}
+}
+
+/// A trace whose requests are sorted as it is read.
+#[derive(Debug)]
+pub struct Sorted<S, W = ()> {
+    source: S,
+    read: Batch,
+    reorder: Option<Reorder<W>>,
+    /// What is sorted and not handed out yet, from this place on.
+    ready: Batch,
+    place: usize,
+    told: Option<(Reordered, W)>,
+}
+
 /// Sorts requests as their events come.
 #[derive(Debug)]
-pub struct Reorder {
+pub struct Reorder<W = ()> {
     window: Window,
     /// What stands for a request: Q, or where the trace has none D or C; found out from the first batch with any.
     stands: Option<Action>,
@@ -33,6 +62,7 @@ pub struct Reorder {
     sweeps: u64,
     before: Order,
     after: Order,
+    watch: W,
 }
 
 /// What came of it.
@@ -48,9 +78,65 @@ pub struct Reordered {
     pub after: SeekFigures,
 }
 
-impl Reorder {
+impl<S: Source, W: Watch> Sorted<S, W> {
+    /// Sorts the requests of a source by sector within a window.
+    pub fn new(source: S, window: Window, watch: W) -> Sorted<S, W> {
+        Sorted {
+            source,
+            read: Batch::new(),
+            reorder: Some(Reorder::new(window, watch)),
+            ready: Batch::new(),
+            place: 0,
+            told: None,
+        }
+    }
+
+    /// What came of it, once the source is read to its end.
+    pub fn told(self) -> Option<(Reordered, W)> {
+        self.told
+    }
+
+    /// Makes more ready; whether there is any.
+    fn make_ready(&mut self) -> Result<bool, ReadError> {
+        self.ready.clear();
+        self.place = 0;
+        while let Some(mut reorder) = self.reorder.take() {
+            self.source.next(&mut self.read)?;
+            if self.read.is_empty() {
+                self.told = Some(reorder.finish(&mut self.ready));
+                break;
+            }
+            reorder.take(&self.read, &mut self.ready);
+            self.reorder = Some(reorder);
+            if !self.ready.is_empty() {
+                break;
+            }
+        }
+        Ok(!self.ready.is_empty())
+    }
+}
+
+impl<S: Source, W: Watch> Source for Sorted<S, W> {
+    fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        batch.clear();
+        if self.place < self.ready.len() || self.make_ready()? {
+            let end = self.ready.len().min(self.place + EVENTS_A_BATCH);
+            for event in &self.ready.events()[self.place..end] {
+                batch.push_from(event, &self.ready);
+            }
+            self.place = end;
+        }
+        Ok(())
+    }
+
+    fn notices(&mut self) -> Vec<Notice> {
+        self.source.notices()
+    }
+}
+
+impl<W: Watch> Reorder<W> {
     /// Sorts by sector within a window.
-    pub fn new(window: Window) -> Reorder {
+    pub fn new(window: Window, watch: W) -> Reorder<W> {
         Reorder {
             window,
             stands: None,
@@ -60,6 +146,7 @@ impl Reorder {
             sweeps: 0,
             before: Order::new(),
             after: Order::new(),
+            watch,
         }
     }
 
@@ -81,14 +168,15 @@ impl Reorder {
     }
 
     /// The trace is over: adds what is still held.
-    pub fn finish(mut self, out: &mut Batch) -> Reordered {
+    pub fn finish(mut self, out: &mut Batch) -> (Reordered, W) {
         self.sweep(out);
-        Reordered {
+        let told = Reordered {
             requests: self.requests,
             sweeps: self.sweeps,
             before: self.before.distances.figures(),
             after: self.after.distances.figures(),
-        }
+        };
+        (told, self.watch)
     }
 
     fn request(&mut self, event: &Event, out: &mut Batch) {
@@ -96,6 +184,8 @@ impl Reorder {
         if event.bytes == 0 || event.op.has(Rwbs::FLUSH) {
             self.sweep(out);
             if event.bytes == 0 {
+                self.watch.before(&event);
+                self.watch.after(&event);
                 out.push(event);
                 return;
             }
@@ -112,6 +202,7 @@ impl Reorder {
         }
         self.requests += 1;
         self.before.next(&event);
+        self.watch.before(&event);
         self.held.push(event);
     }
 
@@ -126,6 +217,7 @@ impl Reorder {
         self.held.sort_by_key(|event| (event.device, event.sector));
         for (event, time_ns) in self.held.drain(..).zip(&self.times_ns) {
             self.after.next(&event);
+            self.watch.after(&event);
             out.push(Event { time_ns: *time_ns, ..event });
         }
     }
@@ -169,9 +261,9 @@ mod tests {
     }
 
     fn reordered(window: Window, batch: &Batch) -> (Vec<(u64, u64)>, Reordered) {
-        let (mut reorder, mut out) = (Reorder::new(window), Batch::new());
+        let (mut reorder, mut out) = (Reorder::new(window, ()), Batch::new());
         reorder.take(batch, &mut out);
-        let told = reorder.finish(&mut out);
+        let (told, ()) = reorder.finish(&mut out);
         assert!(out.events().iter().all(|event| event.action == Action::Queue));
         (out.events().iter().map(|event| (event.time_ns / MS, event.sector)).collect(), told)
     }
@@ -193,6 +285,34 @@ mod tests {
             assert_eq!(order, [(0, 16), (1, 80), (2, 0), (3, 8), (4, 24)], "{window:?}");
             assert_eq!(told.sweeps, 3, "{window:?}");
         }
+    }
+
+    #[test]
+    fn a_source_hands_out_what_is_sorted_in_batches() {
+        struct Once(Option<Batch>);
+        impl Source for Once {
+            fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+                *batch = self.0.take().unwrap_or_default();
+                Ok(())
+            }
+
+            fn notices(&mut self) -> Vec<Notice> {
+                Vec::new()
+            }
+        }
+        let sectors: Vec<u64> = (0..10_000).map(|index| (index * 7919 % 10_000) * 8).collect();
+        let mut sorted = Sorted::new(Once(Some(reads(&sectors))), Window::All, ());
+        let (mut batch, mut found) = (Batch::new(), Vec::new());
+        loop {
+            sorted.next(&mut batch).unwrap();
+            assert!(batch.len() <= EVENTS_A_BATCH);
+            found.extend(batch.events().iter().map(|event| event.sector));
+            if batch.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(found, (0..10_000).map(|index| index * 8).collect::<Vec<u64>>());
+        assert_eq!(sorted.told().unwrap().0.after.sequential, 9_999);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 mod tables;
 mod text;
 
+pub use tables::seeks;
+
 use anyhow::{Result, bail};
 use hoistway_trace::describe::{Describe, Description, ProcessFigures};
 use hoistway_trace::{Batch, Source};
