@@ -32,6 +32,7 @@ mod notices;
 mod open;
 pub mod overview;
 pub mod perfetto;
+pub mod reorder;
 mod sink;
 mod source;
 mod text;
