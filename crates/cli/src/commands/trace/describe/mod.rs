@@ -3,12 +3,15 @@
 mod tables;
 mod text;
 
+pub use tables::seeks;
+
 use anyhow::{Result, bail};
 use hoistway_trace::describe::{Describe, Description, ProcessFigures};
-use hoistway_trace::{Batch, Input, OpenOptions, Source, open};
+use hoistway_trace::{Batch, Source};
 use serde::Serialize;
 
-use crate::cli::trace::{DescribeArgs, TraceInput};
+use crate::cli::trace::DescribeArgs;
+use crate::commands::trace::input;
 use crate::failure::Exit;
 use crate::output::Out;
 
@@ -17,11 +20,10 @@ const NAMES_SHOWN: usize = 10;
 
 /// Describes a trace.
 pub fn run(args: &DescribeArgs, out: &mut Out) -> Result<Exit> {
-    let (mut source, name) = input(&args.input)?;
-    let mut told = describe(source.as_mut())?;
-    for notice in source.notices() {
-        eprintln!("{notice}");
-    }
+    let mut source = input::open(&args.input)?;
+    let mut told = describe(&mut source)?;
+    input::tell_notices(&mut source);
+    let name = source.name;
     if told.counts.events == 0 {
         bail!("{name}: nothing happened in this trace: it has no events of requests");
     }
@@ -69,10 +71,4 @@ fn chosen(processes: Vec<ProcessFigures>, wanted: &str) -> Result<Vec<ProcessFig
     names.truncate(NAMES_SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     bail!("--process {wanted}: no such process made requests; there are {}{more}", names.join(", "))
-}
-
-fn input(input: &TraceInput) -> Result<(Box<dyn Source + Send>, String)> {
-    let files = input.files.iter().cloned().map(Input::Path).collect();
-    let name = input.files.first().map_or_else(String::new, |file| file.display().to_string());
-    Ok((open(files, &OpenOptions::default())?, name))
 }

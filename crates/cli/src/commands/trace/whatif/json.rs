@@ -120,7 +120,11 @@ impl<'a> Document<'a> {
             fit_error_ms: case.fitted.as_ref().map(|fitted| fitted.held_out.errors.rms_ms),
             recorded: case.recorded.info().name,
             duration_ns: recording.until_ns.saturating_sub(recording.from_ns),
-            processes: case.model.findings().map(|(process, finding)| Process::new(&process.name, process.pid, process.asked.len(), finding)).collect(),
+            processes: case
+                .model
+                .findings()
+                .map(|(process, finding)| Process::new(&process.name, process.pid, process.asked.len(), finding))
+                .collect(),
             model: Model {
                 miss: fidelity.miss(),
                 holds: fidelity.holds(),

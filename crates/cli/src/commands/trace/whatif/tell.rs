@@ -157,9 +157,10 @@ pub fn page(case: &Case, comparison: &Comparison, confidence: &Confidence) -> Co
         );
         page.facts.push(fact(&format!("{} under {}", who(process).trim(), case.recorded.info().name), value));
     }
-    let rules = case.model.findings().map(|(process, finding)| {
-        format!("{} ({}) waits for {}.", process.name, process.pid, rule(finding))
-    });
+    let rules = case
+        .model
+        .findings()
+        .map(|(process, finding)| format!("{} ({}) waits for {}.", process.name, process.pid, rule(finding)));
     page.notes.extend(rules.chain(confidence.reasons.iter().map(|reason| sentence(reason))));
     page.notes.extend(case.notes.iter().map(|note| sentence(note)));
     page
