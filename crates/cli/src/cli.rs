@@ -272,7 +272,7 @@ pub enum BenchCommand {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A synthetic capture of blktrace, with five events a request and the files of two CPUs, is written into a temporary folder and read from \
-there; each row is the fastest of the runs. The machine's own blkparse and btt are measured beside it where they are installed.")]
+there; each row is the fastest of the runs, on one core. The machine's own blkparse and btt are measured beside it where they are installed.")]
 pub struct BenchTraceArgs {
     /// Requests of the capture
     #[arg(long, value_name = "N", default_value_t = 400_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]

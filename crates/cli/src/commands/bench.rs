@@ -197,10 +197,12 @@ fn traces(args: &BenchTraceArgs, out: &mut Out) -> Result<Exit> {
         return Ok(Exit::Success);
     }
     out.line(format_args!("{events} events:"))?;
-    let mut table = output::table(&["", "s", "events/s"], 1);
+    let mut table = output::table(&["", "CPU s", "wall s", "events/s\nof CPU time"], 1);
     for row in &document.rows {
         let millions = format!("{:.2} M", row.events_per_s / 1e6);
-        table.add_row([row.what.clone(), format!("{:.3}", row.seconds), millions]);
+        let seconds = [row.cpu_seconds, row.wall_seconds].map(|seconds| format!("{seconds:.2}"));
+        table.add_row([vec![row.what.clone()], seconds.to_vec(), vec![millions]].concat());
     }
-    Ok(out.table(&mut table)?).map(|()| Exit::Success)
+    out.table(&mut table)?;
+    Ok(Exit::Success)
 }

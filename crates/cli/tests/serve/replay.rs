@@ -180,5 +180,5 @@ fn traces_without_requests_are_refused() {
     replay(&[&empty, "--on", &disk]).refused(1, &[&empty]);
     let writes = trace(&folder, &[(WRITE, 0, 4096)]);
     replay(&[&writes, "--on", &disk, "--reads-only"]).refused(1, &["nothing to replay: left out: 1 writes"]);
-    replay(&[&folder.name("away"), "--on", &disk]).refused(1, &["away", "No such file"]);
+    replay(&[&folder.name("away"), "--on", &disk]).refused(1, &["away", "there is no such file"]);
 }

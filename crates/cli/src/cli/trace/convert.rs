@@ -22,7 +22,7 @@ Formats that are read: blktrace (versions 7 and 8), blkparse (text), ftrace (tex
 (MSR Cambridge CSV), alibaba (CSV), mqsim, blkreplay, csv (hoistway's own). Which one it is is found out, and whether it is compressed.
 
 Examples:
-  hoistway trace convert sda                              sda.blktrace.0, .1, ... as blkparse's text
-  hoistway trace convert sda -o sda.json                  a page for ui.perfetto.dev
-  hoistway trace convert src2_0.csv.gz --as iolog -o log  then: fio --name=x --read_iolog=log --replay_redirect=...
-  hoistway trace convert trace.txt -o trace.csv           every event as a line of a table";
+  hoistway trace convert sda                          sda.blktrace.0, .1, ... as blkparse's text
+  hoistway trace convert sda -o sda.json              a page for ui.perfetto.dev
+  hoistway trace convert src2_0.csv.gz -o src2.iolog  for fio --read_iolog=src2.iolog
+  hoistway trace convert trace.txt -o trace.csv       every event as a line of a table";

@@ -21,12 +21,13 @@ pub fn write(source: &mut dyn Source, args: &TraceOutput, name: &str, read: &[Pa
     let mut output = Output::new(args, format, read)?;
     let mut batch = Batch::new();
     let mut failed = None;
-    let mut events = 0;
+    let mut is_empty = true;
     loop {
         match source.next(&mut batch) {
             Ok(()) if batch.is_empty() => break,
             Ok(()) => {
-                events += batch.len();
+                // Names of processes are written even where nothing of them is.
+                is_empty &= batch.start_ns().is_none();
                 output.write(&batch, name)?;
             }
             // What was read before is worth having: it is written to its end.
@@ -41,8 +42,8 @@ pub fn write(source: &mut dyn Source, args: &TraceOutput, name: &str, read: &[Pa
     if let Some(error) = failed {
         return Err(error.into());
     }
-    if events == 0 {
-        bail!("{name}: nothing was written, as there is nothing there");
+    if is_empty {
+        bail!("{name}: no event is left of this trace, or there never was one");
     }
     Ok(Exit::Success)
 }

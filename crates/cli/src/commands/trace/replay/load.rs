@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use hoistway_serve::replay::{Level, Plan, PlanBuilder};
-use hoistway_trace::life::Life;
-use hoistway_trace::life::Lives;
-use hoistway_trace::{Action, Batch, DeviceId, Input, OpenOptions, Source, Stream};
+use hoistway_trace::life::{Life, Lives};
+use hoistway_trace::{Action, Batch, DeviceId, Source as _};
 
 use crate::cli::trace::{LayerChoice, ReplayArgs};
+use crate::commands::trace::input;
 
 /// A plan, and what is known of its trace.
 pub struct Loaded {
@@ -23,8 +23,8 @@ pub struct Loaded {
 
 /// Reads a trace.
 pub fn load(args: &ReplayArgs) -> Result<Loaded> {
-    let name = args.input.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" ");
-    let mut source = open(args)?;
+    let mut source = input::open(&args.input)?;
+    let name = source.name.clone();
     let level = match args.layer {
         LayerChoice::Queue => Level::Queue,
         LayerChoice::Issue => Level::Issue,
@@ -117,24 +117,4 @@ impl Plans {
         }
         Ok((device, plan.finish()))
     }
-}
-
-fn open(args: &ReplayArgs) -> Result<Box<dyn Source + Send>> {
-    let mut inputs = Vec::new();
-    for path in &args.input.files {
-        if path.as_os_str() == "-" {
-            inputs.push(Input::Stream(Stream { name: "-".into(), read: Box::new(std::io::stdin()) }));
-            continue;
-        }
-        let file_of = |cpu: u32| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(format!(".blktrace.{cpu}"));
-            std::path::PathBuf::from(name)
-        };
-        match path.exists() || !file_of(0).exists() {
-            true => inputs.push(Input::Path(path.clone())),
-            false => inputs.extend((0..).map(file_of).take_while(|file| file.exists()).map(Input::Path)),
-        }
-    }
-    Ok(hoistway_trace::open(inputs, &OpenOptions::default())?)
 }
