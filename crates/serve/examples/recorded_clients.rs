@@ -4,12 +4,14 @@
 //! ```text
 //! cargo run --release -p hoistway-serve --example recorded_clients -- WORKLOAD --elevator NAME --seed N --seconds S [--drive PROFILE] [--record FILE]
 //! cargo run --release -p hoistway-serve --example recorded_clients -- WORKLOAD --elevator NAME --seed N --seconds S --real SOCKET
+//! cargo run --release -p hoistway-serve --example recorded_clients -- quality --seeds FROM-TO --seconds S
 //! ```
 //!
 //! Without `--real` the server's device runs in virtual time, which takes seconds for minutes. With it the same clients talk NBD to a server that listens on
-//! SOCKET. What a client asks for, and how long it thinks, hangs on the seed alone: not on time, elevator or what the others do.
+//! SOCKET. What a client asks for, and how long it thinks, hangs on the seed alone: not on time, elevator or what the others do. `quality` records, predicts and runs all kinds of workload for some seeds.
 
 mod clients {
+    pub mod quality;
     pub mod real;
     pub mod simulated;
     pub mod workloads;
@@ -48,9 +50,14 @@ fn main() {
 }
 
 fn run() -> Result<(), String> {
-    let request = request(std::env::args().skip(1).collect())?;
-    let clients = workload(&request.workload, request.seed)
-        .ok_or_else(|| format!("there is no workload `{}`: there are {}", request.workload, clients::workloads::NAMES.join(", ")))?;
+    let (request, seeds) = request(std::env::args().skip(1).collect())?;
+    if request.workload == "quality" {
+        println!("{:#}", clients::quality::run(&seeds, &request)?);
+        return Ok(());
+    }
+    let clients = workload(&request.workload, request.seed).ok_or_else(|| {
+        format!("there is no workload `{}`: there are {}", request.workload, clients::workloads::NAMES.join(", "))
+    })?;
     let got = match &request.real {
         Some(socket) => clients::real::run(&clients, socket, &request)?,
         None => clients::simulated::run(&clients, &request)?,
@@ -62,19 +69,10 @@ fn run() -> Result<(), String> {
 /// The figures, with units in their names.
 fn document(request: &Request, clients: &[Client], got: &[Got]) -> serde_json::Value {
     let process = |(place, (client, got)): (usize, (&Client, &Got))| {
-        let mut latencies = Histogram::<u64>::new(2).expect("two digits are possible");
-        for latency_ns in &got.latencies_ns {
-            latencies.record(*latency_ns).expect("it grows");
-        }
-        serde_json::json!({
-            "name": client.name,
-            "pid": place + 1,
-            "requests": got.latencies_ns.len(),
-            "bytes_per_s": got.bytes as f64 / request.seconds as f64,
-            "latency_mean_ns": latencies.mean(),
-            "latency_p50_ns": latencies.value_at_quantile(0.5),
-            "latency_p99_ns": latencies.value_at_quantile(0.99),
-        })
+        let mut value = figures(got, request.seconds);
+        value["name"] = client.name.into();
+        value["pid"] = (place + 1).into();
+        value
     };
     let processes: Vec<_> = clients.iter().zip(got).enumerate().map(process).collect();
     serde_json::json!({
@@ -86,7 +84,24 @@ fn document(request: &Request, clients: &[Client], got: &[Got]) -> serde_json::V
     })
 }
 
-fn request(arguments: Vec<String>) -> Result<Request, String> {
+/// What one client got.
+pub fn figures(got: &Got, seconds: u64) -> serde_json::Value {
+    let mut latencies = Histogram::<u64>::new(2).expect("two digits are possible");
+    for latency_ns in &got.latencies_ns {
+        latencies.record(*latency_ns).expect("it grows");
+    }
+    let value = serde_json::json!({
+        "requests": got.latencies_ns.len(),
+        "bytes_per_s": got.bytes as f64 / seconds as f64,
+        "latency_mean_ns": latencies.mean(),
+        "latency_p50_ns": latencies.value_at_quantile(0.5),
+        "latency_p99_ns": latencies.value_at_quantile(0.99),
+    });
+    value
+}
+
+fn request(arguments: Vec<String>) -> Result<(Request, Vec<u64>), String> {
+    let mut seeds = Vec::new();
     let mut request = Request {
         workload: String::new(),
         elevator: Kind::Noop,
@@ -108,6 +123,13 @@ fn request(arguments: Vec<String>) -> Result<Request, String> {
             "--elevator" => {
                 request.elevator = Kind::from_name(&value).ok_or_else(|| format!("there is no elevator `{value}`"))?;
             }
+            "--seeds" => {
+                let (from, to) =
+                    value.split_once('-').ok_or_else(|| format!("{word} is `{value}`: it takes FROM-TO"))?;
+                let number =
+                    |text: &str| text.parse::<u64>().map_err(|_| format!("{word} is `{value}`: it takes FROM-TO"));
+                seeds = (number(from)?..=number(to)?).collect();
+            }
             "--seed" => request.seed = number()?,
             "--seconds" => request.seconds = number()?.max(1),
             "--drive" => request.drive = value,
@@ -116,5 +138,5 @@ fn request(arguments: Vec<String>) -> Result<Request, String> {
             _ => return Err(format!("{word} is not known")),
         }
     }
-    Ok(request)
+    Ok((request, seeds))
 }

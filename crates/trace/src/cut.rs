@@ -121,7 +121,7 @@ impl<S: Source> Source for Cut<S> {
                 self.is_over = true;
                 break;
             };
-            self.start_ns = self.start_ns.or_else(|| start_of(&taken));
+            self.start_ns = self.start_ns.or_else(|| taken.start_ns());
             for event in taken.events() {
                 let payload = taken.payload(event);
                 if self.keeps(event, payload) {
@@ -140,12 +140,6 @@ impl<S: Source> Source for Cut<S> {
     fn notices(&mut self) -> Vec<Notice> {
         self.source.notices()
     }
-}
-
-/// When a trace begins: notes about processes may be older, or have no time.
-fn start_of(batch: &Batch) -> Option<u64> {
-    let counts = |event: &&Event| !matches!(event.action, Action::Process | Action::Timestamp);
-    batch.events().iter().find(counts).map(|event| event.time_ns)
 }
 
 /// The process that a note of bfq or cfq is about: `bfq2896S add_request` is about 2896.

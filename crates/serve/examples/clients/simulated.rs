@@ -9,8 +9,8 @@ use hoistway_drive::Profile;
 use hoistway_serve::buffer::Buffer;
 use hoistway_serve::config::{BackendConfig, DeviceConfig};
 use hoistway_serve::device::{Device, MemberId, Record, Work, WorkOp};
-use hoistway_serve::record::Direct;
 use hoistway_serve::engine::{self, ConnId, Engine, FileId, Io, ListenerId, Message};
+use hoistway_serve::record::Direct;
 
 use super::workloads::Client;
 use crate::{Got, Request};
@@ -84,7 +84,8 @@ pub fn run(clients: &[Client], request: &Request) -> Result<Vec<Got>, String> {
         position_ns: None,
     };
     let device = Device::new(0, &config, &mut Nothing, 0).map_err(|error| error.to_string())?;
-    let mut world = World { device, clients: Vec::new(), wakes: BinaryHeap::new(), woken: 0, sent_ns: HashMap::new(), now_ns: 0 };
+    let mut world =
+        World { device, clients: Vec::new(), wakes: BinaryHeap::new(), woken: 0, sent_ns: HashMap::new(), now_ns: 0 };
     for client in clients {
         world.join(client)?;
     }
@@ -127,7 +128,9 @@ impl<'a> World<'a> {
     fn run_until(&mut self, until_ns: u64) {
         let mut done = Vec::new();
         loop {
-            while let Some(Reverse((at_ns, _, place))) = self.wakes.peek().copied().filter(|Reverse(wake)| wake.0 <= self.now_ns) {
+            while let Some(Reverse((at_ns, _, place))) =
+                self.wakes.peek().copied().filter(|Reverse(wake)| wake.0 <= self.now_ns)
+            {
                 self.wakes.pop();
                 self.ask(place, at_ns);
             }
@@ -164,16 +167,7 @@ impl<'a> World<'a> {
         work.over += 1;
         work.got.bytes += work.client.bytes;
         work.got.latencies_ns.push(now_ns - sent_ns);
-        let think_ns = work.client.ask(work.over).think_ns;
-        match (work.client.timer_ns, work.client.batches) {
-            (Some(period_ns), _) => {
-                work.beats += 1;
-                let due_ns = work.beats * period_ns;
-                self.wake(due_ns.max(now_ns), place);
-            }
-            (None, true) if work.over < work.made => {}
-            (None, true) => (0..work.client.depth).for_each(|_| self.wake(now_ns + think_ns, place)),
-            (None, false) => self.wake(now_ns + think_ns, place),
-        }
+        let wakes = work.client.after(work.over, work.made, &mut work.beats, now_ns);
+        wakes.for_each(|at_ns| self.wake(at_ns, place));
     }
 }

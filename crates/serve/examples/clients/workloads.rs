@@ -63,13 +63,52 @@ impl Client {
             Think::About(ns) => ns as f64 * (0.8 + 0.4 * unit),
             Think::Exponential(mean_ns) => -(1.0 - unit).ln() * mean_ns as f64,
         };
-        Ask { offset: self.from + place * self.bytes, bytes: self.bytes, writes: self.writes, think_ns: think_ns as u64 }
+        Ask {
+            offset: self.from + place * self.bytes,
+            bytes: self.bytes,
+            writes: self.writes,
+            think_ns: think_ns as u64,
+        }
+    }
+
+    /// When it makes requests, now that one more is over: `over` of the `made` ones are.
+    pub fn after(&self, over: u64, made: u64, beats: &mut u64, now_ns: u64) -> impl Iterator<Item = u64> + use<> {
+        let think_ns = self.ask(over).think_ns;
+        let (at_ns, count) = match (self.timer_ns, self.batches) {
+            (Some(period_ns), _) => {
+                *beats += 1;
+                ((*beats * period_ns).max(now_ns), 1)
+            }
+            (None, true) if over < made => (now_ns, 0),
+            (None, true) => (now_ns + think_ns, self.depth),
+            (None, false) => (now_ns + think_ns, 1),
+        };
+        (0..count).map(move |_| at_ns)
+    }
+
+    /// What it does, in a few words.
+    pub fn told(&self) -> String {
+        let Client { name, depth, bytes, .. } = self;
+        let what = match (self.sequential, self.writes) {
+            (true, false) => "reads one behind the other",
+            (false, false) => "reads here and there",
+            (true, true) => "writes one behind the other",
+            (false, true) => "writes here and there",
+        };
+        let pace = match (self.timer_ns, self.think) {
+            (Some(ns), _) => format!("every {} ms", ns / MS),
+            (None, Think::About(ns)) => format!("pauses of {:.2} ms", ns as f64 / MS as f64),
+            (None, Think::Exponential(ns)) => format!("exponential pauses of {} ms on average", ns / MS),
+        };
+        let way = if self.batches { "in batches of" } else { "at depth" };
+        format!("{name}: {what}, {} KiB {way} {depth}, {pace}", bytes / KIB)
     }
 }
 
 /// The clients of a workload.
 pub fn workload(name: &str, seed: u64) -> Option<Vec<Client>> {
-    let mut rng = Pcg64::seed_from_u64(seed.wrapping_mul(4).wrapping_add(NAMES.iter().position(|known| *known == name)? as u64));
+    let mut rng =
+        Pcg64::seed_from_u64(seed.wrapping_mul(4).wrapping_add(NAMES.iter().position(|known| *known == name)? as u64));
     let rng = &mut rng;
     let mut clients = match name {
         "streams" => {

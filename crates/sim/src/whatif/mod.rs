@@ -6,6 +6,7 @@
 //! recording: that is the error of the model. [`Model::predict`] runs it under others.
 
 mod fidelity;
+mod load;
 mod service;
 
 use std::collections::BTreeMap;
@@ -15,8 +16,8 @@ use std::sync::atomic::AtomicBool;
 use hoistway_core::{ClockConfig, Flags, Kind, Op, OrderedMode};
 use hoistway_drive::Profile;
 use hoistway_fio::{Ioengine, Job, JobFile, Rw};
-use hoistway_trace::Rwbs;
 use hoistway_trace::depends::{Asked, Finding, Pattern, Wait, find};
+use hoistway_trace::{ReadError, Rwbs};
 
 use crate::compare::{CompareRequest, Comparison, Progress, Recorded, compare_workloads};
 use crate::config::{CpuCosts, HostConfig, Plugging};
@@ -26,6 +27,7 @@ use crate::settings::Setting;
 use crate::workload::recorded::{Request, Script};
 
 pub use fidelity::{Confidence, Fidelity, Figures, Level, MISS_MAX, ProcessFidelity};
+pub use load::{Loaded, RecordedSetting};
 pub use service::service_times;
 
 /// A process whose requests begin where one of the last few ended, this share of them, goes on behind what was recorded.
@@ -104,6 +106,17 @@ pub enum WhatifError {
         drive: String,
         /// Its sectors.
         capacity_sectors: u64,
+    },
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// There is no such device in it.
+    #[error("there is no device `{wanted}` in the trace: it has {there}")]
+    NoDevice {
+        /// What was wanted.
+        wanted: String,
+        /// What there is.
+        there: String,
     },
     /// The simulation.
     #[error(transparent)]

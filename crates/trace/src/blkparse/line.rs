@@ -4,14 +4,24 @@ use crate::event::{Action, DeviceId, Event, Rwbs};
 
 /// All ways in which requests do something: so many tables have an entry each.
 const OPS: usize = 1 << 10;
+/// So many beginnings of lines are kept.
+const DEVICES: usize = 64;
 
 /// What lines begin with, made once.
 #[derive(Debug)]
 pub(super) struct Heads {
     /// The action's letters in front of those of what the request does, for each action and [`Rwbs`]: made when they are first needed.
     what: Vec<Head>,
-    device: (DeviceId, u32),
-    device_text: Vec<u8>,
+    /// The device and the CPU, by the CPU's lowest bits.
+    devices: Vec<Device>,
+}
+
+/// What a line of a device and a CPU begins with.
+#[derive(Clone, Debug)]
+struct Device {
+    device: DeviceId,
+    cpu: u32,
+    text: Vec<u8>,
 }
 
 /// A few letters.
@@ -23,27 +33,24 @@ struct Head {
 
 impl Heads {
     pub fn new() -> Heads {
-        let mut heads = Heads {
+        Heads {
             what: vec![Head::default(); OPS * Action::ALL.len()],
-            device: (DeviceId(0), 0),
-            device_text: Vec::new(),
-        };
-        heads.set_device(DeviceId(0), 0);
-        heads
+            devices: vec![Device::new(DeviceId(0), 0); DEVICES],
+        }
     }
 
     /// The device and the CPU.
     #[inline]
     pub fn device(&mut self, device: DeviceId, cpu: u32) -> &[u8] {
-        if self.device != (device, cpu) {
-            self.set_device(device, cpu);
+        match self.devices.get_mut(cpu as usize % DEVICES) {
+            Some(known) => {
+                if known.device != device || known.cpu != cpu {
+                    *known = Device::new(device, cpu);
+                }
+                &known.text
+            }
+            None => &[],
         }
-        &self.device_text
-    }
-
-    fn set_device(&mut self, device: DeviceId, cpu: u32) {
-        self.device = (device, cpu);
-        self.device_text = format!("{:3},{:<3} {cpu:2} ", device.major(), device.minor()).into_bytes();
     }
 
     /// The action, and what the request does.
@@ -55,6 +62,13 @@ impl Heads {
             *head = Head::of(action, op);
         }
         head.bytes.get(..usize::from(head.len)).unwrap_or_default()
+    }
+}
+
+impl Device {
+    fn new(device: DeviceId, cpu: u32) -> Device {
+        let text = format!("{:3},{:<3} {cpu:2} ", device.major(), device.minor()).into_bytes();
+        Device { device, cpu, text }
     }
 }
 

@@ -15,6 +15,8 @@
 mod line;
 mod reader;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use reader::Reader;

@@ -9,7 +9,7 @@ use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_drive::fit::{FitOptions, FittedProfile, fit_profile};
 use hoistway_report::compare_page;
-use hoistway_sim::whatif::{Confidence, Fidelity, Machine, Model, WhatifError, service_times};
+use hoistway_sim::whatif::{Confidence, Fidelity, Loaded, Machine, Model, WhatifError, service_times};
 use hoistway_sim::{Comparison, SimError};
 
 use crate::cli::trace::WhatifArgs;
@@ -18,7 +18,6 @@ use crate::drive_choice;
 use crate::failure::{Exit, Interrupted, UsageError, tell as tell_on_stderr};
 use crate::interrupt;
 use crate::output::Out;
-use load::Loaded;
 
 /// The drive that is fitted to the trace, instead of one that is named.
 const FIT: &str = "fit";
@@ -43,9 +42,9 @@ pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
     let elevators = compare::elevators(&args.elevators)?;
     let report = args.report.as_deref().map(WholeFile::new).transpose()?;
     let cancel = interrupt::watch()?;
-    let loaded = load::load(args)?;
-    let recorded = recorded_elevator(args, &loaded)?;
-    let (profile, fitted) = drive(args, &loaded)?;
+    let (loaded, trace) = load::load(args)?;
+    let recorded = recorded_elevator(args, &loaded, &trace)?;
+    let (profile, fitted) = drive(args, &loaded, &trace)?;
     let machine = Machine {
         profile,
         depth_max: args.depth.or(loaded.setting.depth),
@@ -54,7 +53,7 @@ pub fn run(args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
         settings: args.settings.clone(),
         seed: 1,
     };
-    let Loaded { trace, recording, notes, .. } = loaded;
+    let Loaded { recording, notes, .. } = loaded;
     let model = Model::new(recording).with_context(|| trace.clone())?;
     let fidelity = model.fidelity(recorded, &machine, &cancel).map_err(failed)?;
     let mut case = Case { trace, recorded, model, machine, fitted, fidelity, notes };
@@ -118,14 +117,13 @@ fn refuse(case: &Case, args: &WhatifArgs, out: &mut Out) -> Result<Exit> {
     Ok(Exit::Failed)
 }
 
-fn recorded_elevator(args: &WhatifArgs, loaded: &Loaded) -> Result<Kind> {
+fn recorded_elevator(args: &WhatifArgs, loaded: &Loaded, trace: &str) -> Result<Kind> {
     if let Some(kind) = args.recorded {
         return Ok(kind);
     }
     if let [first, second, ..] = loaded.setting.elevators.as_slice() {
         let text = format!(
-            "{}: the elevator was switched from {} to {} while it was recorded: cut the trace where that happened (`hoistway trace cut`), or name the one that counts with --recorded",
-            loaded.trace,
+            "{trace}: the elevator was switched from {} to {} while it was recorded: cut the trace where that happened (`hoistway trace cut`), or name the one that counts with --recorded",
             first.info().name,
             second.info().name
         );
@@ -134,13 +132,12 @@ fn recorded_elevator(args: &WhatifArgs, loaded: &Loaded) -> Result<Kind> {
     let told = loaded.setting.elevators.first().copied();
     Ok(told.ok_or_else(|| {
         UsageError(format!(
-            "{}: the trace does not tell under which elevator it was recorded: say it with --recorded NAME (`cat /sys/block/DEVICE/queue/scheduler` shows it in brackets)",
-            loaded.trace
+            "{trace}: the trace does not tell under which elevator it was recorded: say it with --recorded NAME (`cat /sys/block/DEVICE/queue/scheduler` shows it in brackets)"
         ))
     })?)
 }
 
-fn drive(args: &WhatifArgs, loaded: &Loaded) -> Result<(Profile, Option<FittedProfile>)> {
+fn drive(args: &WhatifArgs, loaded: &Loaded, trace: &str) -> Result<(Profile, Option<FittedProfile>)> {
     let told = loaded.setting.drive.as_deref().filter(|name| Profile::builtin(name).is_some());
     let choice = args.drive.as_deref().or(told).unwrap_or(FIT);
     if choice != FIT {
@@ -148,7 +145,7 @@ fn drive(args: &WhatifArgs, loaded: &Loaded) -> Result<(Profile, Option<FittedPr
     }
     let records = service_times(&loaded.lives);
     let fitted = fit_profile(&records, &FitOptions { name: FITTED, kind: None, base: None })
-        .with_context(|| format!("{}: no drive can be fitted to it: name one with --drive", loaded.trace))?;
+        .with_context(|| format!("{trace}: no drive can be fitted to it: name one with --drive"))?;
     Ok((fitted.profile.clone(), Some(fitted)))
 }
 

@@ -1,0 +1,174 @@
+//! How good predictions are: each workload is recorded under one elevator, all others are predicted from that, and then run.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use hoistway_core::Kind;
+use hoistway_drive::Profile;
+use hoistway_drive::fit::{FitOptions, fit_profile};
+use hoistway_sim::Comparison;
+use hoistway_sim::whatif::{Fidelity, Loaded, Machine, Model, service_times};
+use hoistway_trace::{Input, OpenOptions};
+use serde_json::{Value, json};
+
+use super::workloads::{Client, NAMES, workload};
+use super::{simulated, workloads};
+use crate::{Got, Request, figures};
+
+/// Workloads are recorded under these in turn.
+const RECORDED: [Kind; 6] = [Kind::Noop, Kind::Bfq, Kind::MqDeadline, Kind::CfqV3, Kind::Kyber, Kind::Cfq];
+
+/// One workload of one seed, and the elevator that is recorded.
+#[derive(Clone)]
+struct Case {
+    request: Request,
+    clients: Vec<Client>,
+}
+
+/// All cases of these seeds, on as many threads as there are processors: an array, a value a case and drive.
+pub fn run(seeds: &[u64], template: &Request) -> Result<Value, String> {
+    let mut cases = Vec::new();
+    for (turn, seed) in seeds.iter().enumerate() {
+        for (place, name) in NAMES.iter().enumerate() {
+            let elevator = RECORDED[(turn + place) % RECORDED.len()];
+            let request = Request { workload: (*name).into(), elevator, seed: *seed, ..template.clone() };
+            cases.push(Case { request, clients: workload(name, *seed).unwrap_or_default() });
+        }
+    }
+    let folder = std::env::temp_dir().join(format!("hoistway-whatif-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(HashMap::new()));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some((place, case)) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|place| Some((place, cases.get(place)?)))
+                {
+                    let told = played(case, &folder.join(format!("{place}.blktrace.0")));
+                    eprintln!(
+                        "{} of seed {} under {} is done",
+                        case.request.workload,
+                        case.request.seed,
+                        case.request.elevator.info().name
+                    );
+                    done.lock().unwrap_or_else(PoisonError::into_inner).insert(place, told);
+                }
+            });
+        }
+    });
+    let _ = std::fs::remove_dir_all(&folder);
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut all = Vec::new();
+    for place in 0..cases.len() {
+        all.extend(done.remove(&place).ok_or("a thread broke down")??);
+    }
+    Ok(Value::Array(all))
+}
+
+/// One case: with the drive told, and with one that is fitted.
+fn played(case: &Case, file: &Path) -> Result<Vec<Value>, String> {
+    let recorded = case.request.elevator;
+    simulated::run(&case.clients, &Request { record: Some(file.to_owned()), ..case.request.clone() })?;
+    let others: Vec<Kind> = Kind::ALL.iter().copied().filter(|kind| *kind != recorded).collect();
+    let mut measured = Vec::new();
+    for elevator in &others {
+        measured.push(simulated::run(
+            &case.clients,
+            &Request { elevator: *elevator, record: None, ..case.request.clone() },
+        )?);
+    }
+    let mut source = hoistway_trace::open(vec![Input::Path(file.to_owned())], &OpenOptions::default())
+        .map_err(|error| error.to_string())?;
+    let loaded = Loaded::of(&mut *source, None).map_err(|error| error.to_string())?;
+    let told = Profile::builtin(&case.request.drive).ok_or("a drive that is not built in")?;
+    let records = service_times(&loaded.lives);
+    let fitted = fit_profile(&records, &FitOptions { name: "fitted", kind: None, base: None });
+    let model = Model::new(loaded.recording.clone()).map_err(|error| error.to_string())?;
+    let predicted =
+        |drive: &str, profile: Profile| predict(case, &model, &loaded, (drive, profile), &others, &measured);
+    let mut values = vec![predicted("told", told)?];
+    values.push(match fitted {
+        Ok(fitted) => predicted("fitted", fitted.profile)?,
+        Err(error) => json!({ "case": head(case, "fitted"), "refused": error.to_string() }),
+    });
+    let _ = std::fs::remove_file(file);
+    Ok(values)
+}
+
+fn head(case: &Case, drive: &str) -> Value {
+    json!({
+        "workload": case.request.workload,
+        "seed": case.request.seed,
+        "recorded": case.request.elevator.info().name,
+        "seconds": case.request.seconds,
+        "drive": drive,
+        "clients": case.clients.iter().map(workloads::Client::told).collect::<Vec<_>>(),
+    })
+}
+
+fn predict(
+    case: &Case,
+    model: &Model,
+    loaded: &Loaded,
+    (drive, profile): (&str, Profile),
+    others: &[Kind],
+    measured: &[Vec<Got>],
+) -> Result<Value, String> {
+    let machine = Machine {
+        profile,
+        depth_max: loaded.setting.depth,
+        kernel: None,
+        groups: loaded.setting.is_server,
+        settings: Vec::new(),
+        seed: 1,
+    };
+    let cancel = AtomicBool::new(false);
+    let fidelity = model.fidelity(case.request.elevator, &machine, &cancel).map_err(|error| error.to_string())?;
+    let case_told = head(case, drive);
+    if !fidelity.holds() {
+        let why = format!("the model misses the recording by {:.0} %", fidelity.miss() * 100.0);
+        return Ok(json!({ "case": case_told, "refused": why, "miss": fidelity.miss() }));
+    }
+    let comparison = model.predict(others, &machine, false, &|_| {}, &cancel).map_err(|error| error.to_string())?;
+    Ok(document(case, case_told, &fidelity, &comparison, (others, measured)))
+}
+
+/// A case with all pairs.
+fn document(
+    case: &Case,
+    head: Value,
+    fidelity: &Fidelity,
+    comparison: &Comparison,
+    (others, measured): (&[Kind], &[Vec<Got>]),
+) -> Value {
+    let pair = |(place, kind): (usize, &Kind)| {
+        let processes: Vec<Value> = case
+            .clients
+            .iter()
+            .enumerate()
+            .map(|(client, told)| {
+                let was = figures(&measured[place][client], case.request.seconds);
+                let is = &comparison.runs[place].processes[client];
+                json!({
+                    "name": told.name,
+                    "measured": was,
+                    "predicted": {
+                        "requests": is.read.ios + is.write.ios,
+                        "bytes_per_s": is.bytes_per_s,
+                        "latency_mean_ns": is.latency_ns.mean,
+                        "latency_p99_ns": is.latency_ns.p99,
+                    },
+                })
+            })
+            .collect();
+        json!({ "elevator": kind.info().name, "processes": processes })
+    };
+    json!({
+        "case": head,
+        "miss": fidelity.miss(),
+        "pairs": others.iter().enumerate().map(pair).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,151 @@
+//! From a trace to what a prediction starts from.
+
+use std::collections::BTreeMap;
+
+use hoistway_core::Kind;
+use hoistway_trace::depends::ByProcess;
+use hoistway_trace::life::{Life, Lives};
+use hoistway_trace::{Action, Batch, DeviceId, Source};
+
+use super::{RecordedProcess, Recording, WhatifError};
+
+/// What a trace has, of one device.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What processes did.
+    pub recording: Recording,
+    /// The requests, in the order of their completions.
+    pub lives: Vec<Life>,
+    /// How it was recorded.
+    pub setting: RecordedSetting,
+    /// What should be known of the trace, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// What the trace's notes tell of how it was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordedSetting {
+    /// The elevators, in the order in which they came.
+    pub elevators: Vec<Kind>,
+    /// How many requests the drive was given at once at most.
+    pub depth: Option<u32>,
+    /// The name of the drive, if it was emulated.
+    pub drive: Option<String>,
+    /// hoistway's own server recorded it.
+    pub is_server: bool,
+}
+
+impl Loaded {
+    /// Reads a trace; of several devices the one that is wanted, as in `8,0`, or else the one with the most requests.
+    ///
+    /// # Errors
+    /// [`WhatifError::Read`], and [`WhatifError::NoDevice`].
+    pub fn of(source: &mut dyn Source, wanted: Option<&str>) -> Result<Loaded, WhatifError> {
+        let (mut lives, mut all) = (Lives::new(), Vec::new());
+        let (mut names, mut setting) = (BTreeMap::new(), RecordedSetting::default());
+        let mut span_ns: BTreeMap<DeviceId, (u64, u64)> = BTreeMap::new();
+        let mut batch = Batch::new();
+        loop {
+            source.next(&mut batch)?;
+            if batch.is_empty() {
+                break;
+            }
+            for event in batch.events() {
+                let text = || String::from_utf8_lossy(batch.payload(event)).into_owned();
+                match event.action {
+                    Action::Process => drop(names.insert(event.pid, text())),
+                    Action::Message => setting.take(&text()),
+                    Action::Timestamp => {}
+                    _ => {
+                        let span = span_ns.entry(event.device).or_insert((event.time_ns, event.time_ns));
+                        *span = (span.0.min(event.time_ns), span.1.max(event.time_ns));
+                    }
+                }
+            }
+            lives.take(&batch);
+            all.extend(lives.over());
+        }
+        all.extend(lives.rest());
+        let mut notes: Vec<String> = source.notices().iter().map(ToString::to_string).collect();
+        let device = device(&all, wanted, &mut notes)?;
+        all.retain(|life| life.device == device);
+        let mut by_process = ByProcess::new();
+        all.iter().for_each(|life| by_process.take(life));
+        let processes = by_process.finish().into_iter().map(|((_, pid), asked)| {
+            let name = names.get(&pid).cloned().unwrap_or_else(|| format!("pid {pid}"));
+            RecordedProcess { name, pid, asked }
+        });
+        let processes = processes.collect();
+        let (from_ns, until_ns) = span_ns.get(&device).copied().unwrap_or_default();
+        Ok(Loaded { recording: Recording { processes, from_ns, until_ns }, lives: all, setting, notes })
+    }
+}
+
+fn device(lives: &[Life], wanted: Option<&str>, notes: &mut Vec<String>) -> Result<DeviceId, WhatifError> {
+    let mut requests: BTreeMap<DeviceId, u64> = BTreeMap::new();
+    for life in lives {
+        *requests.entry(life.device).or_default() += 1;
+    }
+    let there = || requests.keys().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+    if let Some(wanted) = wanted {
+        let found = requests.keys().find(|device| device.to_string() == wanted);
+        return found.copied().ok_or_else(|| WhatifError::NoDevice { wanted: wanted.into(), there: there() });
+    }
+    let busiest = requests.iter().max_by_key(|(_, count)| **count).map(|(device, _)| *device);
+    if let (Some(busiest), true) = (busiest, requests.len() > 1) {
+        notes.push(format!("the trace has devices {}: {busiest} has the most requests", there()));
+    }
+    Ok(busiest.unwrap_or_default())
+}
+
+impl RecordedSetting {
+    /// Takes in a note: `elevator bfq, depth 1, drive ssd` is hoistway's own; the kernel's elevators begin theirs with their names.
+    fn take(&mut self, note: &str) {
+        let mut parts = note.split(", ");
+        let own = parts.next().and_then(|part| part.strip_prefix("elevator ")).and_then(Kind::from_name);
+        let kernels = ["bfq", "cfq"].into_iter().find(|name| note.starts_with(name)).and_then(Kind::from_name);
+        if own.is_some() {
+            self.is_server = true;
+            for part in parts {
+                match part.split_once(' ') {
+                    Some(("depth", depth)) => self.depth = depth.parse().ok().or(self.depth),
+                    Some(("drive", drive)) => self.drive = Some(drive.to_owned()),
+                    _ => {}
+                }
+            }
+        }
+        if let Some(kind) = own.or(kernels)
+            && !self.elevators.contains(&kind)
+        {
+            self.elevators.push(kind);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_tell_the_elevator_and_the_server_s_own_also_depth_and_drive() {
+        let mut setting = RecordedSetting::default();
+        setting.take("elevator bfq, depth 1, drive sata-7200-2006");
+        setting.take("slice of 7 begins, level 4");
+        let expected = RecordedSetting {
+            elevators: vec![Kind::Bfq],
+            depth: Some(1),
+            drive: Some("sata-7200-2006".into()),
+            is_server: true,
+        };
+        assert_eq!(setting, expected);
+        setting.take("elevator noop");
+        assert_eq!(setting.elevators, [Kind::Bfq, Kind::Noop]);
+    }
+
+    #[test]
+    fn notes_of_the_kernel_s_elevators_begin_with_their_names() {
+        let mut setting = RecordedSetting::default();
+        setting.take("bfq124S dispatched async request");
+        assert_eq!((setting.elevators, setting.is_server), (vec![Kind::Bfq], false));
+    }
+}
