@@ -264,6 +264,25 @@ pub enum BenchCommand {
     Elevators(BenchElevatorsArgs),
     /// Simulated requests a second on one core, and peak memory
     Sim(BenchSimArgs),
+    /// Events of a trace read, and written as text, a second on one core
+    Trace(BenchTraceArgs),
+}
+
+/// `hoistway bench trace`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A synthetic capture of blktrace, with five events a request and the files of two CPUs, is written into a temporary folder and read from \
+there; each row is the fastest of the runs, on one core. The machine's own blkparse and btt are measured beside it where they are installed.")]
+pub struct BenchTraceArgs {
+    /// Requests of the capture
+    #[arg(long, value_name = "N", default_value_t = 400_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub requests: u64,
+    /// Runs a row
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub runs: u16,
+    /// Print JSON instead
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `hoistway bench elevators`.

@@ -103,6 +103,14 @@ pub fn table(header: &[&str], left: usize) -> Table {
     table
 }
 
+/// The columns of the terminal that a table takes.
+pub fn width(table: &Table) -> usize {
+    // Without the escapes that colours are made of: they take no columns.
+    let mut plain = table.clone();
+    plain.force_no_tty();
+    plain.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0)
+}
+
 /// A cell that stands out: the best of its column.
 pub fn best(text: &str) -> Cell {
     Cell::new(text).fg(Color::Green).add_attribute(Attribute::Bold)

@@ -28,6 +28,7 @@ mod reduce;
 mod sheet;
 mod svg;
 mod table;
+mod trace;
 
 pub use bars::{Bars, Measured, bars_svg};
 pub use data::{
@@ -38,6 +39,10 @@ pub use figures::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
 pub use page::compare_page;
 pub use reduce::{HEAD_POINTS_MAX, HEAD_POINTS_PAGE_MAX, SLICES_MAX, SLICES_PAGE_MAX, WINDOWS_MAX, WINDOWS_PAGE_MAX};
 pub use sheet::{Sheet, SheetSection, sheet_page};
+pub use trace::{
+    Chunk, MergedRow, RequestRow, SingleRequests, SpanRow, TRACE_LAYERS, TraceCounts, TraceLane, TracePage, TraceQueue,
+    chunk_script, trace_page,
+};
 
 /// Why a page could not be made.
 #[derive(Debug, thiserror::Error)]

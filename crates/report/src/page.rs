@@ -111,7 +111,7 @@ pub(crate) fn serialised<T: Serialize>(value: &T) -> Value {
 
 /// JSON that may stand in a script element: within strings `<` is written as an escape, so that neither `</script>` nor
 /// `<!--` can occur, and outside of strings JSON has none.
-fn script_json<T: Serialize>(value: &T) -> Result<String, ReportError> {
+pub(crate) fn script_json<T: Serialize>(value: &T) -> Result<String, ReportError> {
     Ok(serde_json::to_string(value)?.replace('<', "\\u003c"))
 }
 

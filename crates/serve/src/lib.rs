@@ -23,6 +23,7 @@ pub mod engine;
 pub mod limits;
 pub mod metrics;
 pub mod record;
+pub mod replay;
 pub mod rules;
 pub mod server;
 pub mod systemd;

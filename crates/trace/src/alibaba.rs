@@ -17,7 +17,7 @@ impl Alibaba {
     /// When the unit of its times has to be told.
     pub fn new(head: &[u8], told: Option<TimeUnit>) -> Result<(Alibaba, Option<String>), String> {
         let time = |line: &[u8]| number(Fields::split(line, b',').nth(4)?, "").ok();
-        let (epoch, remark) = decide_epoch(told, "us since 1970, as Alibaba has them", &Head::of(head, time))?;
+        let (epoch, remark) = decide_epoch(told, TimeUnit::Microsecond, &Head::of(head, time))?;
         Ok((Alibaba { epoch, requests: Requests::default() }, remark))
     }
 }

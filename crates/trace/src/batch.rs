@@ -84,6 +84,12 @@ impl Batch {
         self.payloads.get(start..start + event.payload.len as usize).unwrap_or_default()
     }
 
+    /// When what it tells of begins, in ns: names of processes and times of the day may be older, or have no time. None if there is nothing else.
+    pub fn start_ns(&self) -> Option<u64> {
+        let counts = |event: &&Event| !matches!(event.action, Action::Process | Action::Timestamp);
+        self.events.iter().find(counts).map(|event| event.time_ns)
+    }
+
     /// How many.
     pub fn len(&self) -> usize {
         self.events.len()

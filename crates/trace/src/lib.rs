@@ -13,9 +13,11 @@
 
 mod alibaba;
 mod batch;
+pub mod blkparse;
 mod blkreplay;
 pub mod blktrace;
 pub mod csv;
+mod cut;
 pub mod depends;
 pub mod describe;
 mod event;
@@ -29,14 +31,17 @@ mod msr;
 mod notices;
 mod open;
 pub mod overview;
+pub mod perfetto;
+pub mod reorder;
 mod sink;
 mod source;
 mod text;
 
 pub use batch::{Batch, EVENTS_A_BATCH};
+pub use cut::{Cut, Part, ProcessName};
 pub use event::{Action, DeviceId, Event, Rwbs, Span};
-pub use merge::Merge;
+pub use merge::{Begun, Merge};
 pub use open::{Input, OpenOptions, Stream, open};
 pub use sink::Sink;
 pub use source::{Format, Notice, Place, ReadError, Source};
-pub use text::TimeUnit;
+pub use text::{TimeUnit, time_ns};

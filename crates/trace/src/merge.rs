@@ -97,6 +97,53 @@ impl Part {
     }
 }
 
+/// A source of which the beginning is known already.
+pub struct Begun {
+    source: Box<dyn Source + Send>,
+    first: Option<Batch>,
+    start_ns: Option<u64>,
+}
+
+impl Begun {
+    /// Reads the first batch of a source.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub fn new(mut source: Box<dyn Source + Send>) -> Result<Begun, ReadError> {
+        let mut first = Batch::new();
+        source.next(&mut first)?;
+        let start_ns = first.start_ns();
+        Ok(Begun { source, first: Some(first), start_ns })
+    }
+
+    /// The time of the first event that tells of a request, or of anything but names and clocks, in ns; none of a trace without any.
+    pub fn start_ns(&self) -> Option<u64> {
+        self.start_ns
+    }
+}
+
+impl Source for Begun {
+    fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        match self.first.take() {
+            Some(first) => {
+                *batch = first;
+                Ok(())
+            }
+            None => self.source.next(batch),
+        }
+    }
+
+    fn notices(&mut self) -> Vec<Notice> {
+        self.source.notices()
+    }
+}
+
+impl std::fmt::Debug for Begun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Begun at {:?} ns", self.start_ns)
+    }
+}
+
 impl std::fmt::Debug for Merge {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Merge of {}", self.parts.len())

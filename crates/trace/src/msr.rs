@@ -31,8 +31,7 @@ impl Msr {
     /// When the unit of its times has to be told.
     pub fn new(head: &[u8], servers: &Servers, told: Option<TimeUnit>) -> Result<(Msr, Option<String>), String> {
         let time = |line: &[u8]| number(Fields::split(line, b',').next()?, "").ok();
-        let (epoch, remark) =
-            decide_epoch(told, "Windows' ticks since 1601, as MSR Cambridge has them", &Head::of(head, time))?;
+        let (epoch, remark) = decide_epoch(told, TimeUnit::Tick, &Head::of(head, time))?;
         Ok((Msr { epoch, servers: servers.clone(), last: None, requests: Requests::default() }, remark))
     }
 

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::alibaba::Alibaba;
 use crate::batch::Batch;
+use crate::blkparse;
 use crate::blkreplay::Blkreplay;
 use crate::blktrace;
 use crate::csv::Csv;
@@ -151,7 +152,7 @@ fn reader_of(
     }
     match format {
         Format::Blktrace => Ok(Box::new(blktrace::Reader::new(vec![stream]))),
-        Format::Blkparse => Err(unclear(format!("{} is not read yet", format.title()))),
+        Format::Blkparse => Ok(Box::new(blkparse::Reader::new(stream))),
         Format::Ftrace => Ok(text(stream, (Ftrace::default(), None))),
         Format::Iolog => Ok(text(stream, Iolog::new(head, &shared.files, unit).map_err(unclear)?)),
         Format::Msr => Ok(text(stream, Msr::new(head, &shared.servers, unit).map_err(unclear)?)),

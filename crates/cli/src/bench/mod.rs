@@ -2,3 +2,4 @@
 
 pub mod elevators;
 pub mod sim;
+pub mod trace;

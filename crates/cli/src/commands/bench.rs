@@ -4,18 +4,19 @@ use anyhow::{Context, Result};
 use hoistway_core::Kind;
 use serde::Serialize;
 
-use crate::bench::{elevators::measure, sim};
-use crate::cli::{BenchCommand, BenchElevatorsArgs, BenchSimArgs, Pattern};
+use crate::bench::{elevators::measure, sim, trace};
+use crate::cli::{BenchCommand, BenchElevatorsArgs, BenchSimArgs, BenchTraceArgs, Pattern};
 use crate::failure::Exit;
 use crate::figures::bytes;
 use crate::output::{self, Out};
 use crate::progress::Bar;
 
-/// Measures one of the two.
+/// Measures one of them.
 pub fn run(what: &BenchCommand, out: &mut Out) -> Result<Exit> {
     match what {
         BenchCommand::Elevators(args) => elevators(args, out),
         BenchCommand::Sim(args) => simulator(args, out),
+        BenchCommand::Trace(args) => traces(args, out),
     }
 }
 
@@ -174,4 +175,34 @@ fn tell(document: &SimDocument, out: &mut Out) -> Result<()> {
         ]);
     }
     Ok(out.table(&mut table)?)
+}
+
+/// The JSON document of `hoistway bench trace --json`.
+#[derive(Serialize)]
+struct TraceDocument {
+    /// The version of this form: 1.
+    schema: u32,
+    /// Events of the capture.
+    events: u64,
+    /// A row for each thing that was done with it.
+    rows: Vec<trace::Measured>,
+}
+
+fn traces(args: &BenchTraceArgs, out: &mut Out) -> Result<Exit> {
+    let folder = tempfile::tempdir().context("a temporary folder for the capture")?;
+    let events = trace::generate(folder.path(), args.requests)?;
+    let document = TraceDocument { schema: 1, events, rows: trace::measure(folder.path(), events, args.runs)? };
+    if args.json {
+        out.json(&document)?;
+        return Ok(Exit::Success);
+    }
+    out.line(format_args!("{events} events:"))?;
+    let mut table = output::table(&["", "CPU s", "wall s", "events/s\nof CPU time"], 1);
+    for row in &document.rows {
+        let millions = format!("{:.2} M", row.events_per_s / 1e6);
+        let seconds = [row.cpu_seconds, row.wall_seconds].map(|seconds| format!("{seconds:.2}"));
+        table.add_row([vec![row.what.clone()], seconds.to_vec(), vec![millions]].concat());
+    }
+    out.table(&mut table)?;
+    Ok(Exit::Success)
 }

@@ -8,6 +8,7 @@ mod client;
 mod exports;
 mod life;
 mod many;
+mod replay;
 mod server;
 mod tls;
 mod tools;

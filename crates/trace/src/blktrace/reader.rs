@@ -7,6 +7,7 @@ use std::fmt;
 use super::lane::Lane;
 use super::order::Ordered;
 use crate::batch::{Batch, EVENTS_A_BATCH};
+use crate::event::{Action, Event};
 use crate::open::Stream;
 use crate::source::{Notice, ReadError, Source};
 
@@ -20,7 +21,7 @@ pub struct Reader {
     tracks: Vec<Track>,
     /// The next event of each track that is not over.
     next: BinaryHeap<Reverse<Next>>,
-    /// What stands for the track that was entered last, when times are alike: the smallest.
+    /// The last turn that was given: of tracks with the same time, that with the smallest comes first.
     turn: i64,
     is_begun: bool,
     /// What a file failed with, told behind what was read before.
@@ -105,13 +106,15 @@ impl Source for Reader {
             self.begin();
         }
         while batch.len() < EVENTS_A_BATCH && self.failed.is_none() {
-            let Some(Reverse(Next { track: index, .. })) = self.next.pop() else { break };
+            let Some(Reverse(Next { track: index, mut turn, .. })) = self.next.pop() else { break };
             let Some(track) = self.tracks.get_mut(index) else { break };
-            let limit_ns = self.next.peek().map_or(u64::MAX, |Reverse(next)| next.time_ns);
-            track.copy(batch, limit_ns);
-            if let Some(time_ns) = self.time_ns(index) {
+            let limit = self.next.peek().map_or((u64::MAX, i64::MAX), |Reverse(next)| (next.time_ns, next.turn));
+            if track.copy(batch, turn, limit) {
                 self.turn -= 1;
-                self.next.push(Reverse(Next { time_ns, turn: self.turn, track: index }));
+                turn = self.turn;
+            }
+            if let Some(time_ns) = self.time_ns(index) {
+                self.next.push(Reverse(Next { time_ns, turn, track: index }));
             }
         }
         match self.failed.take() {
@@ -132,15 +135,28 @@ impl Source for Reader {
 }
 
 impl Track {
-    /// Copies events up to a time, and at least one.
-    fn copy(&mut self, to: &mut Batch, limit_ns: u64) {
-        let events = self.batch.events().get(self.at..).unwrap_or_default();
-        let room = EVENTS_A_BATCH.saturating_sub(to.len()).max(1);
-        let run = events.iter().skip(1).take(room - 1).take_while(|event| event.time_ns <= limit_ns).count();
-        let run = (run + 1).min(events.len());
-        events.iter().take(run).for_each(|event| to.push_from(event, &self.batch));
-        self.at += run;
+    /// Copies events up to the place of another track, and at least one: whether there was one among them that takes a turn.
+    fn copy(&mut self, to: &mut Batch, turn: i64, limit: (u64, i64)) -> bool {
+        let mut took_turn = false;
+        let mut copied = 0;
+        for event in self.batch.events().get(self.at..).unwrap_or_default() {
+            // Behind one that took its turn, this track goes on before all others of the same time.
+            let turn = if took_turn { i64::MIN } else { turn };
+            if copied > 0 && ((event.time_ns, turn) > limit || to.len() >= EVENTS_A_BATCH) {
+                break;
+            }
+            to.push_from(event, &self.batch);
+            took_turn |= takes_turn(event);
+            copied += 1;
+        }
+        self.at += copied;
+        took_turn
     }
+}
+
+/// blkparse takes notes that it does not print away from a file before it looks at what comes next.
+fn takes_turn(event: &Event) -> bool {
+    !event.action.is_note() || event.action == Action::Message && event.cgroup == 0
 }
 
 impl fmt::Debug for Reader {

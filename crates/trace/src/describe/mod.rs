@@ -19,13 +19,13 @@ use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Event};
 use crate::life::{Life, Lives};
 use notes::Notes;
-use part::{Part, Seeks, is_flush};
+use part::{Part, is_flush};
 use process::Processes;
 use spread::{Levels, Spread};
 
 pub use counts::{Counts, Direction};
-pub use part::{Mix, PartFigures, Phases, SeekFigures, SizeCount};
-pub use process::{PROCESSES_MAX, ProcessFigures, REQUESTS_OF_RULE_MAX, Rule};
+pub use part::{Distances, Mix, PartFigures, Phases, SeekFigures, SizeCount};
+pub use process::{PROCESSES_MAX, ProcessFigures, REQUESTS_OF_RULE_MAX, Rule, RuleKind};
 pub use spread::{Depths, Figures};
 
 /// The version of what [`Description`] is as JSON.
@@ -166,7 +166,7 @@ struct Tally {
     counts: Counts,
     devices: FxHashMap<DeviceId, Device>,
     all: Part,
-    seeks_at_d: Seeks,
+    seeks_at_d: Distances,
     depth: DepthLevels,
     plugs: FxHashMap<(DeviceId, u32), u64>,
     plugged: Spread,
@@ -210,7 +210,7 @@ impl Tally {
             counts: Counts::default(),
             devices: FxHashMap::default(),
             all: Part::new(3),
-            seeks_at_d: Seeks::new(3),
+            seeks_at_d: Distances::new(3),
             depth: DepthLevels::default(),
             plugs: FxHashMap::default(),
             plugged: Spread::new(3),

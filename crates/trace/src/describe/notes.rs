@@ -40,14 +40,15 @@ impl Notes {
     }
 }
 
-/// A text without what differs from one to the next: its first word as far as it is letters (`bfq2896S` is bfq), and the words behind it up to the first with a digit or
+/// A text without what differs from one to the next: its first word as far as it is small letters (`bfq2896S` and `bfqSHARED-S` are bfq), and the words behind it up to the first with a digit or
 /// an = in it, or behind punctuation.
 fn kind_of(text: &[u8], kind: &mut Vec<u8>) {
     kind.clear();
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let Some(first) = words.next() else { return };
-    let letters = first.iter().take_while(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_')).count();
+    let letters = first.iter().take_while(|byte| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_')).count();
     let name = if letters == 0 { first } else { &first[..letters] };
+    let name = name.strip_suffix(b"-").unwrap_or(name);
     kind.extend_from_slice(&name[..name.len().min(32)]);
     for word in words {
         if kind.len() > 80 || word.iter().any(|byte| byte.is_ascii_digit() || *byte == b'=') {
@@ -80,6 +81,8 @@ mod tests {
             ("bfq2896S expire (4, slow 0, num_disp 1, short_ttime 1)", "bfq expire"),
             ("bfq2896S set_in_service_queue, cur-budget = 1644", "bfq set_in_service_queue"),
             ("bfq [bfq_limit_depth] wr_busy 0 sync 1 depth 192", "bfq [bfq_limit_depth]"),
+            ("bfqSHARED-S put_queue: 00000000a3e1d31b 2", "bfq put_queue"),
+            ("mq-deadline3 batch 4", "mq-deadline batch"),
             ("bfq dispatch requests: 1 busy queues", "bfq dispatch requests"),
             ("cfq2894S / add_to_rr", "cfq / add_to_rr"),
             ("slice of 7 begins", "slice of"),

@@ -30,7 +30,7 @@ pub(super) struct Part {
     q2c: Spread,
     flush: Spread,
     pub think: Spread,
-    pub seeks: Seeks,
+    pub seeks: Distances,
 }
 
 /// What all requests, or those of a process, amount to.
@@ -122,7 +122,7 @@ pub struct Phases {
 
 /// Distances between neighbours in an order, on one device: from the end of the one to the start of the next.
 #[derive(Debug)]
-pub(super) struct Seeks {
+pub struct Distances {
     last: Option<(DeviceId, u64)>,
     sequential: u64,
     backward: u64,
@@ -163,7 +163,7 @@ impl Part {
             q2c: spread(),
             flush: spread(),
             think: spread(),
-            seeks: Seeks::new(digits),
+            seeks: Distances::new(digits),
         }
     }
 
@@ -283,9 +283,10 @@ impl SeekFigures {
     }
 }
 
-impl Seeks {
-    pub fn new(digits: u8) -> Seeks {
-        Seeks { last: None, sequential: 0, backward: 0, distance: Spread::new(digits) }
+impl Distances {
+    /// None yet; percentiles are right to so many digits, 1 to 5.
+    pub fn new(digits: u8) -> Distances {
+        Distances { last: None, sequential: 0, backward: 0, distance: Spread::new(digits) }
     }
 
     /// The next one begins and ends there. Distances between devices mean nothing.
@@ -299,13 +300,14 @@ impl Seeks {
         }
     }
 
-    /// Counts distances of another device to its own.
+    /// Counts the distance from the end of one to the first sector of the next.
     pub fn between(&mut self, from: u64, sector: u64) {
         self.sequential += u64::from(sector == from);
         self.backward += u64::from(sector < from);
         self.distance.record(sector.abs_diff(from));
     }
 
+    /// What they amount to.
     pub fn figures(&self) -> SeekFigures {
         SeekFigures { sequential: self.sequential, backward: self.backward, distance_sectors: self.distance.figures() }
     }
@@ -342,7 +344,7 @@ mod tests {
 
     #[test]
     fn distances_count_on_one_device_only() {
-        let mut seeks = Seeks::new(3);
+        let mut seeks = Distances::new(3);
         let (disk, other) = (DeviceId(1), DeviceId(2));
         seeks.next(disk, 0, 8);
         seeks.next(disk, 8, 16);

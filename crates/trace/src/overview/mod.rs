@@ -277,6 +277,12 @@ impl Overview {
         self.start_ns.unwrap_or(0)
     }
 
+    /// The place of a queue among those of [`Tables::queues`].
+    pub fn queue_place(&self, device: DeviceId, queue: Queue) -> usize {
+        let known = self.queues.iter().position(|lane| lane.device == device && lane.queue == Some(queue));
+        known.unwrap_or(QUEUES_MAX)
+    }
+
     /// The trace is over: what the notes told of is, too, and [`Overview::spans`] has the rest of it.
     pub fn end(&mut self) {
         self.spans.finish(self.end_ns);
@@ -431,13 +437,20 @@ impl Lane {
                 if life.op.has(Rwbs::WRITE) || !life.op.has(Rwbs::READ) { &mut self.writes } else { &mut self.reads };
             picture.add((placed_ns >> (shift + 1)) as usize, scale.row(life.sector));
         }
-        if let Some(completed_ns) = life.completed_ns.map(since) {
-            self.completed(life, completed_ns, completed_ns.saturating_sub(first_ns), shift);
+        match life.completed_ns.map(since) {
+            Some(completed_ns) => {
+                let latency_ns = completed_ns.saturating_sub(first_ns);
+                self.count(life, completed_ns, latency_ns, shift);
+                self.latencies.add((completed_ns >> (shift + 1)) as usize, latency_row(latency_ns));
+            }
+            // Some formats tell of submissions alone: what was asked for is all that there is to count.
+            None if life.issued_ns.is_none() => self.count(life, from_ns, 0, shift),
+            None => {}
         }
     }
 
-    fn completed(&mut self, life: &Life, completed_ns: u64, latency_ns: u64, shift: u32) {
-        let Some(counts) = self.counts.get_mut((completed_ns >> shift) as usize) else { return };
+    fn count(&mut self, life: &Life, at_ns: u64, latency_ns: u64, shift: u32) {
+        let Some(counts) = self.counts.get_mut((at_ns >> shift) as usize) else { return };
         let bytes = u64::from(life.bytes);
         let mut one = Counts { latency_ns, latency_ns_max: latency_ns, ..Counts::default() };
         if life.op.has(Rwbs::DISCARD) || bytes == 0 {
@@ -453,7 +466,6 @@ impl Lane {
             one.drive_ns = completed.saturating_sub(issued);
         }
         counts.add(&one);
-        self.latencies.add((completed_ns >> (shift + 1)) as usize, latency_row(latency_ns));
     }
 
     fn fold(&mut self, shift: u32) {

@@ -1,7 +1,5 @@
 //! Units of time: known, told, or assumed with what speaks for them.
 
-use hoistway_units::print_time;
-
 use super::fields::{decimal_ns, number, shown};
 use crate::lines::LINE_BYTES_MAX;
 
@@ -71,6 +69,25 @@ impl TimeUnit {
     }
 }
 
+/// Reads a time as people write it, in ns: `1.5` and `1.5s` are seconds, `20ms`, `500ns`.
+///
+/// ```
+/// assert_eq!(hoistway_trace::time_ns("1.5"), Ok(1_500_000_000));
+/// assert_eq!(hoistway_trace::time_ns("20ms"), Ok(20_000_000));
+/// ```
+///
+/// # Errors
+/// What is no such time, with what would be one.
+pub fn time_ns(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let (count, unit) = text.split_at(digits);
+    let unit = if unit.is_empty() { Some(TimeUnit::Second) } else { TimeUnit::from_name(unit.trim_start()) };
+    unit.and_then(|unit| decimal_ns(count.as_bytes(), unit.ps(), "").ok()).ok_or_else(|| {
+        format!("`{text}` is no time: seconds, as in 1.5, or a number with ns, us, ms or s would be right")
+    })
+}
+
 /// What the beginning of a text shows of its times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
@@ -119,11 +136,8 @@ impl Head {
                 let span = (self.greatest - self.least) as f64 * unit.ps() as f64 / 1e3;
                 let rate = 1e9 / gap;
                 let digits = if rate < 10.0 { 2 } else { 0 };
-                format!(
-                    "the first {} requests take {}, {rate:.digits$} a second",
-                    self.records,
-                    print_time(span as u64)
-                )
+                let span = if span < 1e9 { format!("{:.3} ms", span / 1e6) } else { format!("{:.1} s", span / 1e9) };
+                format!("the first {} requests take {span}, {rate:.digits$} a second", self.records)
             }
         }
     }
@@ -187,51 +201,59 @@ impl Epoch {
 /// When it is none of those and no unit was told: what has to be told, and what each unit would mean.
 pub(crate) fn decide_epoch(
     told: Option<TimeUnit>,
-    usual: &str,
+    usual: TimeUnit,
     head: &Head,
 ) -> Result<(Epoch, Option<String>), String> {
-    // The beginnings of the years 1990 and 2100, in s since 1970.
-    let years =
-        |units_a_second: u64, zero: u64| zero + 631_152_000 * units_a_second..zero + 4_102_444_800 * units_a_second;
-    let clocks = [
-        (
-            TimeUnit::Tick,
-            years(10_000_000, TICKS_1601_TO_1970),
-            TICKS_1601_TO_1970,
-            "Windows' ticks of 100 ns since 1601",
-        ),
-        (TimeUnit::Nanosecond, years(1_000_000_000, 0), 0, "ns since 1970"),
-        (TimeUnit::Microsecond, years(1_000_000, 0), 0, "us since 1970"),
-        (TimeUnit::Millisecond, years(1_000, 0), 0, "ms since 1970"),
-    ];
-    let of_a_day = clocks
-        .iter()
-        .find(|(_, years, _, _)| head.records > 0 && years.contains(&head.least) && years.contains(&head.greatest));
+    let of_a_day = DAYS.into_iter().find(|(unit, _)| {
+        // The beginnings of the years 1990 and 2100, in s since 1970.
+        let year = |seconds: u64| zero_of(*unit) + seconds * (TimeUnit::Second.ps() / unit.ps());
+        let years = year(631_152_000)..year(4_102_444_800);
+        head.records > 0 && years.contains(&head.least) && years.contains(&head.greatest)
+    });
     match (told, of_a_day) {
-        (None, Some((unit, _, zero, what))) => {
-            let remark = (!usual.starts_with(what) && !(usual.starts_with("Windows") && *zero > 0))
-                .then(|| format!("times are taken as {what}, not as {usual}: {}", head.told(*unit)));
-            Ok((Epoch { unit: *unit, zero: *zero }, remark))
+        (None, Some((unit, what))) => {
+            let remark = (unit != usual).then(|| format!("times are taken as {what}: {}", head.told(unit)));
+            Ok((Epoch { unit, zero: zero_of(unit) }, remark))
         }
-        (Some(TimeUnit::Tick), Some((TimeUnit::Tick, _, zero, _))) => {
-            Ok((Epoch { unit: TimeUnit::Tick, zero: *zero }, None))
-        }
+        (Some(unit), Some((of_a_day, _))) if unit == of_a_day => Ok((Epoch { unit, zero: zero_of(unit) }, None)),
         (Some(unit), _) => Ok((Epoch { unit, zero: 0 }, None)),
-        (None, None) => Err(ask(head, &format!("{} is not of the years 1990 to 2100 in {usual}", head.least))),
+        (None, None) => {
+            let usual = DAYS.iter().find(|(unit, _)| *unit == usual).map_or(usual.name(), |(_, what)| what);
+            Err(ask(head, &format!("{} is not of the years 1990 to 2100 in {usual}", head.least)))
+        }
+    }
+}
+
+/// The clocks that count from a day on.
+const DAYS: [(TimeUnit, &str); 4] = [
+    (TimeUnit::Tick, "Windows' ticks of 100 ns since 1601"),
+    (TimeUnit::Nanosecond, "ns since 1970"),
+    (TimeUnit::Microsecond, "us since 1970"),
+    (TimeUnit::Millisecond, "ms since 1970"),
+];
+
+/// What the clock of a unit shows at the beginning of 1970.
+const fn zero_of(unit: TimeUnit) -> u64 {
+    match unit {
+        TimeUnit::Tick => TICKS_1601_TO_1970,
+        _ => 0,
     }
 }
 
 /// What is asked when the unit cannot be told from a text.
 fn ask(head: &Head, doubt: &str) -> String {
+    let plausible = |unit: &TimeUnit| head.gap_ns(*unit).is_some() && head.is_plausible(*unit);
     let candidates: Vec<String> = TimeUnit::ALL
         .into_iter()
-        .filter(|unit| head.is_plausible(*unit))
+        .filter(plausible)
         .map(|unit| format!("with {}, {}", unit.name(), head.told(unit)))
         .collect();
-    format!(
-        "the unit of its times cannot be told from the text: {doubt}. Tell it with --time-unit: {}",
+    let candidates = if candidates.is_empty() {
+        format!("one of {}", TimeUnit::ALL.map(TimeUnit::name).join(", "))
+    } else {
         candidates.join("; ")
-    )
+    };
+    format!("the unit of its times cannot be told from the text: {doubt}. Tell it with --time-unit: {candidates}")
 }
 
 #[cfg(test)]

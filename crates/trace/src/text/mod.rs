@@ -6,8 +6,8 @@ mod requests;
 #[cfg(test)]
 pub(crate) mod test;
 
-pub use clock::TimeUnit;
 pub(crate) use clock::{Epoch, Head, decide_epoch, decide_unit};
+pub use clock::{TimeUnit, time_ns};
 pub(crate) use fields::{Fields, decimal_ns, number, pid_of, shown, take_rwbs};
 pub(crate) use requests::{Request, Requests};
 

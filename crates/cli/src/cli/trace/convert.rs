@@ -2,11 +2,27 @@
 
 use clap::Args;
 
-use super::TraceInput;
+use super::{TraceInput, TraceOutput, WriteFormat};
 
 /// `hoistway trace convert`.
 #[derive(Args, Debug)]
+#[command(after_help = CONVERT_HELP)]
 pub struct ConvertArgs {
     #[command(flatten)]
     pub input: TraceInput,
+    #[command(flatten)]
+    pub output: TraceOutput,
+    /// The same as --as
+    #[arg(long, value_name = "FORMAT", hide = true, conflicts_with = "format_as")]
+    pub to: Option<WriteFormat>,
 }
+
+const CONVERT_HELP: &str = "\
+Formats that are read: blktrace (versions 7 and 8), blkparse (text), ftrace (text of the kernel's blk tracer), iolog (fio, versions 2 and 3), msr \
+(MSR Cambridge CSV), alibaba (CSV), mqsim, blkreplay, csv (hoistway's own). Which one it is is found out, and whether it is compressed.
+
+Examples:
+  hoistway trace convert sda                          sda.blktrace.0, .1, ... as blkparse's text
+  hoistway trace convert sda -o sda.json              a page for ui.perfetto.dev
+  hoistway trace convert src2_0.csv.gz -o src2.iolog  for fio --read_iolog=src2.iolog
+  hoistway trace convert trace.txt -o trace.csv       every event as a line of a table";

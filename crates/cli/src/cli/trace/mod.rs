@@ -12,7 +12,8 @@ mod whatif;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use hoistway_trace::{Format, TimeUnit};
 
 pub use convert::ConvertArgs;
 pub use cut::CutArgs;
@@ -20,7 +21,7 @@ pub use describe::DescribeArgs;
 pub use merge::MergeArgs;
 pub use record::{ByChoice, RecordArgs};
 pub use reorder::ReorderArgs;
-pub use replay::ReplayArgs;
+pub use replay::{LayerChoice, ReplayArgs, TimingChoice};
 pub use view::ViewArgs;
 pub use whatif::WhatifArgs;
 
@@ -62,4 +63,63 @@ pub struct TraceInput {
     /// The trace: a file, what blktrace's -o was given (NAME for NAME.blktrace.0, .1, ...), a glob, or - for standard input; .gz, .zst and .xz are read as they are
     #[arg(value_name = "TRACE", required = true)]
     pub files: Vec<PathBuf>,
+    /// What format it is in [default: found out from its beginning]
+    #[arg(long, value_name = "FORMAT", help_heading = "Input", value_parser = format)]
+    pub format: Option<Format>,
+    /// What its times count, where the format leaves that open: ps, ns, 100ns, us, ms or s
+    #[arg(long, value_name = "UNIT", help_heading = "Input", value_parser = time_unit)]
+    pub time_unit: Option<TimeUnit>,
+    /// The size of its sectors, where the format leaves that open [default: 512]
+    #[arg(long, value_name = "BYTES", help_heading = "Input", value_parser = clap::value_parser!(u32).range(512..=65_536))]
+    pub sector_bytes: Option<u32>,
+}
+
+/// What is written: the same for all commands that write traces.
+#[derive(Args, Clone, Debug)]
+pub struct TraceOutput {
+    /// The file to write; of blktrace-cpus the name before .blktrace.0, .1, ... [default: standard output]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    /// The format to write [default: by the end of FILE's name (.csv, .json, .iolog, .bin), otherwise blkparse's text]
+    #[arg(long = "as", value_name = "FORMAT", help_heading = "Output")]
+    pub format_as: Option<WriteFormat>,
+    /// Leave the summary at the end of blkparse's text out
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
+    /// Write notes that belong to a control group into blkparse's text, too: blkparse leaves them out, BFQ writes no others since Linux 4.14
+    #[arg(long, help_heading = "Output")]
+    pub all_messages: bool,
+}
+
+/// The formats that are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WriteFormat {
+    /// Text as blkparse prints it
+    Blkparse,
+    /// blktrace's binary format, all CPUs in one file: what btt, `fio --read_iolog` and hoistway read
+    Blktrace,
+    /// blktrace's binary format, a file a CPU: what `blkparse -i` reads
+    BlktraceCpus,
+    /// fio's iolog, version 3: requests with their times; fio reads it since 3.31
+    Iolog,
+    /// fio's iolog, version 2: waits between requests
+    Iolog2,
+    /// A table of all events with all that is known of them
+    Csv,
+    /// Chrome's JSON for ui.perfetto.dev: a lane for each request of a process, phases as slices
+    Perfetto,
+}
+
+fn format(name: &str) -> Result<Format, String> {
+    Format::ALL.into_iter().find(|format| format.name() == name).ok_or_else(|| {
+        let known = Format::ALL.map(Format::name).join(", ");
+        format!("there is no format `{name}`; there are {known}")
+    })
+}
+
+fn time_unit(name: &str) -> Result<TimeUnit, String> {
+    TimeUnit::from_name(name).ok_or_else(|| {
+        let known = TimeUnit::ALL.map(TimeUnit::name).join(", ");
+        format!("there is no unit `{name}`; there are {known}")
+    })
 }

@@ -1,12 +1,117 @@
 //! `hoistway trace replay`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use hoistway_core::Kind;
+use hoistway_sim::Setting;
+use hoistway_trace::DeviceId;
 
 use super::TraceInput;
+use crate::{names, setting};
 
 /// `hoistway trace replay`.
 #[derive(Args, Debug)]
+#[command(after_help = REPLAY_HELP)]
 pub struct ReplayArgs {
     #[command(flatten)]
     pub input: TraceInput,
+    /// Where: a file or block device, an nbd:// or nbd+unix:// URI, or drive:NAME for a drive model in virtual time (`hoistway drives` lists them)
+    #[arg(long, value_name = "TARGET")]
+    pub on: String,
+    /// When requests are submitted
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
+    pub timing: TimingChoice,
+    /// Multiply the times between requests by this: 0.5 is twice as fast
+    #[arg(long, value_name = "X", default_value = "1", value_parser = scale)]
+    pub scale: f64,
+    /// As programs submitted them (Q), or as the driver was given them, merged and sorted (D)
+    #[arg(long, value_enum, default_value_t, value_name = "LAYER")]
+    pub layer: LayerChoice,
+    /// Requests under way at once, with --timing asap [default: as many as there were]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub depth: Option<u32>,
+    /// The device whose requests are replayed, as in 8,0, where the trace has several [default: the one with the most]
+    #[arg(long, value_name = "MAJOR,MINOR", value_parser = device)]
+    pub device: Option<DeviceId>,
+    /// Do the writes, discards and flushes of the trace as well: WHAT LIES ON THE TARGET IS LOST
+    #[arg(long, conflicts_with = "reads_only", help_heading = "Target")]
+    pub write: bool,
+    /// Leave writes, discards and flushes out
+    #[arg(long, help_heading = "Target")]
+    pub reads_only: bool,
+    /// Add this to each offset, as in 1G or -512M
+    #[arg(long, value_name = "BYTES", default_value = "0", allow_hyphen_values = true, value_parser = shift, help_heading = "Target")]
+    pub shift: i64,
+    /// What reaches beyond the end begins at the beginning again
+    #[arg(long, help_heading = "Target")]
+    pub wrap: bool,
+    /// The elevator before a drive model [default: noop]
+    #[arg(long, value_name = "NAME", value_parser = names::kind, help_heading = "Target")]
+    pub elevator: Option<Kind>,
+    /// A tunable of that elevator
+    #[arg(long = "set", value_name = "ELEVATOR.TUNABLE=VALUE", value_parser = setting::parse, help_heading = "Target")]
+    pub settings: Vec<Setting>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
 }
+
+/// When requests are submitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum TimingChoice {
+    /// At the times at which they were recorded
+    #[default]
+    Recorded,
+    /// As fast as the target takes them, in the recorded order
+    Asap,
+    /// When what they waited for is over, and then as long after as it was recorded
+    Dependent,
+}
+
+/// At which layer requests are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LayerChoice {
+    /// As programs and file systems submitted them
+    #[default]
+    Queue,
+    /// As the driver was given them
+    Issue,
+}
+
+fn scale(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(scale) if scale.is_finite() && (0.0..=1e6).contains(&scale) => Ok(scale),
+        _ => Err("a number from 0 to 1000000, as in 0.5".to_owned()),
+    }
+}
+
+fn shift(text: &str) -> Result<i64, String> {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let bytes = hoistway_units::parse_bytes(digits).map_err(|error| error.to_string())?;
+    if !bytes.is_multiple_of(512) {
+        return Err(format!("{bytes} bytes are no whole sectors of 512"));
+    }
+    i64::try_from(bytes).map(|bytes| sign * bytes).map_err(|_| format!("{bytes} bytes are more than any device has"))
+}
+
+fn device(text: &str) -> Result<DeviceId, String> {
+    let numbers =
+        text.split_once([',', ':']).and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    numbers.map(|(major, minor)| DeviceId::new(major, minor)).ok_or_else(|| "two numbers, as in 8,0".to_owned())
+}
+
+const REPLAY_HELP: &str = "\
+How late each request was submitted against its time is told as percentiles: a lag of more than a part of the latency means that the target was
+too slow for the recorded times; then --timing dependent keeps the pauses of the programs instead.
+
+Nothing is written without --write, and never to a device that is mounted or otherwise in use. Writes carry bytes that look like chance. Flushes make
+the target write its cache out; discards give sectors back where the target can, and are left out, and counted, where it cannot.
+
+Examples:
+  hoistway trace replay sda.trace --on drive:sata-7200-2006 --elevator bfq --timing dependent
+  hoistway trace replay sda.trace --on /dev/sdb --reads-only
+  hoistway trace replay sda.trace --on nbd+unix:///disk?socket=/run/hoistway.sock --write --timing asap --depth 32
+
+Exit code: 0; 1 if a request failed or the target was refused; 130 if it was interrupted.";

@@ -6,9 +6,8 @@ use anyhow::Result;
 use comfy_table::Table;
 use hoistway_sim::{Comparison, Run};
 
-use super::table::width;
 use crate::figures::percent;
-use crate::output::{self, Out};
+use crate::output::{self, Out, width};
 
 /// Prints what each group got, if the jobs have any.
 pub fn print(comparison: &Comparison, out: &mut Out) -> Result<()> {

@@ -5,7 +5,7 @@ use comfy_table::{Cell, Table};
 use hoistway_sim::{Comparison, Run};
 
 use crate::figures::{figure, percent};
-use crate::output::{self, Out, best};
+use crate::output::{self, Out, best, width};
 
 /// The mark behind the best of a column, and what stands there otherwise so that digits stay under digits.
 const MARK: &str = "*";
@@ -128,14 +128,6 @@ fn table(names: &[&str], columns: &[Column]) -> Table {
         column.set_padding((0, u16::from(index != last)));
     }
     table
-}
-
-/// The columns of the terminal that a table takes.
-pub fn width(table: &Table) -> usize {
-    // Without the escapes that colours are made of: they take no columns.
-    let mut plain = table.clone();
-    plain.force_no_tty();
-    plain.lines().map(|line| line.trim_end().chars().count()).max().unwrap_or(0)
 }
 
 fn print_one(mut table: Table, out: &mut Out) -> Result<()> {

@@ -1,14 +1,15 @@
-//! `hoistway trace convert`.
+//! `hoistway trace convert`: a trace in another format.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
-use crate::cli::trace::ConvertArgs;
+use super::{input, output};
+use crate::cli::trace::{ConvertArgs, TraceOutput};
 use crate::failure::Exit;
-use crate::output::Out;
 
-pub fn run(args: &ConvertArgs, _out: &mut Out) -> Result<Exit> {
-    bail!(
-        "{}: `trace convert` is not built yet",
-        args.input.files.first().map_or("-".into(), |file| file.display().to_string())
-    )
+/// Writes a trace in another format.
+pub fn run(args: &ConvertArgs) -> Result<Exit> {
+    let mut source = input::open(&args.input)?;
+    let (name, files) = (source.name.clone(), source.files.clone());
+    let to = TraceOutput { format_as: args.output.format_as.or(args.to), ..args.output.clone() };
+    output::write(&mut source, &to, &name, &files)
 }

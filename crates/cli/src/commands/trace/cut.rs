@@ -1,14 +1,29 @@
-//! `hoistway trace cut`.
+//! `hoistway trace cut`: a part of a trace.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use hoistway_trace::{Cut, Part};
 
+use super::{input, output};
 use crate::cli::trace::CutArgs;
-use crate::failure::Exit;
-use crate::output::Out;
+use crate::failure::{Exit, UsageError};
 
-pub fn run(args: &CutArgs, _out: &mut Out) -> Result<Exit> {
-    bail!(
-        "{}: `trace cut` is not built yet",
-        args.input.files.first().map_or("-".into(), |file| file.display().to_string())
-    )
+/// Writes a part of a trace.
+pub fn run(args: &CutArgs) -> Result<Exit> {
+    let part = Part {
+        from_ns: args.from.unwrap_or(0),
+        to_ns: args.to,
+        processes: args.process.clone(),
+        sectors: args.sectors.clone(),
+        devices: args.device.clone(),
+    };
+    if part == Part::default() {
+        let what = "nothing says what is to be kept: --from, --to, --process, --sectors or --device do";
+        return Err(UsageError(what.into()).into());
+    }
+    if args.to.is_some_and(|to| to <= part.from_ns) {
+        return Err(UsageError("--to lies before --from: nothing would be kept".into()).into());
+    }
+    let source = input::open(&args.input)?;
+    let (name, files) = (source.name.clone(), source.files.clone());
+    output::write(&mut Cut::new(source, part), &args.output, &name, &files)
 }

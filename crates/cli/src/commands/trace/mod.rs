@@ -3,7 +3,9 @@
 mod convert;
 mod cut;
 mod describe;
+mod input;
 mod merge;
+mod output;
 mod record;
 mod reorder;
 mod replay;
@@ -22,9 +24,9 @@ pub fn run(args: &TraceArgs, out: &mut Out) -> Result<Exit> {
         TraceCommand::Describe(args) => describe::run(args, out),
         TraceCommand::View(args) => view::run(args, out),
         TraceCommand::Record(args) => record::run(args, out),
-        TraceCommand::Convert(args) => convert::run(args, out),
-        TraceCommand::Cut(args) => cut::run(args, out),
-        TraceCommand::Merge(args) => merge::run(args, out),
+        TraceCommand::Convert(args) => convert::run(args),
+        TraceCommand::Cut(args) => cut::run(args),
+        TraceCommand::Merge(args) => merge::run(args),
         TraceCommand::Reorder(args) => reorder::run(args, out),
         TraceCommand::Replay(args) => replay::run(args, out),
         TraceCommand::Whatif(args) => whatif::run(args, out),

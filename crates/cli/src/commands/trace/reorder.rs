@@ -1,14 +1,129 @@
 //! `hoistway trace reorder`.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
+use hoistway_drive::{Access, AccessError, Command, Drive, Op, Profile};
+use hoistway_trace::reorder::{Reordered, Sorted, Watch, Window};
+use hoistway_trace::{Event, Rwbs};
 
+use super::describe::seeks;
+use super::{input, output};
 use crate::cli::trace::ReorderArgs;
-use crate::failure::Exit;
+use crate::drive_choice;
+use crate::failure::{Exit, tell};
+use crate::figures::figure;
 use crate::output::Out;
 
-pub fn run(args: &ReorderArgs, _out: &mut Out) -> Result<Exit> {
-    bail!(
-        "{}: `trace reorder` is not built yet",
-        args.input.files.first().map_or("-".into(), |file| file.display().to_string())
+/// Sorts the requests of a trace.
+pub fn run(args: &ReorderArgs, out: &mut Out) -> Result<Exit> {
+    let profile = args.drive.as_deref().map(drive_choice::load).transpose()?;
+    let source = input::open(&args.input)?;
+    let (name, files) = (source.name.clone(), source.files.clone());
+    let mut sorted = Sorted::new(source, args.within.unwrap_or(Window::All), Timed::new(profile.as_ref()));
+    let exit = output::write(&mut sorted, &args.output, &name, &files)?;
+    let Some((told, timed)) = sorted.told() else { return Ok(exit) };
+    if args.output.output.is_none() {
+        // The trace itself is on standard output.
+        tell(&sentence(&told));
+    } else {
+        out.line(format_args!("{name}: {} requests sorted by sector in {} sweeps", told.requests, told.sweeps))?;
+        out.line("")?;
+        out.table(&mut seeks(&[("before", &told.before), ("after", &told.after)]))?;
+    }
+    if let Some(drive) = &args.drive {
+        let [before, after] = timed.seconds()?;
+        let text = format!(
+            "{drive} takes {} s for them as they came, and {} s in this order, one request at a time.",
+            figure(before),
+            figure(after)
+        );
+        if args.output.output.is_none() {
+            tell(&text);
+        } else {
+            out.line("")?;
+            out.paragraph(0, &text)?;
+        }
+    }
+    Ok(exit)
+}
+
+fn sentence(told: &Reordered) -> String {
+    let mean = |of: &hoistway_trace::describe::SeekFigures| figure(of.distance_sectors.mean * 512.0 / 1e6);
+    format!(
+        "{} requests in {} sweeps: the mean distance was {} MB and is {} MB",
+        told.requests,
+        told.sweeps,
+        mean(&told.before),
+        mean(&told.after)
     )
+}
+
+/// Two drives that do what is asked of them in both orders, one request at a time; or none.
+struct Timed {
+    drives: Option<[Served; 2]>,
+}
+
+/// A drive at work.
+struct Served {
+    drive: Drive,
+    now_ns: u64,
+    /// The first request that it refused.
+    refused: Option<AccessError>,
+}
+
+impl Timed {
+    fn new(profile: Option<&Profile>) -> Timed {
+        let served = |profile: &Profile| Served { drive: Drive::new(profile), now_ns: 0, refused: None };
+        Timed { drives: profile.map(|profile| [served(profile), served(profile)]) }
+    }
+
+    /// How long they took.
+    fn seconds(self) -> Result<[f64; 2]> {
+        let mut seconds = [0.0; 2];
+        for (seconds, served) in seconds.iter_mut().zip(self.drives.into_iter().flatten()) {
+            if let Some(refused) = served.refused {
+                return Err(refused).context("--drive: the drive cannot do what is in the trace");
+            }
+            *seconds = served.now_ns as f64 / 1e9;
+        }
+        Ok(seconds)
+    }
+}
+
+impl Watch for Timed {
+    fn before(&mut self, request: &Event) {
+        if let Some([before, _]) = &mut self.drives {
+            before.serve(request);
+        }
+    }
+
+    fn after(&mut self, request: &Event) {
+        if let Some([_, after]) = &mut self.drives {
+            after.serve(request);
+        }
+    }
+}
+
+impl Served {
+    fn serve(&mut self, request: &Event) {
+        if self.refused.is_some() {
+            return;
+        }
+        match self.drive.serve(self.now_ns, command(request)) {
+            Ok(completion) => self.now_ns = completion.service.finish_ns,
+            Err(error) => self.refused = Some(error),
+        }
+    }
+}
+
+/// What a drive is asked for.
+fn command(request: &Event) -> Command {
+    let (sector, sectors) = (request.sector, request.bytes.div_ceil(512));
+    if request.bytes == 0 {
+        return Command::Flush;
+    }
+    if request.op.has(Rwbs::DISCARD) {
+        return Command::Discard { sector, sectors };
+    }
+    let op = if request.op.has(Rwbs::WRITE) { Op::Write } else { Op::Read };
+    Command::Transfer { access: Access { op, sector, sectors }, fua: request.op.has(Rwbs::FUA) }
 }

@@ -272,13 +272,15 @@ impl Uring {
             if !self.ring.completion().is_empty() {
                 return Ok(true);
             }
+            if clock::now_ns() >= until_ns {
+                return Ok(false);
+            }
             let queue = self.ring.submission();
             let has_work = queue.taskrun() || queue.cq_overflow();
             drop(queue);
+            // The mark may stay when there is no work any more: it is no reason to forget the time.
             if has_work {
                 self.enter(None)?;
-            } else if clock::now_ns() >= until_ns {
-                return Ok(false);
             } else {
                 std::hint::spin_loop();
             }

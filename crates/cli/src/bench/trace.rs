@@ -1,0 +1,207 @@
+//! What reading and writing traces costs.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use hoistway_trace::blktrace::{Files, Version};
+use hoistway_trace::{Action, Batch, DeviceId, Event, Input, OpenOptions, Rwbs, Sink, blkparse};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+use serde::Serialize;
+
+use super::elevators::cpu_ns;
+
+/// What every capture is made from.
+const SEED: u64 = 3;
+/// The files are called so.
+const NAME: &str = "synthetic";
+/// Processes of a capture.
+const NAMES: [&str; 8] = ["fio", "postgres", "rsync", "kworker/u8:1", "jbd2/sda1-8", "cargo", "tar", "mysqld"];
+/// What happens to each request, and how long after its submission, in ns; each takes up to twice as long.
+const STEPS: [(Action, u64); 5] = [
+    (Action::Queue, 0),
+    (Action::Get, 700),
+    (Action::Insert, 1_500),
+    (Action::Issue, 20_000),
+    (Action::Complete, 120_000),
+];
+/// Requests come so far apart, in ns, on average.
+const INTERVAL_NS: u64 = 10_000;
+
+/// How fast something was.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measured {
+    /// What was done.
+    pub what: String,
+    /// The fastest run, in s of CPU time: other work of the machine does not count.
+    pub cpu_seconds: f64,
+    /// The fastest run, in s of the clock on the wall.
+    pub wall_seconds: f64,
+    /// Events a second of CPU time.
+    pub events_per_s: f64,
+}
+
+/// Writes a capture of so many requests, each with five events, as the files of two CPUs into a folder: how many events.
+pub fn generate(folder: &Path, requests: u64) -> Result<u64> {
+    let mut random = Pcg64::seed_from_u64(SEED);
+    let mut files = Files::new(&folder.join(NAME), Version::V7, true);
+    let mut batch = Batch::new();
+    let mut pending: BinaryHeap<Reverse<(u64, u64, usize)>> = BinaryHeap::new();
+    let device = DeviceId::new(8, 0);
+    for (pid, name) in (1000..).zip(NAMES) {
+        let event = Event { pid, device, cpu: pid % 2, ..Event::new(1, Action::Process) };
+        batch.push_with(event, name.as_bytes());
+    }
+    let (mut made, mut begun, mut submitted_ns) = (0, 0, 1_000_000_000);
+    let mut extents: Vec<Request> = Vec::new();
+    while made < requests * STEPS.len() as u64 {
+        if begun < requests && pending.peek().is_none_or(|Reverse((time_ns, ..))| *time_ns >= submitted_ns) {
+            pending.push(Reverse((submitted_ns, begun, 0)));
+            extents.push(Request::any(&mut random));
+            submitted_ns += random.random_range(1..2 * INTERVAL_NS);
+            begun += 1;
+        }
+        let Some(Reverse((time_ns, number, step))) = pending.pop() else { break };
+        let Some(((action, _), request)) = STEPS.get(step).zip(extents.get(number as usize)) else { break };
+        // Completions come in on the other CPU.
+        let cpu = if *action == Action::Complete { 1 - request.pid % 2 } else { request.pid % 2 };
+        let Request { pid, op, sector, bytes } = *request;
+        batch.push(Event { pid, op, sector, bytes, cpu, device, ..Event::new(time_ns, *action) });
+        made += 1;
+        if let (Some((_, before_ns)), Some((_, after_ns))) = (STEPS.get(step), STEPS.get(step + 1)) {
+            let gap_ns = after_ns - before_ns;
+            pending.push(Reverse((time_ns + random.random_range(gap_ns / 2..2 * gap_ns), number, step + 1)));
+        }
+        if batch.len() >= 4096 {
+            files.write(&batch)?;
+            batch.clear();
+        }
+    }
+    files.write(&batch)?;
+    files.finish()?;
+    Ok(made)
+}
+
+#[derive(Clone, Copy)]
+struct Request {
+    pid: u32,
+    op: Rwbs,
+    sector: u64,
+    bytes: u32,
+}
+
+impl Request {
+    fn any(random: &mut Pcg64) -> Request {
+        let op = if random.random_range(0..3) == 0 { Rwbs::WRITE } else { Rwbs::READ };
+        Request {
+            pid: 1000 + random.random_range(0..NAMES.len() as u32),
+            op: if random.random_range(0..2) == 0 { op.with(Rwbs::SYNC) } else { op },
+            sector: random.random_range(0..1 << 28) * 8,
+            bytes: 4096 << random.random_range(0..6),
+        }
+    }
+}
+
+/// Measures what is done with the capture in a folder, each so many times.
+pub fn measure(folder: &Path, events: u64, runs: u16) -> Result<Vec<Measured>> {
+    let mut rows = Vec::new();
+    let mut row = |what: &str, run: &mut dyn FnMut() -> Result<bool>| -> Result<bool> {
+        let (mut cpu_seconds, mut wall_seconds) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..runs.max(1) {
+            let (begin, begin_cpu_ns) = (Instant::now(), all_cpu_ns());
+            if !run()? {
+                return Ok(false);
+            }
+            wall_seconds = wall_seconds.min(begin.elapsed().as_secs_f64());
+            cpu_seconds = cpu_seconds.min((all_cpu_ns() - begin_cpu_ns) as f64 / 1e9);
+        }
+        let events_per_s = events as f64 / cpu_seconds.max(0.001);
+        rows.push(Measured { what: what.to_owned(), cpu_seconds, wall_seconds, events_per_s });
+        Ok(true)
+    };
+    row("hoistway: read", &mut || read(folder, &mut Nothing).map(|()| true))?;
+    row("hoistway: read and write text", &mut || {
+        read(folder, &mut blkparse::Writer::new(io::sink(), NAME)).map(|()| true)
+    })?;
+    row("blkparse: text", &mut || ran(folder, "blkparse", &["-i", NAME]))?;
+    let dumped = row("blkparse -O -d: one binary file", &mut || {
+        ran(folder, "blkparse", &["-q", "-i", NAME, "-O", "-d", "dump"])
+    })?;
+    if dumped {
+        row("btt", &mut || ran(folder, "btt", &["-i", "dump"]))?;
+    }
+    Ok(rows)
+}
+
+/// CPU time of this process and of those that it ran and that are over, in ns; of those Linux tells it in steps of 10 ms.
+fn all_cpu_ns() -> u64 {
+    const TICK_NS: u64 = 10_000_000;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The fields behind the name, which may hold anything but the last parenthesis: the 14th and 15th are the children's.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace().skip(13).take(2);
+    cpu_ns() + fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * TICK_NS
+}
+
+/// Takes events and does nothing with them.
+struct Nothing;
+
+impl Sink for Nothing {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        std::hint::black_box(batch.events());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn read(folder: &Path, sink: &mut dyn Sink) -> Result<()> {
+    let files = (0..2).map(|cpu| Input::Path(folder.join(format!("{NAME}.blktrace.{cpu}")))).collect();
+    let mut source = hoistway_trace::open(files, &OpenOptions::default())?;
+    let mut batch = Batch::new();
+    loop {
+        source.next(&mut batch)?;
+        if batch.is_empty() {
+            return Ok(sink.finish()?);
+        }
+        sink.write(&batch)?;
+    }
+}
+
+/// Runs a tool of the machine, if it is there.
+fn ran(folder: &Path, tool: &str, arguments: &[&str]) -> Result<bool> {
+    let run =
+        Command::new(tool).args(arguments).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    match run {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        status => {
+            let status = status.with_context(|| tool.to_owned())?;
+            anyhow::ensure!(status.success(), "{tool} {}: {status}", arguments.join(" "));
+            Ok(true)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_synthetic_capture_is_the_same_each_time_and_is_read_in_full() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        assert_eq!(generate(one.path(), 500).unwrap(), 2500);
+        generate(other.path(), 500).unwrap();
+        let bytes = |folder: &tempfile::TempDir| std::fs::read(folder.path().join("synthetic.blktrace.1")).unwrap();
+        assert_eq!(bytes(&one), bytes(&other));
+        let mut writer = blkparse::Writer::new(Vec::new(), NAME);
+        read(one.path(), &mut writer).unwrap();
+        let text = String::from_utf8(writer.into_inner()).unwrap();
+        assert!(text.contains("Events (synthetic): 2500 entries"), "{text}");
+    }
+}

@@ -1,0 +1,321 @@
+//! Text, read.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::batch::Batch;
+use crate::event::{Action, DeviceId, Event, Rwbs};
+use crate::open::Stream;
+use crate::source::{Notice, ReadError, Source};
+use crate::text::{LineFormat, Taken, Text, decimal_ns, number, shown, take_rwbs};
+
+/// A second in ps.
+const SECOND_PS: u64 = 1_000_000_000_000;
+/// So many names are remembered; with more, those of before are told again when they come up.
+const NAMES_MAX: usize = 1 << 20;
+
+/// Reads blkparse's text in its default format: the events, and the names of their processes as events of [`Action::Process`]. The summary is passed over.
+///
+/// The text does not tell all: times count from its first event, what is shorter than a sector has no length, flushes without data have no sector, messages have
+/// no process, and of a split the lower half of the sector.
+pub struct Reader(Text<Lines>);
+
+impl Reader {
+    /// Reads an input.
+    pub fn new(stream: Stream) -> Reader {
+        Reader(Text::new(stream, Lines::default()))
+    }
+}
+
+impl Source for Reader {
+    fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        self.0.next(batch)
+    }
+
+    fn notices(&mut self) -> Vec<Notice> {
+        self.0.notices()
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[derive(Default)]
+struct Lines {
+    /// By the process's number.
+    names: HashMap<u32, Vec<u8>>,
+}
+
+impl LineFormat for Lines {
+    fn line(&mut self, line: &[u8], out: &mut Taken<'_>) -> Result<bool, String> {
+        let mut fields = Cursor(line);
+        let device = fields.field();
+        if !device.first().is_some_and(u8::is_ascii_digit) || !device.contains(&b',') {
+            if !is_of_summary(line) {
+                out.notices.count("lines that are no event were left out", out.place, || shown(line));
+            }
+            return Ok(false);
+        }
+        let mut event = Event { device: device_of(device)?, ..Event::new(0, Action::Queue) };
+        event.cpu = number(fields.want("the CPU")?, "the CPU")?;
+        event.sequence = sequence_of(fields.want("the sequence number")?)?;
+        event.time_ns = time_of(fields.want("the time")?)?;
+        event.pid = number(fields.want("the process")?, "the process")?;
+        event.action = action_of(fields.want("the action")?)?;
+        event.op = take_rwbs(fields.want("what the request does")?)?;
+        let told = Told::of(&mut event, fields.rest())?;
+        if let Some(name) = told.name.filter(|name| *name != b"(null)") {
+            self.name(&event, name, out.batch);
+        }
+        out.batch.push_with(event, told.payload.as_slice());
+        Ok(true)
+    }
+}
+
+impl Lines {
+    /// Tells the name of a process if it is new.
+    fn name(&mut self, event: &Event, name: &[u8], batch: &mut Batch) {
+        if self.names.get(&event.pid).is_some_and(|known| known == name) {
+            return;
+        }
+        if self.names.len() >= NAMES_MAX {
+            self.names.clear();
+        }
+        self.names.insert(event.pid, name.to_vec());
+        let Event { time_ns, pid, cpu, device, .. } = *event;
+        batch.push_with(Event { pid, cpu, device, ..Event::new(time_ns, Action::Process) }, name);
+    }
+}
+
+/// What stands behind the head of a line.
+#[derive(Default)]
+struct Told<'a> {
+    name: Option<&'a [u8]>,
+    payload: Payload<'a>,
+}
+
+/// A payload: a part of the line, or made from what is told there.
+#[derive(Default)]
+enum Payload<'a> {
+    #[default]
+    None,
+    Text(&'a [u8]),
+    Number([u8; 8]),
+    Remap([u8; 16]),
+    Command(Vec<u8>),
+}
+
+impl Payload<'_> {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Payload::None => &[],
+            Payload::Text(text) => text,
+            Payload::Number(number) => number,
+            Payload::Remap(remap) => remap,
+            Payload::Command(bytes) => bytes,
+        }
+    }
+}
+
+impl<'a> Told<'a> {
+    fn of(event: &mut Event, rest: &'a [u8]) -> Result<Told<'a>, String> {
+        let mut fields = Cursor(rest);
+        match event.action {
+            // One blank is the separator's, the others are the message's.
+            Action::Message => Ok(Told { name: None, payload: Payload::Text(rest.strip_prefix(b" ").unwrap_or(rest)) }),
+            Action::Remap => Ok(Told { name: None, payload: remap_of(event, &mut fields)? }),
+            Action::Complete | Action::Requeue => {
+                let payload = extent_of(event, &mut fields)?;
+                event.error = number(in_brackets(fields.rest())?, "the error")?;
+                Ok(Told { name: None, payload })
+            }
+            Action::Unplug | Action::UnplugTimer => {
+                let rest = rest.trim_ascii();
+                let at = memchr::memmem::rfind(rest, b"] ").ok_or("a name in brackets and a number would be right")?;
+                let count: u64 = number(rest.get(at + 2..).unwrap_or_default(), "the number of requests")?;
+                let name = in_brackets(rest.get(..=at).unwrap_or_default())?;
+                Ok(Told { name: Some(name), payload: Payload::Number(count.to_be_bytes()) })
+            }
+            Action::Split => {
+                event.sector = number(fields.want("the sector")?, "the sector")?;
+                fields.literal("/")?;
+                let at: u64 = number(fields.want("the sector of the split")?, "the sector of the split")?;
+                let name = in_brackets(fields.rest())?;
+                Ok(Told { name: Some(name), payload: Payload::Number(at.to_be_bytes()) })
+            }
+            _ => {
+                let payload = extent_of(event, &mut fields)?;
+                Ok(Told { name: Some(in_brackets(fields.rest())?), payload })
+            }
+        }
+    }
+}
+
+/// `sector + sectors`, `sector` alone, `bytes` of a command with its bytes in parentheses, or nothing at all.
+fn extent_of<'a>(event: &mut Event, fields: &mut Cursor<'a>) -> Result<Payload<'a>, String> {
+    if !fields.starts_with(b"[") && !fields.starts_with(b"(") {
+        let first: u64 = number(fields.want("the sector")?, "the sector")?;
+        if fields.starts_with(b"+") {
+            fields.literal("+")?;
+            event.sector = first;
+            event.bytes = bytes_of(fields.want("the length")?)?;
+        } else if matches!(event.action, Action::Complete | Action::Requeue) {
+            event.sector = first;
+        } else {
+            event.bytes = u32::try_from(first).map_err(|_| format!("a command of {first} bytes is too long"))?;
+            event.op = event.op.with(Rwbs::PASS_THROUGH);
+        }
+    } else if event.action == Action::Complete || event.action == Action::Requeue {
+        event.op = event.op.with(Rwbs::PASS_THROUGH);
+    }
+    if !fields.starts_with(b"(") {
+        return Ok(Payload::None);
+    }
+    let rest = fields.rest().trim_ascii_start();
+    let end = memchr::memchr(b')', rest).ok_or("the parenthesis is not closed")?;
+    let (inside, behind) = rest.split_at(end);
+    fields.0 = behind.get(1..).unwrap_or_default();
+    if !event.op.has(Rwbs::PASS_THROUGH) {
+        // The time since it was queued or issued, of `blkparse -t`: it is known from the events.
+        return Ok(Payload::None);
+    }
+    let inside = inside.get(1..).unwrap_or_default();
+    let bytes = inside.split(|byte| *byte == b' ').filter(|part| *part != b"..").map(|part| {
+        let text = std::str::from_utf8(part).ok().filter(|part| part.len() == 2);
+        let byte = text.and_then(|text| u8::from_str_radix(text, 16).ok());
+        byte.ok_or_else(|| format!("{} is no byte of a command: two hexadecimal digits would be right", shown(part)))
+    });
+    Ok(Payload::Command(bytes.collect::<Result<_, _>>()?))
+}
+
+/// `sector + sectors <- (major,minor) sector`
+fn remap_of<'a>(event: &mut Event, fields: &mut Cursor<'a>) -> Result<Payload<'a>, String> {
+    event.sector = number(fields.want("the sector")?, "the sector")?;
+    fields.literal("+")?;
+    event.bytes = bytes_of(fields.want("the length")?)?;
+    fields.literal("<-")?;
+    let from = fields.want("the device from which it was mapped")?;
+    let inside = from.strip_prefix(b"(").and_then(|from| from.strip_suffix(b")"));
+    let from = device_of(inside.ok_or_else(|| format!("{} is no device in parentheses", shown(from)))?)?;
+    let sector: u64 = number(fields.want("the sector there")?, "the sector there")?;
+    let mut payload = [0; 16];
+    payload[..4].copy_from_slice(&from.0.to_be_bytes());
+    payload[4..8].copy_from_slice(&event.device.0.to_be_bytes());
+    payload[8..].copy_from_slice(&sector.to_be_bytes());
+    Ok(Payload::Remap(payload))
+}
+
+fn bytes_of(field: &[u8]) -> Result<u32, String> {
+    let sectors: u32 = number(field, "the length in sectors")?;
+    sectors.checked_mul(512).ok_or_else(|| format!("{sectors} sectors are more than a request can have, 8388607"))
+}
+
+/// What stands between the first bracket and the last.
+fn in_brackets(rest: &[u8]) -> Result<&[u8], String> {
+    let rest = rest.trim_ascii();
+    let inside = rest.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
+    inside.ok_or_else(|| format!("{} stands where a name or an error in brackets would be right", shown(rest)))
+}
+
+fn device_of(field: &[u8]) -> Result<DeviceId, String> {
+    let wrong = || format!("{} is no device: two numbers such as 8,0 would be right", shown(field));
+    let at = memchr::memchr(b',', field).ok_or_else(wrong)?;
+    let (major, minor) = (field.get(..at).unwrap_or_default(), field.get(at + 1..).unwrap_or_default());
+    let major: u32 = number(major, "").map_err(|_| wrong())?;
+    let minor: u32 = number(minor, "").map_err(|_| wrong())?;
+    if major >= 1 << 12 || minor >= 1 << 20 {
+        return Err(format!("{}: devices have majors below 4096 and minors below 1048576", shown(field)));
+    }
+    Ok(DeviceId::new(major, minor))
+}
+
+/// It is printed with a sign.
+fn sequence_of(field: &[u8]) -> Result<u32, String> {
+    match field.strip_prefix(b"-") {
+        Some(digits) => Ok(number::<u32>(digits, "the sequence number")?.wrapping_neg()),
+        None => number(field, "the sequence number"),
+    }
+}
+
+/// Seconds, and 9 digits behind the point as blkparse writes them; others are read, too.
+fn time_of(field: &[u8]) -> Result<u64, String> {
+    if let Some((seconds, rest)) = field.split_at_checked(field.len().saturating_sub(10))
+        && let (Some((b'.', digits)), true) = (rest.split_first(), seconds.len() < 10)
+        && let (Ok(seconds), Ok(ns)) = (number::<u64>(seconds, ""), number::<u64>(digits, ""))
+    {
+        return Ok(seconds * 1_000_000_000 + ns);
+    }
+    decimal_ns(field, SECOND_PS, "the time")
+}
+
+fn action_of(field: &[u8]) -> Result<Action, String> {
+    let is_printed = |action: &Action| !matches!(action, Action::Process | Action::Timestamp | Action::DriverData);
+    let found = Action::ALL.into_iter().filter(is_printed).find(|action| action.letters().as_bytes() == field);
+    // Some versions of the manual page have T for UT.
+    let found = found.or((field == b"T").then_some(Action::UnplugTimer));
+    found.ok_or_else(|| format!("{} is no action: one of Q M F G S R D C P U UT I X B A m would be", shown(field)))
+}
+
+/// Whether a line is of the summary, of which nothing is read.
+fn is_of_summary(line: &[u8]) -> bool {
+    const BEGINNINGS: [&[u8]; 16] = [
+        b"CPU",
+        b"Total (",
+        b"Throughput",
+        b"Events",
+        b"Skips",
+        b"Input file",
+        b"Reads ",
+        b"Read ",
+        b"Writes ",
+        b"Write ",
+        b"PC Read",
+        b"PC Write",
+        b"IO unplugs",
+        b"Timer unplugs",
+        b"cpu ",
+        b"discarded traces",
+    ];
+    let line = line.trim_ascii();
+    line.is_empty() || BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
+}
+
+/// A line on its way.
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    /// The next field between blanks; empty at the end.
+    fn field(&mut self) -> &'a [u8] {
+        let rest = self.rest();
+        let rest = rest.get(rest.iter().take_while(|byte| **byte == b' ').count()..).unwrap_or_default();
+        let len = rest.iter().take_while(|byte| **byte != b' ').count();
+        let (field, rest) = rest.split_at_checked(len).unwrap_or_default();
+        self.0 = rest;
+        field
+    }
+
+    fn want(&mut self, what: &str) -> Result<&'a [u8], String> {
+        match self.field() {
+            b"" => Err(format!("the line ends where {what} should be")),
+            field => Ok(field),
+        }
+    }
+
+    fn literal(&mut self, what: &str) -> Result<(), String> {
+        match self.field() {
+            field if field == what.as_bytes() => Ok(()),
+            field => Err(format!("{} stands where {what} would be right", shown(field))),
+        }
+    }
+
+    fn starts_with(&self, what: &[u8]) -> bool {
+        self.0.trim_ascii_start().starts_with(what)
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.0
+    }
+}

@@ -1,0 +1,285 @@
+//! Chrome's JSON trace format, which `ui.perfetto.dev` and `chrome://tracing` open: a lane for each of a process's requests at a time.
+//!
+//! | what | as |
+//! |---|---|
+//! | a process | a process, its requests in as many lanes as it had under way at once |
+//! | a request | two slices, `Q2D read` (until the driver took it) and `D2C read` (in the device); `Q2C read` where a trace knows no D; sector, length, device and bios merged into it as arguments |
+//! | requests that wait, requests in devices | the counter `requests`, of all devices |
+//! | the elevator's notes | instants, a lane for each device |
+//!
+//! Times are us since the trace's first event, with three digits behind the point (the format's unit is the us); the recorder's own clock is in `otherData`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use crate::batch::Batch;
+use crate::event::{Action, DeviceId, Event, Rwbs};
+use crate::life::{Life, Lives};
+use crate::sink::Sink;
+
+/// The page's number of what belongs to no process: beyond those that Linux gives (4,194,304 at most).
+const NOBODY: u32 = 1 << 30;
+/// The same, of the devices' notes.
+const NOTES: u32 = NOBODY + 1;
+/// The same, of the counter.
+const DEPTH: u32 = NOBODY + 2;
+
+/// Writes a trace as Chrome's JSON.
+#[derive(Debug)]
+pub struct Writer<W> {
+    out: W,
+    lives: Lives,
+    /// The lanes of each process: when the last request of each was over, in ns.
+    lanes: BTreeMap<u32, Vec<u64>>,
+    note_lanes: BTreeSet<DeviceId>,
+    start_ns: Option<u64>,
+    depth: (usize, usize),
+    is_begun: bool,
+    /// Whether an element was written, behind which the next needs a comma.
+    has_elements: bool,
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes to `out`.
+    pub fn new(out: W) -> Writer<W> {
+        Writer {
+            out,
+            lives: Lives::new(),
+            lanes: BTreeMap::new(),
+            note_lanes: BTreeSet::new(),
+            start_ns: None,
+            depth: (0, 0),
+            is_begun: false,
+            has_elements: false,
+        }
+    }
+
+    /// Ends it and gives the output back.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    fn begin(&mut self, start_ns: u64) -> io::Result<()> {
+        if std::mem::replace(&mut self.is_begun, true) {
+            return Ok(());
+        }
+        self.start_ns = Some(start_ns);
+        let other = json!({ "writer": "hoistway", "start_ns": start_ns.to_string() });
+        write!(self.out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{other},\"traceEvents\":[")?;
+        self.meta(DEPTH, 0, "process_name", json!({ "name": "requests of all devices" }))?;
+        self.meta(NOBODY, 0, "process_name", json!({ "name": "requests of no known process" }))
+    }
+
+    fn event(&mut self, event: &Event, payload: &[u8]) -> io::Result<()> {
+        match event.action {
+            Action::Process => {
+                let name = String::from_utf8_lossy(payload);
+                return self.meta(page_pid(event.pid), 0, "process_name", json!({ "name": name }));
+            }
+            Action::Message => return self.note(event, payload),
+            _ => {}
+        }
+        self.lives.event(event, payload);
+        let in_device = self.lives.in_device();
+        let depth = (self.lives.under_way().saturating_sub(in_device), in_device);
+        if depth != self.depth {
+            self.depth = depth;
+            let counter = json!({
+                "ph": "C", "name": "requests", "pid": DEPTH, "tid": 0, "ts": self.ts(event.time_ns),
+                "args": { "waiting": depth.0, "in device": depth.1 },
+            });
+            self.element(&counter)?;
+        }
+        let over: Vec<Life> = self.lives.over().collect();
+        over.iter().try_for_each(|life| self.life(life))
+    }
+
+    /// The slices of a request.
+    fn life(&mut self, life: &Life) -> io::Result<()> {
+        let (Some(begun_ns), Some(completed_ns)) = (life.begun_ns(), life.completed_ns) else { return Ok(()) };
+        let pid = page_pid(life.pid);
+        let lane = self.lane(pid, begun_ns, completed_ns)?;
+        let kind = kind(life.op);
+        let args = json!({
+            "sector": life.sector, "bytes": life.bytes, "device": life.device.to_string(), "rwbs": format!("{:?}", life.op),
+            "merged_bios": life.merged.len(), "error": life.error,
+        });
+        let slice = |name: String, from: Value, dur: Value| json!({ "ph": "X", "cat": "request", "name": name, "pid": pid, "tid": lane, "ts": from, "dur": dur, "args": args });
+        match life.issued_ns {
+            Some(issued_ns) => {
+                if begun_ns < issued_ns {
+                    let from = if life.queued_ns.is_some() { "Q2D" } else { "waits" };
+                    self.element(&slice(format!("{from} {kind}"), self.ts(begun_ns), us(issued_ns - begun_ns)))?;
+                }
+                let dur = us(completed_ns.saturating_sub(issued_ns));
+                self.element(&slice(format!("D2C {kind}"), self.ts(issued_ns), dur))
+            }
+            None => self.element(&slice(
+                format!("Q2C {kind}"),
+                self.ts(begun_ns),
+                us(completed_ns.saturating_sub(begun_ns)),
+            )),
+        }
+    }
+
+    /// The first lane of a process in which nothing is going on at that time. Requests come in the order of their completions, so that it is enough to
+    /// know when the last one of each lane was over.
+    fn lane(&mut self, pid: u32, begun_ns: u64, completed_ns: u64) -> io::Result<usize> {
+        let lanes = self.lanes.entry(pid).or_default();
+        if let Some(lane) = lanes.iter().position(|over_ns| *over_ns <= begun_ns) {
+            if let Some(over_ns) = lanes.get_mut(lane) {
+                *over_ns = completed_ns;
+            }
+            return Ok(lane + 1);
+        }
+        lanes.push(completed_ns);
+        let lane = lanes.len();
+        self.meta(pid, lane, "thread_name", json!({ "name": format!("request {lane}") }))?;
+        self.meta(pid, lane, "thread_sort_index", json!({ "sort_index": lane }))?;
+        Ok(lane)
+    }
+
+    fn note(&mut self, event: &Event, text: &[u8]) -> io::Result<()> {
+        let lane = event.device.0;
+        if self.note_lanes.insert(event.device) {
+            self.meta(NOTES, 0, "process_name", json!({ "name": "the elevator's notes" }))?;
+            self.meta(NOTES, lane as usize, "thread_name", json!({ "name": format!("device {}", event.device) }))?;
+        }
+        let instant = json!({
+            "ph": "i", "s": "t", "cat": "note", "name": String::from_utf8_lossy(text), "pid": NOTES, "tid": lane, "ts": self.ts(event.time_ns),
+        });
+        self.element(&instant)
+    }
+
+    fn meta(&mut self, pid: u32, tid: usize, name: &str, args: Value) -> io::Result<()> {
+        self.element(&json!({ "ph": "M", "name": name, "pid": pid, "tid": tid, "args": args }))
+    }
+
+    fn element(&mut self, element: &Value) -> io::Result<()> {
+        let comma = if std::mem::replace(&mut self.has_elements, true) { ",\n" } else { "\n" };
+        self.out.write_all(comma.as_bytes())?;
+        serde_json::to_writer(&mut self.out, element).map_err(io::Error::from)
+    }
+
+    fn ts(&self, time_ns: u64) -> Value {
+        us(time_ns.saturating_sub(self.start_ns.unwrap_or(0)))
+    }
+}
+
+impl<W: Write> Sink for Writer<W> {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        let Some(first) = batch.events().first() else { return Ok(()) };
+        self.begin(first.time_ns)?;
+        batch.events().iter().try_for_each(|event| self.event(event, batch.payload(event)))
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.begin(0)?;
+        self.out.write_all(b"\n]}\n")?;
+        self.out.flush()
+    }
+}
+
+/// us, exact to the ns up to 104 days: 2^53 ns.
+fn us(ns: u64) -> Value {
+    json!(ns as f64 / 1000.0)
+}
+
+const fn page_pid(pid: u32) -> u32 {
+    if pid == 0 { NOBODY } else { pid }
+}
+
+/// A word for what a request does.
+fn kind(op: Rwbs) -> &'static str {
+    match op {
+        op if op.has(Rwbs::DISCARD) => "discard",
+        op if op.has(Rwbs::READ) => "read",
+        op if op.has(Rwbs::FLUSH) => "flush",
+        op if op.has(Rwbs::WRITE) => "write",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Requests as (process, submitted, taken by the driver, over), in us.
+    fn written(requests: &[(u32, u64, Option<u64>, u64)]) -> Vec<Value> {
+        let mut events = Vec::new();
+        for (sector, &(pid, queued_us, issued_us, completed_us)) in (0..).zip(requests) {
+            let event = Event {
+                sector: sector * 8,
+                bytes: 4096,
+                pid,
+                op: Rwbs::READ,
+                ..Event::new(queued_us * 1000, Action::Queue)
+            };
+            events.push(event);
+            events.extend(issued_us.map(|us| Event { time_ns: us * 1000, action: Action::Issue, ..event }));
+            events.push(Event { time_ns: completed_us * 1000, action: Action::Complete, ..event });
+        }
+        events.sort_by_key(|event| event.time_ns);
+        let mut batch = Batch::new();
+        batch.push_with(Event { pid: 7, ..Event::new(1_000_000, Action::Process) }, b"a \"name\"");
+        events.into_iter().for_each(|event| batch.push(event));
+        batch.push_with(Event { pid: 7, ..Event::new(9_000_000, Action::Message) }, b"bfq7S expire");
+        let mut writer = Writer::new(Vec::new());
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+        let page: Value = serde_json::from_slice(&writer.into_inner()).unwrap();
+        page["traceEvents"].as_array().unwrap().clone()
+    }
+
+    fn slices(elements: &[Value]) -> Vec<(String, u64, f64, f64)> {
+        let slices = elements.iter().filter(|element| element["ph"] == "X");
+        let slice = |element: &Value| {
+            (
+                element["name"].as_str().unwrap().to_owned(),
+                element["tid"].as_u64().unwrap(),
+                element["ts"].as_f64().unwrap(),
+                element["dur"].as_f64().unwrap(),
+            )
+        };
+        slices.map(slice).collect()
+    }
+
+    #[test]
+    fn a_request_is_two_slices_of_a_lane_and_lanes_are_used_again() {
+        let elements = written(&[
+            (7, 1000, Some(1100), 1500),
+            (7, 1200, Some(1300), 1400),
+            (7, 1500, Some(1600), 1700),
+            (7, 1800, None, 1900),
+        ]);
+        let expected = [
+            ("Q2D read", 1, 200.0, 100.0),
+            ("D2C read", 1, 300.0, 100.0),
+            ("Q2D read", 2, 0.0, 100.0),
+            ("D2C read", 2, 100.0, 400.0),
+            ("Q2D read", 1, 500.0, 100.0),
+            ("D2C read", 1, 600.0, 100.0),
+            ("Q2C read", 1, 800.0, 100.0),
+        ];
+        let slices = slices(&elements);
+        let seen: Vec<_> = slices.iter().map(|(name, lane, from, dur)| (name.as_str(), *lane, *from, *dur)).collect();
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn processes_have_names_and_the_depth_ends_at_0() {
+        let elements = written(&[(7, 1000, Some(1100), 1500), (0, 1200, Some(1300), 1400)]);
+        let has = |name: &str| {
+            elements.iter().any(|element| element["name"] == "process_name" && element["args"]["name"] == name)
+        };
+        assert!(has("a \"name\"") && has("the elevator's notes") && has("requests of no known process"));
+        let counters: Vec<_> =
+            elements.iter().filter(|element| element["ph"] == "C").map(|element| element["args"].clone()).collect();
+        assert_eq!(counters.len(), 6);
+        assert_eq!(counters[3], json!({ "waiting": 0, "in device": 2 }));
+        assert_eq!(counters[5], json!({ "waiting": 0, "in device": 0 }));
+        assert!(elements.iter().any(|element| element["ph"] == "i" && element["name"] == "bfq7S expire"));
+    }
+}
