@@ -17,7 +17,9 @@ const SIZE: &str = "1240,1480";
 /// Writes the picture.
 pub fn write() -> Result<()> {
     let browser = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(tools::find);
-    let Some(browser) = browser else { bail!("{PICTURE}: chromium is not in PATH; Debian has it in the package chromium") };
+    let Some(browser) = browser else {
+        bail!("{PICTURE}: chromium is not in PATH; Debian has it in the package chromium")
+    };
     let folder = tools::target_directory()?.join("trace-view");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let page = folder.join("page.html");
