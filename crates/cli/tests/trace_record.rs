@@ -329,6 +329,18 @@ fn nothing_and_holes_are_failures() {
         &format!("dd {input} of=/dev/null count=1 iflag=direct; exit 7"),
     ]);
     assert_eq!(code.code, Some(7), "{}", code.err);
+    // A command that outlives the time is asked to end, and that is no failure.
+    let long = device.record(&[
+        "-o",
+        &trace,
+        "-d",
+        "500ms",
+        "--",
+        "sh",
+        "-c",
+        &format!("dd {input} of=/dev/null count=1 iflag=direct; exec sleep 100"),
+    ]);
+    assert_eq!(long.code, Some(0), "{}", long.err);
     let absent = device.record(&["-o", &device.folder.name("no/where"), "-d", "1"]);
     absent.refused(1, &["no/where", "No such file"]);
     assert!(!device.is_traced());

@@ -7,6 +7,7 @@ mod bare;
 mod bench_nbd;
 mod laws;
 mod pages;
+mod picture;
 mod proof;
 mod repository;
 mod server;
@@ -16,6 +17,7 @@ mod tables;
 mod tidy;
 mod tokens;
 mod tools;
+mod whatif;
 mod worlds;
 
 use anyhow::{Result, bail};
@@ -30,9 +32,11 @@ tasks:
   tidy    lengths of functions and files, words that do not belong here, links between documents
   pages   the generated parts of docs/conformance.md and docs/drives.md are current; `pages write` writes them, the tables of tunables
           in docs/elevators and docs/reproduced.md with its pictures (which tests of the command check), and `pages write DIR` also
-          the part on the whole recordings of decisions, which lie in DIR
+          the part on the whole recordings of decisions, which lie in DIR; `pages picture` writes docs/trace-view.png with Chromium
   bench-nbd  the server beside others, and how it shares: --rounds N, --seconds S, --only cost|sharing|crowd, --write for
           docs/serve-benchmarks.md; fails at the end if a goal is missed or not measured
+  whatif  how good the predictions of `hoistway trace whatif` are: --seeds FROM-TO (101-106), --seconds S (60), --real-seconds S (20; 0: none),
+          --write for docs/whatif.md; fails at the end if a goal is missed
   worlds  the whole server in simulated worlds, from seeds: --seeds N (10,000), --from SEED, --jobs N, -k to go on after a failure;
           --seed SEED plays one, -v tells all of it; --sabotage KIND breaks the engine
   crash-test  kills the real server under load and looks for what it had acknowledged: --rounds N (200), --seed N,
@@ -58,7 +62,9 @@ fn run() -> Result<()> {
         ["tidy"] => tidy::run(),
         ["pages"] => pages::check(),
         ["pages", "write"] => write_pages(None),
+        ["pages", "picture"] => picture::write(),
         ["bench-nbd", options @ ..] => bench_nbd::run(options),
+        ["whatif", options @ ..] => whatif::run(options),
         ["soak", options @ ..] => soak::run(options),
         ["worlds", options @ ..] => worlds::run(options),
         ["crash-test", options @ ..] => worlds::crash_test(options),

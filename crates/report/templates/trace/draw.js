@@ -362,19 +362,30 @@ const Draw = (function () {
     const { ctx } = chart;
     ctx.textAlign = "right";
     ctx.textBaseline = "middle";
-    for (let power = 3; power <= 11; power += 1) {
-      const row = M.rowOfLatency(10 ** power);
-      if (row < low || row > high) continue;
+    for (const ns of latencyTicks(low, high)) {
+      const row = M.rowOfLatency(ns);
       ctx.fillStyle = t.grid;
       ctx.fillRect(at.a, Math.round(y(row)), at.b - at.a, 1);
       ctx.fillStyle = t.quiet;
-      ctx.fillText(M.duration(10 ** power).replace(/\.0+ /, " "), at.a - 8, y(row));
+      ctx.fillText(M.duration(ns).replace(/\.0+ /, " "), at.a - 8, y(row));
     }
     clipped(chart, at, () => {
       if (view.detail && view.inView <= DOTS_MAX) latencyDots(ctx, at, y, view, t);
       else latencyPicture(ctx, at, y, view, t);
     });
     view.latencyY = y;
+  }
+
+  // Powers of ten between two rows; twice and five times of each where there is room for them.
+  function latencyTicks(low, high) {
+    const found = [];
+    for (let power = 3; power <= 11; power += 1) {
+      for (const m of high - low < 32 ? [1, 2, 5] : [1]) {
+        const row = M.rowOfLatency(m * 10 ** power);
+        if (row >= low && row <= high) found.push(m * 10 ** power);
+      }
+    }
+    return found;
   }
 
   function latencyDots(ctx, at, y, view, t) {

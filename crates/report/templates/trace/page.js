@@ -268,7 +268,8 @@ const Page = (function () {
   function ask() {
     if (asked || !sums) return;
     asked = true;
-    requestAnimationFrame(draw);
+    root.dataset.ready = "false";
+    Film.soon(draw);
   }
 
   function draw() {
@@ -284,7 +285,7 @@ const Page = (function () {
     card();
     root.dataset.drawMs = (performance.now() - began).toFixed(1);
     root.dataset.waits = String(wanted.size);
-    root.dataset.ready = "true";
+    root.dataset.ready = String(!asked);
   }
 
   function wholeSeries() {
@@ -443,7 +444,7 @@ const Page = (function () {
   function mergedList(node, chunk, at) {
     const merged = Sums.mergedInto(chunk, at);
     if (!merged.length) return;
-    make("p", `${M.count(merged.length)} bios were merged into it:`, node).className = "note";
+    make("p", merged.length === 1 ? "1 bio was merged into it:" : `${M.count(merged.length)} bios were merged into it:`, node).className = "note";
     const body = make("table", undefined, node).createTBody();
     for (const bio of merged.slice(0, 40)) {
       const row = body.insertRow();

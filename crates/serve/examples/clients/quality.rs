@@ -87,11 +87,13 @@ fn played(case: &Case, file: &Path) -> Result<Vec<Value>, String> {
     let records = service_times(&loaded.lives);
     let fitted = fit_profile(&records, &FitOptions { name: "fitted", kind: None, base: None });
     let model = Model::new(loaded.recording.clone()).map_err(|error| error.to_string())?;
-    let predicted =
-        |drive: &str, profile: Profile| predict(case, &model, &loaded, (drive, profile), &others, &measured);
-    let mut values = vec![predicted("told", told)?];
+    let predicted = |drive: &str, profile: Profile| {
+        predict(case, &model, &loaded, (drive, profile), &others, &measured)
+            .unwrap_or_else(|error| json!({ "case": head(case, drive), "refused": error }))
+    };
+    let mut values = vec![predicted("told", told)];
     values.push(match fitted {
-        Ok(fitted) => predicted("fitted", fitted.profile)?,
+        Ok(fitted) => predicted("fitted", fitted.profile),
         Err(error) => json!({ "case": head(case, "fitted"), "refused": error.to_string() }),
     });
     let _ = std::fs::remove_file(file);

@@ -251,10 +251,14 @@ fn script(process: &RecordedProcess, finding: &Finding, recording: &Recording) -
     let longest_ns = intervals_ns.max().unwrap_or(0);
     let at_work_ns = asked.iter().map(|asked| asked.completed_ns).filter(|ns| *ns != u64::MAX).max().unwrap_or(last_ns);
     let is_waiting = asked.iter().any(|asked| asked.completed_ns == u64::MAX);
+    let none_is_over = asked.iter().all(|asked| asked.completed_ns == u64::MAX);
     let is_endless =
         asked.len() > 1 && (is_waiting || recording.until_ns.saturating_sub(at_work_ns.max(last_ns)) <= longest_ns);
-    let first_sector = asked.iter().map(|asked| asked.sector).min().unwrap_or(0);
-    let end_sector = asked.iter().map(end_of).max().unwrap_or(0);
+    // What was under way when the recording ended comes after it.
+    let is_kept = |asked: &Asked| asked.completed_ns != u64::MAX || none_is_over;
+    let kept = || asked.iter().zip(&finding.waits).filter(|(asked, _)| is_kept(asked));
+    let first_sector = kept().map(|(asked, _)| asked.sector).min().unwrap_or(0);
+    let end_sector = kept().map(|(asked, _)| end_of(asked)).max().unwrap_or(0);
     let mean_ns = (last_ns - first_ns) / (asked.len() as u64 - 1).max(1);
     let waits = matches!(finding.pattern, Pattern::Closed { .. } | Pattern::Batches { .. });
     Script {
@@ -262,7 +266,7 @@ fn script(process: &RecordedProcess, finding: &Finding, recording: &Recording) -
         pid: process.pid,
         depth: finding.depth,
         start_ns: first_ns.saturating_sub(recording.from_ns),
-        requests: asked.iter().zip(&finding.waits).map(request).collect(),
+        requests: kept().map(request).collect(),
         is_endless,
         stride_sectors: if is_sequential(asked) { end_sector - first_sector } else { 0 },
         end_sector,
