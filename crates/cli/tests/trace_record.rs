@@ -200,6 +200,13 @@ fn what_is_recorded_of_four_jobs_agrees_with_fio() {
             );
         }
     }
+    let described = run(&["trace", "describe", "--json", &trace]).json();
+    for (side, counts) in [("read", "reads"), ("write", "writes")] {
+        let of = |what: &str| described["counts"][counts][what].as_u64().expect("a count");
+        let (ios, io_bytes) = (sum(side, "total_ios"), sum(side, "io_bytes"));
+        assert!(near(of("queued"), ios), "{side}: {} described, {ios} by fio", of("queued"));
+        assert!(near(of("queued_bytes"), io_bytes) && near(of("completed_bytes"), io_bytes), "{side}: {described}");
+    }
     assert_eq!(found.out_of_order, 0);
     assert!(found.names.iter().any(|name| name == "fio"), "{:?}", found.names);
     assert!(!device.is_traced());
