@@ -8,7 +8,7 @@ const Page = (function () {
   const head = JSON.parse(byId("hoistway-head").textContent);
   const END = Math.max(1, head.end_ns);
   // Of more requests than these in what is shown sums are drawn: what overlaps it is joined within some tens of ms.
-  const JOINED_MAX = 100000;
+  const JOINED_MAX = 40000;
   const CHUNKS_KEPT = 48;
   // The narrowest span: 100 ns.
   const NARROWEST = 100;
