@@ -17,6 +17,7 @@ mod tables;
 mod tidy;
 mod tokens;
 mod tools;
+mod whatif;
 mod worlds;
 
 use anyhow::{Result, bail};
@@ -34,6 +35,8 @@ tasks:
           the part on the whole recordings of decisions, which lie in DIR; `pages picture` writes docs/trace-view.png with Chromium
   bench-nbd  the server beside others, and how it shares: --rounds N, --seconds S, --only cost|sharing|crowd, --write for
           docs/serve-benchmarks.md; fails at the end if a goal is missed or not measured
+  whatif  how good the predictions of `hoistway trace whatif` are: --seeds FROM-TO (101-106), --seconds S (60), --real-seconds S (20; 0: none),
+          --write for docs/whatif.md; fails at the end if a goal is missed
   worlds  the whole server in simulated worlds, from seeds: --seeds N (10,000), --from SEED, --jobs N, -k to go on after a failure;
           --seed SEED plays one, -v tells all of it; --sabotage KIND breaks the engine
   crash-test  kills the real server under load and looks for what it had acknowledged: --rounds N (200), --seed N,
@@ -61,6 +64,7 @@ fn run() -> Result<()> {
         ["pages", "write"] => write_pages(None),
         ["pages", "picture"] => picture::write(),
         ["bench-nbd", options @ ..] => bench_nbd::run(options),
+        ["whatif", options @ ..] => whatif::run(options),
         ["soak", options @ ..] => soak::run(options),
         ["worlds", options @ ..] => worlds::run(options),
         ["crash-test", options @ ..] => worlds::crash_test(options),

@@ -1,0 +1,95 @@
+//! Predictions from recordings that are worked out by hand.
+
+use std::sync::atomic::AtomicBool;
+
+use hoistway_core::Kind;
+use hoistway_drive::Profile;
+use hoistway_sim::whatif::{Level, Machine, Model, RecordedProcess, Recording, WhatifError};
+use hoistway_trace::Rwbs;
+use hoistway_trace::depends::{Asked, Pattern};
+
+const MS: u64 = 1_000_000;
+const LENGTH_NS: u64 = 10_000 * MS;
+
+/// A drive that takes a millisecond for everything, one request at a time.
+fn machine() -> Machine {
+    let text = "name = \"millisecond\"\nwhat = \"a device of constant time\"\nsource = \"a test\"\n[null]\nservice_ns = 1000000\n\
+                depth = 1\ncapacity_sectors = 4194304\n";
+    Machine {
+        profile: Profile::from_toml(text, "millisecond.toml").expect("a good profile"),
+        depth_max: None,
+        kernel: None,
+        groups: false,
+        settings: Vec::new(),
+        seed: 1,
+    }
+}
+
+/// A process that reads 4 KiB, is answered after `latency_ns` and pauses for `think_ns`.
+fn process(pid: u32, latency_ns: u64, think_ns: u64) -> RecordedProcess {
+    let asked = |number: u64| {
+        let queued_ns = number * (latency_ns + think_ns);
+        let completed_ns = queued_ns + latency_ns;
+        let completed_ns = if completed_ns <= LENGTH_NS { completed_ns } else { u64::MAX };
+        Asked { queued_ns, completed_ns, sector: 1000 * u64::from(pid) + 8 * number, bytes: 4096, op: Rwbs::READ }
+    };
+    let count = LENGTH_NS / (latency_ns + think_ns);
+    RecordedProcess { name: format!("p{pid}"), pid, asked: (0..count).map(asked).collect() }
+}
+
+fn model(processes: Vec<RecordedProcess>) -> Model {
+    Model::new(Recording { processes, from_ns: 0, until_ns: LENGTH_NS }).expect("a recording with requests")
+}
+
+#[test]
+fn a_process_that_pauses_for_3_ms_is_predicted_as_it_was_recorded() {
+    let model = model(vec![process(7, MS, 3 * MS)]);
+    let fidelity = model.fidelity(Kind::Noop, &machine(), &AtomicBool::new(false)).expect("a run");
+    // A request each 4 ms: 2,500 in 10 s.
+    let process = &fidelity.processes[0];
+    assert!((process.predicted.bytes_per_s / (250.0 * 4096.0) - 1.0).abs() < 0.001, "{process:?}");
+    assert!(fidelity.miss() < 0.01 && fidelity.holds(), "{fidelity:?}");
+    assert_eq!(process.predicted.latency_ns.p50, MS);
+}
+
+#[test]
+fn it_gets_more_where_it_waited_for_others_and_goes_on_behind_what_was_recorded() {
+    // It was answered after 4 ms and paused for 1: on a drive of its own it makes a request each 2 ms, 5,000 instead of 2,000.
+    let model = model(vec![process(7, 4 * MS, MS)]);
+    assert_eq!(model.findings().next().map(|(_, found)| found.pattern), Some(Pattern::Closed { depth: 1 }));
+    let predicted = model
+        .predict(&[Kind::Noop, Kind::Deadline], &machine(), false, &|_| {}, &AtomicBool::new(false))
+        .expect("a run");
+    for run in &predicted.runs {
+        let reads = run.processes[0].read.ios;
+        assert!((4_990..=5_000).contains(&reads), "{}: {reads}", run.elevator);
+    }
+}
+
+#[test]
+fn a_model_that_misses_the_recording_is_refused() {
+    let model = model(vec![process(7, 4 * MS, MS)]);
+    let fidelity = model.fidelity(Kind::Noop, &machine(), &AtomicBool::new(false)).expect("a run");
+    // 5,000 requests instead of 2,000 are 150 % too many.
+    assert!(!fidelity.holds() && (fidelity.miss() - 1.5).abs() < 0.01, "{}", fidelity.miss());
+    assert_eq!(fidelity.confidence(&model, None).level, Level::Low);
+}
+
+#[test]
+fn writes_of_nobody_s_waiting_are_made_as_they_were_recorded() {
+    let mut writer = process(9, MS, 7 * MS);
+    writer.asked.iter_mut().for_each(|asked| asked.op = Rwbs::WRITE);
+    let model = model(vec![process(7, MS, 3 * MS), writer]);
+    let predicted = model.predict(&[Kind::Deadline], &machine(), false, &|_| {}, &AtomicBool::new(false)).expect("a run");
+    let [reader, writer] = predicted.runs[0].processes.as_slice() else { panic!("two processes") };
+    assert!(reader.write.ios == 0 && writer.read.ios == 0 && writer.write.ios > 1_000, "{}", writer.write.ios);
+}
+
+#[test]
+fn what_cannot_be_is_said() {
+    assert!(matches!(Model::new(Recording::default()), Err(WhatifError::Nothing)));
+    let mut far = process(7, MS, MS);
+    far.asked[5].sector = 1 << 40;
+    let error = model(vec![far]).fidelity(Kind::Noop, &machine(), &AtomicBool::new(false)).unwrap_err().to_string();
+    assert!(error.contains("reaches sector 1099511627783") && error.contains("`millisecond` has 4194304"), "{error}");
+}

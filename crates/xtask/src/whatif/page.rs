@@ -1,0 +1,234 @@
+//! docs/whatif.md from what was measured.
+
+use std::fmt::Write;
+
+use anyhow::{Context, Result};
+
+use super::pairs::{Case, Pair, Question, Summary, percentile};
+use crate::repository;
+
+const PAGE: &str = "docs/whatif.md";
+
+/// A statement, what was found, and whether it holds.
+pub struct Goal {
+    pub text: &'static str,
+    pub found: String,
+    pub holds: bool,
+}
+
+/// All that goes into the page.
+pub struct Measured<'a> {
+    /// With the drive's own profile, with one fitted to the recording, and in real time.
+    pub told: Vec<Case>,
+    pub fitted: Vec<Case>,
+    pub real: Vec<Case>,
+    pub goals: &'a [Goal],
+    pub seconds: u64,
+    pub seeds: (u64, u64),
+    pub real_seconds: u64,
+}
+
+/// What is wanted, of predictions with the drive's own profile.
+pub fn goals(summary: &Summary) -> Vec<Goal> {
+    let (throughput, p99) = (percentile(&summary.throughput, 0.5), percentile(&summary.p99, 0.5));
+    let right = summary.as_good as f64 / summary.questions.max(1) as f64;
+    vec![
+        Goal {
+            text: "pairs of recorded and predicted elevator: >= 40",
+            found: summary.pairs.to_string(),
+            holds: summary.pairs >= 40,
+        },
+        Goal {
+            text: "median error of throughput a process: <= 10 %",
+            found: percent(throughput),
+            holds: throughput <= 0.1,
+        },
+        Goal { text: "median error of p99 latency a process: <= 25 %", found: percent(p99), holds: p99 <= 0.25 },
+        Goal {
+            text: "the best elevator is named, or one within 2 % of it: >= 9 of 10",
+            found: format!("{} of {} ({} name the very best)", summary.as_good, summary.questions, summary.exact),
+            holds: right >= 0.9,
+        },
+    ]
+}
+
+/// Writes the page.
+pub fn write(measured: &Measured<'_>) -> Result<()> {
+    let path = repository::root().join(PAGE);
+    std::fs::write(&path, text(measured)).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn text(measured: &Measured<'_>) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    let _ = tell(measured, &mut text);
+    text
+}
+
+fn tell(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
+    let Measured { seconds, seeds: (from, to), .. } = measured;
+    writeln!(text, "# How good the predictions of `hoistway trace whatif` are\n")?;
+    writeln!(
+        text,
+        "`cargo xtask whatif --write` makes this page. Four kinds of workload, drawn from a seed (streams; random readers beside streams; a database-like mix of \
+         readers, a writer of batches and a log writer; a thinker among streams), work for {seconds} s on the server's device with an emulated drive \
+         (`sata-7200-2006`). Each is recorded under one elevator; from the recording alone the other {} are predicted; then they are run, and measured and predicted \
+         figures are set side by side. The seeds here ({from} to {to}) were not used while predictions were being made better.\n",
+        measured.told.iter().map(|case| case.pairs.len()).max().unwrap_or(0)
+    )?;
+    writeln!(
+        text,
+        "What is measured is the server's device in virtual time, which runs the same elevators and the same model of the drive as the simulator that predicts. So with the \
+         drive told the errors below are those of what was found out about the *processes*: what their requests waited for, and how they go on where more of them are \
+         served than were recorded. Of a real drive, the error of its model comes on top; [drives](drives.md) tells how large that is.\n"
+    )?;
+    writeln!(
+        text,
+        "An error is |predicted / measured - 1|, for each process of each pair. A process that was served nothing and should have been has an endless error of throughput, and none of latency.\n"
+    )?;
+    writeln!(text, "| goal, with the drive told | found | |\n|---|---|---|")?;
+    for goal in measured.goals {
+        writeln!(text, "| {} | {} | {} |", goal.text, goal.found, if goal.holds { "yes" } else { "**no**" })?;
+    }
+    text.push('\n');
+    summaries(measured, text)?;
+    best(&measured.told, text)?;
+    real(measured, text)?;
+    writeln!(text, "## Every recording with a fitted drive\n")?;
+    writeln!(
+        text,
+        "A drive can be fitted to a recording that has requests far apart, and none to streams alone: that is said, and nothing is predicted.\n"
+    )?;
+    writeln!(
+        text,
+        "| workload | seed | recorded under | error of the model | throughput: median | worst | p99: median | worst |\n|---|---|---|---|---|---|---|---|"
+    )?;
+    for case in &measured.fitted {
+        let summary = Summary::of(std::slice::from_ref(case));
+        let head = format!("| {} | {} | {} |", case.workload, case.seed, case.recorded);
+        match &case.refused {
+            Some(why) => writeln!(text, "{head} refused: {why} | | | | |")?,
+            None => writeln!(
+                text,
+                "{head} {} |{}",
+                percent(case.miss.unwrap_or(0.0)),
+                errors(&summary.throughput, &summary.p99)
+            )?,
+        }
+    }
+    writeln!(text, "\n## Every pair with the drive told\n")?;
+    measured.told.iter().try_for_each(|case| pairs(case, text))
+}
+
+fn summaries(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
+    writeln!(
+        text,
+        "| drive | recordings | refused | pairs | throughput a process: median | 90 % | p99 latency a process: median | 90 % | best named, or as good |"
+    )?;
+    writeln!(text, "|---|---|---|---|---|---|---|---|---|")?;
+    for (what, cases) in [("told (`--drive NAME`)", &measured.told), ("fitted (`--drive fit`)", &measured.fitted)] {
+        let Summary { pairs, refused, cases, throughput, p99, questions, as_good, .. } = Summary::of(cases);
+        let share = |figures: &[f64], share| percent(percentile(figures, share));
+        writeln!(
+            text,
+            "| {what} | {cases} | {refused} | {pairs} | {} | {} | {} | {} | {as_good} of {questions} |",
+            share(&throughput, 0.5),
+            share(&throughput, 0.9),
+            share(&p99, 0.5),
+            share(&p99, 0.9)
+        )?;
+    }
+    Ok(text.push('\n'))
+}
+
+fn best(cases: &[Case], text: &mut String) -> std::fmt::Result {
+    writeln!(text, "## Which elevator is best\n")?;
+    writeln!(
+        text,
+        "Two questions a recording: which elevator moves the most bytes, and under which the process that waits longest (by its p99 latency) waits least. *Lost* is what is \
+         given away by taking the named one. Where several are as good as each other, the one that is named is a matter of chance.\n"
+    )?;
+    writeln!(
+        text,
+        "| workload | seed | recorded under | most bytes: named | measured | lost | least p99: named | measured | lost |\n|---|---|---|---|---|---|---|---|---|"
+    )?;
+    for case in cases {
+        write!(text, "| {} | {} | {} |", case.workload, case.seed, case.recorded)?;
+        for question in [Question::Throughput, Question::Latency] {
+            match case.best(question) {
+                Some((named, truly, part)) => write!(text, " {named} | {truly} | {} |", percent(1.0 - part))?,
+                None => write!(text, " refused | | |")?,
+            }
+        }
+        text.push('\n');
+    }
+    Ok(text.push('\n'))
+}
+
+fn real(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
+    if measured.real.is_empty() {
+        return Ok(());
+    }
+    let summary = Summary::of(&measured.real);
+    writeln!(text, "## In real time\n")?;
+    writeln!(
+        text,
+        "The same with `hoistway serve --drive sata-7200-2006 --record` itself, clients over its socket, and the command: {} s a run, {} pairs. The median error of throughput a \
+         process is {}, of p99 latency {}. Here the drive's angle at the start, the threads of clients and the machine's other work differ from run to run.\n",
+        measured.real_seconds,
+        summary.pairs,
+        percent(percentile(&summary.throughput, 0.5)),
+        percent(percentile(&summary.p99, 0.5))
+    )?;
+    measured.real.iter().try_for_each(|case| pairs(case, text))
+}
+
+/// The pairs of one recording.
+fn pairs(case: &Case, text: &mut String) -> std::fmt::Result {
+    writeln!(text, "### {}, seed {}, recorded under {}\n", case.workload, case.seed, case.recorded)?;
+    for client in &case.clients {
+        writeln!(text, "- {client}")?;
+    }
+    if !case.clients.is_empty() {
+        text.push('\n');
+    }
+    if let Some(why) = &case.refused {
+        return writeln!(text, "Refused: {why}.\n");
+    }
+    writeln!(text, "The model misses the recording by {} at most.\n", percent(case.miss.unwrap_or(0.0)))?;
+    writeln!(
+        text,
+        "| elevator | MB/s measured | predicted | off | throughput: median | worst | p99: median | worst | worst of |\n|---|---|---|---|---|---|---|---|---|"
+    )?;
+    for pair in &case.pairs {
+        let (measured, predicted) = pair.totals();
+        let (throughput, p99): (Vec<f64>, Vec<f64>) = (pair.throughput_errors().collect(), pair.p99_errors().collect());
+        writeln!(
+            text,
+            "| {} | {:.3} | {:.3} | {:+.1} % |{} {} |",
+            pair.elevator,
+            measured / 1e6,
+            predicted / 1e6,
+            (predicted / measured - 1.0) * 100.0,
+            errors(&throughput, &p99),
+            worst(pair)
+        )?;
+    }
+    Ok(text.push('\n'))
+}
+
+fn errors(throughput: &[f64], p99: &[f64]) -> String {
+    let both = [throughput, p99]
+        .map(|errors| format!(" {} | {} |", percent(percentile(errors, 0.5)), percent(percentile(errors, 1.0))));
+    both.concat()
+}
+
+/// The process whose throughput is most off.
+fn worst(pair: &Pair) -> String {
+    let worst = pair.processes.iter().zip(pair.throughput_errors()).enumerate().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
+    worst.map_or(String::new(), |(place, (process, _))| format!("{} {}", process.name, place + 1))
+}
+
+fn percent(part: f64) -> String {
+    if part.is_finite() { format!("{:.1} %", part * 100.0) } else { "endless".into() }
+}
