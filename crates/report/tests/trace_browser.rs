@@ -99,55 +99,16 @@ fn a_narrow_window_shows_the_page_without_scrolling_sideways() {
     );
 }
 
+/// Requests of a trace under test begin so far apart.
+const EVERY_NS: u64 = 10_000;
+/// The stretches of its sums.
+const BUCKET_NS: u64 = 16_384;
+
 /// A trace of so many processes and requests, 10 us apart, each 8 us long; its sums are those of the requests.
 fn trace(processes: u32, requests: u64) -> (TracePage, Chunk) {
-    const EVERY_NS: u64 = 10_000;
-    const BUCKET_NS: u64 = 16_384;
     let end_ns = requests * EVERY_NS;
     let stretches = (end_ns / BUCKET_NS + 1) as usize;
-    let request = |number: u64| {
-        let at_ns = number * EVERY_NS;
-        let steps = [at_ns, at_ns + 500, at_ns + 1_000, at_ns + 3_000, at_ns + 8_000].map(Some);
-        let bio =
-            MergedRow { pid: 1, queued_ns: at_ns + 600, merged_ns: at_ns + 700, sector: 8, bytes: 4096, front: false };
-        RequestRow {
-            pid: 100 + (number % u64::from(processes)) as u32,
-            op: if number.is_multiple_of(3) { 2 } else { 65 },
-            sector: number * 977 % 100_000,
-            bytes: 4096,
-            steps_ns: steps,
-            merged: if number.is_multiple_of(10) { vec![bio] } else { Vec::new() },
-            ..RequestRow::default()
-        }
-    };
-    let rows: Vec<RequestRow> = (0..requests).map(request).collect();
-    let lane = |process: u32| {
-        let mut lane = TraceLane {
-            pid: Some(100 + process),
-            name: format!("reader {process}"),
-            counts: vec![TraceCounts::default(); stretches],
-            layers_ns: vec![[0; 5]; stretches],
-            ..TraceLane::default()
-        };
-        for row in rows.iter().filter(|row| row.pid == 100 + process) {
-            let [Some(begun_ns), .., Some(done_ns)] = row.steps_ns else { continue };
-            let counts = &mut lane.counts[(done_ns / BUCKET_NS) as usize];
-            if row.op == 2 {
-                (counts.writes, counts.write_bytes) = (counts.writes + 1, counts.write_bytes + 4096);
-            } else {
-                (counts.reads, counts.read_bytes) = (counts.reads + 1, counts.read_bytes + 4096);
-            }
-            counts.latency_ns += done_ns - begun_ns;
-            counts.latency_ns_max = 8_000;
-            lane.layers_ns[(begun_ns / BUCKET_NS) as usize][3] += 5_000;
-            let column = (begun_ns / (2 * BUCKET_NS)) as u32;
-            add(&mut lane.reads, column * 256 + (row.sector / 512) as u32);
-            add(&mut lane.latencies, (done_ns / (2 * BUCKET_NS)) as u32 * 112 + 11);
-            lane.requests += 1;
-        }
-        lane.reads.sort_unstable();
-        lane
-    };
+    let rows: Vec<RequestRow> = (0..requests).map(|number| request(number, processes)).collect();
     let queue = |process: u32| TraceQueue {
         pid: Some(100 + process),
         name: format!("reader {process}"),
@@ -171,7 +132,7 @@ fn trace(processes: u32, requests: u64) -> (TracePage, Chunk) {
         end_ns,
         bucket_ns: BUCKET_NS,
         devices: vec!["8,0".into()],
-        lanes: (0..processes).map(lane).collect(),
+        lanes: (0..processes).map(|process| lane(process, &rows, stretches)).collect(),
         queues: (0..processes).map(queue).collect(),
         sectors: Some((0, 100_000)),
         row_sectors: 512,
@@ -182,6 +143,49 @@ fn trace(processes: u32, requests: u64) -> (TracePage, Chunk) {
         ..TracePage::default()
     };
     (page, Chunk::new(&rows, &spans))
+}
+
+fn request(number: u64, processes: u32) -> RequestRow {
+    let at_ns = number * EVERY_NS;
+    let bio =
+        MergedRow { pid: 1, queued_ns: at_ns + 600, merged_ns: at_ns + 700, sector: 8, bytes: 4096, front: false };
+    RequestRow {
+        pid: 100 + (number % u64::from(processes)) as u32,
+        op: if number.is_multiple_of(3) { 2 } else { 65 },
+        sector: number * 977 % 100_000,
+        bytes: 4096,
+        steps_ns: [at_ns, at_ns + 500, at_ns + 1_000, at_ns + 3_000, at_ns + 8_000].map(Some),
+        merged: if number.is_multiple_of(10) { vec![bio] } else { Vec::new() },
+        ..RequestRow::default()
+    }
+}
+
+fn lane(process: u32, rows: &[RequestRow], stretches: usize) -> TraceLane {
+    let mut lane = TraceLane {
+        pid: Some(100 + process),
+        name: format!("reader {process}"),
+        counts: vec![TraceCounts::default(); stretches],
+        layers_ns: vec![[0; 5]; stretches],
+        ..TraceLane::default()
+    };
+    for row in rows.iter().filter(|row| row.pid == 100 + process) {
+        let [Some(begun_ns), .., Some(done_ns)] = row.steps_ns else { continue };
+        let counts = &mut lane.counts[(done_ns / BUCKET_NS) as usize];
+        if row.op == 2 {
+            (counts.writes, counts.write_bytes) = (counts.writes + 1, counts.write_bytes + 4096);
+        } else {
+            (counts.reads, counts.read_bytes) = (counts.reads + 1, counts.read_bytes + 4096);
+        }
+        counts.latency_ns += done_ns - begun_ns;
+        counts.latency_ns_max = 8_000;
+        lane.layers_ns[(begun_ns / BUCKET_NS) as usize][3] += 5_000;
+        let column = (begun_ns / (2 * BUCKET_NS)) as u32;
+        add(&mut lane.reads, column * 256 + (row.sector / 512) as u32);
+        add(&mut lane.latencies, (done_ns / (2 * BUCKET_NS)) as u32 * 112 + 11);
+        lane.requests += 1;
+    }
+    lane.reads.sort_unstable();
+    lane
 }
 
 fn add(cells: &mut Vec<(u32, u32)>, cell: u32) {

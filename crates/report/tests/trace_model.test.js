@@ -55,12 +55,23 @@ test("joined_requests_keep_their_place_and_lie_in_the_lanes_of_their_processes",
 
 test("sums_of_single_requests_keep_every_nanosecond_and_byte", () => {
   const detail = detailOf();
-  const series = Sums.fromRequests(detail, [1, 0], 1000, 1200, 20);
+  const series = Sums.fromRequests(detail, [0], 1000, 1200, 20);
   const spent = series.layers.map((depths) => Math.round(depths.reduce((sum, depth) => sum + depth * series.width, 0)));
   assert.deepStrictEqual(spent, [10, 20, 30, 40, 0]);
   assert.strictEqual(series.readBytes.reduce((a, b) => a + b), 4096);
   const [row] = Sums.tableFromRequests(detail, 2, 0, 2000);
   assert.deepStrictEqual([row.requests, row.readBytes, row.latency, row.p50, row.max], [1, 4096, 100, 100, 100]);
+});
+
+test("lanes_and_bins_add_up", () => {
+  const detail = detailOf();
+  const [one, other] = [0, 1].map((lane) => Sums.fromRequests(detail, [lane], 1000, 2000, 10));
+  const both = Sums.fromRequests(detail, [0, 1], 1000, 2000, 10);
+  const sum = Sums.together([one, other], both);
+  assert.deepStrictEqual(sum.requests, both.requests);
+  assert.deepStrictEqual(sum.layers, both.layers);
+  const wide = Sums.wider(both, 4);
+  assert.deepStrictEqual([wide.n, wide.width, [...wide.requests]], [3, 400, [1, 1, 0]]);
 });
 
 test("sums_of_stretches_are_grouped_until_they_fit", () => {

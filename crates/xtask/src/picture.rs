@@ -10,7 +10,7 @@ use crate::tools::{self, cargo};
 
 const TRACE: &str = "crates/trace/testdata/blktrace/vda-bfq.blktrace.*.xz";
 const PICTURE: &str = "docs/trace-view.png";
-/// What of it is shown: a tenth of a second in which writers and readers share the disk, and one request.
+/// What of it is shown: a tenth of a second in which readers and writers share the disk, and one request.
 const SHOWN: &str = "?theme=light#t=0.68-0.8&request=0.480";
 const SIZE: &str = "1240,1480";
 
@@ -27,7 +27,7 @@ pub fn write() -> Result<()> {
         cargo()
             .args(["run", "--quiet", "--package", "hoistway-cli", "--", "trace", "view"])
             .arg(repository::root().join(TRACE))
-            .args(["--title", "Four readers and two writers under bfq", "-o"])
+            .args(["--title", "Six processes on a virtual disk under bfq", "-o"])
             .arg(&page),
     )?;
     let picture = repository::root().join(PICTURE);

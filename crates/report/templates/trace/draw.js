@@ -310,7 +310,7 @@ const Draw = (function () {
           ctx.fillRect(x, top, width, height);
           ctx.globalAlpha = 1;
         }
-        if (detail.op[i] & 2) ctx.fillRect(x - size / 2, top + (height - size) / 2, size, size);
+        if (size === 2 || detail.op[i] & 2) ctx.fillRect(x - size / 2, top + (height - size) / 2, size, size);
         else {
           ctx.beginPath();
           ctx.arc(x, top + height / 2, size / 2 + 0.4, 0, 7);
@@ -391,11 +391,13 @@ const Draw = (function () {
   function latencyDots(ctx, at, y, view, t) {
     const { detail } = view;
     const size = view.inView <= PATH_MAX ? 5 : view.inView < 5000 ? 3 : 2;
-    for (let i = 0; i < detail.n; i += 1) {
-      const completed = detail.steps[4][i];
-      if (!view.isChosen[detail.lane[i]] || !(completed >= view.from && completed <= view.to)) continue;
-      ctx.fillStyle = t.lanes[detail.lane[i]];
-      ctx.fillRect(at.x(completed) - size / 2, y(M.rowOfLatency(completed - detail.start[i])) - size / 2, size, size);
+    for (const lane of view.chosen) {
+      ctx.fillStyle = t.lanes[lane];
+      for (const i of detail.lists[lane]) {
+        const completed = detail.steps[4][i];
+        if (!(completed >= view.from && completed <= view.to)) continue;
+        ctx.fillRect(at.x(completed) - size / 2, y(M.rowOfLatency(completed - detail.start[i])) - size / 2, size, size);
+      }
     }
     const { picked } = view;
     if (picked >= 0 && detail.steps[4][picked] >= 0) ring(ctx, at.x(detail.steps[4][picked]), y(M.rowOfLatency(detail.end[picked] - detail.start[picked])), t);

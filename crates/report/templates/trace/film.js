@@ -97,7 +97,7 @@ const Film = (function () {
   function fromPicture(ctx, x, view, t, now, trail) {
     const { counts, whose, columnNs, columns, rows, first, row } = view.places();
     const column = Math.min(columns - 1, Math.floor(now / columnNs));
-    const back = Math.max(1, Math.min(60, Math.ceil(trail / columnNs)));
+    const back = Math.max(1, Math.min(24, Math.ceil(trail / columnNs)));
     let most = 1;
     for (let k = 0; k < rows; k += 1) most = Math.max(most, counts[column * rows + k]);
     let [sum, weight] = [0, 0];
