@@ -47,6 +47,17 @@ pub struct Recording {
     pub slices: Vec<Slice>,
 }
 
+impl Recording {
+    /// Leaves out what came later, and ends then what went on.
+    pub(crate) fn cut(&mut self, end_ns: u64) {
+        self.head.retain(|sample| sample.at_ns <= end_ns);
+        self.slices.retain(|slice| slice.start_ns <= end_ns);
+        for slice in &mut self.slices {
+            slice.end_ns = slice.end_ns.clamp(slice.start_ns, end_ns);
+        }
+    }
+}
+
 /// Takes the trace events of a queue and makes slices of them.
 pub(crate) trait Observer: Sink + Default {
     /// The slices; those under way end at `now_ns`.

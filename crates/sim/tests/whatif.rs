@@ -80,7 +80,8 @@ fn writes_of_nobody_s_waiting_are_made_as_they_were_recorded() {
     let mut writer = process(9, MS, 7 * MS);
     writer.asked.iter_mut().for_each(|asked| asked.op = Rwbs::WRITE);
     let model = model(vec![process(7, MS, 3 * MS), writer]);
-    let predicted = model.predict(&[Kind::Deadline], &machine(), false, &|_| {}, &AtomicBool::new(false)).expect("a run");
+    let predicted =
+        model.predict(&[Kind::Deadline], &machine(), false, &|_| {}, &AtomicBool::new(false)).expect("a run");
     let [reader, writer] = predicted.runs[0].processes.as_slice() else { panic!("two processes") };
     assert!(reader.write.ios == 0 && writer.read.ios == 0 && writer.write.ios > 1_000, "{}", writer.write.ios);
 }

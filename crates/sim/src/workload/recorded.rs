@@ -52,6 +52,8 @@ pub(crate) struct Player {
     released: u64,
     /// Requests that are over.
     completed: u64,
+    /// When the last of those that are released is made.
+    last_due_ns: u64,
     /// When those are made that are released and not made yet: time, and number.
     due: BinaryHeap<Reverse<(u64, u64)>>,
 }
@@ -61,7 +63,7 @@ impl Player {
     pub fn new(script: Arc<Script>, capacity_sectors: u64) -> Player {
         let room_sectors = capacity_sectors.saturating_sub(script.end_sector);
         let strides_max = room_sectors.checked_div(script.stride_sectors).unwrap_or(0);
-        Player { script, strides_max, released: 0, completed: 0, due: BinaryHeap::new() }
+        Player { script, strides_max, released: 0, completed: 0, last_due_ns: 0, due: BinaryHeap::new() }
     }
 
     /// So many requests have ended since the last call.
@@ -74,8 +76,7 @@ impl Player {
         while let Some((request, pass)) = self.request(self.released) {
             let under_way = self.released.saturating_sub(self.completed);
             // One request beyond those whose time has come is enough.
-            let is_ahead =
-                request.wait.under_way_max == u32::MAX && self.next_ns().is_some_and(|due_ns| due_ns > now_ns);
+            let is_ahead = request.wait.under_way_max == u32::MAX && self.last_due_ns > now_ns;
             if under_way > request.wait.under_way_max.into() || is_ahead {
                 return;
             }
@@ -88,6 +89,7 @@ impl Player {
             };
             self.due.push(Reverse((due_ns, self.released)));
             self.released += 1;
+            self.last_due_ns = due_ns;
         }
     }
 
@@ -177,6 +179,25 @@ mod tests {
             player.completed(1);
         }
         assert_eq!(sectors, [8, 8, 108, 108, 8, 8]);
+    }
+
+    #[test]
+    fn of_requests_that_wait_for_nothing_one_more_is_known_than_are_due() {
+        let waits: Vec<Wait> = (0..100).map(|number| wait(u32::MAX, Then::At(number * 10))).collect();
+        let mut endless = Script::clone(&script(&waits, true));
+        endless.usual_think_ns = None;
+        let mut player = Player::new(Arc::new(endless), 1000);
+        player.release(0, 25);
+        // Those of 0, 10 and 20 are late, that of 30 is the next.
+        assert_eq!((player.released, player.next_ns()), (4, Some(25)));
+        player.release(0, 26);
+        assert_eq!(player.released, 4);
+        for _ in 0..3 {
+            let _ = player.take();
+        }
+        assert_eq!(player.next_ns(), Some(30));
+        player.release(0, 1_005);
+        assert_eq!(player.released, 102, "two of the next pass, which begins at 1000");
     }
 
     #[test]

@@ -483,7 +483,11 @@ impl<S: Observer> World<S> {
         let end_ns = self.processes.iter().map(|process| process.end_ns).max().unwrap_or(start_ns).max(start_ns);
         let drive = self.device.time(start_ns, end_ns);
         let (requests, bytes, turns) = (self.device.requests, self.device.bytes, self.device.turns);
-        let recording = self.device.recording(end_ns);
+        let mut recording = self.device.recording(end_ns);
+        if self.processes.iter().any(|process| process.player.is_some()) {
+            // What was under way when a recorded workload ended is not of it.
+            recording.cut(end_ns);
+        }
         let refused = std::mem::take(&mut self.device.refused_reservations);
         Outcome {
             divides_by_groups: self.device.divides_by_groups(),

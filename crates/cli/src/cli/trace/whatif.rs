@@ -13,14 +13,14 @@ use crate::setting;
 /// `hoistway trace whatif`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-What each request waited for is found first (a completion of its process and a pause, a timer), and the workload that waits in the same way is run on
-a model of the drive: under the elevator that was recorded, which tells the error of the model, and then under the others. A model that misses the
+What each request waited for is found first: a completion of its process and a pause, or a timer. The workload that waits in the same way runs on a \
+model of the drive, under the elevator that was recorded, which tells the error of the model, and then under the others. A model that misses the \
 recording by more than 20 % is not believed: its error is printed, and the exit code is 1.
 
 Examples:
-  hoistway trace whatif disk --drive sata-7200-2006             disk.blktrace.0, as `hoistway serve --record disk` wrote it
-  hoistway trace whatif sda --recorded mq-deadline --drive fit  what blktrace -o sda wrote: the drive is fitted to its own service times
-  hoistway trace whatif disk --elevators bfq,cfq,deadline --report whatif.html")]
+  hoistway trace whatif disk                           as `hoistway serve --record disk` wrote it
+  hoistway trace whatif sda --recorded mq-deadline     as `blktrace -o sda` wrote it
+  hoistway trace whatif disk --elevators bfq,cfq --report whatif.html")]
 pub struct WhatifArgs {
     #[command(flatten)]
     pub input: TraceInput,
