@@ -200,6 +200,13 @@ fn what_is_recorded_of_four_jobs_agrees_with_fio() {
             );
         }
     }
+    let described = run(&["trace", "describe", "--json", &trace]).json();
+    for (side, counts) in [("read", "reads"), ("write", "writes")] {
+        let of = |what: &str| described["counts"][counts][what].as_u64().expect("a count");
+        let (ios, io_bytes) = (sum(side, "total_ios"), sum(side, "io_bytes"));
+        assert!(near(of("queued"), ios), "{side}: {} described, {ios} by fio", of("queued"));
+        assert!(near(of("queued_bytes"), io_bytes) && near(of("completed_bytes"), io_bytes), "{side}: {described}");
+    }
     assert_eq!(found.out_of_order, 0);
     assert!(found.names.iter().any(|name| name == "fio"), "{:?}", found.names);
     assert!(!device.is_traced());
@@ -329,6 +336,18 @@ fn nothing_and_holes_are_failures() {
         &format!("dd {input} of=/dev/null count=1 iflag=direct; exit 7"),
     ]);
     assert_eq!(code.code, Some(7), "{}", code.err);
+    // A command that outlives the time is asked to end, and that is no failure.
+    let long = device.record(&[
+        "-o",
+        &trace,
+        "-d",
+        "500ms",
+        "--",
+        "sh",
+        "-c",
+        &format!("dd {input} of=/dev/null count=1 iflag=direct; exec sleep 100"),
+    ]);
+    assert_eq!(long.code, Some(0), "{}", long.err);
     let absent = device.record(&["-o", &device.folder.name("no/where"), "-d", "1"]);
     absent.refused(1, &["no/where", "No such file"]);
     assert!(!device.is_traced());

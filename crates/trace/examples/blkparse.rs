@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter};
 use std::process::ExitCode;
 
-use hoistway_trace::{Batch, Input, OpenOptions, Sink, Source, blkparse, open};
+use hoistway_trace::{Batch, Input, OpenOptions, Sink, blkparse, open};
 
 fn main() -> ExitCode {
     let files: Vec<String> = std::env::args().skip(1).collect();

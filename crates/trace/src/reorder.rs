@@ -4,7 +4,7 @@
 //! at the first time, and so on. So each window is one sweep of the head. What is handed out are submissions only (Q): when the requests of the new order were
 //! merged, issued and over is nothing that the trace could tell. Nothing is moved over a flush.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::batch::{Batch, EVENTS_A_BATCH};
 use crate::describe::{Distances, SeekFigures};
@@ -58,6 +58,7 @@ pub struct Reorder<W = ()> {
     stands: Option<Action>,
     held: Vec<Event>,
     times_ns: Vec<u64>,
+    names: Names,
     requests: u64,
     sweeps: u64,
     before: Order,
@@ -142,6 +143,7 @@ impl<W: Watch> Reorder<W> {
             stands: None,
             held: Vec::new(),
             times_ns: Vec::new(),
+            names: Names::default(),
             requests: 0,
             sweeps: 0,
             before: Order::new(),
@@ -150,7 +152,7 @@ impl<W: Watch> Reorder<W> {
         }
     }
 
-    /// Takes in events, in the order of time, and adds to `out` what is sorted by now. Names of processes are passed on.
+    /// Takes in events, in the order of time, and adds to `out` what is sorted by now, with the names of its processes.
     pub fn take(&mut self, batch: &Batch, out: &mut Batch) {
         if self.stands.is_none() {
             let has = |action: &Action| batch.events().iter().any(|event| event.action == *action);
@@ -158,9 +160,7 @@ impl<W: Watch> Reorder<W> {
         }
         for event in batch.events() {
             if event.action == Action::Process {
-                // A name may stand earlier than it came, and has to where requests of an earlier time are held.
-                let time_ns = self.held.first().map_or(event.time_ns, |first| first.time_ns.min(event.time_ns));
-                out.push_with(Event { time_ns, ..*event }, batch.payload(event));
+                self.names.take(event, batch.payload(event));
             } else if Some(event.action) == self.stands {
                 self.request(event, out);
             }
@@ -170,6 +170,7 @@ impl<W: Watch> Reorder<W> {
     /// The trace is over: adds what is still held.
     pub fn finish(mut self, out: &mut Batch) -> (Reordered, W) {
         self.sweep(out);
+        self.names.finish(out);
         let told = Reordered {
             requests: self.requests,
             sweeps: self.sweeps,
@@ -186,6 +187,7 @@ impl<W: Watch> Reorder<W> {
             if event.bytes == 0 {
                 self.watch.before(&event);
                 self.watch.after(&event);
+                self.names.before(&event, event.time_ns, out);
                 out.push(event);
                 return;
             }
@@ -218,7 +220,49 @@ impl<W: Watch> Reorder<W> {
         for (event, time_ns) in self.held.drain(..).zip(&self.times_ns) {
             self.after.next(&event);
             self.watch.after(&event);
+            self.names.before(&event, *time_ns, out);
             out.push(Event { time_ns: *time_ns, ..event });
+        }
+    }
+}
+
+/// Names of processes on their way: each stands before the first request of its process.
+#[derive(Debug, Default)]
+struct Names {
+    untold: FxHashMap<u32, (Event, Vec<u8>)>,
+    /// The processes whose requests were handed out, and when the last one was.
+    gone: FxHashSet<u32>,
+    last_ns: u64,
+    /// Names that came behind the requests of their process.
+    late: Vec<(Event, Vec<u8>)>,
+}
+
+impl Names {
+    fn take(&mut self, event: &Event, name: &[u8]) {
+        if self.gone.contains(&event.pid) {
+            self.late.push((*event, name.to_vec()));
+        } else {
+            self.untold.insert(event.pid, (*event, name.to_vec()));
+        }
+    }
+
+    /// A request is handed out at this time.
+    fn before(&mut self, request: &Event, time_ns: u64, out: &mut Batch) {
+        self.last_ns = self.last_ns.max(time_ns);
+        for (event, name) in self.late.drain(..) {
+            out.push_with(Event { time_ns, ..event }, &name);
+        }
+        if self.gone.insert(request.pid)
+            && let Some((event, name)) = self.untold.remove(&request.pid)
+        {
+            out.push_with(Event { time_ns, ..event }, &name);
+        }
+    }
+
+    /// No request comes any more.
+    fn finish(&mut self, out: &mut Batch) {
+        for (event, name) in self.late.drain(..) {
+            out.push_with(Event { time_ns: self.last_ns, ..event }, &name);
         }
     }
 }
@@ -313,6 +357,25 @@ mod tests {
         }
         assert_eq!(found, (0..10_000).map(|index| index * 8).collect::<Vec<u64>>());
         assert_eq!(sorted.told().unwrap().0.after.sequential, 9_999);
+    }
+
+    #[test]
+    fn names_stand_before_the_requests_of_their_processes_or_at_the_end() {
+        let mut batch = Batch::new();
+        let name = |pid, time_ns| Event { pid, ..Event::new(time_ns, Action::Process) };
+        batch.push_with(name(7, 0), b"tar");
+        batch.push_with(name(8, 0), b"idle");
+        for (time_ns, pid) in [(1, 9), (2, 7)] {
+            batch.push(Event { pid, sector: time_ns, bytes: 512, ..Event::new(time_ns, Action::Queue) });
+        }
+        // As a recorder tells it that learns of names when it ends.
+        batch.push_with(name(9, 0), b"late");
+        let (mut reorder, mut out) = (Reorder::new(Window::Requests(1), ()), Batch::new());
+        reorder.take(&batch, &mut out);
+        reorder.finish(&mut out);
+        let order: Vec<(u64, u32, &[u8])> =
+            out.events().iter().map(|event| (event.time_ns, event.pid, out.payload(event))).collect();
+        assert_eq!(order, [(1, 9, &b""[..]), (2, 9, b"late"), (2, 7, b"tar"), (2, 7, b"")]);
     }
 
     #[test]

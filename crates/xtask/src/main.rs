@@ -7,6 +7,7 @@ mod bare;
 mod bench_nbd;
 mod laws;
 mod pages;
+mod picture;
 mod proof;
 mod repository;
 mod server;
@@ -31,7 +32,7 @@ tasks:
   tidy    lengths of functions and files, words that do not belong here, links between documents
   pages   the generated parts of docs/conformance.md and docs/drives.md are current; `pages write` writes them, the tables of tunables
           in docs/elevators and docs/reproduced.md with its pictures (which tests of the command check), and `pages write DIR` also
-          the part on the whole recordings of decisions, which lie in DIR
+          the part on the whole recordings of decisions, which lie in DIR; `pages picture` writes docs/trace-view.png with Chromium
   bench-nbd  the server beside others, and how it shares: --rounds N, --seconds S, --only cost|sharing|crowd, --write for
           docs/serve-benchmarks.md; fails at the end if a goal is missed or not measured
   whatif  how good the predictions of `hoistway trace whatif` are: --seeds FROM-TO (111-116), --seconds S (60), --real-seconds S (20; 0: none),
@@ -61,6 +62,7 @@ fn run() -> Result<()> {
         ["tidy"] => tidy::run(),
         ["pages"] => pages::check(),
         ["pages", "write"] => write_pages(None),
+        ["pages", "picture"] => picture::write(),
         ["bench-nbd", options @ ..] => bench_nbd::run(options),
         ["whatif", options @ ..] => whatif::run(options),
         ["soak", options @ ..] => soak::run(options),

@@ -113,8 +113,24 @@ impl Place {
     }
 
     fn serve(&self, arguments: &[String]) -> Result<Server> {
-        let socket = self.file("nbd.sock");
+        self.serve_by(Command::new(&self.hoistway), arguments)
+    }
+
+    /// The same with the processor before all others, where that is allowed; answers whether it is.
+    fn serve_first(&self, arguments: &[String]) -> Result<(Server, bool)> {
+        let mut first = Command::new("chrt");
+        first.args(["-f", "10"]);
+        let allowed = first.arg("true").status().is_ok_and(|status| status.success());
         let mut command = Command::new(&self.hoistway);
+        if allowed {
+            command = Command::new("chrt");
+            command.args(["-f", "10"]).arg(&self.hoistway);
+        }
+        Ok((self.serve_by(command, arguments)?, allowed))
+    }
+
+    fn serve_by(&self, mut command: Command, arguments: &[String]) -> Result<Server> {
+        let socket = self.file("nbd.sock");
         command
             .arg("serve")
             .args(arguments)
@@ -166,6 +182,10 @@ fn verify(place: &Place, duration: Duration) -> Result<()> {
             for elevator in elevators.iter().cycle() {
                 if over.load(Ordering::Relaxed) {
                     break;
+                }
+                // A switch ends when what the old elevator dispatched is done; another one before that is refused.
+                while place.ctl(&["get", &format!("devices/{device}/switching")])?.trim() != "0" {
+                    std::thread::sleep(Duration::from_millis(10));
                 }
                 place.ctl(&["set", &format!("devices/{device}/queue/scheduler"), elevator])?;
                 switches.fetch_add(1, Ordering::Relaxed);
@@ -314,7 +334,7 @@ fn lateness(place: &Place, duration: Duration) -> Result<()> {
     let mut late = Vec::new();
     for depth in [1, 32] {
         let arguments = ["--export", "=null:64G", "--drive", DRIVE, "--elevator", "noop"];
-        let server = place.serve(&arguments.map(str::to_owned))?;
+        let (server, is_first) = place.serve_first(&arguments.map(str::to_owned))?;
         let mut fio = Command::new("fio");
         fio.args(["--name=l", "--ioengine=nbd", "--rw=randread", "--bs=4k", "--size=64g", "--time_based"]);
         fio.args(["--norandommap", "--thread", "--output-format=terse"]);
@@ -324,14 +344,15 @@ fn lateness(place: &Place, duration: Duration) -> Result<()> {
         let device = first_device(place)?;
         let told = place.ctl(&["get", &format!("devices/{device}/lateness")])?;
         let p99_ns = p99_of(&told).with_context(|| format!("no p99 in {told:?}"))?;
-        println!("{DRIVE}, {depth} at once, {} s:", duration.as_secs());
+        let class = if is_first { "first of all processes (chrt -f 10)" } else { "as any other process" };
+        println!("{DRIVE}, {depth} at once, {} s, {class}:", duration.as_secs());
         histogram_in(&server.leave()?).for_each(|line| println!("  {line}"));
         if p99_ns > LATENESS_P99_NS_MAX {
             late.push(format!("{depth} at once: 99 % came within {p99_ns} ns"));
         }
     }
     if !late.is_empty() {
-        bail!("{}; {LATENESS_P99_NS_MAX} ns are allowed (on an idle machine)", late.join(", "));
+        bail!("{}; {LATENESS_P99_NS_MAX} ns are allowed", late.join(", "));
     }
     Ok(())
 }

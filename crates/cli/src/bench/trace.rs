@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use hoistway_trace::blktrace::{Files, Version};
+use hoistway_trace::describe::Describe;
 use hoistway_trace::{Action, Batch, DeviceId, Event, Input, OpenOptions, Rwbs, Sink, blkparse};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -32,6 +33,12 @@ const STEPS: [(Action, u64); 5] = [
 ];
 /// Requests come so far apart, in ns, on average.
 const INTERVAL_NS: u64 = 10_000;
+
+/// What makes btt tell all that it can.
+const BTT_ALL: [&str; 21] = [
+    "-i", "dump", "-A", "-l", "l", "-q", "q", "-z", "z", "-s", "s", "-m", "m", "-Q", "d", "-p", "p", "-B", "b", "-I",
+    "i",
+];
 
 /// How fast something was.
 #[derive(Clone, Debug, Serialize)]
@@ -128,12 +135,17 @@ pub fn measure(folder: &Path, events: u64, runs: u16) -> Result<Vec<Measured>> {
     row("hoistway: read and write text", &mut || {
         read(folder, &mut blkparse::Writer::new(io::sink(), NAME)).map(|()| true)
     })?;
+    row("hoistway: read and describe", &mut || {
+        let mut described = Described(Some(Describe::new()));
+        read(folder, &mut described).map(|()| true)
+    })?;
     row("blkparse: text", &mut || ran(folder, "blkparse", &["-i", NAME]))?;
     let dumped = row("blkparse -O -d: one binary file", &mut || {
         ran(folder, "blkparse", &["-q", "-i", NAME, "-O", "-d", "dump"])
     })?;
     if dumped {
         row("btt", &mut || ran(folder, "btt", &["-i", "dump"]))?;
+        row("btt: all outputs", &mut || ran(folder, "btt", &BTT_ALL))?;
     }
     Ok(rows)
 }
@@ -157,6 +169,23 @@ impl Sink for Nothing {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Describes events.
+struct Described(Option<Describe>);
+
+impl Sink for Described {
+    fn write(&mut self, batch: &Batch) -> io::Result<()> {
+        if let Some(describe) = &mut self.0 {
+            describe.take(batch);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        std::hint::black_box(self.0.take().map(Describe::finish));
         Ok(())
     }
 }

@@ -100,6 +100,30 @@ fn requests_are_done_on_a_server() {
 }
 
 #[test]
+fn each_process_has_a_connection_of_its_own() {
+    let server = Server::start_in(disk(), &["--export", "=FOLDER/disk"]);
+    let (one, other, both) = (server.folder.path("one"), server.folder.path("other"), server.folder.name("both"));
+    write_trace(&one, &[(READ, 0, 4096), (WRITE, 16, 4096)]);
+    write_trace(&other, &[(READ, 800, 4096), (WRITE, 80, 8192)]);
+    let mut bytes = std::fs::read(&one).expect("it was written");
+    let mut second = std::fs::read(&other).expect("it was written");
+    // The process's number is at byte 32 of a record; the first of them has its name behind it.
+    let mut at = 0;
+    while at < second.len() {
+        second[at + 32] = 8;
+        at += 48 + usize::from(u16::from_le_bytes([second[at + 46], second[at + 47]]));
+    }
+    bytes.append(&mut second);
+    std::fs::write(&both, bytes).expect("the folder can be written");
+    let json = replay(&[&both, "--on", &server.uris[0], "--write", "--json"]).json();
+    assert!(json["target"].as_str().is_some_and(|target| target.ends_with("connections: 2")), "{}", json["target"]);
+    assert_eq!(json["replayed"]["processes"].as_array().map(Vec::len), Some(2));
+    assert_eq!((&json["requests"], &json["failed"]), (&4.into(), &0.into()));
+    assert_eq!(changed(&server.folder.path("disk")), [2, 10, 11]);
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
 fn a_drive_model_answers_the_same_in_every_run() {
     let folder = Folder::new();
     let requests: Vec<_> = (0..50).map(|at| (READ, at * 1_000_003 % 100_000_000 / 8 * 8, 4096)).collect();

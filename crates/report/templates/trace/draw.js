@@ -310,7 +310,7 @@ const Draw = (function () {
           ctx.fillRect(x, top, width, height);
           ctx.globalAlpha = 1;
         }
-        if (detail.op[i] & 2) ctx.fillRect(x - size / 2, top + (height - size) / 2, size, size);
+        if (size === 2 || detail.op[i] & 2) ctx.fillRect(x - size / 2, top + (height - size) / 2, size, size);
         else {
           ctx.beginPath();
           ctx.arc(x, top + height / 2, size / 2 + 0.4, 0, 7);
@@ -362,13 +362,12 @@ const Draw = (function () {
     const { ctx } = chart;
     ctx.textAlign = "right";
     ctx.textBaseline = "middle";
-    for (let power = 3; power <= 11; power += 1) {
-      const row = M.rowOfLatency(10 ** power);
-      if (row < low || row > high) continue;
+    for (const ns of latencyTicks(low, high)) {
+      const row = M.rowOfLatency(ns);
       ctx.fillStyle = t.grid;
       ctx.fillRect(at.a, Math.round(y(row)), at.b - at.a, 1);
       ctx.fillStyle = t.quiet;
-      ctx.fillText(M.duration(10 ** power).replace(/\.0+ /, " "), at.a - 8, y(row));
+      ctx.fillText(M.duration(ns).replace(/\.0+ /, " "), at.a - 8, y(row));
     }
     clipped(chart, at, () => {
       if (view.detail && view.inView <= DOTS_MAX) latencyDots(ctx, at, y, view, t);
@@ -377,14 +376,28 @@ const Draw = (function () {
     view.latencyY = y;
   }
 
+  // Powers of ten between two rows; twice and five times of each where there is room for them.
+  function latencyTicks(low, high) {
+    const found = [];
+    for (let power = 3; power <= 11; power += 1) {
+      for (const m of high - low < 32 ? [1, 2, 5] : [1]) {
+        const row = M.rowOfLatency(m * 10 ** power);
+        if (row >= low && row <= high) found.push(m * 10 ** power);
+      }
+    }
+    return found;
+  }
+
   function latencyDots(ctx, at, y, view, t) {
     const { detail } = view;
     const size = view.inView <= PATH_MAX ? 5 : view.inView < 5000 ? 3 : 2;
-    for (let i = 0; i < detail.n; i += 1) {
-      const completed = detail.steps[4][i];
-      if (!view.isChosen[detail.lane[i]] || !(completed >= view.from && completed <= view.to)) continue;
-      ctx.fillStyle = t.lanes[detail.lane[i]];
-      ctx.fillRect(at.x(completed) - size / 2, y(M.rowOfLatency(completed - detail.start[i])) - size / 2, size, size);
+    for (const lane of view.chosen) {
+      ctx.fillStyle = t.lanes[lane];
+      for (const i of detail.lists[lane]) {
+        const completed = detail.steps[4][i];
+        if (!(completed >= view.from && completed <= view.to)) continue;
+        ctx.fillRect(at.x(completed) - size / 2, y(M.rowOfLatency(completed - detail.start[i])) - size / 2, size, size);
+      }
     }
     const { picked } = view;
     if (picked >= 0 && detail.steps[4][picked] >= 0) ring(ctx, at.x(detail.steps[4][picked]), y(M.rowOfLatency(detail.end[picked] - detail.start[picked])), t);

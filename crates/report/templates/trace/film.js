@@ -8,6 +8,18 @@ const Film = (function () {
   const SPEEDS = [["span in 10 s", 10], ["span in 30 s", 30], ["span in 2 min", 120], ["as it was", 0, 1], ["10 times slower", 0, 10], ["100 times slower", 0, 100],
     ["1,000 times slower", 0, 1000], ["10,000 times slower", 0, 10000]];
 
+  // With the next frame; a browser that shows no frames (a hidden tab, one that only prints) is drawn for all the same.
+  function soon(draw) {
+    let done = false;
+    const once = (time) => {
+      if (done) return;
+      done = true;
+      draw(time);
+    };
+    requestAnimationFrame(once);
+    setTimeout(() => once(performance.now()), 150);
+  }
+
   // A part of the trail, as a share of the span.
   const TRAIL = 0.12;
 
@@ -85,7 +97,7 @@ const Film = (function () {
   function fromPicture(ctx, x, view, t, now, trail) {
     const { counts, whose, columnNs, columns, rows, first, row } = view.places();
     const column = Math.min(columns - 1, Math.floor(now / columnNs));
-    const back = Math.max(1, Math.min(60, Math.ceil(trail / columnNs)));
+    const back = Math.max(1, Math.min(24, Math.ceil(trail / columnNs)));
     let most = 1;
     for (let k = 0; k < rows; k += 1) most = Math.max(most, counts[column * rows + k]);
     let [sum, weight] = [0, 0];
@@ -148,7 +160,7 @@ const Film = (function () {
       if (!this.playing) return;
       if (this.now() >= this.viewNow().to) this.moment = this.viewNow().from;
       this.before = null;
-      requestAnimationFrame((time) => this.frame(time));
+      soon((time) => this.frame(time));
     }
 
     frame(time) {
@@ -163,9 +175,9 @@ const Film = (function () {
         this.toggle();
       }
       this.tell();
-      requestAnimationFrame((next) => this.frame(next));
+      soon((next) => this.frame(next));
     }
   }
 
-  return { draw, Player };
+  return { draw, soon, Player };
 })();

@@ -8,7 +8,7 @@ const Page = (function () {
   const head = JSON.parse(byId("hoistway-head").textContent);
   const END = Math.max(1, head.end_ns);
   // Of more requests than these in what is shown sums are drawn: what overlaps it is joined within some tens of ms.
-  const JOINED_MAX = 100000;
+  const JOINED_MAX = 40000;
   const CHUNKS_KEPT = 48;
   // The narrowest span: 100 ns.
   const NARROWEST = 100;
@@ -179,13 +179,17 @@ const Page = (function () {
     const pixels = Math.max(50, Math.floor((width - Draw.left(width)) / BIN_PX));
     // Sums of whole stretches are exact and quick; once a stretch is wider than some pixels single requests tell more.
     const fine = detail && (state.to - state.from) / head.bucket_ns < pixels;
-    const series = (lanes, flags, bins) => (fine ? Sums.fromRequests(detail, flags, state.from, state.to, bins) : Sums.fromStretches(head, sums.lanes, lanes, state.from, state.to, bins));
     view.fine = fine;
-    view.series = series(chosen, isChosen, pixels);
+    const kept = new Map();
+    view.laneSeries = (lane) => {
+      if (!kept.has(lane)) kept.set(lane, fine ? Sums.fromRequests(detail, [lane], state.from, state.to, pixels) : Sums.fromStretches(head, sums.lanes, [lane], state.from, state.to, pixels));
+      return kept.get(lane);
+    };
+    view.series = Sums.together(chosen.map(view.laneSeries), Sums.fromStretches(head, sums.lanes, [], state.from, state.to, pixels));
     // A rate needs some requests a bin, or it shows nothing but single completions.
     const completions = view.series.requests.reduce((sum, n) => sum + n, 0);
-    view.rates = series(chosen, isChosen, Math.round(Math.max(40, Math.min(pixels, completions / 4))));
-    view.laneSeries = (lane) => series([lane], Uint8Array.from(head.lanes, (_, at) => at === lane), pixels);
+    const wanted = Math.max(40, Math.min(view.series.n, completions / 4));
+    view.rates = Sums.wider(view.series, Math.max(1, Math.round(view.series.n / wanted)));
     const key = `${chosen.join()}|${themeName()}`;
     if (pictures.key !== key) pictures = { key };
     view.places = () => (pictures.places = pictures.places || placesPicture(chosen));
@@ -268,7 +272,8 @@ const Page = (function () {
   function ask() {
     if (asked || !sums) return;
     asked = true;
-    requestAnimationFrame(draw);
+    root.dataset.ready = "false";
+    Film.soon(draw);
   }
 
   function draw() {
@@ -277,14 +282,13 @@ const Page = (function () {
     makeView();
     Draw.map(byId("map"), view, wholeSeries(), theme);
     for (const name of ["lanes", "head", "throughput", "latency", "depth", "scheduler"]) if (canvases[name]) Draw[name](canvases[name], view, theme);
-    Film.draw(canvases.film, view, theme, player.now());
     player.tell();
     words();
     table();
     card();
     root.dataset.drawMs = (performance.now() - began).toFixed(1);
     root.dataset.waits = String(wanted.size);
-    root.dataset.ready = "true";
+    root.dataset.ready = String(!asked);
   }
 
   function wholeSeries() {
@@ -443,7 +447,7 @@ const Page = (function () {
   function mergedList(node, chunk, at) {
     const merged = Sums.mergedInto(chunk, at);
     if (!merged.length) return;
-    make("p", `${M.count(merged.length)} bios were merged into it:`, node).className = "note";
+    make("p", merged.length === 1 ? "1 bio was merged into it:" : `${M.count(merged.length)} bios were merged into it:`, node).className = "note";
     const body = make("table", undefined, node).createTBody();
     for (const bio of merged.slice(0, 40)) {
       const row = body.insertRow();

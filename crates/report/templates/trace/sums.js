@@ -56,27 +56,20 @@ const Sums = (function () {
   // The layer between two steps that follow each other.
   const layerBetween = (from, to) => (to === 1 ? 0 : to === 2 ? 1 : to === 3 ? 2 : from === 3 ? 3 : 4);
 
-  // The same from single requests, in `pixels` bins that begin where the view begins.
-  function fromRequests(detail, isChosen, from, to, pixels) {
+  // The same from single requests of some lanes, in `pixels` bins that begin where the view begins.
+  function fromRequests(detail, chosen, from, to, pixels) {
     const n = Math.max(1, pixels);
     const width = (to - from) / n;
     const series = emptySeries(n, from, width);
     const whole = M.LAYERS.map(() => new Float64Array(n + 2));
-    for (let i = 0; i < detail.n; i += 1) {
-      if (!isChosen[detail.lane[i]] || detail.end[i] < from || detail.start[i] > to) continue;
-      eachLayer(detail, i, (layer, a, b) => cover(series.layers[layer], whole[layer], a, b, from, width));
-      const completed = detail.steps[4][i];
-      const counted = Number.isNaN(completed) && Number.isNaN(detail.steps[3][i]) ? detail.end[i] : completed;
-      if (!(counted >= from && counted <= to)) continue;
-      const bin = Math.min(n - 1, Math.floor((counted - from) / width));
-      series.requests[bin] += 1;
-      if (detail.op[i] & 4) continue;
-      if (detail.op[i] & 2) series.writeBytes[bin] += detail.bytes[i];
-      else if (detail.op[i] & 1) series.readBytes[bin] += detail.bytes[i];
-      const latency = completed - detail.start[i];
-      if (!(latency >= 0)) continue;
-      series.latency[bin] += latency;
-      if (latency > series.latencyMax[bin]) series.latencyMax[bin] = latency;
+    const spent = (layer, a, b) => cover(series.layers[layer], whole[layer], a, b, from, width);
+    for (const lane of chosen) {
+      for (const i of detail.lists[lane]) {
+        if (detail.start[i] > to) break;
+        if (detail.end[i] < from) continue;
+        eachLayer(detail, i, spent);
+        countRequest(detail, i, series, to);
+      }
     }
     for (let layer = 0; layer < whole.length; layer += 1) {
       let running = 0;
@@ -86,6 +79,51 @@ const Sums = (function () {
       }
     }
     return series;
+  }
+
+  // What completed counts where it did so; of what the trace shows submitted alone there is no more than that.
+  function countRequest(detail, i, series, to) {
+    const completed = detail.steps[4][i];
+    const counted = Number.isNaN(completed) && Number.isNaN(detail.steps[3][i]) ? detail.end[i] : completed;
+    if (!(counted >= series.from && counted <= to)) return;
+    const bin = Math.min(series.n - 1, Math.floor((counted - series.from) / series.width));
+    series.requests[bin] += 1;
+    if (!(detail.op[i] & 4)) {
+      if (detail.op[i] & 2) series.writeBytes[bin] += detail.bytes[i];
+      else if (detail.op[i] & 1) series.readBytes[bin] += detail.bytes[i];
+    }
+    const latency = completed - detail.start[i];
+    if (!(latency >= 0)) return;
+    series.latency[bin] += latency;
+    if (latency > series.latencyMax[bin]) series.latencyMax[bin] = latency;
+  }
+
+  const SUMMED = ["requests", "readBytes", "writeBytes", "latency"];
+
+  // Several lanes' series as one. Their bins are the same.
+  function together(all, empty) {
+    if (!all.length) return empty;
+    const sum = emptySeries(all[0].n, all[0].from, all[0].width);
+    for (const series of all) {
+      for (const name of SUMMED) for (let bin = 0; bin < sum.n; bin += 1) sum[name][bin] += series[name][bin];
+      for (let bin = 0; bin < sum.n; bin += 1) sum.latencyMax[bin] = Math.max(sum.latencyMax[bin], series.latencyMax[bin]);
+      sum.layers.forEach((depths, layer) => {
+        for (let bin = 0; bin < sum.n; bin += 1) depths[bin] += series.layers[layer][bin];
+      });
+    }
+    return sum;
+  }
+
+  // Each `by` bins as one.
+  function wider(series, by) {
+    const wide = emptySeries(Math.ceil(series.n / by), series.from, series.width * by);
+    for (let bin = 0; bin < series.n; bin += 1) {
+      const to = Math.floor(bin / by);
+      for (const name of SUMMED) wide[name][to] += series[name][bin];
+      wide.latencyMax[to] = Math.max(wide.latencyMax[to], series.latencyMax[bin]);
+      wide.layers.forEach((depths, layer) => (depths[to] += series.layers[layer][bin] / by));
+    }
+    return wide;
   }
 
   // Each layer that a request was in, from when to when; one that never completed is in its last layer until the trace ends.
@@ -217,7 +255,7 @@ const Sums = (function () {
     const detail = {
       n: all, last: lastNs, chunk: new Uint32Array(all), at: new Uint32Array(all), lane: new Uint16Array(all), pid: new Uint32Array(all), op: new Uint16Array(all),
       sector: new Float64Array(all), bytes: new Uint32Array(all), start: new Float64Array(all), end: new Float64Array(all), merged: new Uint32Array(all),
-      steps: M.STEPS.map(() => new Float64Array(all)), row: new Uint16Array(all), heights: new Uint16Array(laneCount), spans: [], data,
+      steps: M.STEPS.map(() => new Float64Array(all)), row: new Uint16Array(all), heights: new Uint16Array(laneCount), lists: [], spans: [], data,
     };
     order.forEach((k, i) => {
       const chunk = data.get(from.chunk[k]);
@@ -230,9 +268,11 @@ const Sums = (function () {
       for (let step = 0; step < M.STEPS.length; step += 1) detail.steps[step][i] = chunk.steps[step][at];
       if (Number.isNaN(chunk.steps[4][at]) && !Number.isNaN(chunk.steps[3][at])) detail.end[i] = lastNs;
     });
+    // The requests of each lane, by their beginnings.
+    detail.lists = Array.from({ length: laneCount }, () => []);
+    for (let i = 0; i < all; i += 1) detail.lists[detail.lane[i]].push(i);
     for (let lane = 0; lane < laneCount; lane += 1) {
-      const mine = [];
-      for (let i = 0; i < all; i += 1) if (detail.lane[i] === lane) mine.push(i);
+      const mine = detail.lists[lane];
       const { rows, height } = M.stack(mine, detail.start, detail.end);
       mine.forEach((i, k) => (detail.row[i] = rows[k]));
       detail.heights[lane] = height;
@@ -259,6 +299,6 @@ const Sums = (function () {
     }));
   }
 
-  return { fromStretches, fromRequests, eachLayer, tableFromStretches, tableFromRequests, picture, join, mergedInto, lowerBound };
+  return { fromStretches, fromRequests, together, wider, eachLayer, tableFromStretches, tableFromRequests, picture, join, mergedInto, lowerBound };
 })();
 if (typeof module !== "undefined") module.exports = Sums;

@@ -1,6 +1,7 @@
 //! Which device is traced.
 
 use std::fs;
+use std::ops::Range;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,8 @@ pub struct Traced {
     pub(super) family: Vec<u64>,
     /// The numbers in traces, `major << 20 | minor`, of itself and its disk: what its events are of.
     pub(super) traced_as: Vec<u32>,
+    /// Of a partition: its sectors on the disk, of 512 bytes.
+    pub(super) sectors: Option<Range<u64>>,
 }
 
 impl Traced {
@@ -58,7 +61,8 @@ impl Traced {
         let family = whole_and_parts.iter().cloned().chain(holders).filter_map(|directory| number_of(&directory));
         let family = family.map(|(major, minor)| rustix::fs::makedev(major, minor)).collect();
         let traced_as = traced_as.map(|(major, minor)| major << 20 | minor & 0xf_ffff).collect();
-        Ok(Traced { path: path.into(), name, major, minor, sysfs: sysfs.clone(), family, traced_as })
+        let sectors = if is_partition { sectors_of(&sysfs) } else { None };
+        Ok(Traced { path: path.into(), name, major, minor, sysfs: sysfs.clone(), family, traced_as, sectors })
     }
 
     /// How many requests it has completed since the machine came up, if the kernel counts them.
@@ -97,6 +101,13 @@ fn children(disk: &Path) -> Vec<PathBuf> {
 fn holders(device: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(device.join("holders"));
     entries.map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
+}
+
+/// Where a partition lies on its disk.
+fn sectors_of(sysfs: &Path) -> Option<Range<u64>> {
+    let number = |name: &str| fs::read_to_string(sysfs.join(name)).ok()?.trim().parse::<u64>().ok();
+    let start = number("start")?;
+    Some(start..start.checked_add(number("size")?)?)
 }
 
 /// A device's number, as its directory in sysfs says: `8:1`.

@@ -16,6 +16,9 @@ pub(super) struct Head {
     pub pid: u32,
     pub cpu: u32,
     pub device: u32,
+    pub sector: u64,
+    /// The length of the request in bytes.
+    pub bytes: u32,
     /// The number and the categories.
     pub action: u32,
     /// The length with its payload, in bytes.
@@ -70,6 +73,8 @@ pub(super) fn next(bytes: &[u8]) -> Next {
 fn head_7(bytes: &[u8]) -> Option<Head> {
     Some(Head {
         time_ns: u64_at(bytes, 8)?,
+        sector: u64_at(bytes, 16)?,
+        bytes: u32_at(bytes, 24)?,
         action: u32_at(bytes, 28)?,
         pid: u32_at(bytes, 32)?,
         device: u32_at(bytes, 36)?,
@@ -82,6 +87,8 @@ fn head_7(bytes: &[u8]) -> Option<Head> {
 fn head_8(bytes: &[u8]) -> Option<Head> {
     Some(Head {
         time_ns: u64_at(bytes, 8)?,
+        sector: u64_at(bytes, 16)?,
+        bytes: u32_at(bytes, 24)?,
         pid: u32_at(bytes, 28)?,
         action: u64_at(bytes, 32)? as u32,
         device: u32_at(bytes, 40)?,
@@ -148,7 +155,8 @@ pub(super) mod tests {
     #[test]
     fn records_come_out_whole_or_not_at_all() {
         let bytes = record(5, 0x11_0001, 9, 0x70_0000, 1, b"abc");
-        let head = Head { time_ns: 5, pid: 9, cpu: 1, device: 0x70_0000, action: 0x11_0001, len: 51 };
+        let head =
+            Head { time_ns: 5, pid: 9, cpu: 1, device: 0x70_0000, sector: 0, bytes: 0, action: 0x11_0001, len: 51 };
         assert_eq!(next(&bytes), Next::Record(head));
         for len in 0..bytes.len() {
             assert_eq!(next(&bytes[..len]), Next::Part, "{len} bytes");

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use hoistway_trace::blktrace::Writer;
@@ -34,6 +35,8 @@ pub struct Sink {
     paths: Vec<PathBuf>,
     device: u32,
     traced_as: Vec<u32>,
+    /// Of a partition: its sectors on the disk.
+    sectors: Option<Range<u64>>,
     /// Bytes of records that are not written yet, and where in them each lies.
     bytes: Vec<u8>,
     pieces: Vec<Piece>,
@@ -81,7 +84,7 @@ pub struct Written {
     pub bytes: u64,
     /// Bytes of the kernel's that were no records.
     pub garbage_bytes: u64,
-    /// Records of other devices, which were left out.
+    /// Records of other devices, and of other parts of a partition's disk, which were left out.
     pub foreign: u64,
 }
 
@@ -97,6 +100,7 @@ impl Sink {
             paths: Vec::new(),
             device: device.major << 20 | device.minor & 0xf_ffff,
             traced_as: device.traced_as.clone(),
+            sectors: device.sectors.clone(),
             bytes: Vec::new(),
             pieces: Vec::new(),
             sequences: Vec::new(),
@@ -230,7 +234,10 @@ impl Sink {
 
     fn push(&mut self, head: &Head, record: &[u8], lost: u64) {
         self.lost += lost;
-        if head.has_device() && !self.traced_as.contains(&head.device) {
+        // The kernel lets requests at sector 0 of the disk into the trace of any of its partitions.
+        let is_outside =
+            !head.is_note() && head.bytes > 0 && self.sectors.as_ref().is_some_and(|own| !own.contains(&head.sector));
+        if is_outside || (head.has_device() && !self.traced_as.contains(&head.device)) {
             self.foreign += 1;
             return;
         }
@@ -371,6 +378,7 @@ mod tests {
             sysfs: PathBuf::new(),
             family: Vec::new(),
             traced_as: vec![DEVICE],
+            sectors: None,
         };
         Sink::create(output, &device).unwrap()
     }
@@ -417,6 +425,22 @@ mod tests {
         let written = sink.finish().unwrap();
         assert_eq!((written.records, written.foreign, written.files.len()), (2, 1, 2));
         assert_eq!(read(&folder.path().join("loop.blktrace.1")).first(), Some(&(20, 7)));
+    }
+
+    #[test]
+    fn of_a_partition_what_lies_elsewhere_on_its_disk_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        let mut sink = sink(Output::One(path.clone()));
+        sink.sectors = Some(2048..4096);
+        for (time_ns, sector, bytes) in [(10, 0u64, 4096u32), (20, 2048, 4096), (30, 0, 0), (40, 4096, 512)] {
+            let mut bytes_of = record(time_ns, QUEUE, NOBODY, DEVICE, 0, b"");
+            bytes_of[16..24].copy_from_slice(&sector.to_ne_bytes());
+            bytes_of[24..28].copy_from_slice(&bytes.to_ne_bytes());
+            sink.feed(&mut bytes_of);
+        }
+        assert_eq!(sink.finish().unwrap().foreign, 2);
+        assert_eq!(read(&path), [(20, 1), (30, 2)]);
     }
 
     #[test]

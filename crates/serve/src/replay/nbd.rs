@@ -1,4 +1,5 @@
-//! Requests on an NBD server: one connection, with as many requests under way as are due.
+//! Requests on an NBD server: a connection a process, so that a server that divides its disk among clients sees who asks; with as many requests under way as
+//! are due.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -20,9 +21,22 @@ use crate::engine::{ConnId, Engine, Event, Message, Part};
 /// How long a server may take for each step of the handshake.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A connection to a server.
+/// The most connections; processes beyond share them.
+pub const CONNECTIONS_MAX: usize = 16;
+
+/// An export of a server.
 pub struct NbdTarget {
     name: String,
+    /// At least one.
+    first: Connection,
+    others: Vec<Connection>,
+    /// By request: its pieces that are not answered, and the first error.
+    pieces: HashMap<u32, (u32, Option<String>)>,
+    done: Vec<(u32, Option<String>)>,
+    pattern: Vec<u8>,
+}
+
+struct Connection {
     conn: ConnId,
     collector: Collector,
     /// What is to be sent, and whether something is on its way: one message at a time.
@@ -30,24 +44,150 @@ pub struct NbdTarget {
     is_sending: bool,
     /// By cookie: the request.
     asked: HashMap<u64, u32>,
-    /// By request: its pieces that are not answered, and the first error.
-    pieces: HashMap<u32, (u32, Option<String>)>,
-    done: Vec<(u32, Option<String>)>,
-    pattern: Vec<u8>,
 }
 
 impl NbdTarget {
-    /// Connects and enters the export.
+    /// Connects and enters the export: for each process a connection, up to [`CONNECTIONS_MAX`], if the server says that its flushes cover what other
+    /// connections wrote; else one.
     ///
     /// # Errors
     /// When the server cannot be reached, speaks TLS alone, or refuses.
-    pub fn connect<E: Engine>(uri: &Uri, engine: &mut E) -> Result<NbdTarget, ReplayError> {
+    pub fn connect<E: Engine>(uri: &Uri, processes: usize, engine: &mut E) -> Result<NbdTarget, ReplayError> {
         let name = uri.to_string();
         let bad = |what: String| ReplayError::Target { target: name.clone(), what };
         if uri.tls {
             return Err(bad("a replay does not speak TLS: use nbd:// or nbd+unix://".to_owned()));
         }
-        let refused = |error: io::Error| bad(format!("cannot connect: {error}"));
+        let (first, early) = Connection::open(uri, engine).map_err(bad)?;
+        let shared = first.collector.session.abilities().multi_conn;
+        let count = if shared { processes.clamp(1, CONNECTIONS_MAX) } else { 1 };
+        let (done, pieces) = (Vec::new(), HashMap::new());
+        let mut target = NbdTarget { name: name.clone(), first, others: Vec::new(), pieces, done, pattern: pattern() };
+        target.received(0, &early)?;
+        for place in 1..count {
+            let (connection, early) = Connection::open(uri, engine).map_err(bad)?;
+            target.others.push(connection);
+            target.received(place, &early)?;
+        }
+        Ok(target)
+    }
+
+    /// How many connections there are.
+    pub fn connections(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// The export's size in bytes.
+    pub fn size(&self) -> u64 {
+        self.session().told.size
+    }
+
+    /// Whether writes are refused.
+    pub fn is_read_only(&self) -> bool {
+        self.session().abilities().read_only
+    }
+
+    /// Whether sectors can be given back.
+    pub fn can_discard(&self) -> bool {
+        self.session().abilities().trim
+    }
+
+    /// Whether its cache can be written out.
+    pub fn can_flush(&self) -> bool {
+        self.session().abilities().flush
+    }
+
+    /// The smallest unit of offsets and lengths, in bytes.
+    pub fn block_min(&self) -> u32 {
+        self.session().size_limits().0
+    }
+
+    /// Says goodbye.
+    pub fn leave<E: Engine>(mut self, engine: &mut E) {
+        for connection in std::iter::once(&mut self.first).chain(&mut self.others) {
+            connection.collector.session.disconnect(&mut connection.out);
+            connection.send(engine);
+        }
+        let now_ns = engine.now_ns();
+        // Whether it is heard does not matter any more.
+        let _ = engine.turn(Some(now_ns), &mut Vec::new());
+        std::iter::once(&self.first).chain(&self.others).for_each(|connection| engine.close(connection.conn));
+    }
+
+    fn session(&self) -> &Session {
+        &self.first.collector.session
+    }
+
+    /// The connection at a place; a place beyond the last begins again.
+    fn connection(&mut self, place: usize) -> &mut Connection {
+        match place % (1 + self.others.len()) {
+            0 => &mut self.first,
+            place => self.others.get_mut(place - 1).unwrap_or(&mut self.first),
+        }
+    }
+
+    fn ask(&mut self, place: usize, index: u32, command: Command, flags: CommandFlags, offset: u64, length: u64) {
+        let mut data = Vec::new();
+        if command == Command::Write {
+            data.reserve(length as usize);
+            let mut from = (index as usize).wrapping_mul(8_209) % (self.pattern.len() / 2);
+            while (data.len() as u64) < length {
+                let rest = self.pattern.get(from..).unwrap_or_default();
+                let len = rest.len().min(length as usize - data.len());
+                data.extend_from_slice(&rest[..len]);
+                from = 0;
+            }
+        }
+        let connection = self.connection(place);
+        let asked = connection.collector.request(command, flags, offset, length, &data, &mut connection.out);
+        match asked {
+            Ok(cookie) => {
+                connection.asked.insert(cookie, index);
+            }
+            Err(misuse) => self.answered(index, Some(misuse.to_string())),
+        }
+    }
+
+    /// A piece of a request was answered.
+    fn answered(&mut self, index: u32, error: Option<String>) {
+        let Some((left, first)) = self.pieces.get_mut(&index) else { return };
+        *left = left.saturating_sub(1);
+        if first.is_none() {
+            *first = error;
+        }
+        if *left == 0
+            && let Some((_, error)) = self.pieces.remove(&index)
+        {
+            self.done.push((index, error));
+        }
+    }
+
+    fn received(&mut self, place: usize, bytes: &[u8]) -> Result<(), ReplayError> {
+        let mut completions: Vec<Completion> = Vec::new();
+        let connection = self.connection(place);
+        let broken = connection.collector.receive(bytes, &mut completions);
+        for completion in completions {
+            let Some(index) = self.connection(place).asked.remove(&completion.cookie) else { continue };
+            let error = completion.result.err().map(|(errno, text)| format!("{errno} {text}").trim_end().to_owned());
+            self.answered(index, error);
+        }
+        broken.map_err(|broken| self.bad(format!("the server breaks the protocol: {broken}")))
+    }
+
+    fn place_of(&self, conn: ConnId) -> Option<usize> {
+        let mut all = std::iter::once(&self.first).chain(&self.others);
+        all.position(|connection| connection.conn == conn)
+    }
+
+    fn bad(&self, what: String) -> ReplayError {
+        ReplayError::Target { target: self.name.clone(), what }
+    }
+}
+
+impl Connection {
+    /// Connects and goes through the handshake; answers bytes that came behind it, too.
+    fn open<E: Engine>(uri: &Uri, engine: &mut E) -> Result<(Connection, Vec<u8>), String> {
+        let refused = |error: io::Error| format!("cannot connect: {error}");
         let wants = Wants {
             export: uri.export.clone(),
             tls: TlsWish::Never,
@@ -68,96 +208,11 @@ impl NbdTarget {
                 (shake_hands(&mut stream, wants), stream.into())
             }
         };
-        let (session, early) = entered.map_err(bad)?;
+        let (session, early) = entered?;
         let conn = engine.adopt(socket);
         engine.receive(conn);
-        let mut target = NbdTarget {
-            name,
-            conn,
-            collector: Collector::new(session),
-            out: Vec::new(),
-            is_sending: false,
-            asked: HashMap::new(),
-            pieces: HashMap::new(),
-            done: Vec::new(),
-            pattern: pattern(),
-        };
-        target.received(&early)?;
-        Ok(target)
-    }
-
-    /// The export's size in bytes.
-    pub fn size(&self) -> u64 {
-        self.collector.session.told.size
-    }
-
-    /// Whether writes are refused.
-    pub fn is_read_only(&self) -> bool {
-        self.collector.session.abilities().read_only
-    }
-
-    /// Whether sectors can be given back.
-    pub fn can_discard(&self) -> bool {
-        self.collector.session.abilities().trim
-    }
-
-    /// Whether its cache can be written out.
-    pub fn can_flush(&self) -> bool {
-        self.collector.session.abilities().flush
-    }
-
-    /// The smallest unit of offsets and lengths, in bytes.
-    pub fn block_min(&self) -> u32 {
-        self.collector.session.size_limits().0
-    }
-
-    /// Says goodbye.
-    pub fn leave<E: Engine>(mut self, engine: &mut E) {
-        self.collector.session.disconnect(&mut self.out);
-        self.send(engine);
-        let now_ns = engine.now_ns();
-        // Whether it is heard does not matter any more.
-        let _ = engine.turn(Some(now_ns), &mut Vec::new());
-        engine.close(self.conn);
-    }
-
-    fn ask(&mut self, index: u32, command: Command, flags: CommandFlags, offset: u64, length: u64) {
-        let from = (index as usize).wrapping_mul(8_209) % (self.pattern.len() / 2);
-        let data: Vec<u8> = match command {
-            Command::Write => self.pattern.iter().cycle().skip(from).take(length as usize).copied().collect(),
-            _ => Vec::new(),
-        };
-        match self.collector.request(command, flags, offset, length, &data, &mut self.out) {
-            Ok(cookie) => {
-                self.asked.insert(cookie, index);
-            }
-            Err(misuse) => self.answered(index, Some(misuse.to_string())),
-        }
-    }
-
-    /// A piece of a request was answered.
-    fn answered(&mut self, index: u32, error: Option<String>) {
-        let Some((left, first)) = self.pieces.get_mut(&index) else { return };
-        *left = left.saturating_sub(1);
-        if first.is_none() {
-            *first = error;
-        }
-        if *left == 0
-            && let Some((_, error)) = self.pieces.remove(&index)
-        {
-            self.done.push((index, error));
-        }
-    }
-
-    fn received(&mut self, bytes: &[u8]) -> Result<(), ReplayError> {
-        let mut completions: Vec<Completion> = Vec::new();
-        let broken = self.collector.receive(bytes, &mut completions);
-        for completion in completions {
-            let Some(index) = self.asked.remove(&completion.cookie) else { continue };
-            let error = completion.result.err().map(|(errno, text)| format!("{errno} {text}").trim_end().to_owned());
-            self.answered(index, error);
-        }
-        broken.map_err(|broken| self.bad(format!("the server breaks the protocol: {broken}")))
+        let collector = Collector::new(session);
+        Ok((Connection { conn, collector, out: Vec::new(), is_sending: false, asked: HashMap::new() }, early))
     }
 
     fn send<E: Engine>(&mut self, engine: &mut E) {
@@ -169,22 +224,18 @@ impl NbdTarget {
         engine.send(self.conn, Message { head, parts });
         self.is_sending = true;
     }
-
-    fn bad(&self, what: String) -> ReplayError {
-        ReplayError::Target { target: self.name.clone(), what }
-    }
 }
 
 impl<E: Engine> Target<E> for NbdTarget {
     fn submit(&mut self, _: &mut E, _: u64, index: u32, request: &Planned) {
-        let abilities = self.collector.session.abilities();
-        let fua = request.durable && abilities.fua && request.kind != Kind::Read;
+        let place = request.process as usize;
+        let fua = request.durable && self.session().abilities().fua && request.kind != Kind::Read;
         let flags = CommandFlags { fua, ..CommandFlags::default() };
-        let (min, most) = self.collector.session.size_limits();
+        let (min, most) = self.session().size_limits();
         let (command, piece_max) = match request.kind {
             Kind::Flush => {
                 self.pieces.insert(index, (1, None));
-                return self.ask(index, Command::Flush, CommandFlags::default(), 0, 0);
+                return self.ask(place, index, Command::Flush, CommandFlags::default(), 0, 0);
             }
             Kind::Read => (Command::Read, most - most % min.max(1)),
             Kind::Write => (Command::Write, most - most % min.max(1)),
@@ -195,12 +246,13 @@ impl<E: Engine> Target<E> for NbdTarget {
         self.pieces.insert(index, (u32::try_from(count).unwrap_or(u32::MAX), None));
         for piece in 0..count {
             let from = piece * piece_max;
-            self.ask(index, command, flags, request.offset + from, (bytes - from).min(piece_max));
+            self.ask(place, index, command, flags, request.offset + from, (bytes - from).min(piece_max));
         }
     }
 
     fn run(&mut self, engine: &mut E, _: u64, done: &mut Vec<(u32, Option<String>)>) {
-        self.send(engine);
+        self.first.send(engine);
+        self.others.iter_mut().for_each(|connection| connection.send(engine));
         done.append(&mut self.done);
     }
 
@@ -209,26 +261,29 @@ impl<E: Engine> Target<E> for NbdTarget {
     }
 
     fn take(&mut self, engine: &mut E, event: Event, _: u64) -> Result<(), ReplayError> {
+        let (Event::Received { conn, .. } | Event::Sent { conn, .. } | Event::Broken { conn }) = &event else {
+            return Ok(());
+        };
+        let conn = *conn;
+        let Some(place) = self.place_of(conn) else { return Ok(()) };
         match event {
-            Event::Received { conn, .. } | Event::Sent { conn, .. } | Event::Broken { conn } if conn != self.conn => {
-                Ok(())
-            }
             Event::Received { len: 0, .. } => Err(self.bad("the server has closed the connection".to_owned())),
             Event::Received { buffer, len, .. } => {
-                self.received(buffer.get(..len).unwrap_or_default())?;
-                engine.receive(self.conn);
+                self.received(place, buffer.get(..len).unwrap_or_default())?;
+                engine.receive(conn);
                 Ok(())
             }
             Event::Sent { message, .. } => {
-                self.is_sending = false;
-                if self.out.is_empty() {
-                    self.out = message.head;
-                    self.out.clear();
+                let connection = self.connection(place);
+                connection.is_sending = false;
+                if connection.out.is_empty() {
+                    // Its memory is used again.
+                    connection.out = message.head;
+                    connection.out.clear();
                 }
                 Ok(())
             }
-            Event::Broken { .. } => Err(self.bad("the connection is broken".to_owned())),
-            _ => Ok(()),
+            _ => Err(self.bad("the connection is broken".to_owned())),
         }
     }
 }

@@ -7,6 +7,9 @@ use crate::open::Stream;
 use crate::sink::Sink;
 use crate::source::{ReadError, Source};
 
+/// An event with a payload of its own.
+type Told = (Event, Vec<u8>);
+
 const READ: Rwbs = Rwbs::READ;
 const COMMAND: Rwbs = Rwbs::READ.with(Rwbs::PASS_THROUGH);
 
@@ -22,25 +25,25 @@ fn event(action: Action, time_ns: u64) -> Event {
     }
 }
 
-fn name(pid: u32, name: &str) -> (Event, Vec<u8>) {
+fn name(pid: u32, name: &str) -> Told {
     (Event { pid, ..Event::new(0, Action::Process) }, name.as_bytes().to_vec())
 }
 
-fn batch_of(events: &[(Event, Vec<u8>)]) -> Batch {
+fn batch_of(events: &[Told]) -> Batch {
     let mut batch = Batch::new();
     events.iter().for_each(|(event, payload)| batch.push_with(*event, payload));
     batch
 }
 
 /// The lines, without the summary.
-fn lines(events: &[(Event, Vec<u8>)]) -> Vec<String> {
+fn lines(events: &[Told]) -> Vec<String> {
     let mut writer = Writer::new(Vec::new(), "a").quiet();
     writer.write(&batch_of(events)).unwrap();
     writer.finish().unwrap();
     String::from_utf8(writer.into_inner()).unwrap().lines().map(str::to_owned).collect()
 }
 
-fn summary(events: &[(Event, Vec<u8>)]) -> String {
+fn summary(events: &[Told]) -> String {
     let mut writer = Writer::new(Vec::new(), "a");
     writer.write(&batch_of(events)).unwrap();
     writer.finish().unwrap();
@@ -48,11 +51,11 @@ fn summary(events: &[(Event, Vec<u8>)]) -> String {
     text.find("CPU").map_or_else(String::new, |at| text[at..].to_owned())
 }
 
-fn read(text: &str) -> Result<Vec<(Event, Vec<u8>)>, ReadError> {
+fn read(text: &str) -> Result<Vec<Told>, ReadError> {
     read_with_notices(text).map(|(events, _)| events)
 }
 
-fn read_with_notices(text: &str) -> Result<(Vec<(Event, Vec<u8>)>, Vec<String>), ReadError> {
+fn read_with_notices(text: &str) -> Result<(Vec<Told>, Vec<String>), ReadError> {
     let bytes = std::io::Cursor::new(text.as_bytes().to_vec());
     let mut reader = Reader::new(Stream { name: "a.txt".into(), read: Box::new(bytes) });
     let (mut events, mut batch) = (Vec::new(), Batch::new());

@@ -31,6 +31,8 @@ pub(super) struct Lane {
     is_big: Option<bool>,
     /// Bytes without a record since the last.
     garbage_bytes: u64,
+    /// What ended it, told behind the events that were read before.
+    failed: Option<ReadError>,
     seen: Seen,
 }
 
@@ -69,6 +71,7 @@ impl Lane {
             at_end: false,
             is_big: None,
             garbage_bytes: 0,
+            failed: None,
             seen: Seen { notices, latest_ns: Vec::new(), backwards: 0, backwards_first: 0, backwards_ns_max: 0 },
         }
     }
@@ -83,6 +86,20 @@ impl Lane {
     /// # Errors
     /// The system's, and an input that holds no records.
     pub fn fill(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let before = batch.len();
+        match self.fill_up(batch) {
+            Err(error) if batch.len() > before => {
+                self.failed = Some(error);
+                Ok(())
+            }
+            filled => filled,
+        }
+    }
+
+    fn fill_up(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let full = batch.len() + EVENTS_A_BATCH;
         while batch.len() < full {
             let Some(is_big) = self.byte_order()? else { return Ok(()) };

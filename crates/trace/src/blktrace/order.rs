@@ -20,6 +20,8 @@ pub(super) struct Ordered {
     /// The time of what was handed out last, in ns.
     last_ns: u64,
     was_sorted: bool,
+    /// What ended the file, told behind what was held.
+    failed: Option<ReadError>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +47,7 @@ impl Ordered {
             spare: Batch::new(),
             last_ns: 0,
             was_sorted: false,
+            failed: None,
         }
     }
 
@@ -57,50 +60,54 @@ impl Ordered {
     pub fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         batch.clear();
         if self.state == State::New {
-            self.begin()?;
+            self.begin();
+        }
+        if self.held.is_empty()
+            && let Some(error) = self.failed.take()
+        {
+            return Err(error);
         }
         if let State::One(cpu) = self.state {
             if self.held.is_empty() {
                 self.lane.fill(&mut self.held)?;
             }
-            std::mem::swap(&mut self.held, batch);
-            if batch.events().iter().all(|event| event.cpu == cpu) {
+            if self.held.events().iter().all(|event| event.cpu == cpu) {
+                std::mem::swap(&mut self.held, batch);
+                self.last_ns = batch.events().last().map_or(self.last_ns, |event| event.time_ns);
                 return Ok(());
             }
-            std::mem::swap(&mut self.held, batch);
             self.state = State::Several;
         }
-        self.sort(batch)
+        self.sort(batch);
+        Ok(())
     }
 
     /// Reads a window, to see whether it is of one CPU.
-    fn begin(&mut self) -> Result<(), ReadError> {
-        self.read_ahead(WINDOW)?;
+    fn begin(&mut self) {
+        self.read_ahead(WINDOW);
         let mut cpus = self.held.events().iter().map(|event| event.cpu);
         let first = cpus.next().unwrap_or_default();
         let is_of_one = cpus.all(|cpu| cpu == first);
         if is_of_one || self.state == State::New {
             self.state = if is_of_one { State::One(first) } else { State::Several };
         }
-        Ok(())
     }
 
     /// Reads until so many are held, or to the end.
-    fn read_ahead(&mut self, count: usize) -> Result<(), ReadError> {
+    fn read_ahead(&mut self, count: usize) {
         while self.held.len() < count {
             let before = self.held.len();
-            self.lane.fill(&mut self.held)?;
+            self.failed = self.lane.fill(&mut self.held).err();
             if self.held.len() == before {
                 self.state = State::Over;
                 break;
             }
         }
-        Ok(())
     }
 
-    fn sort(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+    fn sort(&mut self, batch: &mut Batch) {
         if self.state == State::Several {
-            self.read_ahead(2 * WINDOW)?;
+            self.read_ahead(2 * WINDOW);
         }
         let events = self.held.events();
         let handed_out = if self.state == State::Over { events.len() } else { WINDOW.min(events.len()) };
@@ -124,7 +131,6 @@ impl Ordered {
         }
         std::mem::swap(&mut self.held, &mut self.spare);
         self.tell(is_sorted, late);
-        Ok(())
     }
 
     fn tell(&mut self, is_sorted: bool, late: u64) {

@@ -201,6 +201,7 @@ fn what_is_no_trace_is_an_error_that_says_what_would_be_one() {
     assert!(error.starts_with("zeros at byte 0: no record of blktrace in 1"), "{error}");
     let endless = std::io::Cursor::new(file(0, &[1])).chain(std::io::repeat(0));
     let mut reader = Reader::new(vec![stream("zeros", endless)]);
+    reader.next(&mut Batch::new()).unwrap();
     let error = reader.next(&mut Batch::new()).unwrap_err().to_string();
     assert!(error.starts_with("zeros at byte 48: no record of blktrace in 1"), "{error}");
 }
@@ -217,6 +218,20 @@ fn actions_and_cpus_that_cannot_be_are_left_out_and_told() {
         "{notices:?}"
     );
     assert!(notices.iter().any(|notice| notice.contains("at byte 48: bytes that are no record")), "{notices:?}");
+}
+
+#[test]
+fn what_stands_before_an_error_is_handed_out_first() {
+    for good in [file(0, &[1, 2]), [file(0, &[1]), file(1, &[2])].concat()] {
+        let endless = std::io::Cursor::new(good).chain(std::io::repeat(7));
+        let mut reader = Reader::new(vec![stream("a", endless), stream("b", std::io::Cursor::new(file(2, &[1])))]);
+        let mut batch = Batch::new();
+        reader.next(&mut batch).unwrap();
+        assert_eq!(batch.len(), 3);
+        assert!(reader.next(&mut batch).is_err() && batch.is_empty());
+        reader.next(&mut batch).unwrap();
+        assert!(batch.is_empty());
+    }
 }
 
 #[test]

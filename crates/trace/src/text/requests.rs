@@ -50,7 +50,7 @@ impl Requests {
     pub fn take(&mut self, request: &Request, out: &mut Taken<'_>) -> Result<(), String> {
         let bytes = u32::try_from(request.bytes)
             .map_err(|_| format!("the length of {} bytes is too large: {} is the most", request.bytes, u32::MAX))?;
-        if request.offset % 512 != 0 || bytes % 512 != 0 {
+        if !request.offset.is_multiple_of(512) || !bytes.is_multiple_of(512) {
             out.notices.count(
                 "offsets and lengths that are no multiples of 512 bytes are widened to whole sectors",
                 out.place,

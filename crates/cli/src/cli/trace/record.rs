@@ -64,10 +64,10 @@ fn buffer(text: &str) -> Result<u64, String> {
 }
 
 const RECORD_HELP: &str = "\
-Recording needs root. What is changed of the machine's tracing settings is put back at the end, also on Ctrl-C, SIGTERM, SIGHUP or a crash of
+Recording needs root. What is changed of the machine's tracing settings is put back at the end, also on Ctrl-C, SIGTERM, SIGHUP or a crash of \
 this program; after a SIGKILL the next recording, or --undo, finds and undoes it.
 
---vfs marks reads, writes and syncs on files that lie on the device, as in `call dd[123] pread64 /data/file offset 4096 length 4096`. Calls through
+--vfs marks reads, writes and syncs on files that lie on the device, as in `call dd[123] pread64 /data/file offset 4096 length 4096`. Calls through \
 io_uring and libaio, and page faults of mapped files, leave no marks. It works under lockdown=integrity; under lockdown=confidentiality tracefs is closed.
 
 Examples:

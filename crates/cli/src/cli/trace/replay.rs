@@ -103,10 +103,10 @@ fn device(text: &str) -> Result<DeviceId, String> {
 }
 
 const REPLAY_HELP: &str = "\
-How late each request was submitted against its time is told as percentiles: a lag of more than a part of the latency means that the target was
+How late each request was submitted against its time is told as percentiles: a lag of more than a part of the latency means that the target was \
 too slow for the recorded times; then --timing dependent keeps the pauses of the programs instead.
 
-Nothing is written without --write, and never to a device that is mounted or otherwise in use. Writes carry bytes that look like chance. Flushes make
+Nothing is written without --write, and never to a device that is mounted or otherwise in use. Writes carry bytes that look like chance. Flushes make \
 the target write its cache out; discards give sectors back where the target can, and are left out, and counted, where it cannot.
 
 Examples:

@@ -71,7 +71,7 @@ struct Output<'a> {
 /// A writer of a format.
 enum Writer {
     /// It leaves notes out, which is told.
-    Text(blkparse::Writer<Box<dyn Write>>),
+    Text(Box<blkparse::Writer<Box<dyn Write>>>),
     Other(Box<dyn Sink>),
 }
 
@@ -155,7 +155,7 @@ impl<'a> Output<'a> {
                 if self.args.quiet {
                     writer = writer.quiet();
                 }
-                Writer::Text(if self.args.all_messages { writer.with_all_messages() } else { writer })
+                Writer::Text(Box::new(if self.args.all_messages { writer.with_all_messages() } else { writer }))
             }
             WriteFormat::Blktrace | WriteFormat::BlktraceCpus => {
                 let writer = blktrace::Writer::new(out);

@@ -20,6 +20,8 @@ use crate::output::Out;
 const PAUSE: Duration = Duration::from_millis(10);
 /// The same with marks for calls: what file a descriptor stands for can be asked only while its process is there.
 const PAUSE_OF_CALLS: Duration = Duration::from_millis(1);
+/// How long a command may take to end once it is asked to.
+const END_MAX: Duration = Duration::from_secs(10);
 /// How often the progress is told.
 const TELL: Duration = Duration::from_millis(200);
 
@@ -95,7 +97,7 @@ struct Recording {
 }
 
 impl Recording {
-    /// Records until it is time to stop; answers how the command ended.
+    /// Records until it is time to stop; answers how the command ended by itself, or by a signal that came.
     fn attend(
         &mut self,
         mut command: Option<Child>,
@@ -103,21 +105,31 @@ impl Recording {
         stop: &AtomicBool,
     ) -> Result<Option<ExitStatus>> {
         let shows = std::io::stderr().is_terminal() && command.is_none();
-        let mut told = Instant::now();
+        let (mut told, mut asked_to_end) = (Instant::now(), None);
         let ended = loop {
             if let Err(error) = self.capture.take(&mut self.sink) {
-                end(command.as_mut());
+                command.as_mut().inspect(|child| ask_to_end(child));
                 return Err(error.into());
             }
-            if let Some(child) = &mut command
-                && let Some(status) = child.try_wait()?
-            {
-                break Some(status);
+            let is_over = duration.is_some_and(|duration| self.begun.elapsed() >= duration);
+            match &mut command {
+                Some(child) => {
+                    if let Some(status) = child.try_wait()? {
+                        break if is_over { None } else { Some(status) };
+                    }
+                }
+                None if is_over || stop.load(Ordering::Relaxed) => break None,
+                None => {}
             }
-            let over = duration.is_some_and(|duration| self.begun.elapsed() >= duration);
-            if over || stop.load(Ordering::Relaxed) {
-                // What was started with it does not outlive it.
-                break end(command.as_mut());
+            // What was started with the recording does not outlive it, and is recorded to its end.
+            if let Some(child) = command.as_mut().filter(|_| is_over || stop.load(Ordering::Relaxed)) {
+                let asked: &mut Instant = asked_to_end.get_or_insert_with(|| {
+                    ask_to_end(child);
+                    Instant::now()
+                });
+                if asked.elapsed() >= END_MAX {
+                    child.kill()?;
+                }
             }
             if shows && told.elapsed() >= TELL {
                 told = Instant::now();
@@ -150,16 +162,11 @@ impl Recording {
     }
 }
 
-/// Asks a command to end, and waits until it has.
-fn end(command: Option<&mut Child>) -> Option<ExitStatus> {
-    let child = command?;
-    if let Ok(None) = child.try_wait()
-        && let Some(pid) = rustix::process::Pid::from_raw(child.id().cast_signed())
-    {
+fn ask_to_end(command: &Child) {
+    if let Some(pid) = rustix::process::Pid::from_raw(command.id().cast_signed()) {
         // That it is gone already is what was wanted.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
-    child.wait().ok()
 }
 
 fn exit_of(status: ExitStatus) -> Exit {

@@ -25,7 +25,7 @@ pub fn run(args: &ReorderArgs, out: &mut Out) -> Result<Exit> {
         // The trace itself is on standard output.
         tell(&sentence(&told));
     } else {
-        out.line(format_args!("{name}: {} requests sorted by sector in {} sweeps", told.requests, told.sweeps))?;
+        out.line(format_args!("{name}: {} requests sorted by sector in {}", told.requests, sweeps(&told)))?;
         out.line("")?;
         out.table(&mut seeks(&[("before", &told.before), ("after", &told.after)]))?;
     }
@@ -49,12 +49,16 @@ pub fn run(args: &ReorderArgs, out: &mut Out) -> Result<Exit> {
 fn sentence(told: &Reordered) -> String {
     let mean = |of: &hoistway_trace::describe::SeekFigures| figure(of.distance_sectors.mean * 512.0 / 1e6);
     format!(
-        "{} requests in {} sweeps: the mean distance was {} MB and is {} MB",
+        "{} requests in {}: the mean distance was {} MB and is {} MB",
         told.requests,
-        told.sweeps,
+        sweeps(told),
         mean(&told.before),
         mean(&told.after)
     )
+}
+
+fn sweeps(told: &Reordered) -> String {
+    if told.sweeps == 1 { "one sweep".to_owned() } else { format!("{} sweeps", told.sweeps) }
 }
 
 /// Two drives that do what is asked of them in both orders, one request at a time; or none.

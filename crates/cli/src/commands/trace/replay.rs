@@ -101,11 +101,13 @@ fn on_engine(args: &ReplayArgs, loaded: &mut Loaded) -> Result<Replayed> {
 fn on_target<E: Engine>(args: &ReplayArgs, loaded: &mut Loaded, mut engine: E) -> Result<Replayed> {
     if args.on.starts_with("nbd") && args.on.contains("://") {
         let uri: Uri = args.on.parse().map_err(|error| UsageError(format!("--on {error}")))?;
-        let mut target = NbdTarget::connect(&uri, &mut engine)?;
+        let mut target = NbdTarget::connect(&uri, loaded.plan.processes().len(), &mut engine)?;
         prepare_nbd(args, loaded, &target)?;
         let outcome = go(args, loaded, &mut target, &mut engine, &mut || false)?;
+        let connections = target.connections();
         target.leave(&mut engine);
-        return Ok(Replayed { target: format!("{uri} ({})", engine.name()), outcome });
+        let target = format!("{uri} by {}, connections: {connections}", engine.name());
+        return Ok(Replayed { target, outcome });
     }
     let path = std::path::Path::new(&args.on);
     let writes = loaded.plan.changing() > 0;
