@@ -25,21 +25,21 @@ use hoistway_core::Kind;
 
 /// What is asked for.
 #[derive(Clone, Debug)]
-pub struct Request {
-    pub workload: String,
-    pub elevator: Kind,
-    pub seed: u64,
-    pub seconds: u64,
-    pub drive: String,
-    pub record: Option<PathBuf>,
-    pub real: Option<PathBuf>,
+pub(crate) struct Request {
+    pub(crate) workload: String,
+    pub(crate) elevator: Kind,
+    pub(crate) seed: u64,
+    pub(crate) seconds: u64,
+    pub(crate) drive: String,
+    pub(crate) record: Option<PathBuf>,
+    pub(crate) real: Option<PathBuf>,
 }
 
 /// What a client got.
 #[derive(Clone, Debug, Default)]
-pub struct Got {
-    pub bytes: u64,
-    pub latencies_ns: Vec<u64>,
+pub(crate) struct Got {
+    pub(crate) bytes: u64,
+    pub(crate) latencies_ns: Vec<u64>,
 }
 
 fn main() {
@@ -85,7 +85,7 @@ fn document(request: &Request, clients: &[Client], got: &[Got]) -> serde_json::V
 }
 
 /// What one client got.
-pub fn figures(got: &Got, seconds: u64) -> serde_json::Value {
+pub(crate) fn figures(got: &Got, seconds: u64) -> serde_json::Value {
     let mut latencies = Histogram::<u64>::new(2).expect("two digits are possible");
     for latency_ns in &got.latencies_ns {
         latencies.record(*latency_ns).expect("it grows");

@@ -1,7 +1,7 @@
 //! By how much a model misses what was recorded, and what its predictions are worth.
 
 use hoistway_core::Kind;
-use hoistway_trace::depends::Pattern;
+use hoistway_trace::depends::{Finding, Pattern};
 
 use super::{Model, RecordedProcess};
 use crate::compare::{Comparison, ProcessRun};
@@ -178,28 +178,8 @@ impl Fidelity {
                 continue;
             }
             let who = format!("{} ({})", process.name, process.pid);
-            match finding.pattern {
-                Pattern::Open => tell(
-                    Level::Fair,
-                    format!(
-                        "{who} asks at times without a rule: the recorded times are kept, whatever another elevator makes of them"
-                    ),
-                ),
-                _ if finding.explained < EXPLAINED_MIN => {
-                    tell(
-                        Level::Fair,
-                        format!("the rule found for {who} explains {:.0} % of its requests", finding.explained * 100.0),
-                    );
-                }
-                _ if finding.slope.is_none() => {
-                    tell(
-                        Level::Fair,
-                        format!(
-                            "{who} has too few requests, or latencies that differ too little, to tell what it waits for"
-                        ),
-                    );
-                }
-                _ => {}
+            if let Some(doubt) = doubt(&who, finding) {
+                tell(Level::Fair, doubt);
             }
         }
         for (name, pid, times) in comparison.into_iter().flat_map(|comparison| stretched(model, comparison)) {
@@ -211,6 +191,22 @@ impl Fidelity {
             );
         }
         Confidence { level, reasons }
+    }
+}
+
+/// What is doubtful of the rule that was found for a process.
+fn doubt(who: &str, finding: &Finding) -> Option<String> {
+    match finding.pattern {
+        Pattern::Open => Some(format!(
+            "{who} asks at times without a rule: the recorded times are kept, whatever another elevator makes of them"
+        )),
+        _ if finding.explained < EXPLAINED_MIN => {
+            Some(format!("the rule found for {who} explains {:.0} % of its requests", finding.explained * 100.0))
+        }
+        _ if finding.slope.is_none() => {
+            Some(format!("{who} has too few requests, or latencies that differ too little, to tell what it waits for"))
+        }
+        _ => None,
     }
 }
 

@@ -20,18 +20,24 @@ struct Options {
     /// How long a run in real time is; 0: none.
     real_seconds: u64,
     write: bool,
+    /// What `recorded_clients quality` printed for these seeds, instead of running it.
+    from: Option<PathBuf>,
 }
 
 /// Measures, writes docs/whatif.md if told to, and fails if a goal is missed.
 pub fn run(words: &[&str]) -> Result<()> {
     let options = options(words)?;
-    let programs = programs(options.real_seconds > 0)?;
-    let cases = virtual_cases(&programs, &options)?;
-    let (told, fitted): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.drive == "told");
-    let real = match options.real_seconds {
-        0 => Vec::new(),
-        seconds => real::cases(&programs, seconds)?,
+    let (cases, real) = match &options.from {
+        Some(file) => (read(&std::fs::read_to_string(file).with_context(|| file.display().to_string())?)?, Vec::new()),
+        None => {
+            let programs = programs(options.real_seconds > 0)?;
+            let cases = virtual_cases(&programs, &options)?;
+            let real =
+                if options.real_seconds > 0 { real::cases(&programs, options.real_seconds)? } else { Vec::new() };
+            (cases, real)
+        }
     };
+    let (told, fitted): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.drive == "told");
     let goals = page::goals(&Summary::of(&told));
     for goal in &goals {
         println!("{}: {} ({})", goal.text, goal.found, if goal.holds { "yes" } else { "NO" });
@@ -80,13 +86,16 @@ fn virtual_cases(programs: &Programs, options: &Options) -> Result<Vec<Case>> {
     let (from, to) = options.seeds;
     let mut command = std::process::Command::new(&programs.clients);
     command.args(["quality", "--seeds", &format!("{from}-{to}"), "--seconds", &options.seconds.to_string()]);
-    let text = tools::output(&mut command)?;
-    let document: Value = serde_json::from_str(&text).context("what recorded_clients prints")?;
+    read(&tools::output(&mut command)?)
+}
+
+fn read(text: &str) -> Result<Vec<Case>> {
+    let document: Value = serde_json::from_str(text).context("what recorded_clients prints")?;
     document.as_array().context("an array of cases")?.iter().map(Case::read).collect()
 }
 
 fn options(words: &[&str]) -> Result<Options> {
-    let mut options = Options { seeds: (111, 116), seconds: 60, real_seconds: 20, write: false };
+    let mut options = Options { seeds: (111, 116), seconds: 60, real_seconds: 20, write: false, from: None };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if *word == "--write" {
@@ -102,9 +111,10 @@ fn options(words: &[&str]) -> Result<Options> {
                 options.seeds = (from.parse()?, to.parse()?);
             }
             "--seconds" => options.seconds = number()?,
+            "--from" => options.from = Some(value.into()),
             "--real-seconds" => options.real_seconds = number()?,
             _ => bail!(
-                "{word} is not known: there are --seeds FROM-TO, --seconds S, --real-seconds S (0: none) and --write"
+                "{word} is not known: there are --seeds FROM-TO, --seconds S, --real-seconds S (0: none), --from FILE and --write"
             ),
         }
     }

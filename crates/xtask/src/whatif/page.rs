@@ -138,7 +138,7 @@ fn summaries(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
             share(&p99, 0.9)
         )?;
     }
-    Ok(text.push('\n'))
+    writeln!(text)
 }
 
 fn best(cases: &[Case], text: &mut String) -> std::fmt::Result {
@@ -162,7 +162,7 @@ fn best(cases: &[Case], text: &mut String) -> std::fmt::Result {
         }
         text.push('\n');
     }
-    Ok(text.push('\n'))
+    writeln!(text)
 }
 
 fn real(measured: &Measured<'_>, text: &mut String) -> std::fmt::Result {
@@ -214,7 +214,7 @@ fn pairs(case: &Case, text: &mut String) -> std::fmt::Result {
             worst(pair)
         )?;
     }
-    Ok(text.push('\n'))
+    writeln!(text)
 }
 
 fn errors(throughput: &[f64], p99: &[f64]) -> String {
