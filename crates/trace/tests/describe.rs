@@ -134,12 +134,15 @@ fn phase(told: &Description, row: &str) -> Figures {
     }
 }
 
+/// How many of a direction's bios or requests, and how many bytes.
+type Pick = fn(&Direction) -> (u64, u64);
+
 #[test]
 fn counts_are_those_of_blkparse_s_summary() {
     for capture in &CAPTURES {
         let told = describe(packed(capture)).counts;
         let kib = |bytes: u64| bytes >> 10;
-        let pick: [fn(&Direction) -> (u64, u64); 4] = [
+        let pick: [Pick; 4] = [
             |of| (of.queued, of.queued_bytes),
             |of| (of.issued, of.issued_bytes),
             |of| (of.completed, of.completed_bytes),
