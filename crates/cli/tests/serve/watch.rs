@@ -241,6 +241,6 @@ fn a_recording_is_read_by_blkparse() {
         return eprintln!("SKIPPED: blkparse does not run here; Debian has it in the package blktrace");
     };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.contains("Q   W 16 + 8 [database]") && text.contains("C   R 16 + 8 [0]"), "{text}");
+    assert!(text.contains("Q  WS 16 + 8 [database]") && text.contains("C   R 16 + 8 [0]"), "{text}");
     assert!(text.contains("Reads Completed:       10,       40KiB"), "{text}");
 }
