@@ -47,7 +47,7 @@ struct Connection {
 }
 
 impl NbdTarget {
-    /// Connects and enters the export: for each process a connection, up to [`CONNECTIONS_MAX`], if the server says that its flushes cover what other
+    /// Connects and enters the export: for each process a connection, up to 16, if the server says that its flushes cover what other
     /// connections wrote; else one.
     ///
     /// # Errors
