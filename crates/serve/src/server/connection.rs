@@ -708,7 +708,7 @@ impl Connection {
     /// An answer is in the outgoing message.
     fn answered<E: Engine>(&mut self, charge: Charge, house: &mut House<E>) {
         self.counts.requests += 1;
-        house.answered += 1;
+        house.answered.count(self.id, house.now_ns);
         self.outgoing.answered(charge);
         house.dirty(self.id, &mut self.dirty);
     }

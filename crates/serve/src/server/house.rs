@@ -8,6 +8,7 @@ use rustls::ServerConfig;
 use crate::config::{Config, DeviceConfig};
 use crate::device::{Device, MemberId, Work};
 use crate::engine::{ConnId, Engine, Message, Peer};
+use crate::server::answered::Answered;
 use crate::server::budget::{Bounds, Budget, HolderId, Wait};
 use crate::server::connection::Reason;
 use crate::server::exports::Served;
@@ -41,8 +42,8 @@ pub(super) struct House<E> {
     pub(super) waiting_within: BTreeMap<HolderId, VecDeque<ConnId>>,
     /// Connections that have something to say.
     pub(super) speakers: Vec<ConnId>,
-    /// Requests answered since the engine was last turned.
-    pub(super) answered: u32,
+    /// Who was answered lately.
+    pub(super) answered: Answered,
     /// How many clients there are.
     pub(super) clients: Clients,
     /// When which connection is closed unless it has come further.
@@ -79,7 +80,7 @@ impl<E: Engine> House<E> {
             waiting: VecDeque::new(),
             waiting_within: BTreeMap::new(),
             speakers: Vec::new(),
-            answered: 0,
+            answered: Answered::default(),
             clients: Clients::default(),
             deadlines: BTreeSet::new(),
         }

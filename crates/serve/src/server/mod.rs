@@ -3,6 +3,7 @@
 //! A turn takes in everything that has happened since the last one before any device runs, so that an elevator sees all that waits; then devices
 //! run, and every connection that has something to say says it in one message. Nothing here blocks, reads a clock or opens a file.
 
+mod answered;
 mod budget;
 mod connection;
 mod drain;
@@ -104,9 +105,6 @@ pub struct Server<E: Engine> {
 }
 
 /// How often stalled clients are looked for while others wait, in ns: once a second.
-/// After a turn with so few answers the next event is watched for: clients wait for each answer. Where more come at once, the next are on their way
-/// already, and a sleep costs nobody anything.
-const WATCHED_ANSWERS_MAX: u32 = 2;
 const STALL_CHECK_NS: u64 = 1_000_000_000;
 
 impl<E: Engine> Server<E> {
@@ -188,8 +186,8 @@ impl<E: Engine> Server<E> {
             return Ok(turn);
         }
         let until = self.next_wake();
-        let answered = std::mem::take(&mut self.house.answered);
-        self.house.engine.may_watch(answered <= WATCHED_ANSWERS_MAX);
+        let may_watch = self.house.answered.turn_ends(self.house.now_ns);
+        self.house.engine.may_watch(may_watch);
         let mut events = std::mem::take(&mut self.events);
         self.house.engine.turn(until, &mut events)?;
         self.house.now_ns = self.house.engine.now_ns();
