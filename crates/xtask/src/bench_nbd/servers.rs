@@ -332,7 +332,10 @@ fn children(pid: u32) -> Vec<u32> {
 }
 
 fn terminate(pid: u32) {
-    let _ = Command::new("kill").arg(pid.to_string()).status();
+    // One that has left already is what was wanted.
+    if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
 }
 
 #[cfg(test)]
