@@ -14,6 +14,8 @@ use crate::engine::{Event, FileId, Io, IoDone, IoOp};
 
 /// The most bytes of one read or write (the kernel's own limit is just below 2 GiB).
 const PIECE_BYTES_MAX: u64 = 1 << 30;
+/// From so many bytes on what is written to a file in memory, or read from it, is copied by a thread of the ring and not by the server's own.
+const COPY_BYTES_MAX: u64 = 128 << 10;
 
 /// Block I/O under way.
 pub(super) struct Flight {
@@ -87,8 +89,8 @@ impl Uring {
             self.ready.push(Event::Done { tag, done });
         } else if io.op == IoOp::Status || (io.op == IoOp::Trim && file.block_device) {
             self.help(tag, io, 0);
-        } else if carries_data && file.in_memory {
-            // It is a copy, and io_uring would have a thread do it.
+        } else if carries_data && file.in_memory && io.length < COPY_BYTES_MAX {
+            // It is a copy, and io_uring would have a thread do it: worth while only for one that takes longer than waking that.
             let done = file.perform(io, 0);
             self.ready.push(Event::Done { tag, done });
         } else {
