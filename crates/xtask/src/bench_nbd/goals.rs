@@ -173,11 +173,11 @@ fn beats_best(text: &str, medians: &Medians, figure: Figure) -> Goal {
     }
 }
 
-/// The dearest elevator over `noop`.
+/// The dearest elevator over `noop`: differences of a few percent, so of the least disturbed rounds.
 fn scheduling(medians: &Medians) -> Goal {
-    let text = "an elevator costs at most 0.5 us an operation over noop";
-    let noop = medians.get(&Server::HoistwayMemory(Some("noop"))).map(|sample| sample.server_us);
-    let costs = medians.iter().map(|(server, sample)| (server, sample.server_us));
+    let text = "an elevator costs at most 0.5 us an operation over noop (least of the rounds)";
+    let noop = medians.get(&Server::HoistwayMemory(Some("noop"))).map(|sample| sample.server_us_least);
+    let costs = medians.iter().map(|(server, sample)| (server, sample.server_us_least));
     match (noop, costs.max_by(|a, b| a.1.total_cmp(&b.1))) {
         (Some(noop_us), Some((dearest, us))) => {
             let more_us = us - noop_us;
@@ -205,7 +205,14 @@ mod tests {
     use super::*;
 
     fn sample(us: f64) -> Sample {
-        Sample { operations_per_s: 1e6 / us, bytes_per_s: 4096e6 / us, p50_us: us, p99_us: 2.0 * us, server_us: us }
+        Sample {
+            operations_per_s: 1e6 / us,
+            bytes_per_s: 4096e6 / us,
+            p50_us: us,
+            p99_us: 2.0 * us,
+            server_us: us,
+            server_us_least: us,
+        }
     }
 
     #[test]
