@@ -20,23 +20,19 @@ struct Options {
     /// How long a run in real time is; 0: none.
     real_seconds: u64,
     write: bool,
-    /// What `recorded_clients quality` printed for these seeds, instead of running it.
+    /// What `recorded_clients quality` printed for these seeds and seconds, instead of running it again.
     from: Option<PathBuf>,
 }
 
 /// Measures, writes docs/whatif.md if told to, and fails if a goal is missed.
 pub fn run(words: &[&str]) -> Result<()> {
     let options = options(words)?;
-    let (cases, real) = match &options.from {
-        Some(file) => (read(&std::fs::read_to_string(file).with_context(|| file.display().to_string())?)?, Vec::new()),
-        None => {
-            let programs = programs(options.real_seconds > 0)?;
-            let cases = virtual_cases(&programs, &options)?;
-            let real =
-                if options.real_seconds > 0 { real::cases(&programs, options.real_seconds)? } else { Vec::new() };
-            (cases, real)
-        }
+    let programs = programs(options.real_seconds > 0)?;
+    let cases = match &options.from {
+        Some(file) => read(&std::fs::read_to_string(file).with_context(|| file.display().to_string())?)?,
+        None => virtual_cases(&programs, &options)?,
     };
+    let real = if options.real_seconds > 0 { real::cases(&programs, options.real_seconds)? } else { Vec::new() };
     let (told, fitted): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.drive == "told");
     let goals = page::goals(&Summary::of(&told));
     for goal in &goals {
@@ -95,7 +91,7 @@ fn read(text: &str) -> Result<Vec<Case>> {
 }
 
 fn options(words: &[&str]) -> Result<Options> {
-    let mut options = Options { seeds: (111, 116), seconds: 60, real_seconds: 20, write: false, from: None };
+    let mut options = Options { seeds: (111, 116), seconds: 180, real_seconds: 20, write: false, from: None };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         if *word == "--write" {

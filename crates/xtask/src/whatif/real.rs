@@ -72,13 +72,13 @@ fn measure(
     let _ = std::fs::remove_file(&socket);
     let mut command = Command::new(&programs.hoistway);
     command
-        .args(["serve", "--export", "=null:256G", "--drive", DRIVE, "--elevator", elevator, "--socket"])
+        .args(["serve", "--export", "=null:180G", "--drive", DRIVE, "--elevator", elevator, "--socket"])
         .arg(&socket);
     if let Some(record) = record {
         command.arg("--record").arg(record);
     }
     let mut server =
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().context("cannot start hoistway serve")?;
+        command.env("RUST_LOG", "error").stdout(Stdio::null()).spawn().context("cannot start hoistway serve")?;
     let begun = Instant::now();
     while !socket.exists() && begun.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(20));
