@@ -142,6 +142,7 @@ fn bad_traces_are_refused_with_the_place_and_what_would_be_right() {
             &["cannot be told from the text", "--time-unit", "with us"],
         ),
         (b"fio version 1 iolog\n".to_vec(), &["iolog of version \"1\": 2 and 3 are read"]),
+        ([0x05, 0x74, 0x61, 0x65, 0, 0, 0, 0].to_vec(), &["records of blktrace's version 5: 7 and 8 are read"]),
     ] {
         let file = folder.file("trace", contents);
         run(&["trace", "convert", &file]).refused(1, parts);
@@ -171,4 +172,81 @@ fn an_output_that_is_read_or_full_is_an_error() {
 fn a_part_without_events_is_an_error() {
     let ran = run(&["trace", "cut", &capture(), "--from", "1000", "-q"]);
     ran.refused(1, &["no event is left of this trace"]);
+}
+
+/// The records of the capture's first CPU.
+fn records() -> Vec<u8> {
+    let folder = Folder::new();
+    let name = folder.name("cpu");
+    printed(&["trace", "convert", &sample("blktrace/vda-mq-deadline.blktrace.0.xz"), "--as", "blktrace", "-o", &name]);
+    std::fs::read(name).expect("it was written")
+}
+
+#[test]
+fn damaged_captures_are_read_as_far_as_they_go_and_what_is_wrong_is_told() {
+    let folder = Folder::new();
+    let whole = records();
+    let mut other = whole.clone();
+    let mut foreign = whole.clone();
+    let (mut at, mut places) = (0, Vec::new());
+    while at < whole.len() {
+        places.push(at);
+        at += 48 + usize::from(u16::from_le_bytes([whole[at + 46], whole[at + 47]]));
+    }
+    // From the middle on records of another version, and of another device: 8,16.
+    for place in &places[places.len() / 2..] {
+        other[*place] = 5;
+        foreign[*place + 36..*place + 40].copy_from_slice(&(8u32 << 20 | 16).to_le_bytes());
+    }
+    let file = |name: &str, contents: &[u8]| folder.file(name, contents);
+    let told = |trace: &str, says: &str| {
+        let ran = run(&["trace", "describe", trace]);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        assert!(ran.err.contains(says) || ran.out.contains(says), "{says}: {}{}", ran.err, ran.out);
+        for command in
+            [&["trace", "view", trace, "-o", &folder.name("page.html")][..], &["trace", "convert", trace, "-q"]]
+        {
+            let ran = run(command);
+            assert!(ran.code == Some(0) && !ran.err.contains("panicked"), "{command:?}: {}", ran.err);
+        }
+    };
+    told(&file("cut", &whole[..whole.len() - 20]), "the last record is cut off: ");
+    told(&file("other", &other), "what is no record was passed over (bytes: ");
+    told(&file("twice", &[&whole[..], &whole].concat()), "the clock of a CPU ran back once, by ");
+    told(&file("two", &foreign), "on 2 devices");
+    file("cpus.blktrace.0", &whole);
+    file("cpus.blktrace.1", b"");
+    told(&folder.name("cpus"), "cpus.blktrace.1: it is empty: nothing was recorded here");
+    file("cpus.blktrace.0.gz", b"");
+    run(&["trace", "describe", &folder.name("cpus")]).refused(1, &["cpus.blktrace.0.gz is there as well"]);
+}
+
+#[test]
+fn what_unpacks_to_ten_gigabytes_of_nothing_ends_soon_in_little_memory() {
+    let folder = Folder::new();
+    let packed = |bytes: &[u8]| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        gzip.write_all(bytes).expect("memory takes everything");
+        gzip.finish().expect("memory takes everything")
+    };
+    // gzip's members follow each other: 640 of 16 MiB.
+    let zeros = packed(&vec![0; 16 << 20]).repeat(640);
+    let lines = packed(&vec![b'\n'; 16 << 20]).repeat(640);
+    let behind = |head: &[u8], bomb: &[u8]| [&packed(head), bomb].concat();
+    for (contents, says) in [
+        (zeros.clone(), "its first 65536 bytes are zeros"),
+        (behind(&records(), &zeros), "no record of blktrace in 16"),
+        (behind(b"fio version 3 iolog\n0 /a add\n1 /a read 0 4096\n", &lines), "16 MiB without a record"),
+        (behind(b"0 0 8 8 1\n90000 0 8 8 1\n", &zeros), "this line is longer than 64 KiB"),
+    ] {
+        let file = folder.file("bomb.gz", contents);
+        // 256 MiB of addresses are enough for all of it.
+        let sh =
+            format!("ulimit -v 262144; exec {} trace convert {file} -q -o /dev/null", env!("CARGO_BIN_EXE_hoistway"));
+        let began = std::time::Instant::now();
+        let ran = Command::new("sh").args(["-c", &sh]).output().expect("sh is there");
+        let err = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.code() == Some(1) && err.contains(says), "{says}: {err}");
+        assert!(began.elapsed().as_secs() < 60, "{says}: {:?}", began.elapsed());
+    }
 }

@@ -36,6 +36,8 @@
 
   async function whole() {
     check(requestsInTable() === count, `the table has ${requestsInTable()} of ${count} requests`);
+    const total = byId("figures").tFoot.rows[0];
+    check(head.lanes.length < 2 || Number(total.cells[1].textContent.replace(/,/g, "")) === count, "the table's last line is of all requests");
     for (const canvas of document.querySelectorAll("canvas")) check(ink(canvas) > 100, `${canvas.dataset.chart || canvas.id} is empty`);
     check(document.documentElement.scrollWidth <= innerWidth, `the page is ${document.documentElement.scrollWidth} px wide in ${innerWidth}`);
   }

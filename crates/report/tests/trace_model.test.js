@@ -63,6 +63,26 @@ test("sums_of_single_requests_keep_every_nanosecond_and_byte", () => {
   assert.deepStrictEqual([row.requests, row.readBytes, row.latency, row.p50, row.max], [1, 4096, 100, 100, 100]);
 });
 
+test("the_line_of_all_lanes_has_their_sums_and_the_percentiles_of_all_their_latencies", () => {
+  const detail = detailOf();
+  const rows = Sums.tableFromRequests(detail, 2, 0, 2000);
+  const all = Sums.totalOf(rows);
+  assert.deepStrictEqual([all.requests, all.readBytes], [rows[0].requests + rows[1].requests, rows[0].readBytes + rows[1].readBytes]);
+  assert.strictEqual(all.latencies.length, rows[0].latencies.length + rows[1].latencies.length);
+  assert.strictEqual(all.max, Math.max(rows[0].max, rows[1].max));
+  // Two lanes of counted latencies: 3 ms three times in one, 90 ms once in the other; their median is the one, the highest is the other.
+  const cells = (ns, count) => ({ cell: [Math.floor(M.rowOfLatency(ns))], count: [count] });
+  const of = () => new Float64Array(1);
+  const lane = (ns, count) => ({
+    reads: of().fill(count), writes: of(), others: of(), readBytes: of(), writeBytes: of(), latency: of(), latencyMax: of().fill(ns), layers: M.LAYERS.map(of), latencyCells: cells(ns, count),
+  });
+  const head = { bucket_ns: 1024, latency_rows: 112, latency_column_ns: 2048 };
+  const both = Sums.totalOf(Sums.tableFromStretches(head, [lane(3e6, 3), lane(9e7, 1)], 0, 1024));
+  assert.ok(Math.abs(both.p50 / 3e6 - 1) < 0.125 && Math.abs(both.p99 / 9e7 - 1) < 0.125, `${both.p50} ${both.p99}`);
+  assert.deepStrictEqual([both.requests, both.max], [4, 9e7]);
+  assert.ok(Number.isNaN(Sums.totalOf([]).p50));
+});
+
 test("lanes_and_bins_add_up", () => {
   const detail = detailOf();
   const [one, other] = [0, 1].map((lane) => Sums.fromRequests(detail, [lane], 1000, 2000, 10));

@@ -31,6 +31,12 @@ impl Event {
         }
     }
 
+    /// Whether its time is that at which something happened. Names of processes and the time of the day are told when they are known: before, behind, or at no
+    /// time at all.
+    pub const fn has_moment(&self) -> bool {
+        !matches!(self.action, Action::Process | Action::Timestamp)
+    }
+
     /// The first sector behind it.
     pub const fn end_sector(&self) -> u64 {
         self.sector.saturating_add((self.bytes as u64).div_ceil(512))
@@ -86,8 +92,7 @@ impl Batch {
 
     /// When what it tells of begins, in ns: names of processes and times of the day may be older, or have no time. None if there is nothing else.
     pub fn start_ns(&self) -> Option<u64> {
-        let counts = |event: &&Event| !matches!(event.action, Action::Process | Action::Timestamp);
-        self.events.iter().find(counts).map(|event| event.time_ns)
+        self.events.iter().find(|event| event.has_moment()).map(|event| event.time_ns)
     }
 
     /// How many.

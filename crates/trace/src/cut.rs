@@ -117,10 +117,10 @@ impl<S: Source> Source for Cut<S> {
         let mut taken = std::mem::take(&mut self.taken);
         while batch.is_empty() && !self.is_over {
             self.source.next(&mut taken)?;
-            let Some(last) = taken.events().last().copied() else {
+            if taken.is_empty() {
                 self.is_over = true;
                 break;
-            };
+            }
             self.start_ns = self.start_ns.or_else(|| taken.start_ns());
             for event in taken.events() {
                 let payload = taken.payload(event);
@@ -128,10 +128,12 @@ impl<S: Source> Source for Cut<S> {
                     batch.push_with(*event, payload);
                 }
             }
-            // Clocks of CPUs differ by less than a second: behind that nothing more can come.
+            // Clocks of CPUs differ by less than a second: behind that nothing more can come. One time that is out of place is no reason to end.
             let end_ns =
                 self.part.to_ns.and_then(|to_ns| to_ns.checked_add(self.start_ns?)?.checked_add(1_000_000_000));
-            self.is_over = end_ns.is_some_and(|end_ns| last.time_ns > end_ns);
+            let mut moments = taken.events().iter().filter(|event| event.has_moment()).peekable();
+            self.is_over =
+                end_ns.is_some_and(|end_ns| moments.peek().is_some() && moments.all(|event| event.time_ns > end_ns));
         }
         self.taken = taken;
         Ok(())

@@ -13,7 +13,8 @@
 //! The first two are told from the others by the slope of the pause on the latency of the completion before it. Where a process waits for a
 //! completion its pause does not depend on how long that took: slope 0. Where it does not wait, whatever a request takes longer is missing from the
 //! pause behind it: slope -1. The slope is the median over pairs of requests whose latencies are half the distribution apart, which a few outliers do
-//! not move. What one process waits for of another one is not looked for.
+//! not move. Where pauses differ by far more than latencies do, the slope is lost in them. Then, and where a process does not wait, a clock is looked for: what the
+//! requests of a timer are early or late by is their own each, and does not add up over many of them as pauses between them do. What one process waits for of another one is not looked for.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,12 @@ use crate::life::Life;
 const REQUESTS_MIN: usize = 16;
 /// A slope below this is that of a process that does not wait.
 const SLOPE_OF_OPEN: f64 = -0.5;
+/// A slope that may be off by more than this tells nothing.
+const SLOPE_ERROR_MAX: f64 = 0.25;
+/// Over so many intervals what requests of a clock are off by ...
+const CLOCK_STEPS: usize = 16;
+/// ... is spread at most so many times as over one; pauses that add up are at 4 times, the root of 16.
+const CLOCK_SPREAD_MAX: f64 = 1.5;
 /// A timer's intervals lie so near to their median, as a part of it ...
 const TIMER_TOLERANCE: f64 = 0.1;
 /// ... at least this share of them.
@@ -159,14 +166,18 @@ pub fn find(asked: &[Asked]) -> Finding {
     let batches = course.is_of_batches(asked);
     let released = |index: usize| if batches { course.over[index] } else { course.released_in_window(index) };
     let slope = slope(asked, &course, &released);
-    let is_closed = slope.is_none_or(|slope| slope > SLOPE_OF_OPEN);
     let depth = course.depth;
-    let pattern = match (is_closed, period_of(asked)) {
-        (true, _) if batches => Pattern::Batches { depth },
-        (true, _) => Pattern::Closed { depth },
-        (false, Some(period_ns)) => Pattern::Timer { period_ns, depth },
-        (false, None) => Pattern::Open,
+    let is_clear = slope.as_ref().is_some_and(|slope| slope.error <= SLOPE_ERROR_MAX);
+    let waits_for_one = slope.as_ref().is_none_or(|slope| slope.value > SLOPE_OF_OPEN);
+    let clock_ns = if is_clear && waits_for_one { None } else { clock_of(asked) };
+    let period_ns = if waits_for_one { None } else { period_of(asked) };
+    let pattern = match period_ns.or(clock_ns) {
+        Some(period_ns) => Pattern::Timer { period_ns, depth },
+        None if !waits_for_one => Pattern::Open,
+        None if batches => Pattern::Batches { depth },
+        None => Pattern::Closed { depth },
     };
+    let is_closed = matches!(pattern, Pattern::Closed { .. } | Pattern::Batches { .. });
     let mut think: Vec<u64> = Vec::new();
     if is_closed {
         think.extend((0..asked.len()).filter_map(|index| course.pause_ns(asked, index, released(index))));
@@ -176,7 +187,7 @@ pub fn find(asked: &[Asked]) -> Finding {
     Finding {
         pattern,
         depth,
-        slope,
+        slope: slope.map(|slope| slope.value),
         explained: explained(asked, &course, pattern, think.len()),
         think_ns: [10, 50, 90, 99].map(percentile),
         waits: waits(asked, &course, pattern, &released),
@@ -250,7 +261,13 @@ impl Course {
 }
 
 /// The slope of pauses on the latencies of the completions before them.
-fn slope(asked: &[Asked], course: &Course, released: &dyn Fn(usize) -> usize) -> Option<f64> {
+struct Slope {
+    value: f64,
+    /// Its standard error: the median's, of slopes that are spread as they are.
+    error: f64,
+}
+
+fn slope(asked: &[Asked], course: &Course, released: &dyn Fn(usize) -> usize) -> Option<Slope> {
     let mut points: Vec<(u64, u64)> = Vec::new();
     let mut last = 0;
     for index in 0..asked.len() {
@@ -280,7 +297,28 @@ fn slope(asked: &[Asked], course: &Course, released: &dyn Fn(usize) -> usize) ->
         return None;
     }
     slopes.sort_unstable_by(f64::total_cmp);
-    slopes.get(slopes.len() / 2).copied()
+    let at = |quarters: usize| slopes[slopes.len() * quarters / 4];
+    // Of a normal distribution the quartiles are 1.35 standard deviations apart, and the median's error is 1.25 times the mean's.
+    let error = (at(3) - at(1)) / 1.35 * 1.25 / (slopes.len() as f64).sqrt();
+    Some(Slope { value: at(2), error })
+}
+
+/// The mean interval of requests that come by a clock, each a little early or late.
+fn clock_of(asked: &[Asked]) -> Option<u64> {
+    let (first, last) = (asked.first()?, asked.last()?);
+    if asked.len() < 8 * CLOCK_STEPS {
+        return None;
+    }
+    let spread_ns = |steps: usize| {
+        let lasted = asked.windows(steps + 1).map(|part| part[steps].queued_ns.saturating_sub(part[0].queued_ns));
+        let mut lasted: Vec<u64> = lasted.collect();
+        lasted.sort_unstable();
+        lasted[lasted.len() * 9 / 10] - lasted[lasted.len() / 10]
+    };
+    let (one_ns, many_ns) = (spread_ns(1), spread_ns(CLOCK_STEPS));
+    let keeps_time = one_ns > 0 && many_ns as f64 <= CLOCK_SPREAD_MAX * one_ns as f64;
+    let period_ns = last.queued_ns.saturating_sub(first.queued_ns) / (asked.len() - 1) as u64;
+    (keeps_time && period_ns > 0).then_some(period_ns)
 }
 
 /// The interval between requests, if most are alike.
@@ -407,6 +445,54 @@ mod tests {
         let found = find(&made);
         assert_eq!(found.pattern, Pattern::Timer { period_ns: 25 * MS, depth: 1 }, "{:?}", found.slope);
         assert_eq!(found.waits[10], Wait { under_way_max: 0, then: Then::At(250 * MS) });
+    }
+
+    /// Numbers without a pattern, 0 to 1.
+    fn chances(count: usize) -> Vec<f64> {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let next = std::iter::repeat_with(|| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as f64 / (1u64 << 53) as f64
+        });
+        next.take(count).collect()
+    }
+
+    #[test]
+    fn a_timer_that_wakes_late_by_more_than_latencies_differ_is_a_timer_all_the_same() {
+        // Due every 10 ms, and up to 6 ms late; each takes 0.1 to 0.2 ms.
+        let late = chances(800);
+        let made: Vec<Asked> = (0..400u64)
+            .map(|index| {
+                let at_ns = index * 10 * MS + (late[2 * index as usize] * 6e6) as u64;
+                asked(at_ns, at_ns + 100_000 + (late[2 * index as usize + 1] * 1e5) as u64)
+            })
+            .collect();
+        let found = find(&made);
+        let Pattern::Timer { period_ns, depth: 1 } = found.pattern else {
+            panic!("{:?} {:?}", found.pattern, found.slope)
+        };
+        assert!(period_ns.abs_diff(10 * MS) < MS / 50, "{period_ns}");
+        let Then::At(due_ns) = found.waits[399].then else { panic!("{:?}", found.waits[399]) };
+        assert!(due_ns <= made[399].queued_ns - made[0].queued_ns, "no request is due later than it came");
+    }
+
+    #[test]
+    fn pauses_that_differ_by_more_than_latencies_do_add_up_and_are_a_closed_process_s() {
+        let chance = chances(800);
+        let mut at_ns = 0;
+        let made: Vec<Asked> = chance
+            .chunks(2)
+            .map(|two| {
+                let completed_ns = at_ns + 100_000 + (two[1] * 1e5) as u64;
+                let made = asked(at_ns, completed_ns);
+                at_ns = completed_ns + 4 * MS + (two[0] * 12e6) as u64;
+                made
+            })
+            .collect();
+        let found = find(&made);
+        assert_eq!(found.pattern, Pattern::Closed { depth: 1 }, "{:?}", found.slope);
     }
 
     #[test]

@@ -8,10 +8,9 @@
 //!
 //! The layout is that of what Linux 6.18 prints. Numbers before the action are the cgroup's; a sequence is not told.
 
-use std::collections::HashMap;
-
 use crate::event::{Action, DeviceId, Event, Rwbs};
-use crate::text::{Fields, LineFormat, Taken, decimal_ns, number, pid_of, shown, take_rwbs};
+use crate::names::Names;
+use crate::text::{Fields, LineFormat, Taken, decimal_ns, device_of, number, pid_of, shown, take_rwbs};
 
 /// Times are seconds, with a fraction.
 const SECOND_PS: u64 = 1_000_000_000_000;
@@ -21,8 +20,7 @@ const NO_NAME: &[u8] = b"<...>";
 /// The reader of its lines.
 #[derive(Debug, Default)]
 pub(crate) struct Ftrace {
-    /// The names of processes that were told.
-    names: HashMap<u32, Vec<u8>>,
+    names: Names,
 }
 
 /// What stands before the action.
@@ -57,7 +55,7 @@ impl LineFormat for Ftrace {
                 out.notices.count("events of other tracers are left out", out.place, || shown(word));
                 return Ok(false);
             }
-            (None, Some(word)) => (device_of(word)?, after(start.rest, word)),
+            (None, Some(word)) => (device_of(word, b',')?, after(start.rest, word)),
             (None, None) => return Err("the line ends where the device should be".to_owned()),
         };
         let event = Event { cpu: start.cpu, pid: start.pid, device, ..Event::new(start.time_ns, Action::Queue) };
@@ -115,12 +113,10 @@ impl Ftrace {
     /// Tells the name of a process where it is not known yet.
     fn name(&mut self, event: &Event, name: Option<&[u8]>, out: &mut Taken<'_>) {
         let Some(name) = name.filter(|name| !name.is_empty() && *name != NO_NAME && event.pid != 0) else { return };
-        if self.names.get(&event.pid).is_some_and(|known| known == name) {
-            return;
+        if self.names.tell(event.pid, name) {
+            let told = Event { pid: event.pid, cpu: event.cpu, ..Event::new(event.time_ns, Action::Process) };
+            out.batch.push_with(told, name);
         }
-        self.names.insert(event.pid, name.to_owned());
-        out.batch
-            .push_with(Event { pid: event.pid, cpu: event.cpu, ..Event::new(event.time_ns, Action::Process) }, name);
     }
 }
 
@@ -157,7 +153,7 @@ fn lost_events(line: &[u8]) -> Option<u64> {
 /// `maj,min cpu seconds pid`, if it begins with a device.
 fn classic(line: &[u8]) -> Result<Option<Start<'_>>, String> {
     let mut fields = Fields::blanks(line);
-    let Some(Ok(device)) = fields.next().map(device_of) else { return Ok(None) };
+    let Some(Ok(device)) = fields.next().map(|field| device_of(field, b',')) else { return Ok(None) };
     let cpu = number(fields.want("the CPU")?, "the CPU")?;
     let time_ns = decimal_ns(fields.want("the time")?, SECOND_PS, "the time")?;
     let pid = number(fields.want("the process")?, "the process")?;
@@ -196,17 +192,6 @@ fn default(line: &[u8]) -> Result<Start<'_>, String> {
 /// What stands behind a word at the beginning.
 fn after<'a>(rest: &'a [u8], word: &[u8]) -> &'a [u8] {
     rest.trim_ascii_start().get(word.len()..).unwrap_or_default()
-}
-
-/// `8,0`.
-fn device_of(field: &[u8]) -> Result<DeviceId, String> {
-    let wrong = || format!("the device {} is no pair of numbers such as 8,0", shown(field));
-    let mut numbers = field.splitn(2, |&byte| byte == b',');
-    let mut part = |max: u32| numbers.next().and_then(|part| number::<u32>(part, "").ok()).filter(|part| *part <= max);
-    match (part(0xFFF), part(0xF_FFFF)) {
-        (Some(major), Some(minor)) => Ok(DeviceId::new(major, minor)),
-        _ => Err(wrong()),
-    }
 }
 
 /// `1,0`: the lower and the upper half of the control group's number, in hexadecimal digits.
@@ -283,7 +268,8 @@ fn remap(numbers: &[u8], event: &mut Event) -> Result<Payload, String> {
     let mut fields = Fields::blanks(numbers.get(arrow + 2..).unwrap_or_default());
     let from = fields.want("the device from which it was mapped")?;
     let pair = from.strip_prefix(b"(").and_then(|from| from.strip_suffix(b")"));
-    let device = device_of(pair.ok_or_else(|| format!("the device {} does not stand in parentheses", shown(from)))?)?;
+    let device =
+        device_of(pair.ok_or_else(|| format!("the device {} does not stand in parentheses", shown(from)))?, b',')?;
     let sector: u64 =
         number(fields.want("the sector from which it was mapped")?, "the sector from which it was mapped")?;
     let mut payload = Payload::of(&device.0.to_be_bytes());

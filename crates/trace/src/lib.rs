@@ -28,6 +28,7 @@ mod lines;
 mod merge;
 mod mqsim;
 mod msr;
+mod names;
 mod notices;
 mod open;
 pub mod overview;

@@ -1,7 +1,5 @@
 //! Lines of a text, whatever its length, in a buffer of fixed size.
 
-use std::io::{self, Read};
-
 use memchr::memchr;
 
 use crate::open::Stream;
@@ -12,7 +10,7 @@ pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
 /// What is read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
 /// The mark that some editors put before a text.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A text on its way in.
 pub(crate) struct Lines {
@@ -91,17 +89,10 @@ impl Lines {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        loop {
-            match self.stream.read.read(self.buffer.get_mut(self.end..).unwrap_or_default()) {
-                Ok(read) => {
-                    self.at_end = read == 0;
-                    self.end += read;
-                    return Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(ReadError::Io { file: self.stream.name.clone(), source }),
-            }
-        }
+        let read = self.stream.read_some(self.buffer.get_mut(self.end..).unwrap_or_default())?;
+        self.at_end = read == 0;
+        self.end += read;
+        Ok(())
     }
 
     fn too_long(&self) -> ReadError {
@@ -115,6 +106,8 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{self, Read};
+
     use super::*;
 
     /// A reader that hands out one byte at a time.

@@ -10,6 +10,9 @@ use crate::text::{
     Epoch, Fields, Head, LineFormat, Request, Requests, Taken, TimeUnit, decide_epoch, decimal_ns, number, shown,
 };
 
+/// So many servers are named when it is told which device stands for which.
+const SERVERS_TOLD_MAX: u32 = 8;
+
 /// The servers, over all files that are read together: each is a driver's number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Servers(Arc<Mutex<Vec<Vec<u8>>>>);
@@ -50,7 +53,7 @@ impl Msr {
         drop(servers);
         // 12 bits are a driver's number.
         let at = u32::try_from(at).ok().filter(|at| *at < 4096).ok_or("there are more than 4,096 servers here")?;
-        if at > 0 {
+        if (1..=SERVERS_TOLD_MAX).contains(&at) {
             out.notices.tell(out.place, format!("devices {at},N stand for the disks of {}", shown(name)));
         }
         self.last = Some((name.to_owned(), at));

@@ -240,6 +240,22 @@ impl Source for Opened {
     }
 }
 
+impl Stream {
+    /// Reads what there is now, at most as much as the buffer holds; 0 at the end.
+    ///
+    /// # Errors
+    /// The system's, with the name.
+    pub(crate) fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        loop {
+            match self.read.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(ReadError::Io { file: self.name.clone(), source }),
+                Ok(read) => return Ok(read),
+            }
+        }
+    }
+}
+
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Stream({})", self.name)

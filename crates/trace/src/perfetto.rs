@@ -4,6 +4,7 @@
 //! |---|---|
 //! | a process | a process, its requests in as many lanes as it had under way at once |
 //! | a request | two slices, `Q2D read` (until the driver took it) and `D2C read` (in the device); `Q2C read` where a trace knows no D; sector, length, device and bios merged into it as arguments |
+//! | a request whose end the trace does not show | an instant, `Q read`, where it was submitted |
 //! | requests that wait, requests in devices | the counter `requests`, of all devices |
 //! | the elevator's notes | instants, a lane for each device |
 //!
@@ -33,6 +34,8 @@ pub struct Writer<W> {
     lives: Lives,
     /// The lanes of each process: when the last request of each was over, in ns.
     lanes: BTreeMap<u32, Vec<u64>>,
+    /// The processes with requests that have no end.
+    endless: BTreeSet<u32>,
     note_lanes: BTreeSet<DeviceId>,
     start_ns: Option<u64>,
     depth: (usize, usize),
@@ -48,6 +51,7 @@ impl<W: Write> Writer<W> {
             out,
             lives: Lives::new(),
             lanes: BTreeMap::new(),
+            endless: BTreeSet::new(),
             note_lanes: BTreeSet::new(),
             start_ns: None,
             depth: (0, 0),
@@ -98,14 +102,12 @@ impl<W: Write> Writer<W> {
 
     /// The slices of a request.
     fn life(&mut self, life: &Life) -> io::Result<()> {
-        let (Some(begun_ns), Some(completed_ns)) = (life.begun_ns(), life.completed_ns) else { return Ok(()) };
+        let Some(begun_ns) = life.begun_ns() else { return Ok(()) };
+        let Some(completed_ns) = life.completed_ns else { return self.endless(life, begun_ns) };
         let pid = page_pid(life.pid);
         let lane = self.lane(pid, begun_ns, completed_ns)?;
         let kind = kind(life.op);
-        let args = json!({
-            "sector": life.sector, "bytes": life.bytes, "device": life.device.to_string(), "rwbs": format!("{:?}", life.op),
-            "merged_bios": life.merged.len(), "error": life.error,
-        });
+        let args = arguments(life);
         let slice = |name: String, from: Value, dur: Value| json!({ "ph": "X", "cat": "request", "name": name, "pid": pid, "tid": lane, "ts": from, "dur": dur, "args": args });
         match life.issued_ns {
             Some(issued_ns) => {
@@ -122,6 +124,19 @@ impl<W: Write> Writer<W> {
                 us(completed_ns.saturating_sub(begun_ns)),
             )),
         }
+    }
+
+    /// A request that the trace does not show completing.
+    fn endless(&mut self, life: &Life, begun_ns: u64) -> io::Result<()> {
+        let pid = page_pid(life.pid);
+        if self.endless.insert(pid) {
+            self.meta(pid, 0, "thread_name", json!({ "name": "requests without an end" }))?;
+        }
+        let name = format!("Q {}", kind(life.op));
+        let args = arguments(life);
+        self.element(&json!({
+            "ph": "i", "s": "t", "cat": "request", "name": name, "pid": pid, "tid": 0, "ts": self.ts(begun_ns), "args": args,
+        }))
     }
 
     /// The first lane of a process in which nothing is going on at that time. Requests come in the order of their completions, so that it is enough to
@@ -170,16 +185,29 @@ impl<W: Write> Writer<W> {
 
 impl<W: Write> Sink for Writer<W> {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        let Some(first) = batch.events().first() else { return Ok(()) };
-        self.begin(first.time_ns)?;
+        // Names of processes may be older than the trace, or have no time.
+        let Some(first_ns) = batch.start_ns().or(batch.events().first().map(|event| event.time_ns)) else {
+            return Ok(());
+        };
+        self.begin(first_ns)?;
         batch.events().iter().try_for_each(|event| self.event(event, batch.payload(event)))
     }
 
     fn finish(&mut self) -> io::Result<()> {
         self.begin(0)?;
+        for life in std::mem::take(&mut self.lives).rest() {
+            self.life(&life)?;
+        }
         self.out.write_all(b"\n]}\n")?;
         self.out.flush()
     }
+}
+
+fn arguments(life: &Life) -> Value {
+    json!({
+        "sector": life.sector, "bytes": life.bytes, "device": life.device.to_string(), "rwbs": format!("{:?}", life.op),
+        "merged_bios": life.merged.len(), "error": life.error,
+    })
 }
 
 /// us, exact to the ns up to 104 days: 2^53 ns.
@@ -223,7 +251,7 @@ mod tests {
         }
         events.sort_by_key(|event| event.time_ns);
         let mut batch = Batch::new();
-        batch.push_with(Event { pid: 7, ..Event::new(1_000_000, Action::Process) }, b"a \"name\"");
+        batch.push_with(Event { pid: 7, ..Event::new(0, Action::Process) }, b"a \"name\"");
         events.into_iter().for_each(|event| batch.push(event));
         batch.push_with(Event { pid: 7, ..Event::new(9_000_000, Action::Message) }, b"bfq7S expire");
         let mut writer = Writer::new(Vec::new());
@@ -281,5 +309,27 @@ mod tests {
         assert_eq!(counters[3], json!({ "waiting": 0, "in device": 2 }));
         assert_eq!(counters[5], json!({ "waiting": 0, "in device": 0 }));
         assert!(elements.iter().any(|element| element["ph"] == "i" && element["name"] == "bfq7S expire"));
+    }
+
+    #[test]
+    fn times_count_from_the_first_request_and_what_has_no_end_is_an_instant() {
+        let event = Event { sector: 8, bytes: 4096, pid: 7, op: Rwbs::WRITE, ..Event::new(5_000_000, Action::Queue) };
+        let mut batch = Batch::new();
+        // A recorder tells names when it learns of them.
+        batch.push_with(Event { pid: 7, ..Event::new(0, Action::Process) }, b"fio");
+        batch.push(event);
+        batch.push(Event { time_ns: 5_002_000, sector: 800, ..event });
+        let mut writer = Writer::new(Vec::new());
+        writer.write(&batch).unwrap();
+        writer.finish().unwrap();
+        let page: Value = serde_json::from_slice(&writer.into_inner()).unwrap();
+        assert_eq!(page["otherData"]["start_ns"], "5000000");
+        let elements = page["traceEvents"].as_array().unwrap();
+        let instants: Vec<(f64, u64)> = elements
+            .iter()
+            .filter(|element| element["name"] == "Q write")
+            .map(|element| (element["ts"].as_f64().unwrap(), element["args"]["sector"].as_u64().unwrap()))
+            .collect();
+        assert_eq!(instants, [(0.0, 8), (2.0, 800)]);
     }
 }

@@ -21,11 +21,12 @@ pub use data::{
 const TEMPLATE: &str = include_str!("../../templates/trace/page.html");
 const TRACE_STYLE: &str = include_str!("../../templates/trace/page.css");
 /// In this order; each stands on those before it.
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("../../templates/trace/model.js"),
     include_str!("../../templates/trace/sums.js"),
     include_str!("../../templates/trace/draw.js"),
     include_str!("../../templates/trace/film.js"),
+    include_str!("../../templates/trace/tables.js"),
     include_str!("../../templates/trace/page.js"),
 ];
 /// How many a layer of depth is cut into: a 4,096th of a request is less than a pixel.

@@ -1,4 +1,4 @@
-// The page of a trace, 3 of 5: the charts, drawn. Each function gets a canvas of its own and the view: what is shown, and from what.
+// The page of a trace, 3 of 6: the charts, drawn. Each function gets a canvas of its own and the view: what is shown, and from what.
 const Draw = (function () {
   "use strict";
   const M = Model;
@@ -164,12 +164,14 @@ const Draw = (function () {
 
   function areaOf(ctx, at, view, t, { lane, y, height }) {
     const series = view.laneSeries(lane);
-    const max = highest(series, series.layers);
+    // Where no layer is told of anywhere, what there is to show is when requests came.
+    const [layers, colours] = view.hasLayers ? [series.layers, t.layers] : [[series.requests], [t.lanes[lane]]];
+    const max = highest(series, layers);
     ctx.globalAlpha = view.isChosen[lane] ? 1 : 0.4;
-    if (max > 0) stackedAreas(ctx, at, series, series.layers, t.layers, (value) => y + height - (value / max) * (height - 1));
+    if (max > 0) stackedAreas(ctx, at, series, layers, colours, (value) => y + height - (value / max) * (height - 1));
     ctx.globalAlpha = 1;
     if (max > 0 && height >= 28) {
-      const text = `${M.figure(max)} at most`;
+      const text = view.hasLayers ? `${M.figure(max)} at most` : `${M.figure((max / series.width) * 1e9)} a second at most`;
       ctx.textAlign = "right";
       ctx.textBaseline = "top";
       const width = ctx.measureText(text).width;
@@ -289,11 +291,12 @@ const Draw = (function () {
     const few = path.length <= PATH_MAX;
     if (few) {
       // The way of the head: from the end of one request to the beginning of the next that was dispatched.
-      path.sort((a, b) => issued(detail, a) - issued(detail, b));
+      const device = (i) => view.laneDevices[detail.lane[i]];
+      path.sort((a, b) => device(a) - device(b) || issued(detail, a) - issued(detail, b));
       ctx.strokeStyle = t.quiet;
       ctx.globalAlpha = 0.5;
       ctx.beginPath();
-      path.forEach((i, k) => (k ? ctx.lineTo(at.x(issued(detail, i)), y(detail.sector[i])) : ctx.moveTo(at.x(issued(detail, i)), y(detail.sector[i]))));
+      path.forEach((i, k) => (k && device(i) === device(path[k - 1]) ? ctx.lineTo(at.x(issued(detail, i)), y(detail.sector[i])) : ctx.moveTo(at.x(issued(detail, i)), y(detail.sector[i]))));
       ctx.stroke();
       ctx.globalAlpha = 1;
     }

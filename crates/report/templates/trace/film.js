@@ -1,4 +1,4 @@
-// The page of a trace, 4 of 5: the head's movement as a film of the span that is shown.
+// The page of a trace, 4 of 6: the head's movement as a film of the span that is shown.
 const Film = (function () {
   "use strict";
   const M = Model;

@@ -1,4 +1,4 @@
-// The page of a trace, 1 of 5: numbers unpacked, figures as people read them, the address. Nothing here knows of a browser, so that
+// The page of a trace, 1 of 6: numbers unpacked, figures as people read them, the address. Nothing here knows of a browser, so that
 // `node --test` can try it.
 const Model = (function () {
   "use strict";

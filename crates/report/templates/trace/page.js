@@ -1,4 +1,4 @@
-// The page of a trace, 5 of 5: what is shown, and what its reader does.
+// The page of a trace, 6 of 6: what is shown, and what its reader does.
 const Page = (function () {
   "use strict";
   const M = Model;
@@ -156,21 +156,25 @@ const Page = (function () {
     return several ? `${name} · ${head.devices[lane.device]}` : name;
   };
   const laneNames = head.lanes.map(laneName);
+  const laneDevices = head.lanes.map((lane) => lane.device);
   const queueNames = head.queues.map((queue) => queue.name || "queue");
   const pidOf = (lane) => (lane.pid === null ? "others" : String(lane.pid));
+
+  // Formats that tell of submissions alone have no layers, and no latencies.
+  let layersUsed = [];
 
   function makeView() {
     const isShown = head.lanes.map((lane) => state.device === null || head.devices[lane.device] === state.device);
     const isChosen = Uint8Array.from(head.lanes, (lane, at) => isShown[at] && (!state.pids || state.pids.includes(pidOf(lane))));
     const chosen = head.lanes.map((_, at) => at).filter((at) => isChosen[at]);
     view = {
-      from: state.from, to: state.to, endNs: END, isChosen, chosen, laneNames, queueNames, theme, queues: sums.queues, bucketNs: head.bucket_ns,
+      from: state.from, to: state.to, endNs: END, isChosen, chosen, laneNames, laneDevices, queueNames, theme, queues: sums.queues, bucketNs: head.bucket_ns,
       lanesShown: head.lanes.map((_, at) => at).filter((at) => isShown[at]),
       queuesShown: head.queues.map((_, at) => at).filter((at) => {
         const queue = head.queues[at];
         return (state.device === null || head.devices[queue.device] === state.device) && (!state.pids || queue.pid === null || state.pids.includes(String(queue.pid)));
       }),
-      sectors: sectorRange(), latencyRows: latencyRange(), font: `12px ${getComputedStyle(document.body).fontFamily}`, picked: -1,
+      hasLayers: layersUsed.some(Boolean), sectors: sectorRange(), latencyRows: latencyRange(), font: `12px ${getComputedStyle(document.body).fontFamily}`, picked: -1,
     };
     findDetail();
     view.detail = detail;
@@ -304,15 +308,17 @@ const Page = (function () {
     byId("span").textContent = `${M.moment(state.from, width)} – ${M.moment(state.to, width)} (${M.duration(width)})`;
     byId("single").textContent = single();
     byId("lanes-intro").textContent = view.bars
-      ? "A bar a request: how long it was in each layer. A tick is a bio that was merged into it."
-      : "How many of each process's requests are in each layer, each lane to its own scale. Zoom in to see single requests.";
+      ? view.hasLayers ? "A bar a request: how long it was in each layer. A tick is a bio that was merged into it." : "A tick a request, when it was submitted."
+      : !view.hasLayers ? "When requests were submitted, each lane to its own scale." : "How many of each process's requests are in each layer, each lane to its own scale. Zoom in to see single requests.";
+    const [one, many] = layersUsed[3] ? ["when the drive took it", "when the drive took them"] : ["when it was submitted", "when they were submitted"];
     byId("head-intro").textContent = view.dots
-      ? "Where each request lay and when the drive took it: ● reads, ■ writes, in the colour of the process."
-      : "Where requests lay and when the drive took them, in the colour of the process that was there most.";
+      ? `Where each request lay and ${one}: ● reads, ■ writes, in the colour of the process.`
+      : `Where requests lay and ${many}, in the colour of the process that was there most.`;
     byId("latency-intro").textContent = view.detail && view.inView <= Draw.DOTS_MAX
       ? "From submission to completion, a dot a request at its completion."
       : "From submission to completion: how many requests (darker: more), their median (dark line) and 99th percentile (coloured line).";
-    byId("table-intro").textContent = (view.fine ? "What completed within the span shown, from single requests." : `What completed within the span shown, in steps of ${M.duration(head.bucket_ns)}; percentiles within an eighth.`)
+    const what = `What ${view.hasLayers ? "completed" : "was submitted"} within the span shown`;
+    byId("table-intro").textContent = (view.fine ? `${what}, from single requests.` : `${what}, in steps of ${M.duration(head.bucket_ns)}; percentiles within an eighth.`)
       + " A row picks its process.";
     for (const [go, off] of [["back", !before.length], ["whole", state.from <= 0 && state.to >= END], ["out", state.from <= 0 && state.to >= END]]) {
       document.querySelector(`[data-go="${go}"]`).disabled = off;
@@ -331,41 +337,9 @@ const Page = (function () {
 
   // ---- The table.
 
-  const COLUMNS = ["Process", "requests", "reads %", "MB", "MB/s", "mean", "p50", "p99", "max", ...M.LAYER_LETTERS.map((l) => `${l} %`)];
-
   function table() {
     const rows = view.fine ? Sums.tableFromRequests(detail, head.lanes.length, state.from, state.to) : Sums.tableFromStretches(head, sums.lanes, state.from, state.to);
-    const node = byId("figures");
-    if (!node.tHead.rows.length) {
-      const line = node.tHead.insertRow();
-      for (const name of COLUMNS) {
-        const cell = line.appendChild(document.createElement("th"));
-        cell.scope = "col";
-        cell.textContent = name;
-      }
-    }
-    const body = document.createElement("tbody");
-    for (const at of view.lanesShown) {
-      const row = rows[at];
-      const line = body.insertRow();
-      line.dataset.lane = String(at);
-      line.classList.toggle("unchosen", !view.isChosen[at]);
-      const name = line.appendChild(document.createElement("th"));
-      name.scope = "row";
-      const swatch = name.appendChild(document.createElement("i"));
-      swatch.style.setProperty("--l", head.colours.lanes[at].light);
-      swatch.style.setProperty("--d", head.colours.lanes[at].dark);
-      name.append(laneNames[at]);
-      const bytes = row.readBytes + row.writeBytes;
-      const all5 = row.layers.reduce((sum, ns) => sum + ns, 0);
-      const cells = [
-        M.count(row.requests), row.requests ? M.figure((row.reads / row.requests) * 100) : "–", M.figure(bytes / 1e6), M.figure((bytes / (state.to - state.from)) * 1e3),
-        row.requests ? M.duration(row.latency / row.requests) : "–", M.duration(row.p50), M.duration(row.p99), row.requests ? M.duration(row.max) : "–",
-        ...row.layers.map((ns) => (all5 ? M.figure((ns / all5) * 100) : "–")),
-      ];
-      for (const text of cells) line.insertCell().textContent = text;
-    }
-    node.tBodies[0].replaceWith(body);
+    Tables.figures(byId("figures"), rows, view, head.colours.lanes);
   }
 
   byId("figures").addEventListener("click", (event) => {
@@ -380,95 +354,13 @@ const Page = (function () {
     return -1;
   }
 
-  function make(name, text, within) {
-    const node = document.createElement(name);
-    if (text !== undefined) node.textContent = text;
-    if (within) within.append(node);
-    return node;
-  }
-
   function card() {
     const node = byId("card");
-    const i = view.picked;
-    node.hidden = i < 0;
-    if (i < 0 || node.dataset.request === `${joined}|${i}`) return;
-    node.dataset.request = `${joined}|${i}`;
-    node.replaceChildren();
-    const chunk = detail.data.get(detail.chunk[i]);
-    const at = detail.at[i];
-    make("h2", `${laneNames[detail.lane[i]]}: ${M.words(detail.op[i])}`, node);
-    const close = make("button", "×", node);
-    close.className = "close";
-    close.type = "button";
-    close.setAttribute("aria-label", "Close");
-    close.addEventListener("click", () => choose(null));
-    const where = detail.bytes[i] ? `sector ${M.count(detail.sector[i])} + ${M.count(detail.bytes[i] / 512)} (${M.bytesText(detail.bytes[i])}), ` : "";
-    make("p", `${where}${M.letters(detail.op[i])}, device ${head.devices[chunk.device[at]]}, process ${detail.pid[i]}`, node).className = "note";
-    phases(node, i);
-    const { requeues, error } = chunk;
-    if (requeues[at]) make("p", `The driver gave it back ${M.count(requeues[at])} times.`, node).className = "note";
-    if (error[at]) make("p", `It completed with error ${error[at]}.`, node).className = "note";
-    const from = headBefore(i);
-    if (from !== null) make("p", `The head came from sector ${M.count(from)}: ${M.count(Math.abs(detail.sector[i] - from))} sectors ${detail.sector[i] < from ? "back" : "on"}.`, node).className = "note";
-    mergedList(node, chunk, at);
-  }
-
-  function phases(node, i) {
-    const bar = make("div", undefined, node);
-    bar.className = "phases";
-    const body = make("table", undefined, node).createTBody();
-    const colour = (of, layer) => {
-      of.style.setProperty("--l", head.colours.layers[layer].light);
-      of.style.setProperty("--d", head.colours.layers[layer].dark);
-    };
-    const line = (layer, name, text, more) => {
-      const row = body.insertRow();
-      const title = make("th", undefined, row);
-      title.scope = "row";
-      if (layer !== null) colour(make("i", undefined, title), layer);
-      title.append(` ${name}`);
-      row.insertCell().textContent = text;
-      row.insertCell().textContent = more;
-      return row;
-    };
-    const begun = detail.start[i];
-    line(null, "began", M.moment(begun, 1e4), "");
-    Sums.eachLayer(detail, i, (layer, a, b) => {
-      const part = make("span", undefined, bar);
-      part.style.flex = String(Math.max(b - a, 0));
-      part.title = M.LAYERS[layer];
-      colour(part, layer);
-      line(layer, `${M.LAYER_LETTERS[layer]} ${M.LAYERS[layer]}`, M.duration(b - a), `to +${M.duration(b - begun)}`);
-    });
-    const done = detail.steps[4][i];
-    line(null, Number.isNaN(done) ? "not completed in this trace" : "Q2C all of it", M.duration((Number.isNaN(done) ? END : done) - begun), "").className = "total";
-  }
-
-  function mergedList(node, chunk, at) {
-    const merged = Sums.mergedInto(chunk, at);
-    if (!merged.length) return;
-    make("p", merged.length === 1 ? "1 bio was merged into it:" : `${M.count(merged.length)} bios were merged into it:`, node).className = "note";
-    const body = make("table", undefined, node).createTBody();
-    for (const bio of merged.slice(0, 40)) {
-      const row = body.insertRow();
-      make("th", `${M.count(bio.sector)} + ${M.count(bio.bytes / 512)}${bio.front ? " (front)" : ""}`, row);
-      row.insertCell().textContent = `pid ${bio.pid}`;
-      row.insertCell().textContent = `after ${M.duration(bio.merged - chunk.start[at])}`;
-    }
-    if (merged.length > 40) make("p", `and ${M.count(merged.length - 40)} more`, node).className = "note";
-  }
-
-  // Where the request that the drive took before this one ended, on the same device.
-  function headBefore(i) {
-    const mine = detail.steps[3][i];
-    const device = (k) => detail.data.get(detail.chunk[k]).device[detail.at[k]];
-    if (Number.isNaN(mine) || !detail.bytes[i]) return null;
-    let best = -1;
-    for (let k = 0; k < detail.n; k += 1) {
-      const time = detail.steps[3][k];
-      if (k !== i && time <= mine && detail.bytes[k] && (best < 0 || time > detail.steps[3][best]) && device(k) === device(i)) best = k;
-    }
-    return best < 0 ? null : detail.sector[best] + detail.bytes[best] / 512;
+    node.hidden = view.picked < 0;
+    const shown = `${joined}|${view.picked}`;
+    if (view.picked < 0 || node.dataset.request === shown) return;
+    node.dataset.request = shown;
+    Tables.card(node, view.picked, view, head, () => choose(null));
   }
 
   function choose(i) {
@@ -590,6 +482,8 @@ const Page = (function () {
     ask();
   }
 
+  const { make } = Tables;
+
   function chip(within, text, title, pair) {
     const button = make("button", undefined, within);
     button.type = "button";
@@ -627,14 +521,13 @@ const Page = (function () {
       swatch.style.setProperty("--d", pair.dark);
       span.append(text);
     });
-    const used = M.LAYERS.map((_, layer) => sums.lanes.some((lane) => lane.layers[layer].some((depth) => depth > 0)));
-    key("layers", M.LAYERS.map((name, layer) => [`${name} (${M.LAYER_LETTERS[layer]})`, head.colours.layers[layer]]).filter((_, layer) => used[layer]));
+    key("layers", M.LAYERS.map((name, layer) => [`${name} (${M.LAYER_LETTERS[layer]})`, head.colours.layers[layer]]).filter((_, layer) => layersUsed[layer]));
     key("directions", [["reads", head.colours.read], ["writes", head.colours.write]]);
   }
 
   function marks() {
     for (const button of all("[data-pid]")) button.setAttribute("aria-pressed", String(!state.pids || state.pids.includes(button.dataset.pid)));
-    for (const button of all("[data-device]")) button.setAttribute("aria-pressed", String((state.device || "") === button.dataset.device));
+    for (const button of all("[data-device]")) button.setAttribute("aria-pressed", String(state.device === null || state.device === button.dataset.device));
   }
 
   // ---- The pointer: a drag shows a span, a click a request.
@@ -815,6 +708,14 @@ const Page = (function () {
       return;
     }
     const nodes = { play: byId("play"), speed: byId("speed"), scrub: byId("scrub"), time: byId("film-time") };
+    layersUsed = M.LAYERS.map((_, layer) => sums.lanes.some((lane) => lane.layers[layer].some((depth) => depth > 0)));
+    // Nothing can be drawn of what the trace does not tell.
+    for (const [chart, isTold] of [["depth", layersUsed.some(Boolean)], ["latency", sums.lanes.some((lane) => lane.latencyCells.cell.length > 0)]]) {
+      if (head.lanes.length && !isTold) {
+        canvases[chart].closest("section").hidden = true;
+        delete canvases[chart];
+      }
+    }
     readTheme();
     makeChips();
     player = new Film.Player(nodes, () => state, (moment) => view && Film.draw(canvases.film, view, theme, moment));

@@ -1,4 +1,4 @@
-// The page of a trace, 2 of 5: what a span of time and some lanes add up to, from the sums of the whole trace or from single requests.
+// The page of a trace, 2 of 6: what a span of time and some lanes add up to, from the sums of the whole trace or from single requests.
 const Sums = (function () {
   "use strict";
   const M = typeof require === "function" ? require("./model.js") : Model;
@@ -126,7 +126,8 @@ const Sums = (function () {
     return wide;
   }
 
-  // Each layer that a request was in, from when to when; one that never completed is in its last layer until the trace ends.
+  // Each layer that a request was in, from when to when; one that never completed is in its last layer until the trace ends. Of one that is only known to have been
+  // submitted nothing more is known.
   function eachLayer(detail, i, tell) {
     let before = -1;
     for (let step = 0; step < detail.steps.length; step += 1) {
@@ -135,7 +136,7 @@ const Sums = (function () {
       if (before >= 0) tell(layerBetween(before, step), detail.steps[before][i], time);
       before = step;
     }
-    if (before >= 0 && before < 4 && detail.last > detail.steps[before][i]) tell(layerBetween(before, before + 1), detail.steps[before][i], detail.last);
+    if (before > 0 && before < 4 && detail.last > detail.steps[before][i]) tell(layerBetween(before, before + 1), detail.steps[before][i], detail.last);
   }
 
   // One line a lane of what it did within the span.
@@ -153,14 +154,33 @@ const Sums = (function () {
         row.max = Math.max(row.max, lane.latencyMax[i]);
         for (let layer = 0; layer < row.layers.length; layer += 1) row.layers[layer] += lane.layers[layer][i] * stretch;
       }
-      const counts = latencyCounts(head, lane.latencyCells, from, to);
-      row.p50 = M.percentile(counts, 0.5);
-      row.p99 = M.percentile(counts, 0.99);
-      return row;
+      row.counts = latencyCounts(head, lane.latencyCells, from, to);
+      return withPercentiles(row);
     });
   }
 
-  const emptyRow = () => ({ requests: 0, reads: 0, readBytes: 0, writeBytes: 0, latency: 0, max: 0, p50: NaN, p99: NaN, layers: M.LAYERS.map(() => 0) });
+  // `counts` are latencies by their rows, `latencies` are single ones: a line has the one or the other.
+  const emptyRow = () => ({ requests: 0, reads: 0, readBytes: 0, writeBytes: 0, latency: 0, max: 0, p50: NaN, p99: NaN, layers: M.LAYERS.map(() => 0), counts: null, latencies: [] });
+
+  function withPercentiles(row) {
+    const sorted = row.counts ? null : Float64Array.from(row.latencies).sort();
+    const at = (share) => (row.counts ? M.percentile(row.counts, share) : M.exactPercentile(sorted, share));
+    [row.p50, row.p99] = [at(0.5), at(0.99)];
+    return row;
+  }
+
+  // Several lines as one.
+  function totalOf(rows) {
+    const sum = emptyRow();
+    for (const row of rows) {
+      for (const name of ["requests", "reads", "readBytes", "writeBytes", "latency"]) sum[name] += row[name];
+      sum.max = Math.max(sum.max, row.max);
+      row.layers.forEach((ns, layer) => (sum.layers[layer] += ns));
+      if (row.counts) sum.counts = sum.counts ? sum.counts.map((count, at) => count + row.counts[at]) : row.counts;
+      else for (const latency of row.latencies) sum.latencies.push(latency);
+    }
+    return withPercentiles(sum);
+  }
 
   function latencyCounts(head, cells, from, to) {
     const counts = new Float64Array(head.latency_rows);
@@ -174,7 +194,6 @@ const Sums = (function () {
 
   function tableFromRequests(detail, laneCount, from, to) {
     const rows = Array.from({ length: laneCount }, emptyRow);
-    const latencies = rows.map(() => []);
     for (let i = 0; i < detail.n; i += 1) {
       if (detail.end[i] < from || detail.start[i] > to) continue;
       const row = rows[detail.lane[i]];
@@ -190,14 +209,9 @@ const Sums = (function () {
       const latency = completed - detail.start[i];
       row.latency += latency;
       row.max = Math.max(row.max, latency);
-      latencies[detail.lane[i]].push(latency);
+      row.latencies.push(latency);
     }
-    rows.forEach((row, at) => {
-      const sorted = Float64Array.from(latencies[at]).sort();
-      row.p50 = M.exactPercentile(sorted, 0.5);
-      row.p99 = M.exactPercentile(sorted, 0.99);
-    });
-    return rows;
+    return rows.map(withPercentiles);
   }
 
   function lowerBound(sorted, value) {
@@ -299,6 +313,6 @@ const Sums = (function () {
     }));
   }
 
-  return { fromStretches, fromRequests, together, wider, eachLayer, tableFromStretches, tableFromRequests, picture, join, mergedInto, lowerBound };
+  return { fromStretches, fromRequests, together, wider, eachLayer, tableFromStretches, tableFromRequests, totalOf, picture, join, mergedInto, lowerBound };
 })();
 if (typeof module !== "undefined") module.exports = Sums;

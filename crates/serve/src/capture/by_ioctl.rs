@@ -7,19 +7,15 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
+use super::CaptureError;
 use super::device::Traced;
+use super::pipes::{Pipe, take_records};
 use super::settings::Settings;
 use super::sink::Sink;
-use super::tracing_files::{KernelFiles, drain};
-use super::{CaptureError, now_ns};
+use super::tracing_files::KernelFiles;
 
 /// A part of the buffer, in bytes: what the kernel hands over at once.
 const PART_BYTES: u32 = 512 << 10;
-/// The most that is read of a CPU before the others have their turn, in bytes.
-const ROUND_BYTES: usize = 4 << 20;
-/// What is written this long before it is read is complete, in ns.
-const SETTLED_NS: u64 = 1_000_000;
-
 /// `_IOWR(0x12, 115, struct blk_user_trace_setup)` of 72 bytes, and `_IO(0x12, 116..=118)`: the kernel's user interface.
 const SETUP: libc::c_ulong = 0xc048_1273;
 const START: libc::c_ulong = 0x1274;
@@ -44,21 +40,13 @@ const _: () = assert!(size_of::<Setup>() == 72);
 /// A recording by ioctl.
 #[derive(Debug)]
 pub(super) struct ByIoctl {
-    cpus: Vec<Cpu>,
+    cpus: Vec<Pipe>,
     /// The kernel's count of events that found no room.
     dropped: PathBuf,
     files: KernelFiles,
     tracing: File,
     settings: Settings,
     paused: bool,
-}
-
-#[derive(Debug)]
-struct Cpu {
-    number: u32,
-    pipe: File,
-    given: Vec<u8>,
-    last_ns: u64,
 }
 
 impl ByIoctl {
@@ -110,18 +98,7 @@ impl ByIoctl {
 
     /// Reads what is there of each CPU; answers the time before which nothing more will come.
     pub fn read(&mut self, sink: &mut Sink) -> Result<u64, CaptureError> {
-        let mut complete_to_ns = now_ns().saturating_sub(SETTLED_NS);
-        for cpu in &mut self.cpus {
-            let is_all = drain(&mut cpu.pipe, &mut cpu.given, ROUND_BYTES)
-                .map_err(|cause| CaptureError::of(format!("trace of CPU {}", cpu.number), cause))?;
-            if let Some(last_ns) = sink.feed(&mut cpu.given) {
-                cpu.last_ns = last_ns;
-            }
-            if !is_all {
-                complete_to_ns = complete_to_ns.min(cpu.last_ns);
-            }
-        }
-        Ok(complete_to_ns)
+        take_records(self.cpus.iter_mut(), sink)
     }
 
     /// Ends the recording of further events.
@@ -146,9 +123,9 @@ impl ByIoctl {
             entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();
         for name in names.iter().filter(|name| name.starts_with("trace")) {
-            let pipe = self.files.open_pipe(&format!("{directory}/{name}"))?;
+            let pipe = self.files.open_pipe(&format!("{directory}/{name}")).map_err(refused)?;
             number = name.trim_start_matches("trace").parse().unwrap_or(number);
-            self.cpus.push(Cpu { number, pipe, given: Vec::new(), last_ns: 0 });
+            self.cpus.push(Pipe::new(number, pipe));
         }
         if self.cpus.is_empty() {
             let cause = io::Error::new(io::ErrorKind::NotFound, "there is no file of a CPU");
@@ -170,6 +147,18 @@ impl Drop for ByIoctl {
             let _ = self.pause();
         }
         tracing::debug!(settings = ?self.settings, "the recording ends");
+    }
+}
+
+/// Root may open any file but those of debugfs in a kernel that is locked down.
+fn refused(error: CaptureError) -> CaptureError {
+    match error {
+        CaptureError::System { what, cause } if cause.kind() == io::ErrorKind::PermissionDenied => {
+            let what =
+                format!("debugfs' {what} (a kernel under lockdown lets nobody open it; --by tracefs works there)");
+            CaptureError::System { what, cause }
+        }
+        other => other,
     }
 }
 

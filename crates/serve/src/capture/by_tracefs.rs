@@ -4,18 +4,13 @@
 //! other, with the sequence 0; where events were lost there is a line of text between them. The tracer is one of the main buffer: instances know it on no
 //! kernel seen so far, but are asked first.
 
-use std::fs::File;
-
+use super::CaptureError;
 use super::device::Traced;
+use super::pipes::{Pipe, take_records};
 use super::settings::Settings;
 use super::sink::Sink;
-use super::tracing_files::{KernelFiles, drain};
-use super::{CaptureError, now_ns};
+use super::tracing_files::KernelFiles;
 
-/// The most that is read of a CPU before the others have their turn, in bytes.
-const ROUND_BYTES: usize = 4 << 20;
-/// What is written this long before it is read is complete, in ns: an interrupt may keep a CPU from finishing an event.
-const SETTLED_NS: u64 = 1_000_000;
 /// Processes whose names the kernel keeps.
 const NAMES: u32 = 4096;
 
@@ -33,11 +28,7 @@ pub(super) struct ByTracefs {
 
 #[derive(Debug)]
 struct Cpu {
-    number: u32,
-    pipe: File,
-    given: Vec<u8>,
-    /// The time of the last record that was read.
-    last_ns: u64,
+    pipe: Pipe,
     /// Events lost before the recording began.
     lost_before: u64,
 }
@@ -72,18 +63,7 @@ impl ByTracefs {
 
     /// Reads what is there of each CPU; answers the time before which nothing more will come.
     pub fn read(&mut self, sink: &mut Sink) -> Result<u64, CaptureError> {
-        let mut complete_to_ns = now_ns().saturating_sub(SETTLED_NS);
-        for cpu in &mut self.cpus {
-            let is_all = drain(&mut cpu.pipe, &mut cpu.given, ROUND_BYTES)
-                .map_err(|cause| CaptureError::of(format!("trace_pipe of CPU {}", cpu.number), cause))?;
-            if let Some(last_ns) = sink.feed(&mut cpu.given) {
-                cpu.last_ns = last_ns;
-            }
-            if !is_all {
-                complete_to_ns = complete_to_ns.min(cpu.last_ns);
-            }
-        }
-        Ok(complete_to_ns)
+        take_records(self.cpus.iter_mut().map(|cpu| &mut cpu.pipe), sink)
     }
 
     /// Ends the recording of further events.
@@ -111,7 +91,7 @@ impl ByTracefs {
     pub fn lost(&self) -> Result<u64, CaptureError> {
         let mut lost = 0;
         for cpu in &self.cpus {
-            lost += lost_of(&self.files, &self.place, cpu.number)?.saturating_sub(cpu.lost_before);
+            lost += lost_of(&self.files, &self.place, cpu.pipe.number)?.saturating_sub(cpu.lost_before);
         }
         Ok(lost)
     }
@@ -139,7 +119,7 @@ impl ByTracefs {
         for number in self.files.cpus(&place)? {
             let pipe = self.files.open_pipe(&format!("{place}per_cpu/cpu{number}/trace_pipe"))?;
             let lost_before = lost_of(&self.files, &place, number)?;
-            self.cpus.push(Cpu { number, pipe, given: Vec::new(), last_ns: 0, lost_before });
+            self.cpus.push(Cpu { pipe: Pipe::new(number, pipe), lost_before });
         }
         let enable = self.device.trace_file("enable");
         self.settings.set_file(&enable, "1")?;

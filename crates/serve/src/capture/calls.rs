@@ -5,15 +5,15 @@
 //! faults of mapped files are no calls; io_uring and libaio name no file in theirs.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use super::CaptureError;
 use super::device::Traced;
+use super::pipes::{Pipe, settled_ns};
 use super::settings::Settings;
 use super::sink::Sink;
-use super::tracing_files::{KernelFiles, drain};
-use super::{CaptureError, now_ns};
+use super::tracing_files::KernelFiles;
 
 /// The calls that reach a block device by a descriptor.
 const CALLS: [&str; 17] = [
@@ -35,17 +35,13 @@ const CALLS: [&str; 17] = [
     "copy_file_range",
     "getdents64",
 ];
-/// The most that is read at a time, in bytes.
-const ROUND_BYTES: usize = 4 << 20;
-/// What is written this long before it is read is complete, in ns.
-const SETTLED_NS: u64 = 1_000_000;
 /// Files that are remembered for processes that have gone.
 const REMEMBERED_MAX: usize = 65_536;
 
 /// The events of system calls, being read.
 #[derive(Debug)]
 pub(super) struct Calls {
-    cpus: Vec<Cpu>,
+    cpus: Vec<Pipe>,
     settings: Settings,
     files: KernelFiles,
     place: String,
@@ -53,14 +49,6 @@ pub(super) struct Calls {
     /// By process and descriptor: its path, if it lies on the device.
     remembered: HashMap<(u32, u32), Option<PathBuf>>,
     unmarked: u64,
-}
-
-#[derive(Debug)]
-struct Cpu {
-    number: u32,
-    pipe: File,
-    given: Vec<u8>,
-    last_ns: u64,
 }
 
 /// A call, as a line of tracefs tells it.
@@ -91,7 +79,7 @@ impl Calls {
         let mut cpus = Vec::new();
         for number in files.cpus(&place)? {
             let pipe = files.open_pipe(&format!("{place}/per_cpu/cpu{number}/trace_pipe"))?;
-            cpus.push(Cpu { number, pipe, given: Vec::new(), last_ns: 0 });
+            cpus.push(Pipe::new(number, pipe));
         }
         // Our own calls would be the most of all.
         let not_us = format!("common_pid != {}", std::process::id());
@@ -125,12 +113,10 @@ impl Calls {
 
     /// Takes what is there; answers the time before which nothing more will come.
     pub fn read(&mut self, sink: &mut Sink) -> Result<u64, CaptureError> {
-        let mut complete_to_ns = now_ns().saturating_sub(SETTLED_NS);
+        let mut complete_to_ns = settled_ns();
         for at in 0..self.cpus.len() {
             let Some(cpu) = self.cpus.get_mut(at) else { break };
-            let number = cpu.number;
-            let is_all = drain(&mut cpu.pipe, &mut cpu.given, ROUND_BYTES)
-                .map_err(|cause| CaptureError::of(format!("trace_pipe of CPU {number}"), cause))?;
+            let is_all = cpu.fill()?;
             let given = std::mem::take(&mut cpu.given);
             let whole = given.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
             cpu.given = given[whole..].to_vec();

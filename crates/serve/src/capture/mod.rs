@@ -13,6 +13,7 @@ mod by_ioctl;
 mod by_tracefs;
 mod calls;
 mod device;
+mod pipes;
 mod records;
 mod settings;
 mod sink;
@@ -207,9 +208,9 @@ impl Capture {
         }
         // A round takes a bounded part of a full buffer.
         loop {
-            let before = sink.records();
+            let before = sink.taken();
             self.take(sink)?;
-            if sink.records() == before {
+            if sink.taken() == before {
                 break;
             }
         }

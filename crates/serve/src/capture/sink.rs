@@ -43,6 +43,8 @@ pub struct Sink {
     sequences: Vec<u32>,
     names: HashMap<u32, Name>,
     names_looked_ns: u64,
+    /// The time of the last record that was written.
+    written_ns: u64,
     records: u64,
     requests: u64,
     written_bytes: u64,
@@ -67,8 +69,9 @@ struct Piece {
 struct Name {
     /// None: it could not be found out.
     name: Option<String>,
-    first_ns: u64,
     cpu: u32,
+    /// It was not there when it was looked up last, and nothing came of it since: its number is not looked up again and again.
+    is_gone: bool,
 }
 
 /// What was written.
@@ -106,6 +109,7 @@ impl Sink {
             sequences: Vec::new(),
             names: HashMap::new(),
             names_looked_ns: 0,
+            written_ns: 0,
             records: 0,
             requests: 0,
             written_bytes: 0,
@@ -117,6 +121,11 @@ impl Sink {
         let note = sink.note(Action::Timestamp, now_ns(), (0, 0), &since_1970_ns().to_be_bytes());
         sink.write_to(0, &note)?;
         Ok(sink)
+    }
+
+    /// Records that the kernel gave so far, those of other devices and of other parts of the disk included.
+    pub(super) fn taken(&self) -> u64 {
+        self.records + self.foreign
     }
 
     /// Records taken so far, those of other devices left out.
@@ -171,13 +180,13 @@ impl Sink {
         self.pieces.push(Piece { time_ns, cpu, pid, start, len, is_note: true, lost: 0 });
     }
 
-    /// What a process is called of which that could not be found out, or was found out too early.
+    /// What a process is called of which that could not be found out. It stands behind its records: whoever reads goes by the last name.
     pub(super) fn name(&mut self, pid: u32, name: &str) -> Result<(), CaptureError> {
         let Some(known) = self.names.get_mut(&pid) else { return Ok(()) };
         if known.name.is_none() {
             known.name = Some(name.to_owned());
-            let (time_ns, cpu) = (known.first_ns, known.cpu);
-            return self.write_name(time_ns, cpu, pid, name);
+            let cpu = known.cpu;
+            return self.write_name(self.written_ns, cpu, pid, name);
         }
         Ok(())
     }
@@ -198,7 +207,8 @@ impl Sink {
         let pieces = std::mem::take(&mut self.pieces);
         let mut bytes = std::mem::take(&mut self.bytes);
         let (ripe, rest) = pieces.split_at(count);
-        self.look_at_names_again(ripe.last().map_or(0, |piece| piece.time_ns))?;
+        // What is found stands before these records, and so is no later than they are.
+        self.look_at_names_again(ripe.first().map_or(0, |piece| piece.time_ns))?;
         for piece in ripe {
             self.write_piece(piece, &mut bytes)?;
         }
@@ -257,12 +267,17 @@ impl Sink {
     }
 
     fn write_piece(&mut self, piece: &Piece, bytes: &mut [u8]) -> Result<(), CaptureError> {
-        if !self.names.contains_key(&piece.pid) {
-            let name = name_of(piece.pid);
-            if let Some(name) = &name {
-                self.write_name(piece.time_ns, piece.cpu, piece.pid, name)?;
+        self.written_ns = piece.time_ns;
+        match self.names.get_mut(&piece.pid) {
+            // Its number was given to another process, or it is heard of late.
+            Some(known) => known.is_gone = false,
+            None => {
+                let name = name_of(piece.pid);
+                if let Some(name) = &name {
+                    self.write_name(piece.time_ns, piece.cpu, piece.pid, name)?;
+                }
+                self.names.insert(piece.pid, Name { name, cpu: piece.cpu, is_gone: false });
             }
-            self.names.insert(piece.pid, Name { name, first_ns: piece.time_ns, cpu: piece.cpu });
         }
         let Some(record) = bytes.get_mut(piece.start..piece.start + piece.len) else { return Ok(()) };
         if !piece.is_note {
@@ -288,12 +303,14 @@ impl Sink {
         }
         self.names_looked_ns = looked_ns;
         let mut changed = Vec::new();
-        for (pid, known) in self.names.iter_mut().filter(|(pid, _)| **pid != 0) {
-            if let Some(name) = name_of(*pid)
-                && known.name.as_ref() != Some(&name)
-            {
-                changed.push((*pid, known.cpu, name.clone()));
-                known.name = Some(name);
+        for (pid, known) in self.names.iter_mut().filter(|(pid, known)| **pid != 0 && !known.is_gone) {
+            match name_of(*pid) {
+                Some(name) if known.name.as_ref() != Some(&name) => {
+                    changed.push((*pid, known.cpu, name.clone()));
+                    known.name = Some(name);
+                }
+                Some(_) => {}
+                None => known.is_gone = true,
             }
         }
         changed.sort();

@@ -1,7 +1,7 @@
 //! The kernel's tracing files, wherever they are mounted, or nowhere.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -89,30 +89,6 @@ impl KernelFiles {
         cpus.sort_unstable();
         Ok(cpus)
     }
-}
-
-/// Appends what a file has to give now, at most `bytes_max`; answers whether that was all.
-///
-/// # Errors
-/// What the system says.
-pub(super) fn drain(file: &mut File, into: &mut Vec<u8>, bytes_max: usize) -> io::Result<bool> {
-    /// More than tracefs gives at once.
-    const STEP_BYTES: usize = 64 << 10;
-    let before = into.len();
-    while into.len() - before < bytes_max {
-        let at = into.len();
-        into.resize(at + STEP_BYTES, 0);
-        let got = file.read(&mut into[at..]);
-        into.truncate(at + got.as_ref().map_or(0, |got| *got));
-        match got {
-            Ok(0) => return Ok(true),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(false)
 }
 
 /// A mount that no path leads to but this descriptor (Linux 5.2).

@@ -183,7 +183,9 @@ impl<'a> Replay<'a> {
         if options.timing == Timing::Dependent {
             let mut dependents = Dependents::new(plan);
             let scaled = |ns: u64| scaled(ns, options.scale);
-            dependents.begin(plan, &scaled, &mut |index, at_ns| replay.due.push(Reverse((start_ns + at_ns, index))));
+            dependents.begin(plan, &scaled, &mut |index, at_ns| {
+                replay.due.push(Reverse((start_ns.saturating_add(at_ns), index)))
+            });
             replay.dependents = Some(dependents);
         }
         replay
@@ -220,7 +222,7 @@ impl<'a> Replay<'a> {
             Timing::Asap { .. } => (self.next < self.plan.requests().len()).then_some((now_ns, self.next as u32)),
             Timing::Recorded => {
                 let request = self.plan.requests().get(self.next)?;
-                Some((self.start_ns + scaled(request.at_ns, self.options.scale), self.next as u32))
+                Some((self.start_ns.saturating_add(scaled(request.at_ns, self.options.scale)), self.next as u32))
             }
         }
     }
@@ -251,7 +253,7 @@ impl<'a> Replay<'a> {
         let scale = self.options.scale;
         let elapsed_ns = now_ns.saturating_sub(self.start_ns);
         let (due, start_ns) = (&mut self.due, self.start_ns);
-        let mut let_go = |index: u32, at_ns: u64| due.push(Reverse((start_ns + at_ns, index)));
+        let mut let_go = |index: u32, at_ns: u64| due.push(Reverse((start_ns.saturating_add(at_ns), index)));
         dependents.completed(self.plan, request.process, elapsed_ns, &|ns| scaled(ns, scale), &mut let_go);
     }
 

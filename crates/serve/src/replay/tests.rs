@@ -171,3 +171,23 @@ fn an_interrupted_replay_says_so_and_waits_for_what_is_under_way() {
     assert!(outcome.interrupted);
     assert_eq!(outcome.replayed.kinds[0].requests, 3);
 }
+
+#[test]
+fn a_timer_that_woke_late_is_as_long_on_a_slower_drive() {
+    // Due every 40 ms, up to 24 ms late, each over in 0.1 to 0.2 ms; the disk takes some 10 ms.
+    let mut state = 1u64;
+    let mut chance = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let lives: Vec<Life> = (0..200)
+        .map(|at| {
+            let at_ns = at * 40_000_000 + chance(24_000_000);
+            life(1, at * 5_000_000 % 90_000_000, at_ns, at_ns + 100_000 + chance(100_000))
+        })
+        .collect();
+    let plan = plan(Level::Queue, false, &lives);
+    let outcome = on_drive(&plan, "sata-7200-2006", Timing::Dependent, 1.0);
+    let longer = outcome.replayed.elapsed_ns as f64 / plan.recorded().elapsed_ns as f64;
+    assert!((0.98..1.02).contains(&longer) && outcome.replayed.depth_max == 1, "{longer} times as long");
+}

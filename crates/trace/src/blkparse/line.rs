@@ -169,7 +169,7 @@ fn extent(out: &mut Vec<u8>, event: &Event) {
     }
 }
 
-/// What comes behind the head of a line, with its end. The name is in brackets, and ends the line.
+/// What comes behind the head of a line, with its end.
 #[inline]
 pub(super) fn tail(out: &mut Vec<u8>, event: &Event, payload: &[u8], name: &[u8]) {
     let is_command = event.op.has(Rwbs::PASS_THROUGH);
@@ -180,7 +180,7 @@ pub(super) fn tail(out: &mut Vec<u8>, event: &Event, payload: &[u8], name: &[u8]
             if event.action != Action::Queue && !payload.is_empty() {
                 command(out, payload);
             }
-            out.extend_from_slice(name);
+            named(out, name);
         }
         Action::Complete | Action::Requeue => {
             if !is_command && event.bytes >= 512 {
@@ -196,7 +196,7 @@ pub(super) fn tail(out: &mut Vec<u8>, event: &Event, payload: &[u8], name: &[u8]
             out.extend_from_slice(b"]\n");
         }
         Action::Unplug | Action::UnplugTimer => {
-            out.extend_from_slice(name.strip_suffix(b"\n").unwrap_or(name));
+            in_brackets(out, name);
             out.push(b' ');
             padded::<1>(out, u64::from(low_half(payload)));
             out.push(b'\n');
@@ -206,19 +206,33 @@ pub(super) fn tail(out: &mut Vec<u8>, event: &Event, payload: &[u8], name: &[u8]
             out.extend_from_slice(b" / ");
             padded::<1>(out, u64::from(low_half(payload)));
             out.push(b' ');
-            out.extend_from_slice(name);
+            named(out, name);
         }
         Action::Remap => remap(out, event, payload),
         Action::Message => {
             out.extend_from_slice(payload);
             out.push(b'\n');
         }
-        Action::Plug => out.extend_from_slice(name),
+        Action::Plug => named(out, name),
         _ => {
             extent(out, event);
-            out.extend_from_slice(name);
+            named(out, name);
         }
     }
+}
+
+#[inline]
+fn in_brackets(out: &mut Vec<u8>, name: &[u8]) {
+    out.push(b'[');
+    out.extend_from_slice(name);
+    out.push(b']');
+}
+
+/// The name at the end of a line.
+#[inline]
+fn named(out: &mut Vec<u8>, name: &[u8]) {
+    in_brackets(out, name);
+    out.push(b'\n');
 }
 
 fn remap(out: &mut Vec<u8>, event: &Event, payload: &[u8]) {

@@ -1,18 +1,16 @@
 //! Text, read.
 
-use std::collections::HashMap;
 use std::fmt;
 
 use crate::batch::Batch;
-use crate::event::{Action, DeviceId, Event, Rwbs};
+use crate::event::{Action, Event, Rwbs};
+use crate::names::Names;
 use crate::open::Stream;
 use crate::source::{Notice, ReadError, Source};
-use crate::text::{LineFormat, Taken, Text, decimal_ns, number, shown, take_rwbs};
+use crate::text::{LineFormat, Taken, Text, decimal_ns, device_of, number, shown, take_rwbs};
 
 /// A second in ps.
 const SECOND_PS: u64 = 1_000_000_000_000;
-/// So many names are remembered; with more, those of before are told again when they come up.
-const NAMES_MAX: usize = 1 << 20;
 
 /// Reads blkparse's text in its default format: the events, and the names of their processes as events of [`Action::Process`]. The summary is passed over.
 ///
@@ -45,8 +43,7 @@ impl fmt::Debug for Reader {
 
 #[derive(Default)]
 struct Lines {
-    /// By the process's number.
-    names: HashMap<u32, Vec<u8>>,
+    names: Names,
 }
 
 impl LineFormat for Lines {
@@ -59,7 +56,7 @@ impl LineFormat for Lines {
             }
             return Ok(false);
         }
-        let mut event = Event { device: device_of(device)?, ..Event::new(0, Action::Queue) };
+        let mut event = Event { device: device_of(device, b',')?, ..Event::new(0, Action::Queue) };
         event.cpu = number(fields.want("the CPU")?, "the CPU")?;
         event.sequence = sequence_of(fields.want("the sequence number")?)?;
         event.time_ns = time_of(fields.want("the time")?)?;
@@ -78,15 +75,10 @@ impl LineFormat for Lines {
 impl Lines {
     /// Tells the name of a process if it is new.
     fn name(&mut self, event: &Event, name: &[u8], batch: &mut Batch) {
-        if self.names.get(&event.pid).is_some_and(|known| known == name) {
-            return;
+        if self.names.tell(event.pid, name) {
+            let Event { time_ns, pid, cpu, device, .. } = *event;
+            batch.push_with(Event { pid, cpu, device, ..Event::new(time_ns, Action::Process) }, name);
         }
-        if self.names.len() >= NAMES_MAX {
-            self.names.clear();
-        }
-        self.names.insert(event.pid, name.to_vec());
-        let Event { time_ns, pid, cpu, device, .. } = *event;
-        batch.push_with(Event { pid, cpu, device, ..Event::new(time_ns, Action::Process) }, name);
     }
 }
 
@@ -199,7 +191,7 @@ fn remap_of<'a>(event: &mut Event, fields: &mut Cursor<'a>) -> Result<Payload<'a
     fields.literal("<-")?;
     let from = fields.want("the device from which it was mapped")?;
     let inside = from.strip_prefix(b"(").and_then(|from| from.strip_suffix(b")"));
-    let from = device_of(inside.ok_or_else(|| format!("{} is no device in parentheses", shown(from)))?)?;
+    let from = device_of(inside.ok_or_else(|| format!("{} is no device in parentheses", shown(from)))?, b',')?;
     let sector: u64 = number(fields.want("the sector there")?, "the sector there")?;
     let mut payload = [0; 16];
     payload[..4].copy_from_slice(&from.0.to_be_bytes());
@@ -218,18 +210,6 @@ fn in_brackets(rest: &[u8]) -> Result<&[u8], String> {
     let rest = rest.trim_ascii();
     let inside = rest.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
     inside.ok_or_else(|| format!("{} stands where a name or an error in brackets would be right", shown(rest)))
-}
-
-fn device_of(field: &[u8]) -> Result<DeviceId, String> {
-    let wrong = || format!("{} is no device: two numbers such as 8,0 would be right", shown(field));
-    let at = memchr::memchr(b',', field).ok_or_else(wrong)?;
-    let (major, minor) = (field.get(..at).unwrap_or_default(), field.get(at + 1..).unwrap_or_default());
-    let major: u32 = number(major, "").map_err(|_| wrong())?;
-    let minor: u32 = number(minor, "").map_err(|_| wrong())?;
-    if major >= 1 << 12 || minor >= 1 << 20 {
-        return Err(format!("{}: devices have majors below 4096 and minors below 1048576", shown(field)));
-    }
-    Ok(DeviceId::new(major, minor))
 }
 
 /// It is printed with a sign.

@@ -246,7 +246,10 @@ fn times_between_steps_are_no_part_of_a_command() {
 fn wrong_lines_name_the_line_the_value_and_what_would_be_right() {
     let good = "  8,1    0        1     0.000000000     7  Q   R 800 + 8 [a]\n";
     for (line, expected) in [
-        ("8,x 0 1 0.0 7 Q R 800 + 8 [a]", "a.txt:2: \"8,x\" is no device: two numbers such as 8,0 would be right"),
+        (
+            "8,x 0 1 0.0 7 Q R 800 + 8 [a]",
+            "a.txt:2: the device \"8,x\" is no pair of numbers such as 8,0 (below 4096 and 1048576)",
+        ),
         (
             "8,1 0 1 0.0 7 ? R 800 + 8 [a]",
             "a.txt:2: \"?\" is no action: one of Q M F G S R D C P U UT I X B A m would be",
@@ -263,7 +266,10 @@ fn wrong_lines_name_the_line_the_value_and_what_would_be_right() {
             "8,1 0 1 0.0 7 D R 6 (0x) [a]",
             "a.txt:2: \"0x\" is no byte of a command: two hexadecimal digits would be right",
         ),
-        ("4096,1 0 1 0.0 7 P N [a]", "a.txt:2: \"4096,1\": devices have majors below 4096 and minors below 1048576"),
+        (
+            "4096,1 0 1 0.0 7 P N [a]",
+            "a.txt:2: the device \"4096,1\" is no pair of numbers such as 8,0 (below 4096 and 1048576)",
+        ),
     ] {
         // What was read before is handed out first.
         let error = read(&format!("{good}{line}\n{good}")).unwrap_err().to_string();

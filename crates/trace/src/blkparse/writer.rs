@@ -1,19 +1,16 @@
 //! Text, written.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{self, Write};
 
 use super::line::{Heads, padded, remapped_to, tail, time};
 use super::summary::Summary;
 use crate::batch::Batch;
 use crate::event::{Action, Event};
+use crate::names::Names;
 use crate::sink::Sink;
 
 /// What stands for the name of a process of which none is known.
-const NAMELESS: &[u8] = b"[(null)]\n";
-/// So many names are kept; with more, those of before are forgotten.
-const NAMES_MAX: usize = 1 << 20;
+const NAMELESS: &[u8] = b"(null)";
 
 /// Writes events as blkparse does. Times are told from the first event on.
 #[derive(Debug)]
@@ -26,7 +23,7 @@ pub struct Writer<W> {
     text: Vec<u8>,
     heads: Heads,
     summary: Summary,
-    names: HashMap<u32, Vec<u8>, BuildHasherDefault<PidHasher>>,
+    names: Names,
 }
 
 impl<W: Write> Writer<W> {
@@ -40,7 +37,7 @@ impl<W: Write> Writer<W> {
             text: Vec::new(),
             heads: Heads::new(),
             summary: Summary::default(),
-            names: HashMap::default(),
+            names: Names::default(),
         }
     }
 
@@ -68,7 +65,10 @@ impl<W: Write> Writer<W> {
 
     fn event(&mut self, event: &Event, payload: &[u8]) {
         match event.action {
-            Action::Process => return self.rename(event.pid, payload),
+            Action::Process => {
+                self.names.tell(event.pid, payload);
+                return;
+            }
             Action::Timestamp => return,
             Action::Message if event.cgroup != 0 && !self.has_all_messages => {
                 self.left_out += 1;
@@ -102,15 +102,7 @@ impl<W: Write> Writer<W> {
         padded::<5>(out, if is_message { 0 } else { u64::from(event.pid) });
         let op = if is_message { crate::Rwbs::NONE } else { event.op };
         out.extend_from_slice(self.heads.what(event.action, op));
-        let name = self.names.get(&event.pid).map_or(NAMELESS, Vec::as_slice);
-        tail(out, event, payload, name);
-    }
-
-    fn rename(&mut self, pid: u32, name: &[u8]) {
-        if self.names.len() >= NAMES_MAX {
-            self.names.clear();
-        }
-        self.names.insert(pid, [b"[", name, b"]\n"].concat());
+        tail(out, event, payload, self.names.get(event.pid).unwrap_or(NAMELESS));
     }
 }
 
@@ -131,24 +123,5 @@ impl<W: Write> Sink for Writer<W> {
             self.text.clear();
         }
         self.out.flush()
-    }
-}
-
-/// Spreads the numbers of processes, which are no secret that somebody could abuse: memory is bounded by their number.
-#[derive(Debug, Default)]
-struct PidHasher(u64);
-
-impl Hasher for PidHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    }
-
-    #[inline]
-    fn write_u32(&mut self, pid: u32) {
-        self.0 = u64::from(pid).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

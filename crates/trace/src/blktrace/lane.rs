@@ -1,7 +1,5 @@
 //! One file of records, as it comes.
 
-use std::io;
-
 use super::record::{Fields, MAGIC_BASE, Told, Version};
 use super::{CPU_MAX, MAGIC};
 use crate::batch::{Batch, EVENTS_A_BATCH};
@@ -31,6 +29,8 @@ pub(super) struct Lane {
     is_big: Option<bool>,
     /// Bytes without a record since the last.
     garbage_bytes: u64,
+    /// All of them, in how many places, and where first.
+    passed: (u64, u64, u64),
     /// What ended it, told behind the events that were read before.
     failed: Option<ReadError>,
     seen: Seen,
@@ -39,8 +39,8 @@ pub(super) struct Lane {
 /// What was noticed while records were taken.
 struct Seen {
     notices: Notices,
-    /// The latest time of each CPU, in ns.
-    latest_ns: Vec<u64>,
+    /// The time of each CPU's last record, in ns.
+    last_ns: Vec<u64>,
     /// How often a CPU's clock ran back, where first, and how far at most in ns.
     backwards: u64,
     backwards_first: u64,
@@ -71,8 +71,9 @@ impl Lane {
             at_end: false,
             is_big: None,
             garbage_bytes: 0,
+            passed: (0, 0, 0),
             failed: None,
-            seen: Seen { notices, latest_ns: Vec::new(), backwards: 0, backwards_first: 0, backwards_ns_max: 0 },
+            seen: Seen { notices, last_ns: Vec::new(), backwards: 0, backwards_first: 0, backwards_ns_max: 0 },
         }
     }
 
@@ -170,12 +171,7 @@ impl Lane {
     fn pass(&mut self, next: Option<usize>) -> Result<(), ReadError> {
         let unread = self.end - self.start;
         let passed = next.unwrap_or(if self.at_end { unread } else { unread.saturating_sub(3) });
-        if self.garbage_bytes == 0 && passed > 0 {
-            let at = Place::Byte(self.offset + self.start as u64);
-            let what = "bytes that are no record were passed over, up to where the next begins";
-            self.seen.notices.count(what, at, || "a record begins with 0x65617407 or 0x65617408".into());
-        }
-        self.garbage_bytes += passed as u64;
+        self.count_passed(passed);
         self.start += passed;
         if self.is_big.is_none() && self.at_end && next.is_none() || self.garbage_bytes > GARBAGE_BYTES_MAX {
             return Err(self.no_record());
@@ -184,6 +180,16 @@ impl Lane {
             self.read()?;
         }
         Ok(())
+    }
+
+    fn count_passed(&mut self, passed: usize) {
+        let (bytes, places, first) = &mut self.passed;
+        if self.garbage_bytes == 0 && passed > 0 {
+            *first = if *places == 0 { self.offset + self.start as u64 } else { *first };
+            *places += 1;
+        }
+        *bytes += passed as u64;
+        self.garbage_bytes += passed as u64;
     }
 
     fn no_record(&self) -> ReadError {
@@ -201,7 +207,10 @@ impl Lane {
     /// The input ended, perhaps within a record of so many bytes.
     fn cut_off(&mut self, bytes: usize) {
         let rest = self.end - self.start;
-        if rest > 0 {
+        if rest > 0 && self.garbage_bytes > 0 && rest < 4 {
+            // Too short to be told from what stands before it, which is no record.
+            self.count_passed(rest);
+        } else if rest > 0 {
             let what = format!("the last record is cut off: {rest} bytes of {bytes}");
             self.seen.notices.tell(Place::Byte(self.offset + self.start as u64), what);
         }
@@ -219,6 +228,12 @@ impl Lane {
             self.seen.notices.tell(Place::Byte(self.seen.backwards_first), what);
             self.seen.backwards = 0;
         }
+        if let (bytes @ 1.., places, first) = std::mem::take(&mut self.passed) {
+            let what = format!(
+                "what is no record was passed over (bytes: {bytes}, places: {places}); a record begins with 0x65617407 or 0x65617408"
+            );
+            self.seen.notices.tell(Place::Byte(first), what);
+        }
         self.seen.notices.end();
     }
 
@@ -227,17 +242,10 @@ impl Lane {
         self.offset += self.start as u64;
         self.end -= self.start;
         self.start = 0;
-        loop {
-            match self.stream.read.read(self.buffer.get_mut(self.end..).unwrap_or_default()) {
-                Ok(read) => {
-                    self.at_end = read == 0;
-                    self.end += read;
-                    return Ok(());
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(ReadError::Io { file: self.stream.name.clone(), source }),
-            }
-        }
+        let read = self.stream.read_some(self.buffer.get_mut(self.end..).unwrap_or_default())?;
+        self.at_end = read == 0;
+        self.end += read;
+        Ok(())
     }
 }
 
@@ -245,19 +253,19 @@ impl Seen {
     #[inline]
     fn clock(&mut self, fields: &Fields, at: u64) {
         let cpu = fields.cpu as usize;
-        if cpu >= self.latest_ns.len() {
-            self.latest_ns.resize(cpu + 1, 0);
+        if cpu >= self.last_ns.len() {
+            self.last_ns.resize(cpu + 1, 0);
         }
-        let Some(latest_ns) = self.latest_ns.get_mut(cpu) else { return };
-        if fields.time_ns() >= *latest_ns {
-            *latest_ns = fields.time_ns();
+        let Some(last_ns) = self.last_ns.get_mut(cpu) else { return };
+        let before_ns = std::mem::replace(last_ns, fields.time_ns());
+        if fields.time_ns() >= before_ns {
             return;
         }
         if self.backwards == 0 {
             self.backwards_first = at;
         }
         self.backwards += 1;
-        self.backwards_ns_max = self.backwards_ns_max.max(*latest_ns - fields.time_ns());
+        self.backwards_ns_max = self.backwards_ns_max.max(before_ns - fields.time_ns());
     }
 }
 
@@ -287,7 +295,9 @@ fn take<const BIG: bool>(bytes: &[u8], at: u64, full: usize, batch: &mut Batch, 
         }
         let Some((record, behind)) = rest.split_at_checked(whole_bytes) else { break Stop::Short(whole_bytes) };
         let here = at + (bytes.len() - rest.len()) as u64;
-        seen.clock(&fields, here);
+        if fields.has_moment() {
+            seen.clock(&fields, here);
+        }
         if fields.tell::<BIG>(&record[record_bytes..], batch) == Told::Unknown {
             let number = fields.number();
             let what = "records of an action that is not known were left out";

@@ -20,6 +20,8 @@ pub(super) struct Ordered {
     /// The time of what was handed out last, in ns.
     last_ns: u64,
     was_sorted: bool,
+    /// Records that came late, of which is told once, at the end.
+    late: u64,
     /// What ended the file, told behind what was held.
     failed: Option<ReadError>,
 }
@@ -47,6 +49,7 @@ impl Ordered {
             spare: Batch::new(),
             last_ns: 0,
             was_sorted: false,
+            late: 0,
             failed: None,
         }
     }
@@ -118,22 +121,21 @@ impl Ordered {
             self.order.sort_by_key(|index| events.get(*index as usize).map_or(0, |event| event.time_ns));
         }
         self.spare.clear();
-        let mut late = 0;
         for (place, index) in self.order.iter().enumerate() {
             let Some(event) = events.get(*index as usize) else { continue };
             if place >= handed_out {
                 self.spare.push_from(event, &self.held);
                 continue;
             }
-            late += u64::from(event.time_ns < self.last_ns);
+            self.late += u64::from(event.time_ns < self.last_ns && event.has_moment());
             self.last_ns = self.last_ns.max(event.time_ns);
             batch.push_from(event, &self.held);
         }
         std::mem::swap(&mut self.held, &mut self.spare);
-        self.tell(is_sorted, late);
+        self.tell(is_sorted);
     }
 
-    fn tell(&mut self, is_sorted: bool, late: u64) {
+    fn tell(&mut self, is_sorted: bool) {
         let notices = self.lane.notices();
         if !is_sorted && !self.was_sorted {
             self.was_sorted = true;
@@ -142,7 +144,8 @@ impl Ordered {
             );
             notices.tell(Place::All, what);
         }
-        if late > 0 {
+        if self.held.is_empty() && self.late > 0 {
+            let late = std::mem::take(&mut self.late);
             let what = format!("{late} records are further from their place than {WINDOW} records: they come late");
             notices.tell(Place::All, what);
         }

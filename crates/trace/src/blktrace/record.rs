@@ -172,6 +172,11 @@ impl Fields {
         self.time_ns
     }
 
+    /// Whether its time is that at which something happened: names of processes and the time of the day are told when they are known.
+    pub const fn has_moment(&self) -> bool {
+        (self.action >> CATEGORY_SHIFT) & NOTIFY == 0 || self.number() == NOTE_MESSAGE
+    }
+
     /// The number of the action or note alone.
     pub const fn number(&self) -> u64 {
         self.action & 0xFFFF & !WITH_CGROUP

@@ -1,8 +1,8 @@
 //! Tables, read.
 
 use super::{HEADER, HEADER_BEGINNING};
-use crate::event::{Action, DeviceId, Event, Rwbs};
-use crate::text::{Fields, LineFormat, Taken, number, shown, take_rwbs};
+use crate::event::{Action, Event, Rwbs};
+use crate::text::{Fields, LineFormat, Taken, device_of, number, shown, take_rwbs};
 
 /// The reader of its lines.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl LineFormat for Csv {
         let action = action
             .ok_or_else(|| format!("the action {} is not known: blkparse's letters are, N and T", shown(letters)))?;
         let event = Event {
-            device: device_of(fields.want("the device")?)?,
+            device: device_of(fields.want("the device")?, b':')?,
             cpu: number(fields.want("the CPU")?, "the CPU")?,
             pid: number(fields.want("the process")?, "the process")?,
             sequence: number(fields.want("the sequence")?, "the sequence")?,
@@ -53,16 +53,6 @@ impl LineFormat for Csv {
         }
         out.batch.push_with(event, &self.payload);
         Ok(true)
-    }
-}
-
-/// `8:0`.
-fn device_of(field: &[u8]) -> Result<DeviceId, String> {
-    let mut numbers = field.splitn(2, |&byte| byte == b':');
-    let mut part = |max: u32| numbers.next().and_then(|part| number::<u32>(part, "").ok()).filter(|part| *part <= max);
-    match (part(0xFFF), part(0xF_FFFF)) {
-        (Some(major), Some(minor)) => Ok(DeviceId::new(major, minor)),
-        _ => Err(format!("the device {} is no pair of numbers such as 8:0", shown(field))),
     }
 }
 
@@ -132,6 +122,7 @@ mod tests {
     use super::*;
     use crate::batch::Batch;
     use crate::csv::Writer;
+    use crate::event::DeviceId;
     use crate::sink::Sink;
     use crate::text::test::{failure, read};
 
@@ -167,7 +158,10 @@ mod tests {
     fn wrong_lines_name_the_value_and_what_would_be_right() {
         for (wrong, said) in [
             ("1,Y,8:0,0,0,0,R,0,0,0,0,,", "a:2: the action \"Y\" is not known"),
-            ("1,Q,8,0,0,0,R,0,0,0,0,,", "a:2: the device \"8\" is no pair of numbers such as 8:0"),
+            (
+                "1,Q,8,0,0,0,R,0,0,0,0,,",
+                "a:2: the device \"8\" is no pair of numbers such as 8:0 (below 4096 and 1048576)",
+            ),
             ("1,Q,8:0,0,0,0,R,0,0,70000,0,,", "a:2: the error \"70000\" is too large"),
             ("1,m,8:0,0,0,0,N,0,0,0,0,,\"x", "a:2: the quote before \"x\" is not closed"),
             ("1,m,8:0,0,0,0,N,0,0,0,0,,\\q", "a:2: \\\\ or \\xNN should stand behind \"\""),

@@ -1,11 +1,11 @@
 //! Tables, written.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::HEADER;
 use crate::batch::Batch;
 use crate::event::{Action, Event, Rwbs};
+use crate::names::Names;
 use crate::sink::Sink;
 
 /// Writes the events of a trace as hoistway's CSV.
@@ -13,15 +13,14 @@ use crate::sink::Sink;
 pub struct Writer<W> {
     out: W,
     line: Vec<u8>,
-    /// The names of processes, as they stand in a field.
-    names: HashMap<u32, Vec<u8>>,
+    names: Names,
     is_begun: bool,
 }
 
 impl<W: Write> Writer<W> {
     /// Writes to `out`.
     pub fn new(out: W) -> Writer<W> {
-        Writer { out, line: Vec::new(), names: HashMap::new(), is_begun: false }
+        Writer { out, line: Vec::new(), names: Names::default(), is_begun: false }
     }
 
     /// Ends it and gives the output back.
@@ -35,9 +34,7 @@ impl<W: Write> Writer<W> {
 
     fn event(&mut self, event: &Event, payload: &[u8]) -> io::Result<()> {
         if event.action == Action::Process {
-            let mut name = Vec::new();
-            put_text(&mut name, payload);
-            self.names.insert(event.pid, name);
+            self.names.tell(event.pid, payload);
         }
         self.line.clear();
         self.number(event.time_ns);
@@ -53,8 +50,8 @@ impl<W: Write> Writer<W> {
         [event.sector, u64::from(event.bytes), u64::from(event.error), event.cgroup]
             .into_iter()
             .for_each(|number| self.number(number));
-        if let Some(name) = self.names.get(&event.pid) {
-            self.line.extend_from_slice(name);
+        if let Some(name) = self.names.get(event.pid) {
+            put_text(&mut self.line, name);
         }
         self.line.push(b',');
         if matches!(event.action, Action::Process | Action::Message) {

@@ -8,6 +8,8 @@ use crate::text::{
     Fields, Head, LineFormat, Request, Requests, Taken, TimeUnit, decide_unit, decimal_ns, number, shown,
 };
 
+/// So many files there may be: 20 bits are a device's number.
+const FILES_MAX: u32 = 1 << 20;
 /// So many files are named when it is told which device stands for which.
 const FILES_TOLD_MAX: usize = 8;
 
@@ -68,13 +70,16 @@ impl Iolog {
     }
 
     /// The device that stands for a file, told when it comes up first.
-    fn device(&mut self, file: &[u8], out: &mut Taken<'_>) -> DeviceId {
+    fn device(&mut self, file: &[u8], out: &mut Taken<'_>) -> Result<DeviceId, String> {
         if let Some(device) = self.known.get(file) {
-            return *device;
+            return Ok(*device);
         }
         // Nobody panics with the lock held; if somebody did, the names are still whole.
         let mut files = self.files.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let next = files.len() as u32;
+        if next >= FILES_MAX && !files.contains_key(file) {
+            return Err(format!("there are more than {FILES_MAX} files here"));
+        }
         let minor = *files.entry(file.to_owned()).or_insert(next);
         drop(files);
         let device = DeviceId::new(0, minor);
@@ -82,11 +87,11 @@ impl Iolog {
         if self.known.len() <= FILES_TOLD_MAX {
             out.notices.tell(out.place, format!("device {device} stands for {}", shown(file)));
         }
-        device
+        Ok(device)
     }
 
     fn request(&mut self, file: &[u8], op: Rwbs, fields: &mut Fields<'_>, out: &mut Taken<'_>) -> Result<(), String> {
-        let device = self.device(file, out);
+        let device = self.device(file, out)?;
         let is_sync = op.has(Rwbs::FLUSH);
         // What syncs has an offset and a length in some logs, which mean nothing.
         let (offset, bytes) = if is_sync {
@@ -115,7 +120,7 @@ impl LineFormat for Iolog {
         let action = fields.want("the action")?;
         let op = match action {
             b"add" | b"open" | b"close" => {
-                self.device(file, out);
+                self.device(file, out)?;
                 return Ok(false);
             }
             b"wait" if self.version == Version::Two => {

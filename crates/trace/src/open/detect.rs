@@ -1,7 +1,7 @@
 //! What an input is, told by its first bytes.
 
 use crate::csv;
-use crate::lines::LINE_BYTES_MAX;
+use crate::lines::{BYTE_ORDER_MARK, LINE_BYTES_MAX};
 use crate::source::Format;
 use crate::text::{Fields, decimal_ns, number, shown};
 
@@ -15,8 +15,12 @@ const BLKTRACE_MAGIC: u32 = 0x6561_7400;
 /// # Errors
 /// What was seen, if it is none that is read.
 pub(super) fn detect(head: &[u8]) -> Result<Format, String> {
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     if is_blktrace(head) {
         return Ok(Format::Blktrace);
+    }
+    if let Some(version) = version_of(head) {
+        return Err(format!("it has records of blktrace's version {version}: 7 and 8 are read"));
     }
     if head.iter().all(|&byte| byte == 0) {
         return Err(format!("its first {} bytes are zeros", head.len()));
@@ -50,6 +54,12 @@ fn is_blktrace(head: &[u8]) -> bool {
     };
     // Damage at the very beginning is passed over by the reader, if there is a record behind it.
     head.windows(4).any(is_magic)
+}
+
+/// The version of the records that begin there, in either byte order.
+fn version_of(head: &[u8]) -> Option<u32> {
+    let magic = u32::from_le_bytes(*head.first_chunk()?);
+    [magic, magic.swap_bytes()].into_iter().map(|word| word ^ BLKTRACE_MAGIC).find(|version| *version < 16)
 }
 
 /// The format that a line can only be of, or an error if that is one that is not read; `None` if it can be anything.
@@ -141,7 +151,7 @@ mod tests {
     fn each_format_is_known_by_a_line() {
         for (line, format) in [
             ("fio version 2 iolog\n/dev/sda add\n", Format::Iolog),
-            ("fio version 3 iolog\n", Format::Iolog),
+            ("\u{feff}fio version 3 iolog\n", Format::Iolog),
             ("254,0    1        1     0.000000000   113  Q   R 30880 + 8 [fio]", Format::Blkparse),
             ("  7,0    0  1781.997769913  2896  Q  WS 102888 + 8 [<...>]\n", Format::Ftrace),
             ("# tracer: blk\n#\n", Format::Ftrace),
@@ -165,6 +175,8 @@ mod tests {
             (&[0; 64][..], "its first 64 bytes are zeros"),
             (b"hello world\n", "its first line is \"hello world\""),
             (b"\x7fELF\x02\x01\x01\x00\x00", "7f 45 4c 46"),
+            (&0x6561_7405u32.to_le_bytes(), "records of blktrace's version 5: 7 and 8 are read"),
+            (&0x6561_7409u32.to_be_bytes(), "records of blktrace's version 9: 7 and 8 are read"),
             (b"fio version 1 iolog\n", "iolog of version \"1\": 2 and 3"),
             (b"0,20941264,8192,W,0.551706\n", "SPC"),
             (b"0.000000 0 12345 8 1\n", "DiskSim"),

@@ -8,11 +8,12 @@ mod places;
 mod series;
 mod spans;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Rwbs};
 use crate::life::Life;
+use crate::names::Names;
 
 pub use notes::{Ended, Queue};
 pub use series::Counts;
@@ -64,7 +65,7 @@ pub struct Overview {
     /// The lane of what did too little for one of its own; with the processes that are in it.
     others: Option<Box<Lane>>,
     among_others: BTreeSet<(DeviceId, u32)>,
-    names: BTreeMap<u32, String>,
+    names: Names,
     spans: Spans,
     queues: Vec<QueueLane>,
     fresh: Vec<NoteSpan>,
@@ -195,7 +196,7 @@ impl Overview {
             lane_of: HashMap::new(),
             others: None,
             among_others: BTreeSet::new(),
-            names: BTreeMap::new(),
+            names: Names::default(),
             spans: Spans::default(),
             queues: Vec::new(),
             fresh: Vec::new(),
@@ -213,8 +214,7 @@ impl Overview {
             match event.action {
                 Action::Process => {
                     let name = batch.payload(event);
-                    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-                    self.names.insert(event.pid, String::from_utf8_lossy(name).into_owned());
+                    self.names.tell(event.pid, name.split(|byte| *byte == 0).next().unwrap_or_default());
                     continue;
                 }
                 Action::Timestamp => continue,
@@ -243,9 +243,10 @@ impl Overview {
 
     /// Takes in a request that is over, or was still under way when the trace ended.
     pub fn life(&mut self, life: &Life) {
-        self.requests += 1;
         let known = || steps(life).into_iter().flatten();
+        // One that was taken, given back and then never seen again has no moment at which it could be shown.
         let (Some(first_ns), Some(last_ns)) = (known().min(), known().max()) else { return };
+        self.requests += 1;
         let start_ns = *self.start_ns.get_or_insert(first_ns);
         self.end_ns = self.end_ns.max(last_ns);
         self.make_room(last_ns.saturating_sub(start_ns));
@@ -428,7 +429,8 @@ impl Lane {
             self.layers.add(layer(step, next) as usize, from_ns, to_ns, shift);
             (step, from_ns) = (next, to_ns.max(from_ns));
         }
-        if step < COMPLETED {
+        // Of what is only known to have been submitted nobody knows how long it waited.
+        if step > 0 && step < COMPLETED {
             self.layers.add(layer(step, step + 1) as usize, from_ns, since(end_ns), shift);
         }
         let placed_ns = life.issued_ns.or(life.queued_ns).map_or(first_ns, since);
@@ -486,13 +488,13 @@ impl Lane {
     }
 
     /// The lane as a table of so many stretches; without names it is that of all others.
-    fn table(mut self, shift: u32, used: usize, names: Option<&BTreeMap<u32, String>>) -> LaneTable {
+    fn table(mut self, shift: u32, used: usize, names: Option<&Names>) -> LaneTable {
         self.layers.settle(shift);
         self.counts.truncate(used);
         LaneTable {
             device: self.device,
             pid: names.map(|_| self.pid),
-            name: names.and_then(|names| names.get(&self.pid).cloned()).unwrap_or_default(),
+            name: names.map(|names| name_of(names, self.pid)).unwrap_or_default(),
             requests: self.requests,
             counts: self.counts,
             layers_ns: self.layers.ns().iter().take(used).copied().collect(),
@@ -531,7 +533,7 @@ impl QueueLane {
         self.times.fold(shift);
     }
 
-    fn table(mut self, shift: u32, used: usize, names: &BTreeMap<u32, String>) -> QueueTable {
+    fn table(mut self, shift: u32, used: usize, names: &Names) -> QueueTable {
         self.times.settle(shift);
         self.slices.truncate(used);
         self.preemptions.truncate(used);
@@ -542,12 +544,16 @@ impl QueueLane {
         QueueTable {
             device: self.device,
             queue: self.queue,
-            name: pid.and_then(|pid| names.get(&pid).cloned()).unwrap_or_default(),
+            name: pid.map(|pid| name_of(names, pid)).unwrap_or_default(),
             slices: self.slices,
             preemptions: self.preemptions,
             times_ns: self.times.ns().iter().take(used).copied().collect(),
         }
     }
+}
+
+fn name_of(names: &Names, pid: u32) -> String {
+    names.get(pid).map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default()
 }
 
 /// The place of a completion among the steps.

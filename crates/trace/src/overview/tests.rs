@@ -82,6 +82,38 @@ fn steps_that_a_trace_does_not_show_are_no_layer_of_their_own() {
 }
 
 #[test]
+fn what_is_only_known_to_have_been_submitted_is_in_no_layer() {
+    let mut overview = Overview::new();
+    for at_ns in [0, 1_000_000] {
+        overview.life(&Life {
+            got_ns: None,
+            inserted_ns: None,
+            issued_ns: None,
+            completed_ns: None,
+            ..life(1, at_ns, 0)
+        });
+    }
+    let tables = overview.tables();
+    assert_eq!((tables.requests, tables.unfinished, sums(&tables)), (2, 2, (2, 8192, [0; LAYERS], 2)));
+}
+
+#[test]
+fn what_was_given_back_and_has_no_moment_is_no_request() {
+    let mut overview = Overview::new();
+    overview.life(&Life {
+        queued_ns: None,
+        got_ns: None,
+        inserted_ns: None,
+        issued_ns: None,
+        completed_ns: None,
+        requeues: 1,
+        ..life(1, 0, 0)
+    });
+    let tables = overview.tables();
+    assert_eq!((tables.requests, tables.lanes.len()), (0, 0));
+}
+
+#[test]
 fn names_and_notes_come_from_the_events() {
     let mut batch = Batch::new();
     let of = |time_ns, action| Event { pid: 7, device: DeviceId::new(8, 0), ..Event::new(time_ns, action) };

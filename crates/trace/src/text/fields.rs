@@ -1,6 +1,6 @@
 //! Fields of lines: found, read as numbers, shown in errors.
 
-use crate::event::Rwbs;
+use crate::event::{DeviceId, Rwbs};
 
 /// So much of a field is shown in an error.
 const SHOWN_BYTES_MAX: usize = 40;
@@ -115,6 +115,23 @@ pub(crate) fn decimal_ns(field: &[u8], unit_ps: u64, what: &str) -> Result<u64, 
     }
     let ps = u128::from(whole) * u128::from(unit_ps) + part_ps;
     u64::try_from(ps / 1000).map_err(|_| format!("{what} {} is more than 584 years", shown(field)))
+}
+
+/// A device by its two numbers, with such a byte between them.
+///
+/// # Errors
+/// When they are none of a device's.
+pub(crate) fn device_of(field: &[u8], separator: u8) -> Result<DeviceId, String> {
+    let mut numbers = field.splitn(2, |&byte| byte == separator);
+    let mut part = |max: u32| numbers.next().and_then(|part| number::<u32>(part, "").ok()).filter(|part| *part <= max);
+    match (part(0xFFF), part(0xF_FFFF)) {
+        (Some(major), Some(minor)) => Ok(DeviceId::new(major, minor)),
+        _ => Err(format!(
+            "the device {} is no pair of numbers such as 8{}0 (below 4096 and 1048576)",
+            shown(field),
+            char::from(separator)
+        )),
+    }
 }
 
 /// A process's number at the end of a `name-number` pair, and the name.

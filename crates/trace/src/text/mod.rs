@@ -8,7 +8,7 @@ pub(crate) mod test;
 
 pub(crate) use clock::{Epoch, Head, decide_epoch, decide_unit};
 pub use clock::{TimeUnit, time_ns};
-pub(crate) use fields::{Fields, decimal_ns, number, pid_of, shown, take_rwbs};
+pub(crate) use fields::{Fields, decimal_ns, device_of, number, pid_of, shown, take_rwbs};
 pub(crate) use requests::{Request, Requests};
 
 use std::fmt;

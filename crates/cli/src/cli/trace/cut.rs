@@ -3,7 +3,7 @@
 use clap::Args;
 use hoistway_trace::{DeviceId, ProcessName, time_ns};
 
-use super::{TraceInput, TraceOutput};
+use super::{TraceInput, TraceOutput, device};
 
 /// `hoistway trace cut`.
 #[derive(Args, Debug)]
@@ -52,14 +52,5 @@ fn sectors(text: &str) -> Result<(u64, u64), String> {
         Some((from, to)) if from <= to => Ok((from, to)),
         Some((from, to)) => Err(format!("{from} lies behind {to}: the first sector comes first")),
         None => Err("two sectors would be right, as in 2048-1050623".to_owned()),
-    }
-}
-
-fn device(text: &str) -> Result<DeviceId, String> {
-    let numbers =
-        text.split_once([',', ':']).and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-    match numbers {
-        Some((major @ 0..=0xFFF, minor @ 0..=0xF_FFFF)) => Ok(DeviceId::new(major, minor)),
-        _ => Err("a device has two numbers, as in 8,0 (`lsblk` shows them)".to_owned()),
     }
 }

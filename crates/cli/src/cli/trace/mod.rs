@@ -13,7 +13,7 @@ mod whatif;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use hoistway_trace::{Format, TimeUnit};
+use hoistway_trace::{DeviceId, Format, TimeUnit};
 
 pub use convert::ConvertArgs;
 pub use cut::CutArgs;
@@ -108,6 +108,16 @@ pub enum WriteFormat {
     Csv,
     /// Chrome's JSON for ui.perfetto.dev: a lane for each request of a process, phases as slices
     Perfetto,
+}
+
+/// A device by its numbers.
+fn device(text: &str) -> Result<DeviceId, String> {
+    let numbers =
+        text.split_once([',', ':']).and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    match numbers {
+        Some((major @ 0..=0xFFF, minor @ 0..=0xF_FFFF)) => Ok(DeviceId::new(major, minor)),
+        _ => Err("a device has two numbers, as in 8,0 (`lsblk` shows them)".to_owned()),
+    }
 }
 
 fn format(name: &str) -> Result<Format, String> {

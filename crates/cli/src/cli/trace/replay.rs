@@ -5,7 +5,7 @@ use hoistway_core::Kind;
 use hoistway_sim::Setting;
 use hoistway_trace::DeviceId;
 
-use super::TraceInput;
+use super::{TraceInput, device};
 use crate::{names, setting};
 
 /// `hoistway trace replay`.
@@ -94,12 +94,6 @@ fn shift(text: &str) -> Result<i64, String> {
         return Err(format!("{bytes} bytes are no whole sectors of 512"));
     }
     i64::try_from(bytes).map(|bytes| sign * bytes).map_err(|_| format!("{bytes} bytes are more than any device has"))
-}
-
-fn device(text: &str) -> Result<DeviceId, String> {
-    let numbers =
-        text.split_once([',', ':']).and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-    numbers.map(|(major, minor)| DeviceId::new(major, minor)).ok_or_else(|| "two numbers, as in 8,0".to_owned())
 }
 
 const REPLAY_HELP: &str = "\

@@ -77,10 +77,22 @@ fn find(named: &Path) -> Result<Vec<PathBuf>> {
         files.retain(|file| file.is_file());
     }
     files.sort_by(|one, other| in_order(one, other));
+    refuse_twice(&files)?;
     if files.is_empty() {
         bail!("{name}: there is no such file, and none called {name}{INFIX}0", name = named.display());
     }
     Ok(files)
+}
+
+/// A file and what it was packed into, or unpacked from, hold the same events.
+fn refuse_twice(files: &[PathBuf]) -> Result<()> {
+    for (one, other) in files.iter().zip(files.iter().skip(1)) {
+        if one.parent() == other.parent() && split(one).is_some_and(|cpu| Some(cpu) == split(other)) {
+            let (one, other) = (one.display(), other.display());
+            bail!("{one}: {other} is there as well, of the same CPU: move one of them away, or name the files to read");
+        }
+    }
+    Ok(())
 }
 
 /// The files of the CPUs of a trace of this name.
@@ -152,6 +164,9 @@ mod tests {
         assert_eq!(find(&path("sd[ab].blktrace.0*")).unwrap(), ["sda.blktrace.0.xz", "sdb.blktrace.0"].map(path));
         assert_eq!(find(&path("sdb.blktrace.0")).unwrap(), [path("sdb.blktrace.0")]);
         assert_eq!(name_of(&expected[0]), "sda");
+        fs::write(path("sda.blktrace.2.gz"), "").unwrap();
+        let twice = find(&path("sda")).unwrap_err().to_string();
+        assert!(twice.contains("sda.blktrace.2.gz is there as well, of the same CPU"), "{twice}");
         let error = find(&path("sdc")).unwrap_err().to_string();
         assert!(error.ends_with("/sdc.blktrace.0"), "{error}");
         assert!(find(folder.path()).unwrap_err().is::<UsageError>());

@@ -25,6 +25,9 @@ const END_MAX: Duration = Duration::from_secs(10);
 /// How often the progress is told.
 const TELL: Duration = Duration::from_millis(200);
 
+/// What `-o -` writes to.
+const STANDARD_OUTPUT: &str = "/dev/stdout";
+
 /// Nothing came, or not all of it.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -186,7 +189,7 @@ fn output_of(args: &RecordArgs, output: &Path) -> Result<Output> {
             )
             .into());
         }
-        return Ok(Output::One(PathBuf::from("/dev/stdout")));
+        return Ok(Output::One(PathBuf::from(STANDARD_OUTPUT)));
     }
     Ok(if args.per_cpu { Output::PerCpu(output.into()) } else { Output::One(output.into()) })
 }
@@ -224,6 +227,7 @@ fn undo(out: &mut Out) -> Result<Exit> {
 
 fn tell_end(device: &Traced, written: &Written, seconds: f64) {
     let files = match written.files.as_slice() {
+        [one] if one == Path::new(STANDARD_OUTPUT) => "standard output".to_owned(),
         [one] => one.display().to_string(),
         [first, .., last] => format!("{} to {}", first.display(), last.display()),
         [] => "no file".to_owned(),

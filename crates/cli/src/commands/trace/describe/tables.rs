@@ -94,7 +94,8 @@ pub fn depth(told: &Description) -> Table {
         ("in the device when another comes (Q)", &depth.in_device_at_q),
         ("in the device with one more (D)", &depth.in_device_at_d),
     ];
-    for (name, depths) in rows {
+    let has_issues = told.counts.reads.issued + told.counts.writes.issued > 0;
+    for (name, depths) in rows.into_iter().filter(|(name, _)| has_issues || !name.contains("device")) {
         let Depths { mean, p50, p90, p99, max } = *depths;
         let counts = [p50, p90, p99, max].map(|count| count.to_string());
         table.add_row([name.to_owned(), figure(mean)].into_iter().chain(counts));

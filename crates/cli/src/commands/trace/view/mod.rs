@@ -4,6 +4,7 @@ mod detail;
 mod http;
 mod tables;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -145,18 +146,24 @@ fn described(read: &Read, title: String) -> TracePage {
     let tables = &read.tables;
     let mut page = tables::page(tables, &read.devices);
     let fact = |label: &str, value: String| Fact { label: label.to_owned(), value };
-    let processes = tables.lanes.iter().filter(|lane| lane.pid.is_some()).count() + tables.among_others;
+    // Some formats know of no processes.
+    let known = tables.lanes.iter().filter(|lane| !lane.name.is_empty()).filter_map(|lane| lane.pid);
+    let known: BTreeSet<u32> =
+        known.chain(tables.lanes.iter().filter_map(|lane| lane.pid.filter(|pid| *pid > 0))).collect();
+    let processes = known.len() + tables.among_others;
     page.title = title;
     page.facts = vec![
         fact("events", grouped(tables.events)),
         fact("requests", grouped(tables.requests)),
         fact("length", format!("{:.3} s", tables.end_ns as f64 / 1e9)),
-        fact("processes", grouped(processes as u64)),
         fact(if page.devices.len() == 1 { "device" } else { "devices" }, page.devices.join("  ")),
         fact("made by", concat!("hoistway ", env!("CARGO_PKG_VERSION")).to_owned()),
     ];
     if let Some(elevator) = &tables.elevator {
-        page.facts.insert(5, fact("elevator", elevator.clone()));
+        page.facts.insert(4, fact("elevator", elevator.clone()));
+    }
+    if processes > 0 {
+        page.facts.insert(3, fact("processes", grouped(processes as u64)));
     }
     let completed = tables.requests - tables.unfinished;
     if completed == 0 && tables.requests > 0 {

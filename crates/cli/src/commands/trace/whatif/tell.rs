@@ -136,6 +136,11 @@ pub fn page(case: &Case, comparison: &Comparison, confidence: &Confidence) -> Co
         comparison.runs.len(),
         case.recorded.info().name
     );
+    // Processes of the same name are told apart by their numbers.
+    let run = comparison.runs.first().map_or(&[][..], |run| &run.processes);
+    for (name, process) in page.processes.iter_mut().zip(run) {
+        *name = format!("{} ({})", process.name, process.pid);
+    }
     if let Some(fact) = page.facts.iter_mut().find(|fact| fact.label == "job file") {
         fact.label = "trace".into();
     }
