@@ -10,6 +10,9 @@
 
 #![warn(missing_docs)]
 
+pub mod ext4;
+pub mod model;
+pub mod plan;
 mod tree;
 
 pub use tree::{Entry, Id, Kind, Place, Tree, TreeFull};
