@@ -26,8 +26,11 @@
 
 #![warn(missing_docs)]
 
+pub mod ext4;
 mod fiemap;
+pub mod model;
 pub mod place;
+pub mod plan;
 mod problem;
 mod reach;
 mod sort;
