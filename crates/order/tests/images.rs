@@ -154,7 +154,7 @@ fn what_is_in_memory_alone_has_no_place_until_it_is_synced() {
     let Some(image) = Image::new("ext4", &[]) else { return };
     image.sync();
     image.file("young", vec![1; 50_000]);
-    let Walked { mut tree, .. } = walked(&[image.root.clone()], &Options::default());
+    let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
     let (told, problems) = placed(&mut tree, &place::Options::default());
     assert!(problems.is_empty());
     assert_eq!((told.not_written, place_of(&tree, "young")), (1, Place::Unknown));
@@ -198,7 +198,7 @@ fn a_file_system_that_does_not_tell_is_said_once_and_ordered_by_inode() {
     for number in (0..600).rev() {
         image.file(&number.to_string(), "x");
     }
-    let Walked { mut tree, .. } = walked(&[image.root.clone()], &Options::default());
+    let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
     let (told, problems) = placed(&mut tree, &place::Options::default());
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].is_note() && problems[0].what == Trouble::NoPlaces);
@@ -223,7 +223,7 @@ fn what_is_mounted_is_known_by_its_own_numbers_and_left_out_on_request() {
     outer.file("above/inner/deep/file", "2");
     let elsewhere = outer.path("elsewhere");
     mount(&["--bind", elsewhere.to_str().unwrap()], "under");
-    let all = walked(&[outer.root.clone()], &Options::default());
+    let all = walked(std::slice::from_ref(&outer.root), &Options::default());
     assert!(all.problems.is_empty(), "{:?}", all.problems);
     let mut seen = paths(&all.tree);
     seen.sort();
@@ -233,7 +233,7 @@ fn what_is_mounted_is_known_by_its_own_numbers_and_left_out_on_request() {
     let inner = all.tree.open(id(&all.tree, "inner"), OFlags::DIRECTORY).unwrap();
     assert_eq!(inner.stat.st_dev, fs_device(&outer.path("above/inner")));
     assert!(all.tree.open(id(&all.tree, "under"), OFlags::empty()).is_ok());
-    let one = walked(&[outer.root.clone()], &Options { one_file_system: true, ..Options::default() });
+    let one = walked(std::slice::from_ref(&outer.root), &Options { one_file_system: true, ..Options::default() });
     let seen = paths(&one.tree);
     assert!(seen.contains(&outer.path("above/inner")) && !seen.contains(&outer.path("above/inner/deep")));
 }
@@ -247,7 +247,7 @@ fn a_directory_mounted_within_itself_is_told_and_not_entered_again() {
     if !mounted.is_ok_and(|status| status.success()) {
         return skipped("no bind mounts here").unwrap_or_default();
     }
-    let Walked { tree, problems } = walked(&[image.root.clone()], &Options::default());
+    let Walked { tree, problems } = walked(std::slice::from_ref(&image.root), &Options::default());
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert_eq!((problems[0].what, problems[0].path.ends_with(b"/a/b")), (Trouble::Loop, true));
     assert!(tree.len() < 8);
@@ -260,7 +260,7 @@ fn files_that_go_while_they_are_asked_for_are_told_with_their_names() {
         image.file(name, vec![1; 5000]);
     }
     image.sync();
-    let Walked { mut tree, .. } = walked(&[image.root.clone()], &Options::default());
+    let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
     fs::remove_file(image.path("two")).unwrap();
     let (_, problems) = placed(&mut tree, &place::Options::default());
     assert_eq!(problems.len(), 1, "{problems:?}");
@@ -276,7 +276,7 @@ fn reading_moves_no_time_of_access() {
     let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
     let times = fs::FileTimes::new().set_accessed(old).set_modified(old + std::time::Duration::from_secs(1));
     OpenOptions::new().write(true).open(image.path("file")).unwrap().set_times(times).unwrap();
-    let Walked { tree, .. } = walked(&[image.root.clone()], &Options::default());
+    let Walked { tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
     let opened = tree.open(id(&tree, "file"), OFlags::empty()).unwrap();
     let mut text = String::new();
     std::io::Read::read_to_string(&mut File::from(opened.fd), &mut text).unwrap();

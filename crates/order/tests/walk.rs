@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -47,6 +48,30 @@ fn a_walk_finds_what_is_there_with_kinds_and_inodes() {
         assert_eq!(entry.kind, kind, "{path:?}");
         assert!(entry.parent.is_none_or(|parent| parent < id), "a directory comes before what is in it");
     }
+}
+
+#[test]
+fn directories_are_read_in_one_way_sweeps_that_those_on_the_way_join() {
+    let folder = Folder::new();
+    for number in 0..300u64 {
+        // Made in an order that has little to do with the tree.
+        folder.file(&format!("{}/{}/{}/file", number * 7 % 11, number * 5 % 13, number * 3 % 17), "");
+    }
+    let Walked { tree, .. } = walked(&[folder.root()], &Options::default());
+    let mut read: Vec<_> = tree.ids().filter_map(|id| tree.parent(id)).collect();
+    read.dedup();
+    let mut pending: BTreeSet<_> = tree.ids().take(1).map(|id| (tree.entry(id).inode, id)).collect();
+    let mut at = 0;
+    for directory in read {
+        let expected = pending.iter().find(|(inode, _)| *inode >= at).or(pending.first()).copied();
+        assert_eq!(expected, Some((tree.entry(directory).inode, directory)), "at {at} of {pending:?}");
+        at = tree.entry(directory).inode;
+        pending.remove(&(at, directory));
+        let within = tree.ids().filter(|id| tree.parent(*id) == Some(directory));
+        let within = within.filter(|id| tree.entry(*id).kind == Kind::Directory);
+        pending.extend(within.map(|id| (tree.entry(id).inode, id)));
+    }
+    assert!(pending.is_empty());
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub struct OrderArgs {
     /// Follow all symbolic links
     #[arg(short = 'L', long)]
     pub dereference: bool,
-    /// Order the paths in this file, one a line; - for standard input. Directories are not entered, and what stands there twice is printed once
+    /// Order the paths in this file, one a line; - for standard input. Directories are not entered, and what stands there twice (within a window, with --window) is printed once
     #[arg(long, value_name = "FILE", conflicts_with = "files_from0")]
     pub files_from: Option<PathBuf>,
     /// The same with a zero byte after each path

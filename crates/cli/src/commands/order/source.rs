@@ -15,7 +15,7 @@ use crate::failure::tell;
 /// What hands out names.
 pub enum Source<'a> {
     /// Directories and what is in them.
-    Walk(Walk<'a>),
+    Walk(Box<Walk<'a>>),
     /// Somebody's list.
     List(Box<List<'a>>),
 }
@@ -37,7 +37,8 @@ impl<'a> Source<'a> {
         }
         let here = [Path::new(".").to_owned()];
         let roots = if args.paths.is_empty() { here.as_slice() } else { &args.paths };
-        Ok(Source::Walk(Walk::new(roots, options, tree, &mut |problem| troubles.take(problem))?))
+        let walk = Walk::new(roots, options, tree, &mut |problem| troubles.take(problem))?;
+        Ok(Source::Walk(Box::new(walk)))
     }
 
     /// Adds about so many names to the tree, and answers whether there are more.
