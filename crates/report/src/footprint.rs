@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn panels_share_both_axes_and_points_that_coincide_are_drawn_once() {
-        let slow = panel(&[(0.0, 0.0), (100.0, 50.0), (100.0, 50.0), (100.001, 50.0)]);
+        let slow = panel(&[(0.0, 0.0), (0.01, 0.0), (100.0, 50.0), (100.0, 50.0)]);
         let fast = panel(&[(50.0, 25.0)]);
         let svg = footprint_svg(&Footprint { panels: vec![slow, fast], ..Footprint::default() });
         // The first panel is 112 px from 62 on, with 0.75 px at its ends; its last point is at the right of 583 px.
