@@ -2,9 +2,9 @@
 //!
 //! A run is two passes, so that the arm of a disk sweeps instead of jumping:
 //!
-//! 1. The [`walk`](walk()) finds everything under the paths that were asked for. Directories are read by inode number in one-way sweeps; one that is
+//! 1. The [walk](walk::walk) finds everything under the paths that were asked for. Directories are read by inode number in one-way sweeps; one that is
 //!    discovered on the way joins the sweep, or the next one if it lies behind.
-//! 2. [`place`](place()) asks the file system where each file's data begin, by inode number again; [`order`] sorts them by that.
+//! 2. [Placing](place::place) asks the file system where each file's data begin, by inode number again; [`order`] sorts them by that.
 //!
 //! What is found is kept in a [`Tree`], which is small (40 bytes a file and its name), because trees of ten million files are what this is for.
 //!
