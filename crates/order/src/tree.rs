@@ -1,13 +1,18 @@
 //! What a walk found, kept small.
 
 use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 /// One name in a [`Tree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Id(u32);
 
 impl Id {
+    /// The first that a tree has.
+    pub(crate) const FIRST: Id = Id(0);
+
     /// Its number: the how manieth was added, from 0.
     pub fn index(self) -> usize {
         self.0 as usize
@@ -15,7 +20,7 @@ impl Id {
 }
 
 /// What a name stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// A regular file.
     File,
@@ -79,6 +84,18 @@ pub enum TreeFull {
     },
 }
 
+/// Which symbolic links are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Follow {
+    /// None: a link is listed as what it is.
+    #[default]
+    Never,
+    /// Those among the paths that were asked for.
+    Arguments,
+    /// All.
+    Always,
+}
+
 /// All names under the paths that were asked for: 40 bytes each and the name's own.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
@@ -86,6 +103,16 @@ pub struct Tree {
     /// All names, one behind the other.
     names: Vec<u8>,
     devices: Vec<u64>,
+    /// From which name on paths begin where, and links are followed how; rising.
+    since: Vec<Since>,
+}
+
+/// How names are reached, from one on.
+#[derive(Clone, Debug)]
+struct Since {
+    first: u32,
+    base: Option<Arc<OwnedFd>>,
+    follow: Follow,
 }
 
 /// An entry as it is kept.
@@ -133,6 +160,42 @@ impl Tree {
         self.entries.capacity() * size_of::<Kept>() + self.names.capacity()
     }
 
+    /// The file systems, in the order in which they were met.
+    pub fn devices(&self) -> &[u64] {
+        &self.devices
+    }
+
+    /// From the next name on, relative paths begin in the directory `base` (`None`: in the working directory), and links are followed like
+    /// this. A walk calls it.
+    pub fn reach(&mut self, base: Option<Arc<OwnedFd>>, follow: Follow) {
+        self.since.push(Since { first: self.entries.len() as u32, base, follow });
+    }
+
+    /// The directory in which the path of `id` begins, if it is not the working directory.
+    ///
+    /// # Panics
+    /// If `id` is another tree's.
+    pub fn base(&self, id: Id) -> Option<BorrowedFd<'_>> {
+        self.reached(id)?.base.as_deref().map(AsFd::as_fd)
+    }
+
+    /// Whether `id`, if it is a symbolic link, stands for what it leads to.
+    ///
+    /// # Panics
+    /// If `id` is another tree's.
+    pub fn is_followed(&self, id: Id) -> bool {
+        match self.reached(id).map_or(Follow::Never, |since| since.follow) {
+            Follow::Never => false,
+            Follow::Arguments => self.entries[id.index()].parent == NO_PARENT,
+            Follow::Always => true,
+        }
+    }
+
+    fn reached(&self, id: Id) -> Option<&Since> {
+        let after = self.since.partition_point(|since| since.first <= id.0);
+        self.since.get(after.checked_sub(1)?)
+    }
+
     /// Adds a name; `parent` is the directory it lies in, and `None` stands before a path that was asked for. Its place is
     /// [`Place::Unknown`] for a regular file and [`Place::Nowhere`] for everything else.
     ///
@@ -177,6 +240,20 @@ impl Tree {
         }
     }
 
+    /// Tells which file it really is, where a directory did not: what a directory says of a mounted one is the number of what lies under it.
+    ///
+    /// # Errors
+    /// [`TreeFull::Devices`]; the tree is as it was.
+    ///
+    /// # Panics
+    /// If `id` is another tree's.
+    pub fn set_identity(&mut self, id: Id, inode: u64, device: u64) -> Result<(), TreeFull> {
+        let device = self.device_number(device)?;
+        let kept = &mut self.entries[id.index()];
+        (kept.inode, kept.device) = (inode, device);
+        Ok(())
+    }
+
     /// Sets where its data begin.
     ///
     /// # Panics
@@ -208,19 +285,85 @@ impl Tree {
         self.append_path(id, path);
     }
 
-    fn append_path(&self, id: Id, path: &mut Vec<u8>) {
-        let mut line = Vec::with_capacity(16);
-        let mut at = Some(id);
-        while let Some(id) = at {
-            line.push(id);
-            at = self.entry(id).parent;
-        }
-        for id in line.into_iter().rev() {
-            if path.last().is_some_and(|last| *last != b'/') {
-                path.push(b'/');
+    /// Forgets all names but these and the directories above them, and answers what these are now called. `keep` rises, as [`Tree::ids`]
+    /// does. Directories come before what is in them, as before.
+    ///
+    /// # Panics
+    /// If one of `keep` is another tree's.
+    pub fn retain(&mut self, keep: &[Id]) -> Vec<Id> {
+        let mut line: Vec<u32> = Vec::with_capacity(keep.len());
+        let mut is_kept = rustc_hash::FxHashSet::default();
+        for id in keep {
+            let mut at = id.0;
+            while at != NO_PARENT && is_kept.insert(at) {
+                line.push(at);
+                at = self.entries[at as usize].parent;
             }
-            path.extend_from_slice(self.name(id).as_bytes());
         }
+        line.sort_unstable();
+        let now = |old: u32| line.binary_search(&old).map_or(NO_PARENT, |place| place as u32);
+        let mut names = Vec::new();
+        let mut entries = Vec::with_capacity(line.len());
+        for old in &line {
+            let mut kept = self.entries[*old as usize];
+            let name = self.name(Id(*old)).as_bytes();
+            kept.name_begins = names.len() as u32;
+            names.extend_from_slice(name);
+            if kept.parent != NO_PARENT {
+                kept.parent = now(kept.parent);
+            }
+            entries.push(kept);
+        }
+        for since in &mut self.since {
+            since.first = line.partition_point(|old| *old < since.first) as u32;
+        }
+        let called = keep.iter().map(|id| Id(now(id.0))).collect();
+        (self.entries, self.names) = (entries, names);
+        called
+    }
+
+    /// Writes a path from its end towards its beginning, into room of its length: nothing else is allocated.
+    fn append_path(&self, id: Id, path: &mut Vec<u8>) {
+        let begins = path.len();
+        path.resize(begins + self.path_length(id), 0);
+        let mut end = path.len();
+        let mut at = id;
+        loop {
+            let name = self.name(at).as_bytes();
+            path[end - name.len()..end].copy_from_slice(name);
+            end -= name.len();
+            let Some(parent) = self.parent(at) else { return };
+            if self.name(parent).as_bytes().last() != Some(&b'/') {
+                end -= 1;
+                path[end] = b'/';
+            }
+            at = parent;
+        }
+    }
+
+    fn path_length(&self, id: Id) -> usize {
+        let mut at = id;
+        let mut length = self.name(at).len();
+        while let Some(parent) = self.parent(at) {
+            let name = self.name(parent).as_bytes();
+            length += name.len() + usize::from(name.last() != Some(&b'/'));
+            at = parent;
+        }
+        length
+    }
+
+    /// The directory that it was found in; `None` for what was asked for itself.
+    ///
+    /// # Panics
+    /// If `id` is another tree's.
+    pub fn parent(&self, id: Id) -> Option<Id> {
+        let parent = self.entries[id.index()].parent;
+        (parent != NO_PARENT).then_some(Id(parent))
+    }
+
+    /// Its place among [`Tree::devices`].
+    pub(crate) fn device_index(&self, id: Id) -> u16 {
+        self.entries[id.index()].device
     }
 
     fn device_number(&mut self, device: u64) -> Result<u16, TreeFull> {
@@ -273,6 +416,25 @@ mod tests {
         tree.set_place(one, Place::At(4096));
         assert_eq!((tree.entry(one).place, tree.entry(one).device), (Place::At(4096), 100));
         assert_eq!((tree.entry(two).inode, tree.entry(two).device), (4, 200));
+    }
+
+    #[test]
+    fn what_is_retained_keeps_its_path_and_its_place() {
+        let mut tree = Tree::new();
+        tree.reach(None, Follow::Always);
+        let top = tree.add(None, OsStr::new("top"), Kind::Directory, 2, 7).unwrap();
+        tree.add(Some(top), OsStr::new("gone"), Kind::File, 3, 7).unwrap();
+        let folder = tree.add(Some(top), OsStr::new("folder"), Kind::Directory, 4, 7).unwrap();
+        tree.add(Some(folder), OsStr::new("also gone"), Kind::File, 5, 7).unwrap();
+        let file = tree.add(Some(folder), OsStr::new("file"), Kind::File, 6, 8).unwrap();
+        tree.set_place(file, Place::At(512));
+        let now = tree.retain(&[folder, file]);
+        let mut path = Vec::new();
+        tree.path_into(now[1], &mut path);
+        assert_eq!((tree.len(), path.as_slice()), (3, b"top/folder/file".as_slice()));
+        let entry = tree.entry(now[1]);
+        assert_eq!((entry.parent, entry.place, entry.device), (Some(now[0]), Place::At(512), 8));
+        assert!(tree.is_followed(now[1]));
     }
 
     #[test]

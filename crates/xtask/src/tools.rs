@@ -16,6 +16,11 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("nbdkit", "nbdkit"),
     ("qemu-img", "qemu-utils"),
     ("blkparse", "blktrace"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("mkfs.btrfs", "btrfs-progs"),
+    ("bsdtar", "libarchive-tools"),
+    ("cpio", "cpio"),
+    ("rsync", "rsync"),
 ];
 
 /// Installs what is missing, on Debian and as root; elsewhere a missing program is an error that names it.

@@ -1,0 +1,73 @@
+//! Folders of a test's own, and walks over them.
+#![allow(dead_code)]
+
+pub mod image;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use hoistway_order::walk::{self, Options};
+use hoistway_order::{Problem, Tree};
+use tempfile::TempDir;
+
+/// A folder that goes with the test.
+pub struct Folder(TempDir);
+
+impl Folder {
+    pub fn new() -> Folder {
+        Folder(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.0.path().to_owned()
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file, with the folders above it.
+    pub fn file(&self, name: &str, contents: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("the folder can be made");
+        fs::write(path, contents).expect("the file can be written");
+    }
+}
+
+/// What a walk brought.
+pub struct Walked {
+    pub tree: Tree,
+    pub problems: Vec<Problem>,
+}
+
+pub fn walked(roots: &[PathBuf], options: &Options<'_>) -> Walked {
+    let (mut tree, mut problems) = (Tree::new(), Vec::new());
+    walk::walk(roots, options, &mut tree, &mut |problem| problems.push(problem)).expect("there is room");
+    Walked { tree, problems }
+}
+
+/// All paths of a tree, as they were found.
+pub fn paths(tree: &Tree) -> Vec<PathBuf> {
+    let of = |id| {
+        let mut path = Vec::new();
+        tree.path_into(id, &mut path);
+        PathBuf::from(OsStr::from_bytes(&path))
+    };
+    tree.ids().map(of).collect()
+}
+
+/// What the standard library finds under a directory, and the directory; sorted.
+pub fn found(directory: &Path) -> Vec<PathBuf> {
+    let mut all = vec![directory.to_owned()];
+    let mut next = 0;
+    while let Some(path) = all.get(next).cloned() {
+        if fs::symlink_metadata(&path).expect("it is there").is_dir() {
+            all.extend(fs::read_dir(&path).expect("it can be read").map(|entry| entry.expect("an entry").path()));
+        }
+        next += 1;
+    }
+    all.sort();
+    all
+}
