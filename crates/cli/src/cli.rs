@@ -1,6 +1,7 @@
 //! The command line, declared once: help, completions and manual pages are made from it.
 
 mod serve;
+mod tar;
 pub mod trace;
 mod watch;
 
@@ -17,6 +18,7 @@ use crate::names::{self, Named};
 use crate::setting;
 #[allow(unused_imports)]
 pub use serve::{EngineChoice, ServeArgs};
+pub use tar::{FormatChoice, SortBy, Source, TarArgs, is_standard, with_dashes};
 pub use watch::{CtlArgs, CtlCommand, TopArgs};
 
 /// What stands under the help of the whole program.
@@ -58,6 +60,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// See what happened in a block trace, and what would have happened
     Trace(Box<trace::TraceArgs>),
+    /// Archive files in the order in which they lie on the disk
+    Tar(Box<TarArgs>),
     /// Run the published results of the field and say which come out
     Reproduce(ReproduceArgs),
     /// Measure hoistway itself: what its elevators and its simulator cost

@@ -26,6 +26,7 @@
 
 #![warn(missing_docs)]
 
+pub mod archive;
 mod fiemap;
 pub mod place;
 mod problem;
