@@ -7,13 +7,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$folder"
 mnt=$folder/mnt
 mkdir -p "$mnt"
-# A file system that is as large as its files make it, ten times over.
-truncate -s "$((files * 200))K" "$folder/image"
-mkfs.ext4 -q -F -b 4096 "$folder/image"
+"$here/image.sh" "$folder/image" "$files"
 loop=$(losetup --find --show --direct-io=on "$folder/image" 2>/dev/null || losetup --find --show "$folder/image")
 trap 'umount "$mnt" 2>/dev/null || true; losetup -d "$loop"; rm -f "$folder/image"; rmdir "$mnt"' EXIT
 mount "$loop" "$mnt"
-python3 "$here/tree.py" make "$mnt" "$files"
 python3 "$here/tree.py" order "$mnt" > "$folder/order"
 
 record() {

@@ -10,8 +10,9 @@ import sys
 FIEMAP = 0xC020660B  # the ioctl FS_IOC_FIEMAP
 
 
-def make(root, count):
-    """Files are made in random order in folders of 150, then a third is replaced, three times; last one file as large as all."""
+def make(root, count, aged=True):
+    """Files are made in random order in folders of 150, then a third is replaced, three times; last one file as large as all. If not `aged` they are
+    made once, folder by folder."""
     rng = random.Random(7)
     tree = os.path.join(root, "tree")
     names = [os.path.join(tree, f"d{i // 150:03}", f"f{i % 150:03}") for i in range(count)]
@@ -26,8 +27,8 @@ def make(root, count):
             if at % 200 == 199:
                 os.sync()
 
-    write(rng.sample(names, count))
-    for _ in range(3):
+    write(rng.sample(names, count) if aged else names)
+    for _ in range(3 if aged else 0):
         third = rng.sample(names, count // 3)
         for name in third:
             os.unlink(name)
@@ -78,8 +79,8 @@ def read(root, order):
 
 if __name__ == "__main__":
     command, *arguments = sys.argv[1:]
-    if command == "make":
-        make(arguments[0], int(arguments[1]))
+    if command in ("make", "fresh-make"):
+        make(arguments[0], int(arguments[1]), aged=command == "make")
     elif command == "order":
         order(arguments[0])
     elif command == "read":

@@ -1,5 +1,6 @@
 //! The command line, declared once: help, completions and manual pages are made from it.
 
+mod order;
 mod serve;
 mod tar;
 pub mod trace;
@@ -16,6 +17,7 @@ use hoistway_sim::{Kernel, Setting};
 use crate::drive_choice;
 use crate::names::{self, Named};
 use crate::setting;
+pub use order::{ByChoice, OrderArgs};
 #[allow(unused_imports)]
 pub use serve::{EngineChoice, ServeArgs};
 pub use tar::{FormatChoice, SortBy, Source, TarArgs, is_standard, with_dashes};
@@ -60,6 +62,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// See what happened in a block trace, and what would have happened
     Trace(Box<trace::TraceArgs>),
+    /// List files in the order in which they lie on the disk, for tar, sha256sum, xargs
+    Order(Box<OrderArgs>),
     /// Archive files in the order in which they lie on the disk
     Tar(Box<TarArgs>),
     /// Run the published results of the field and say which come out

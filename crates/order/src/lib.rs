@@ -27,8 +27,11 @@
 #![warn(missing_docs)]
 
 pub mod archive;
+pub mod ext4;
 mod fiemap;
+pub mod model;
 pub mod place;
+pub mod plan;
 mod problem;
 mod reach;
 mod sort;

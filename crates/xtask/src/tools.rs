@@ -16,12 +16,14 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("nbdkit", "nbdkit"),
     ("qemu-img", "qemu-utils"),
     ("blkparse", "blktrace"),
+    ("mkfs.xfs", "xfsprogs"),
+    ("mkfs.btrfs", "btrfs-progs"),
     ("bsdtar", "libarchive-tools"),
+    ("cpio", "cpio"),
+    ("rsync", "rsync"),
     ("python3", "python3"),
     ("setfacl", "acl"),
     ("mkfs.ext4", "e2fsprogs"),
-    ("mkfs.xfs", "xfsprogs"),
-    ("mkfs.btrfs", "btrfs-progs"),
 ];
 
 /// Installs what is missing, on Debian and as root; elsewhere a missing program is an error that names it.

@@ -1,0 +1,241 @@
+//! Where an ext4 keeps its inodes, read from its superblock and group descriptors.
+//!
+//! Offsets are those of "ext4 Data Structures and Algorithms" in the documentation of Linux (the chapters on the superblock and on block group
+//! descriptors).
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+const SUPERBLOCK_AT: u64 = 1024;
+const SUPERBLOCK_BYTES: usize = 1024;
+const MAGIC: u16 = 0xEF53;
+/// `s_feature_incompat`: descriptors lie in groups of their own.
+const META_BG: u32 = 0x10;
+/// `s_feature_incompat`: descriptors are as long as `s_desc_size` says.
+const WIDE: u32 = 0x80;
+/// `s_feature_ro_compat`: the descriptors tell how much of a table was never used (`uninit_bg` or `metadata_csum`).
+const TELLS_UNUSED: u32 = 0x10 | 0x400;
+/// `bg_flags`: no inode of the group was ever used.
+const INODES_UNUSED: u16 = 0x1;
+/// So many blocks of a table are read at once, unless the file system is mounted with another `inode_readahead_blks`.
+const READ_AHEAD_BLOCKS: u64 = 32;
+
+/// Why the tables cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum Ext4Error {
+    /// The device or image cannot be read.
+    #[error("cannot be read: {0}")]
+    Read(#[from] io::Error),
+    /// It holds something else, or its superblock is damaged.
+    #[error("is no ext4: {0}")]
+    NotExt4(String),
+}
+
+/// The inode tables of an ext4.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InodeTables {
+    /// Bytes of a block.
+    pub block_bytes: u64,
+    /// Bytes of an inode.
+    pub inode_bytes: u64,
+    /// Inodes of a group.
+    pub inodes_per_group: u64,
+    /// The table of each group.
+    pub tables: Vec<InodeTable>,
+}
+
+/// The table of one group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InodeTable {
+    /// Its first block.
+    pub first_block: u64,
+    /// How many of its blocks hold an inode that was ever used.
+    pub used_blocks: u64,
+}
+
+impl InodeTables {
+    /// Reads them from a device or image.
+    ///
+    /// # Errors
+    /// [`Ext4Error`].
+    pub fn read(device: &File) -> Result<InodeTables, Ext4Error> {
+        let mut superblock = [0; SUPERBLOCK_BYTES];
+        device.read_exact_at(&mut superblock, SUPERBLOCK_AT)?;
+        let descriptors = Descriptors::told_by(&superblock)?;
+        let mut bytes = vec![0; descriptors.bytes as usize];
+        let mut tables = Vec::new();
+        for group in 0..descriptors.groups {
+            device.read_exact_at(&mut bytes, descriptors.place(group))?;
+            tables.push(descriptors.table(&bytes));
+        }
+        let Descriptors { block_bytes, inode_bytes, inodes_per_group, .. } = descriptors;
+        Ok(InodeTables { block_bytes, inode_bytes, inodes_per_group, tables })
+    }
+
+    /// The block in which an inode lies; `None` if there is no such inode.
+    pub fn block(&self, inode: u64) -> Option<u64> {
+        let (table, block) = self.place(inode)?;
+        Some(table.first_block + block)
+    }
+
+    /// The blocks, from the first up to but not including the second, that Linux reads when it needs an inode of which nothing is in memory: those
+    /// around it, as far as they were ever used. `None` if there is no such inode.
+    pub fn window(&self, inode: u64) -> Option<(u64, u64)> {
+        let (table, block) = self.place(inode)?;
+        // Windows are aligned on the disk, not in the table.
+        let begins = (table.first_block + block) / READ_AHEAD_BLOCKS * READ_AHEAD_BLOCKS;
+        let ends = (begins + READ_AHEAD_BLOCKS).min(table.first_block + table.used_blocks.max(block + 1));
+        Some((begins.max(table.first_block), ends))
+    }
+
+    /// An inode's table, and its block there.
+    fn place(&self, inode: u64) -> Option<(InodeTable, u64)> {
+        let number = inode.checked_sub(1)?;
+        let table = self.tables.get(usize::try_from(number / self.inodes_per_group).ok()?)?;
+        Some((*table, number % self.inodes_per_group * self.inode_bytes / self.block_bytes))
+    }
+}
+
+/// What the superblock says of the descriptors.
+struct Descriptors {
+    block_bytes: u64,
+    inode_bytes: u64,
+    inodes_per_group: u64,
+    blocks_per_group: u64,
+    groups: u64,
+    first_data_block: u64,
+    bytes: u64,
+    /// From which group on they lie in their own groups, if they do.
+    own_groups_from: Option<u64>,
+    tells_unused: bool,
+}
+
+impl Descriptors {
+    fn told_by(superblock: &[u8; SUPERBLOCK_BYTES]) -> Result<Descriptors, Ext4Error> {
+        let wrong = |what: String| Err(Ext4Error::NotExt4(what));
+        let magic = half(superblock, 0x38);
+        if magic != MAGIC {
+            return wrong(format!("the superblock's magic number is {magic:#06x}; it would be {MAGIC:#06x}"));
+        }
+        let shift = word(superblock, 0x18);
+        if shift > 6 {
+            return wrong(format!("a block of 2^{} bytes; 2^10 to 2^16 are possible", u64::from(shift) + 10));
+        }
+        let incompatible = word(superblock, 0x60);
+        let wide = incompatible & WIDE != 0;
+        let high_blocks = if wide { u64::from(word(superblock, 0x150)) } else { 0 };
+        let blocks = u64::from(word(superblock, 0x04)) | high_blocks << 32;
+        let blocks_per_group = u64::from(word(superblock, 0x20));
+        let inodes_per_group = u64::from(word(superblock, 0x28));
+        // Revision 0 had inodes of 128 bytes and did not say so.
+        let inode_bytes = if word(superblock, 0x4C) == 0 { 128 } else { u64::from(half(superblock, 0x58)) };
+        let block_bytes = 1024 << shift;
+        if blocks_per_group == 0 || inodes_per_group == 0 || !(128..=block_bytes).contains(&inode_bytes) {
+            return wrong(format!(
+                "{blocks_per_group} blocks and {inodes_per_group} inodes of {inode_bytes} bytes in a group"
+            ));
+        }
+        let bytes = if wide { u64::from(half(superblock, 0xFE)) } else { 32 };
+        if !(32..=block_bytes).contains(&bytes) {
+            return wrong(format!("group descriptors of {bytes} bytes; 32 to {block_bytes} are possible"));
+        }
+        let first_data_block = u64::from(word(superblock, 0x14));
+        Ok(Descriptors {
+            block_bytes,
+            inode_bytes,
+            inodes_per_group,
+            blocks_per_group,
+            groups: blocks.saturating_sub(first_data_block).div_ceil(blocks_per_group),
+            first_data_block,
+            bytes,
+            own_groups_from: (incompatible & META_BG != 0)
+                .then(|| u64::from(word(superblock, 0x104)) * (block_bytes / bytes)),
+            tells_unused: word(superblock, 0x64) & TELLS_UNUSED != 0,
+        })
+    }
+
+    /// Where the descriptor of a group lies, in bytes.
+    fn place(&self, group: u64) -> u64 {
+        let a_block = self.block_bytes / self.bytes;
+        let block = match self.own_groups_from {
+            Some(from) if group >= from => {
+                let first = group / a_block * a_block;
+                // The first block of that group, behind a copy of the superblock if it has one.
+                self.first_data_block + first * self.blocks_per_group + u64::from(has_superblock(first))
+            }
+            _ => self.first_data_block + 1 + group / a_block,
+        };
+        block * self.block_bytes + group % a_block * self.bytes
+    }
+
+    fn table(&self, descriptor: &[u8]) -> InodeTable {
+        let wide = self.bytes >= 64;
+        let high = |at: usize| if wide { u64::from(word(descriptor, at)) } else { 0 };
+        let blocks_of = |inodes: u64| (inodes * self.inode_bytes).div_ceil(self.block_bytes);
+        let first_block = u64::from(word(descriptor, 0x08)) | high(0x28) << 32;
+        let unused = if self.tells_unused {
+            u64::from(half(descriptor, 0x1C)) | if wide { u64::from(half(descriptor, 0x32)) << 16 } else { 0 }
+        } else {
+            0
+        };
+        let none = self.tells_unused && half(descriptor, 0x12) & INODES_UNUSED != 0;
+        let used = if none { 0 } else { self.inodes_per_group.saturating_sub(unused) };
+        InodeTable { first_block, used_blocks: blocks_of(used) }
+    }
+}
+
+/// Groups with a copy of the superblock: the first two, and powers of 3, 5 and 7 (`sparse_super`, which `meta_bg` comes with).
+fn has_superblock(group: u64) -> bool {
+    let is_power = |base: u64| std::iter::successors(Some(base), |at| at.checked_mul(base)).any(|at| at == group);
+    group <= 1 || [3, 5, 7].into_iter().any(is_power)
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from(half(bytes, at)) | u32::from(half(bytes, at + 2)) << 16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables() -> InodeTables {
+        // 8192 inodes of 256 bytes are 512 blocks; group 1's table lies right behind, as with flex_bg.
+        let table = |first_block, used_blocks| InodeTable { first_block, used_blocks };
+        InodeTables {
+            block_bytes: 4096,
+            inode_bytes: 256,
+            inodes_per_group: 8192,
+            tables: vec![table(1057, 512), table(1569, 40)],
+        }
+    }
+
+    #[test]
+    fn an_inode_s_window_is_the_aligned_32_blocks_around_it() {
+        // Inode 1001 is number 1000: block 62 of the table, 1119 of the disk, between 1088 and 1120.
+        assert_eq!(tables().window(1001), Some((1088, 1120)));
+    }
+
+    #[test]
+    fn a_window_ends_where_the_table_does_and_where_nothing_was_ever_used() {
+        assert_eq!(tables().window(1), Some((1057, 1088)));
+        // Block 39 of the second table, 1608; used up to 1609.
+        assert_eq!(tables().window(8192 + 39 * 16 + 1), Some((1600, 1609)));
+        assert_eq!(tables().window(0), None);
+        assert_eq!(tables().window(3 * 8192), None);
+    }
+
+    #[test]
+    fn what_is_no_ext4_is_refused() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4096).unwrap();
+        let told = InodeTables::read(&file).unwrap_err().to_string();
+        assert_eq!(told, "is no ext4: the superblock's magic number is 0x0000; it would be 0xef53");
+        file.set_len(100).unwrap();
+        assert!(matches!(InodeTables::read(&file), Err(Ext4Error::Read(_))));
+    }
+}
