@@ -109,6 +109,9 @@ struct State {
     free: Vec<Segment>,
     /// Buffers that are not free.
     in_use: usize,
+    /// Who sleeps: nobody is woken who does not, for that is a system call, too.
+    writer_waits: bool,
+    readers_wait: usize,
     stopped: bool,
 }
 
@@ -124,7 +127,15 @@ const RESERVED: usize = 2;
 impl Queue {
     /// One for so many batches, with so many bytes of buffers at most.
     pub fn new(batches: usize, bytes_max: usize, readers: usize) -> Queue {
-        let state = State { writing: 0, slots: VecDeque::new(), free: Vec::new(), in_use: 0, stopped: false };
+        let state = State {
+            writing: 0,
+            slots: VecDeque::new(),
+            free: Vec::new(),
+            in_use: 0,
+            writer_waits: false,
+            readers_wait: 0,
+            stopped: false,
+        };
         Queue {
             state: Mutex::new(state),
             for_writer: Condvar::new(),
@@ -159,7 +170,9 @@ impl Queue {
                 drop(state);
                 return Ok(free.unwrap_or_else(Segment::new));
             }
+            state.readers_wait += 1;
             state = self.for_readers.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.readers_wait -= 1;
         }
     }
 
@@ -188,11 +201,15 @@ impl Queue {
                     state.slots.pop_front();
                     state.writing += 1;
                     // Whoever reads the batch that is next may take what was reserved.
-                    self.for_readers.notify_all();
+                    if state.readers_wait > 0 {
+                        self.for_readers.notify_all();
+                    }
                     continue;
                 }
             }
+            state.writer_waits = true;
             state = self.for_writer.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.writer_waits = false;
         }
     }
 
@@ -202,8 +219,11 @@ impl Queue {
         let mut state = self.lock();
         state.in_use -= 1;
         state.free.push(segment);
+        let is_waited_for = state.readers_wait > 0;
         drop(state);
-        self.for_readers.notify_all();
+        if is_waited_for {
+            self.for_readers.notify_all();
+        }
     }
 
     /// Sends everybody home.
@@ -220,13 +240,13 @@ impl Queue {
 
     fn change(&self, batch: usize, change: impl FnOnce(&mut Slot)) {
         let mut state = self.lock();
-        let is_written = batch == state.writing;
+        let is_waited_for = batch == state.writing && state.writer_waits;
         let at = batch - state.writing;
         if let Some(slot) = state.slots.get_mut(at) {
             change(slot);
         }
         drop(state);
-        if is_written {
+        if is_waited_for {
             self.for_writer.notify_one();
         }
     }

@@ -132,7 +132,7 @@ fn a_file_that_nobody_may_read_is_told_and_the_rest_goes_on() {
         return;
     }
     let (folder, top) = two_files(10);
-    fs::set_permissions(top.join("a"), Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(top.join("a"), Permissions::from_mode(0o000)).unwrap();
     let (archive, told) = archive_of(folder.path(), &Options::default());
     assert_eq!(told, [trouble("t/a", Trouble::Open(Errno::ACCESS))]);
     assert!(files(&archive).iter().any(|(name, _)| name == "t/b"));
