@@ -108,9 +108,9 @@ impl Default for Options<'_> {
 }
 
 /// Threads that read, unless told otherwise.
-pub const READERS: usize = 2;
+pub const READERS: usize = 4;
 /// Files that are read ahead, unless told otherwise.
-pub const READ_AHEAD_FILES: usize = 64;
+pub const READ_AHEAD_FILES: usize = 256;
 /// Bytes that are read ahead, unless told otherwise.
 pub const READ_AHEAD_BYTES: usize = 32 << 20;
 

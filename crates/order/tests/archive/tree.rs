@@ -130,7 +130,7 @@ pub fn make(folder: &Path, takes: Takes) -> PathBuf {
     write("empty", b"");
     write("one", b"1");
     write("block", &[b'b'; 512]);
-    write("large", &(0..1_500_000u32).map(|n| (n * 7 >> 3) as u8 | 1).collect::<Vec<_>>());
+    write("large", &(0..1_500_000u32).map(|n| ((n * 7) >> 3) as u8 | 1).collect::<Vec<_>>());
     fs::create_dir_all(at("a/b/c")).unwrap();
     write("a/b/c/deep", b"deep");
     fs::create_dir(at("hollow")).unwrap();
