@@ -21,6 +21,9 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("bsdtar", "libarchive-tools"),
     ("cpio", "cpio"),
     ("rsync", "rsync"),
+    ("python3", "python3"),
+    ("setfacl", "acl"),
+    ("mkfs.ext4", "e2fsprogs"),
 ];
 
 /// Installs what is missing, on Debian and as root; elsewhere a missing program is an error that names it.
