@@ -18,6 +18,8 @@ pub use ways::{Passes, as_listed, as_tar, in_passes};
 const PAGE_BYTES: u64 = 4096;
 /// The longest read-ahead of Linux, unless `read_ahead_kb` says otherwise.
 pub const READ_AHEAD_BYTES: u64 = 128 << 10;
+/// What a tar archive is made of.
+const TAR_BLOCK_BYTES: u64 = 512;
 
 /// Where everything of a tree lies.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +49,22 @@ pub enum Step {
     Stat(Id),
     /// Reads a file from its beginning to its end.
     Data(Id),
+}
+
+/// How a program reads files; sizes are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// So much at once, from the beginning on.
+    Pieces(u64),
+    /// As tar does: into records of so many bytes that hold 512 bytes about each name as well, so that a file's first piece is what a record has room for.
+    Records(u64),
+}
+
+impl Reading {
+    /// GNU tar's, with its usual blocking factor of 20.
+    pub const GNU_TAR: Reading = Reading::Records(20 * TAR_BLOCK_BYTES);
+    /// As much at once as is read ahead.
+    pub const LARGE: Reading = Reading::Pieces(READ_AHEAD_BYTES);
 }
 
 /// A read that the disk is asked for. Units are bytes.
@@ -109,15 +127,26 @@ impl Laid {
         extents.map(|extent| extent.physical).min().unwrap_or(0)
     }
 
-    /// What the disk is asked for by the steps, when nothing is in memory at first and the program reads files `piece` bytes at a time.
-    pub fn plan(&self, steps: &[Step], piece: u64) -> Plan {
+    /// What the disk is asked for by the steps, when nothing is in memory at first.
+    pub fn plan(&self, steps: &[Step], reading: Reading) -> Plan {
         let mut plan = Plan::default();
         let mut held = Held::default();
+        let mut archived = 0;
         for step in steps {
             match *step {
                 Step::List(id) => self.read_directory(id, &mut held, &mut plan),
-                Step::Stat(id) => self.read_inode(id, &mut held, &mut plan),
-                Step::Data(id) => file_reads(self.bytes(id), self.extents(id), piece, &mut plan.reads),
+                Step::Stat(id) => {
+                    archived += TAR_BLOCK_BYTES;
+                    self.read_inode(id, &mut held, &mut plan);
+                }
+                Step::Data(id) => {
+                    let piece = match reading {
+                        Reading::Pieces(bytes) => bytes,
+                        Reading::Records(bytes) => bytes - archived.checked_rem(bytes).unwrap_or(0),
+                    };
+                    archived += self.bytes(id).next_multiple_of(TAR_BLOCK_BYTES);
+                    file_reads(self.bytes(id), self.extents(id), piece, &mut plan.reads);
+                }
             }
             plan.ends.push(plan.reads.len());
         }
@@ -174,7 +203,7 @@ fn run_of_blocks((first, end): (u64, u64), block_bytes: u64) -> Read {
 pub fn file_reads(bytes: u64, extents: &[Extent], piece: u64, reads: &mut Vec<Read>) {
     let longest = READ_AHEAD_BYTES / PAGE_BYTES;
     let pages = bytes.div_ceil(PAGE_BYTES);
-    let mut window = first_window(piece.div_ceil(PAGE_BYTES), longest);
+    let mut window = first_window(piece.min(bytes).div_ceil(PAGE_BYTES), longest);
     let mut page = 0;
     let mut extents = extents.iter().copied().filter(|extent| extent.at == At::Disk).peekable();
     while page < pages {

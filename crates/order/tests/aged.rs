@@ -6,10 +6,7 @@ use std::io::Read as _;
 use hoistway_drive::{Drive, Profile};
 use hoistway_order::Id;
 use hoistway_order::model::{Reader, Taken, take};
-use hoistway_order::plan::{Laid, Plan, as_listed, as_tar, in_passes, text::from_text};
-
-const GNU_TAR_PIECE: u64 = 10 << 10;
-const PIECE: u64 = 128 << 10;
+use hoistway_order::plan::{Laid, Plan, Reading, as_listed, as_tar, in_passes, text::from_text};
 
 fn laid() -> Laid {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/aged.laid.xz");
@@ -44,9 +41,9 @@ fn taken(drive: &str, plans: &[(&Plan, usize)]) -> Taken {
 fn one_file_is_read_faster_than_one_sweep_than_the_order_of_blocks_than_tar() {
     let laid = laid();
     assert_eq!(laid.files().count(), 22_500);
-    let tar = laid.plan(&as_tar(&laid.tree, false), GNU_TAR_PIECE);
+    let tar = laid.plan(&as_tar(&laid.tree, false), Reading::GNU_TAR);
     let passes = in_passes(&laid.tree, by_block(&laid));
-    let (metadata, data) = (laid.plan(&passes.metadata, PIECE), laid.plan(&passes.data, PIECE));
+    let (metadata, data) = (laid.plan(&passes.metadata, Reading::LARGE), laid.plan(&passes.data, Reading::LARGE));
     let bytes = laid.files().map(|id| laid.bytes(id)).sum();
     let single = Plan::contiguous(laid.lowest(), bytes);
     for drive in ["sata-7200-2006", "cmr-8tb"] {
@@ -63,7 +60,7 @@ fn one_file_is_read_faster_than_one_sweep_than_the_order_of_blocks_than_tar() {
 fn gaps_that_are_read_through_come_within_three_times_the_contiguous_file() {
     let laid = laid();
     let passes = in_passes(&laid.tree, by_block(&laid));
-    let (metadata, data) = (laid.plan(&passes.metadata, PIECE), laid.plan(&passes.data, PIECE));
+    let (metadata, data) = (laid.plan(&passes.metadata, Reading::LARGE), laid.plan(&passes.data, Reading::LARGE));
     let bytes = laid.files().map(|id| laid.bytes(id)).sum();
     let single = Plan::contiguous(laid.lowest(), bytes);
     for drive in ["sata-7200-2006", "cmr-8tb"] {
@@ -78,7 +75,7 @@ fn gaps_that_are_read_through_come_within_three_times_the_contiguous_file() {
 fn a_drive_with_a_queue_reads_through_gaps_by_itself_when_it_is_kept_full() {
     let laid = laid();
     let passes = in_passes(&laid.tree, by_block(&laid));
-    let (metadata, data) = (laid.plan(&passes.metadata, PIECE), laid.plan(&passes.data, PIECE));
+    let (metadata, data) = (laid.plan(&passes.metadata, Reading::LARGE), laid.plan(&passes.data, Reading::LARGE));
     let at = |depth| taken("cmr-8tb", &[(&metadata, 1), (&data, depth)]).ns as f64 / 1e9;
     let (one, eight) = (at(1), at(8));
     assert!(eight * 5.0 < one, "{one} {eight}");
@@ -90,7 +87,7 @@ fn inode_order_leads_nearly_as_far_as_the_directories_order() {
     let tree = &laid.tree;
     let distance = |files: Vec<Id>| {
         let steps: Vec<_> = files.into_iter().map(hoistway_order::plan::Step::Data).collect();
-        laid.plan(&steps, PIECE).distance()
+        laid.plan(&steps, Reading::LARGE).distance()
     };
     let found = distance(laid.files().collect());
     let inodes = distance(by(&laid, |id| tree.entry(id).inode));

@@ -96,7 +96,7 @@ fn passes_sweep_over_directories_and_then_over_all_other_inodes() {
 #[test]
 fn metadata_is_read_once_and_inodes_come_with_their_neighbours() {
     let (laid, _) = laid();
-    let plan = laid.plan(&as_tar(&laid.tree, false), 10 * KIB);
+    let plan = laid.plan(&as_tar(&laid.tree, false), Reading::Pieces(10 * KIB));
     let reads: Vec<(u64, u64)> = plan.reads().iter().map(|read| (read.at / KIB, read.bytes / KIB)).collect();
     // Blocks 64 to 79 hold all 256 inodes: one read for all of them.
     assert_eq!(reads, [(256, 64), (4000, 4), (9000, 8), (3000, 4), (800, 4)]);
@@ -104,6 +104,21 @@ fn metadata_is_read_once_and_inodes_come_with_their_neighbours() {
     assert_eq!(counts, [1, 1, 0, 1, 0, 0, 1, 0, 1]);
     // From 320 up to 4000, 4004 to 9000, 9008 back to 3000, 3004 back to 800.
     assert_eq!(plan.distance(), Distance { bytes: (3680 + 4996 + 6008 + 2204) * KIB, seeks: 4, backward: 2 });
+}
+
+#[test]
+fn tar_s_first_piece_is_what_the_record_has_room_for() {
+    let mut tree = Tree::new();
+    let mut add = |name: &str, inode| tree.add(None, OsStr::new(name), Kind::File, inode, 1).unwrap();
+    let (first, second) = (add("first", 11), add("second", 12));
+    let mut laid = Laid::new(tree, None);
+    laid.set(first, 4000, &[extent(0, 400, 4)]);
+    laid.set(second, 40_000, &[extent(0, 800, 40)]);
+    let steps = as_tar(&laid.tree, false);
+    // 512 + 4096 + 512 bytes are archived when the second one is read: 5120 are left of 10,240, two pages, for which four are read; then eight.
+    let reads = |reading| laid.plan(&steps, reading).reads().iter().map(|read| read.bytes / KIB).collect::<Vec<_>>();
+    assert_eq!(reads(Reading::GNU_TAR), [4, 16, 24]);
+    assert_eq!(reads(Reading::LARGE), [4, 40]);
 }
 
 #[test]
