@@ -82,29 +82,33 @@ pub fn measure(place: &Place) -> Result<Part> {
     );
     let (mut tar_s, mut goals) = (None, Vec::new());
     for case in cases {
-        let measured = bench.run(Some(DRIVE), &case.command)?;
+        let near = format!("{}: within 10 % of what is simulated", case.name);
+        let shown = case.command.replace(&hoistway.to_string(), "hoistway");
+        let measured = match bench.run(Some(DRIVE), &case.command) {
+            Ok(measured) => measured,
+            Err(error) => {
+                goals.push(Goal::not_measured(&near, &format!("{error:#}")));
+                continue;
+            }
+        };
         let seconds = measured.times.wall;
         let first_s = *tar_s.get_or_insert(seconds);
         let off = seconds / case.predicted_s - 1.0;
         let _ = writeln!(
             text,
-            "| {}: `{}` | {seconds:.1} | {:.1} | {:+.1} % | {:.2} | {} | {:.0} |",
+            "| {}: `{shown}` | {seconds:.1} | {:.1} | {:+.1} % | {:.2} | {} | {:.0} |",
             case.name,
-            case.command.replace(&hoistway.to_string(), "hoistway"),
             case.predicted_s,
             off * 100.0,
             first_s / seconds,
             measured.reads,
             measured.bytes as f64 / 1e6
         );
-        let near = format!("{}: within 10 % of what is simulated", case.name);
         goals.push(Goal::found(&near, format!("{:+.1} %", off * 100.0), off.abs() <= NEAR));
-        if case.name == "hoistway tar" {
+        if case.name.starts_with("hoistway tar") {
             let ratio = first_s / seconds;
-            goals.insert(
-                0,
-                Goal::found("hoistway tar: >= 3.9 times as fast as GNU tar", format!("{ratio:.2}"), ratio >= FASTER),
-            );
+            let faster = format!("{}: >= {FASTER} times as fast as GNU tar", case.name);
+            goals.push(Goal::found(&faster, format!("{ratio:.2}"), ratio >= FASTER));
         }
     }
     Ok(Part { text, goals })
@@ -144,8 +148,13 @@ impl<'p> Bench<'p> {
     /// Runs a command where the file system is mounted, of which nothing is in memory.
     fn run(&self, drive: Option<&str>, command: &str) -> Result<Measured> {
         let socket = self.folder.join("nbd.sock");
-        let mut serve = Command::new(&self.place.hoistway);
-        serve.arg("serve").arg("--export").arg(format!("={},read-only", self.image.display()));
+        let mut serve = Command::new("chrt");
+        serve
+            .args(["--fifo", "10"])
+            .arg(&self.place.hoistway)
+            .arg("serve")
+            .arg("--export")
+            .arg(format!("={},read-only", self.image.display()));
         serve.args(["--elevator", ELEVATOR, "--socket"]).arg(&socket);
         if let Some(drive) = drive {
             serve.args(["--drive", drive]);
@@ -154,7 +163,7 @@ impl<'p> Bench<'p> {
         let fuse = Fuse::new(&self.folder.join("fuse"), &socket)?;
         let mounted = Mounted::new(&fuse.file(), &self.folder.join("mnt"))?;
         let before = mounted.reads()?;
-        let times = timed::run(command, &mounted.at)?;
+        let times = timed::run_first(command, &mounted.at)?;
         let after = mounted.reads()?;
         drop(mounted);
         drop(fuse);
@@ -179,8 +188,8 @@ struct Fuse {
 impl Fuse {
     fn new(at: &Path, socket: &Path) -> Result<Fuse> {
         fs::create_dir_all(at)?;
-        let mut command = Command::new("nbdfuse");
-        command.arg("-r").arg(at.join("disk")).arg("--unix").arg(socket);
+        let mut command = Command::new("chrt");
+        command.args(["--fifo", "8", "nbdfuse", "-r"]).arg(at.join("disk")).arg("--unix").arg(socket);
         let child = command.stdout(Stdio::null()).spawn().context("cannot start nbdfuse")?;
         let fuse = Fuse { at: at.to_owned(), child };
         let begun = Instant::now();
