@@ -1,5 +1,6 @@
 //! The command line, declared once: help, completions and manual pages are made from it.
 
+mod order;
 mod serve;
 pub mod trace;
 mod watch;
@@ -15,6 +16,7 @@ use hoistway_sim::{Kernel, Setting};
 use crate::drive_choice;
 use crate::names::{self, Named};
 use crate::setting;
+pub use order::{ByChoice, OrderArgs};
 #[allow(unused_imports)]
 pub use serve::{EngineChoice, ServeArgs};
 pub use watch::{CtlArgs, CtlCommand, TopArgs};
@@ -58,6 +60,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// See what happened in a block trace, and what would have happened
     Trace(Box<trace::TraceArgs>),
+    /// List files in the order in which they lie on the disk, for tar, sha256sum, xargs
+    Order(Box<OrderArgs>),
     /// Run the published results of the field and say which come out
     Reproduce(ReproduceArgs),
     /// Measure hoistway itself: what its elevators and its simulator cost

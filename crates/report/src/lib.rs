@@ -21,6 +21,7 @@ mod bars;
 mod charts;
 mod data;
 mod figures;
+mod footprint;
 mod format;
 mod page;
 mod palette;
@@ -36,6 +37,7 @@ pub use data::{
     PercentileLatency, ProcessBandwidth, Slice,
 };
 pub use figures::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
+pub use footprint::{Footprint, FootprintPanel, footprint_svg};
 pub use page::compare_page;
 pub use reduce::{HEAD_POINTS_MAX, HEAD_POINTS_PAGE_MAX, SLICES_MAX, SLICES_PAGE_MAX, WINDOWS_MAX, WINDOWS_PAGE_MAX};
 pub use sheet::{Sheet, SheetSection, sheet_page};

@@ -5,6 +5,7 @@ use minijinja::{AutoEscape, Environment, Value, context};
 use crate::ReportError;
 use crate::data::Fact;
 use crate::figures::{Lines, lines_svg};
+use crate::footprint::{Footprint, footprint_svg};
 use crate::page::{STYLE, serialised};
 
 const TEMPLATE: &str = include_str!("../templates/sheet.html");
@@ -35,6 +36,8 @@ pub struct SheetSection {
     pub facts: Vec<Fact>,
     /// Its pictures.
     pub pictures: Vec<Lines>,
+    /// Its pictures of where a head goes, below the others.
+    pub footprints: Vec<Footprint>,
 }
 
 /// One self-contained HTML page, light or dark as its reader has it. It runs no script and, by its content security policy, reaches no
@@ -44,18 +47,20 @@ pub struct SheetSection {
 /// [`ReportError`] when the page's template fails.
 pub fn sheet_page(sheet: &Sheet) -> Result<String, ReportError> {
     let mut pictures = 0;
-    let mut drawn = |lines: &Lines| {
+    let mut drawn = |svg: String| {
         pictures += 1;
         // Each picture is a file of its own by making; in one page their titles need names of their own.
         let id = format!("picture-{pictures}");
-        let svg = lines_svg(lines).replacen("id=\"title\"", &format!("id=\"{id}\""), 1);
+        let svg = svg.replacen("id=\"title\"", &format!("id=\"{id}\""), 1);
         Value::from_safe_string(svg.replacen("aria-labelledby=\"title\"", &format!("aria-labelledby=\"{id}\""), 1))
     };
     let sections: Vec<Value> = sheet
         .sections
         .iter()
         .map(|section| {
-            let pictures: Vec<Value> = section.pictures.iter().map(&mut drawn).collect();
+            let pictures = section.pictures.iter().map(lines_svg);
+            let pictures: Vec<Value> =
+                pictures.chain(section.footprints.iter().map(footprint_svg)).map(&mut drawn).collect();
             context! { title => &section.title, intro => &section.intro, facts => serialised(&section.facts), pictures }
         })
         .collect();
@@ -89,6 +94,7 @@ mod tests {
             intro: NAME.into(),
             facts: vec![fact],
             pictures: vec![picture.clone(), picture],
+            footprints: vec![Footprint { title: NAME.into(), x: NAME.into(), y: NAME.into(), panels: Vec::new() }],
         };
         let page = sheet_page(&Sheet {
             command: NAME.into(),
@@ -99,7 +105,7 @@ mod tests {
         });
         let page = page.expect("a page");
         assert!(!page.contains("<img") && !page.contains("<script"));
-        for id in ["id=\"picture-1\"", "id=\"picture-2\""] {
+        for id in ["id=\"picture-1\"", "id=\"picture-2\"", "id=\"picture-3\""] {
             assert_eq!(page.matches(id).count(), 1, "{id}");
         }
         assert!(page.contains("default-src 'none'"));

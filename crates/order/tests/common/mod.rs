@@ -1,6 +1,8 @@
 //! Folders of a test's own, and walks over them.
 #![allow(dead_code)]
 
+pub mod image;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;

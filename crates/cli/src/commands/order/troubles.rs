@@ -1,0 +1,90 @@
+//! What went wrong on the way: told at the end, so that it does not get lost between the paths.
+
+use std::collections::HashSet;
+
+use hoistway_order::{Doing, Id, Problem, Tree, Trouble};
+
+use crate::failure::{Exit, tell};
+
+/// So many are told one by one.
+const TOLD_MAX: usize = 1000;
+
+/// All that went wrong.
+pub struct Troubles {
+    /// Whether a file system that does not tell where data lie is a failure.
+    must_tell: bool,
+    told: Vec<String>,
+    count: usize,
+    left_out: HashSet<Id>,
+    /// Files that are in memory alone.
+    pub not_written: usize,
+}
+
+impl Troubles {
+    pub fn new(must_tell: bool) -> Troubles {
+        Troubles { must_tell, told: Vec::new(), count: 0, left_out: HashSet::new(), not_written: 0 }
+    }
+
+    /// Takes one; what is no failure is said at once.
+    pub fn take(&mut self, problem: Problem) {
+        if problem.is_note() && !self.must_tell {
+            return tell(&format!("note: {problem}"));
+        }
+        let unreadable = match problem.what {
+            Trouble::Failed { doing: Doing::Open, .. } => true,
+            _ => problem.is_gone(),
+        };
+        if let Some(id) = problem.id.filter(|_| unreadable) {
+            self.left_out.insert(id);
+        }
+        self.fail(problem.to_string());
+    }
+
+    /// Takes what went wrong with a name of the tree.
+    pub fn fail_at(&mut self, tree: &Tree, id: Id, what: Trouble) {
+        let mut path = Vec::new();
+        tree.path_into(id, &mut path);
+        self.take(Problem { path, id: Some(id), what });
+    }
+
+    /// Takes one that has no path of the tree.
+    pub fn fail(&mut self, text: String) {
+        self.count += 1;
+        if self.told.len() < TOLD_MAX {
+            self.told.push(text);
+        }
+    }
+
+    /// Whether a name is not printed.
+    pub fn leaves_out(&self, id: Id) -> bool {
+        self.left_out.contains(&id)
+    }
+
+    /// Names are about to be called anew.
+    pub fn forget(&mut self) {
+        self.left_out.clear();
+    }
+
+    /// Tells all of them, and how the command ended.
+    pub fn tell(self) -> Exit {
+        if self.not_written > 0 {
+            tell(&format!(
+                "note: {} not on the disk yet and stand{} by inode number before the others; --sync has such files written first",
+                counted(self.not_written, "file is", "files are"),
+                if self.not_written == 1 { "s" } else { "" }
+            ));
+        }
+        for text in &self.told {
+            tell(&format!("error: {text}"));
+        }
+        if self.count > self.told.len() {
+            tell(&format!("error: and {} more", self.count - self.told.len()));
+        }
+        if self.count == 0 { Exit::Success } else { Exit::Failed }
+    }
+}
+
+/// "1 file is", "2 files are".
+pub fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
