@@ -31,8 +31,9 @@ pub fn run(args: &OrderArgs, out: &mut Out) -> Result<Exit> {
     let options = request.walk_options(&found);
     let mut source = Source::new(args, &options, &mut tree, &mut troubles)?;
     let mut printer = Printer::new(args, &request, out);
+    // What comes before this has been printed.
+    let mut before = 0;
     loop {
-        let before = tree.len();
         let more = source.more(request.window, &mut tree, &mut troubles)?;
         bar.clear();
         request.place(&mut tree, before, &mut troubles);
@@ -44,6 +45,7 @@ pub fn run(args: &OrderArgs, out: &mut Out) -> Result<Exit> {
         printer.flush()?;
         source.forget(&mut tree);
         troubles.forget();
+        before = tree.len();
     }
     printer.flush()?;
     source.tell();

@@ -49,7 +49,8 @@ impl<'a> Printer<'a> {
     /// Prints what is asked for of these names.
     pub fn print(&mut self, tree: &Tree, ids: impl Iterator<Item = Id>, troubles: &Troubles) -> Result<()> {
         for id in ids {
-            if !self.request.lists(tree.entry(id).kind) || troubles.leaves_out(id) {
+            let kind = tree.entry(id).kind;
+            if !self.request.lists(kind) || troubles.leaves_out(id, kind) {
                 continue;
             }
             tree.path_into(id, &mut self.path);

@@ -43,10 +43,7 @@ impl<'a> Source<'a> {
     /// Adds about so many names to the tree, and answers whether there are more.
     pub fn more(&mut self, names: usize, tree: &mut Tree, troubles: &mut Troubles) -> Result<bool> {
         match self {
-            Source::Walk(walk) => {
-                // A tree that holds names already, the first time, has those that were asked for.
-                Ok(walk.more(names, tree, &mut |problem| troubles.take(problem))?)
-            }
+            Source::Walk(walk) => Ok(walk.more(names, tree, &mut |problem| troubles.take(problem))?),
             Source::List(list) => list.more(names, tree, troubles),
         }
     }

@@ -1,8 +1,8 @@
 //! What went wrong on the way: told at the end, so that it does not get lost between the paths.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
-use hoistway_order::{Doing, Id, Problem, Tree, Trouble};
+use hoistway_order::{Doing, Id, Kind, Problem, Tree, Trouble};
 
 use crate::failure::{Exit, tell};
 
@@ -15,14 +15,15 @@ pub struct Troubles {
     must_tell: bool,
     told: Vec<String>,
     count: usize,
-    left_out: HashSet<Id>,
+    /// What could not be opened, and whether it is gone.
+    shut: HashMap<Id, bool>,
     /// Files that are in memory alone.
     pub not_written: usize,
 }
 
 impl Troubles {
     pub fn new(must_tell: bool) -> Troubles {
-        Troubles { must_tell, told: Vec::new(), count: 0, left_out: HashSet::new(), not_written: 0 }
+        Troubles { must_tell, told: Vec::new(), count: 0, shut: HashMap::new(), not_written: 0 }
     }
 
     /// Takes one; what is no failure is said at once.
@@ -35,7 +36,7 @@ impl Troubles {
             _ => problem.is_gone(),
         };
         if let Some(id) = problem.id.filter(|_| unreadable) {
-            self.left_out.insert(id);
+            self.shut.insert(id, problem.is_gone());
         }
         self.fail(problem.to_string());
     }
@@ -55,14 +56,14 @@ impl Troubles {
         }
     }
 
-    /// Whether a name is not printed.
-    pub fn leaves_out(&self, id: Id) -> bool {
-        self.left_out.contains(&id)
+    /// Whether a name is not printed: what is gone, and a file that nobody here may read. A directory is there for whoever wants its name.
+    pub fn leaves_out(&self, id: Id, kind: Kind) -> bool {
+        self.shut.get(&id).is_some_and(|gone| *gone || kind == Kind::File)
     }
 
     /// Names are about to be called anew.
     pub fn forget(&mut self) {
-        self.left_out.clear();
+        self.shut.clear();
     }
 
     /// Tells all of them, and how the command ended.
