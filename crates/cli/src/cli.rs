@@ -2,6 +2,7 @@
 
 mod order;
 mod serve;
+mod tar;
 pub mod trace;
 mod watch;
 
@@ -19,6 +20,7 @@ use crate::setting;
 pub use order::{ByChoice, OrderArgs};
 #[allow(unused_imports)]
 pub use serve::{EngineChoice, ServeArgs};
+pub use tar::{FormatChoice, SortBy, Source, TarArgs, is_standard, with_dashes};
 pub use watch::{CtlArgs, CtlCommand, TopArgs};
 
 /// What stands under the help of the whole program.
@@ -62,6 +64,8 @@ pub enum Command {
     Trace(Box<trace::TraceArgs>),
     /// List files in the order in which they lie on the disk, for tar, sha256sum, xargs
     Order(Box<OrderArgs>),
+    /// Archive files in the order in which they lie on the disk
+    Tar(Box<TarArgs>),
     /// Run the published results of the field and say which come out
     Reproduce(ReproduceArgs),
     /// Measure hoistway itself: what its elevators and its simulator cost

@@ -26,7 +26,7 @@ use cli::Cli;
 use output::Out;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(cli::with_dashes(std::env::args_os()));
     let mut out = Out::stdout();
     let ended = commands::run(cli, &mut out).and_then(|exit| {
         out.flush()?;

@@ -26,6 +26,7 @@
 
 #![warn(missing_docs)]
 
+pub mod archive;
 pub mod ext4;
 mod fiemap;
 pub mod model;

@@ -11,6 +11,7 @@ mod man;
 mod order;
 mod reproduce;
 mod serve;
+mod tar;
 mod top;
 mod trace;
 
@@ -37,6 +38,7 @@ pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
         Some(Command::Bench(args)) => bench::run(&args.what, out),
         Some(Command::Ctl(args)) => ctl::run(&args, out),
         Some(Command::Trace(args)) => trace::run(&args, out),
+        Some(Command::Tar(args)) => tar::run(&args, out),
         Some(Command::Top(args)) => top::run(&args, out),
         Some(Command::Completions(args)) => completions::run(&args, out),
         Some(Command::Man(args)) => man::run(&args, out),

@@ -1,0 +1,202 @@
+//! Extended attributes, access control lists and labels, as records of extended headers.
+
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::fs::{fgetxattr, flistxattr, getxattr, listxattr};
+use rustix::io::Errno;
+
+use super::owners::Owners;
+use super::pax;
+
+/// Which attributes an archive has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attributes {
+    /// All extended attributes but the two below, as `SCHILY.xattr.`.
+    pub xattrs: bool,
+    /// Access control lists, as `SCHILY.acl.`.
+    pub acls: bool,
+    /// SELinux' labels, as `RHT.security.selinux`.
+    pub selinux: bool,
+}
+
+impl Attributes {
+    /// Whether any is asked for.
+    pub fn any(self) -> bool {
+        self.xattrs || self.acls || self.selinux
+    }
+}
+
+/// A file whose attributes are asked for.
+#[derive(Clone, Debug)]
+pub(super) enum Holder<'a> {
+    /// One that is open.
+    Open(BorrowedFd<'a>),
+    /// One that is open as a place only (`O_PATH`), which must be asked by a path.
+    Place(CString),
+}
+
+impl<'a> Holder<'a> {
+    /// A file that is open for reading.
+    pub fn open(file: BorrowedFd<'a>) -> Holder<'a> {
+        Holder::Open(file)
+    }
+
+    /// What is no file and cannot be opened without consequences.
+    pub fn place(file: BorrowedFd<'_>) -> Holder<'static> {
+        // No number has a zero in it.
+        Holder::Place(CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default())
+    }
+
+    fn list(&self) -> Result<Vec<u8>, Errno> {
+        sized(|buffer| match self {
+            Holder::Open(file) => flistxattr(file, buffer),
+            Holder::Place(path) => listxattr(path, buffer),
+        })
+    }
+
+    fn value(&self, name: &CStr) -> Result<Vec<u8>, Errno> {
+        sized(|buffer| match self {
+            Holder::Open(file) => fgetxattr(file, name, buffer),
+            Holder::Place(path) => getxattr(path, name, buffer),
+        })
+    }
+
+    /// A value, or nothing if there is none of that name.
+    fn value_if_any(&self, name: &CStr) -> Result<Option<Vec<u8>>, Errno> {
+        match self.value(name) {
+            Ok(value) => Ok(Some(value)),
+            Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+const ACCESS: &CStr = c"system.posix_acl_access";
+const DEFAULT: &CStr = c"system.posix_acl_default";
+const SELINUX: &CStr = c"security.selinux";
+
+/// Appends the records of a file's attributes. `numeric` leaves names of users out of access control lists.
+pub(super) fn append(
+    which: Attributes,
+    holder: &Holder<'_>,
+    is_directory: bool,
+    numeric: bool,
+    owners: &mut Owners,
+    records: &mut Vec<u8>,
+) -> Result<(), Errno> {
+    if which.acls {
+        for (name, key, asked) in
+            [(ACCESS, &b"SCHILY.acl.access"[..], true), (DEFAULT, b"SCHILY.acl.default", is_directory)]
+        {
+            if asked && let Some(list) = holder.value_if_any(name)? {
+                let text = acl_text(&list, numeric, owners).ok_or(Errno::INVAL)?;
+                pax::append(records, key, &text);
+            }
+        }
+    }
+    if which.selinux
+        && let Some(label) = holder.value_if_any(SELINUX)?
+    {
+        pax::append(records, b"RHT.security.selinux", label.strip_suffix(b"\0").unwrap_or(&label));
+    }
+    if which.xattrs {
+        append_all(holder, records)?;
+    }
+    Ok(())
+}
+
+/// Appends all attributes but those that have records of their own.
+fn append_all(holder: &Holder<'_>, records: &mut Vec<u8>) -> Result<(), Errno> {
+    let list = match holder.list() {
+        Err(Errno::OPNOTSUPP) => return Ok(()),
+        list => list?,
+    };
+    for name in list.split_inclusive(|byte| *byte == 0) {
+        let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
+        if name == ACCESS || name == DEFAULT || name == SELINUX {
+            continue;
+        }
+        // One that was taken away meanwhile.
+        let Some(value) = holder.value_if_any(name)? else { continue };
+        let mut key = b"SCHILY.xattr.".to_vec();
+        for byte in name.to_bytes() {
+            match byte {
+                // An equals sign ends a key.
+                b'=' => key.extend_from_slice(b"%3D"),
+                b'%' => key.extend_from_slice(b"%25"),
+                byte => key.push(*byte),
+            }
+        }
+        pax::append(records, &key, &value);
+    }
+    Ok(())
+}
+
+/// Calls with a buffer that is large enough.
+fn sized(mut call: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
+    let mut buffer = vec![0; 256];
+    loop {
+        match call(&mut buffer) {
+            Ok(length) => {
+                buffer.truncate(length);
+                return Ok(buffer);
+            }
+            // The kernel has none longer than 64 KiB.
+            Err(Errno::RANGE) if buffer.len() < (1 << 20) => buffer.resize(buffer.len() * 4, 0),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// An access control list as text, from the kernel's bytes: a version, then 8 bytes an entry.
+fn acl_text(list: &[u8], numeric: bool, owners: &mut Owners) -> Option<Vec<u8>> {
+    let entries = list.strip_prefix(&2u32.to_le_bytes())?;
+    let mut text = Vec::new();
+    for entry in entries.chunks(8) {
+        let [tag, tag_high, may, _, id @ ..] = <[u8; 8]>::try_from(entry).ok()?;
+        let id = u32::from_le_bytes(id);
+        let (kind, name): (&[u8], Option<&[u8]>) = match u16::from_le_bytes([tag, tag_high]) {
+            0x01 => (b"user:", None),
+            0x02 => (b"user:", Some(owners.user(id))),
+            0x04 => (b"group:", None),
+            0x08 => (b"group:", Some(owners.group(id))),
+            0x10 => (b"mask:", None),
+            0x20 => (b"other:", None),
+            _ => return None,
+        };
+        text.extend_from_slice(kind);
+        match name {
+            Some(name) if numeric || name.is_empty() => pax::append_number(&mut text, u64::from(id)),
+            Some(name) => text.extend_from_slice(name),
+            None => {}
+        }
+        text.push(b':');
+        for (bit, letter) in [(4, b'r'), (2, b'w'), (1, b'x')] {
+            text.push(if may & bit != 0 { letter } else { b'-' });
+        }
+        text.push(b'\n');
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_access_control_list_is_told_as_text() {
+        let mut list = 2u32.to_le_bytes().to_vec();
+        for (tag, may, id) in
+            [(1u16, 7u16, u32::MAX), (2, 5, 4_000_000_001), (4, 4, u32::MAX), (16, 5, u32::MAX), (32, 0, u32::MAX)]
+        {
+            list.extend_from_slice(&tag.to_le_bytes());
+            list.extend_from_slice(&may.to_le_bytes());
+            list.extend_from_slice(&id.to_le_bytes());
+        }
+        let text = acl_text(&list, false, &mut Owners::default()).unwrap();
+        assert_eq!(text, b"user::rwx\nuser:4000000001:r-x\ngroup::r--\nmask::r-x\nother::---\n");
+        assert_eq!(acl_text(&list[..9], false, &mut Owners::default()), None);
+        assert_eq!(acl_text(&3u32.to_le_bytes(), false, &mut Owners::default()), None);
+    }
+}

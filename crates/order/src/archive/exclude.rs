@@ -1,0 +1,239 @@
+//! Patterns of what is left out, as GNU tar's `--exclude` has them: not anchored, and `*` matches a slash too.
+
+/// Patterns of what is left out.
+///
+/// `*` stands for any characters, `?` for one, `[a-z]` and `[[:digit:]]` for one of several, `[!a]` or `[^a]` for one that is none of them; a backslash takes the
+/// meaning of the next character away. A pattern matches a path from its begin or from behind any slash, up to its end or to any slash.
+#[derive(Clone, Debug, Default)]
+pub struct Excludes {
+    patterns: Vec<Vec<u8>>,
+}
+
+impl Excludes {
+    /// Leaves nothing out.
+    pub fn new() -> Excludes {
+        Excludes::default()
+    }
+
+    /// Adds a pattern; an empty one matches nothing.
+    pub fn add(&mut self, pattern: &[u8]) {
+        let ends = pattern.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+        if ends > 0 {
+            self.patterns.push(pattern[..ends].to_vec());
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.patterns.is_empty()
+    }
+
+    /// Whether a path is left out.
+    pub fn matches(&self, path: &[u8]) -> bool {
+        self.patterns.iter().any(|pattern| {
+            let behind_slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at + 1);
+            std::iter::once(0).chain(behind_slashes).any(|from| matches_leading(pattern, &path[from..]))
+        })
+    }
+}
+
+/// Whether a pattern matches a text, or what stands before a slash of it.
+fn matches_leading(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut in_pattern, mut in_text) = (0, 0);
+    // Behind the last star, and where in the text what it stands for ends: only the last needs to be tried again, for it can take everything.
+    let mut star: Option<(usize, usize)> = None;
+    loop {
+        let matched = match pattern[in_pattern..].first() {
+            None if matches!(text[in_text..].first(), None | Some(b'/')) => return true,
+            None => None,
+            Some(b'*') => {
+                in_pattern += 1;
+                star = Some((in_pattern, in_text));
+                continue;
+            }
+            Some(_) if in_text == text.len() => None,
+            Some(_) => one(&pattern[in_pattern..], &text[in_text..]),
+        };
+        if let Some((pattern_bytes, text_bytes)) = matched {
+            in_pattern += pattern_bytes;
+            in_text += text_bytes;
+            continue;
+        }
+        let Some((behind, ends)) = star.filter(|(_, ends)| *ends < text.len()) else { return false };
+        let ends = ends + character(&text[ends..]).1;
+        star = Some((behind, ends));
+        (in_pattern, in_text) = (behind, ends);
+    }
+}
+
+/// Whether what a pattern begins with matches the character that a text begins with, and how many bytes each of them is long.
+fn one(pattern: &[u8], text: &[u8]) -> Option<(usize, usize)> {
+    let (found, found_bytes) = character(text);
+    let pattern_bytes = match pattern {
+        [b'?', ..] => 1,
+        [b'[', ..] => match bracket(pattern, found) {
+            Some((true, bytes)) => bytes,
+            Some((false, _)) => return None,
+            // Nothing closes it: a bracket is a bracket.
+            None if found == u32::from(b'[') => 1,
+            None => return None,
+        },
+        [b'\\', escaped @ ..] if !escaped.is_empty() => {
+            let (wanted, bytes) = character(escaped);
+            if wanted != found {
+                return None;
+            }
+            1 + bytes
+        }
+        _ => {
+            let (wanted, bytes) = character(pattern);
+            if wanted != found {
+                return None;
+            }
+            bytes
+        }
+    };
+    Some((pattern_bytes, found_bytes))
+}
+
+/// Whether a character is one of those in brackets, and how many bytes the brackets and all between them are long; none if they are not closed.
+fn bracket(pattern: &[u8], found: u32) -> Option<(bool, usize)> {
+    let mut at = 1;
+    let negated = matches!(pattern.get(at), Some(b'!' | b'^'));
+    at += usize::from(negated);
+    let first = at;
+    let mut is_in = false;
+    loop {
+        match pattern.get(at)? {
+            b']' if at > first => return Some((is_in != negated, at + 1)),
+            b'[' if pattern.get(at + 1) == Some(&b':') => {
+                let name = &pattern[at + 2..];
+                let length = name.windows(2).position(|ends| ends == b":]")?;
+                is_in |= class(&name[..length], found);
+                at += length + 4;
+            }
+            _ => {
+                let (low, bytes) = member(&pattern[at..])?;
+                at += bytes;
+                let mut high = low;
+                if pattern.get(at) == Some(&b'-') && !matches!(pattern.get(at + 1), None | Some(b']')) {
+                    let (end, bytes) = member(&pattern[at + 1..])?;
+                    high = end;
+                    at += 1 + bytes;
+                }
+                is_in |= (low..=high).contains(&found);
+            }
+        }
+    }
+}
+
+/// A character between brackets, which may be escaped.
+fn member(pattern: &[u8]) -> Option<(u32, usize)> {
+    match pattern {
+        [b'\\', escaped @ ..] if !escaped.is_empty() => {
+            let (wanted, bytes) = character(escaped);
+            Some((wanted, bytes + 1))
+        }
+        [] => None,
+        _ => Some(character(pattern)),
+    }
+}
+
+fn class(name: &[u8], found: u32) -> bool {
+    let Some(found) = char::from_u32(found) else { return false };
+    match name {
+        b"alpha" => found.is_alphabetic(),
+        b"digit" => found.is_ascii_digit(),
+        b"alnum" => found.is_alphanumeric(),
+        b"upper" => found.is_uppercase(),
+        b"lower" => found.is_lowercase(),
+        b"space" => found.is_whitespace(),
+        b"blank" => matches!(found, ' ' | '\t'),
+        b"punct" => found.is_ascii_punctuation(),
+        b"print" => !found.is_control(),
+        b"graph" => !found.is_control() && !found.is_whitespace(),
+        b"cntrl" => found.is_control(),
+        b"xdigit" => found.is_ascii_hexdigit(),
+        _ => false,
+    }
+}
+
+/// The character that bytes begin with, and how many it is made of; a byte that begins none stands for itself, above all characters.
+fn character(bytes: &[u8]) -> (u32, usize) {
+    let Some(first) = bytes.first() else { return (0, 0) };
+    if first.is_ascii() {
+        return (u32::from(*first), 1);
+    }
+    let most = &bytes[..bytes.len().min(4)];
+    let valid = match std::str::from_utf8(most) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&most[..error.valid_up_to()]).unwrap_or_default(),
+    };
+    match valid.chars().next() {
+        Some(character) => (u32::from(character), character.len_utf8()),
+        None => (0x0011_0000 + u32::from(*first), 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, path: &str) -> bool {
+        let mut excludes = Excludes::new();
+        excludes.add(pattern.as_bytes());
+        excludes.matches(path.as_bytes())
+    }
+
+    #[test]
+    fn a_pattern_matches_from_behind_any_slash_and_a_star_matches_slashes() {
+        assert!(matches("*.o", "src/deep/a.o"));
+        assert!(matches("deep", "src/deep"));
+        assert!(matches("src/*.o", "src/deep/a.o"));
+        assert!(matches("src/*.o", "./src/deep/a.o"));
+        assert!(!matches("src/*.o", "mysrc/a.o"), "a part of a name is no begin");
+        assert!(!matches("a.o", "src/aa.o"));
+        assert!(matches("s*c", "x/src"));
+    }
+
+    #[test]
+    fn what_lies_in_a_folder_that_is_left_out_is_left_out() {
+        assert!(matches("deep", "src/deep/a/b"));
+        assert!(matches("deep/", "src/deep/a/b"));
+        assert!(matches("d*p", "src/deep/a/b"));
+        assert!(!matches("dee", "src/deep/a/b"));
+    }
+
+    #[test]
+    fn a_question_mark_is_one_character_however_many_bytes_it_has() {
+        assert!(matches("?", "ä"));
+        assert!(!matches("??", "ä"));
+        assert!(matches("a?c", "abc") && !matches("a?c", "ac"));
+        let mut excludes = Excludes::new();
+        excludes.add(b"a?c");
+        assert!(excludes.matches(b"a\xffc"), "nor does it matter what the byte is");
+    }
+
+    #[test]
+    fn brackets_have_ranges_classes_and_their_opposite() {
+        assert!(matches("[a-c]x", "bx") && !matches("[a-c]x", "dx"));
+        assert!(matches("[!a-c]x", "dx") && matches("[^a-c]x", "dx") && !matches("[!a-c]x", "bx"));
+        assert!(matches("[]a]", "]") && matches("[]a]", "a"));
+        assert!(matches("v[[:digit:]]", "v7") && !matches("v[[:digit:]]", "vx"));
+        assert!(matches("[ä-ü]", "ö"));
+        assert!(matches("a[b", "a[b"), "one that is not closed is a bracket");
+        assert!(matches("[a-]", "-"));
+    }
+
+    #[test]
+    fn a_backslash_takes_the_meaning_away() {
+        assert!(matches(r"\*", "*") && !matches(r"\*", "x"));
+        assert!(matches(r"[\]]", "]"));
+        assert!(matches(r"a\\b", r"a\b"));
+    }
+
+    #[test]
+    fn an_empty_pattern_matches_nothing() {
+        assert!(!matches("", "x") && !matches("/", "x"));
+    }
+}

@@ -1,0 +1,476 @@
+//! A thread that reads: names of a batch in, pieces of the archive out.
+//!
+//! A batch is how far a thread looks ahead. Each of its files is opened and what is in memory of it is read; what is not is asked of the disk. Only then the first that
+//! is missing is waited for, so that the disk has all of the batch before it and can choose.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Mutex;
+
+use rustc_hash::FxHashMap;
+use rustix::fs::{Advice, FileType, OFlags, Stat, fadvise, readlinkat};
+use rustix::io::Errno;
+use tar::EntryType;
+
+use super::attributes::{self, Holder};
+use super::data::{Got, InMemory, Waiting, became, read_at};
+use super::header::{BLOCK, Facts, Member};
+use super::names;
+use super::owners::Owners;
+use super::plan::{Item, Part};
+use super::queue::{Piece, Queue, SEGMENT_BYTES, Segment, Shared, Stopped};
+use super::source::{self, Source};
+use super::sparse::Map;
+use super::trouble::{Told, Trouble};
+use super::{Moment, Options};
+use crate::tree::{Follow, Id, Kind, Tree};
+
+/// What all threads that read share.
+pub(super) struct Reading<'a> {
+    pub tree: &'a Tree,
+    pub items: &'a [Item],
+    pub options: &'a Options<'a>,
+    pub queue: Queue,
+    /// Items a batch.
+    pub batch: usize,
+    in_memory: InMemory,
+    /// Files with several names: by device and inode, the first item of those that were met.
+    met: Mutex<FxHashMap<(u64, u64), usize>>,
+}
+
+impl<'a> Reading<'a> {
+    pub fn new(tree: &'a Tree, items: &'a [Item], options: &'a Options<'a>, queue: Queue, batch: usize) -> Reading<'a> {
+        Reading { tree, items, options, queue, batch, in_memory: InMemory::default(), met: Mutex::default() }
+    }
+
+    /// Whether a file is read here: no item before this one has met it. If two threads think so, the one that writes keeps the first.
+    fn is_first(&self, key: (u64, u64), item: usize) -> bool {
+        let mut met = self.met.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let first = met.entry(key).or_insert(item);
+        *first = item.min(*first);
+        *first == item
+    }
+}
+
+/// One thread's state.
+pub(super) struct Worker<'a> {
+    reading: &'a Reading<'a>,
+    owners: Owners,
+    batch: usize,
+    /// The item that is being added.
+    item: usize,
+    /// Its path on the disk, and its name in the archive.
+    path: Vec<u8>,
+    name: Vec<u8>,
+    /// What was asked for last, and how much is left out at its front.
+    root: Option<(Id, usize)>,
+    header: Vec<u8>,
+    records: Vec<u8>,
+    segment: Option<Segment>,
+    waiting: Vec<Waiting>,
+}
+
+impl<'a> Worker<'a> {
+    pub fn new(reading: &'a Reading<'a>) -> Worker<'a> {
+        Worker {
+            reading,
+            owners: Owners::default(),
+            batch: 0,
+            item: 0,
+            path: Vec::new(),
+            name: Vec::new(),
+            root: None,
+            header: Vec::new(),
+            records: Vec::new(),
+            segment: None,
+            waiting: Vec::new(),
+        }
+    }
+
+    /// Reads batches until there are none left, or the archive is given up.
+    pub fn run(mut self) {
+        while let Some(batch) = self.reading.queue.claim() {
+            self.batch = batch;
+            let begins = batch * self.reading.batch;
+            let ends = (begins + self.reading.batch).min(self.reading.items.len());
+            for item in begins..ends {
+                self.item = item;
+                if self.add(self.reading.items[item]).is_err() {
+                    return;
+                }
+            }
+            self.flush();
+            self.reading.queue.finish(batch);
+        }
+    }
+
+    fn add(&mut self, Item { id, part }: Item) -> Result<(), Stopped> {
+        let kind = self.reading.tree.entry(id).kind;
+        self.name_it(id, kind);
+        self.hook(Moment::Found);
+        match kind {
+            Kind::File => self.add_file(id),
+            Kind::Socket => self.tell(Trouble::Socket),
+            _ => self.add_place(id, part),
+        }
+    }
+
+    /// Sets path and name.
+    fn name_it(&mut self, id: Id, kind: Kind) {
+        let tree = self.reading.tree;
+        tree.path_into(id, &mut self.path);
+        let root = std::iter::successors(Some(id), |id| tree.parent(*id)).last().unwrap_or(id);
+        let left_out = match self.root {
+            Some((known, left_out)) if known == root => left_out,
+            _ if self.reading.options.absolute_names => 0,
+            _ => names::unsafe_prefix(std::os::unix::ffi::OsStrExt::as_bytes(tree.name(root))),
+        };
+        self.root = Some((root, left_out));
+        self.name.clear();
+        self.name.extend_from_slice(&self.path[left_out.min(self.path.len())..]);
+        if self.name.is_empty() {
+            self.name.push(b'.');
+        }
+        if kind == Kind::Directory && !self.name.ends_with(b"/") {
+            self.name.push(b'/');
+        }
+    }
+
+    /// Adds what was found to be a file.
+    fn add_file(&mut self, id: Id) -> Result<(), Stopped> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        match source::open(self.reading.tree, id, &self.path, self.reading.options.follow, flags) {
+            Ok(source) if FileType::from_raw_mode(source.stat.st_mode) == FileType::RegularFile => {
+                self.add_regular(source)
+            }
+            // A link or a socket in its place, or something else that is no file.
+            Ok(_) | Err(Errno::LOOP | Errno::NXIO) => self.add_place(id, Part::Whole),
+            Err(errno) => self.tell(Trouble::opening(errno)),
+        }
+    }
+
+    /// Adds what is not read: directories, links, devices.
+    fn add_place(&mut self, id: Id, part: Part) -> Result<(), Stopped> {
+        let flags = OFlags::PATH;
+        let Source { fd, stat } =
+            match source::open(self.reading.tree, id, &self.path, self.reading.options.follow, flags) {
+                Ok(source) => source,
+                // Where it stood before its files it was told already.
+                Err(_) if part == Part::After => return Ok(()),
+                Err(errno) => return self.tell(Trouble::opening(errno)),
+            };
+        let mut link = Vec::new();
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => EntryType::Directory,
+            FileType::CharacterDevice => EntryType::Char,
+            FileType::BlockDevice => EntryType::Block,
+            FileType::Fifo => EntryType::Fifo,
+            FileType::Symlink => match readlinkat(&fd, c"", Vec::new()) {
+                Ok(target) => {
+                    link = target.into_bytes();
+                    EntryType::Symlink
+                }
+                Err(errno) => return self.tell(Trouble::ReadLink(errno)),
+            },
+            FileType::Socket => return self.tell(Trouble::Socket),
+            // A file has taken its place, or it is one that was found in a moment when it was none.
+            _ => return self.add_found_late(id),
+        };
+        if kind == EntryType::Directory {
+            return self.add_directory(&fd, &stat, part);
+        }
+        if self.name.ends_with(b"/") {
+            self.name.pop();
+        }
+        if !self.prepare(&Holder::place(fd.as_fd()), kind, &stat, &link, None)? {
+            return Ok(());
+        }
+        if self.may_have_other_names(&stat) {
+            return self.share(&stat, |_| Ok(()));
+        }
+        self.push_header(0).map(drop)
+    }
+
+    fn add_found_late(&mut self, id: Id) -> Result<(), Stopped> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        if self.name.ends_with(b"/") {
+            self.name.pop();
+        }
+        match source::open(self.reading.tree, id, &self.path, self.reading.options.follow, flags) {
+            Ok(source) if FileType::from_raw_mode(source.stat.st_mode) == FileType::RegularFile => {
+                self.add_regular(source)
+            }
+            Ok(_) => self.tell(Trouble::Changed),
+            Err(errno) => self.tell(Trouble::opening(errno)),
+        }
+    }
+
+    fn add_directory(&mut self, fd: &OwnedFd, stat: &Stat, part: Part) -> Result<(), Stopped> {
+        if !self.name.ends_with(b"/") {
+            self.name.push(b'/');
+        }
+        // Where its owner may not write, nothing could be extracted into it any more, and where it hands on its group, what is extracted gets that.
+        let hinders = stat.st_mode & 0o700 != 0o700 || stat.st_mode & 0o2000 != 0;
+        if part == Part::Before && hinders {
+            return self.tell_member();
+        }
+        // An access control list that is handed on would change what is extracted, too.
+        let with_attributes = part != Part::Before;
+        self.records.clear();
+        if with_attributes && let Err(errno) = self.gather(&Holder::place(fd.as_fd()), true) {
+            self.tell(Trouble::Attributes(errno))?;
+        }
+        if !self.build(EntryType::Directory, stat, &[], None)? {
+            return Ok(());
+        }
+        if part == Part::After {
+            return self.push_all();
+        }
+        self.push_header(0).map(drop)
+    }
+
+    fn add_regular(&mut self, Source { fd, stat }: Source) -> Result<(), Stopped> {
+        let options = self.reading.options;
+        if options.archive.contains(&(stat.st_dev, stat.st_ino)) {
+            return self.tell(Trouble::Itself);
+        }
+        self.hook(Moment::Opened);
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        let has_holes = options.sparse && u64::try_from(stat.st_blocks).unwrap_or(0) < size.div_ceil(BLOCK as u64);
+        let map = if has_holes { Map::of(fd.as_fd(), size) } else { None };
+        if !self.prepare(&Holder::open(fd.as_fd()), EntryType::Regular, &stat, &[], map.as_ref())? {
+            return Ok(());
+        }
+        if self.may_have_other_names(&stat) {
+            return self.share(&stat, |worker| worker.add_data(fd, &stat, size, map));
+        }
+        self.add_data(fd, &stat, size, map)
+    }
+
+    /// Makes the header of a member; `false` if it cannot be one, which is told.
+    fn prepare(
+        &mut self,
+        holder: &Holder<'_>,
+        kind: EntryType,
+        stat: &Stat,
+        link: &[u8],
+        map: Option<&Map>,
+    ) -> Result<bool, Stopped> {
+        self.records.clear();
+        if let Err(errno) = self.gather(holder, false) {
+            self.tell(Trouble::Attributes(errno))?;
+        }
+        self.build(kind, stat, link, map)
+    }
+
+    fn gather(&mut self, holder: &Holder<'_>, is_directory: bool) -> Result<(), Errno> {
+        let options = self.reading.options;
+        if !options.attributes.any() {
+            return Ok(());
+        }
+        let numeric = options.numeric_owner;
+        attributes::append(options.attributes, holder, is_directory, numeric, &mut self.owners, &mut self.records)
+    }
+
+    fn build(&mut self, kind: EntryType, stat: &Stat, link: &[u8], map: Option<&Map>) -> Result<bool, Stopped> {
+        let options = self.reading.options;
+        self.header.clear();
+        let (user, group) =
+            if options.numeric_owner { (&[][..], &[][..]) } else { self.owners.both(stat.st_uid, stat.st_gid) };
+        let size = if kind == EntryType::Regular { u64::try_from(stat.st_size).unwrap_or(0) } else { 0 };
+        let facts = Facts::of(stat);
+        let member = Member { name: &self.name, link, kind, facts, user, group, size, records: &self.records, map };
+        match member.append(options.format, &mut self.header) {
+            Ok(()) => Ok(true),
+            Err(unfit) => self.tell(Trouble::Unfit(unfit)).map(|()| false),
+        }
+    }
+
+    /// Whether a file may be met again under another name.
+    fn may_have_other_names(&self, stat: &Stat) -> bool {
+        stat.st_nlink > 1 || self.reading.options.follow == Follow::Always
+    }
+
+    /// Puts a file that may have been met before: with its header, which is made, and its data if it was not.
+    fn share(&mut self, stat: &Stat, data: impl FnOnce(&mut Worker<'a>) -> Result<(), Stopped>) -> Result<(), Stopped> {
+        let key = (stat.st_dev, stat.st_ino);
+        let has_data = self.reading.is_first(key, self.item);
+        let (user, group) = if self.reading.options.numeric_owner {
+            (&[][..], &[][..])
+        } else {
+            self.owners.both(stat.st_uid, stat.st_gid)
+        };
+        let (user, group) = (user.into(), group.into());
+        let shared = Shared { key, name: self.name.clone(), facts: Facts::of(stat), user, group, has_data };
+        self.flush();
+        self.reading.queue.put(self.batch, Piece::Shared(Box::new(shared)));
+        if has_data {
+            if !matches!(FileType::from_raw_mode(stat.st_mode), FileType::RegularFile) {
+                self.push_header(0)?;
+            }
+            data(self)?;
+            self.flush();
+            self.reading.queue.put(self.batch, Piece::SharedEnd);
+        } else {
+            self.tell_member()?;
+        }
+        Ok(())
+    }
+
+    /// Puts header and data of a file.
+    fn add_data(&mut self, fd: OwnedFd, stat: &Stat, size: u64, map: Option<Map>) -> Result<(), Stopped> {
+        let fits =
+            map.is_none() && self.header.len() as u64 + size.next_multiple_of(BLOCK as u64) <= SEGMENT_BYTES as u64;
+        if !fits {
+            self.push_header(0)?;
+            return self.stream(&fd, stat, size, map);
+        }
+        let size = size as usize;
+        let padded = size.next_multiple_of(BLOCK);
+        let segment = self.push_header(padded)?;
+        let begins = segment.take(padded);
+        segment.part(begins + size, padded - size).fill(0);
+        if size == 0 {
+            return Ok(());
+        }
+        let reading = self.reading;
+        let Some(segment) = &mut self.segment else { return Ok(()) };
+        match reading.in_memory.read(fd.as_fd(), segment.part(begins, size)) {
+            Got::All(got) => {
+                segment.part(begins + got, size - got).fill(0);
+                self.hook(Moment::Read);
+                became(&fd, stat, got as u64, size as u64, None).map_or(Ok(()), |trouble| self.tell(trouble))
+            }
+            Got::Some(got) => {
+                self.waiting.push(Waiting { fd, stat: *stat, begins, size, got, path: self.path.clone() });
+                Ok(())
+            }
+        }
+    }
+
+    /// Puts the data of a file that does not fit into a segment, or has holes.
+    fn stream(&mut self, fd: &OwnedFd, stat: &Stat, size: u64, map: Option<Map>) -> Result<(), Stopped> {
+        // Where that cannot be told it is read all the same.
+        let _ = fadvise(fd, 0, None, Advice::Sequential);
+        let whole = [(0, size)];
+        let pieces = map.as_ref().map_or(&whole[..], Map::pieces);
+        let mut told = None;
+        for (offset, length) in pieces {
+            let mut done = 0;
+            while done < *length {
+                let segment = self.room()?;
+                let bytes = usize::try_from(length - done).unwrap_or(usize::MAX).min(segment.room());
+                let begins = segment.take(bytes);
+                let place = segment.part(begins, bytes);
+                let (got, errno) = if told.is_some() { (0, None) } else { read_at(fd.as_fd(), place, offset + done) };
+                place[got..].fill(0);
+                done += bytes as u64;
+                if got < bytes && told.is_none() {
+                    let read = offset + done - (bytes - got) as u64;
+                    told = became(fd, stat, read, size, errno);
+                    let trouble = told.clone();
+                    trouble.map_or(Ok(()), |trouble| self.tell(trouble))?;
+                }
+            }
+        }
+        let stored = map.as_ref().map_or(size, Map::stored);
+        let padding = (stored.next_multiple_of(BLOCK as u64) - stored) as usize;
+        self.push(&[0; BLOCK][..padding])?;
+        self.hook(Moment::Read);
+        match told {
+            Some(_) => Ok(()),
+            None => became(fd, stat, size, size, None).map_or(Ok(()), |trouble| self.tell(trouble)),
+        }
+    }
+
+    /// Appends the header to a segment that has room for `after` bytes behind it, if any has.
+    fn push_header(&mut self, after: usize) -> Result<&mut Segment, Stopped> {
+        let wanted = self.header.len() + after;
+        if wanted <= SEGMENT_BYTES && self.segment.as_ref().is_some_and(|segment| segment.room() < wanted) {
+            self.flush();
+        }
+        self.tell_member()?;
+        let header = std::mem::take(&mut self.header);
+        let pushed = self.push(&header);
+        self.header = header;
+        pushed?;
+        self.room_or_full()
+    }
+
+    fn push_all(&mut self) -> Result<(), Stopped> {
+        let header = std::mem::take(&mut self.header);
+        let pushed = self.push(&header);
+        self.header = header;
+        pushed
+    }
+
+    fn push(&mut self, mut bytes: &[u8]) -> Result<(), Stopped> {
+        while !bytes.is_empty() {
+            let taken = self.room()?.push(bytes);
+            bytes = &bytes[taken..];
+        }
+        Ok(())
+    }
+
+    /// A segment that there is room in.
+    fn room(&mut self) -> Result<&mut Segment, Stopped> {
+        if self.segment.as_ref().is_some_and(|segment| segment.room() == 0) {
+            self.flush();
+        }
+        self.room_or_full()
+    }
+
+    /// The segment that is being filled.
+    fn room_or_full(&mut self) -> Result<&mut Segment, Stopped> {
+        let segment = match self.segment.take() {
+            Some(segment) => segment,
+            None => self.reading.queue.segment(self.batch)?,
+        };
+        Ok(self.segment.insert(segment))
+    }
+
+    /// Waits for what was asked of the disk, and hands the segment over.
+    fn flush(&mut self) {
+        let Some(mut segment) = self.segment.take() else { return };
+        for Waiting { fd, stat, begins, size, got, path } in self.waiting.drain(..) {
+            let place = &mut segment.part(begins, size)[got..];
+            let (more, errno) = read_at(fd.as_fd(), place, got as u64);
+            place[more..].fill(0);
+            if let Some(hook) = self.reading.options.hook {
+                hook(Moment::Read, &path);
+            }
+            if let Some(trouble) = became(&fd, &stat, (got + more) as u64, size as u64, errno) {
+                segment.told.push(Told::Trouble(path, trouble));
+            }
+        }
+        self.reading.queue.put(self.batch, Piece::Bytes(segment));
+    }
+
+    fn tell(&mut self, trouble: Trouble) -> Result<(), Stopped> {
+        let told = Told::Trouble(self.path.clone(), trouble);
+        self.room_or_full()?.told.push(told);
+        Ok(())
+    }
+
+    fn tell_member(&mut self) -> Result<(), Stopped> {
+        let name = self.reading.options.tell_members.then(|| self.name.clone());
+        let segment = self.room_or_full()?;
+        segment.members += 1;
+        segment.told.extend(name.map(Told::Member));
+        Ok(())
+    }
+
+    fn hook(&self, moment: Moment) {
+        if let Some(hook) = self.reading.options.hook {
+            hook(moment, &self.path);
+        }
+    }
+}
+
+impl Drop for Worker<'_> {
+    /// Whoever writes must not wait for a thread that is gone.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.reading.queue.stop();
+        }
+    }
+}
