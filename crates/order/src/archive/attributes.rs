@@ -166,14 +166,20 @@ fn acl_text(list: &[u8], numeric: bool, owners: &mut Owners) -> Option<Vec<u8>> 
             _ => return None,
         };
         text.extend_from_slice(kind);
+        let name = name.map(|name| if numeric { &[][..] } else { name });
         match name {
-            Some(name) if numeric || name.is_empty() => pax::append_number(&mut text, u64::from(id)),
+            Some(b"") => pax::append_number(&mut text, u64::from(id)),
             Some(name) => text.extend_from_slice(name),
             None => {}
         }
         text.push(b':');
         for (bit, letter) in [(4, b'r'), (2, b'w'), (1, b'x')] {
             text.push(if may & bit != 0 { letter } else { b'-' });
+        }
+        if name.is_some_and(|name| !name.is_empty()) {
+            // As star has it, for whoever has no such name or wants numbers.
+            text.push(b':');
+            pax::append_number(&mut text, u64::from(id));
         }
         text.push(b'\n');
     }
@@ -187,15 +193,22 @@ mod tests {
     #[test]
     fn an_access_control_list_is_told_as_text() {
         let mut list = 2u32.to_le_bytes().to_vec();
-        for (tag, may, id) in
-            [(1u16, 7u16, u32::MAX), (2, 5, 4_000_000_001), (4, 4, u32::MAX), (16, 5, u32::MAX), (32, 0, u32::MAX)]
-        {
+        for (tag, may, id) in [
+            (1u16, 7u16, u32::MAX),
+            (2, 5, 4_000_000_001),
+            (2, 6, 0),
+            (4, 4, u32::MAX),
+            (16, 5, u32::MAX),
+            (32, 0, u32::MAX),
+        ] {
             list.extend_from_slice(&tag.to_le_bytes());
             list.extend_from_slice(&may.to_le_bytes());
             list.extend_from_slice(&id.to_le_bytes());
         }
         let text = acl_text(&list, false, &mut Owners::default()).unwrap();
-        assert_eq!(text, b"user::rwx\nuser:4000000001:r-x\ngroup::r--\nmask::r-x\nother::---\n");
+        assert_eq!(text, b"user::rwx\nuser:4000000001:r-x\nuser:root:rw-:0\ngroup::r--\nmask::r-x\nother::---\n");
+        let numeric = acl_text(&list, true, &mut Owners::default()).unwrap();
+        assert_eq!(numeric, b"user::rwx\nuser:4000000001:r-x\nuser:0:rw-\ngroup::r--\nmask::r-x\nother::---\n");
         assert_eq!(acl_text(&list[..9], false, &mut Owners::default()), None);
         assert_eq!(acl_text(&3u32.to_le_bytes(), false, &mut Owners::default()), None);
     }

@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn pieces_come_out_batch_by_batch_however_they_went_in() {
-        let queue = Queue::new(2, 1 << 20, 2);
+        let queue = Queue::new(2, 8 * SEGMENT_BYTES, 2);
         assert_eq!((queue.claim(), queue.claim(), queue.claim()), (Some(0), Some(1), None));
         for (batch, text) in [(1, b"c"), (0, b"a"), (1, b"d"), (0, b"b")] {
             let mut segment = queue.segment(batch).unwrap();

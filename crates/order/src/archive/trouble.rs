@@ -75,7 +75,7 @@ impl Trouble {
     }
 
     /// What opening answered: what is not there any more was taken away.
-    pub(super) fn opening(errno: Errno) -> Trouble {
+    pub fn opening(errno: Errno) -> Trouble {
         if errno == Errno::NOENT { Trouble::Removed } else { Trouble::Open(errno) }
     }
 }

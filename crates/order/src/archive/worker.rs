@@ -213,10 +213,11 @@ impl<'a> Worker<'a> {
         if part == Part::Before && hinders {
             return self.tell_member();
         }
-        // An access control list that is handed on would change what is extracted, too.
-        let with_attributes = part != Part::Before;
+        // Both times with its attributes: bsdtar gives a directory the list that it hands on only where it makes it.
         self.records.clear();
-        if with_attributes && let Err(errno) = self.gather(&Holder::place(fd.as_fd()), true) {
+        if let Err(errno) = self.gather(&Holder::place(fd.as_fd()), true)
+            && part != Part::Before
+        {
             self.tell(Trouble::Attributes(errno))?;
         }
         if !self.build(EntryType::Directory, stat, &[], None)? {

@@ -1,0 +1,280 @@
+//! `hoistway tar` as it is used, beside GNU tar where that is installed.
+
+mod common;
+
+use std::fs::{self, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{Folder, Ran, hoistway};
+
+/// A folder with `t/a`, `t/b/c.o` and `t/b/d`.
+fn small_tree() -> Folder {
+    let folder = Folder::new();
+    fs::create_dir_all(folder.path("t/b")).unwrap();
+    fs::write(folder.path("t/a"), b"one").unwrap();
+    fs::write(folder.path("t/b/c.o"), vec![b'c'; 100_000]).unwrap();
+    fs::write(folder.path("t/b/d"), b"three").unwrap();
+    folder
+}
+
+/// Runs it in a folder.
+fn tar_in(folder: &Folder, args: &[&str]) -> Ran {
+    Ran::of(hoistway(&[&["tar"], args].concat()).current_dir(folder.path("")).output().unwrap())
+}
+
+/// The names in an archive, sorted, each once.
+fn names(folder: &Folder, archive: &str) -> Vec<String> {
+    let listed = Command::new("tar").args(["-tf", &folder.name(archive)]).output().expect("tar is installed");
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let mut names: Vec<String> = String::from_utf8(listed.stdout).unwrap().lines().map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+#[track_caller]
+fn succeeded(ran: &Ran) {
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_newcomer_s_command_writes_an_archive_and_prints_the_names() {
+    let folder = small_tree();
+    for bundle in ["-cvf", "cvf"] {
+        let ran = tar_in(&folder, &[bundle, "x.tar", "t"]);
+        succeeded(&ran);
+        let mut printed: Vec<_> = ran.out.lines().collect();
+        printed.sort();
+        assert_eq!(printed, ["t/", "t/a", "t/b/", "t/b/c.o", "t/b/d"]);
+        assert_eq!(names(&folder, "x.tar"), printed);
+    }
+    assert_eq!(folder.files().len(), 2, "nothing else is left: {:?}", folder.files());
+    let mode = fs::metadata(folder.path("x.tar")).unwrap().mode() & 0o777;
+    let wanted = fs::metadata(folder.path("t/a")).unwrap().mode() & 0o777;
+    assert_eq!(mode, wanted, "as any file is made");
+}
+
+#[test]
+fn each_compression_is_read_back_and_told_by_the_name() {
+    let folder = small_tree();
+    for (args, name) in [
+        (&["-czf"][..], "x.gz"),
+        (&["-cJf"], "x.xz"),
+        (&["--zstd", "-cf"], "x.zst"),
+        (&["-caf"], "y.tgz"),
+        (&["-caf"], "y.tar.xz"),
+        (&["-caf"], "y.tar.zst"),
+    ] {
+        succeeded(&tar_in(&folder, &[args, &[name, "t"]].concat()));
+        assert_eq!(names(&folder, name), ["t/", "t/a", "t/b/", "t/b/c.o", "t/b/d"], "{name}");
+        assert!(fs::metadata(folder.path(name)).unwrap().len() < 10_000, "{name} is compressed");
+    }
+    tar_in(&folder, &["-caf", "z.tar.bz2", "t"]).refused(2, &["z.tar.bz2", ".gz, .xz and .zst, not as .bz2"]);
+}
+
+#[test]
+fn an_archive_goes_to_standard_output_and_names_to_standard_error() {
+    let folder = small_tree();
+    let ran = hoistway(&["tar", "-cv", "t"]).current_dir(folder.path("")).output().unwrap();
+    assert_eq!(ran.stdout.len() % 10_240, 0);
+    assert!(String::from_utf8(ran.stderr).unwrap().contains("t/b/c.o\n"));
+    fs::write(folder.path("x.tar"), ran.stdout).unwrap();
+    assert_eq!(names(&folder, "x.tar").len(), 5);
+}
+
+#[test]
+fn what_matches_is_left_out() {
+    let folder = small_tree();
+    succeeded(&tar_in(&folder, &["-cf", "x.tar", "--exclude=*.o", "t"]));
+    assert_eq!(names(&folder, "x.tar"), ["t/", "t/a", "t/b/", "t/b/d"]);
+    folder.file("patterns", "b\n");
+    succeeded(&tar_in(&folder, &["-cf", "x.tar", "-X", "patterns", "t"]));
+    assert_eq!(names(&folder, "x.tar"), ["t/", "t/a"]);
+    succeeded(&tar_in(&folder, &["-cf", "x.tar", "--no-recursion", "t"]));
+    assert_eq!(names(&folder, "x.tar"), ["t/"]);
+}
+
+#[test]
+fn paths_and_lists_begin_in_the_directory_before_them() {
+    let folder = small_tree();
+    folder.file("list", "d\nd\nc.o\n");
+    let ran = tar_in(&folder, &["-c", "-f", "x.tar", "t/a", "-C", "t", "-C", "b", "-T", &folder.name("list")]);
+    succeeded(&ran);
+    assert_eq!(names(&folder, "x.tar"), ["c.o", "d", "t/a"]);
+    let mut child = hoistway(&["tar", "-cf", "y.tar", "--null", "-T", "-", "--no-recursion"])
+        .current_dir(folder.path(""))
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"t/b\0t/a\0").unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(names(&folder, "y.tar"), ["t/a", "t/b/"]);
+}
+
+#[test]
+fn a_list_s_missing_files_are_told_and_the_rest_is_archived() {
+    let folder = small_tree();
+    folder.file("list", "t/a\nt/gone\nt/a\n");
+    let ran = tar_in(&folder, &["-cf", "x.tar", "-T", "list"]);
+    ran.refused(2, &["t/gone: Cannot stat: No such file or directory\n", "Exiting with failure status"]);
+    assert_eq!(names(&folder, "x.tar"), ["t/a"]);
+}
+
+#[test]
+fn leading_slashes_and_dots_are_left_out_and_that_is_told() {
+    let folder = small_tree();
+    let ran = tar_in(&folder, &["-cf", "x.tar", &folder.name("t/a"), "t/../t/b/d"]);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.err.contains("Removing leading `/' from member names\n"), "{}", ran.err);
+    assert!(ran.err.contains("Removing leading `t/../' from member names\n"), "{}", ran.err);
+    let inside = folder.name("t/a");
+    assert_eq!(names(&folder, "x.tar"), [&inside[1..], "t/b/d"].map(str::to_owned));
+    succeeded(&tar_in(&folder, &["-cPf", "x.tar", &inside]));
+    assert_eq!(names(&folder, "x.tar"), [inside]);
+}
+
+#[test]
+fn the_archive_is_not_archived_nor_what_it_takes_the_place_of() {
+    let folder = small_tree();
+    succeeded(&tar_in(&folder, &["-cf", "t/x.tar", "t"]));
+    assert_eq!(names(&folder, "t/x.tar").len(), 5);
+    let ran = tar_in(&folder, &["-cf", "t/x.tar", "t"]);
+    assert_eq!((ran.code, ran.err.lines().count()), (Some(0), 1), "{}", ran.err);
+    assert!(ran.err.contains("t/x.tar: archive cannot contain itself; not dumped"), "{}", ran.err);
+    assert_eq!(names(&folder, "t/x.tar").len(), 5);
+}
+
+#[test]
+fn a_full_disk_leaves_no_archive_that_looks_whole() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: root is needed to mount a small file system");
+        return;
+    }
+    let folder = small_tree();
+    fs::write(folder.path("t/large"), vec![1; 3 << 20]).unwrap();
+    fs::create_dir(folder.path("full")).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs", &folder.name("full")]).status();
+    if !mounted.unwrap().success() {
+        eprintln!("SKIPPED: no tmpfs can be mounted");
+        return;
+    }
+    let first = tar_in(&folder, &["-cf", "full/x.tar", "t"]);
+    let left: Vec<_> = fs::read_dir(folder.path("full")).unwrap().collect();
+    let compressed = tar_in(&folder, &["-czf", "full/y.tar.gz", "t/a"]);
+    let before = fs::read(folder.path("full/y.tar.gz"));
+    let second = tar_in(&folder, &["-cf", "full/y.tar.gz", "t"]);
+    let after = fs::read(folder.path("full/y.tar.gz"));
+    let _ = Command::new("umount").arg(folder.path("full")).status();
+    first.refused(2, &["full/x.tar: Cannot write (nothing is left of it): No space left on device"]);
+    assert_eq!(left.len(), 0);
+    succeeded(&compressed);
+    second.refused(2, &["No space left on device"]);
+    assert_eq!(before.unwrap(), after.unwrap(), "the archive that was there is there still");
+}
+
+#[test]
+fn what_somebody_may_not_read_is_told_and_the_rest_is_archived() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: root is needed to be somebody else");
+        return;
+    }
+    let folder = small_tree();
+    fs::set_permissions(folder.path(""), Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(folder.path("t/a"), Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(folder.path("t/b"), Permissions::from_mode(0o700)).unwrap();
+    // Where the binary lies nobody else may look.
+    let binary = folder.path("hoistway");
+    fs::copy(env!("CARGO_BIN_EXE_hoistway"), &binary).unwrap();
+    let mut command = Command::new(binary);
+    let ran = command.args(["tar", "-cf", "x.tar", "t"]).current_dir(folder.path("")).uid(65_534).gid(65_534).output();
+    let ran = Ran::of(ran.unwrap());
+    ran.refused(2, &["t/a: Cannot open: Permission denied\n", "t/b: Cannot open: Permission denied\n"]);
+    assert_eq!(names(&folder, "x.tar"), ["t/", "t/b/"]);
+}
+
+#[test]
+fn links_that_are_followed_in_a_loop_are_told() {
+    let folder = small_tree();
+    symlink("loop", folder.path("t/loop")).unwrap();
+    succeeded(&tar_in(&folder, &["-cf", "x.tar", "t"]));
+    tar_in(&folder, &["-chf", "x.tar", "t"]).refused(2, &["t/loop: Cannot stat: Too many levels of symbolic links"]);
+    fs::remove_file(folder.path("t/loop")).unwrap();
+    symlink("..", folder.path("t/b/up")).unwrap();
+    let ran = tar_in(&folder, &["-chf", "x.tar", "t"]);
+    ran.refused(1, &["t/b/up: this directory lies within itself"]);
+    assert!(names(&folder, "x.tar").len() <= 6, "{:?}", names(&folder, "x.tar"));
+}
+
+#[test]
+fn what_it_does_not_do_is_said() {
+    let folder = small_tree();
+    for letter in ["-xf", "-tf", "xf", "-rf"] {
+        tar_in(&folder, &[letter, "x.tar"]).refused(2, &["`tar -xf ARCHIVE` extracts"]);
+    }
+    tar_in(&folder, &["-f", "x.tar", "t"]).refused(2, &["hoistway tar -cf x.tar DIR"]);
+    tar_in(&folder, &["-cf", "x.tar"]).refused(2, &["no archive of nothing"]);
+    tar_in(&folder, &["-cf", "no/x.tar", "t"]).refused(2, &["no/x.tar: Cannot open: No such file or directory"]);
+    tar_in(&folder, &["-cf", "x.tar", "-C", "no", "t"]).refused(2, &["no: Cannot open: No such file or directory"]);
+    tar_in(&folder, &["-cf", "x.tar", "-T", "no"]).refused(2, &["no: Cannot open: No such file or directory"]);
+    tar_in(&folder, &["-cf", "x.tar", "--format=gnu", "--acls", "t"]).refused(2, &["need the format pax"]);
+    assert_eq!(folder.files(), ["t"], "nothing is left behind");
+}
+
+#[test]
+fn nobody_who_reads_is_no_message() {
+    let folder = small_tree();
+    fs::write(folder.path("t/large"), vec![1; 8 << 20]).unwrap();
+    let mut child = hoistway(&["tar", "-c", "t"])
+        .current_dir(folder.path(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut head = [0; 512];
+    child.stdout.take().unwrap().read_exact(&mut head).unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!((ran.code, ran.err.as_str()), (Some(141), ""));
+}
+
+#[test]
+fn a_signal_leaves_nothing() {
+    let folder = small_tree();
+    // A pipe that nobody writes to keeps it waiting: as a list of names.
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        folder.path("list"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_bits_truncate(0o600),
+        0,
+    )
+    .unwrap();
+    let mut child = hoistway(&["tar", "-cf", "x.tar", "t", "-T", "list"])
+        .current_dir(folder.path(""))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let partial = || folder.files().iter().any(|name| name.ends_with(".partial"));
+    while !partial() && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(143), "{}", ran.err);
+    assert!(ran.err.contains("nothing is left of the archive"), "{}", ran.err);
+    assert!(!partial() && !Path::new(&folder.path("x.tar")).exists());
+}
+
+#[test]
+fn sorted_by_name_it_has_gnu_tar_s_order() {
+    let folder = small_tree();
+    let gnu = Command::new("tar").args(["--sort=name", "-cf", "gnu.tar", "t"]).current_dir(folder.path("")).status();
+    assert!(gnu.expect("tar is installed").success());
+    succeeded(&tar_in(&folder, &["--sort=name", "-cf", "ours.tar", "t"]));
+    let listed = |archive: &str| Command::new("tar").args(["-tf", &folder.name(archive)]).output().unwrap().stdout;
+    assert_eq!(listed("ours.tar"), listed("gnu.tar"));
+}
