@@ -1,6 +1,7 @@
 //! Asking file systems where data lie: each file once, in the order of inode numbers, so that the inodes are read in one sweep.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
@@ -47,8 +48,7 @@ pub struct Placed {
 /// # Panics
 /// If one of `ids` is another tree's.
 pub fn place(tree: &mut Tree, ids: &[Id], options: &Options<'_>, problem: &mut dyn FnMut(Problem)) -> Placed {
-    let mut files: Vec<Id> = ids.iter().copied().filter(|id| tree.entry(*id).kind == Kind::File).collect();
-    files.sort_unstable_by_key(|id| (tree.device_index(*id), tree.entry(*id).inode, *id));
+    let files = in_sweeps(tree, ids);
     let mut placed = Placed { asked: files.len(), ..Placed::default() };
     let mut places = vec![Place::Unknown; files.len()];
     let work = Work::new(tree, &files);
@@ -78,6 +78,19 @@ pub fn place(tree: &mut Tree, ids: &[Id], options: &Options<'_>, problem: &mut d
         tree.set_place(*id, place);
     }
     placed
+}
+
+/// The regular files, by file system and inode number.
+fn in_sweeps(tree: &Tree, ids: &[Id]) -> Vec<Id> {
+    let mut keyed: Vec<(u64, Id, u16)> = Vec::with_capacity(ids.len());
+    for id in ids {
+        let entry = tree.entry(*id);
+        if entry.kind == Kind::File {
+            keyed.push((entry.inode, *id, tree.device_index(*id)));
+        }
+    }
+    keyed.sort_unstable_by_key(|(inode, id, device)| (*device, *inode, *id));
+    keyed.into_iter().map(|(_, id, _)| id).collect()
 }
 
 /// A file's data.
@@ -136,14 +149,14 @@ impl<'a> Work<'a> {
 
     fn run(&self, sync: bool, done: &Sender<Part>) {
         let mut asker = Asker::default();
-        let mut path = Vec::new();
+        let mut near = Near::default();
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(files) = self.files.chunks(FILES_A_PART).nth(number) else { return };
             let mut part =
                 Part { number, places: Vec::with_capacity(files.len()), not_written: 0, problems: Vec::new() };
             for id in files {
-                let place = self.ask(*id, sync, &mut asker, &mut path, &mut part);
+                let place = self.ask(*id, sync, &mut asker, &mut near, &mut part);
                 part.places.push(place);
             }
             // Whoever listens no more wants no more.
@@ -153,18 +166,18 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn ask(&self, id: Id, sync: bool, asker: &mut Asker, path: &mut Vec<u8>, part: &mut Part) -> Place {
+    fn ask(&self, id: Id, sync: bool, asker: &mut Asker, near: &mut Near, part: &mut Part) -> Place {
         let silent = &self.silent[usize::from(self.tree.device_index(id))];
         if silent.load(Ordering::Relaxed) {
             return Place::Unknown;
         }
-        self.tree.path_into(id, path);
-        let fd = match reach::open(self.tree.base(id), path, self.tree.open_flags(id)) {
+        let mut failed = |doing: Doing, errno: Errno| {
+            part.problems.push(Problem::failed(self.path(id), id, doing, errno));
+            Place::Unknown
+        };
+        let fd = match near.open(self.tree, id) {
             Ok(fd) => fd,
-            Err(errno) => {
-                part.problems.push(Problem::failed(path.clone(), id, Doing::Open, errno));
-                return Place::Unknown;
-            }
+            Err(errno) => return failed(Doing::Open, errno),
         };
         let mut place = Place::Nowhere;
         let asked = asker.each(fd.as_fd(), EXTENTS_AT_FIRST, sync, |extent| {
@@ -182,15 +195,18 @@ impl<'a> Work<'a> {
             }
             Err(errno) if tells_nothing(errno) => {
                 if !silent.swap(true, Ordering::Relaxed) {
-                    part.problems.push(Problem { path: path.clone(), id: Some(id), what: Trouble::NoPlaces });
+                    part.problems.push(Problem { path: self.path(id), id: Some(id), what: Trouble::NoPlaces });
                 }
                 Place::Unknown
             }
-            Err(errno) => {
-                part.problems.push(Problem::failed(path.clone(), id, Doing::Place, errno));
-                Place::Unknown
-            }
+            Err(errno) => failed(Doing::Place, errno),
         }
+    }
+
+    fn path(&self, id: Id) -> Vec<u8> {
+        let mut path = Vec::new();
+        self.tree.path_into(id, &mut path);
+        path
     }
 
     fn silent_devices(&self) -> Vec<(u64, usize)> {
@@ -198,6 +214,33 @@ impl<'a> Work<'a> {
             |index: usize| self.files.iter().filter(|id| usize::from(self.tree.device_index(**id)) == index).count();
         let silent = self.silent.iter().enumerate().filter(|(_, silent)| silent.load(Ordering::Relaxed));
         silent.map(|(index, _)| (self.tree.devices()[index], files_of(index))).collect()
+    }
+}
+
+/// The directory of the last file, which the next one often lies in, too: from there its way is shorter.
+#[derive(Default)]
+struct Near {
+    directory: Option<Id>,
+    /// Opened for the second file in a row.
+    fd: Option<OwnedFd>,
+    path: Vec<u8>,
+}
+
+impl Near {
+    fn open(&mut self, tree: &Tree, id: Id) -> Result<OwnedFd, Errno> {
+        let directory = tree.parent(id);
+        if directory != self.directory {
+            (self.directory, self.fd) = (directory, None);
+        } else if let (Some(directory), None) = (directory, &self.fd) {
+            tree.path_into(directory, &mut self.path);
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            self.fd = Some(reach::open(tree.base(directory), &self.path, flags)?);
+        }
+        if let Some(fd) = &self.fd {
+            return reach::open(Some(fd.as_fd()), tree.name(id).as_bytes(), tree.open_flags(id));
+        }
+        tree.path_into(id, &mut self.path);
+        reach::open(tree.base(id), &self.path, tree.open_flags(id))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The orders that names can be put into.
 
-use crate::tree::{Id, Kind, Place, Tree};
+use crate::tree::{Entry, Id, Kind, Place, Tree};
 
 /// What names are sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -27,30 +27,31 @@ pub enum By {
 pub fn order(tree: &Tree, by: By) -> Vec<Id> {
     let ids = || tree.ids();
     match by {
-        By::Auto | By::Block => sorted(tree, ids(), |id| match tree.entry(id).place {
-            Place::Nowhere => (0, tree.entry(id).inode),
-            Place::Unknown => (1, tree.entry(id).inode),
+        By::Auto | By::Block => sorted(tree, ids(), |entry| match entry.place {
+            Place::Nowhere => (0, entry.inode),
+            Place::Unknown => (1, entry.inode),
             Place::At(at) => (2, at),
         }),
-        By::Inode => sorted(tree, ids(), |id| (0, tree.entry(id).inode)),
+        By::Inode => sorted(tree, ids(), |entry| (0, entry.inode)),
         By::Name => nested(tree, true),
         By::None => nested(tree, false),
     }
 }
 
 /// Directories as they were found, then the rest by file system and key.
-fn sorted(tree: &Tree, ids: impl Iterator<Item = Id>, key: impl Fn(Id) -> (u8, u64)) -> Vec<Id> {
-    let (directories, rest): (Vec<Id>, Vec<Id>) = ids.partition(|id| tree.entry(*id).kind == Kind::Directory);
-    let mut keyed: Vec<(u32, Id, u64)> = rest
-        .iter()
-        .map(|id| {
-            let (class, key) = key(*id);
-            (u32::from(tree.device_index(*id)) << 8 | u32::from(class), *id, key)
-        })
-        .collect();
-    drop(rest);
+fn sorted(tree: &Tree, ids: impl Iterator<Item = Id>, key: impl Fn(&Entry) -> (u8, u64)) -> Vec<Id> {
+    let mut order = Vec::new();
+    let mut keyed: Vec<(u32, Id, u64)> = Vec::new();
+    for id in ids {
+        let entry = tree.entry(id);
+        if entry.kind == Kind::Directory {
+            order.push(id);
+            continue;
+        }
+        let (class, key) = key(&entry);
+        keyed.push((u32::from(tree.device_index(id)) << 8 | u32::from(class), id, key));
+    }
     keyed.sort_unstable_by_key(|(class, id, key)| (*class, *key, *id));
-    let mut order = directories;
     order.reserve_exact(keyed.len());
     for equal in keyed.chunk_by(|a, b| (a.0, a.2) == (b.0, b.2)) {
         let begins = order.len();

@@ -161,7 +161,7 @@ pub fn lines_svg(plot: &Lines) -> String {
 }
 
 /// Three to eight round places from `least` to `most`: multiples of 1, 2 or 5 times a power of ten.
-fn round_ticks(least: f64, most: f64) -> Vec<f64> {
+pub(crate) fn round_ticks(least: f64, most: f64) -> Vec<f64> {
     if !(least.is_finite() && most > least) {
         return Vec::new();
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use crate::figures::round_ticks;
 use crate::format::figure;
 use crate::palette::{DARK_BACKGROUND, palette};
 use crate::svg::{escaped, head, text};
@@ -76,9 +77,8 @@ pub fn footprint_svg(footprint: &Footprint) -> String {
         let _ = writeln!(svg, "<path class=\"points\" d=\"{}\"/>", path(&drawn));
     }
     let below = height - 32.0;
-    for step in 0..=4 {
-        let part = f64::from(step) / 4.0;
-        text(&mut svg, "below", LEFT + (RIGHT - LEFT) * part, below, &figure(longest * part));
+    for tick in round_ticks(0.0, longest) {
+        text(&mut svg, "below", LEFT + (RIGHT - LEFT) * tick / longest, below, &tick.to_string());
     }
     text(&mut svg, "below", (LEFT + RIGHT) / 2.0, height - 12.0, &escaped(&footprint.x));
     svg.push_str("</svg>\n");

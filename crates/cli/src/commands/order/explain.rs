@@ -1,5 +1,6 @@
 //! `hoistway order --explain`: what each order costs on a disk.
 
+use std::os::unix::ffi::OsStringExt;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
@@ -193,6 +194,9 @@ impl Survey {
         }
         let mut path = Vec::new();
         tree.path_into(root, &mut path);
+        if path == b"." {
+            path = std::env::current_dir().map_or(path, |here| here.into_os_string().into_vec());
+        }
         let mut told = FileSystem {
             device: device(number),
             path: hoistway_order::shown(&path),

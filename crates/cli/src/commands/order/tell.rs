@@ -94,7 +94,7 @@ pub fn verdict(of: &FileSystem) -> String {
 pub fn seconds(seconds: f64) -> String {
     match seconds {
         s if s >= 7200.0 => format!("{} h", figure(s / 3600.0)),
-        s if s >= 120.0 => format!("{} min", figure(s / 60.0)),
+        s if s >= 600.0 => format!("{} min", figure(s / 60.0)),
         s => format!("{} s", figure(s)),
     }
 }
