@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
+use hoistway_order::archive::READERS;
 use hoistway_order::plan::Plan;
 
 use super::image::{self, Mounted};
@@ -134,9 +135,6 @@ fn wanted(case: &Case, found: &Found, first_s: f64) -> Vec<Goal> {
     }
     goals
 }
-
-/// As many as `hoistway tar` has unless told.
-const READERS: usize = 2;
 
 /// The image in memory, and where sockets and mounts are.
 struct Bench<'p> {
