@@ -220,8 +220,9 @@ struct Fuse {
 impl Fuse {
     fn new(at: &Path, socket: &Path) -> Result<Fuse> {
         fs::create_dir_all(at)?;
+        // One thread and one connection: several hand requests on in another order than they were given, which a disk without a queue pays for with turns.
         let mut command = Command::new("chrt");
-        command.args(["--fifo", "8", "nbdfuse", "-r"]).arg(at.join("disk")).arg("--unix").arg(socket);
+        command.args(["--fifo", "8", "nbdfuse", "-r", "-s", "-C", "1"]).arg(at.join("disk")).arg("--unix").arg(socket);
         let child = command.stdout(Stdio::null()).spawn().context("cannot start nbdfuse")?;
         let fuse = Fuse { at: at.to_owned(), child };
         let begun = Instant::now();
