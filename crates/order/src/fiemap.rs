@@ -37,6 +37,13 @@ pub struct Extent {
     pub shared: bool,
 }
 
+impl Extent {
+    /// One that is on the disk, as it is, for one file alone.
+    pub fn on_disk(logical: u64, physical: u64, bytes: u64) -> Extent {
+        Extent { logical, physical, bytes, at: At::Disk, encoded: false, shared: false }
+    }
+}
+
 /// Where an extent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {

@@ -9,6 +9,7 @@ mod ways;
 use rustc_hash::FxHashSet;
 
 use crate::ext4::InodeTables;
+use crate::fiemap::{At, Extent};
 use crate::tree::{Id, Kind, Tree};
 
 pub use ways::{Passes, as_listed, as_tar, in_passes};
@@ -17,17 +18,8 @@ pub use ways::{Passes, as_listed, as_tar, in_passes};
 const PAGE_BYTES: u64 = 4096;
 /// The longest read-ahead of Linux, unless `read_ahead_kb` says otherwise.
 pub const READ_AHEAD_BYTES: u64 = 128 << 10;
-
-/// A piece of a file that lies in one piece on the disk. Units are bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// Where it begins in the file.
-    pub logical: u64,
-    /// Where it begins on the device.
-    pub physical: u64,
-    /// How long it is.
-    pub bytes: u64,
-}
+/// What a tar archive is made of.
+const TAR_BLOCK_BYTES: u64 = 512;
 
 /// Where everything of a tree lies.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +49,22 @@ pub enum Step {
     Stat(Id),
     /// Reads a file from its beginning to its end.
     Data(Id),
+}
+
+/// How a program reads files; sizes are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// So much at once, from the beginning on.
+    Pieces(u64),
+    /// As tar does: into records of so many bytes that hold 512 bytes about each name as well, so that a file's first piece is what a record has room for.
+    Records(u64),
+}
+
+impl Reading {
+    /// GNU tar's, with its usual blocking factor of 20.
+    pub const GNU_TAR: Reading = Reading::Records(20 * TAR_BLOCK_BYTES);
+    /// As much at once as is read ahead.
+    pub const LARGE: Reading = Reading::Pieces(READ_AHEAD_BYTES);
 }
 
 /// A read that the disk is asked for. Units are bytes.
@@ -115,18 +123,30 @@ impl Laid {
 
     /// The lowest first byte of any file's data, or 0.
     pub fn lowest(&self) -> u64 {
-        self.files().flat_map(|id| self.extents(id)).map(|extent| extent.physical).min().unwrap_or(0)
+        let extents = self.files().flat_map(|id| self.extents(id)).filter(|extent| extent.at == At::Disk);
+        extents.map(|extent| extent.physical).min().unwrap_or(0)
     }
 
-    /// What the disk is asked for by the steps, when nothing is in memory at first and the program reads files `piece` bytes at a time.
-    pub fn plan(&self, steps: &[Step], piece: u64) -> Plan {
+    /// What the disk is asked for by the steps, when nothing is in memory at first.
+    pub fn plan(&self, steps: &[Step], reading: Reading) -> Plan {
         let mut plan = Plan::default();
         let mut held = Held::default();
+        let mut archived = 0;
         for step in steps {
             match *step {
                 Step::List(id) => self.read_directory(id, &mut held, &mut plan),
-                Step::Stat(id) => self.read_inode(id, &mut held, &mut plan),
-                Step::Data(id) => file_reads(self.bytes(id), self.extents(id), piece, &mut plan.reads),
+                Step::Stat(id) => {
+                    archived += TAR_BLOCK_BYTES;
+                    self.read_inode(id, &mut held, &mut plan);
+                }
+                Step::Data(id) => {
+                    let piece = match reading {
+                        Reading::Pieces(bytes) => bytes,
+                        Reading::Records(bytes) => bytes - archived.checked_rem(bytes).unwrap_or(0),
+                    };
+                    archived += self.bytes(id).next_multiple_of(TAR_BLOCK_BYTES);
+                    file_reads(self.bytes(id), self.extents(id), piece, &mut plan.reads);
+                }
             }
             plan.ends.push(plan.reads.len());
         }
@@ -137,7 +157,7 @@ impl Laid {
     fn read_directory(&self, id: Id, held: &mut Held, plan: &mut Plan) {
         let Some(tables) = &self.inodes else { return };
         let block_bytes = tables.block_bytes;
-        for extent in self.extents(id) {
+        for extent in self.extents(id).iter().filter(|extent| extent.at == At::Disk) {
             for at in (extent.physical..extent.physical + extent.bytes).step_by(block_bytes as usize) {
                 if held.blocks.insert(at / block_bytes) {
                     plan.reads.push(Read { at, bytes: block_bytes });
@@ -178,13 +198,14 @@ fn run_of_blocks((first, end): (u64, u64), block_bytes: u64) -> Read {
 }
 
 /// Appends what is read of a file of `bytes` that a program reads from beginning to end, `piece` bytes at a time: windows that double up to
-/// [`READ_AHEAD_BYTES`], the first of them by the first piece, cut where the file's extents end. Holes are not read.
+/// [`READ_AHEAD_BYTES`], the first of them by the first piece, cut where the file's extents end. Holes are not read, nor what is not on the
+/// disk.
 pub fn file_reads(bytes: u64, extents: &[Extent], piece: u64, reads: &mut Vec<Read>) {
     let longest = READ_AHEAD_BYTES / PAGE_BYTES;
     let pages = bytes.div_ceil(PAGE_BYTES);
-    let mut window = first_window(piece.div_ceil(PAGE_BYTES), longest);
+    let mut window = first_window(piece.min(bytes).div_ceil(PAGE_BYTES), longest);
     let mut page = 0;
-    let mut extents = extents.iter().copied().peekable();
+    let mut extents = extents.iter().copied().filter(|extent| extent.at == At::Disk).peekable();
     while page < pages {
         let end = (page + window).min(pages) * PAGE_BYTES;
         let mut from = page * PAGE_BYTES;
@@ -232,7 +253,7 @@ impl Plan {
 
     /// One file of so many bytes, in one piece from `at` on.
     pub fn contiguous(at: u64, bytes: u64) -> Plan {
-        let extent = Extent { logical: 0, physical: at, bytes: bytes.next_multiple_of(PAGE_BYTES) };
+        let extent = Extent::on_disk(0, at, bytes.next_multiple_of(PAGE_BYTES));
         let mut reads = Vec::new();
         file_reads(bytes, &[extent], READ_AHEAD_BYTES, &mut reads);
         Plan { ends: vec![reads.len()], reads }
@@ -249,20 +270,25 @@ impl Plan {
         begins.zip(&self.ends).map(|(begins, ends)| &self.reads[begins..*ends])
     }
 
-    /// The same reads in one sweep of the head, each once; what lies together is one read of at most `longest` bytes, and so is what lies at most
-    /// `gap` bytes apart, with what is between.
-    pub fn sweep(&self, longest: u64, gap: u64) -> Plan {
-        let mut sorted = self.reads.clone();
-        sorted.sort_unstable();
+    /// The same reads in one sweep of the head.
+    pub fn sweep(&self) -> Plan {
+        let mut reads = self.reads.clone();
+        reads.sort_unstable();
+        Plan::of(reads)
+    }
+
+    /// The same reads in one sweep, with all that lies between them where that is at most `gap` bytes; what lies together is one read of at most `longest` bytes.
+    pub fn read_through(&self, longest: u64, gap: u64) -> Plan {
         let mut runs: Vec<(u64, u64)> = Vec::new();
-        for read in sorted {
+        for read in self.sweep().reads {
             match runs.last_mut() {
                 Some((_, end)) if read.at <= *end + gap => *end = (*end).max(read.at + read.bytes),
                 _ => runs.push((read.at, read.at + read.bytes)),
             }
         }
+        let longest = longest.max(1);
         let cut = |(begins, ends): (u64, u64)| {
-            (begins..ends).step_by(longest.max(1) as usize).map(move |at| Read { at, bytes: longest.min(ends - at) })
+            (begins..ends).step_by(longest as usize).map(move |at| Read { at, bytes: longest.min(ends - at) })
         };
         Plan::of(runs.into_iter().flat_map(cut).collect())
     }

@@ -5,6 +5,8 @@
 mod arrows;
 mod bare;
 mod bench_nbd;
+mod bench_order;
+mod goals;
 mod laws;
 mod pages;
 mod picture;
@@ -35,6 +37,8 @@ tasks:
           the part on the whole recordings of decisions, which lie in DIR; `pages picture` writes docs/trace-view.png with Chromium
   bench-nbd  the server beside others, and how it shares: --rounds N, --seconds S, --only cost|sharing|crowd, --write for
           docs/serve-benchmarks.md; fails at the end if a goal is missed or not measured
+  bench-order  what disk order is worth, and what archiving costs: --only simulated|real|cpu|cold|list, --rounds N, --folder DIR on the disk that is
+          measured, --write for docs/order-benchmarks.md; all but `simulated` need root; fails at the end if a goal is missed or not measured
   whatif  how good the predictions of `hoistway trace whatif` are: --seeds FROM-TO (111-116), --seconds S (60), --real-seconds S (20; 0: none),
           --write for docs/whatif.md, --from FILE for what `recorded_clients quality` printed; fails at the end if a goal is missed
   worlds  the whole server in simulated worlds, from seeds: --seeds N (10,000), --from SEED, --jobs N, -k to go on after a failure;
@@ -64,6 +68,7 @@ fn run() -> Result<()> {
         ["pages", "write"] => write_pages(None),
         ["pages", "picture"] => picture::write(),
         ["bench-nbd", options @ ..] => bench_nbd::run(options),
+        ["bench-order", options @ ..] => bench_order::run(options),
         ["whatif", options @ ..] => whatif::run(options),
         ["soak", options @ ..] => soak::run(options),
         ["worlds", options @ ..] => worlds::run(options),

@@ -144,8 +144,17 @@ fn conform(folder: &Path) -> Result<String> {
     String::from_utf8(output.stdout).context("what hoistway conform prints")
 }
 
+/// Puts parts into a page, each between its comments.
+pub fn put_parts(file: &str, parts: &[(&str, String)]) -> Result<()> {
+    let mut page = read(file)?;
+    for (name, part) in parts {
+        page = with_part(file, &page, name, part)?;
+    }
+    put(file, &page)
+}
+
 /// The page with a part replaced: what stands between the comments `begin: NAME` and `end: NAME`.
-pub fn with_part(file: &str, page: &str, name: &str, part: &str) -> Result<String> {
+fn with_part(file: &str, page: &str, name: &str, part: &str) -> Result<String> {
     let missing = || format!("{file} has no `<!-- begin: {name}` with an `<!-- end: {name} -->` behind it");
     let begin = page.find(&format!("<!-- begin: {name}")).with_context(missing)?;
     let start = page.get(begin..).and_then(|rest| rest.find("-->")).map(|at| begin + at + 3).with_context(missing)?;

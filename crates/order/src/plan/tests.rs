@@ -8,7 +8,7 @@ use super::*;
 const KIB: u64 = 1024;
 
 fn extent(logical: u64, physical: u64, bytes: u64) -> Extent {
-    Extent { logical: logical * KIB, physical: physical * KIB, bytes: bytes * KIB }
+    Extent::on_disk(logical * KIB, physical * KIB, bytes * KIB)
 }
 
 fn reads_of(bytes: u64, extents: &[Extent], piece: u64) -> Vec<(u64, u64)> {
@@ -33,6 +33,8 @@ fn a_window_is_cut_where_extents_end_and_holes_are_not_read() {
     let pieces = [extent(0, 1000, 8), extent(8, 5000, 16), extent(100, 200, 40)];
     assert_eq!(reads_of(140 * KIB, &pieces, 128), [(1000, 8), (5000, 16), (200, 28), (228, 12)]);
     assert_eq!(reads_of(140 * KIB, &[], 128), []);
+    let unwritten = Extent { at: At::Unwritten, ..extent(0, 1000, 8) };
+    assert_eq!(reads_of(16 * KIB, &[unwritten, extent(8, 5000, 8)], 128), [(5000, 8)]);
 }
 
 /// A directory (inode 12) with a file (inode 40, far away on the disk), another directory (inode 11) with a file (inode 13), and a symlink (inode 14).
@@ -94,7 +96,7 @@ fn passes_sweep_over_directories_and_then_over_all_other_inodes() {
 #[test]
 fn metadata_is_read_once_and_inodes_come_with_their_neighbours() {
     let (laid, _) = laid();
-    let plan = laid.plan(&as_tar(&laid.tree, false), 10 * KIB);
+    let plan = laid.plan(&as_tar(&laid.tree, false), Reading::Pieces(10 * KIB));
     let reads: Vec<(u64, u64)> = plan.reads().iter().map(|read| (read.at / KIB, read.bytes / KIB)).collect();
     // Blocks 64 to 79 hold all 256 inodes: one read for all of them.
     assert_eq!(reads, [(256, 64), (4000, 4), (9000, 8), (3000, 4), (800, 4)]);
@@ -105,10 +107,26 @@ fn metadata_is_read_once_and_inodes_come_with_their_neighbours() {
 }
 
 #[test]
-fn a_sweep_reads_each_block_once_and_gaps_if_it_is_told_to() {
+fn tar_s_first_piece_is_what_the_record_has_room_for() {
+    let mut tree = Tree::new();
+    let mut add = |name: &str, inode| tree.add(None, OsStr::new(name), Kind::File, inode, 1).unwrap();
+    let (first, second) = (add("first", 11), add("second", 12));
+    let mut laid = Laid::new(tree, None);
+    laid.set(first, 4000, &[extent(0, 400, 4)]);
+    laid.set(second, 40_000, &[extent(0, 800, 40)]);
+    let steps = as_tar(&laid.tree, false);
+    // 512 + 4096 + 512 bytes are archived when the second one is read: 5120 are left of 10,240, two pages, for which four are read; then eight.
+    let reads = |reading| laid.plan(&steps, reading).reads().iter().map(|read| read.bytes / KIB).collect::<Vec<_>>();
+    assert_eq!(reads(Reading::GNU_TAR), [4, 16, 24]);
+    assert_eq!(reads(Reading::LARGE), [4, 40]);
+}
+
+#[test]
+fn what_is_read_through_is_read_once_and_gaps_with_it() {
     let read = |at, bytes| Read { at: at * KIB, bytes: bytes * KIB };
     let plan = Plan::of(vec![read(100, 8), read(40, 4), read(44, 8), read(112, 4), read(40, 4)]);
-    let swept = |gap: u64| plan.sweep(8 * KIB, gap * KIB).reads().to_vec();
+    let swept = |gap: u64| plan.read_through(8 * KIB, gap * KIB).reads().to_vec();
+    assert_eq!(plan.sweep().reads(), [read(40, 4), read(40, 4), read(44, 8), read(100, 8), read(112, 4)]);
     assert_eq!(swept(0), [read(40, 8), read(48, 4), read(100, 8), read(112, 4)]);
     assert_eq!(swept(4), [read(40, 8), read(48, 4), read(100, 8), read(108, 8)]);
 }

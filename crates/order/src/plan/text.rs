@@ -17,8 +17,9 @@
 use std::ffi::OsStr;
 use std::fmt::Write;
 
-use super::{Extent, Laid, PAGE_BYTES};
+use super::{Laid, PAGE_BYTES};
 use crate::ext4::{InodeTable, InodeTables};
+use crate::fiemap::{At, Extent};
 use crate::tree::{Id, Kind, Tree};
 
 const HEAD: &str = "hoistway-laid 1";
@@ -33,7 +34,7 @@ pub struct TextError {
     pub what: String,
 }
 
-/// The text of `laid`, without names. Places are rounded down to whole blocks.
+/// The text of `laid`, without names and without what is not on the disk. Places are rounded down to whole blocks.
 pub fn to_text(laid: &Laid) -> String {
     let mut text = String::from(HEAD);
     let block_bytes = laid.inodes.as_ref().map_or(PAGE_BYTES, |tables| tables.block_bytes);
@@ -56,7 +57,7 @@ pub fn to_text(laid: &Laid) -> String {
         if letter != 'o' {
             let _ = write!(text, " {}", laid.bytes(id));
             let mut end = 0;
-            for extent in laid.extents(id) {
+            for extent in laid.extents(id).iter().filter(|extent| extent.at == At::Disk) {
                 let [logical, physical, blocks] =
                     [extent.logical, extent.physical, extent.bytes].map(|at| at / block_bytes);
                 let hole = if logical == end { String::new() } else { format!("{logical}+") };
@@ -177,7 +178,7 @@ fn extent(word: &str, end: u64, block_bytes: u64) -> Result<Extent, String> {
         logical.map_or(Some(end), bytes).filter(|logical| (end..1 << 62).contains(logical)).ok_or_else(wrong)?;
     let (physical, bytes) =
         (bytes(first).ok_or_else(wrong)?, bytes(blocks).filter(|bytes| *bytes > 0).ok_or_else(wrong)?);
-    Ok(Extent { logical, physical, bytes })
+    Ok(Extent::on_disk(logical, physical, bytes))
 }
 
 fn number(word: Option<&str>, what: &str) -> Result<u64, String> {

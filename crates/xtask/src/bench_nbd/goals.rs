@@ -1,12 +1,10 @@
 //! What is wanted of the server, and whether it was found.
 
-use anyhow::{Result, bail};
-
 use super::crowd::{ACTIVE, Crowd};
-use super::page::grouped;
 use super::servers::Server;
 use super::sharing::Shares;
 use super::transport::{self, Medians, Sample, Workload, best_peer};
+use crate::goals::{Goal, grouped};
 
 const OURS: Server = Server::HoistwayMemory(None);
 /// The most resident memory with all connections open and busy, in bytes: 1 GiB.
@@ -14,39 +12,6 @@ const CROWD_BYTES_MAX: u64 = 1 << 30;
 /// Of equal connections none may have less than this part of what another has: the client itself takes them in turns, so that what they are apart is chance
 /// and the server's doing.
 const CROWD_LEAST: f64 = 1.0 / 3.0;
-
-/// A statement, what was found, and whether it holds.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Goal {
-    pub text: String,
-    pub found: String,
-    /// None: it could not be measured.
-    pub holds: Option<bool>,
-}
-
-impl Goal {
-    fn found(text: &str, found: String, holds: bool) -> Goal {
-        Goal { text: text.to_owned(), found, holds: Some(holds) }
-    }
-
-    fn not_measured(text: &str, why: &str) -> Goal {
-        Goal { text: text.to_owned(), found: why.to_owned(), holds: None }
-    }
-}
-
-/// An error that names all goals that were missed or not measured.
-pub fn judge(goals: &[Goal]) -> Result<()> {
-    let word = |goal: &Goal| if goal.holds.is_none() { "not measured" } else { "missed" };
-    let failed: Vec<String> = goals
-        .iter()
-        .filter(|goal| goal.holds != Some(true))
-        .map(|goal| format!("{}: {} ({})", word(goal), goal.text, goal.found))
-        .collect();
-    if failed.is_empty() {
-        return Ok(());
-    }
-    bail!("{} of {} goals:\n  {}", failed.len(), goals.len(), failed.join("\n  "))
-}
 
 /// Each row is one.
 pub fn of_sharing(rows: &[Shares]) -> Vec<Goal> {
@@ -203,6 +168,7 @@ fn compared(mine: f64, theirs: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::goals::judge;
 
     fn sample(us: f64) -> Sample {
         Sample {

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{server, tools};
+use crate::{goals as wanted, pages, server, tools};
 use servers::{EXPORT_BYTES, Place};
 
 /// The packages of the peers, on Debian.
@@ -111,11 +111,11 @@ pub fn run(arguments: &[&str]) -> Result<()> {
     }
     fs::remove_dir_all(&place.directory)?;
     if options.write {
-        page::write(&sections)?;
+        pages::put_parts(page::PAGE, &sections)?;
     } else {
         sections.iter().for_each(|(_, section)| println!("{section}"));
     }
-    goals::judge(&goals)
+    wanted::judge(&goals)
 }
 
 /// Peers that cannot be installed are left out of the tables, which say so; goals that name them are not measured then.

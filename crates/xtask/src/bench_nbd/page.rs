@@ -1,17 +1,14 @@
 //! docs/serve-benchmarks.md from what was measured.
 
 use std::fmt::Write;
-use std::fs;
-
-use anyhow::{Context, Result};
 
 use super::crowd::{ACTIVE, Crowd, OPEN};
-use super::goals::Goal;
 use super::sharing::Shares;
 use super::transport::{Medians, Workload};
-use crate::repository;
+use crate::goals::{Goal, goal_rows, grouped};
 
-const PAGE: &str = "docs/serve-benchmarks.md";
+/// Where it lies.
+pub const PAGE: &str = "docs/serve-benchmarks.md";
 
 /// The tables of what a request costs, and the goals.
 pub fn cost(tables: &[(Workload, Medians)], goals: &[Goal], rounds: u32, seconds: f64) -> String {
@@ -43,19 +40,6 @@ pub fn cost(tables: &[(Workload, Medians)], goals: &[Goal], rounds: u32, seconds
         }
     }
     text
-}
-
-/// A table of goals: what was found, and whether it is as it should be.
-fn goal_rows(text: &mut String, goals: &[Goal]) {
-    text.push_str("| goal | found | |\n|---|---|---|\n");
-    for goal in goals {
-        let word = match goal.holds {
-            Some(true) => "yes",
-            Some(false) => "**no**",
-            None => "**not measured**",
-        };
-        let _ = writeln!(text, "| {} | {} | {word} |", goal.text, goal.found);
-    }
 }
 
 /// The table of shares.
@@ -98,37 +82,4 @@ pub fn crowd(crowd: &Crowd, goals: &[Goal]) -> String {
         crowd.most,
     );
     text
-}
-
-/// Puts sections into the page, each between its marks.
-pub fn write(sections: &[(&str, String)]) -> Result<()> {
-    let path = repository::root().join(PAGE);
-    let mut page = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    for (name, section) in sections {
-        page = crate::pages::with_part(PAGE, &page, name, section)?;
-    }
-    fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Thousands apart.
-pub fn grouped(figure: f64) -> String {
-    let digits = format!("{figure:.0}");
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn thousands_stand_apart() {
-        assert_eq!([grouped(7.0), grouped(1234.4), grouped(1_234_567.0)], ["7", "1,234", "1,234,567"]);
-    }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use hoistway_drive::{Access, Command, Drive, Op, Profile, SECTOR_BYTES, closed_loop};
-use hoistway_order::plan::{Extent, Laid, Plan, READ_AHEAD_BYTES, Step};
-use hoistway_order::{At, By, Id, Kind, Tree, Trouble, order, place, walk};
+use hoistway_order::plan::{Laid, Plan, Reading, Step};
+use hoistway_order::{At, By, Extent, Id, Kind, Tree, Trouble, order, place, walk};
 use serde::Serialize;
 
 use super::print::device;
@@ -160,7 +160,7 @@ impl Survey {
         let state = match place::extents(tree, id, sync) {
             Ok(data) => {
                 let on_disk: Vec<Extent> =
-                    data.extents.iter().filter(|extent| extent.at == At::Disk).map(laid).collect();
+                    data.extents.iter().filter(|extent| extent.at == At::Disk).copied().collect();
                 let first = on_disk.first().map(|extent| extent.physical);
                 tree.set_place(id, first.map_or(hoistway_order::Place::Nowhere, hoistway_order::Place::At));
                 self.laid.set(id, data.bytes, &on_disk);
@@ -216,14 +216,10 @@ impl Survey {
         told.drive = Some(profile.name().to_owned());
         for (by, name) in ORDERS {
             let steps: Vec<Step> = order(tree, by).into_iter().filter(known).map(Step::Data).collect();
-            told.orders.push(cost(name, &self.laid.plan(&steps, READ_AHEAD_BYTES), &profile)?);
+            told.orders.push(cost(name, &self.laid.plan(&steps, Reading::LARGE), &profile)?);
         }
         Ok(Some(told))
     }
-}
-
-fn laid(extent: &hoistway_order::Extent) -> Extent {
-    Extent { logical: extent.logical, physical: extent.physical, bytes: extent.bytes }
 }
 
 /// The drive that is timed: what was asked for, or the first on which everything has room.

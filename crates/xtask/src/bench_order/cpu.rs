@@ -1,0 +1,95 @@
+//! What archiving costs: the processor when all is in memory, and the machine's own disk when nothing is.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::image::{self, Mounted};
+use super::timed::{self, Times};
+use super::{Part, Place};
+use crate::goals::Goal;
+use crate::tools;
+
+/// GNU tar first: the others are held against it.
+fn commands(place: &Place) -> Result<Vec<(&'static str, String)>> {
+    if tools::find("bsdtar").is_none() {
+        tools::install(&["libarchive-tools"])?;
+    }
+    Ok(vec![
+        ("GNU tar", "tar -cf - tree".to_owned()),
+        ("hoistway tar", format!("{} tar -cf - tree", place.hoistway.display())),
+        ("bsdtar", "bsdtar -cf - tree".to_owned()),
+    ])
+}
+
+/// All in memory: the processor's time, user and system, of the archiver alone.
+pub fn warm(place: &Place) -> Result<Part> {
+    let commands = commands(place)?;
+    let mut text = format!(
+        "```console\n$ cargo xtask bench-order --only cpu\n```\n\nMedians of {} rounds in which the programs take turns, each through `| cat > /dev/null`; cat is not counted.\n\n\
+         | tree | program | processor s | user | system | wall s |\n|---|---|---|---|---|---|\n",
+        place.rounds
+    );
+    let mut goals = Vec::new();
+    for (name, aged) in [("fresh", false), ("aged", true)] {
+        let image = image::of_files(&place.folder, aged)?;
+        let mounted = Mounted::new(&image, &place.folder.join("mnt"))?;
+        let words: Vec<&str> = commands.iter().map(|(_, command)| command.as_str()).collect();
+        let found = timed::interleaved(&words, &mounted.at, place.rounds, || Ok(()))?;
+        for ((program, _), Times { wall, user, system }) in commands.iter().zip(&found) {
+            let _ =
+                writeln!(text, "| {name} | {program} | {:.3} | {user:.3} | {system:.3} | {wall:.3} |", user + system);
+        }
+        goals.push(against(&format!("{name}, warm: processor time <= GNU tar's"), &found, Times::cpu, 1.0));
+    }
+    Ok(Part { text, goals })
+}
+
+/// Nothing in memory, on the disk that the images lie on.
+pub fn cold(place: &Place) -> Result<Part> {
+    let commands = commands(place)?;
+    let mut text = format!(
+        "```console\n$ cargo xtask bench-order --only cold\n```\n\nMedians of {} rounds; the image is mounted anew for each program, on a loop device past the page cache, on the disk of the machine.\n\n\
+         | tree | program | wall s | processor s | reads |\n|---|---|---|---|---|\n",
+        place.rounds
+    );
+    let mut goals = Vec::new();
+    for (name, aged, most) in [("fresh", false, 1.0), ("aged", true, 0.85)] {
+        let image = image::of_files(&place.folder, aged)?;
+        let mut found = Vec::new();
+        let mut measured = vec![Vec::new(); commands.len()];
+        for _ in 0..place.rounds {
+            for ((_, command), measured) in commands.iter().zip(&mut measured) {
+                measured.push(once(&image, &place.folder.join("mnt"), command)?);
+            }
+        }
+        for ((program, _), rounds) in commands.iter().zip(&measured) {
+            let times = timed::medians(&rounds.iter().map(|(times, _)| *times).collect::<Vec<_>>());
+            let reads = rounds.first().map_or(0, |(_, reads)| *reads);
+            let _ = writeln!(text, "| {name} | {program} | {:.2} | {:.2} | {reads} |", times.wall, times.cpu());
+            found.push(times);
+        }
+        let goal = format!("{name}, cold: time <= {most} of GNU tar's");
+        goals.push(against(&goal, &found, |times| times.wall, most));
+    }
+    Ok(Part { text, goals })
+}
+
+fn once(image: &Path, at: &Path, command: &str) -> Result<(Times, u64)> {
+    let mounted = Mounted::new(image, at)?;
+    let (before, _) = mounted.reads()?;
+    let times = timed::run(command, &mounted.at)?;
+    Ok((times, mounted.reads()?.0 - before))
+}
+
+/// Whether the second takes no more than so much of what the first takes.
+fn against(text: &str, found: &[Times], figure: fn(&Times) -> f64, most: f64) -> Goal {
+    match found {
+        [tar, ours, ..] => {
+            let (tar, ours) = (figure(tar), figure(ours));
+            Goal::found(text, format!("{ours:.3} : {tar:.3} s = {:.2}", ours / tar), ours <= most * tar)
+        }
+        _ => Goal::not_measured(text, "nothing was run"),
+    }
+}

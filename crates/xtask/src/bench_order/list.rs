@@ -1,0 +1,91 @@
+//! What listing a million files costs, beside the pipeline that people use.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::timed;
+use super::{Part, Place};
+use crate::goals::Goal;
+use crate::tools;
+
+/// Files in a directory.
+const FOLDER_FILES: u64 = 1000;
+/// Inodes of an ext4 beyond the files': directories, and what mkfs makes.
+const MORE_INODES: u64 = 10_000;
+
+/// `hoistway order` against `find` and `sort`, all in memory.
+pub fn measure(place: &Place) -> Result<Part> {
+    let image = image(place)?;
+    let mounted = super::image::Mounted::new(&image, &place.folder.join("mnt"))?;
+    let hoistway = place.hoistway.display().to_string();
+    let programs = [
+        ("find and sort", "bash -c \"find tree -printf '%i %p\\n' | sort -n\"".to_owned()),
+        ("hoistway order", format!("{hoistway} order tree")),
+        ("hoistway order, by inode", format!("{hoistway} order --by inode tree")),
+    ];
+    let words: Vec<&str> = programs.iter().map(|(_, command)| command.as_str()).collect();
+    let found = timed::interleaved(&words, &mounted.at, place.rounds, || Ok(()))?;
+    let mut text = format!(
+        "```console\n$ cargo xtask bench-order --only list\n```\n\n{} files of one block in directories of {FOLDER_FILES}, all in memory; medians of {} rounds.\n\n\
+         | program | wall s | processor s | user | system |\n|---|---|---|---|---|\n",
+        place.files, place.rounds
+    );
+    for ((_, command), times) in programs.iter().zip(&found) {
+        let shown = command.replace(&hoistway, "hoistway");
+        let _ = writeln!(
+            text,
+            "| `{shown}` | {:.2} | {:.2} | {:.2} | {:.2} |",
+            times.wall,
+            times.cpu(),
+            times.user,
+            times.system
+        );
+    }
+    let goal = |what: &str, figure: fn(&timed::Times) -> f64| match &found[..] {
+        [find, ours, ..] => {
+            let (find, ours) = (figure(find), figure(ours));
+            let text = format!("listing, warm: {what} <= twice that of find and sort");
+            Goal::found(&text, format!("{ours:.2} : {find:.2} s = {:.2}", ours / find), ours <= 2.0 * find)
+        }
+        _ => Goal::not_measured(what, "nothing was run"),
+    };
+    let goals = vec![goal("processor time", |times| times.cpu()), goal("time", |times| times.wall)];
+    Ok(Part { text, goals })
+}
+
+/// An ext4 with so many files, each with a block of its own that was never written: their inodes are as those of others, and the image stays small.
+fn image(place: &Place) -> Result<std::path::PathBuf> {
+    let image = place.folder.join(format!("list-{}.img", place.files));
+    if image.exists() {
+        return Ok(image);
+    }
+    let unfinished = place.folder.join("unfinished.img");
+    let bytes = place.files * 5 * 1024 + (1 << 30);
+    fs::File::create(&unfinished)?.set_len(bytes).with_context(|| unfinished.display().to_string())?;
+    let inodes = (place.files + place.files / FOLDER_FILES + MORE_INODES).to_string();
+    tools::run(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096", "-N", &inodes]).arg(&unfinished))?;
+    let at = place.folder.join("mnt");
+    fs::create_dir_all(&at)?;
+    tools::run(Command::new("mount").args(["-o", "loop,noatime"]).arg(&unfinished).arg(&at))?;
+    let filled = fill(&at.join("tree"), place.files);
+    tools::run(Command::new("umount").arg(&at))?;
+    filled?;
+    fs::rename(&unfinished, &image)?;
+    Ok(image)
+}
+
+fn fill(tree: &Path, files: u64) -> Result<()> {
+    for folder in 0..files.div_ceil(FOLDER_FILES) {
+        let folder_path = tree.join(format!("d{folder:05}"));
+        fs::create_dir_all(&folder_path)?;
+        for file in folder * FOLDER_FILES..files.min((folder + 1) * FOLDER_FILES) {
+            let file = fs::File::create(folder_path.join(format!("f{file:08}")))?;
+            rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 1)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! For real: the image behind an emulated drive, a file system on it as any other, and programs that read it.
+
+use std::cell::Cell;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use hoistway_order::archive::READERS;
+use hoistway_order::plan::Plan;
+
+use super::image::{self, Mounted};
+use super::simulated::{Plans, taken};
+use super::timed::{self, Times};
+use super::{Part, Place};
+use crate::goals::Goal;
+use crate::server::Server;
+use crate::tools;
+
+const DRIVE: &str = "sata-7200-2006";
+/// It sorts and merges, and keeps the drive idle for nobody.
+const ELEVATOR: &str = "deadline";
+/// How much faster than tar, and how near to what was simulated.
+const FASTER: f64 = 3.9;
+const NEAR: f64 = 0.1;
+/// A disk's time for a small read far away: what is awake before it asks is asleep when it is answered.
+const EVEN_NS: u64 = 5_000_000;
+/// How long FUSE may take to show the file.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is run, and how it reads.
+struct Case {
+    name: &'static str,
+    command: String,
+    reads: fn(&Plans) -> Vec<(&Plan, usize)>,
+}
+
+/// What was measured of a case and what was expected of it.
+struct Found {
+    measured: Measured,
+    predicted_s: f64,
+    pause_ns: u64,
+}
+
+/// What came of a run.
+struct Measured {
+    times: Times,
+    reads: u64,
+    bytes: u64,
+}
+
+/// Runs tar, tar with the list of `hoistway order`, and `hoistway tar`.
+pub fn measure(place: &Place) -> Result<Part> {
+    for (program, package) in [("nbdfuse", "libnbd-bin"), ("losetup", "mount")] {
+        if tools::find(program).is_none() {
+            tools::install(&[package])?;
+        }
+    }
+    let on_disk = image::of_files(&place.folder, true)?;
+    // In memory: what the emulated drive takes is all that is to be seen.
+    let bench = Bench::new(&on_disk, place)?;
+    let plans = bench.plans()?;
+    let hoistway = place.hoistway.display().to_string();
+    let mut text = "```console\n$ cargo xtask bench-order --only real\n```\n\n| what is run | s | predicted | off | tar : this | pause, ms | reads | MB read |\n|---|---|---|---|---|---|---|---|\n".to_owned();
+    let (mut tar_s, mut goals) = (None, Vec::new());
+    for case in cases(&hoistway) {
+        match bench.case(&case, &plans) {
+            Ok(found) => {
+                let first_s = *tar_s.get_or_insert(found.measured.times.wall);
+                row(&mut text, &case.command.replace(&hoistway, "hoistway"), &found, first_s);
+                goals.extend(wanted(&case, &found, first_s));
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                let why = error.lines().next().unwrap_or_default();
+                goals.push(Goal::not_measured(case.name, why));
+            }
+        }
+    }
+    Ok(Part { text, goals })
+}
+
+fn cases(hoistway: &str) -> [Case; 5] {
+    [
+        Case { name: "GNU tar", command: "tar -cf - tree".into(), reads: |plans| vec![(&plans.tar, 1)] },
+        Case {
+            name: "GNU tar with a list",
+            command: format!("{hoistway} order -0 --type f tree | tar -cf - --null --no-recursion -T -"),
+            reads: |plans| vec![(&plans.metadata, 1), (&plans.listed, 1)],
+        },
+        Case {
+            name: "hoistway tar, one reader",
+            command: format!("{hoistway} tar -cf - --readers 1 tree"),
+            reads: |plans| vec![(&plans.metadata, 1), (&plans.data, 1)],
+        },
+        Case {
+            name: "hoistway tar, 8 readers",
+            command: format!("{hoistway} tar -cf - --readers 8 tree"),
+            reads: |plans| vec![(&plans.metadata, 1), (&plans.data, 8)],
+        },
+        Case {
+            name: "hoistway tar",
+            command: format!("{hoistway} tar -cf - tree"),
+            reads: |plans| vec![(&plans.metadata, 1), (&plans.data, READERS)],
+        },
+    ]
+}
+
+fn row(text: &mut String, command: &str, found: &Found, first_s: f64) {
+    let Found { measured, predicted_s, pause_ns } = found;
+    let seconds = measured.times.wall;
+    let _ = writeln!(
+        text,
+        "| `{}` | {seconds:.1} | {predicted_s:.1} | {:+.1} % | {:.2} | {:.2} | {} | {:.0} |",
+        command.replace('|', "\\|"),
+        (seconds / predicted_s - 1.0) * 100.0,
+        first_s / seconds,
+        *pause_ns as f64 / 1e6,
+        measured.reads,
+        measured.bytes as f64 / 1e6
+    );
+}
+
+fn wanted(case: &Case, found: &Found, first_s: f64) -> Vec<Goal> {
+    let off = found.measured.times.wall / found.predicted_s - 1.0;
+    let near = format!("{}: within 10 % of what is simulated", case.name);
+    let mut goals = vec![Goal::found(&near, format!("{:+.1} %", off * 100.0), off.abs() <= NEAR)];
+    if case.name.starts_with("hoistway tar") {
+        let ratio = first_s / found.measured.times.wall;
+        let faster = format!("{}: >= {FASTER} times as fast as GNU tar", case.name);
+        goals.push(Goal::found(&faster, format!("{ratio:.2}"), ratio >= FASTER));
+    }
+    goals
+}
+
+/// The image in memory, and where sockets and mounts are.
+struct Bench<'p> {
+    place: &'p Place,
+    image: PathBuf,
+    folder: PathBuf,
+    runs: Cell<u32>,
+}
+
+impl<'p> Bench<'p> {
+    fn new(on_disk: &Path, place: &'p Place) -> Result<Bench<'p>> {
+        let folder = PathBuf::from(format!("/dev/shm/hoistway-order-{}", std::process::id()));
+        fs::create_dir_all(&folder)?;
+        let image = folder.join("disk.img");
+        let bench = Bench { place, image, folder, runs: Cell::new(0) };
+        tools::run(Command::new("cp").arg("--sparse=always").arg(on_disk).arg(&bench.image))?;
+        Ok(bench)
+    }
+
+    fn plans(&self) -> Result<Plans> {
+        let mounted = Mounted::new(&self.image, &self.folder.join("plain"))?;
+        Ok(Plans::of(&image::laid(&mounted)?))
+    }
+
+    /// The pause between answers and requests is taken right before: it hangs on what else the machine does.
+    fn case(&self, case: &Case, plans: &Plans) -> Result<Found> {
+        let pause_ns = self.turnaround_ns()?;
+        let predicted_s = taken(DRIVE, &(case.reads)(plans), pause_ns)?.ns as f64 / 1e9;
+        let measured = self.run(DRIVE, &case.command)?;
+        Ok(Found { measured, predicted_s, pause_ns })
+    }
+
+    /// What passes between a drive's answer and the next request: the time of a read, one at a time, on a drive that takes [`EVEN_NS`] for each, without that.
+    fn turnaround_ns(&self) -> Result<u64> {
+        let drive = self.folder.join("even.toml");
+        let text = format!(
+            "name = \"even\"\nwhat = \"takes as long for everything\"\nsource = \"none\"\n[null]\nservice_ns = {EVEN_NS}\ndepth = 1\ncapacity_sectors = 390721968\n"
+        );
+        fs::write(&drive, text)?;
+        let measured = self.run(&drive.display().to_string(), "tar -cf - tree/d00[0-5]")?;
+        let a_read_ns = (measured.times.wall * 1e9 / measured.reads.max(1) as f64) as u64;
+        Ok(a_read_ns.saturating_sub(EVEN_NS))
+    }
+
+    /// Runs a command where the file system is mounted, of which nothing is in memory.
+    fn run(&self, drive: &str, command: &str) -> Result<Measured> {
+        // Of its own: the one before may be on its way out.
+        let socket = self.folder.join(format!("nbd-{}.sock", self.runs.replace(self.runs.get() + 1)));
+        let mut serve = Command::new("chrt");
+        serve
+            .args(["--fifo", "10"])
+            .arg(&self.place.hoistway)
+            .arg("serve")
+            .arg("--export")
+            .arg(format!("={},read-only", self.image.display()));
+        serve.args(["--drive", drive, "--elevator", ELEVATOR, "--socket"]).arg(&socket);
+        let server = Server::start(&mut serve, &self.folder.join("serve.log"))?;
+        let fuse = Fuse::new(&self.folder.join("fuse"), &socket)?;
+        let mounted = Mounted::new(&fuse.file(), &self.folder.join("mnt"))?;
+        let before = mounted.reads()?;
+        let times = timed::run_first(command, &mounted.at)?;
+        let after = mounted.reads()?;
+        drop(mounted);
+        drop(fuse);
+        server.leave()?;
+        Ok(Measured { times, reads: after.0 - before.0, bytes: after.1 - before.1 })
+    }
+}
+
+impl Drop for Bench<'_> {
+    fn drop(&mut self) {
+        // What is left is in memory, and seen by whoever looks there.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// An export as a file.
+struct Fuse {
+    at: PathBuf,
+    child: Child,
+}
+
+impl Fuse {
+    fn new(at: &Path, socket: &Path) -> Result<Fuse> {
+        fs::create_dir_all(at)?;
+        // One thread and one connection: several hand requests on in another order than they were given, which a disk without a queue pays for with turns.
+        let mut command = Command::new("chrt");
+        command.args(["--fifo", "8", "nbdfuse", "-r", "-s", "-C", "1"]).arg(at.join("disk")).arg("--unix").arg(socket);
+        let child = command.stdout(Stdio::null()).spawn().context("cannot start nbdfuse")?;
+        let fuse = Fuse { at: at.to_owned(), child };
+        let begun = Instant::now();
+        while !fuse.file().exists() {
+            if begun.elapsed() > PATIENCE {
+                bail!("nbdfuse shows no file after {} s", PATIENCE.as_secs());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(fuse)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.at.join("disk")
+    }
+}
+
+impl Drop for Fuse {
+    fn drop(&mut self) {
+        // nbdfuse ends when it is unmounted; a loop device may hold it for a moment.
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let unmounted = Command::new("umount").arg(&self.at).stderr(Stdio::null()).status();
+            if unmounted.is_ok_and(|status| status.success()) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        if begun.elapsed() >= PATIENCE {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,111 @@
+//! What a command takes: its time, and the processor's.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+/// In seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Times {
+    pub wall: f64,
+    pub user: f64,
+    pub system: f64,
+}
+
+impl Times {
+    /// The processor's time.
+    pub fn cpu(&self) -> f64 {
+        self.user + self.system
+    }
+}
+
+/// Runs a command of the shell in a folder, what it prints through `cat` to nowhere (GNU tar reads no file when it sees that its archive is /dev/null): its times are its
+/// own, without cat's.
+pub fn run(command: &str, folder: &Path) -> Result<Times> {
+    run_by(Command::new("bash"), command, folder)
+}
+
+/// The same before all other processes: of what is emulated in real time nothing shall be late because the machine is busy.
+pub fn run_first(command: &str, folder: &Path) -> Result<Times> {
+    let mut first = Command::new("chrt");
+    first.args(["--fifo", "5", "bash"]);
+    run_by(first, command, folder)
+}
+
+fn run_by(mut shell: Command, command: &str, folder: &Path) -> Result<Times> {
+    let script = format!("set -o pipefail; TIMEFORMAT='times %3R %3U %3S'; {{ time {command}; }} | cat > /dev/null");
+    let output = shell.args(["-c", &script]).current_dir(folder).output().context("cannot start bash")?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        bail!("{command}: {}: {}", output.status, told.trim());
+    }
+    times(&told).with_context(|| format!("{command}: no times in {told:?}"))
+}
+
+fn times(told: &str) -> Option<Times> {
+    let line = told.lines().rev().find_map(|line| line.strip_prefix("times "))?;
+    let figures: Vec<f64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
+    let [wall, user, system] = figures.try_into().ok()?;
+    Some(Times { wall, user, system })
+}
+
+/// Of each command the medians of so many rounds, in which the commands take turns; a first round is not counted.
+pub fn interleaved(
+    commands: &[&str],
+    folder: &Path,
+    rounds: usize,
+    mut before: impl FnMut() -> Result<()>,
+) -> Result<Vec<Times>> {
+    let mut measured = vec![Vec::with_capacity(rounds); commands.len()];
+    for round in 0..=rounds {
+        for (command, times) in commands.iter().zip(&mut measured) {
+            before()?;
+            let taken = run(command, folder)?;
+            if round > 0 {
+                times.push(taken);
+            }
+        }
+    }
+    Ok(measured.iter().map(|times| medians(times)).collect())
+}
+
+/// The median of each figure.
+pub fn medians(times: &[Times]) -> Times {
+    let median = |figure: fn(&Times) -> f64| {
+        let mut figures: Vec<f64> = times.iter().map(figure).collect();
+        figures.sort_by(f64::total_cmp);
+        figures.get(figures.len() / 2).copied().unwrap_or(0.0)
+    };
+    // The processor's time is taken as a whole: user and system time of one round belong together.
+    let cpu = median(Times::cpu);
+    let user = median(|times| times.user).min(cpu);
+    Times { wall: median(|times| times.wall), user, system: cpu - user }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_stand_in_the_last_line_that_has_them() {
+        let told = "tar: nothing\ntimes 1.500000 0.250000 0.125000\n";
+        assert_eq!(times(told), Some(Times { wall: 1.5, user: 0.25, system: 0.125 }));
+        assert_eq!(times("times 1.5 0.2"), None);
+    }
+
+    #[test]
+    fn a_median_is_the_middle_one() {
+        let of = |wall: f64| Times { wall, user: wall / 10.0, system: 0.0 };
+        let found = medians(&[of(9.0), of(1.0), of(4.0)]);
+        assert_eq!((found.wall, found.cpu()), (4.0, 0.4));
+    }
+
+    #[test]
+    fn a_command_that_fails_is_told() {
+        let folder = std::env::temp_dir();
+        let told = run("false", &folder).unwrap_err().to_string();
+        assert!(told.starts_with("false: exit status: 1"), "{told}");
+        assert!(run("true", &folder).unwrap().wall < 60.0);
+    }
+}

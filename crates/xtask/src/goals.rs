@@ -1,0 +1,76 @@
+//! What is wanted of what is measured, and whether it was found: shared by the tasks that measure.
+
+use std::fmt::Write;
+
+use anyhow::{Result, bail};
+
+/// A statement, what was found, and whether it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal {
+    pub text: String,
+    pub found: String,
+    /// None: it could not be measured.
+    pub holds: Option<bool>,
+}
+
+impl Goal {
+    /// One that was measured.
+    pub fn found(text: &str, found: String, holds: bool) -> Goal {
+        Goal { text: text.to_owned(), found, holds: Some(holds) }
+    }
+
+    /// One that could not be measured, and why.
+    pub fn not_measured(text: &str, why: &str) -> Goal {
+        Goal { text: text.to_owned(), found: why.to_owned(), holds: None }
+    }
+}
+
+/// An error that names all goals that were missed or not measured.
+pub fn judge(goals: &[Goal]) -> Result<()> {
+    let word = |goal: &Goal| if goal.holds.is_none() { "not measured" } else { "missed" };
+    let failed: Vec<String> = goals
+        .iter()
+        .filter(|goal| goal.holds != Some(true))
+        .map(|goal| format!("{}: {} ({})", word(goal), goal.text, goal.found))
+        .collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    bail!("{} of {} goals:\n  {}", failed.len(), goals.len(), failed.join("\n  "))
+}
+
+/// A table of goals: what was found, and whether it is as it should be.
+pub fn goal_rows(text: &mut String, goals: &[Goal]) {
+    text.push_str("| goal | found | |\n|---|---|---|\n");
+    for goal in goals {
+        let word = match goal.holds {
+            Some(true) => "yes",
+            Some(false) => "**no**",
+            None => "**not measured**",
+        };
+        let _ = writeln!(text, "| {} | {} | {word} |", goal.text, goal.found);
+    }
+}
+
+/// Thousands apart.
+pub fn grouped(figure: f64) -> String {
+    let digits = format!("{figure:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn thousands_stand_apart() {
+        assert_eq!([grouped(7.0), grouped(1234.4), grouped(1_234_567.0)], ["7", "1,234", "1,234,567"]);
+    }
+}
