@@ -235,7 +235,7 @@ fn what_unpacks_to_ten_gigabytes_of_nothing_ends_soon_in_little_memory() {
     let behind = |head: &[u8], bomb: &[u8]| [&packed(head), bomb].concat();
     for (contents, says) in [
         (zeros.clone(), "its first 65536 bytes are zeros"),
-        (behind(&records(), &zeros), "no record of blktrace in 16"),
+        (behind(&records(), &zeros), "no record of blktrace in 1"),
         (behind(b"fio version 3 iolog\n0 /a add\n1 /a read 0 4096\n", &lines), "16 MiB without a record"),
         (behind(b"0 0 8 8 1\n90000 0 8 8 1\n", &zeros), "this line is longer than 64 KiB"),
     ] {

@@ -23,7 +23,8 @@ fn a_job_runs_on_the_emulated_drive_and_in_the_simulator() {
     // What has a sign is a difference.
     let figures = row.split_whitespace().filter(|word| word.starts_with(|first: char| first.is_ascii_digit()));
     let figures: Vec<f64> = figures.filter_map(|word| word.parse().ok()).collect();
-    let [predicted, served] = figures[..] else { panic!("two rates belong here: {row}") };
+    let [turnaround_us, predicted, served] = figures[..] else { panic!("a time and two rates belong here: {row}") };
+    assert!(turnaround_us > 0.0, "{row}");
     assert!((0.8..1.2).contains(&(served / predicted)), "{row}");
     let agrees = row.ends_with("agrees");
     assert_eq!(output.status.code(), Some(if agrees { 0 } else { 3 }), "the exit code says what the row says: {row}");

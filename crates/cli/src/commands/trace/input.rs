@@ -76,7 +76,7 @@ fn find(named: &Path) -> Result<Vec<PathBuf>> {
         files = matches.collect::<Result<_, _>>()?;
         files.retain(|file| file.is_file());
     }
-    files.sort_by(|one, other| in_order(one, other));
+    files.sort_by(|one, other| in_order(one, other).then_with(|| one.cmp(other)));
     refuse_twice(&files)?;
     if files.is_empty() {
         bail!("{name}: there is no such file, and none called {name}{INFIX}0", name = named.display());
