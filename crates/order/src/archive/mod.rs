@@ -1,6 +1,6 @@
 //! Tar archives in the order of the disk.
 //!
-//! [`write`] is told a tree and writes it. Several threads read, each a batch of files at a time and straight to where they stand in the archive, headers
+//! [`write()`] is told a tree and writes it. Several threads read, each a batch of files at a time and straight to where they stand in the archive, headers
 //! and all; one writes what they have read, batch by batch. So a cold tree keeps the queue of the disk full, and what is read is copied once.
 
 mod attributes;
