@@ -235,12 +235,9 @@ fn what_unpacks_to_ten_gigabytes_of_nothing_ends_soon_in_little_memory() {
     let behind = |head: &[u8], bomb: &[u8]| [&packed(head), bomb].concat();
     for (contents, says) in [
         (zeros.clone(), "its first 65536 bytes are zeros"),
-        (behind(&records(), &zeros), "no record of blktrace in 1"),
+        (behind(&records(), &zeros), "no record of blktrace in 16777216 bytes"),
         (behind(b"fio version 3 iolog\n0 /a add\n1 /a read 0 4096\n", &lines), "16 MiB without a record"),
-        (
-            behind(b"0 0 8 8 1\n90000 0 8 8 1\n", &zeros), // What is looked at first may end before the zeros begin, or not.
-            "this line is longer than 64 KiB|it is not text",
-        ),
+        (behind(b"0 0 8 8 1\n90000 0 8 8 1\n", &zeros), "this line is longer than 64 KiB"),
     ] {
         let file = folder.file("bomb.gz", contents);
         // 256 MiB of addresses are enough for all of it.
@@ -249,7 +246,7 @@ fn what_unpacks_to_ten_gigabytes_of_nothing_ends_soon_in_little_memory() {
         let began = std::time::Instant::now();
         let ran = Command::new("sh").args(["-c", &sh]).output().expect("sh is there");
         let err = String::from_utf8_lossy(&ran.stderr);
-        assert!(ran.status.code() == Some(1) && says.split('|').any(|says| err.contains(says)), "{says}: {err}");
+        assert!(ran.status.code() == Some(1) && err.contains(says), "{says}: {err}");
         assert!(began.elapsed().as_secs() < 60, "{says}: {:?}", began.elapsed());
     }
 }

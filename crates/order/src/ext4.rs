@@ -1,7 +1,7 @@
-//! Where an ext4 keeps its inodes, read from its superblock and group descriptors.
+//! Where an ext4 keeps its inodes, read from its superblock and group descriptors, and where an inode says that its file's data begin.
 //!
-//! Offsets are those of "ext4 Data Structures and Algorithms" in the documentation of Linux (the chapters on the superblock and on block group
-//! descriptors).
+//! Offsets are those of "ext4 Data Structures and Algorithms" in the documentation of Linux (the chapters on the superblock, on block group
+//! descriptors, on index nodes and on their contents).
 
 use std::fs::File;
 use std::io;
@@ -18,6 +18,20 @@ const WIDE: u32 = 0x80;
 const TELLS_UNUSED: u32 = 0x10 | 0x400;
 /// `bg_flags`: no inode of the group was ever used.
 const INODES_UNUSED: u16 = 0x1;
+/// `i_mode`: the bits that tell what it is, and those of a regular file.
+const KIND: u16 = 0xF000;
+const REGULAR: u16 = 0x8000;
+/// `i_flags`: the data are told by extents.
+const HAS_EXTENTS: u32 = 0x8_0000;
+/// `eh_magic`: what extents begin with.
+const EXTENTS_MAGIC: u16 = 0xF30A;
+/// `ee_len`: an extent that is longer was never written to.
+const WRITTEN_BLOCKS_MAX: u16 = 1 << 15;
+/// So many extents have room in an inode.
+const EXTENTS_IN_INODE: u16 = 4;
+/// Where `i_block` begins in an inode, and how long an entry of it is.
+const EXTENTS_AT: usize = 0x28;
+const EXTENT_BYTES: usize = 12;
 /// So many blocks of a table are read at once, unless the file system is mounted with another `inode_readahead_blks`; and the one behind them, as is seen in recordings
 /// of Linux 6.18.
 const READ_AHEAD_BLOCKS: u64 = 32;
@@ -64,11 +78,17 @@ impl InodeTables {
         let mut superblock = [0; SUPERBLOCK_BYTES];
         device.read_exact_at(&mut superblock, SUPERBLOCK_AT)?;
         let descriptors = Descriptors::told_by(&superblock)?;
-        let mut bytes = vec![0; descriptors.bytes as usize];
+        let mut bytes = vec![0; descriptors.block_bytes as usize];
         let mut tables = Vec::new();
+        let mut block = None;
         for group in 0..descriptors.groups {
-            device.read_exact_at(&mut bytes, descriptors.place(group))?;
-            tables.push(descriptors.table(&bytes));
+            let place = descriptors.place(group);
+            let (of, at) = (place / descriptors.block_bytes, (place % descriptors.block_bytes) as usize);
+            if block != Some(of) {
+                device.read_exact_at(&mut bytes, of * descriptors.block_bytes)?;
+                block = Some(of);
+            }
+            tables.push(descriptors.table(&bytes[at..at + descriptors.bytes as usize]));
         }
         let Descriptors { block_bytes, inode_bytes, inodes_per_group, .. } = descriptors;
         Ok(InodeTables { block_bytes, inode_bytes, inodes_per_group, tables })
@@ -90,11 +110,49 @@ impl InodeTables {
         Some((begins.max(table.first_block), ends))
     }
 
+    /// Where an inode lies on the device, in bytes; `None` if there is no such inode, or if it was never used.
+    pub fn byte(&self, inode: u64) -> Option<u64> {
+        let (table, block) = self.place(inode)?;
+        let within = (inode - 1) % self.inodes_per_group * self.inode_bytes % self.block_bytes;
+        (block < table.used_blocks).then_some((table.first_block + block) * self.block_bytes + within)
+    }
+
     /// An inode's table, and its block there.
     fn place(&self, inode: u64) -> Option<(InodeTable, u64)> {
         let number = inode.checked_sub(1)?;
         let table = self.tables.get(usize::try_from(number / self.inodes_per_group).ok()?)?;
         Some((*table, number % self.inodes_per_group * self.inode_bytes / self.block_bytes))
+    }
+}
+
+/// What an inode, as it lies in its table, says of where its file's data begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begins {
+    /// In this block of the device: the first that was ever written to.
+    Block(u64),
+    /// Nowhere: there is room for data, and none of it was ever written to.
+    Unwritten,
+    /// The inode alone does not tell: it is none of a regular file, its data may be in memory alone or within it, or its extents lie elsewhere.
+    Untold,
+}
+
+impl Begins {
+    /// What these bytes of an inode tell; at least 128 are needed.
+    pub fn told_by(inode: &[u8]) -> Begins {
+        let at = |entry: u16| EXTENTS_AT + EXTENT_BYTES * usize::from(entry);
+        if inode.len() < at(EXTENTS_IN_INODE + 1) {
+            return Begins::Untold;
+        }
+        let (mode, links, flags) = (half(inode, 0), half(inode, 0x1A), word(inode, 0x20));
+        let (magic, extents, depth) = (half(inode, at(0)), half(inode, at(0) + 2), half(inode, at(0) + 6));
+        let is_told = mode & KIND == REGULAR && links > 0 && flags & HAS_EXTENTS != 0 && magic == EXTENTS_MAGIC;
+        if !is_told || depth > 0 || !(1..=EXTENTS_IN_INODE).contains(&extents) {
+            return Begins::Untold;
+        }
+        let written = (1..=extents).map(at).find(|at| half(inode, at + 4) <= WRITTEN_BLOCKS_MAX);
+        written.map_or(Begins::Unwritten, |at| {
+            Begins::Block(u64::from(word(inode, at + 8)) | u64::from(half(inode, at + 6)) << 32)
+        })
     }
 }
 
@@ -230,6 +288,57 @@ mod tests {
         assert_eq!(tables().window(8192 + 39 * 16 + 1), Some((1600, 1609)));
         assert_eq!(tables().window(0), None);
         assert_eq!(tables().window(3 * 8192), None);
+    }
+
+    #[test]
+    fn an_inode_lies_where_its_number_says_and_one_that_was_never_used_nowhere() {
+        assert_eq!(tables().byte(1), Some(1057 * 4096));
+        assert_eq!(tables().byte(8192 + 18), Some(1570 * 4096 + 256));
+        assert_eq!(tables().byte(8192 + 40 * 16 + 1), None);
+        assert_eq!(tables().byte(0), None);
+    }
+
+    /// An inode of a regular file with these extents: blocks, and the first of them.
+    fn inode(depth: u8, extents: &[(u16, u64)]) -> Vec<u8> {
+        let mut bytes = vec![0; 256];
+        bytes[..2].copy_from_slice(&0o100_644u16.to_le_bytes());
+        bytes[0x1A] = 1;
+        bytes[0x20..0x24].copy_from_slice(&HAS_EXTENTS.to_le_bytes());
+        bytes[0x28..0x2A].copy_from_slice(&EXTENTS_MAGIC.to_le_bytes());
+        bytes[0x2A] = extents.len() as u8;
+        bytes[0x2E] = depth;
+        for (at, (blocks, first)) in (0x34..).step_by(12).zip(extents) {
+            bytes[at + 4..at + 6].copy_from_slice(&blocks.to_le_bytes());
+            bytes[at + 6..at + 8].copy_from_slice(&((first >> 32) as u16).to_le_bytes());
+            bytes[at + 8..at + 12].copy_from_slice(&(*first as u32).to_le_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn data_begin_with_the_first_extent_that_was_written_to() {
+        let far = 7 << 32 | 99;
+        for (extents, begins) in [
+            (&[(8, 4711)][..], Begins::Block(4711)),
+            (&[(32768, far)], Begins::Block(far)),
+            (&[(32769, 5), (2, far), (1, 3)], Begins::Block(far)),
+            (&[(32768 + 8, 5)], Begins::Unwritten),
+            (&[], Begins::Untold),
+        ] {
+            assert_eq!(Begins::told_by(&inode(0, extents)), begins, "{extents:?}");
+        }
+    }
+
+    #[test]
+    fn what_an_inode_does_not_tell_alone_is_left_to_the_file_system() {
+        let told = inode(0, &[(8, 4711)]);
+        assert_eq!(Begins::told_by(&inode(1, &[(8, 4711)])), Begins::Untold, "a tree of extents");
+        assert_eq!(Begins::told_by(&told[..99]), Begins::Untold, "cut off");
+        for (at, what) in [(0x01, "kind"), (0x1A, "links"), (0x22, "flags"), (0x28, "magic")] {
+            let mut other = told.clone();
+            other[at] = 0;
+            assert_eq!(Begins::told_by(&other), Begins::Untold, "{what}");
+        }
     }
 
     #[test]

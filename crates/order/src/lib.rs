@@ -30,6 +30,7 @@ pub mod archive;
 pub mod ext4;
 mod fiemap;
 pub mod model;
+mod mounts;
 pub mod place;
 pub mod plan;
 mod problem;

@@ -1,4 +1,7 @@
-//! Asking file systems where data lie: each file once, in the order of inode numbers, so that the inodes are read in one sweep.
+//! Finding out where data lie, in the order of inode numbers, so that the inodes are read in one sweep: from the inode tables of an ext4 whose device
+//! may be read, and elsewhere by asking the file system about each file once.
+
+mod tables;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -8,10 +11,12 @@ use std::sync::mpsc::{Sender, channel};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use crate::ext4::Begins;
 use crate::fiemap::{Asker, At, Extent};
 use crate::problem::{Doing, Problem, Trouble};
 use crate::reach;
 use crate::tree::{Id, Kind, Place, Tree};
+use tables::Tables;
 
 /// So many files are one thread's at a time: few, so that all are at work in the same part of the disk.
 const FILES_A_PART: usize = 256;
@@ -25,6 +30,8 @@ pub struct Options<'a> {
     pub threads: usize,
     /// What is in memory alone is written out first, so that it has a place. Costs a write for each such file.
     pub sync: bool,
+    /// The file system is asked about each file, also where its inode tables could be read.
+    pub asks_each: bool,
     /// Told now and then how many files have been asked about.
     pub progress: Option<&'a dyn Fn(usize)>,
 }
@@ -32,15 +39,17 @@ pub struct Options<'a> {
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Placed {
-    /// Files that were asked about.
+    /// Files that places were looked for.
     pub asked: usize,
+    /// Those of them whose inodes were read from their device, so that nobody was asked.
+    pub told_by_tables: usize,
     /// Files whose data are in memory alone so far: their place is [`Place::Unknown`].
     pub not_written: usize,
     /// File systems that do not tell where data lie, each with the files on it that were asked for.
     pub silent: Vec<(u64, usize)>,
 }
 
-/// Asks for the places of the regular files among `ids`, in inode order, on several threads, and sets them in the tree. A file's place is where
+/// Finds the places of the regular files among `ids`, in inode order, on several threads, and sets them in the tree. A file's place is where
 /// the first of its data that are on the disk lie: holes, and room that was never written to, are passed over; data within the inode
 /// make it [`Place::Nowhere`]. Files that cannot be opened are told to `problem` (with their [`Problem::id`]) and are [`Place::Unknown`]; so are all
 /// of a file system that does not tell, of which one is told.
@@ -51,7 +60,8 @@ pub fn place(tree: &mut Tree, ids: &[Id], options: &Options<'_>, problem: &mut d
     let files = in_sweeps(tree, ids);
     let mut placed = Placed { asked: files.len(), ..Placed::default() };
     let mut places = vec![Place::Unknown; files.len()];
-    let work = Work::new(tree, &files);
+    let tables = if options.asks_each { Tables::none() } else { Tables::of(tree, &files) };
+    let work = Work::new(tree, &files, tables);
     let sync = options.sync;
     let threads = threads(options.threads).min(files.len().div_ceil(FILES_A_PART)).max(1);
     std::thread::scope(|scope| {
@@ -65,6 +75,7 @@ pub fn place(tree: &mut Tree, ids: &[Id], options: &Options<'_>, problem: &mut d
         for part in receiver {
             let begins = part.number * FILES_A_PART;
             places[begins..begins + part.places.len()].copy_from_slice(&part.places);
+            placed.told_by_tables += part.told_by_tables;
             placed.not_written += part.not_written;
             part.problems.into_iter().for_each(&mut *problem);
             done += part.places.len();
@@ -127,6 +138,7 @@ pub fn extents(tree: &Tree, id: Id, sync: bool) -> Result<Data, Trouble> {
 struct Work<'a> {
     tree: &'a Tree,
     files: &'a [Id],
+    tables: Tables,
     /// The next part that nobody has taken.
     next: AtomicUsize,
     /// For each file system whether it has been found not to tell.
@@ -137,26 +149,40 @@ struct Work<'a> {
 struct Part {
     number: usize,
     places: Vec<Place>,
+    told_by_tables: usize,
     not_written: usize,
     problems: Vec<Problem>,
 }
 
+impl Part {
+    fn new(number: usize, files: usize) -> Part {
+        let places = Vec::with_capacity(files);
+        Part { number, places, told_by_tables: 0, not_written: 0, problems: Vec::new() }
+    }
+}
+
 impl<'a> Work<'a> {
-    fn new(tree: &'a Tree, files: &'a [Id]) -> Work<'a> {
+    fn new(tree: &'a Tree, files: &'a [Id], tables: Tables) -> Work<'a> {
         let silent = tree.devices().iter().map(|_| AtomicBool::new(false)).collect();
-        Work { tree, files, next: AtomicUsize::new(0), silent }
+        Work { tree, files, tables, next: AtomicUsize::new(0), silent }
     }
 
     fn run(&self, sync: bool, done: &Sender<Part>) {
         let mut asker = Asker::default();
         let mut near = Near::default();
+        let (mut window, mut told) = (Vec::new(), Vec::new());
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(files) = self.files.chunks(FILES_A_PART).nth(number) else { return };
-            let mut part =
-                Part { number, places: Vec::with_capacity(files.len()), not_written: 0, problems: Vec::new() };
-            for id in files {
-                let place = self.ask(*id, sync, &mut asker, &mut near, &mut part);
+            let mut part = Part::new(number, files.len());
+            self.tables.tell(self.tree, files, &mut window, &mut told);
+            for (id, begins) in files.iter().zip(&told) {
+                let place = match (begins, self.tables.block_bytes(self.tree, *id)) {
+                    (Begins::Block(block), Some(bytes)) => Place::At(block * bytes),
+                    (Begins::Unwritten, _) => Place::Nowhere,
+                    _ => self.ask(*id, sync, &mut asker, &mut near, &mut part),
+                };
+                part.told_by_tables += usize::from(*begins != Begins::Untold);
                 part.places.push(place);
             }
             // Whoever listens no more wants no more.

@@ -67,6 +67,12 @@ pub fn stat(base: Option<BorrowedFd<'_>>, path: &[u8], follow: bool) -> Result<S
     near(base, path, |directory, rest| statat(directory, rest, flags))
 }
 
+/// The file system and number of what a path leads to, also through a link.
+pub fn identity(base: Option<BorrowedFd<'_>>, path: &[u8]) -> Option<(u64, u64)> {
+    let found = stat(base, path, true).ok()?;
+    Some((found.st_dev, found.st_ino))
+}
+
 /// Calls `then` with a directory and what is left of the path there, which the kernel takes.
 fn near<T>(
     base: Option<BorrowedFd<'_>>,

@@ -5,13 +5,12 @@
 //! alone (`d_ino`, `d_type`); inodes are asked only where it does not tell, or where something is mounted.
 
 mod list;
-mod mounts;
 mod roots;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, OsStr};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,6 +22,7 @@ use rustix::io::Errno;
 pub use list::{Listed, list};
 use roots::Roots;
 
+use crate::mounts;
 use crate::problem::{self, Doing, Problem, Trouble};
 use crate::reach;
 use crate::tree::{Follow, Id, Kind, Tree, TreeFull};
@@ -387,10 +387,4 @@ fn kind_of(kind: FileType) -> Kind {
         FileType::Socket => Kind::Socket,
         FileType::RegularFile | FileType::Unknown => Kind::File,
     }
-}
-
-/// The file system and number of a directory.
-fn identity(base: Option<BorrowedFd<'_>>, path: &[u8]) -> Option<(u64, u64)> {
-    let stat = reach::stat(base, path, true).ok()?;
-    Some((stat.st_dev, stat.st_ino))
 }

@@ -4,7 +4,7 @@ mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -190,6 +190,39 @@ fn block_order_goes_up_the_disk_and_the_number_of_threads_changes_nothing() {
             assert_eq!(files(&tree), files(&again), "{kind}: {threads} threads");
         }
     }
+}
+
+#[test]
+fn inode_tables_tell_what_the_file_system_answers() {
+    let Some(image) = Image::new("ext4", &["-O", "inline_data", "-I", "256"]) else { return };
+    for number in 0..600 {
+        image.file(&format!("d{}/small{number}", number % 7), vec![1; 300 + 4096 * (number % 3)]);
+    }
+    image.file("empty", "");
+    image.file("inline", "few");
+    sparse(&image.path("behind a hole"), 1 << 20, b"data", 2 << 20);
+    let reserved = File::create(image.path("reserved")).unwrap();
+    fallocate(&reserved, FallocateFlags::empty(), 0, 1 << 20).unwrap();
+    let pieces = File::create(image.path("pieces")).unwrap();
+    for piece in 0..40 {
+        pieces.write_all_at(&[7; 4096], piece * 8192).unwrap();
+        pieces.sync_all().unwrap();
+    }
+    fs::hard_link(image.path("pieces"), image.path("linked")).unwrap();
+    rustix::fs::sync();
+    image.file("not written", vec![3; 10_000]);
+    let mut read = surveyed(&image.root);
+    let (by_tables, problems) = placed(&mut read, &place::Options::default());
+    assert_eq!(problems, []);
+    let mut asked = surveyed(&image.root);
+    let (by_asking, problems) = placed(&mut asked, &place::Options { asks_each: true, ..place::Options::default() });
+    assert_eq!(problems, []);
+    // Not told by their inodes: the empty file, the one within its inode, the one that is not written yet, and the 40 pieces with two names.
+    assert_eq!((by_tables.asked, by_tables.told_by_tables, by_asking.told_by_tables), (607, 602, 0));
+    assert_eq!(by_tables.not_written, by_asking.not_written);
+    let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).place).collect::<Vec<Place>>();
+    assert_eq!(places(&read), places(&asked));
+    assert!(places(&read).iter().filter(|place| matches!(place, Place::At(_))).count() >= 600);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::fs::Stat;
 
-use super::identity;
+use crate::reach;
 use crate::tree::Kind;
 
 /// The file system and number of an inode.
@@ -31,7 +31,7 @@ impl Roots {
             Some(0) => (b"/", &path[1..]),
             Some(slash) => (&path[..slash], &path[slash + 1..]),
         };
-        let Some(directory) = identity(base, directory) else { return true };
+        let Some(directory) = reach::identity(base, directory) else { return true };
         let names = self.others.entry(directory).or_default();
         let is_new = !names.iter().any(|known| known == name);
         if is_new {

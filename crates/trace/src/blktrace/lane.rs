@@ -170,10 +170,11 @@ impl Lane {
     /// Passes over what comes before the next record, or, if there is none, over all but what may be the beginning of one.
     fn pass(&mut self, next: Option<usize>) -> Result<(), ReadError> {
         let unread = self.end - self.start;
-        let passed = next.unwrap_or(if self.at_end { unread } else { unread.saturating_sub(3) });
+        let known = next.unwrap_or(if self.at_end { unread } else { unread.saturating_sub(3) });
+        let passed = usize::try_from(GARBAGE_BYTES_MAX - self.garbage_bytes).map_or(known, |room| known.min(room));
         self.count_passed(passed);
         self.start += passed;
-        if self.is_big.is_none() && self.at_end && next.is_none() || self.garbage_bytes > GARBAGE_BYTES_MAX {
+        if self.is_big.is_none() && self.at_end && next.is_none() || passed < known {
             return Err(self.no_record());
         }
         if next.is_none() && !self.at_end {

@@ -25,14 +25,11 @@ pub(super) fn detect(head: &[u8]) -> Result<Format, String> {
     if head.iter().all(|&byte| byte == 0) {
         return Err(format!("its first {} bytes are zeros", head.len()));
     }
-    if head.contains(&0) {
-        let first: Vec<String> = head.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        return Err(format!(
-            "it is not text, and its first bytes ({}) are not those of blktrace's records",
-            first.join(" ")
-        ));
-    }
-    let lines = head.split(|&byte| byte == b'\n').take(LINES_MAX).map(<[u8]>::trim_ascii);
+    // Zeros behind lines are the reader's to tell: what the lines are is known by then.
+    let text = head.split(|&byte| byte == 0).next().unwrap_or_default();
+    let is_text = text.len() == head.len();
+    let whole = if is_text { text.len() } else { memchr::memrchr(b'\n', text).unwrap_or_default() };
+    let lines = text[..whole].split(|&byte| byte == b'\n').take(LINES_MAX).map(<[u8]>::trim_ascii);
     let lines = lines.filter(|line| !line.is_empty() && line.len() < LINE_BYTES_MAX);
     let mut first = None;
     for line in lines {
@@ -40,6 +37,13 @@ pub(super) fn detect(head: &[u8]) -> Result<Format, String> {
             return format;
         }
         first = first.or_else(|| Some(line).filter(|line| !line.starts_with(b"#")));
+    }
+    if !is_text {
+        let first: Vec<String> = head.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        return Err(format!(
+            "it is not text, and its first bytes ({}) are not those of blktrace's records",
+            first.join(" ")
+        ));
     }
     Err(match first {
         Some(line) => format!("its first line is {}", shown(line)),
@@ -166,6 +170,7 @@ mod tests {
         ] {
             assert_eq!(detect(line.as_bytes()), Ok(format), "{line}");
         }
+        assert_eq!(detect(b"0 0 8 8 1\n90000 0 8 8 1\n\0\0\0"), Ok(Format::Mqsim), "the reader tells of the zeros");
         assert_eq!(detect(&[&[9, 9, 0, 1][..], &0x6561_7408u32.to_be_bytes()].concat()), Ok(Format::Blktrace));
     }
 

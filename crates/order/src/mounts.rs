@@ -1,4 +1,4 @@
-//! Where something is mounted: there a directory tells the number of what lies under the mount.
+//! What is mounted, and where.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,17 +6,34 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use rustc_hash::FxHashSet;
+use rustix::fs::{major, minor};
 
-use super::identity;
 use crate::problem::bytes;
+use crate::reach;
 
-/// The directories with a place in them that something is mounted on, by file system and number. Where the system does not tell, none.
+/// The directories with a place in them that something is mounted on, by file system and number: there a directory tells the number of what
+/// lies under the mount. Where the system does not tell, none.
 pub fn directories_with_mounts() -> FxHashSet<(u64, u64)> {
-    let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let table = table();
     let places = table.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
     let directories: FxHashSet<Vec<u8>> =
         places.filter_map(|place| Path::new(&OsString::from_vec(unescaped(place))).parent().map(bytes)).collect();
-    directories.iter().filter_map(|directory| identity(None, directory)).collect()
+    directories.iter().filter_map(|directory| reach::identity(None, directory)).collect()
+}
+
+/// What kind of file system (`ext4`) is mounted from a device; `None` where the system does not tell.
+pub fn kind(device: u64) -> Option<String> {
+    let number = format!("{}:{}", major(device), minor(device));
+    let table = table();
+    let mut lines = table.split(|byte| *byte == b'\n').map(|line| line.split(|byte| *byte == b' '));
+    let mut fields = lines.find(|fields| fields.clone().nth(2) == Some(number.as_bytes()))?;
+    // Behind a mount's options any number of fields stand before the dash.
+    fields.find(|field| field == b"-")?;
+    Some(String::from_utf8_lossy(fields.next()?).into_owned())
+}
+
+fn table() -> Vec<u8> {
+    fs::read("/proc/self/mountinfo").unwrap_or_default()
 }
 
 /// Blanks and backslashes are written as three octal digits.
@@ -53,5 +70,12 @@ mod tests {
         let Ok(stat) = rustix::fs::stat("/") else { return };
         // Every Linux has /proc.
         assert!(directories_with_mounts().contains(&(stat.st_dev, stat.st_ino)));
+    }
+
+    #[test]
+    fn a_device_s_file_system_is_known_by_its_kind() {
+        let Ok(stat) = rustix::fs::stat("/proc") else { return };
+        assert_eq!(kind(stat.st_dev).as_deref(), Some("proc"));
+        assert_eq!(kind(u64::MAX), None);
     }
 }

@@ -1,0 +1,105 @@
+//! Places read from the inode tables of an ext4: whoever may read its device need not open a file to know where its data begin.
+//!
+//! Linux keeps inodes in the memory that reading the device shows, so that what is read is what the file system knows; where an inode does not tell,
+//! the file system is asked.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{OFlags, major, minor};
+
+use crate::ext4::{Begins, InodeTables};
+use crate::mounts;
+use crate::tree::{Id, Tree};
+
+/// File systems with fewer files to place are asked about each of them.
+const FILES_MIN: usize = 256;
+/// So much of a table is read at once, at most.
+const WINDOW_BYTES: u64 = 64 << 10;
+
+/// For each file system of a tree its inode tables, if they can be read.
+pub struct Tables(Vec<Option<Device>>);
+
+struct Device {
+    file: File,
+    tables: InodeTables,
+}
+
+impl Tables {
+    /// None of them: each file is asked about.
+    pub fn none() -> Tables {
+        Tables(Vec::new())
+    }
+
+    /// Those of the file systems on which enough of `files` lie.
+    pub fn of(tree: &Tree, files: &[Id]) -> Tables {
+        let mut counts = vec![0; tree.devices().len()];
+        for id in files {
+            counts[usize::from(tree.device_index(*id))] += 1;
+        }
+        let devices = tree.devices().iter().zip(counts);
+        let opened = |(device, files): (&u64, usize)| if files < FILES_MIN { None } else { Device::open(*device) };
+        Tables(devices.map(opened).collect())
+    }
+
+    /// What the inodes of some files, by number, tell: as many answers as files.
+    pub fn tell(&self, tree: &Tree, files: &[Id], window: &mut Vec<u8>, told: &mut Vec<Begins>) {
+        told.clear();
+        let byte = |id: Id| {
+            let device = self.0.get(usize::from(tree.device_index(id)))?.as_ref()?;
+            Some((device, device.tables.byte(tree.entry(id).inode)?))
+        };
+        let mut rest = files;
+        while let Some((first, behind)) = rest.split_first() {
+            let Some((device, from)) = byte(*first) else {
+                told.push(Begins::Untold);
+                rest = behind;
+                continue;
+            };
+            let near = |id: &&Id| {
+                byte(**id).is_some_and(|(of, at)| {
+                    std::ptr::eq(of, device) && (from..from + WINDOW_BYTES - device.tables.inode_bytes).contains(&at)
+                })
+            };
+            let count = 1 + behind.iter().take_while(near).count();
+            let (these, others) = rest.split_at(count);
+            let places = these.iter().filter_map(|id| Some(byte(*id)?.1 - from));
+            let bytes = places.clone().max().unwrap_or_default() + device.tables.inode_bytes;
+            window.resize(bytes as usize, 0);
+            // What cannot be read is the file system's to tell of.
+            let is_read = device.file.read_exact_at(window, from).is_ok();
+            told.extend(places.map(|at| match window.get(at as usize..) {
+                Some(inode) if is_read => Begins::told_by(inode),
+                _ => Begins::Untold,
+            }));
+            rest = others;
+        }
+    }
+
+    /// How long a block of a file's file system is, in bytes.
+    pub fn block_bytes(&self, tree: &Tree, id: Id) -> Option<u64> {
+        Some(self.0.get(usize::from(tree.device_index(id)))?.as_ref()?.tables.block_bytes)
+    }
+}
+
+impl Device {
+    /// The tables of a mounted ext4; `None` if it is none, or if its device may not be read.
+    fn open(device: u64) -> Option<Device> {
+        if !mounts::kind(device)?.starts_with("ext") {
+            return None;
+        }
+        let (major, minor) = (major(device), minor(device));
+        let told = fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/uevent")).ok()?;
+        let name = told.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+        let node = Path::new("/dev").join(name);
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(node).ok()?;
+        let is = file.metadata().ok()?;
+        if !is.file_type().is_block_device() || is.rdev() != device {
+            return None;
+        }
+        let tables = InodeTables::read(&file).ok()?;
+        Some(Device { file, tables })
+    }
+}
