@@ -103,7 +103,12 @@ impl Request {
         let ids: Vec<Id> = tree.ids().skip(from).filter(|id| tree.entry(*id).kind == Kind::File).collect();
         let bar = Bar::new(ids.len() as u64, "asking where they lie");
         let asked = |files: usize| bar.set(files as u64);
-        let options = place::Options { threads: self.threads, sync: self.sync, progress: Some(&asked) };
+        let options = place::Options {
+            threads: self.threads,
+            sync: self.sync,
+            progress: Some(&asked),
+            ..place::Options::default()
+        };
         let placed = place::place(tree, &ids, &options, &mut |problem| troubles.take(problem));
         bar.clear();
         troubles.not_written += placed.not_written;
