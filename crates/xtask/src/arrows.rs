@@ -15,9 +15,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["core", "drive", "fio", "trace"]),
     ("serve", &["core", "drive", "nbd", "trace", "units"]),
     ("order", &["drive"]),
+    ("machine", &[]),
+    ("mount", &["core", "machine", "order", "serve"]),
     ("report", &[]),
     ("capi", &["core"]),
-    ("cli", &["core", "drive", "units", "fio", "nbd", "trace", "sim", "serve", "order", "report"]),
+    ("cli", &["core", "drive", "units", "fio", "nbd", "trace", "sim", "serve", "order", "machine", "mount", "report"]),
     ("python", &["core", "drive", "sim", "trace", "report"]),
     ("xtask", &["core", "drive", "fio", "nbd", "trace", "sim", "serve", "order", "report", "cli"]),
 ];

@@ -1,0 +1,14 @@
+//! A file of the directory below, as all its handles share it.
+
+use std::os::fd::OwnedFd;
+
+/// A file or directory below the mount that is open, or known.
+#[derive(Debug)]
+pub struct Backing {
+    /// It, opened for what it is used for (`O_PATH` where it is only known).
+    pub fd: OwnedFd,
+    /// The file system that it lies on, as `st_dev` has it.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
+}

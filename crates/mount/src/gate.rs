@@ -1,0 +1,134 @@
+//! What stands between an operation and the disk.
+
+use std::io;
+use std::sync::Arc;
+
+use crate::backing::Backing;
+
+/// Who asks, as the kernel tells it with each request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Asker {
+    /// The thread's number (`gettid`), in this program's namespace of processes; 0: the kernel itself, or one outside the namespace.
+    pub tid: u32,
+    /// Its user.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+}
+
+/// What kind of work it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Data of a file are read, and the asker waits.
+    Read,
+    /// Data are written, and the asker waits for the disk (`O_DIRECT`, `O_SYNC`).
+    Write,
+    /// Data are put into memory; the disk gets them later, from [`Gate::dirtied`] on.
+    Buffered,
+    /// Data and metadata of a file are made durable (`fsync`, `fdatasync`, `syncfs`).
+    Sync,
+    /// Directories, inodes and attributes are looked at.
+    Look,
+    /// They are changed (`create`, `rename`, `unlink`, `truncate`, `fallocate` ...).
+    Change,
+}
+
+/// Something that is to be done for somebody.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// Who.
+    pub asker: Asker,
+    /// What.
+    pub operation: Operation,
+    /// On which file or directory.
+    pub backing: &'a Arc<Backing>,
+    /// The first byte, in the file; 0 of what has no place there.
+    pub offset: u64,
+    /// How many bytes; 0 of what moves none.
+    pub length: u64,
+}
+
+/// Whether something is done now.
+#[must_use]
+#[derive(Debug)]
+pub enum Entered<P, T> {
+    /// The caller does it, and drops the pass when that is over.
+    Now(P),
+    /// It is not its turn: the caller gives the work away, by [`Gate::park`].
+    Later(T),
+}
+
+/// Work that does not need the thread that it came to. What it is told at its end answers the asker.
+pub enum Job {
+    /// Whatever it is: one or more system calls.
+    Call(Box<dyn FnOnce() + Send>),
+    /// Reads from the backing file.
+    Read {
+        /// The file.
+        file: Arc<Backing>,
+        /// The first byte.
+        offset: u64,
+        /// How many bytes, at most.
+        length: usize,
+        /// Told what was read; less than was asked for at the end of the file alone.
+        done: Box<dyn FnOnce(io::Result<&[u8]>) + Send>,
+    },
+    /// Writes to it.
+    Write {
+        /// The file.
+        file: Arc<Backing>,
+        /// The first byte.
+        offset: u64,
+        /// The data.
+        data: Vec<u8>,
+        /// `RWF_` flags of `pwritev2`, or 0.
+        flags: u32,
+        /// Told how many bytes were written.
+        done: Box<dyn FnOnce(io::Result<usize>) + Send>,
+    },
+}
+
+/// Decides whose turn it is. All threads of a session share one.
+pub trait Gate: Send + Sync + 'static {
+    /// Held while something is done; when it is dropped the device has room for another.
+    type Pass<'a>;
+    /// Stands for something whose turn has not come. One that is dropped gives its turn up.
+    type Ticket<'a>;
+
+    /// Asks whether something may be done now.
+    fn enter(&self, ask: &Ask<'_>) -> Entered<Self::Pass<'_>, Self::Ticket<'_>>;
+
+    /// Gives away what has to wait. It is done once, by whatever thread, also when the gate is closed.
+    fn park(&self, ticket: Self::Ticket<'_>, job: Job);
+
+    /// [`Operation::Buffered`] has put so many bytes into memory: the disk is to get them.
+    fn dirtied(&self, ask: &Ask<'_>);
+
+    /// What was dirtied of a file so far was made durable, or does not exist any more: nothing has to be written back.
+    fn cleaned(&self, backing: &Arc<Backing>);
+}
+
+/// Lets everything pass: with it scheduling is compiled out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Open;
+
+impl Gate for Open {
+    type Pass<'a> = ();
+    type Ticket<'a> = std::convert::Infallible;
+
+    #[inline]
+    fn enter(&self, _: &Ask<'_>) -> Entered<(), std::convert::Infallible> {
+        Entered::Now(())
+    }
+
+    #[inline]
+    fn park(&self, ticket: std::convert::Infallible, _: Job) {
+        match ticket {}
+    }
+
+    #[inline]
+    fn dirtied(&self, _: &Ask<'_>) {}
+
+    #[inline]
+    fn cleaned(&self, _: &Arc<Backing>) {}
+}
