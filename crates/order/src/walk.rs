@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use rustix::fs::{AtFlags, FileType, OFlags, RawDir, RawDirEntry, Stat, fstat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RawDirEntry, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
 pub use list::{Listed, list};
@@ -191,7 +191,7 @@ impl<'a> Walk<'a> {
         loop {
             let id = self.next()?;
             tree.path_into(id, &mut self.path);
-            match open_directory(tree, id, &self.path) {
+            match open_directory(tree, id, &self.path, self.options.follow) {
                 Ok((fd, stat)) => {
                     if let Some(reading) = self.enter(id, fd, &stat, tree, problem) {
                         return Some(reading);
@@ -338,7 +338,12 @@ impl<'a> Walk<'a> {
             return Ok(Looked { kind: kind_of(kind), inode, device: reading.device });
         }
         let flags = if follows { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-        let stat = statat(reading.fd.as_fd(), name, flags | AtFlags::NO_AUTOMOUNT)?;
+        let look = |flags| statat(reading.fd.as_fd(), name, flags | AtFlags::NO_AUTOMOUNT);
+        let stat = match look(flags) {
+            // A link that leads nowhere is itself.
+            Err(Errno::NOENT) if follows => look(AtFlags::SYMLINK_NOFOLLOW),
+            looked => looked,
+        }?;
         if trusted && !follows && kind != FileType::Directory && stat.st_dev == reading.device {
             let told = if stat.st_ino == inode { told.map(|told| told + 1) } else { None };
             self.told.insert(reading.device, told);
@@ -362,12 +367,19 @@ struct Looked {
     device: u64,
 }
 
-fn open_directory(tree: &Tree, id: Id, path: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
+/// Opens a directory by its path. Where that does not lead to what was found there, something is mounted, or somebody has put a link into the place of
+/// a directory above it: then it is reached again part by part, by no links but those that are followed.
+fn open_directory(tree: &Tree, id: Id, path: &[u8], follow: Follow) -> Result<(OwnedFd, Stat), Errno> {
     let flags = tree.open_flags(id) | OFlags::DIRECTORY;
-    let fd = match reach::open(tree.base(id), path, flags | OFlags::NOATIME) {
-        Err(Errno::PERM) => reach::open(tree.base(id), path, flags),
-        opened => opened,
-    }?;
+    let fd = reach::quietly(flags, |flags| reach::open(tree.base(id), path, flags))?;
+    let stat = fstat(&fd)?;
+    let entry = tree.entry(id);
+    let is_found = (stat.st_ino, stat.st_dev) == (entry.inode, entry.device);
+    if is_found || entry.parent.is_none() || follow == Follow::Always {
+        return Ok((fd, stat));
+    }
+    let parent = tree.open_parent(id)?;
+    let fd = reach::quietly(flags, |flags| openat(&parent, tree.name(id), flags, Mode::empty()))?;
     let stat = fstat(&fd)?;
     Ok((fd, stat))
 }

@@ -126,8 +126,32 @@ fn loops_of_links_end_and_are_told() {
     };
     assert_eq!(told("/a/up"), Trouble::Loop);
     assert!(matches!(told("/self"), Trouble::Failed { doing: Doing::Look, errno: rustix::io::Errno::LOOP }));
-    assert!(matches!(told("/broken"), Trouble::Failed { doing: Doing::Look, errno: rustix::io::Errno::NOENT }));
-    assert_eq!(always.problems.len(), 3);
+    assert_eq!(always.problems.len(), 2);
+    let broken = always.tree.ids().find(|id| always.tree.name(*id) == "broken").expect("what leads nowhere is itself");
+    assert_eq!(always.tree.entry(broken).kind, Kind::Symlink);
+}
+
+#[test]
+fn a_link_that_takes_a_directory_s_place_leads_nobody_out_of_the_tree() {
+    let (folder, elsewhere) = (Folder::new(), Folder::new());
+    folder.file("a/inner/mine", "");
+    elsewhere.file("inner/secret", "");
+    let (mut tree, mut problems) = (Tree::new(), Vec::new());
+    let mut problem = |problem| problems.push(problem);
+    let (a, old) = (folder.path("a"), folder.path("old"));
+    let inner = folder.path("a/inner");
+    let keep = |path: &[u8], _: Kind| {
+        // It has been found, and is not entered yet.
+        if path == inner.as_os_str().as_bytes() {
+            fs::rename(&a, &old).unwrap();
+            symlink(elsewhere.root(), &a).unwrap();
+        }
+        true
+    };
+    let options = Options { keep: Some(&keep), ..Options::default() };
+    walk::walk(&[folder.root()], &options, &mut tree, &mut problem).unwrap();
+    assert!(!paths(&tree).iter().any(|path| path.ends_with("secret")), "{:?}", paths(&tree));
+    assert!(problems.len() == 1 && problems[0].is_gone(), "{problems:?}");
 }
 
 #[test]
