@@ -138,6 +138,19 @@ fn leading_slashes_and_dots_are_left_out_and_that_is_told() {
 }
 
 #[test]
+fn what_lies_in_a_directory_above_is_extracted_below() {
+    let folder = small_tree();
+    let ran = hoistway(&["tar", "-cf", &folder.name("x.tar"), ".."]).current_dir(folder.path("t/b")).output().unwrap();
+    let ran = Ran::of(ran);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.err.contains("Removing leading `..' from member names\n"), "{}", ran.err);
+    let listed = Command::new("tar").args(["-tPf", &folder.name("x.tar")]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.lines().all(|name| !name.starts_with('/')), "{listed}");
+    assert_eq!(names(&folder, "x.tar"), ["./", "a", "b/", "b/c.o", "b/d"]);
+}
+
+#[test]
 fn the_archive_is_not_archived_nor_what_it_takes_the_place_of() {
     let folder = small_tree();
     succeeded(&tar_in(&folder, &["-cf", "t/x.tar", "t"]));

@@ -14,7 +14,7 @@ use tar::EntryType;
 use super::attributes::{self, Holder};
 use super::data::{Got, InMemory, Waiting, became, read_at};
 use super::header::{BLOCK, Facts, Member};
-use super::names;
+use super::names::Names;
 use super::owners::Owners;
 use super::plan::{Item, Part};
 use super::queue::{Piece, Queue, SEGMENT_BYTES, Segment, Shared, Stopped};
@@ -61,8 +61,7 @@ pub(super) struct Worker<'a> {
     /// Its path on the disk, and its name in the archive.
     path: Vec<u8>,
     name: Vec<u8>,
-    /// What was asked for last, and how much is left out at its front.
-    root: Option<(Id, usize)>,
+    names: Names<'a>,
     header: Vec<u8>,
     records: Vec<u8>,
     segment: Option<Segment>,
@@ -78,7 +77,7 @@ impl<'a> Worker<'a> {
             item: 0,
             path: Vec::new(),
             name: Vec::new(),
-            root: None,
+            names: Names::new(reading.tree, reading.options.absolute_names),
             header: Vec::new(),
             records: Vec::new(),
             segment: None,
@@ -116,20 +115,9 @@ impl<'a> Worker<'a> {
 
     /// Sets path and name.
     fn name_it(&mut self, id: Id, kind: Kind) {
-        let tree = self.reading.tree;
-        tree.path_into(id, &mut self.path);
-        let root = std::iter::successors(Some(id), |id| tree.parent(*id)).last().unwrap_or(id);
-        let left_out = match self.root {
-            Some((known, left_out)) if known == root => left_out,
-            _ if self.reading.options.absolute_names => 0,
-            _ => names::unsafe_prefix(std::os::unix::ffi::OsStrExt::as_bytes(tree.name(root))),
-        };
-        self.root = Some((root, left_out));
+        let name = self.names.of(id, &mut self.path);
         self.name.clear();
-        self.name.extend_from_slice(&self.path[left_out.min(self.path.len())..]);
-        if self.name.is_empty() {
-            self.name.push(b'.');
-        }
+        self.name.extend_from_slice(name);
         if kind == Kind::Directory && !self.name.ends_with(b"/") {
             self.name.push(b'/');
         }
