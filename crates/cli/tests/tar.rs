@@ -150,6 +150,65 @@ fn what_lies_in_a_directory_above_is_extracted_below() {
     assert_eq!(names(&folder, "x.tar"), ["./", "a", "b/", "b/c.o", "b/d"]);
 }
 
+/// Extracts an archive into a folder of that name.
+fn extracted(folder: &Folder, archive: &str, into: &str) {
+    fs::create_dir(folder.path(into)).unwrap();
+    let ran = Command::new("tar").args(["-xf", &folder.name(archive), "-C", &folder.name(into)]).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+#[test]
+fn a_tree_that_is_laid_over_another_one_wins_whatever_the_order() {
+    let folder = Folder::new();
+    // The one that wins is made first, so that it lies before the other one in any order of the disk.
+    for (tree, mode) in [("over", 0o750), ("base", 0o700)] {
+        fs::create_dir_all(folder.path(&format!("{tree}/d/deep"))).unwrap();
+        for file in ["one", "d/two", "d/deep/three"] {
+            fs::write(folder.path(&format!("{tree}/{file}")), format!("{tree}{file}").repeat(1000)).unwrap();
+        }
+        fs::set_permissions(folder.path(&format!("{tree}/d")), Permissions::from_mode(mode)).unwrap();
+    }
+    folder.file("base/alone", "alone");
+    // Here a directory takes the place of a file, and there a file that of a directory.
+    folder.file("base/file", "file");
+    fs::create_dir(folder.path("over/file")).unwrap();
+    folder.file("over/file/inside", "inside");
+    fs::create_dir(folder.path("base/directory")).unwrap();
+    folder.file("base/directory/inside", "inside");
+    folder.file("over/directory", "file");
+    for (index, order) in ["--sort=block", "--sort=inode", "--sort=name", "--sort=none"].into_iter().enumerate() {
+        let ran = tar_in(&folder, &["-cf", "x.tar", order, "-C", "base", ".", "-C", "../over", "."]);
+        assert_eq!((ran.code, ran.err.lines().count()), (Some(0), 1), "{}", ran.err);
+        assert!(ran.err.contains("6 files are not archived: others that were asked for later"), "{}", ran.err);
+        let into = format!("into{index}");
+        extracted(&folder, "x.tar", &into);
+        for file in ["one", "d/two", "d/deep/three", "file/inside", "directory"] {
+            let got = fs::read(folder.path(&format!("{into}/{file}"))).unwrap();
+            assert_eq!(got, fs::read(folder.path(&format!("over/{file}"))).unwrap(), "{order} {file}");
+        }
+        assert_eq!(fs::read(folder.path(&format!("{into}/alone"))).unwrap(), b"alone");
+        let mode = fs::metadata(folder.path(&format!("{into}/d"))).unwrap().mode() & 0o777;
+        assert_eq!(mode, 0o750, "{order}");
+    }
+}
+
+#[test]
+fn what_has_two_names_is_archived_under_both() {
+    let folder = small_tree();
+    let inside = folder.name("t/b");
+    let ran = tar_in(&folder, &["-cf", "x.tar", "-C", "t", ".", &inside, "./b//", "b/d"]);
+    assert_eq!((ran.code, ran.err.lines().count()), (Some(0), 1), "{}", ran.err);
+    let inside = &inside[1..];
+    let mut wanted = ["./", "./a", "./b/", "./b/c.o", "b/d"].map(str::to_owned).to_vec();
+    wanted.extend(["/", "/c.o", "/d"].map(|name| format!("{inside}{name}")));
+    // The second is asked for as `./b//`.
+    let found: Vec<String> = names(&folder, "x.tar").iter().map(|name| name.replace("//", "/")).collect();
+    wanted.sort();
+    let mut sorted = found.clone();
+    sorted.sort();
+    assert_eq!(sorted, wanted);
+}
+
 #[test]
 fn the_archive_is_not_archived_nor_what_it_takes_the_place_of() {
     let folder = small_tree();

@@ -9,6 +9,7 @@ use std::io;
 
 use anyhow::Result;
 use hoistway_order::archive::{self, Attributes, Excludes, Format, Told, Trouble, WriteError};
+use hoistway_order::walk::Once;
 use hoistway_order::{By, Follow, Kind, Tree, place};
 
 use crate::cli::{FormatChoice, SortBy, Source, TarArgs};
@@ -108,7 +109,10 @@ impl Run<'_> {
         });
         bar.clear();
         match written {
-            Ok(_) => output.keep()?,
+            Ok(written) => {
+                output.keep()?;
+                self.teller.replaced(written.replaced);
+            }
             Err(WriteError::Output(error)) => return Err(output.failed(error)),
             Err(error) => return Err(error.into()),
         }
@@ -136,6 +140,8 @@ impl Run<'_> {
         let options = hoistway_order::walk::Options {
             one_file_system: self.args.one_file_system,
             follow: follow(self.args),
+            // What has two names is archived under both.
+            once: Once::Path,
             base: None,
             keep: if excludes.is_empty() { None } else { Some(&keep) },
             progress: Some(&count),
