@@ -40,6 +40,12 @@ pub(super) enum Got {
 }
 
 impl InMemory {
+    /// For tests of what is not in memory.
+    #[cfg(test)]
+    pub fn never() -> InMemory {
+        InMemory(AtomicBool::new(false))
+    }
+
     /// Reads the beginning of a file without waiting for the disk, as far as that goes; what is missing is asked of the disk, and comes while others are read.
     pub fn read(&self, file: BorrowedFd<'_>, buffer: &mut [u8]) -> Got {
         let mut got = 0;
