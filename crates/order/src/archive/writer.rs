@@ -146,3 +146,62 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::header::Facts;
+
+    fn shared(name: &[u8]) -> Mark {
+        let facts = Facts { mode: 0o100_644, uid: 0, gid: 0, mtime_s: 0, mtime_ns: 0, device: (0, 0) };
+        let name = name.to_vec();
+        Mark::Shared(Box::new(Shared { key: (1, 2), name, facts, may_be_target: true, has_data: true }))
+    }
+
+    /// What is written of one segment that was filled somehow.
+    fn written(fill: impl FnOnce(&mut Segment)) -> (Vec<u8>, Vec<Told>) {
+        let queue = Queue::new(1, 1 << 20, 1);
+        assert_eq!(queue.claim(), Some(0));
+        let Ok(mut segment) = queue.segment(0) else { panic!("nobody has stopped it") };
+        fill(&mut segment);
+        queue.put(0, segment);
+        queue.finish(0);
+        let (mut out, mut told) = (Vec::new(), Vec::new());
+        let options = Options::default();
+        let mut tell = |what| told.push(what);
+        Writer::new(&options, &mut out, &mut tell).run(&queue).unwrap();
+        (out, told)
+    }
+
+    #[test]
+    fn a_file_that_two_threads_read_is_written_and_told_once() {
+        let trouble = |name: &str| Told::Trouble(name.into(), Trouble::Changed);
+        let (out, told) = written(|segment| {
+            for (name, byte) in [("a", b'1'), ("b", b'2')] {
+                segment.mark(shared(name.as_bytes()));
+                segment.push(&[byte; BLOCK]);
+                segment.mark(Mark::Told(trouble(name)));
+                segment.mark(Mark::SharedEnd);
+            }
+            segment.mark(Mark::Told(trouble("c")));
+            segment.push(&[b'3'; BLOCK]);
+        });
+        assert_eq!(told, [trouble("a"), trouble("c")]);
+        assert_eq!((&out[..BLOCK], &out[2 * BLOCK..3 * BLOCK]), (&[b'1'; BLOCK][..], &[b'3'; BLOCK][..]));
+        let link = tar::Header::from_byte_slice(&out[BLOCK..2 * BLOCK]);
+        assert_eq!((&*link.path_bytes(), link.entry_type()), (&b"b"[..], EntryType::Link));
+        assert_eq!(link.link_name_bytes().as_deref(), Some(&b"a"[..]));
+    }
+
+    #[test]
+    fn the_same_name_spelled_otherwise_is_no_link_to_itself() {
+        let (out, _) = written(|segment| {
+            for name in ["f", "./f"] {
+                segment.mark(shared(name.as_bytes()));
+                segment.push(&[b'f'; BLOCK]);
+                segment.mark(Mark::SharedEnd);
+            }
+        });
+        assert!(out[..BLOCK].iter().all(|byte| *byte == b'f') && out[BLOCK..].iter().all(|byte| *byte == 0));
+    }
+}
