@@ -375,10 +375,9 @@ impl<'a> Worker<'a> {
         let reading = self.reading;
         let Some(segment) = &mut self.segment else { return Ok(()) };
         match reading.in_memory.read(fd.as_fd(), segment.part(begins, size)) {
-            Got::All(got) => {
-                segment.part(begins + got, size - got).fill(0);
+            Got::All => {
                 self.hook(Moment::Read);
-                became(&fd, stat, got as u64, size as u64, None).map_or(Ok(()), |trouble| self.tell(trouble))
+                became(&fd, stat, size as u64, size as u64, None).map_or(Ok(()), |trouble| self.tell(trouble))
             }
             Got::Some(got) => {
                 self.waiting.push(Waiting { fd, stat: *stat, begins, size, got, path: self.path.clone() });
