@@ -91,6 +91,11 @@ fn what_matches_is_left_out() {
     let folder = small_tree();
     succeeded(&tar_in(&folder, &["-cf", "x.tar", "--exclude=*.o", "t"]));
     assert_eq!(names(&folder, "x.tar"), ["t/", "t/a", "t/b/", "t/b/d"]);
+    fs::create_dir(folder.path("t/a.d")).unwrap();
+    fs::write(folder.path("t/b/a.d"), b"a file").unwrap();
+    succeeded(&tar_in(&folder, &["-cf", "x.tar", "--exclude=a.d/", "--exclude=./", "--exclude=a/", "t"]));
+    assert_eq!(names(&folder, "x.tar"), ["t/", "t/a", "t/b/", "t/b/a.d", "t/b/c.o", "t/b/d"]);
+    fs::remove_dir(folder.path("t/a.d")).unwrap();
     folder.file("patterns", "b\n");
     succeeded(&tar_in(&folder, &["-cf", "x.tar", "-X", "patterns", "t"]));
     assert_eq!(names(&folder, "x.tar"), ["t/", "t/a"]);
@@ -207,6 +212,18 @@ fn what_has_two_names_is_archived_under_both() {
     let mut sorted = found.clone();
     sorted.sort();
     assert_eq!(sorted, wanted);
+}
+
+#[test]
+fn a_list_with_two_spellings_of_a_name_has_the_file_once() {
+    let folder = small_tree();
+    fs::hard_link(folder.path("t/a"), folder.path("t/other")).unwrap();
+    folder.file("list", "t/a\n./t//a\n");
+    succeeded(&tar_in(&folder, &["-cf", "x.tar", "--no-recursion", "-T", "list"]));
+    let listed = Command::new("tar").args(["-tf", &folder.name("x.tar")]).output().unwrap();
+    assert_eq!(String::from_utf8(listed.stdout).unwrap().lines().count(), 1);
+    extracted(&folder, "x.tar", "into");
+    assert_eq!(fs::read(folder.path("into/t/a")).unwrap(), b"one");
 }
 
 #[test]

@@ -55,7 +55,8 @@ pub struct TarArgs {
     /// Follow symbolic links: archive what they lead to
     #[arg(short = 'h', long)]
     pub dereference: bool,
-    /// Leave out what matches this, and all in it: `*` matches slashes too, and a pattern may begin behind any slash
+    /// Leave out what matches this, and all in it: `*` matches slashes too, a pattern may begin behind any slash, and one that ends with a slash
+    /// means directories
     #[arg(long, value_name = "PATTERN", help_heading = "Leaving out")]
     pub exclude: Vec<OsString>,
     /// Leave out what matches the patterns in this file, one a line

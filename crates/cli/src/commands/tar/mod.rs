@@ -136,7 +136,7 @@ impl Run<'_> {
     fn find(&mut self, excludes: &Excludes, tree: &mut Tree) -> Result<()> {
         let bar = Bar::counter("files found");
         let count = |names| bar.set(names as u64);
-        let keep = |path: &[u8], _: Kind| !excludes.matches(path);
+        let keep = |path: &[u8], kind: Kind| !excludes.matches(path, kind);
         let options = hoistway_order::walk::Options {
             one_file_system: self.args.one_file_system,
             follow: follow(self.args),
