@@ -314,6 +314,17 @@ fn what_it_does_not_do_is_said() {
 }
 
 #[test]
+fn a_directory_that_hinders_is_its_owner_s_alone_until_all_is_in_it() {
+    let folder = small_tree();
+    fs::set_permissions(folder.path("t/b"), Permissions::from_mode(0o2775)).unwrap();
+    succeeded(&tar_in(&folder, &["-cf", "x.tar", "t"]));
+    let listed = Command::new("tar").args(["-tvf", &folder.name("x.tar")]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let modes: Vec<_> = listed.lines().filter(|line| line.ends_with(" t/b/")).map(|line| &line[..10]).collect();
+    assert_eq!(modes, ["drwx------", "drwxrwsr-x"]);
+}
+
+#[test]
 fn nobody_who_reads_is_no_message() {
     let folder = small_tree();
     fs::write(folder.path("t/large"), vec![1; 8 << 20]).unwrap();

@@ -12,7 +12,7 @@ use rustix::fs::{Advice, FileType, OFlags, Stat, fadvise, readlinkat};
 use rustix::io::Errno;
 use tar::EntryType;
 
-use super::attributes::{self, Holder};
+use super::attributes::{self, Holder, Lists};
 use super::data::{Got, InMemory, Waiting, became, read_at};
 use super::header::{BLOCK, Facts, Member, NAME_MAX};
 use super::names::Names;
@@ -254,19 +254,22 @@ impl<'a> Worker<'a> {
         if !self.name.ends_with(b"/") {
             self.name.push(b'/');
         }
-        // Where its owner may not write, nothing could be extracted into it any more, and where it hands on its group, what is extracted gets that.
+        // Where its owner may not write nothing could be extracted into it any more, and where it hands on its group what is extracted gets that. Until all is in it,
+        // it is its owner's alone.
         let hinders = stat.st_mode & 0o700 != 0o700 || stat.st_mode & 0o2000 != 0;
-        if part == Part::Before && hinders {
-            return self.tell_member();
+        let is_guarded = part == Part::Before && hinders;
+        let mut shown = *stat;
+        if is_guarded {
+            shown.st_mode = FileType::Directory.as_raw_mode() | 0o700;
         }
         // Both times with its attributes: bsdtar gives a directory the list that it hands on only where it makes it.
         self.records.clear();
-        if let Err(errno) = self.gather(&Holder::place(fd.as_fd()), true)
+        if let Err(errno) = self.gather(&Holder::place(fd.as_fd()), lists)
             && part != Part::Before
         {
             self.tell(Trouble::Attributes(errno))?;
         }
-        if !self.build(EntryType::Directory, stat, &[], None)? {
+        if !self.build(EntryType::Directory, &shown, &[], None)? {
             return Ok(());
         }
         if part == Part::After {
@@ -303,19 +306,20 @@ impl<'a> Worker<'a> {
         map: Option<&Map>,
     ) -> Result<bool, Stopped> {
         self.records.clear();
-        if let Err(errno) = self.gather(holder, false) {
+        if let Err(errno) = self.gather(holder, Lists::Access) {
             self.tell(Trouble::Attributes(errno))?;
+        let lists = if is_guarded { Lists::Default } else { Lists::AccessAndDefault };
         }
         self.build(kind, stat, link, map)
     }
 
-    fn gather(&mut self, holder: &Holder<'_>, is_directory: bool) -> Result<(), Errno> {
+    fn gather(&mut self, holder: &Holder<'_>, lists: Lists) -> Result<(), Errno> {
         let options = self.reading.options;
         if !options.attributes.any() {
             return Ok(());
         }
         let numeric = options.numeric_owner;
-        attributes::append(options.attributes, holder, is_directory, numeric, &mut self.owners, &mut self.records)
+        attributes::append(options.attributes, holder, lists, numeric, &mut self.owners, &mut self.records)
     }
 
     fn build(&mut self, kind: EntryType, stat: &Stat, link: &[u8], map: Option<&Map>) -> Result<bool, Stopped> {
