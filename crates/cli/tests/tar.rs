@@ -314,6 +314,25 @@ fn what_it_does_not_do_is_said() {
 }
 
 #[test]
+fn with_few_open_files_all_are_archived() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("t")).unwrap();
+    for file in 0..600 {
+        fs::write(folder.path(&format!("t/{file}")), [b'x'; 3000]).unwrap();
+    }
+    // So that they are not in memory, where the file system has another place for them.
+    let _ = Command::new("sync").arg("-f").arg(folder.path("t")).status();
+    for file in 0..600 {
+        let file = fs::File::open(folder.path(&format!("t/{file}"))).unwrap();
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+    }
+    let binary = env!("CARGO_BIN_EXE_hoistway");
+    let script = format!("ulimit -n 48 && exec {binary} tar -cf x.tar --read-ahead 8192 --readers 4 t");
+    succeeded(&Ran::of(Command::new("sh").args(["-c", &script]).current_dir(folder.path("")).output().unwrap()));
+    assert_eq!(names(&folder, "x.tar").len(), 601);
+}
+
+#[test]
 fn a_directory_that_hinders_is_its_owner_s_alone_until_all_is_in_it() {
     let folder = small_tree();
     fs::set_permissions(folder.path("t/b"), Permissions::from_mode(0o2775)).unwrap();

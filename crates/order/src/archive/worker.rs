@@ -6,10 +6,12 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::fs::{Advice, FileType, OFlags, Stat, fadvise, readlinkat};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use tar::EntryType;
 
 use super::attributes::{self, Holder, Lists};
@@ -35,6 +37,10 @@ pub(super) struct Reading<'a> {
     /// Items a batch.
     pub batch: usize,
     in_memory: InMemory,
+    /// Files that a thread has open while they wait for the disk, at most.
+    waiting_max: usize,
+    /// Whether waiting for others to close files was in vain.
+    is_out_of_files: AtomicBool,
     /// Files with several names: by device and inode, the first item of those that were met.
     met: Mutex<FxHashMap<Key, usize>>,
     has_met: AtomicBool,
@@ -55,6 +61,8 @@ impl<'a> Reading<'a> {
             queue,
             batch,
             in_memory: InMemory::default(),
+            waiting_max: waiting_max(options.readers.max(1)),
+            is_out_of_files: AtomicBool::new(false),
             met: Mutex::default(),
             has_met: AtomicBool::new(false),
             led_to,
@@ -83,6 +91,21 @@ impl<'a> Reading<'a> {
     fn lock_met(&self) -> MutexGuard<'_, FxHashMap<Key, usize>> {
         self.met.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Files that a process has open beside those that wait for the disk.
+const FILES_BESIDE: usize = 32;
+/// Files that a thread opens to get at one: a directory, and the file.
+const FILES_A_THREAD: usize = 3;
+/// How often somebody who may open no more files asks again, and how long it waits each time.
+const OPENING_TRIES: u32 = 100;
+const OPENING_WAIT: Duration = Duration::from_millis(10);
+
+/// How many files that wait for the disk each of so many threads may have open: what the process may is divided among them.
+fn waiting_max(readers: usize) -> usize {
+    let may =
+        getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
+    (may.saturating_sub(FILES_BESIDE + FILES_A_THREAD * readers) / readers).max(1)
 }
 
 /// Files that a tree has more than one name of.
@@ -171,13 +194,37 @@ impl<'a> Worker<'a> {
             return self.share(&stat, |_| Ok(()));
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        match source::open(self.reading.tree, id, &self.path, self.reading.options.follow, flags) {
+        match self.open(id, flags) {
             Ok(source) if FileType::from_raw_mode(source.stat.st_mode) == FileType::RegularFile => {
                 self.add_regular(source)
             }
             // A link or a socket in its place, or something else that is no file.
             Ok(_) | Err(Errno::LOOP | Errno::NXIO) => self.add_place(id, Part::Whole),
             Err(errno) => self.tell(Trouble::opening(errno)),
+        }
+    }
+
+    /// Opens what lies at its path. Where no more files may be open at once, those that wait for the disk are read first.
+    fn open(&mut self, id: Id, flags: OFlags) -> Result<Source, Errno> {
+        let reading = self.reading;
+        let mut tries = 0;
+        loop {
+            match source::open(reading.tree, id, &self.path, reading.options.follow, flags) {
+                Err(Errno::MFILE | Errno::NFILE) if !self.waiting.is_empty() => self.settle(),
+                // Others have them open: other threads of ours, or other programs.
+                Err(Errno::MFILE | Errno::NFILE)
+                    if tries < OPENING_TRIES && !reading.is_out_of_files.load(Ordering::Relaxed) =>
+                {
+                    tries += 1;
+                    std::thread::sleep(OPENING_WAIT);
+                }
+                opened => {
+                    if tries == OPENING_TRIES {
+                        reading.is_out_of_files.store(opened.is_err(), Ordering::Relaxed);
+                    }
+                    return opened;
+                }
+            }
         }
     }
 
@@ -197,13 +244,12 @@ impl<'a> Worker<'a> {
     /// Adds what is not read: directories, links, devices.
     fn add_place(&mut self, id: Id, part: Part) -> Result<(), Stopped> {
         let flags = OFlags::PATH;
-        let Source { fd, stat } =
-            match source::open(self.reading.tree, id, &self.path, self.reading.options.follow, flags) {
-                Ok(source) => source,
-                // Where it stood before its files it was told already.
-                Err(_) if part == Part::After => return Ok(()),
-                Err(errno) => return self.tell(Trouble::opening(errno)),
-            };
+        let Source { fd, stat } = match self.open(id, flags) {
+            Ok(source) => source,
+            // Where it stood before its files it was told already.
+            Err(_) if part == Part::After => return Ok(()),
+            Err(errno) => return self.tell(Trouble::opening(errno)),
+        };
         let mut link = Vec::new();
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => EntryType::Directory,
@@ -241,7 +287,7 @@ impl<'a> Worker<'a> {
         if self.name.ends_with(b"/") {
             self.name.pop();
         }
-        match source::open(self.reading.tree, id, &self.path, self.reading.options.follow, flags) {
+        match self.open(id, flags) {
             Ok(source) if FileType::from_raw_mode(source.stat.st_mode) == FileType::RegularFile => {
                 self.add_regular(source)
             }
@@ -262,6 +308,7 @@ impl<'a> Worker<'a> {
         if is_guarded {
             shown.st_mode = FileType::Directory.as_raw_mode() | 0o700;
         }
+        let lists = if is_guarded { Lists::Default } else { Lists::AccessAndDefault };
         // Both times with its attributes: bsdtar gives a directory the list that it hands on only where it makes it.
         self.records.clear();
         if let Err(errno) = self.gather(&Holder::place(fd.as_fd()), lists)
@@ -308,7 +355,6 @@ impl<'a> Worker<'a> {
         self.records.clear();
         if let Err(errno) = self.gather(holder, Lists::Access) {
             self.tell(Trouble::Attributes(errno))?;
-        let lists = if is_guarded { Lists::Default } else { Lists::AccessAndDefault };
         }
         self.build(kind, stat, link, map)
     }
@@ -385,6 +431,9 @@ impl<'a> Worker<'a> {
             }
             Got::Some(got) => {
                 self.waiting.push(Waiting { fd, stat: *stat, begins, size, got, path: self.path.clone() });
+                if self.waiting.len() >= reading.waiting_max {
+                    self.settle();
+                }
                 Ok(())
             }
         }
@@ -537,7 +586,12 @@ mod tests {
     use crate::walk;
 
     /// What a thread does with files of 100 bytes of which nothing is in memory: when each is opened and read, and how many segments it hands over.
-    fn read_ahead(files: usize, follow: Follow, link: impl Fn(PathBuf, PathBuf)) -> (Vec<Moment>, usize) {
+    fn read_ahead(
+        files: usize,
+        follow: Follow,
+        waiting_max: usize,
+        link: impl Fn(PathBuf, PathBuf),
+    ) -> (Vec<Moment>, usize) {
         let folder = tempfile::tempdir().unwrap();
         for file in 0..files {
             std::fs::write(folder.path().join(format!("{file}a")), [b'x'; 100]).unwrap();
@@ -557,6 +611,7 @@ mod tests {
         let options = Options { follow, hook: Some(&hook), ..Options::default() };
         let mut reading = Reading::new(&tree, &items, &options, Queue::new(1, 1 << 20, 1), items.len());
         reading.in_memory = InMemory::never();
+        reading.waiting_max = waiting_max;
         Worker::new(&reading).run();
         let segments = std::iter::from_fn(|| reading.queue.next()).count();
         (moments.into_inner().unwrap(), segments)
@@ -565,10 +620,17 @@ mod tests {
     #[test]
     fn files_with_several_names_are_read_ahead_like_others() {
         let wanted = [[Moment::Opened; 50], [Moment::Read; 50]].concat();
-        let (moments, segments) = read_ahead(50, Follow::Never, |from, to| std::fs::hard_link(from, to).unwrap());
+        let (moments, segments) = read_ahead(50, Follow::Never, 64, |from, to| std::fs::hard_link(from, to).unwrap());
         assert_eq!((moments, segments), (wanted.clone(), 1));
         let symlink = |from, to| std::os::unix::fs::symlink(from, to).unwrap();
-        let (moments, segments) = read_ahead(50, Follow::Always, symlink);
+        let (moments, segments) = read_ahead(50, Follow::Always, 64, symlink);
         assert_eq!((moments, segments), (wanted, 1));
+    }
+
+    #[test]
+    fn no_more_files_are_open_at_once_than_may_be() {
+        let turn = [[Moment::Opened; 5], [Moment::Read; 5]].concat();
+        let (moments, segments) = read_ahead(20, Follow::Never, 5, |_, _| {});
+        assert_eq!((moments, segments), (turn.repeat(4), 1));
     }
 }
