@@ -258,7 +258,7 @@ fn a_full_disk_leaves_no_archive_that_looks_whole() {
     let second = tar_in(&folder, &["-cf", "full/y.tar.gz", "t"]);
     let after = fs::read(folder.path("full/y.tar.gz"));
     let _ = Command::new("umount").arg(folder.path("full")).status();
-    first.refused(2, &["full/x.tar: Cannot write (nothing is left of it): No space left on device"]);
+    first.refused(2, &["full/x.tar: Cannot write (nothing is left of it): No space left on device\n"]);
     assert_eq!(left.len(), 0);
     succeeded(&compressed);
     second.refused(2, &["No space left on device"]);
@@ -306,7 +306,7 @@ fn what_it_does_not_do_is_said() {
     }
     tar_in(&folder, &["-f", "x.tar", "t"]).refused(2, &["hoistway tar -cf x.tar DIR"]);
     tar_in(&folder, &["-cf", "x.tar"]).refused(2, &["no archive of nothing"]);
-    tar_in(&folder, &["-cf", "no/x.tar", "t"]).refused(2, &["no/x.tar: Cannot open: No such file or directory"]);
+    tar_in(&folder, &["-cf", "no/x.tar", "t"]).refused(2, &["no/x.tar: Cannot open: No such file or directory\n"]);
     tar_in(&folder, &["-cf", "x.tar", "-C", "no", "t"]).refused(2, &["no: Cannot open: No such file or directory"]);
     tar_in(&folder, &["-cf", "x.tar", "-T", "no"]).refused(2, &["no: Cannot open: No such file or directory"]);
     tar_in(&folder, &["-cf", "x.tar", "--format=gnu", "--acls", "t"]).refused(2, &["need the format pax"]);
@@ -359,33 +359,53 @@ fn nobody_who_reads_is_no_message() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(141), ""));
 }
 
-#[test]
-fn a_signal_leaves_nothing() {
-    let folder = small_tree();
-    // A pipe that nobody writes to keeps it waiting: as a list of names.
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        folder.path("list"),
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::from_bits_truncate(0o600),
-        0,
-    )
-    .unwrap();
-    let mut child = hoistway(&["tar", "-cf", "x.tar", "t", "-T", "list"])
-        .current_dir(folder.path(""))
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let partial = || folder.files().iter().any(|name| name.ends_with(".partial"));
-    while !partial() && child.try_wait().unwrap().is_none() {
+/// A run that waits for a list of names that nobody writes, with signals that its caller ignores; it has made its file.
+fn waiting_run(folder: &Folder, ignored: &str) -> std::process::Child {
+    let list = folder.path("list");
+    let mode = rustix::fs::Mode::from_bits_truncate(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, list, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let script = format!("trap '' {ignored}; exec {} tar -cf x.tar t -T list", env!("CARGO_BIN_EXE_hoistway"));
+    let mut child =
+        Command::new("sh").args(["-c", &script]).current_dir(folder.path("")).stderr(Stdio::piped()).spawn().unwrap();
+    while !has_partial(folder) && child.try_wait().unwrap().is_none() {
         std::thread::yield_now();
     }
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    assert_eq!(ran.code, Some(143), "{}", ran.err);
-    assert!(ran.err.contains("nothing is left of the archive"), "{}", ran.err);
-    assert!(!partial() && !Path::new(&folder.path("x.tar")).exists());
+    child
+}
+
+fn has_partial(folder: &Folder) -> bool {
+    folder.files().iter().any(|name| name.ends_with(".partial"))
+}
+
+fn send(child: &std::process::Child, signal: rustix::process::Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).unwrap();
+}
+
+#[test]
+fn a_signal_leaves_nothing() {
+    // Often, for the signal comes as soon as there is a file.
+    for _ in 0..20 {
+        let folder = small_tree();
+        let child = waiting_run(&folder, "USR1");
+        send(&child, rustix::process::Signal::TERM);
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        assert_eq!(ran.code, Some(143), "{}", ran.err);
+        assert!(ran.err.contains("nothing is left of the archive"), "{}", ran.err);
+        assert!(!has_partial(&folder) && !Path::new(&folder.path("x.tar")).exists());
+    }
+}
+
+#[test]
+fn signals_that_its_caller_ignores_do_not_end_it() {
+    for (ignored, signal) in [("HUP", rustix::process::Signal::HUP), ("INT", rustix::process::Signal::INT)] {
+        let folder = small_tree();
+        let child = waiting_run(&folder, ignored);
+        send(&child, signal);
+        // Whoever opens the list for writing and closes it ends it.
+        drop(fs::File::options().write(true).open(folder.path("list")).unwrap());
+        succeeded(&Ran::of(child.wait_with_output().unwrap()));
+        assert_eq!(names(&folder, "x.tar").len(), 5);
+    }
 }
 
 #[test]
@@ -396,4 +416,84 @@ fn sorted_by_name_it_has_gnu_tar_s_order() {
     succeeded(&tar_in(&folder, &["--sort=name", "-cf", "ours.tar", "t"]));
     let listed = |archive: &str| Command::new("tar").args(["-tf", &folder.name(archive)]).output().unwrap().stdout;
     assert_eq!(listed("ours.tar"), listed("gnu.tar"));
+}
+
+#[test]
+fn an_archive_in_a_folder_that_takes_no_files_is_written_over() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("SKIPPED: root is needed to be somebody else");
+        return;
+    }
+    let folder = small_tree();
+    let binary = folder.path("hoistway");
+    fs::copy(env!("CARGO_BIN_EXE_hoistway"), &binary).unwrap();
+    folder.file("x.tar", vec![b'x'; 1 << 20]);
+    fs::set_permissions(folder.path("x.tar"), Permissions::from_mode(0o666)).unwrap();
+    fs::set_permissions(folder.path(""), Permissions::from_mode(0o755)).unwrap();
+    let as_nobody = |archive: &str| {
+        let mut command = Command::new(&binary);
+        command.args(["tar", "-cf", archive, "t"]).current_dir(folder.path("")).uid(65_534).gid(65_534);
+        Ran::of(command.output().unwrap())
+    };
+    let ran = as_nobody("x.tar");
+    assert_eq!((ran.code, ran.err.lines().count()), (Some(0), 1), "{}", ran.err);
+    assert!(ran.err.contains("x.tar: no file can be made beside it: what was there is written over"), "{}", ran.err);
+    assert_eq!(names(&folder, "x.tar").len(), 5);
+    let ran = as_nobody("new.tar");
+    assert_eq!((ran.code, ran.err.as_str()), (Some(2), "hoistway tar: new.tar: Cannot open: Permission denied\n"));
+}
+
+#[test]
+fn an_archive_may_have_any_name_that_a_file_may_have() {
+    let folder = small_tree();
+    for name in ["x".repeat(255), "ä".repeat(127), "y".repeat(239)] {
+        succeeded(&tar_in(&folder, &["-cf", &name, "t"]));
+        assert_eq!(names(&folder, &name).len(), 5);
+    }
+}
+
+#[test]
+fn whoever_might_read_the_archive_that_was_there_may_read_the_new_one() {
+    let folder = small_tree();
+    folder.file("x.tar", "old");
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(folder.path("x.tar"), Some(1000), Some(1001)).unwrap();
+    }
+    fs::set_permissions(folder.path("x.tar"), Permissions::from_mode(0o640)).unwrap();
+    let path = folder.name("x.tar");
+    let has_list = Command::new("setfacl").args(["-m", "u:1:r", &path]).status().is_ok_and(|status| status.success());
+    let before = fs::metadata(&path).unwrap();
+    let lists =
+        || Command::new("getfacl").args(["-pn", &path]).output().map(|output| output.stdout).unwrap_or_default();
+    let list = lists();
+    succeeded(&tar_in(&folder, &["-cf", "x.tar", "t"]));
+    let after = fs::metadata(&path).unwrap();
+    let told = |of: &fs::Metadata| (of.uid(), of.gid(), of.mode());
+    assert_eq!(told(&after), told(&before));
+    assert_ne!(after.ino(), before.ino());
+    if has_list {
+        assert_eq!(String::from_utf8(lists()), String::from_utf8(list));
+    } else {
+        eprintln!("SKIPPED: no access control lists here");
+    }
+}
+
+#[test]
+fn a_link_to_the_archive_stays_one_also_where_it_leads_to_nothing() {
+    let folder = small_tree();
+    fs::create_dir(folder.path("far")).unwrap();
+    symlink("far/x.tar", folder.path("link.tar")).unwrap();
+    symlink("link.tar", folder.path("again.tar")).unwrap();
+    for _ in 0..2 {
+        succeeded(&tar_in(&folder, &["-cf", "again.tar", "t"]));
+        assert!(fs::symlink_metadata(folder.path("again.tar")).unwrap().is_symlink());
+        assert!(fs::symlink_metadata(folder.path("link.tar")).unwrap().is_symlink());
+        assert_eq!(names(&folder, "far/x.tar").len(), 5);
+    }
+    symlink("loop.tar", folder.path("loop.tar")).unwrap();
+    let ran = tar_in(&folder, &["-cf", "loop.tar", "t"]);
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (Some(2), "hoistway tar: loop.tar: Cannot open: Too many levels of symbolic links\n")
+    );
 }

@@ -7,7 +7,7 @@ mod tell;
 use std::ffi::OsStr;
 use std::io;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use hoistway_order::archive::{self, Attributes, Excludes, Format, Told, Trouble, WriteError};
 use hoistway_order::walk::Once;
 use hoistway_order::{By, Follow, Kind, Tree, place};
@@ -37,10 +37,20 @@ pub fn run(args: &TarArgs, out: &mut Out) -> Result<Exit> {
             if write.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
                 return Ok(NOBODY_READS);
             }
-            say(&format!("hoistway tar: {error:#}"));
+            say(&format!("hoistway tar: {}", words(&error)));
             Ok(FATAL)
         }
     }
+}
+
+/// An error and its causes; the system's in its words, without a number and without the paths that a library adds.
+fn words(error: &Error) -> String {
+    let of = |cause: &(dyn std::error::Error + 'static)| {
+        let text = cause.to_string();
+        let ends = if cause.is::<io::Error>() { text.find(" (os error") } else { None };
+        text[..ends.unwrap_or(text.len())].to_owned()
+    };
+    error.chain().map(of).collect::<Vec<_>>().join(": ")
 }
 
 /// What can be told to be wrong before anything is done.
