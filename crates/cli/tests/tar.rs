@@ -418,6 +418,39 @@ fn sorted_by_name_it_has_gnu_tar_s_order() {
     assert_eq!(listed("ours.tar"), listed("gnu.tar"));
 }
 
+/// A run under `strace` with its options, and what that told of it, a line a call.
+fn traced(folder: &Folder, options: &[&str]) -> Option<(Ran, Vec<String>)> {
+    let trace = folder.name("trace");
+    let mut command = Command::new("strace");
+    command.args(["-f", "-o", &trace]).args(options).arg(env!("CARGO_BIN_EXE_hoistway"));
+    let Ok(output) = command.args(["tar", "-cf", "x.tar", "t"]).current_dir(folder.path("")).output() else {
+        assert!(std::env::var_os("CI").is_none(), "strace is needed");
+        eprintln!("SKIPPED: strace is not installed");
+        return None;
+    };
+    Some((Ran::of(output), fs::read_to_string(trace).unwrap().lines().map(str::to_owned).collect()))
+}
+
+#[test]
+fn an_archive_gets_its_name_when_it_is_on_the_disk() {
+    let folder = small_tree();
+    let Some((ran, calls)) = traced(&folder, &["-e", "trace=fsync,rename,renameat,renameat2"]) else { return };
+    succeeded(&ran);
+    let at = |what: &str| calls.iter().position(|call| call.contains(what) && call.ends_with("= 0"));
+    let (synced, renamed) = (at("fsync"), at("rename"));
+    assert!(synced.is_some() && synced < renamed, "{calls:#?}");
+}
+
+#[test]
+fn an_archive_that_does_not_get_to_the_disk_takes_no_place() {
+    let folder = small_tree();
+    folder.file("x.tar", "old");
+    let Some((ran, _)) = traced(&folder, &["-e", "inject=fsync:error=ENOSPC"]) else { return };
+    ran.refused(2, &["x.tar: Cannot write (nothing is left of it): No space left on device\n"]);
+    assert_eq!(fs::read(folder.path("x.tar")).unwrap(), b"old");
+    assert!(!has_partial(&folder));
+}
+
 #[test]
 fn an_archive_in_a_folder_that_takes_no_files_is_written_over() {
     if !rustix::process::geteuid().is_root() {

@@ -99,10 +99,11 @@ impl Output {
         }
     }
 
-    /// The archive is whole: it gets its name.
+    /// The archive is whole: it gets its name when it is on the disk.
     pub fn keep(mut self) -> Result<()> {
         let finished = std::mem::replace(&mut self.encoder, Encoder::Finished).finish();
         let file = finished.map_err(|error| self.failed(error))?;
+        file.as_ref().map_or(Ok(()), sync).map_err(|error| self.failed(error))?;
         let Place::Beside { temporary, target } = self.place else { return Ok(()) };
         drop(file);
         temporary.keep(&target).with_context(|| format!("{}: Cannot rename", target.display()))
@@ -289,6 +290,18 @@ const LIST_BYTES: usize = 64 << 10;
 
 fn identity(metadata: fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
+}
+
+/// Sees to it that a file's data are on the disk: where these turn out not to fit only then, that is heard here.
+fn sync(file: &File) -> io::Result<()> {
+    if !file.metadata()?.is_file() {
+        return Ok(());
+    }
+    match file.sync_all() {
+        // A file system that has nothing to do for that.
+        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(()),
+        synced => synced,
+    }
 }
 
 /// A file that is removed unless it is kept, by a signal too.
