@@ -530,3 +530,22 @@ fn a_link_to_the_archive_stays_one_also_where_it_leads_to_nothing() {
         (Some(2), "hoistway tar: loop.tar: Cannot open: Too many levels of symbolic links\n")
     );
 }
+
+#[test]
+fn the_example_with_a_stamp_archives_what_is_newer_alone() {
+    let help = hoistway(&["tar", "--help"]).output().unwrap().stdout;
+    let help = String::from_utf8(help).unwrap();
+    let example =
+        help.lines().map(str::trim).find(|line| line.starts_with("find . -newer stamp")).expect("it is there");
+    let folder = Folder::new();
+    for old in ["old", "stamp"] {
+        folder.file(old, "old");
+    }
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    fs::create_dir(folder.path("made")).unwrap();
+    folder.file("young", "young");
+    folder.file("made/too", "young");
+    let script = example.replace("hoistway", env!("CARGO_BIN_EXE_hoistway"));
+    succeeded(&Ran::of(Command::new("sh").args(["-c", &script]).current_dir(folder.path("")).output().unwrap()));
+    assert_eq!(names(&folder, "new.tar"), ["./", "./made/", "./made/too", "./young"]);
+}
