@@ -42,6 +42,8 @@ pub struct Options<'a> {
     pub one_file_system: bool,
     /// Which symbolic links are followed.
     pub follow: Follow,
+    /// What is found once where it is asked for twice, or lies in a directory that is asked for as well.
+    pub once: Once,
     /// Where relative paths begin; `None` for the working directory.
     pub base: Option<Arc<OwnedFd>>,
     /// Told each path and what it is; what it answers `false` for is left out, a directory with all that is in it.
@@ -50,11 +52,21 @@ pub struct Options<'a> {
     pub progress: Option<&'a dyn Fn(usize)>,
 }
 
+/// What counts as the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Once {
+    /// The same directory, or the same name in it, whatever paths lead there.
+    #[default]
+    File,
+    /// The same path, but for `.` and slashes: for who keeps files by their paths.
+    Path,
+}
+
 /// Adds all that there is under `roots` to `tree`: the roots themselves, and in each directory what it holds, in the order in which the
 /// directory has it. A directory comes before what is in it. Paths that something is wrong with are told to `problem`; the rest goes on.
 ///
 /// What is asked for twice, or is asked for and lies in a directory that is asked for as well, is found once, under the path that it was
-/// asked for by.
+/// asked for by; [`Options::once`] says what is the same.
 ///
 /// # Errors
 /// [`TreeFull`] if there are more names than a tree takes.
@@ -110,7 +122,7 @@ impl<'a> Walk<'a> {
             pending: BTreeMap::new(),
             swept: (0, 0),
             reading: None,
-            roots: Roots::default(),
+            roots: Roots::new(options.once),
             mounts: mounts::directories_with_mounts(),
             told: FxHashMap::default(),
             buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES].into_boxed_slice(),
@@ -313,6 +325,12 @@ impl<'a> Walk<'a> {
         };
         let Looked { kind, inode, device } = looked;
         let follows = self.options.follow == Follow::Always;
+        if self.roots.may_have_paths() {
+            self.path_of(reading.id, name, tree);
+            if self.roots.has_path(&self.path) {
+                return Ok(());
+            }
+        }
         if !follows && self.roots.has((reading.device, reading.inode), name.to_bytes(), kind, (device, inode)) {
             return Ok(());
         }

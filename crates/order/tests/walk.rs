@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hoistway_order::walk::{self, Options, Walk};
+use hoistway_order::walk::{self, Once, Options, Walk};
 use hoistway_order::{Doing, Follow, Kind, Tree, Trouble};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 
@@ -107,6 +107,25 @@ fn what_is_asked_for_twice_is_found_once_under_its_own_path() {
     let mut seen: Vec<String> = paths(&tree).iter().map(|path| path.to_str().unwrap().to_owned()).collect();
     seen.sort();
     assert_eq!(seen, ["a", "a/another", "a/b", "a/b/file", "a/other"]);
+}
+
+#[test]
+fn where_paths_decide_a_file_is_found_under_each_path_that_was_asked_for() {
+    let folder = Folder::new();
+    folder.file("a/b/file", "");
+    folder.file("a/other", "");
+    let roots = ["a/b", "a", "./a/b/", "a/other", "a/b/../other"].map(PathBuf::from);
+    let base = rustix::fs::open(folder.root(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    let options = Options { base: Some(Arc::new(base)), once: Once::Path, ..Options::default() };
+    let Walked { tree, problems } = walked(&roots, &options);
+    assert!(problems.is_empty(), "{problems:?}");
+    let mut seen: Vec<String> = paths(&tree).iter().map(|path| path.to_str().unwrap().to_owned()).collect();
+    seen.sort();
+    assert_eq!(seen, ["a", "a/b", "a/b/../other", "a/b/file", "a/other"]);
+    let absolute = folder.root().join("a/b");
+    let Walked { tree, .. } = walked(&["a".into(), absolute.clone()], &options);
+    let seen = paths(&tree);
+    assert!(seen.contains(&"a/b/file".into()) && seen.contains(&absolute.join("file")), "{seen:?}");
 }
 
 #[test]
