@@ -35,4 +35,4 @@ pub use read::{DevicesError, devices, openers};
 pub use root::Root;
 pub use rows::{Row, SETTINGS, kernel_tunables, setting, successor};
 pub use set::{Applied, ApplyError, Assignment, Change, Plan, PlanError, Rows};
-pub use stack::{all_below, queues_below};
+pub use stack::{all_below, directly_below, queues_below};
