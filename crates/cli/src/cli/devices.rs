@@ -150,6 +150,6 @@ pub struct IoniceArgs {
     #[arg(long, value_name = "DIR", requires = "explain", default_value = "/", hide = true)]
     pub root: PathBuf,
     /// The command to run and its arguments; behind -p, -P, -u or --explain: more numbers
-    #[arg(value_name = "COMMAND|NUMBER", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "COMMAND|NUMBER", trailing_var_arg = true)]
     pub rest: Vec<OsString>,
 }

@@ -33,7 +33,7 @@ pub fn print(root: &Root, all: &[BlockDevice], device: &BlockDevice, out: &mut O
 
 fn line(out: &mut Out, name: &str, text: &str) -> Result<()> {
     if !text.is_empty() {
-        out.line(format_args!("  {name:<14}{text}"))?;
+        out.line(format_args!("  {name:<16}{text}"))?;
     }
     Ok(())
 }
@@ -52,8 +52,8 @@ fn identity(device: &BlockDevice, out: &mut Out) -> Result<()> {
     }
     if device.disk.is_none() && device.is_present() {
         match udev::stable_id(device) {
-            Ok(id) => line(out, "found again by", &format!(" {} {}", id.what, id.value))?,
-            Err(error) => line(out, "found again by", &format!(" nothing: {error}"))?,
+            Ok(id) => line(out, "found again by", &format!("{} {}", id.what, id.value))?,
+            Err(error) => line(out, "found again by", &format!("nothing: {error}"))?,
         }
     }
     Ok(())
@@ -112,6 +112,7 @@ fn queue_of(device: &BlockDevice, queue: &Queue, out: &mut Out) -> Result<()> {
         out.heading(format_args!("Tunables of {scheduler}"))?;
         if let Some(kind) = Elevator::from_name(scheduler) {
             out.paragraph(2, kind.info().idea)?;
+            out.line("")?;
         }
         let pairs = queue.tunables.iter().map(|tunable| (tunable, known.iter().find(|row| row.name == tunable.name)));
         attributes(&pairs.collect::<Vec<_>>(), out)?;

@@ -17,7 +17,6 @@ use crate::failure::Exit;
 use crate::names::did_you_mean;
 use crate::output::Out;
 
-
 /// Lists the devices, explains one, or sets one.
 pub fn run(args: &DevicesArgs, out: &mut Out) -> Result<Exit> {
     let root = root(&args.root)?;
@@ -59,22 +58,11 @@ pub fn root(path: &Path) -> Result<Root> {
 /// # Errors
 /// When there is none.
 pub fn one(root: &Root, text: &str) -> Result<BlockDevice> {
-    find(root, text).map_err(|error| {
-        let nearest = match &error {
-            FindError::None { names, .. } => did_you_mean(text, names.iter().map(String::as_str)),
-            _ => String::new(),
-        };
-        anyhow::Error::from(error).context_if(nearest)
+    find(root, text).map_err(|error| match &error {
+        FindError::None { text, names } => {
+            let nearest = did_you_mean(text, names.iter().map(String::as_str));
+            anyhow::anyhow!("there is no block device `{text}`{nearest}; there are {}", names.join(", "))
+        }
+        _ => error.into(),
     })
-}
-
-/// An error with something to be said behind it.
-trait Behind {
-    fn context_if(self, behind: String) -> anyhow::Error;
-}
-
-impl Behind for anyhow::Error {
-    fn context_if(self, behind: String) -> anyhow::Error {
-        if behind.is_empty() { self } else { anyhow::anyhow!("{self}{behind}") }
-    }
 }

@@ -27,6 +27,7 @@ pub fn range(row: &Row) -> String {
         _ if !row.words.is_empty() => row.words.join(", "),
         (0, 0) => String::new(),
         (0, 1) => "0 or 1".to_owned(),
+        (min, _) if min <= i64::from(i32::MIN) => "any".to_owned(),
         (min, max) if max >= i64::from(i32::MAX) => format!("{min} or more"),
         (min, max) => format!("{min} to {max}"),
     }
@@ -36,6 +37,7 @@ pub fn range(row: &Row) -> String {
 pub fn with_unit(value: &str, row: Option<&Row>) -> String {
     match row.map_or("", |row| row.unit) {
         "" | "0/1" => value.to_owned(),
+        "requests" if value == "1" => "1 request".to_owned(),
         unit => format!("{value} {unit}"),
     }
 }

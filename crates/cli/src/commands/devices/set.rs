@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use hoistway_machine::udev::{self, OtherRule, Prepared, Rule};
-use hoistway_machine::{Applied, Assignment, BlockDevice, Change, Plan, PlanError, Root, Row, setting};
+use hoistway_machine::{Applied, Assignment, BlockDevice, Change, Plan, PlanError, Root, Row, setting, successor};
 use serde::Serialize;
 
 use super::rows::{rows, with_unit};
@@ -40,6 +40,7 @@ pub fn run(root: &Root, args: &SetArgs, out: &mut Out) -> Result<Exit> {
 /// What a misspelt word may have meant.
 fn nearest(error: &PlanError) -> String {
     match error {
+        PlanError::Scheduler { scheduler, .. } if successor(scheduler).is_some() => String::new(),
         PlanError::Scheduler { scheduler, available, .. } => {
             did_you_mean(scheduler, available.iter().map(String::as_str))
         }

@@ -5,7 +5,7 @@ use hoistway_machine::{BlockDevice, Class, CpuPolicy, GroupPolicy, Kind, Process
 
 use super::explain::{AtQueue, Document, Explained, OnDevice};
 use crate::figures::bytes;
-use crate::output::{self, Out};
+use crate::output::Out;
 
 /// Prints all that was explained.
 pub fn print(document: &Document, out: &mut Out) -> Result<()> {
@@ -43,16 +43,16 @@ fn one(explained: &Explained, out: &mut Out) -> Result<()> {
     }
     out.line("")?;
     out.heading(format_args!("What elevators make of {}", explained.effective))?;
-    let mut table = output::table(&["  elevator", "effect"], 2);
+    let mut effects: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in &explained.elevators {
-        table.add_row([format!("  {}", row.elevator), row.effect.clone()]);
+        match effects.iter_mut().find(|(effect, _)| *effect == row.effect) {
+            Some((_, names)) => names.push(row.elevator),
+            None => effects.push((&row.effect, vec![row.elevator])),
+        }
     }
-    if out.takes(output::width(&table)) {
-        out.table(&mut table)?;
-        return Ok(());
-    }
-    for row in &explained.elevators {
-        out.paragraph(2, &format!("{}: {}", row.elevator, row.effect))?;
+    for (effect, names) in effects {
+        out.line(format_args!("  {}", names.join(", ")))?;
+        out.paragraph(6, effect)?;
     }
     Ok(())
 }
