@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
@@ -12,13 +13,13 @@ use clap::{Args, Subcommand};
     disable_help_subcommand = true,
     after_help = "\
 Examples:
-  hoistway devices                                        all block devices, and what lies on what
-  hoistway devices sda                                    everything of one: what can be tuned, and what that trades
-  hoistway devices /srv/films                             the device that this directory lies on
+  hoistway devices                                    all, and what lies on what
+  hoistway devices sda                                all of one, with tunables
+  hoistway devices /srv/films                         what this directory lies on
   hoistway devices --json | jq '.devices[] | {name, scheduler: .queue.scheduler}'
-  hoistway devices set sda scheduler=bfq slice_idle=0     at once; the way back is printed
-  hoistway devices set sda scheduler=bfq --persist        and whenever the device appears, by a rule of udev
-  hoistway devices forget sda                             no longer
+  hoistway devices set sda scheduler=bfq slice_idle=0     now; tells the way back
+  hoistway devices set sda scheduler=bfq --persist        now, and by a udev rule
+  hoistway devices forget sda                             remove that rule
 
 docs/devices.md is the guide, with all fields of the JSON."
 )]
@@ -152,4 +153,17 @@ pub struct IoniceArgs {
     /// The command to run and its arguments; behind -p, -P, -u or --explain: more numbers
     #[arg(value_name = "COMMAND|NUMBER", trailing_var_arg = true)]
     pub rest: Vec<OsString>,
+}
+
+/// Tells what clap has to say of a command line that it does not take, or of one that asks for help, and answers the exit code: as everywhere 2 where it is
+/// wrong, but of `ionice` 1, which scripts know it by.
+pub fn refuse(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    // When that cannot be written there is nobody left to tell.
+    let _ = error.print();
+    let is_ionice = arguments.get(1).is_some_and(|command| command == "ionice");
+    match error.use_stderr() {
+        true if is_ionice => ExitCode::FAILURE,
+        true => ExitCode::from(2),
+        false => ExitCode::SUCCESS,
+    }
 }
