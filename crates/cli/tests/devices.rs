@@ -49,7 +49,7 @@ fn all_devices_are_listed_as_a_tree_of_what_lies_on_what() {
     for part in ["disk", "yes", "4.00 TB", "none [mq-deadline] kyber bfq", " 32 ", "WDC WD40EFRX-68N32N0"] {
         assert!(sda.contains(part), "`{part}` is missing in: {sda}");
     }
-    assert!(row("nvme0n1").contains("1023 x 8"), "{}", ran.out);
+    assert!(row("nvme0n1").contains("1023x8"), "{}", ran.out);
     assert!(row("dm-1").contains("/srv/my data") && row("zram0").contains("swap"), "{}", ran.out);
     assert!(ran.out.contains("of /srv/my data/image.squashfs"), "{}", ran.out);
     assert!(ran.out.contains("3 devices with nothing in them are left out"), "{}", ran.out);

@@ -222,7 +222,7 @@ fn what_becomes_of_a_priority_is_told_for_each_device_of_a_process() {
         "sda, mq-deadline: it goes after realtime and before idle",
         "dm-0 is encrypted",
         "by threads of the kernel",
-        "weight 40, 40 at level 4",
+        "weight 40, as usual",
     ] {
         let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(part), "`{part}` is missing in:\n{}", ran.out);

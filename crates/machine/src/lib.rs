@@ -30,7 +30,7 @@ pub use identity::{Identity, Transport};
 pub use kind::Kind;
 pub use priority::{Class, CpuPolicy, Priority, PriorityError, Who};
 pub use process::{Process, ProcessError, Use, Uses, cgroup_of, nice_of, policy_of, process, uses};
-pub use queue::{Attribute, Queue, WriteCache};
+pub use queue::{Attribute, Queue, WriteCache, queue_directory};
 pub use read::{DevicesError, devices, openers};
 pub use root::Root;
 pub use rows::{Row, SETTINGS, kernel_tunables, setting, successor};

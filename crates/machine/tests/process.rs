@@ -41,8 +41,12 @@ fn the_devices_of_a_process_are_those_of_its_files_its_directory_and_its_program
         working_directory,
         program,
     };
-    let expected =
-        [of("dm-1", 1, false, false), of("sda", 1, false, false), of("md0", 0, true, false), of("nvme0n1p1", 0, false, true)];
+    let expected = [
+        of("dm-1", 1, false, false),
+        of("sda", 1, false, false),
+        of("md0", 0, true, false),
+        of("nvme0n1p1", 0, false, true),
+    ];
     assert_eq!(told.devices, expected);
     // A socket, and what lies in memory, are on no device; nor is a process that is not there.
     assert_eq!(uses(&root(&fake), &devices, 4242).devices, []);
@@ -63,7 +67,10 @@ fn what_control_groups_do_is_read_from_the_group_up() {
     let (sda, sdb) = (find(&root, "sda").unwrap().number, find(&root, "sdb").unwrap().number);
     let told = policies(&root, "/system.slice/backup.service", sda);
     assert_eq!(told.len(), 2);
-    assert_eq!((told[0].weight, told[0].prio_class.as_deref(), told[0].latency_us), (Some(30), Some("idle"), Some(5000)));
+    assert_eq!(
+        (told[0].weight, told[0].prio_class.as_deref(), told[0].latency_us),
+        (Some(30), Some("idle"), Some(5000))
+    );
     assert_eq!((told[1].bfq_weight, told[1].prio_class.as_deref()), (Some(300), None));
     assert_eq!(told[1].max.as_deref(), Some("rbps=1048576 wbps=max riops=max wiops=max"));
     let told = policies(&root, "/system.slice/backup.service", sdb);

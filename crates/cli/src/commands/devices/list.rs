@@ -16,18 +16,29 @@ struct Row<'a> {
     again: bool,
 }
 
+/// How much of a device stands on its line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Width {
+    /// All.
+    Whole,
+    /// What it is, and who uses it, stands below; where there is no scheduler, in that one's column.
+    Narrow,
+    /// The scheduler stands below too.
+    Narrowest,
+}
+
+/// What fits into the column of schedulers, which `none [mq-deadline] kyber bfq` takes anyway.
+const SCHEDULER_COLUMNS: usize = 28;
+
 /// Prints the devices, each above what is made of it.
 pub fn print(root: &Root, all: &[BlockDevice], with_absent: bool, out: &mut Out) -> Result<()> {
     let rows = tree(root, all, with_absent);
     if rows.is_empty() {
         out.line("There are no block devices.")?;
     } else {
-        let mut wide = table(&rows, true);
-        if out.takes(output::width(&wide)) {
-            out.table(&mut wide)?;
-        } else {
-            print_narrow(&rows, out)?;
-        }
+        let fits = |width: &Width| out.takes(output::width(&table(&rows, *width)));
+        let width = [Width::Whole, Width::Narrow].into_iter().find(fits).unwrap_or(Width::Narrowest);
+        print_rows(&rows, width, out)?;
         out.line("")?;
         out.paragraph(
             0,
@@ -48,34 +59,71 @@ pub fn print(root: &Root, all: &[BlockDevice], with_absent: bool, out: &mut Out)
     Ok(())
 }
 
-/// On a terminal that is too narrow for one line each: what is longest stands below, a line for each device that has it.
-fn print_narrow(rows: &[Row<'_>], out: &mut Out) -> Result<()> {
-    let mut narrow = table(rows, false);
-    let lines = out.table_lines(&mut narrow);
+/// Prints the table, and below each row what its columns have no room for.
+fn print_rows(rows: &[Row<'_>], width: Width, out: &mut Out) -> Result<()> {
+    let mut table = table(rows, width);
+    let lines = out.table_lines(&mut table);
     // Header and rule, then a line a row.
     let (head, body) = lines.split_at(2.min(lines.len()));
     head.iter().try_for_each(|line| out.line(line))?;
     for (line, row) in body.iter().zip(rows) {
         out.line(line)?;
-        let details: Vec<String> =
-            [what(row.device), uses(row.device)].into_iter().filter(|text| !text.is_empty()).collect();
-        if !details.is_empty() && !row.again {
-            out.paragraph(6, &details.join("; "))?;
+        let details = row.details(width);
+        if !details.is_empty() {
+            out.paragraph(6, &details)?;
         }
     }
     Ok(())
 }
 
-fn table(rows: &[Row<'_>], wide: bool) -> Table {
-    let mut header = vec!["device", "kind", "rotates", "size", "scheduler", "depth"];
-    if wide {
-        header.extend(["what", "used by"]);
+impl Row<'_> {
+    fn has_scheduler(&self) -> bool {
+        self.device.queue.as_ref().is_some_and(Queue::has_choice)
     }
-    let mut table = output::table(&header, header.len());
-    for (index, column) in table.column_iter_mut().enumerate() {
-        if index == 3 || index == 5 {
-            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+
+    /// What it is, and who uses it.
+    fn what_and_uses(&self) -> String {
+        let parts = [what(self.device), uses(self.device)].into_iter().filter(|text| !text.is_empty());
+        parts.collect::<Vec<_>>().join("; ")
+    }
+
+    /// What stands in the column of schedulers.
+    fn scheduler(&self, width: Width) -> String {
+        let told = self.what_and_uses();
+        match &self.device.queue {
+            Some(queue) if self.has_scheduler() || width == Width::Whole => schedulers(queue),
+            _ if width == Width::Narrow && told.chars().count() <= SCHEDULER_COLUMNS => told,
+            _ => String::new(),
         }
+    }
+
+    /// What stands below the row.
+    fn details(&self, width: Width) -> String {
+        let told = self.what_and_uses();
+        let is_in_column = !self.has_scheduler() && told.chars().count() <= SCHEDULER_COLUMNS;
+        match width {
+            _ if self.again => String::new(),
+            Width::Whole => String::new(),
+            Width::Narrow if is_in_column => String::new(),
+            Width::Narrow => told,
+            Width::Narrowest => {
+                let scheduler = self.device.queue.as_ref().filter(|_| self.has_scheduler()).map(schedulers);
+                let parts = scheduler.into_iter().chain([told]).filter(|text| !text.is_empty());
+                parts.collect::<Vec<_>>().join("; ")
+            }
+        }
+    }
+}
+
+fn table(rows: &[Row<'_>], width: Width) -> Table {
+    let header: &[&str] = match width {
+        Width::Whole => &["device", "kind", "rotates", "size", "depth", "scheduler", "what", "used by"],
+        Width::Narrow => &["device", "kind", "rotates", "size", "depth", "scheduler, or what it is"],
+        Width::Narrowest => &["device", "kind", "rotates", "size", "depth"],
+    };
+    let mut table = output::table(header, header.len());
+    for column in table.column_iter_mut().skip(3).take(2) {
+        column.set_cell_alignment(comfy_table::CellAlignment::Right);
     }
     for row in rows {
         let device = row.device;
@@ -91,16 +139,12 @@ fn table(rows: &[Row<'_>], wide: bool) -> Table {
             _ => "",
         };
         let size = if device.is_present() { bytes(device.bytes) } else { "-".to_owned() };
-        let scheduler = queue.map_or_else(String::new, schedulers);
-        let mut cells = vec![
-            name,
-            device.kind.label().to_owned(),
-            rotates.to_owned(),
-            size,
-            scheduler,
-            queue.map_or_else(String::new, depth),
-        ];
-        if wide {
+        let depth = queue.map_or_else(String::new, depth);
+        let mut cells = vec![name, device.kind.label().to_owned(), rotates.to_owned(), size, depth];
+        if width != Width::Narrowest {
+            cells.push(row.scheduler(width));
+        }
+        if width == Width::Whole {
             cells.extend([what(device), uses(device)]);
         }
         table.add_row(cells);
@@ -118,11 +162,11 @@ pub fn schedulers(queue: &Queue) -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
-/// How much it takes at once: "32", "1023 x 8".
+/// How much it takes at once: "32", "1023x8".
 fn depth(queue: &Queue) -> String {
     match (queue.device_depth, queue.nr_requests, queue.hardware_queues) {
         (Some(depth), ..) => depth.to_string(),
-        (None, Some(depth), Some(count)) if count > 1 => format!("{depth} x {count}"),
+        (None, Some(depth), Some(count)) if count > 1 => format!("{depth}x{count}"),
         (None, Some(depth), _) if queue.has_choice() => depth.to_string(),
         _ => String::new(),
     }

@@ -1,6 +1,7 @@
 //! What schedulers make of a priority, in words.
 
 use hoistway_core::{self as core, Kind, PriorityEffect};
+use hoistway_machine::priority::NORMAL_LEVEL;
 use hoistway_machine::{Attribute, BlockDevice, Class, Priority, Queue};
 
 /// What a scheduler makes of a priority.
@@ -14,21 +15,29 @@ pub struct Effect {
 /// What an elevator makes of an effective priority, with its tunables as they are shipped.
 pub fn of_elevator(kind: Kind, priority: Priority) -> Effect {
     let effect = kind.priority_effect(as_core(priority));
+    let rank = rank(priority.class);
+    // What an ordinary process gets, for who does not know the scale.
+    let beside = |normal: &str| {
+        if priority.level == NORMAL_LEVEL {
+            ", as usual".to_owned()
+        } else {
+            format!(", {normal} at level {NORMAL_LEVEL}")
+        }
+    };
     let text = match effect {
         PriorityEffect::Nothing => "nothing: all processes are served alike".to_owned(),
         PriorityEffect::Class => class(kind, priority.class),
         PriorityEffect::Slice { slice_ms, async_requests } => {
-            let kind_of_slice = "ms of the disk at a time, 100 at level 4";
+            let beside = beside("100 ms");
             format!(
-                "{}; {slice_ms} {kind_of_slice}; up to {async_requests} buffered writes a turn",
-                rank(priority.class)
+                "{rank}; {slice_ms} ms of the disk at a time{beside}; up to {async_requests} buffered writes a turn"
             )
         }
         PriorityEffect::Weight { weight, normal } => {
-            format!("{}; weight {weight}, {normal} at level 4{}", rank(priority.class), times(weight, normal))
+            format!("{rank}; weight {weight}{}{}", beside(&normal.to_string()), times(weight, normal))
         }
         PriorityEffect::Cost { percent } => {
-            format!("{}; each request counts as {} of one at level 4", rank(priority.class), hundredths(percent))
+            format!("{rank}; each request counts as {} of one{}", percent as f64 / 100.0, beside("as 1"))
         }
     };
     Effect { counts: effect != PriorityEffect::Nothing, text }
@@ -92,10 +101,6 @@ fn times(weight: u32, normal: u32) -> String {
     }
 }
 
-fn hundredths(percent: u64) -> String {
-    format!("{}", percent as f64 / 100.0)
-}
-
 fn seconds(ms: u64) -> String {
     if ms.is_multiple_of(1000) { format!("{} s", ms / 1000) } else { format!("{ms} ms") }
 }
@@ -127,7 +132,7 @@ mod tests {
         assert!(text(Kind::CfqV3, Class::Realtime, 7).starts_with("before all others; 40 ms of the disk at a time"));
         assert_eq!(
             text(Kind::Fiops, Class::BestEffort, 0),
-            "after realtime, before idle; each request counts as 0.2 of one at level 4"
+            "after realtime, before idle; each request counts as 0.2 of one, as 1 at level 4"
         );
         assert_eq!(
             text(Kind::MqDeadline, Class::BestEffort, 0),
