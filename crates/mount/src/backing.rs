@@ -1,6 +1,6 @@
 //! A file of the directory below, as all its handles share it.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// A file or directory below the mount that is open, or known.
 #[derive(Debug)]
@@ -11,4 +11,17 @@ pub struct Backing {
     pub device: u64,
     /// Its number there.
     pub inode: u64,
+}
+
+impl Backing {
+    /// A file of which nothing is known yet but what it is.
+    pub fn new(fd: OwnedFd, device: u64, inode: u64) -> Backing {
+        Backing { fd, device, inode }
+    }
+}
+
+impl AsFd for Backing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
 }

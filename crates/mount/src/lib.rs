@@ -16,7 +16,9 @@
 #![warn(missing_docs)]
 
 mod backing;
+mod buffer;
 mod gate;
 
 pub use backing::Backing;
+pub use buffer::{ALIGNMENT, Buffer};
 pub use gate::{Ask, Asker, Entered, Gate, Job, Open, Operation};
