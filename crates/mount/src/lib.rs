@@ -18,6 +18,7 @@
 mod backing;
 mod buffer;
 mod gate;
+pub mod scheduled;
 
 pub use backing::Backing;
 pub use buffer::{ALIGNMENT, Buffer};

@@ -124,12 +124,7 @@ impl Asker {
     ///
     /// # Errors
     /// What the system says; `EOPNOTSUPP` or `ENOTTY` from a file system that does not tell, `EBADF` of a descriptor that is `O_PATH`.
-    pub fn each_from(
-        &mut self,
-        fd: BorrowedFd<'_>,
-        start: u64,
-        each: impl FnMut(Extent) -> bool,
-    ) -> Result<(), Errno> {
+    pub fn each_from(&mut self, fd: BorrowedFd<'_>, start: u64, each: impl FnMut(Extent) -> bool) -> Result<(), Errno> {
         self.each_behind(fd, start, EXTENTS_A_CALL, false, each)
     }
 

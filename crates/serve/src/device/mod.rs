@@ -370,6 +370,11 @@ impl Device {
         self.tenants.accounts()
     }
 
+    /// The names of groups.
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        self.tenants.groups()
+    }
+
     /// What one tenant had.
     pub fn account(&self, tenant: &str) -> Option<&Account> {
         self.tenants.account_named(tenant)

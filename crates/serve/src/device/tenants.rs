@@ -142,6 +142,10 @@ impl Tenants {
         known.map(|node| (node.name.as_str(), &node.account))
     }
 
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().filter(|node| node.is_known && node.is_group).map(|node| node.name.as_str())
+    }
+
     pub fn account_named(&self, tenant: &str) -> Option<&Account> {
         let place = if tenant == Device::DEFAULT_TENANT { Some(0) } else { self.tenants.get(tenant).copied() };
         self.nodes.get(place? as usize).filter(|node| node.is_known && !node.is_group).map(|node| &node.account)
