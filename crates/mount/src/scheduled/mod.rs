@@ -24,12 +24,14 @@ mod systems;
 mod timer;
 mod writeback;
 
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use hoistway_serve::config::mount::{MountConfig, WriteBackChoice};
 use hoistway_serve::device::{DeviceError, Hints, JoinError, TermsError, WorkOp};
-use hoistway_serve::engine::peer;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Ask, Asker, Backing, Entered, Gate, Job, Operation};
@@ -256,8 +258,6 @@ impl Shared {
         let now_ns = now_ns();
         let wanted = self.wanted(system, ask, is_async, now_ns);
         let who: Key = (ask.asker.tid, ask.asker.uid);
-        // Asked each time, so that what `ionice` says holds from the next request on.
-        let ioprio = if ask.asker.tid == 0 { 0 } else { peer::ioprio(ask.asker.tid) };
         let queue = &system.queue;
         let mut state = queue.lock();
         if state.people.fresh(who, now_ns).is_none() {
@@ -270,9 +270,8 @@ impl Shared {
         let state_now = &mut *state;
         let mut whose = None;
         if let Some(person) = state_now.people.get_mut(who) {
-            // Of a thread that is gone nothing can be asked: what it had counts.
-            let ioprio = if ioprio == 0 && is_async { person.facts.process.ioprio } else { ioprio };
-            person.asks(ioprio, &mut state_now.device, now_ns);
+            // Who has its data written back later may be gone by then: what it had counts.
+            person.asks(!is_async, &mut state_now.device, now_ns);
             whose = person.whose;
             if whose.is_none() {
                 whose = Some(match self.rules.of_thread(&person.facts) {
