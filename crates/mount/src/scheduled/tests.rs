@@ -140,8 +140,14 @@ impl House {
         Ask { asker, operation, backing: &self.file, offset, length }
     }
 
-    /// Takes the device, which is given one request at a time.
+    /// Takes the device, which is given one request at a time, once nobody has it any more: a job is done before its end is counted.
     pub fn take(&self, asker: Asker) -> Pass<'_> {
+        let queue = self.gate.shared.systems.queues().remove(0);
+        let until = Instant::now() + LONG;
+        while queue.lock().device.in_flight() > 0 {
+            assert!(Instant::now() < until, "somebody keeps the device");
+            std::thread::yield_now();
+        }
         match self.gate.enter(&self.ask(asker, Operation::Read, 0, 4 * KIB)) {
             Entered::Now(pass) => pass,
             Entered::Later(_) => panic!("nobody else wants it"),

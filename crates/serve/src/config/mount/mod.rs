@@ -1,12 +1,21 @@
 //! How the disk below a mount is shared: a file of its own kind, read by the same reader, with the same devices, tenants, groups and limits.
 
+mod build;
+mod check;
+mod keys;
+#[cfg(test)]
+mod tests;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use hoistway_core::Kind;
 
-use super::{GroupConfig, Problem};
+use super::{ConfigError, Draft, GroupConfig, Problem, Section};
+
 use crate::tenant::Terms;
+
+pub use keys::{KEYS, markdown};
 
 /// A checked configuration of a mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -179,4 +188,20 @@ pub struct CheckedMount {
     pub config: MountConfig,
     /// What is worth a warning.
     pub warnings: Vec<Problem>,
+}
+
+impl Draft {
+    /// Reads a mount's configuration.
+    ///
+    /// # Errors
+    /// [`ConfigError::Read`] when it is not there, no text, or too long. What is wrong in it is told by [`Draft::check_mount`].
+    pub fn load_mount(path: &std::path::Path) -> Result<Draft, ConfigError> {
+        let text = super::text_of(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        Ok(Draft::mount_from_toml(&text, &path.display().to_string()))
+    }
+
+    /// Reads the text of a mount's configuration. What is wrong with it is told by [`Draft::check_mount`], all at once.
+    pub fn mount_from_toml(text: &str, file: &str) -> Draft {
+        Draft::read_as(&Section::MOUNT, text, file)
+    }
 }
