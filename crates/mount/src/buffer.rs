@@ -77,7 +77,8 @@ thread_local! {
 /// Lends this thread's buffer of at least `length` bytes: nothing is allocated for a read. Who asks for a second one meanwhile gets one of its own.
 pub(crate) fn with_buffer<T>(length: usize, use_it: impl FnOnce(&mut Buffer) -> T) -> T {
     const USUAL: usize = 1 << 20;
-    let mut buffer = SPARE.take().filter(|spare| spare.len() >= length).unwrap_or_else(|| Buffer::new(length.max(USUAL)));
+    let mut buffer =
+        SPARE.take().filter(|spare| spare.len() >= length).unwrap_or_else(|| Buffer::new(length.max(USUAL)));
     let result = use_it(&mut buffer);
     SPARE.set(Some(buffer));
     result
