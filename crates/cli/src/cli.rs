@@ -1,5 +1,6 @@
 //! The command line, declared once: help, completions and manual pages are made from it.
 
+mod mount;
 mod order;
 mod serve;
 mod tar;
@@ -17,6 +18,7 @@ use hoistway_sim::{Kernel, Setting};
 use crate::drive_choice;
 use crate::names::{self, Named};
 use crate::setting;
+pub use mount::{Elevator, MountArgs};
 pub use order::{ByChoice, OrderArgs};
 #[allow(unused_imports)]
 pub use serve::{EngineChoice, ServeArgs};
@@ -60,6 +62,8 @@ pub enum Command {
     Drives(DrivesArgs),
     /// Serve one disk to many clients over NBD, each with its share
     Serve(Box<ServeArgs>),
+    /// Mount a directory so that the processes that use it share its disk by an elevator
+    Mount(Box<MountArgs>),
     /// See what happened in a block trace, and what would have happened
     Trace(Box<trace::TraceArgs>),
     /// List files in the order in which they lie on the disk, for tar, sha256sum, xargs

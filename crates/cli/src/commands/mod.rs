@@ -8,6 +8,7 @@ mod ctl;
 mod drives;
 mod elevators;
 mod man;
+mod mount;
 mod order;
 mod reproduce;
 mod serve;
@@ -32,6 +33,7 @@ pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
         Some(Command::Conform(args)) => conform::run(&args, out),
         Some(Command::Elevators(args)) => elevators::run(&args, out),
         Some(Command::Drives(args)) => drives::run(&args, out),
+        Some(Command::Mount(args)) => mount::run(&args, out),
         Some(Command::Order(args)) => order::run(&args, out),
         Some(Command::Reproduce(args)) => reproduce::run(&args, out),
         Some(Command::Serve(args)) => serve::run(&args, out),

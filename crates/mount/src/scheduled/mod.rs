@@ -22,6 +22,7 @@ mod rules;
 mod steer;
 mod systems;
 mod timer;
+mod watching;
 mod writeback;
 
 #[cfg(test)]
@@ -31,7 +32,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use hoistway_serve::config::mount::{MountConfig, WriteBackChoice};
-use hoistway_serve::device::{DeviceError, Hints, JoinError, TermsError, WorkOp};
+use hoistway_serve::device::{DeviceError, Hints, JoinError, Record, TermsError, WorkOp};
+use hoistway_serve::server::Log;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Ask, Asker, Backing, Entered, Gate, Job, Operation};
@@ -45,6 +47,7 @@ use writeback::WriteBack;
 
 pub use disks::DiskError;
 pub use steer::Operator;
+pub use watching::Watching;
 
 /// A directory, an inode: so much is read or written for it.
 const METADATA_BYTES: u64 = 4096;
@@ -61,6 +64,16 @@ pub enum SetUpError {
     /// Nobody can use the device.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// A tunable cannot be set so.
+    #[error("tunable `{tunable}` of {elevator}: {source}")]
+    Tunable {
+        /// The elevator's name.
+        elevator: &'static str,
+        /// The tunable's name.
+        tunable: String,
+        /// Why.
+        source: hoistway_core::TunableError,
+    },
     /// The device that was named is none.
     #[error(transparent)]
     Disk(#[from] DiskError),
@@ -105,6 +118,14 @@ impl Scheduled {
         shared.systems.add(root, now_ns())?;
         timer::start(&shared)?;
         ring::start(&shared.executors);
+        if let Some(writeback) = &shared.writeback {
+            let (background, limit) = writeback.bounds();
+            tracing::info!(
+                "written back by us: from {} MiB in memory on at once, and writers wait from {} MiB on",
+                background >> 20,
+                limit >> 20
+            );
+        }
         if ours {
             writeback::start(&shared)?;
         }
@@ -114,6 +135,33 @@ impl Scheduled {
     /// By which it is seen and steered.
     pub fn operator(&self) -> Operator {
         Operator::new(self.shared.clone())
+    }
+
+    /// Begins to tell of itself: what comes back serves the control socket and the metrics. `log` sets what is logged.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn watch(&self, log: Box<dyn Log + Send>) -> std::io::Result<Watching> {
+        let mut operator = self.operator();
+        operator.set_log(log);
+        Watching::start(operator)
+    }
+
+    /// The names of the devices that are known by now.
+    pub fn device_names(&self) -> Vec<String> {
+        self.shared.systems.queues().iter().map(|queue| queue.name.clone()).collect()
+    }
+
+    /// The time in ns, on the clock of the devices.
+    pub fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    /// Has everything that happens in the queues of the devices that are known by now told to these recorders, or to nobody.
+    pub fn record(&self, mut recorder: impl FnMut(&str) -> Option<Box<dyn Record>>) {
+        for queue in self.shared.systems.queues() {
+            queue.lock().device.set_recorder(recorder(&queue.name));
+        }
     }
 
     /// Whether what a process opens here needs no scheduling, so that the kernel may read and write it by itself.

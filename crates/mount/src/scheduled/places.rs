@@ -107,14 +107,6 @@ impl Places {
         }
     }
 
-    /// Nothing that was known of a file is true any more.
-    pub fn forget(&self, inode: u64) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(at) = known.files.get(&inode).copied() {
-            known.remove(at);
-        }
-    }
-
     fn looked_up(&self, backing: &Backing, offset: u64, now_ns: u64) -> u64 {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = known.files.get(&backing.inode).copied() {

@@ -101,6 +101,15 @@ impl Queue {
         let settings = settings(&disk, config);
         let rotates = told_of(&disk, config).and_then(|told| told.rotational).unwrap_or(disk.rotates);
         let mut device = Device::over(number, &settings, Backend::hosted(disk.bytes, rotates), now_ns)?;
+        for (kind, tunable, value) in &config.mount.settings {
+            if *kind == device.elevator() {
+                device.set_tunable(tunable, *value).map_err(|source| SetUpError::Tunable {
+                    elevator: kind.info().name,
+                    tunable: tunable.clone(),
+                    source,
+                })?;
+            }
+        }
         let mut warnings: Vec<String> = device.elevator_warning().into_iter().collect();
         for group in &config.groups {
             let parent = group.parent.as_deref();
@@ -226,11 +235,6 @@ impl State {
         } else if self.armed_ns != NEVER {
             outcome.wake_ns = Some(self.armed_ns);
         }
-    }
-
-    /// Operations whose turn has not come.
-    pub fn waiting(&self) -> u32 {
-        self.waiting
     }
 
     /// Jobs of all that wait: nothing is scheduled any more.

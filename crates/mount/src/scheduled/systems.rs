@@ -59,6 +59,9 @@ impl Systems {
 
     #[cold]
     fn found(&self, backing: &Backing) -> Option<&FileSystem> {
+        // A turn is for what was asked for: were the file system to read ahead by itself, it would do so out of turn. The kernel reads ahead above the mount.
+        // What cannot be read takes no advice.
+        let _ = rustix::fs::fadvise(&backing.fd, 0, None, rustix::fs::Advice::Random);
         match self.add(backing, now_ns()) {
             Ok(system) => system,
             Err(error) => {
@@ -121,11 +124,6 @@ impl Systems {
     /// The queues.
     pub fn queues(&self) -> Vec<Arc<Queue>> {
         self.queues.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// The file system of this number.
-    pub fn numbered(&self, number: u64) -> Option<&FileSystem> {
-        self.known.iter().map_while(OnceLock::get).find(|system| system.number == number)
     }
 
     /// What is known of them, as lines for the log.

@@ -69,6 +69,7 @@ impl MountBuilding<'_> {
             groups: fields.read("groups", groups).unwrap_or_default(),
             allow_other: fields.read("allow_other", value::switch),
             threads: fields.read("threads", |value| within(value, 1, THREADS_MAX)),
+            settings: Vec::new(),
         };
     }
 

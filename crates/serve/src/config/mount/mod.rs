@@ -57,6 +57,8 @@ pub struct MountTerms {
     pub allow_other: Option<bool>,
     /// Threads of the session.
     pub threads: Option<u32>,
+    /// Tunables that were set on the command line, of the devices that have the elevator.
+    pub settings: Vec<(Kind, String, i64)>,
 }
 
 /// Who writes back what was written.
