@@ -16,27 +16,30 @@ mod scene;
 mod users;
 
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
 
-use hoistway_mount::{Gate, Open, Options, WriteBack};
+use hoistway_mount::WriteBack;
 
 use self::scene::{Scenario, play};
-use self::support::{Mounted, Parking, Volume, can_mount, has};
+use self::support::{Apart, Volume, Way, can_mount, has};
 
 fn all() -> Vec<Scenario> {
     [names::SCENARIOS, attributes::SCENARIOS, data::SCENARIOS, extended::SCENARIOS, users::SCENARIOS].concat()
 }
 
+/// Where the kernel writes back, times of change are its own: it does not know that a file system moves them though the size stays as it is (ext4 and
+/// tmpfs do, xfs does not).
+const KERNELS_TIMES: &[&str] = &["cutting by name to the same size"];
+
 /// Plays every scenario on two directories of one file system, one of them through a mount.
-fn compare<G: Gate>(volume: &Path, label: &str, gate: Arc<G>, options: Options) {
+fn compare(volume: &Path, label: &str, way: Way) {
     let (plain, source) = (volume.join(format!("plain-{label}")), volume.join(format!("source-{label}")));
     for directory in [&plain, &source] {
         std::fs::create_dir(directory).expect("a directory");
     }
-    let mounted = Mounted::new(&source, gate, options);
+    let but = if way.write_back == WriteBack::Kernel { KERNELS_TIMES } else { &[] };
+    let mounted = Apart::new(&source, way);
     let mut differing = Vec::new();
-    for scenario in all() {
+    for scenario in all().into_iter().filter(|scenario| !but.contains(&scenario.name)) {
         let expected = play(&scenario, &plain);
         let found = play(&scenario, mounted.path());
         if expected != found {
@@ -62,17 +65,16 @@ fn compare_all(kind: &str) {
     }
     let volume = Volume::new(kind, 512);
     for write_back in [WriteBack::Ours, WriteBack::Kernel] {
-        let options = || Options { write_back, ..Options::default() };
-        compare(&volume.path(), &format!("{kind}-{write_back:?}-open"), Arc::new(Open), options());
-        compare(
-            &volume.path(),
-            &format!("{kind}-{write_back:?}-parked"),
-            Parking::new(3, Duration::from_millis(1)),
-            options(),
-        );
+        compare(&volume.path(), &format!("{kind}-{write_back:?}-open"), Way::open(write_back));
+        compare(&volume.path(), &format!("{kind}-{write_back:?}-waiting"), Way::waiting(write_back));
     }
-    let descriptors = Options { handles: false, ..Options::default() };
-    compare(&volume.path(), &format!("{kind}-descriptors"), Arc::new(Open), descriptors);
+    compare(&volume.path(), &format!("{kind}-descriptors"), Way { handles: false, ..Way::open(WriteBack::Ours) });
+}
+
+#[test]
+#[ignore = "it is begun by other tests, as a process of its own"]
+fn mounts_for_another_process() {
+    support::serve();
 }
 
 #[test]

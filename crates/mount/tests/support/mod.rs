@@ -3,16 +3,18 @@
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use hoistway_mount::{Ask, Backing, Buffer, Entered, Gate, Job, MountOptions, Operation, Options, Session, Users};
+use hoistway_mount::{
+    Ask, Backing, Buffer, Entered, Gate, Job, MountOptions, Open, Operation, Options, Session, Users, WriteBack,
+};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use tempfile::TempDir;
 
@@ -91,7 +93,8 @@ impl Drop for Volume {
     }
 }
 
-/// A source that is mounted.
+/// A source that is mounted by this process itself. Nothing may be mapped through it: a fault of a client's thread can keep those of the mount from their
+/// own memory.
 pub struct Mounted {
     pub session: Option<Session>,
     place: TempDir,
@@ -116,6 +119,101 @@ impl Drop for Mounted {
             let _ = session.unmount(Duration::from_secs(2));
         }
     }
+}
+
+/// What a process of its own mounts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    pub write_back: WriteBack,
+    /// One of so many operations waits; 0: none does, and there is no gate.
+    pub every: u64,
+    pub handles: bool,
+}
+
+impl Way {
+    pub fn open(write_back: WriteBack) -> Way {
+        Way { write_back, every: 0, handles: true }
+    }
+
+    pub fn waiting(write_back: WriteBack) -> Way {
+        Way { every: 3, ..Way::open(write_back) }
+    }
+}
+
+/// A source that another process mounts, this program once more.
+pub struct Apart {
+    child: Child,
+    /// What it prints goes on being taken, or it would fail at that.
+    _output: BufReader<ChildStdout>,
+    place: TempDir,
+}
+
+const SERVE: &str = "HOISTWAY_MOUNT_FOR_A_TEST";
+
+impl Apart {
+    pub fn new(source: &Path, way: Way) -> Apart {
+        let place = tempfile::Builder::new().prefix("hoistway-mount-").tempdir().expect("a directory");
+        let what = format!(
+            "{:?}|{}|{}|{}|{}",
+            way.write_back,
+            way.every,
+            way.handles,
+            source.display(),
+            place.path().display()
+        );
+        let child = Command::new(std::env::current_exe().expect("a program"))
+            .args(["--exact", "mounts_for_another_process", "--ignored", "--nocapture"])
+            .env(SERVE, what)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut child = child.expect("it begins");
+        let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mounted = output.by_ref().lines().map_while(Result::ok).any(|line| line.ends_with("mounted"));
+        assert!(mounted, "the other process has not mounted");
+        Apart { child, _output: output, place }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// Ends the process as no process wants to end.
+    pub fn kill(&mut self) {
+        self.child.kill().and_then(|()| self.child.wait()).expect("it is killed");
+    }
+
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        // It leaves when there is nobody at the other end.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+        let _ = Command::new("umount").arg("-l").arg(self.path()).stderr(Stdio::null()).status();
+    }
+}
+
+/// Mounts if this process was begun to do so, until its input ends. Says whether it was.
+pub fn serve() -> bool {
+    let Ok(what) = std::env::var(SERVE) else { return false };
+    let words: Vec<_> = what.splitn(5, '|').collect();
+    let write_back = if words[0] == "Kernel" { WriteBack::Kernel } else { WriteBack::Ours };
+    let options = Options { write_back, handles: words[2] == "true", ..Options::default() };
+    let how = MountOptions { users: Users::All, ..MountOptions::default() };
+    let (source, at) = (Path::new(words[3]), Path::new(words[4]));
+    let session = match words[1].parse().expect("a number") {
+        0 => Session::mount(source, at, Arc::new(Open), options, &how),
+        every => Session::mount(source, at, Parking::new(every, Duration::from_millis(1)), options, &how),
+    };
+    let session = session.expect("it mounts");
+    println!("mounted");
+    let _ = io::stdin().read_to_end(&mut Vec::new());
+    let _ = session.unmount(Duration::from_secs(2));
+    true
 }
 
 /// A gate that counts, and lets every n-th operation wait until another thread does it.
