@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use fuser::{ReplyEmpty, ReplyXattr};
-use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
+use rustix::fs::{XattrFlags, getxattr, getxattr_query, listxattr, listxattr_query, removexattr, setxattr};
 
 use super::identity::{Mask, Rights};
 use super::{Through, errno};
@@ -27,14 +27,19 @@ impl<G: Gate> Through<G> {
     ) {
         self.look(asker, number, reply, ReplyXattr::error, move |through, known, reply| {
             let path = through.nodes.descriptors.path(&known);
-            answer(room, reply, |into| getxattr(path.as_c_str(), name.as_os_str(), into));
+            answer(
+                room,
+                reply,
+                || getxattr_query(path.as_c_str(), name.as_os_str()),
+                |into| getxattr(path.as_c_str(), name.as_os_str(), into),
+            );
         });
     }
 
     pub(super) fn list_attributes(self: &Arc<Self>, asker: Asker, number: u64, room: u32, reply: ReplyXattr) {
         self.look(asker, number, reply, ReplyXattr::error, move |through, known, reply| {
             let path = through.nodes.descriptors.path(&known);
-            answer(room, reply, |into| listxattr(path.as_c_str(), into));
+            answer(room, reply, || listxattr_query(path.as_c_str()), |into| listxattr(path.as_c_str(), into));
         });
     }
 
@@ -80,10 +85,20 @@ impl<G: Gate> Through<G> {
 }
 
 /// Answers with what there is, or with its length where nobody has room for it yet.
-fn answer(room: u32, reply: ReplyXattr, get: impl FnOnce(&mut [u8]) -> rustix::io::Result<usize>) {
+fn answer(
+    room: u32,
+    reply: ReplyXattr,
+    length: impl FnOnce() -> rustix::io::Result<usize>,
+    get: impl FnOnce(&mut [u8]) -> rustix::io::Result<usize>,
+) {
+    if room == 0 {
+        return match length() {
+            Ok(length) => reply.size(length as u32),
+            Err(error) => reply.error(errno(error)),
+        };
+    }
     let mut value = vec![0; room as usize];
     match get(&mut value) {
-        Ok(length) if room == 0 => reply.size(length as u32),
         Ok(length) => reply.data(&value[..length]),
         Err(error) => reply.error(errno(error)),
     }
