@@ -72,7 +72,8 @@ fn wanted(args: &IoniceArgs) -> Result<Option<Priority>> {
 
 /// Whose priorities are meant: none if a command is to be run.
 fn whose(args: &IoniceArgs) -> Result<Vec<Who>> {
-    let sorts: [(&Option<String>, &str, fn(u32) -> Who); 3] = [
+    type Sort<'a> = (&'a Option<String>, &'static str, fn(u32) -> Who);
+    let sorts: [Sort<'_>; 3] = [
         (&args.pid, "process", Who::Process),
         (&args.pgid, "process group", Who::Group),
         (&args.uid, "user", Who::User),
