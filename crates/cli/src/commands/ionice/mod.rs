@@ -118,6 +118,6 @@ fn run_command(args: &IoniceArgs, priority: Priority, command: &[OsString], out:
     out.flush()?;
     let Some((name, arguments)) = command.split_first() else { return Ok(Exit::Success) };
     let error = Command::new(name).args(arguments).exec();
-    failure::tell(&format!("error: {}: it cannot be run: {error}", name.display()));
+    failure::tell(&format!("error: `{}` cannot be run: {error}", name.display()));
     Ok(Exit::Code(if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN }))
 }
