@@ -19,7 +19,7 @@ use hoistway_sim::{Kernel, Setting};
 use crate::drive_choice;
 use crate::names::{self, Named};
 use crate::setting;
-pub use devices::{DevicesArgs, DevicesCommand, ForgetArgs, IoniceArgs, SetArgs, refuse};
+pub use devices::{DevicesArgs, DevicesCommand, ForgetArgs, IoniceArgs, ResetArgs, SetArgs, refuse};
 pub use mount::{Elevator, MountArgs};
 pub use order::{ByChoice, OrderArgs};
 #[allow(unused_imports)]

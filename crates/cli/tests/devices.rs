@@ -208,6 +208,27 @@ fn setting_tells_what_became_of_it_and_the_way_back() {
 }
 
 #[test]
+fn tunables_are_reset_to_what_a_scheduler_is_shipped_with() {
+    let fake = server();
+    fake.file("/sys/block/sda/queue/iosched/read_expire", "123\n");
+    fake.file("/sys/block/sda/queue/iosched/async_depth", "7\n");
+    let ran = on(&fake, &["reset", "sda"]);
+    assert!(ran.code == Some(0) && ran.out.contains("123 -> 500 ms"), "{}{}", ran.out, ran.err);
+    assert_eq!(fake.text("/sys/block/sda/queue/iosched/read_expire"), "500");
+    // What follows the queue is left to the kernel.
+    assert_eq!(fake.text("/sys/block/sda/queue/iosched/async_depth"), "7");
+    on(&fake, &["reset", "nvme0n1"]).refused(1, &["nvme0n1 has nothing to reset", "none"]);
+    on(&fake, &["reset", "sda1"]).refused(1, &["sda1 has nothing to reset"]);
+}
+
+#[test]
+fn telling_and_doing_do_not_stand_together() {
+    let fake = server();
+    on(&fake, &["sda", "set", "sda", "nomerges=1"]).refused(2, &["cannot stand together"]);
+    on(&fake, &["sda", "--all"]).refused(2, &["--all"]);
+}
+
+#[test]
 fn a_dry_run_tells_and_writes_nothing() {
     let fake = server();
     let ran = on(&fake, &["set", "sda", "scheduler=bfq", "slice_idle=0", "--dry-run", "--persist"]);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use fake::{Fake, server};
-use hoistway_machine::{Assignment, BlockDevice, Plan, PlanError, Root, Row, find};
+use hoistway_machine::{Assignment, BlockDevice, Plan, PlanError, Queue, Root, Row, find};
 
 fn words(text: &str) -> Vec<Assignment> {
     text.split_whitespace().map(|word| Assignment::parse(word).expect("an assignment")).collect()
@@ -150,9 +150,10 @@ fn a_value_with_blanks_is_quoted_for_a_shell() {
     assert_eq!(word.to_string(), r"'write_cache=it'\''s back'");
 }
 
-/// A loop device of this machine over a file; it goes when it is dropped.
+/// A loop device of this machine over a file; it goes when it is dropped. Its queue is left as it was found: the kernel keeps it for the next file.
 struct Loop {
     name: String,
+    found: Queue,
     _folder: tempfile::TempDir,
 }
 
@@ -167,9 +168,11 @@ impl Loop {
             Ok(output) if output.status.success() => String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned(),
             _ => return skipped("loop devices cannot be made here (it needs root and losetup)"),
         };
-        let loop_device = Loop { name: node.trim_start_matches("/dev/").to_owned(), _folder: folder };
-        let queue = device(&Root::machine(), &loop_device.name).queue.expect("a queue");
-        if ["none", "mq-deadline", "bfq"].iter().any(|name| !queue.schedulers.iter().any(|other| other == name)) {
+        let name = node.trim_start_matches("/dev/").to_owned();
+        let found = device(&Root::machine(), &name).queue.expect("a queue");
+        let loop_device = Loop { name, found, _folder: folder };
+        let schedulers = &loop_device.found.schedulers;
+        if ["none", "mq-deadline", "bfq"].iter().any(|name| !schedulers.iter().any(|other| other == name)) {
             return skipped("the kernel does not have all of none, mq-deadline and bfq");
         }
         Some(loop_device)
@@ -178,6 +181,15 @@ impl Loop {
 
 impl Drop for Loop {
     fn drop(&mut self) {
+        let sysfs = PathBuf::from(format!("/sys/block/{}", self.name));
+        let scheduler = self.found.scheduler.clone().unwrap_or_default();
+        let _ = fs::write(sysfs.join("queue/scheduler"), scheduler);
+        for attribute in self.found.settings.iter().chain(&self.found.tunables).filter(|attribute| attribute.writable) {
+            let file = sysfs.join(&attribute.file);
+            if fs::read_to_string(&file).is_ok_and(|now| now.trim() != attribute.value) {
+                let _ = fs::write(file, &attribute.value);
+            }
+        }
         let _ = Command::new("losetup").args(["--detach", &format!("/dev/{}", self.name)]).status();
     }
 }

@@ -9,7 +9,6 @@ use clap::{Args, Subcommand};
 /// `hoistway devices`.
 #[derive(Args, Debug)]
 #[command(
-    args_conflicts_with_subcommands = true,
     disable_help_subcommand = true,
     after_help = "\
 Examples:
@@ -20,6 +19,7 @@ Examples:
   hoistway devices set sda scheduler=bfq slice_idle=0     now; tells the way back
   hoistway devices set sda scheduler=bfq --persist        now, and by a udev rule
   hoistway devices forget sda                             remove that rule
+  hoistway devices reset sda                              tunables as shipped
 
 docs/devices.md is the guide, with all fields of the JSON."
 )]
@@ -31,7 +31,7 @@ pub struct DevicesArgs {
     #[arg(value_name = "DEVICE|PATH")]
     pub device: Option<String>,
     /// Also those where nothing is: loop devices without a file, drives without a disk
-    #[arg(long)]
+    #[arg(long, conflicts_with = "device")]
     pub all: bool,
     /// Print JSON instead
     #[arg(long)]
@@ -48,6 +48,8 @@ pub enum DevicesCommand {
     Set(SetArgs),
     /// Remove the rules of udev that `set --persist` wrote for a device
     Forget(ForgetArgs),
+    /// Set all tunables of a device's scheduler to what it is shipped with
+    Reset(ResetArgs),
 }
 
 /// `hoistway devices set`.
@@ -94,6 +96,20 @@ pub struct ForgetArgs {
     /// Say what would be removed, and remove nothing
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// `hoistway devices reset`.
+#[derive(Args, Debug)]
+pub struct ResetArgs {
+    /// The device, as for `hoistway devices`
+    #[arg(value_name = "DEVICE|PATH")]
+    pub device: String,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print JSON instead
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `hoistway ionice`.

@@ -208,8 +208,9 @@ fn tree<'a>(root: &Root, all: &'a [BlockDevice], with_absent: bool) -> Vec<Row<'
         tree.add(at, String::new(), String::new());
     }
     // Those that lie on one another in a circle, or on what is not to be seen, have no root.
-    for at in 0..all.len() {
-        if !tree.rows.iter().any(|row| row.device.number == all[at].number) && (with_absent || all[at].is_present()) {
+    for (at, device) in all.iter().enumerate() {
+        let is_there = tree.rows.iter().any(|row| row.device.number == device.number);
+        if !is_there && (with_absent || device.is_present()) {
             tree.add(at, String::new(), String::new());
         }
     }

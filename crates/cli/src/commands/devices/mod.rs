@@ -13,16 +13,21 @@ use anyhow::{Context, Result};
 use hoistway_machine::{BlockDevice, FindError, Root, devices, find};
 
 use crate::cli::{DevicesArgs, DevicesCommand};
-use crate::failure::Exit;
+use crate::failure::{Exit, UsageError};
 use crate::names::did_you_mean;
 use crate::output::Out;
 
 /// Lists the devices, explains one, or sets one.
 pub fn run(args: &DevicesArgs, out: &mut Out) -> Result<Exit> {
     let root = root(&args.root)?;
+    if args.command.is_some() && (args.device.is_some() || args.all || args.json) {
+        let what = "what is to be told and what is to be done cannot stand together; `hoistway devices set DEVICE ...` would be right";
+        return Err(UsageError(what.to_owned()).into());
+    }
     match &args.command {
         Some(DevicesCommand::Set(set)) => return set::run(&root, set, out),
         Some(DevicesCommand::Forget(forget)) => return forget::run(&root, forget, out),
+        Some(DevicesCommand::Reset(reset)) => return set::reset(&root, reset, out),
         None => {}
     }
     let all = devices(&root)?;

@@ -8,7 +8,7 @@ use hoistway_machine::{Applied, Assignment, BlockDevice, Change, Plan, PlanError
 use serde::Serialize;
 
 use super::rows::{rows, with_unit};
-use crate::cli::SetArgs;
+use crate::cli::{ResetArgs, SetArgs};
 use crate::failure::{Exit, UsageError, tell};
 use crate::names::did_you_mean;
 use crate::output::Out;
@@ -18,17 +18,47 @@ pub fn run(root: &Root, args: &SetArgs, out: &mut Out) -> Result<Exit> {
     let words: Result<Vec<Assignment>, PlanError> = args.words.iter().map(|word| Assignment::parse(word)).collect();
     let words = words.map_err(|error| UsageError(error.to_string()))?;
     let device = super::one(root, &args.device)?;
-    let plan =
-        Plan::new(root, &device, &words, &rows).map_err(|error| anyhow::anyhow!("{error}{}", nearest(&error)))?;
+    set(root, args, &device, &words, out)
+}
+
+/// Sets the tunables of the scheduler that is set to what they are unless set.
+pub fn reset(root: &Root, args: &ResetArgs, out: &mut Out) -> Result<Exit> {
+    let device = super::one(root, &args.device)?;
+    let queue = device.queue.as_ref();
+    let scheduler = queue.and_then(|queue| queue.scheduler.as_deref()).unwrap_or("none");
+    // slice_idle says the same, and comes first.
+    let known = rows(scheduler).into_iter().filter(|row| row.name != "slice_idle_us");
+    let words: Vec<Assignment> = known
+        .filter(|row| queue.is_some_and(|queue| queue.tunable(row.name).is_some()))
+        .filter_map(|row| Some(Assignment { name: row.name.to_owned(), value: row.default?.to_string() }))
+        .collect();
+    if words.is_empty() {
+        bail!(
+            "{} has nothing to reset: its scheduler ({scheduler}) has no tunables whose defaults are known",
+            device.name
+        );
+    }
+    let args = SetArgs {
+        device: args.device.clone(),
+        words: Vec::new(),
+        dry_run: args.dry_run,
+        persist: None,
+        json: args.json,
+    };
+    set(root, &args, &device, &words, out)
+}
+
+fn set(root: &Root, args: &SetArgs, device: &BlockDevice, words: &[Assignment], out: &mut Out) -> Result<Exit> {
+    let plan = Plan::new(root, device, words, &rows).map_err(|error| anyhow::anyhow!("{error}{}", nearest(&error)))?;
     let mut persisted = match &args.persist {
         Some(to) => Some(Persisted::new(root, &plan, to.as_deref(), args.dry_run)?),
         None => None,
     };
     let applied = if args.dry_run { None } else { Some(plan.apply(&rows)?) };
     if let (Some(applied), Some(persisted)) = (&applied, &mut persisted) {
-        persisted.put(root, applied, &device)?;
+        persisted.put(root, applied, device)?;
     }
-    let told = Told::new(root, &device, &plan, applied, persisted.as_ref());
+    let told = Told::new(root, device, &plan, applied, persisted.as_ref());
     if args.json {
         out.json(&told)?
     } else {

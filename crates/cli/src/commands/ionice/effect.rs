@@ -67,14 +67,14 @@ fn nothing(text: String) -> Effect {
 
 fn mq_deadline(priority: Priority, aging: Option<&str>) -> String {
     let aged = match aging.and_then(|ms| ms.parse::<u64>().ok()) {
-        None => "unless they have grown old".to_owned(),
-        Some(0) => "unless they come (prio_aging_expire is 0, which turns the order round)".to_owned(),
-        Some(ms) => format!("unless they are {} old (prio_aging_expire)", seconds(ms)),
+        None => "what has waited for long goes first".to_owned(),
+        Some(0) => "prio_aging_expire is 0, which turns the order round".to_owned(),
+        Some(ms) => format!("what has waited {} goes first (prio_aging_expire)", seconds(ms)),
     };
     match priority.class {
-        Class::Realtime => format!("it goes before everything else, {aged}; the level counts for nothing"),
-        Class::Idle => format!("its requests wait until no other is queued or in the device, {aged}"),
-        _ => format!("it goes after realtime and before idle; those wait for it, {aged}; the level counts for nothing"),
+        Class::Realtime => format!("it goes before everything else; {aged}; the level counts for nothing"),
+        Class::Idle => format!("its requests wait until no other is queued or in the device; {aged}"),
+        _ => format!("it goes after realtime and before idle; {aged}; the level counts for nothing"),
     }
 }
 

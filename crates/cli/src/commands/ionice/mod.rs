@@ -72,7 +72,8 @@ fn wanted(args: &IoniceArgs) -> Result<Option<Priority>> {
 
 /// Whose priorities are meant: none if a command is to be run.
 fn whose(args: &IoniceArgs) -> Result<Vec<Who>> {
-    let sorts: [(&Option<String>, &str, fn(u32) -> Who); 3] = [
+    type Sort<'a> = (&'a Option<String>, &'static str, fn(u32) -> Who);
+    let sorts: [Sort<'_>; 3] = [
         (&args.pid, "process", Who::Process),
         (&args.pgid, "process group", Who::Group),
         (&args.uid, "user", Who::User),
@@ -117,6 +118,6 @@ fn run_command(args: &IoniceArgs, priority: Priority, command: &[OsString], out:
     out.flush()?;
     let Some((name, arguments)) = command.split_first() else { return Ok(Exit::Success) };
     let error = Command::new(name).args(arguments).exec();
-    failure::tell(&format!("error: {}: it cannot be run: {error}", name.display()));
+    failure::tell(&format!("error: `{}` cannot be run: {error}", name.display()));
     Ok(Exit::Code(if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN }))
 }
