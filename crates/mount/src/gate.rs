@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::backing::Backing;
+use crate::buffer::Buffer;
 
 /// Who asks, as the kernel tells it with each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -62,7 +63,7 @@ pub enum Entered<P, T> {
 pub enum Job {
     /// Whatever it is: one or more system calls.
     Call(Box<dyn FnOnce() + Send>),
-    /// Reads from the backing file.
+    /// Reads from the backing file, into memory that is aligned as [`Buffer`] is: the file may be `O_DIRECT`.
     Read {
         /// The file.
         file: Arc<Backing>,
@@ -80,7 +81,7 @@ pub enum Job {
         /// The first byte.
         offset: u64,
         /// The data.
-        data: Vec<u8>,
+        data: Buffer,
         /// `RWF_` flags of `pwritev2`, or 0.
         flags: u32,
         /// Told how many bytes were written.
