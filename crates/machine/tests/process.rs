@@ -29,7 +29,7 @@ fn a_process_is_told_from_its_files() {
 #[test]
 fn the_devices_of_a_process_are_those_of_its_files_its_directory_and_its_program() {
     let fake = server();
-    fake.link("/proc/901/cwd", "/home/me");
+    fake.link("/proc/901/cwd", "/home");
     fake.link("/proc/901/exe", "/usr/bin/qemu");
     fake.link("/proc/901/fd/7", "/run/lock (deleted)");
     let devices = devices(&root(&fake)).unwrap();
