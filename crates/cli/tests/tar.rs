@@ -21,6 +21,12 @@ fn small_tree() -> Folder {
     folder
 }
 
+/// Tests that need more than there is are skipped on a person's machine and fail where all is to be run.
+fn skipped(why: &str) {
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{why}");
+    eprintln!("SKIPPED: {why}");
+}
+
 /// Runs it in a folder.
 fn tar_in(folder: &Folder, args: &[&str]) -> Ran {
     Ran::of(hoistway(&[&["tar"], args].concat()).current_dir(folder.path("")).output().unwrap())
@@ -240,7 +246,7 @@ fn the_archive_is_not_archived_nor_what_it_takes_the_place_of() {
 #[test]
 fn a_full_disk_leaves_no_archive_that_looks_whole() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: root is needed to mount a small file system");
+        skipped("root is needed to mount a small file system");
         return;
     }
     let folder = small_tree();
@@ -248,7 +254,7 @@ fn a_full_disk_leaves_no_archive_that_looks_whole() {
     fs::create_dir(folder.path("full")).unwrap();
     let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs", &folder.name("full")]).status();
     if !mounted.unwrap().success() {
-        eprintln!("SKIPPED: no tmpfs can be mounted");
+        skipped("no tmpfs can be mounted");
         return;
     }
     let first = tar_in(&folder, &["-cf", "full/x.tar", "t"]);
@@ -268,7 +274,7 @@ fn a_full_disk_leaves_no_archive_that_looks_whole() {
 #[test]
 fn what_somebody_may_not_read_is_told_and_the_rest_is_archived() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: root is needed to be somebody else");
+        skipped("root is needed to be somebody else");
         return;
     }
     let folder = small_tree();
@@ -424,8 +430,7 @@ fn traced(folder: &Folder, options: &[&str]) -> Option<(Ran, Vec<String>)> {
     let mut command = Command::new("strace");
     command.args(["-f", "-o", &trace]).args(options).arg(env!("CARGO_BIN_EXE_hoistway"));
     let Ok(output) = command.args(["tar", "-cf", "x.tar", "t"]).current_dir(folder.path("")).output() else {
-        assert!(std::env::var_os("CI").is_none(), "strace is needed");
-        eprintln!("SKIPPED: strace is not installed");
+        skipped("strace is not installed");
         return None;
     };
     Some((Ran::of(output), fs::read_to_string(trace).unwrap().lines().map(str::to_owned).collect()))
@@ -454,7 +459,7 @@ fn an_archive_that_does_not_get_to_the_disk_takes_no_place() {
 #[test]
 fn an_archive_in_a_folder_that_takes_no_files_is_written_over() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: root is needed to be somebody else");
+        skipped("root is needed to be somebody else");
         return;
     }
     let folder = small_tree();
@@ -507,7 +512,7 @@ fn whoever_might_read_the_archive_that_was_there_may_read_the_new_one() {
     if has_list {
         assert_eq!(String::from_utf8(lists()), String::from_utf8(list));
     } else {
-        eprintln!("SKIPPED: no access control lists here");
+        skipped("no access control lists here");
     }
 }
 

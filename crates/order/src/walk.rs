@@ -132,6 +132,7 @@ impl<'a> Walk<'a> {
         for root in roots {
             walk.add_root(problem::bytes(root), tree, problem)?;
         }
+        walk.roots.are_all();
         Ok(walk)
     }
 

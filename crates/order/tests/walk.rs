@@ -126,6 +126,11 @@ fn where_paths_decide_a_file_is_found_under_each_path_that_was_asked_for() {
     let Walked { tree, .. } = walked(&["a".into(), absolute.clone()], &options);
     let seen = paths(&tree);
     assert!(seen.contains(&"a/b/file".into()) && seen.contains(&absolute.join("file")), "{seen:?}");
+    // The directory that paths begin in has all of them in it, and the root has all that begin there.
+    for roots in [["./a/b", "."], [".", "a//b/"]] {
+        let Walked { tree, .. } = walked(&roots.map(PathBuf::from), &options);
+        assert_eq!(paths(&tree).iter().filter(|path| path.ends_with("a/b/file")).count(), 1, "{roots:?}");
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ Examples:
     ionice -c3 cp -a /media/films /backup &  ionice -c1 -p $(pidof mpv)
   Or rules say it (docs/mount.md, examples/mount), and a socket shows it:
     hoistway mount /srv/media /media --config media-server.toml --control /run/media.sock
-    hoistway top --socket /run/media.sock
+    hoistway top --control /run/media.sock
   Is a file of rules right?
     hoistway mount --check-config media-server.toml
 

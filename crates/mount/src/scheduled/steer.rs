@@ -254,19 +254,23 @@ impl Steer for Operator {
         found.into_iter().next()
     }
 
+    /// Whoever is told asks for more meanwhile: it is told of copies, without the queue's lock.
     fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
         let Some(queue) = self.queue(device) else { return };
-        let state = queue.lock();
-        for (tenant, account) in state.device.accounts().filter(|(_, account)| is_used(account)) {
-            each(tenant, &view_of(account));
+        let tenants: Vec<String> = {
+            let state = queue.lock();
+            state.device.accounts().filter(|(_, account)| is_used(account)).map(|(name, _)| name.to_owned()).collect()
+        };
+        for tenant in tenants {
+            self.account(device, &tenant, &mut |account| each(&tenant, account));
         }
     }
 
     fn account(&self, device: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
         let Some(queue) = self.queue(device) else { return };
-        let state = queue.lock();
-        if let Some(account) = state.device.account(tenant).filter(|account| is_used(account)) {
-            tell(&view_of(account));
+        let account = queue.lock().device.account(tenant).cloned();
+        if let Some(account) = account.filter(is_used) {
+            tell(&view_of(&account));
         }
     }
 

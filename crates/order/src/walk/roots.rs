@@ -25,8 +25,8 @@ pub struct Roots {
 #[derive(Default)]
 struct Paths {
     plain: FxHashSet<Vec<u8>>,
-    /// Whether one of them is a directory, so that others may lie in it.
-    has_directory: bool,
+    /// Whether one of them lies in another: a walk looks for them only then.
+    are_nested: bool,
 }
 
 impl Roots {
@@ -38,7 +38,6 @@ impl Roots {
     /// Takes a path that was asked for, and answers whether it is the first time.
     pub fn is_new(&mut self, base: Option<BorrowedFd<'_>>, path: &[u8], kind: Kind, stat: &Stat) -> bool {
         if let Some(paths) = &mut self.paths {
-            paths.has_directory |= kind == Kind::Directory;
             return paths.plain.insert(plain(path));
         }
         if kind == Kind::Directory {
@@ -69,15 +68,29 @@ impl Roots {
             && self.others.get(&directory).is_some_and(|names| names.iter().any(|known| known == name))
     }
 
+    /// All that was asked for is there.
+    pub fn are_all(&mut self) {
+        if let Some(Paths { plain, are_nested }) = &mut self.paths {
+            *are_nested = plain.len() > 1 && plain.iter().any(|path| above(path).any(|above| plain.contains(above)));
+        }
+    }
+
     /// Whether a path that a walk found may have been asked for itself, and paths decide that.
     pub fn may_have_paths(&self) -> bool {
-        self.paths.as_ref().is_some_and(|paths| paths.has_directory && paths.plain.len() > 1)
+        self.paths.as_ref().is_some_and(|paths| paths.are_nested)
     }
 
     /// Whether a path was asked for itself.
     pub fn has_path(&self, path: &[u8]) -> bool {
         self.paths.as_ref().is_some_and(|paths| paths.plain.contains(&plain(path)))
     }
+}
+
+/// The directories above a path that is plain, as far as the path tells.
+fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let top = if path.starts_with(b"/") { 1 } else { 0 };
+    let slashes = path.iter().enumerate().skip(top).filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+    std::iter::once(top).chain(slashes).filter(|ends| *ends < path.len()).map(|ends| &path[..ends])
 }
 
 /// A path without `.` and empty parts: what is left leads to the same, links or not.

@@ -182,3 +182,28 @@ fn the_elevator_is_switched_while_requests_wait() {
     let facts = operator.device(&device).expect("it is there");
     assert_eq!((facts.elevator, facts.depth), (Kind::Bfq, 1));
 }
+
+#[test]
+fn everything_that_the_control_tree_tells_can_be_asked_for() {
+    let house = house(terms(Kind::Bfq));
+    drop(house.take(myself()));
+    let pass = house.take(myself());
+    let log = Log::new();
+    house.park(&house.ask(myself(), Operation::Read, MIB, 512), &log, ());
+    let mut operator = house.gate.operator();
+    let mut watch = hoistway_serve::control::Watch::new();
+    watch.tick(now_ns(), &operator);
+    let mut session = hoistway_serve::control::Session::new();
+    let mut out = Vec::new();
+    session.receive(b"get -r\nset nowhere 1\n", &watch, &mut operator, &mut out);
+    while session.has_more() {
+        session.resume(&watch, &mut operator, &mut out);
+    }
+    let told = String::from_utf8(out).expect("it is text");
+    assert!(told.contains("queue/scheduler: ") && told.contains("[bfq]"), "{told}");
+    assert!(told.contains(&format!("clients/{}/", myself().tid)), "{told}");
+    let text = hoistway_serve::metrics::Metrics::new().text(&watch, &operator);
+    assert!(text.contains("hoistway_requests_total"), "{text}");
+    drop(pass);
+    log.wait(1);
+}

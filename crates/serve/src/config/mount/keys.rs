@@ -19,7 +19,7 @@ pub const KEYS: &[Key] = &[
     key(Section::Mount, "dirty_age", "a time, at most 1s", "`\"1s\"`", "How old data become before they are written back."),
     key(Section::Mount, "groups", "`\"none\"`, `\"cgroup\"`", "`\"none\"`", "What processes are that no rule holds for: each its own, or one with all of its control group, with the weight that `io.weight` says."),
     key(Section::Mount, "allow_other", "`true`, `false`", "`true` for root, else `false`", "Whether others than who mounts may use it."),
-    key(Section::Mount, "threads", "1 to 64", "as many as processors, 2 to 8", "Threads that take requests from the kernel."),
+    key(Section::Mount, "threads", "1 to 64", "twice the processors, 4 to 32", "Threads that take requests from the kernel."),
 
     key(Section::MountDevice, "name", "a name such as `\"sdb\"`, or the path of its node", "required", "The device, as a whole."),
     key(Section::MountDevice, "elevator", "a name that `hoistway elevators` lists", "the mount's", "The elevator."),
