@@ -275,6 +275,21 @@ fn what_is_persisted_is_replaced_and_forgotten() {
 }
 
 #[test]
+fn devices_that_go_by_one_id_are_told_of() {
+    let fake = server();
+    for disk in ["sdb", "sdc"] {
+        fake.file(&format!("/sys/block/{disk}/device/wwid"), "t10.BRIDGE 0123456789ABC\n");
+    }
+    let ran = on(&fake, &["set", "sdb", "low_latency=0", "--persist", "--dry-run"]);
+    assert!(
+        ran.code == Some(0) && ran.err.contains("sdc goes by the same t10.BRIDGE 0123456789ABC"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+}
+
+#[test]
 fn who_may_not_write_is_told_so_and_nothing_changes() {
     if Command::new("setpriv").arg("--version").output().is_err() || !is_root() {
         return skipped("setpriv, or root to begin with, is not there");
@@ -320,12 +335,16 @@ fn a_loop_device_is_set_and_brought_back() {
         detach().expect("it goes");
         return skipped("the kernel has no bfq");
     }
+    // The kernel keeps the queue of a loop device from one file to the next.
+    let found = scheduler().split(['[', ']']).nth(1).expect("one is set").to_owned();
+    run(&["devices", "set", name, "scheduler=none"]);
     let told = run(&["devices", name]);
     let set = run(&["devices", "set", &node, "scheduler=bfq", "slice_idle=0"]);
     let after = scheduler();
     let back = set.out.lines().find_map(|line| line.trim().strip_prefix("hoistway ")).unwrap_or_default().to_owned();
     let brought = hoistway(&back.split(' ').collect::<Vec<_>>()).output().expect("it starts");
     let finally = scheduler();
+    run(&["devices", "set", name, &format!("scheduler={found}")]);
     detach().expect("it goes");
     assert!(told.out.contains(&image.display().to_string()), "{}", told.out);
     assert!(set.code == Some(0) && set.out.contains("-> bfq"), "{}{}", set.out, set.err);

@@ -36,8 +36,6 @@ pub enum PriorityEffect {
 impl Kind {
     /// What the elevator makes of a priority; an unset one has to be made [effective](Priority::effective_under) first.
     pub fn priority_effect(self, priority: Priority) -> PriorityEffect {
-        let normal = Priority::new(priority.class(), NORMAL_LEVEL).unwrap_or_default();
-        let weight = |of: fn(Priority) -> u32| PriorityEffect::Weight { weight: of(priority), normal: of(normal) };
         match self {
             Kind::Linus | Kind::Noop | Kind::Deadline | Kind::Anticipatory | Kind::Sfq | Kind::CfqV1 | Kind::CfqV2 => {
                 PriorityEffect::Nothing
@@ -49,9 +47,9 @@ impl Kind {
                 slice_ms: slice_at_level(self.default_of("slice_sync"), priority.level()),
                 async_requests: async_requests_at_level(self.default_of("slice_async_rq") as u32, priority.level()),
             },
-            Kind::Bfq => weight(bfq::weight_of),
-            Kind::BfqV0 => weight(bfq_v0::weight_of),
-            Kind::CfqWf2q => weight(|priority| cfq_wf2q::weight_of(priority, false)),
+            Kind::Bfq => weight(priority, bfq::weight_of),
+            Kind::BfqV0 => weight(priority, bfq_v0::weight_of),
+            Kind::CfqWf2q => weight(priority, |priority| cfq_wf2q::weight_of(priority, false)),
             Kind::Fiops => PriorityEffect::Cost { percent: fiops::cost_at_level(100, priority.level()) },
         }
     }
@@ -61,6 +59,11 @@ impl Kind {
         let row = self.info().tunables.iter().find(|row| row.name == name);
         row.map_or(0, |row| row.default.unsigned_abs())
     }
+}
+
+fn weight(priority: Priority, of: impl Fn(Priority) -> u32) -> PriorityEffect {
+    let normal = Priority::new(priority.class(), NORMAL_LEVEL).unwrap_or_default();
+    PriorityEffect::Weight { weight: of(priority), normal: of(normal) }
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd};
 
+pub use hoistway_machine::nice_of as nice;
+use hoistway_machine::{Priority, Who, cgroup_of, priority};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, sockopt};
 
@@ -112,56 +114,19 @@ fn process(pid: u32, uid: u32, gid: u32, is_there: impl Fn() -> bool) -> Process
     if is_there() { process } else { Process { pid, uid, gid, ..Process::default() } }
 }
 
-/// The path of `/proc/PID/cgroup` (cgroups(7)): of the unified hierarchy if it has one of its own, else of the controller `blkio` of version 1.
-/// Where both exist, everything is at the root of the one that is not used.
+/// The control group in the text of `/proc/PID/cgroup`, as [`cgroup_of`] has it.
 pub fn cgroup(text: &str) -> String {
-    let (mut unified, mut blkio) = (None, None);
-    for line in text.lines() {
-        let mut fields = line.splitn(3, ':');
-        let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next()) else { continue };
-        if controllers.is_empty() {
-            unified = Some(path);
-        } else if controllers.split(',').any(|controller| controller == "blkio") {
-            blkio = Some(path);
-        }
-    }
-    let unified_used = unified.filter(|path| *path != "/");
-    unified_used.or(blkio).or(unified).unwrap_or_default().to_owned()
-}
-
-/// The nice value: the 19th field of `/proc/PID/stat` (proc(5)). The second, the name in parentheses, may hold spaces and parentheses.
-pub fn nice(text: &str) -> i8 {
-    let behind_name = text.rsplit_once(')').map_or("", |(_, behind)| behind);
-    behind_name.split_whitespace().nth(16).and_then(|field| field.parse().ok()).unwrap_or(0)
+    cgroup_of(text).to_owned()
 }
 
 /// Class and level of a process or thread as ioprio_get(2) has them; 0 if it has gone or has none.
 pub fn ioprio(pid: u32) -> u16 {
-    const IOPRIO_WHO_PROCESS: libc::c_int = 1;
-    // SAFETY: a call with numbers alone.
-    let got = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, pid as libc::c_int) };
-    u16::try_from(got).unwrap_or(0)
+    priority::get(Who::Process(pid)).map_or(0, Priority::encoded)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_control_group_is_the_one_in_use() {
-        assert_eq!(cgroup("0::/user.slice/a:b\n"), "/user.slice/a:b");
-        assert_eq!(cgroup("5:blkio:/docker/x\n2:cpu,cpuacct:/y\n0::/\n"), "/docker/x");
-        assert_eq!(cgroup("5:blkio:/docker/x\n0::/z\n"), "/z");
-        assert_eq!(cgroup("0::/\n"), "/");
-        assert_eq!(cgroup(""), "");
-    }
-
-    #[test]
-    fn the_nice_value_is_found_behind_any_name() {
-        let stat = "12 (a) b (c)) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 25 -5 1 0 99";
-        assert_eq!(nice(stat), -5);
-        assert_eq!(nice("nonsense"), 0);
-    }
 
     #[test]
     fn a_client_of_this_process_is_this_process() {

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use hoistway_machine::udev::{self, OtherRule, Prepared, Rule};
-use hoistway_machine::{Applied, Assignment, BlockDevice, Change, Plan, PlanError, Root, Row, setting, successor};
+use hoistway_machine::{
+    Applied, Assignment, BlockDevice, Change, Plan, PlanError, Root, Row, devices, setting, successor,
+};
 use serde::Serialize;
 
 use super::rows::{rows, with_unit};
@@ -89,6 +91,8 @@ struct Persisted {
     /// Ours for the same device, which it replaces: those that are called otherwise are removed.
     former: Vec<PathBuf>,
     others: Vec<OtherRule>,
+    /// Other devices that go by the same id.
+    also: Vec<String>,
     prepared: Option<Prepared>,
 }
 
@@ -101,8 +105,12 @@ impl Persisted {
         let own_place = to.is_none();
         let former = if own_place { udev::own_rules(root, device) } else { Vec::new() };
         let others = udev::others(root, device);
+        let is_same = |other: &BlockDevice| {
+            other.number != device.number && udev::stable_id(other).is_ok_and(|id| id.value == rule.id.value)
+        };
+        let also = devices(root)?.iter().filter(|other| is_same(other)).map(|other| other.name.clone()).collect();
         let to = to.map_or_else(|| rule.path.clone(), Path::to_path_buf);
-        Ok(Persisted { rule, to, former, others, prepared })
+        Ok(Persisted { rule, to, former, others, also, prepared })
     }
 
     /// Moves it to its place. Where that fails, the device is brought back: all or nothing.
@@ -155,6 +163,8 @@ struct ToldRule {
     value: String,
     /// The rules of ours that it replaces.
     replaces: Vec<PathBuf>,
+    /// Devices that go by the same id, and get the same.
+    also: Vec<String>,
     /// Rules of others that set the scheduler of the device too.
     others: Vec<ToldOther>,
 }
@@ -192,6 +202,7 @@ impl Told {
             key: persisted.rule.id.key.clone(),
             value: persisted.rule.id.value.clone(),
             replaces: persisted.former.clone(),
+            also: persisted.also.clone(),
             others: persisted
                 .others
                 .iter()
@@ -301,6 +312,13 @@ fn print_rule(told: &Told, rule: &ToldRule, out: &mut Out) -> Result<()> {
     } else {
         out.line(format_args!("  rm {}", rule.path.display()))?;
         out.paragraph(2, "udev reads what lies in /etc/udev/rules.d.")?;
+    }
+    if !rule.also.is_empty() {
+        let also = rule.also.join(", ");
+        tell(&format!(
+            "warning: {also} goes by the same {}, and will be set so too: another path to the same disk, or a bridge that gives its own",
+            rule.value
+        ));
     }
     for other in &rule.others {
         let ToldOther { path, line, scheduler, sure } = other;
