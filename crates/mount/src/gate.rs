@@ -59,6 +59,9 @@ pub enum Entered<P, T> {
     Later(T),
 }
 
+/// Told what was read, or why nothing was.
+pub type ReadDone = Box<dyn FnOnce(io::Result<&[u8]>) + Send>;
+
 /// Work that does not need the thread that it came to. What it is told at its end answers the asker.
 pub enum Job {
     /// Whatever it is: one or more system calls.
@@ -72,7 +75,7 @@ pub enum Job {
         /// How many bytes, at most.
         length: usize,
         /// Told what was read; less than was asked for at the end of the file alone.
-        done: Box<dyn FnOnce(io::Result<&[u8]>) + Send>,
+        done: ReadDone,
     },
     /// Writes to it.
     Write {

@@ -24,6 +24,6 @@ mod session;
 
 pub use backing::Backing;
 pub use buffer::{ALIGNMENT, Buffer};
-pub use gate::{Ask, Asker, Entered, Gate, Job, Open, Operation};
+pub use gate::{Ask, Asker, Entered, Gate, Job, Open, Operation, ReadDone};
 pub use passthrough::{Bypass, Counts, Options, Passthrough, WriteBack};
 pub use session::{FILE_SYSTEM, MountError, MountOptions, Session, UnmountError, Unmounted, Unmounter, Users};

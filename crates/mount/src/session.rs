@@ -258,13 +258,11 @@ fn open_source(path: &Path) -> Result<OwnedFd, MountError> {
 /// Sees to it that something can be mounted there, and says where that is without links and dots.
 fn check_mount_point(source: &Path, source_fd: &OwnedFd, path: &Path, clean: bool) -> Result<PathBuf, MountError> {
     let failed = |error: io::Error| MountError::MountPoint { path: path.into(), error };
-    let found = match fs::metadata(path) {
-        Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => {
-            bury(path, clean)?;
-            fs::metadata(path)
-        }
-        found => found,
-    };
+    // The kernel may believe in the attributes of a dead mount for a while, but not in its figures.
+    if matches!(rustix::fs::statvfs(path), Err(Errno::NOTCONN)) {
+        bury(path, clean)?;
+    }
+    let found = fs::metadata(path);
     let found = found.map_err(failed)?;
     if !found.is_dir() {
         return Err(MountError::MountPointNotDirectory(path.into()));

@@ -148,9 +148,7 @@ impl Files {
 
     /// A descriptor of a file that is open: its attributes are in memory.
     pub(super) fn descriptor(&self, number: u64) -> Option<Arc<Backing>> {
-        let shared = self.get(number)?;
-        let known = shared.state().known.upgrade();
-        known
+        self.get(number).and_then(|shared| shared.state().known.upgrade())
     }
 
     /// The kernel has forgotten the file.

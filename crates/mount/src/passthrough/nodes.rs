@@ -102,11 +102,9 @@ impl Nodes {
         let number = self.number_of(&place, spot.inode);
         let mut shard = self.shard(number);
         let before = shard.get_mut(&number).filter(|known| known.node.is(&place, spot.inode));
-        if let Some(known) = before {
-            if !known.node.is_replaced_by(handle.as_ref()) {
-                known.lookups += 1;
-                return Ok(known.node.clone());
-            }
+        if let Some(known) = before.filter(|known| !known.node.is_replaced_by(handle.as_ref())) {
+            known.lookups += 1;
+            return Ok(known.node.clone());
         }
         // Either it is new, or its number belonged to a file that does not exist any more: then the kernel has to forget the number as often as
         // it was told it, of the one and of the other.

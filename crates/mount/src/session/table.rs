@@ -17,7 +17,7 @@ pub(super) struct Line {
 pub(super) fn mounted_at(path: &Path) -> Option<Line> {
     // A table that cannot be read says nothing against a mount.
     let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
-    text.split(|byte| *byte == b'\n').filter_map(parse).filter(|line| line.at == path).last()
+    text.split(|byte| *byte == b'\n').filter_map(parse).rfind(|line| line.at == path)
 }
 
 /// `36 35 98:0 /root /place options [optional ...] - type source options`, with spaces in names as `\040`.

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use hoistway_mount::{
-    Ask, Backing, Buffer, Entered, Gate, Job, MountOptions, Open, Operation, Options, Session, Users, WriteBack,
+    Ask, Asker, Backing, Buffer, Entered, Gate, Job, MountOptions, Open, Operation, Options, Session, Users, WriteBack,
 };
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use tempfile::TempDir;
@@ -222,7 +222,11 @@ pub struct Parking {
     entered: AtomicU64,
     jobs: Mutex<Sender<Job>>,
     pub counted: Mutex<BTreeMap<String, u64>>,
+    /// Who asked last for each kind of operation.
+    pub askers: Mutex<BTreeMap<String, Asker>>,
     pub dirty: AtomicU64,
+    /// What was made dirty last, as a gate that writes back holds it.
+    held: Mutex<Option<Arc<Backing>>>,
     pub cleaned: AtomicU64,
 }
 
@@ -242,7 +246,9 @@ impl Parking {
             entered: AtomicU64::new(0),
             jobs: Mutex::new(jobs),
             counted: Mutex::default(),
+            askers: Mutex::default(),
             dirty,
+            held: Mutex::default(),
             cleaned,
         })
     }
@@ -253,14 +259,22 @@ impl Parking {
     }
 }
 
+impl Parking {
+    /// Who asked last.
+    pub fn asker(&self, operation: Operation) -> Option<Asker> {
+        self.askers.lock().expect("no panic").get(&format!("{operation:?}")).copied()
+    }
+}
+
 impl Gate for Parking {
     type Pass<'a> = ();
     type Ticket<'a> = ();
 
     fn enter(&self, ask: &Ask<'_>) -> Entered<(), ()> {
         *self.counted.lock().expect("no panic").entry(format!("{:?}", ask.operation)).or_default() += 1;
+        self.askers.lock().expect("no panic").insert(format!("{:?}", ask.operation), ask.asker);
         let number = self.entered.fetch_add(1, Ordering::Relaxed);
-        if self.every > 0 && number % self.every == 0 { Entered::Later(()) } else { Entered::Now(()) }
+        if self.every > 0 && number.is_multiple_of(self.every) { Entered::Later(()) } else { Entered::Now(()) }
     }
 
     fn park(&self, (): (), job: Job) {
@@ -269,6 +283,7 @@ impl Gate for Parking {
 
     fn dirtied(&self, ask: &Ask<'_>) {
         self.dirty.fetch_add(ask.length, Ordering::Relaxed);
+        *self.held.lock().expect("no panic") = Some(ask.backing.clone());
     }
 
     fn cleaned(&self, _: &Arc<Backing>) {
