@@ -69,17 +69,24 @@ fn begin(source: PathBuf, way: Way, seed: Option<u64>, time: Duration) -> Runnin
         let seed = seed.unwrap_or_else(new_seed).wrapping_add(number);
         let (inside, name) = (mounted.path().join(format!("file-{number}")), name.clone());
         println!("{name} {number}: seed {seed}");
-        std::thread::spawn(move || match Exercise::new(&inside, seed).run(time) {
-            Ok(count) => {
-                println!("{name} {number}: {count} operations, nothing wrong");
-                true
-            }
-            Err(wrong) => {
-                println!("{name} {number}: seed {seed}: {wrong}");
-                false
-            }
+        let below = source.join(format!("file-{number}"));
+        std::thread::spawn(move || {
+            let mut exercise = Exercise::new(&inside, seed);
+            let done = exercise.run(time);
+            let synced = std::fs::File::open(&inside).and_then(|file| file.sync_all());
+            let same = synced.and_then(|()| std::fs::read(below)).is_ok_and(|found| found == exercise.model());
+            let done = done.and_then(|count| if same { Ok(count) } else { Err("the file below is another".into()) });
+            report(done, &name, number, seed)
         })
     });
     let threads = threads.collect();
     (mounted, threads)
+}
+
+fn report(done: Result<u64, String>, name: &str, number: u64, seed: u64) -> bool {
+    match &done {
+        Ok(count) => println!("{name} {number}: {count} operations, nothing wrong"),
+        Err(wrong) => println!("{name} {number}: seed {seed}: {wrong}"),
+    }
+    done.is_ok()
 }

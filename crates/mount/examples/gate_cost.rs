@@ -51,7 +51,7 @@ fn cost(kind: Kind, operation: Operation, folder: &std::path::Path) -> Result<f6
         let start = spent_ns();
         for _ in 0..OPERATIONS {
             place = place.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let ask = Ask { asker, operation, backing: &backing, offset: place % FILE_BYTES & !4095, length: 4096 };
+            let ask = Ask { asker, operation, backing: &backing, offset: (place % FILE_BYTES) & !4095, length: 4096 };
             match gate.enter(&ask) {
                 Entered::Now(pass) => drop(pass),
                 Entered::Later(_) => return Err("it is alone and had to wait".into()),

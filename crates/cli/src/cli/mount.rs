@@ -27,7 +27,7 @@ Examples:
 Every thread that reads or writes below MOUNTPOINT is an I/O context of the disk that SOURCE lies on: the elevator gives it turns by its own I/O priority, \
 nice value and control group, or by the terms that rules give it. What lies in memory is answered at once.
 
-SIGINT and SIGTERM unmount; who has files open is waited for ten seconds, and a second signal cuts him off. `umount MOUNTPOINT` does as well. \
+SIGINT, SIGTERM and SIGHUP unmount; who has files open is waited for ten seconds, and a second signal cuts him off. `umount MOUNTPOINT` does as well. \
 If it is killed, who uses the mount gets errors, and `hoistway mount --clean` takes the dead mount away.")]
 pub struct MountArgs {
     /// The directory that is passed through

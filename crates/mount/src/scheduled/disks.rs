@@ -78,7 +78,7 @@ pub(super) fn named(name: &str) -> Result<Disk, DiskError> {
         Some(number) => number,
         None if plain.contains('/') => return Err(unknown()),
         None => {
-            text(&format!("/sys/class/block/{plain}/dev")).and_then(|text| parse_number(&text)).ok_or_else(unknown)?
+            text(format!("/sys/class/block/{plain}/dev")).and_then(|text| parse_number(&text)).ok_or_else(unknown)?
         }
     };
     of_number(number).map(|(disk, ..)| disk).ok_or_else(unknown)
@@ -94,7 +94,7 @@ fn of_number(number: u64) -> Option<(Disk, u64, PathBuf)> {
     let offset = if is_partition { number_at(&volume.join("start"))?.saturating_mul(SECTOR_BYTES) } else { 0 };
     let name = whole.file_name()?.to_string_lossy().into_owned();
     let disk = Disk {
-        number: text(&whole.join("dev")).and_then(|text| parse_number(&text))?,
+        number: text(whole.join("dev")).and_then(|text| parse_number(&text))?,
         bytes: number_at(&whole.join("size")).unwrap_or(0).saturating_mul(SECTOR_BYTES).max(1 << 20),
         rotates: number_at(&whole.join("queue/rotational")).unwrap_or(0) == 1,
         // The kernel writes a slash in a name as `!`.
@@ -119,7 +119,7 @@ fn without_device(number: u64, kind: &str, source: &str) -> Disk {
 
 /// Kind and source of the mount that a file was reached by.
 fn mount_of(backing: &Backing) -> Option<(String, String)> {
-    let told = text(&format!("/proc/self/fdinfo/{}", backing.fd.as_raw_fd()))?;
+    let told = text(format!("/proc/self/fdinfo/{}", backing.fd.as_raw_fd()))?;
     let number = told.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().to_owned();
     let table = fs::read("/proc/self/mountinfo").ok()?;
     let table = String::from_utf8_lossy(&table);

@@ -121,9 +121,13 @@ struct Flight {
     what: What,
 }
 
+/// Told what was read, and what was written.
+type ReadDone = Box<dyn FnOnce(io::Result<&[u8]>) + Send>;
+type WriteDone = Box<dyn FnOnce(io::Result<usize>) + Send>;
+
 enum What {
-    Read { buffer: Buffer, done: Box<dyn FnOnce(io::Result<&[u8]>) + Send> },
-    Write { data: crate::Buffer, flags: u32, done: Box<dyn FnOnce(io::Result<usize>) + Send> },
+    Read { buffer: Buffer, done: ReadDone },
+    Write { data: crate::Buffer, flags: u32, done: WriteDone },
 }
 
 impl Worker {

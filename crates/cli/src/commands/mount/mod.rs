@@ -15,7 +15,7 @@ use hoistway_serve::access::{Bound, Judgement, bind_tcp, bind_unix, judge_metric
 use hoistway_serve::config::mount::{MountConfig, WriteBackChoice};
 use hoistway_serve::config::{Draft, Machine};
 use hoistway_serve::record::Recording;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::serve::{log, record};
@@ -133,7 +133,8 @@ fn mount<G: Gate>(
 
 /// Says that all is ready, and waits until the mount is gone. A signal takes it away, a second one from under who uses it.
 fn attend(session: &Session, out: &mut Out) -> Result<Exit> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).context("signals cannot be taken")?;
+    let heeded = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal));
+    let mut signals = Signals::new(heeded).context("signals cannot be taken")?;
     let handle = signals.handle();
     out.line(format_args!("ready: {}", session.mount_point().display()))?;
     out.flush()?;
@@ -157,6 +158,14 @@ fn attend(session: &Session, out: &mut Out) -> Result<Exit> {
     // It has panicked, or has nothing to say.
     let _ = waiting.join();
     ended.map(|()| Exit::Success)
+}
+
+/// Whether a signal was ignored when this was started: `nohup` wants it to go on.
+fn is_ignored(signal: i32) -> bool {
+    let told = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = told.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask >> (signal - 1) & 1 == 1
 }
 
 /// Unmounts, beside the thread that waits for signals.

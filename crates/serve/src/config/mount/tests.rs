@@ -113,9 +113,9 @@ fn what_is_wrong_is_told_with_its_place_its_value_and_what_would_be_right() {
         ),
         (
             "[mount]\nelevator = \"cqf\"",
-            "m.toml:2:12: `elevator` is \"cqf\": there is no such elevator; did you mean `cfq`?",
+            "m.toml:2:12: `elevator` is \"cqf\": there is no such elevator (did you mean `cfq`?)",
         ),
-        ("[mount]\nelevater = \"cfq\"", "m.toml:2:1: there is no key `elevater` in [mount]; did you mean `elevator`?"),
+        ("[mount]\nelevater = \"cfq\"", "m.toml:2:1: there is no key `elevater` in [mount] (did you mean `elevator`?)"),
         ("[mount]\nwrite_back = \"mine\"", "m.toml:2:14: `write_back` is \"mine\": it takes \"ours\" or \"kernel\""),
         ("[mount]\ngroups = true", "m.toml:2:10: `groups` is true: it takes text, in quotes"),
         ("[mount]\ndirty_limit = \"4k\"", "m.toml:2:15: `dirty_limit` is \"4k\": it takes 1M or more"),
