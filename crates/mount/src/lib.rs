@@ -19,6 +19,7 @@ mod backing;
 mod buffer;
 mod gate;
 mod passthrough;
+pub mod scheduled;
 mod session;
 
 pub use backing::Backing;

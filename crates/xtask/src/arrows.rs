@@ -13,7 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("nbd", &[]),
     ("trace", &["fio", "units"]),
     ("sim", &["core", "drive", "fio", "trace"]),
-    ("serve", &["core", "drive", "nbd", "trace", "units"]),
+    ("serve", &["core", "drive", "machine", "nbd", "trace", "units"]),
     ("order", &["drive"]),
     ("machine", &[]),
     ("mount", &["core", "machine", "order", "serve"]),
