@@ -155,6 +155,13 @@ fn a_file_that_is_cut_to_nothing_or_removed_is_clean() {
     std::thread::sleep(Duration::from_millis(50));
     fs::remove_file(&path).expect("it is removed");
     assert_eq!(cleaned(), before + 2);
+    let file = File::create(&path).expect("it is created");
+    file.write_all_at(&[1; 100], 0).expect("it is written");
+    fs::remove_file(&path).expect("it is removed");
+    assert_eq!(cleaned(), before + 2, "who has it open may read it still");
+    drop(file);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(cleaned(), before + 3);
 }
 
 #[test]

@@ -77,6 +77,8 @@ pub(super) struct State {
     pub(super) opened: u32,
     pub(super) bypassed: u32,
     pub(super) bypass: Weak<BackingId>,
+    /// Something was written by one that was closed since it was opened first.
+    pub(super) wrote: bool,
     /// Who opened it for writing last: in whose name the kernel writes back what it has gathered.
     pub(super) writer: Option<Asker>,
     /// A descriptor of it, while it is open.

@@ -208,13 +208,22 @@ impl<G: Gate> Through<G> {
 
     pub(super) fn release(&self, handle: u64) {
         let Some(file) = self.open_files.remove(handle) else { return };
-        let now = if file.wrote.load(Ordering::Relaxed) { look_at(&file.backing).ok() } else { None };
         let mut state = file.shared.state();
         state.opened = state.opened.saturating_sub(1);
         state.bypassed -= u32::from(file.bypass.is_some() && state.bypassed > 0);
-        if let Some(now) = now {
+        let wrote = file.wrote.load(Ordering::Relaxed);
+        state.wrote |= wrote;
+        let Some(now) = state.wrote.then(|| look_at(&file.backing).ok()).flatten() else { return };
+        if wrote {
             // In the mode in which we write back, all that the kernel has of the file went through us.
             state.remember(&now);
+        }
+        let last = state.opened == 0;
+        state.wrote &= !last;
+        drop(state);
+        if last && now.stx_nlink == 0 {
+            // Its last name went while it was open: nobody will read what was written to it.
+            self.gate.cleaned(&file.backing);
         }
     }
 

@@ -286,8 +286,9 @@ impl Gate for Parking {
         *self.held.lock().expect("no panic") = Some(ask.backing.clone());
     }
 
-    fn cleaned(&self, _: &Arc<Backing>) {
+    fn cleaned(&self, backing: &Arc<Backing>) {
         self.cleaned.fetch_add(1, Ordering::Relaxed);
+        self.held.lock().expect("no panic").take_if(|held| held.inode == backing.inode);
     }
 }
 
