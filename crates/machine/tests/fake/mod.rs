@@ -1,0 +1,322 @@
+//! Machines made of files: sysfs, procfs and udev's database as Linux has them.
+#![allow(dead_code)]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// A tree of files that stands for a machine.
+pub struct Fake {
+    folder: TempDir,
+}
+
+/// Where the controllers of disks hang.
+const PCI: &str = "/sys/devices/pci0000:00/0000:00:17.0";
+
+impl Fake {
+    /// A machine without devices.
+    pub fn empty() -> Fake {
+        let fake = Fake { folder: tempfile::tempdir().expect("a temporary folder") };
+        fs::create_dir_all(fake.path("/sys/block")).expect("a folder");
+        fake.file("/proc/self/mountinfo", "");
+        fake.file("/proc/swaps", "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n");
+        fake
+    }
+
+    /// The folder that is its root.
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Where a path of the machine lies.
+    pub fn path(&self, absolute: &str) -> PathBuf {
+        self.folder.path().join(absolute.trim_start_matches('/'))
+    }
+
+    /// Writes a file that root could write, as sysfs has them.
+    pub fn file(&self, path: &str, contents: impl AsRef<[u8]>) {
+        let to = self.path(path);
+        fs::create_dir_all(to.parent().expect("it lies in a folder")).expect("a folder");
+        fs::write(&to, contents).expect("a file");
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o644)).expect("its mode");
+    }
+
+    /// Writes a file that nobody may write.
+    pub fn told(&self, path: &str, contents: impl AsRef<[u8]>) {
+        self.file(path, contents);
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o444)).expect("its mode");
+    }
+
+    /// What a file holds.
+    pub fn text(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).expect("a file").trim().to_owned()
+    }
+
+    /// Makes a link, as sysfs has them: from its own folder.
+    pub fn link(&self, from: &str, to: &str) {
+        let from = self.path(from);
+        fs::create_dir_all(from.parent().expect("it lies in a folder")).expect("a folder");
+        symlink(to, from).expect("a link");
+    }
+
+    /// A whole device below `parent` in sysfs; answers its folder.
+    pub fn device(&self, name: &str, parent: &str, number: &str, sectors: u64) -> String {
+        let folder = format!("{parent}/block/{name}");
+        self.told(&format!("{folder}/dev"), format!("{number}\n"));
+        self.told(&format!("{folder}/size"), format!("{sectors}\n"));
+        self.told(&format!("{folder}/ro"), "0\n");
+        self.told(&format!("{folder}/removable"), "0\n");
+        fs::create_dir_all(self.path(&format!("{folder}/holders"))).expect("a folder");
+        fs::create_dir_all(self.path(&format!("{folder}/slaves"))).expect("a folder");
+        self.link(&format!("/sys/block/{name}"), &format!("..{}", folder.trim_start_matches("/sys")));
+        folder
+    }
+
+    /// A virtual device; answers its folder.
+    pub fn virtual_device(&self, name: &str, number: &str, sectors: u64) -> String {
+        self.device(name, "/sys/devices/virtual", number, sectors)
+    }
+
+    /// A partition; answers its folder.
+    pub fn partition(&self, disk: &str, name: &str, place: (u32, &str), sectors: u64) -> String {
+        let folder = format!("{disk}/{name}");
+        self.told(&format!("{folder}/partition"), format!("{}\n", place.0));
+        self.told(&format!("{folder}/dev"), format!("{}\n", place.1));
+        self.told(&format!("{folder}/size"), format!("{sectors}\n"));
+        self.told(&format!("{folder}/ro"), "0\n");
+        fs::create_dir_all(self.path(&format!("{folder}/holders"))).expect("a folder");
+        folder
+    }
+
+    /// The queue of a device: the file `scheduler`, whether it rotates, `nr_requests`.
+    pub fn queue(&self, folder: &str, scheduler: &str, rotational: bool, nr_requests: u32) {
+        let queue = |name: &str, text: &str| self.file(&format!("{folder}/queue/{name}"), format!("{text}\n"));
+        queue("scheduler", scheduler);
+        queue("rotational", if rotational { "1" } else { "0" });
+        queue("nr_requests", &nr_requests.to_string());
+        queue("read_ahead_kb", "128");
+        queue("max_sectors_kb", "1280");
+        queue("rq_affinity", "1");
+        queue("nomerges", "0");
+        queue("wbt_lat_usec", if rotational { "75000" } else { "2000" });
+        queue("iostats", "1");
+        queue("write_cache", "write back");
+        for (name, text) in [
+            ("max_hw_sectors_kb", "32767"),
+            ("fua", "0"),
+            ("zoned", "none"),
+            ("discard_max_bytes", if rotational { "0" } else { "2147450880" }),
+            ("logical_block_size", "512"),
+            ("physical_block_size", "4096"),
+        ] {
+            self.told(&format!("{folder}/queue/{name}"), format!("{text}\n"));
+        }
+    }
+
+    /// The tunables of mq-deadline.
+    pub fn mq_deadline(&self, folder: &str) {
+        for (name, value) in [
+            ("async_depth", "64"),
+            ("fifo_batch", "16"),
+            ("front_merges", "1"),
+            ("prio_aging_expire", "10000"),
+            ("read_expire", "500"),
+            ("write_expire", "5000"),
+            ("writes_starved", "2"),
+        ] {
+            self.file(&format!("{folder}/queue/iosched/{name}"), format!("{value}\n"));
+        }
+    }
+
+    /// The tunables of bfq.
+    pub fn bfq(&self, folder: &str) {
+        for (name, value) in [
+            ("back_seek_max", "16384"),
+            ("back_seek_penalty", "2"),
+            ("fifo_expire_async", "250"),
+            ("fifo_expire_sync", "125"),
+            ("low_latency", "1"),
+            ("max_budget", "0"),
+            ("slice_idle", "8"),
+            ("slice_idle_us", "8000"),
+            ("strict_guarantees", "0"),
+            ("timeout_sync", "125"),
+        ] {
+            self.file(&format!("{folder}/queue/iosched/{name}"), format!("{value}\n"));
+        }
+    }
+
+    /// One device is made of another.
+    pub fn stack(&self, upper: &str, lower: &str) {
+        let name = |folder: &str| folder.rsplit('/').next().expect("a name").to_owned();
+        let (above, below) = (name(upper), name(lower));
+        self.told(&format!("{lower}/holders/{above}"), "");
+        self.told(&format!("{upper}/slaves/{below}"), "");
+    }
+
+    /// A process.
+    pub fn process(&self, pid: u32, comm: &str, descriptors: &[&str]) {
+        let folder = format!("/proc/{pid}");
+        self.told(&format!("{folder}/comm"), format!("{comm}\n"));
+        self.told(&format!("{folder}/cmdline"), format!("/usr/bin/{comm}\0--all\0"));
+        let rest = "S 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 99 4096 100 18446744073709551615 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0";
+        self.told(&format!("{folder}/stat"), format!("{pid} ({comm}) {rest}\n"));
+        self.told(
+            &format!("{folder}/status"),
+            format!("Name:\t{comm}\nUid:\t1000\t1000\t1000\t1000\nGid:\t1000\t1000\t1000\t1000\n"),
+        );
+        self.told(&format!("{folder}/cgroup"), "0::/\n");
+        fs::create_dir_all(self.path(&format!("{folder}/fd"))).expect("a folder");
+        for (number, target) in descriptors.iter().enumerate() {
+            self.link(&format!("{folder}/fd/{number}"), target);
+        }
+    }
+}
+
+/// A machine with one of everything: a SATA disk with partitions, of which one is encrypted and holds a volume group; an NVMe drive that has `/`; a virtual
+/// disk; two more SATA disks as a mirror; a loop device over a file on the volume; a network device, compressed swap, an optical drive without a disk, a
+/// drive that has no choice of schedulers, and one whose files are garbage.
+pub fn server() -> Fake {
+    let fake = Fake::empty();
+    sata(&fake);
+    nvme(&fake);
+    mirror(&fake);
+    virtual_ones(&fake);
+    garbage(&fake);
+    fake.file(
+        "/proc/self/mountinfo",
+        "22 1 259:1 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p1 rw\n\
+         23 22 0:21 / /run rw,nosuid shared:2 - tmpfs tmpfs rw,size=3267496k\n\
+         24 22 8:1 / /boot rw,relatime shared:3 - ext4 /dev/sda1 rw\n\
+         25 22 253:1 / /srv/my\\040data rw,relatime shared:4 - xfs /dev/mapper/vg-data rw\n\
+         26 22 0:44 /@home /home rw,relatime shared:5 - btrfs /dev/md0 rw,subvol=/@home\n\
+         27 22 7:0 / /mnt/image ro,relatime - squashfs /dev/loop0 ro\n",
+    );
+    fake.file(
+        "/proc/swaps",
+        "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n/dev/zram0 partition\t4194300\t0\t100\n/swapfile file 1024 0 -2\n",
+    );
+    fake.link("/dev/disk/by-label/boot", "../../sda1");
+    fake.file("/dev/sda1", "");
+    fake.process(812, "smartd", &["/dev/null", "/dev/sda"]);
+    fake.process(901, "qemu-system-x86", &["/srv/my data/vm.img", "socket:[1234]", "/dev/sda"]);
+    fake
+}
+
+fn sata(fake: &Fake) {
+    let sda = fake.device("sda", &format!("{PCI}/ata1/host0/target0:0:0/0:0:0:0"), "8:0", 7_814_037_168);
+    fake.queue(&sda, "none [mq-deadline] kyber bfq", true, 64);
+    fake.mq_deadline(&sda);
+    // The directory of the SCSI device lies above; a link leads there.
+    fake.link(&format!("{sda}/device"), "../../../0:0:0:0");
+    let device = format!("{PCI}/ata1/host0/target0:0:0/0:0:0:0");
+    fake.told(&format!("{device}/vendor"), "ATA     \n");
+    fake.told(&format!("{device}/model"), "WDC WD40EFRX-68N\n");
+    fake.told(&format!("{device}/rev"), "0A82\n");
+    fake.told(&format!("{device}/wwid"), "naa.50014ee2b5e7c1d2\n");
+    fake.told(&format!("{device}/vpd_pg80"), b"\x00\x80\x00\x14     WD-WCC7K4ABCDEF");
+    fake.file(&format!("{device}/queue_depth"), "32\n");
+    fs::create_dir_all(fake.path(&format!("{sda}/mq/0"))).expect("a folder");
+    fake.told(
+        "/run/udev/data/b8:0",
+        "S:disk/by-id/wwn-0x50014ee2b5e7c1d2\nS:disk/by-id/ata-WDC_WD40EFRX-68N32N0_WD-WCC7K4ABCDEF\nE:ID_BUS=ata\n\
+         E:ID_MODEL=WDC_WD40EFRX-68N32N0\nE:ID_SERIAL=WDC_WD40EFRX-68N32N0_WD-WCC7K4ABCDEF\nE:ID_WWN=0x50014ee2b5e7c1d2\n",
+    );
+    fake.partition(&sda, "sda1", (1, "8:1"), 2_097_152);
+    let sda2 = fake.partition(&sda, "sda2", (2, "8:2"), 7_811_938_304);
+    let crypt = fake.virtual_device("dm-0", "253:0", 7_811_934_208);
+    fake.queue(&crypt, "none", true, 128);
+    fake.told(&format!("{crypt}/dm/name"), "vault\n");
+    fake.told(&format!("{crypt}/dm/uuid"), "CRYPT-LUKS2-5d1f2c-vault\n");
+    let volume = fake.virtual_device("dm-1", "253:1", 4_194_304_000);
+    fake.queue(&volume, "none", true, 128);
+    fake.told(&format!("{volume}/dm/name"), "vg-data\n");
+    fake.told(&format!("{volume}/dm/uuid"), "LVM-Zx81data\n");
+    fake.stack(&crypt, &sda2);
+    fake.stack(&volume, &crypt);
+}
+
+fn nvme(fake: &Fake) {
+    let controller = "/sys/devices/pci0000:00/0000:00:1d.0/0000:3d:00.0/nvme/nvme0";
+    fake.told(&format!("{controller}/model"), "Samsung SSD 980 PRO 1TB                 \n");
+    fake.told(&format!("{controller}/serial"), "S5GXNX0R123456      \n");
+    fake.told(&format!("{controller}/firmware_rev"), "5B2QGXA7\n");
+    fake.told(&format!("{controller}/transport"), "pcie\n");
+    let folder = format!("{controller}/nvme0n1");
+    // NVMe has no directory `block` in between.
+    let made = fake.device("nvme0n1", controller, "259:0", 1_953_525_168);
+    fs::rename(fake.path(&made), fake.path(&folder)).expect("a folder moves");
+    fs::remove_file(fake.path("/sys/block/nvme0n1")).expect("a link goes");
+    fake.link("/sys/block/nvme0n1", &format!("..{}", folder.trim_start_matches("/sys")));
+    fake.link(&format!("{folder}/device"), "../../nvme0");
+    fake.queue(&folder, "[none] mq-deadline kyber bfq", false, 1023);
+    fake.told(&format!("{folder}/wwid"), "eui.002538b111b2c3d4\n");
+    for queue in 0..8 {
+        fs::create_dir_all(fake.path(&format!("{folder}/mq/{queue}"))).expect("a folder");
+    }
+    fake.partition(&folder, "nvme0n1p1", (1, "259:1"), 1_953_523_712);
+    // A path of a drive with several: the kernel hides it, and gives it no number.
+    let path = fake.device("nvme0c0n1", controller, "0:0", 1_953_525_168);
+    fake.told(&format!("{path}/hidden"), "1\n");
+}
+
+fn mirror(fake: &Fake) {
+    let md = fake.virtual_device("md0", "9:0", 1_953_383_488);
+    fake.queue(&md, "none", true, 128);
+    fake.told(&format!("{md}/md/level"), "raid1\n");
+    for (name, port, number) in [("sdb", 2, "8:16"), ("sdc", 3, "8:32")] {
+        let host = port - 1;
+        let device = format!("{PCI}/ata{port}/host{host}/target{host}:0:0/{host}:0:0:0");
+        let disk = fake.device(name, &device, number, 1_953_525_168);
+        fake.link(&format!("{disk}/device"), &format!("../../../{host}:0:0:0"));
+        fake.queue(&disk, "none mq-deadline kyber [bfq]", true, 64);
+        fake.bfq(&disk);
+        fake.told(&format!("{device}/model"), "ST1000DM003\n");
+        fake.told(&format!("{device}/vendor"), "ATA\n");
+        fake.told(&format!("{device}/wwid"), format!("naa.5000c500{port}1b2c3d4\n"));
+        fake.file(&format!("{device}/queue_depth"), "1\n");
+        fake.stack(&md, &disk);
+    }
+}
+
+fn virtual_ones(fake: &Fake) {
+    let vda = fake.device("vda", "/sys/devices/pci0000:00/0000:00:05.0/virtio1", "254:0", 83_886_080);
+    fake.queue(&vda, "[none] mq-deadline", true, 256);
+    fake.link(&format!("{vda}/device"), "../../../virtio1");
+    fake.told("/sys/devices/pci0000:00/0000:00:05.0/virtio1/vendor", "0x1af4\n");
+    fake.told(&format!("{vda}/serial"), "");
+    let image = fake.virtual_device("loop0", "7:0", 409_600);
+    fake.queue(&image, "[none] mq-deadline kyber bfq", true, 128);
+    fake.told(&format!("{image}/loop/backing_file"), "/srv/my data/image.squashfs\n");
+    fake.virtual_device("loop1", "7:1", 0);
+    let nbd = fake.virtual_device("nbd0", "43:0", 8_388_608);
+    fake.queue(&nbd, "none [mq-deadline] kyber", false, 128);
+    fake.mq_deadline(&nbd);
+    let zram = fake.virtual_device("zram0", "252:0", 8_388_608);
+    fake.queue(&zram, "", false, 128);
+    fs::remove_file(fake.path(&format!("{zram}/queue/scheduler"))).expect("a file goes");
+    let rom = fake.device("sr0", &format!("{PCI}/ata6/host5/target5:0:0/5:0:0:0"), "11:0", 0);
+    fake.told(&format!("{rom}/removable"), "1\n");
+    fake.queue(&rom, "none [mq-deadline]", true, 2);
+}
+
+fn garbage(fake: &Fake) {
+    let sdx = fake.device("sdx", &format!("{PCI}/usb2/2-1/2-1:1.0/host9/target9:0:0/9:0:0:0"), "65:112", 0);
+    fake.queue(&sdx, "[none", true, 64);
+    for (name, bytes) in [
+        ("size", &b"many\n"[..]),
+        ("ro", b"\xff\xfe"),
+        ("removable", b"2\n"),
+        ("queue/rotational", b"perhaps"),
+        ("queue/nr_requests", b"-1\n"),
+        ("queue/write_cache", b"\0\0\0"),
+    ] {
+        fake.file(&format!("{sdx}/{name}"), bytes);
+    }
+    // One that goes while it is looked at: a folder is left, and no number in it.
+    fake.told("/sys/devices/virtual/block/sdy/size", "1\n");
+    fake.link("/sys/block/sdy", "../devices/virtual/block/sdy");
+    fake.link("/sys/block/sdz", "../devices/virtual/block/sdz");
+}
