@@ -17,6 +17,8 @@ pub struct AdviceRequest {
     pub now: Choice,
     /// What could be set; `now` need not be among them.
     pub choices: Vec<Choice>,
+    /// What is only told: it is run, and never chosen.
+    pub told_only: Vec<Choice>,
     /// What is to be good.
     pub objective: Objective,
     /// How many seeds, 2 or more.
@@ -71,6 +73,8 @@ pub struct Judged {
     pub spreads: Vec<Spread>,
     /// Each figure against what is set now.
     pub against_now: Vec<Difference>,
+    /// Whether it can be chosen.
+    pub can_be_set: bool,
     /// The constraints that it does not keep to.
     pub broken: Vec<Constraint>,
     /// What it showed with each seed.
@@ -105,10 +109,12 @@ pub fn advise(request: &AdviceRequest, headway: Headway<'_>, cancel: &AtomicBool
         return Err(AdviseError::Seeds { seeds: request.seeds });
     }
     let now = choices.iter().position(|choice| *choice == request.now).ok_or(AdviseError::NoChoices)?;
+    let settable = choices.len();
+    choices.extend(request.told_only.iter().filter(|told| !request.choices.contains(told)).cloned());
     let figures = figures(&request.objective);
     let seeds = seeds(request.seed, 0, request.seeds);
     let runs = request.bench.measure(&choices, &seeds, &figures, headway, cancel)?;
-    let judged = judge(&request.objective, &figures, choices, runs, now);
+    let judged = judge(&request.objective, &figures, choices, runs, (now, settable));
     let pick = Pick { objective: &request.objective, figures: &figures, floor: request.floor.max(FLOOR) };
     let chosen = pick.best(&judged, now);
     let mut advice = Advice {
@@ -170,21 +176,22 @@ fn judge(
     figures: &[Figure],
     choices: Vec<Choice>,
     runs: Vec<Vec<Measured>>,
-    now: usize,
+    (now, settable): (usize, usize),
 ) -> Vec<Judged> {
     let spreads: Vec<Vec<Spread>> =
         runs.iter().map(|runs| (0..figures.len()).map(|figure| Spread::of(&values(runs, figure))).collect()).collect();
-    let bounds = bounds(objective, figures, &spreads, now);
+    let bounds = bounds(objective, figures, &spreads[..settable], now);
     let against: Vec<Vec<Difference>> = runs.iter().map(|of| against(of, &runs[now], figures)).collect();
     let rows = choices.into_iter().zip(runs).zip(spreads.iter().cloned()).zip(against);
-    rows.map(|(((choice, runs), spreads), against_now)| Judged {
+    let judged = rows.enumerate().map(|(place, (((choice, runs), spreads), against_now))| Judged {
+        can_be_set: place < settable,
         broken: broken(objective, figures, &spreads, &bounds),
         choice,
         spreads,
         against_now,
         runs,
-    })
-    .collect()
+    });
+    judged.collect()
 }
 
 fn against(of: &[Measured], now: &[Measured], figures: &[Figure]) -> Vec<Difference> {
@@ -278,7 +285,8 @@ impl Pick<'_> {
 
     /// The best that keeps to the constraints; of those that cannot be told from it what is set now, or else the plainest.
     fn best(&self, judged: &[Judged], now: usize) -> usize {
-        let keeps: Vec<usize> = (0..judged.len()).filter(|place| judged[*place].broken.is_empty()).collect();
+        let keeps: Vec<usize> =
+            (0..judged.len()).filter(|place| judged[*place].can_be_set && judged[*place].broken.is_empty()).collect();
         if keeps.is_empty() {
             return now;
         }
@@ -306,38 +314,49 @@ impl Pick<'_> {
     }
 
     fn why_leave(&self, judged: &[Judged], now: usize) -> String {
-        if !judged[now].broken.is_empty() {
-            let broken: Vec<String> = judged[now].broken.iter().map(ToString::to_string).collect();
-            return format!("nothing that could be set keeps to {}, and what is set now does not either", broken.join(" and "));
-        }
-        if judged.len() == 1 {
+        let settable = || judged.iter().enumerate().filter(|(_, judged)| judged.can_be_set);
+        if settable().count() == 1 {
             return "nothing else could be set".to_owned();
         }
-        let beaten = |judged: &Judged| judged.broken.is_empty();
+        if !judged[now].broken.is_empty() {
+            let fewest = settable().min_by_key(|(place, judged)| (judged.broken.len(), *place));
+            let nearest = fewest.map_or_else(String::new, |(_, judged)| {
+                format!("; {} breaks the fewest: {}", judged.choice.name(), list(&judged.broken))
+            });
+            return format!("nothing that could be set keeps to all constraints, and what is set now breaks {}{nearest}", list(&judged[now].broken));
+        }
         let goal = &self.objective.goals[0].figure;
-        if judged.iter().enumerate().any(|(place, other)| place != now && beaten(other)) {
-            format!("no other choice makes {goal} better by more than could be chance or {:.0} %", self.floor * 100.0)
+        if settable().any(|(place, other)| place != now && other.broken.is_empty()) {
+            format!("no other choice makes {goal} better by more than could be chance and {:.0} %", self.floor * 100.0)
         } else {
             "none of the others keeps to the constraints".to_owned()
         }
     }
 
     fn why_change(&self, judged: &[Judged], chosen: usize, now: usize) -> String {
-        if !judged[now].broken.is_empty() {
-            let broken: Vec<String> = judged[now].broken.iter().map(ToString::to_string).collect();
-            return format!("what is set now does not keep to {}", broken.join(" and "));
-        }
+        let broken = list(&judged[now].broken);
         for (number, goal) in self.objective.goals.iter().enumerate() {
             let difference = self.difference(&judged[chosen].runs, &judged[now].runs, number);
-            if difference.is_told {
-                let place = self.place(&goal.figure);
-                let unit = goal.figure.what.unit();
-                let told = |choice: usize| crate::told(judged[choice].spreads[place].mean, unit);
-                return format!("{} is {} instead of {} ({})", goal.figure, told(chosen), told(now), percent(&difference));
+            if !difference.is_told {
+                continue;
             }
+            let place = self.place(&goal.figure);
+            let unit = goal.figure.what.unit();
+            let told = |choice: usize| crate::told(judged[choice].spreads[place].mean, unit);
+            let goal = format!("{} is {} instead of {} ({})", goal.figure, told(chosen), told(now), percent(&difference));
+            return match (broken.is_empty(), difference.is_better) {
+                (true, _) => goal,
+                (false, true) => format!("{goal}, and what is set now does not keep to {broken}"),
+                (false, false) => format!("what is set now does not keep to {broken}, although {goal}"),
+            };
         }
-        "it is better".to_owned()
+        format!("what is set now does not keep to {broken}")
     }
+}
+
+/// Constraints as a list.
+fn list(constraints: &[Constraint]) -> String {
+    constraints.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 /// A difference in percent, with its interval.

@@ -10,6 +10,7 @@
 mod advice;
 mod bench;
 mod choice;
+pub mod facts;
 mod judge;
 mod objective;
 pub mod tune;
