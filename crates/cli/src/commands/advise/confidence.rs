@@ -1,0 +1,52 @@
+//! How much the advice is worth.
+
+use hoistway_advise::facts::Standing;
+use hoistway_sim::whatif::Level;
+
+use super::case::{Case, WorkloadKind};
+
+/// How much, and why.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct Confidence {
+    pub level: Level,
+    /// A sentence each.
+    pub reasons: Vec<String>,
+}
+
+impl Case {
+    /// The least of what the workload and the drive allow.
+    pub fn confidence(&self) -> Confidence {
+        let (of_workload, workload) = match (self.kind, &self.recorded) {
+            (_, Some(recorded)) => {
+                let miss = recorded.fidelity.miss() * 100.0;
+                (recorded.confidence.level, format!("the workload was recorded, and the model misses the recording by {miss:.1} %"))
+            }
+            (WorkloadKind::Use, None) => (Level::Low, "the workload is a typical one and not yours: a trace of your own says more".into()),
+            _ => (Level::Fair, "the workload is a job file: what it asks for is simulated as it stands there".into()),
+        };
+        let (of_drive, drive) = match self.drive.standing {
+            Standing::Fitted => {
+                let error = self.drive.fitted.as_ref().map_or(f64::NAN, |fitted| fitted.check.error);
+                (Level::High, format!("the drive was fitted to the trace ({:.0} % off on the half that it was not fitted to)", error * 100.0))
+            }
+            Standing::Named => (Level::High, format!("the drive is {}, as named", self.bench.profile.name())),
+            Standing::Generic => (Level::Fair, format!("the drive is {}, one of its kind and size: yours may be slower or faster, and the order of schedulers that lie well apart is the same", self.bench.profile.name())),
+            Standing::Distant => (Level::Low, format!("the drive is {}, which is of another kind", self.bench.profile.name())),
+            Standing::Unknown => (Level::Low, format!("nobody knows what lies below the device: {} stands for it", self.bench.profile.name())),
+        };
+        let mut reasons = vec![workload, drive];
+        if let Some(recorded) = &self.recorded {
+            reasons.extend(recorded.confidence.reasons.iter().cloned());
+        }
+        Confidence { level: of_workload.min(of_drive), reasons }
+    }
+}
+
+/// As text has it.
+pub fn word(level: Level) -> &'static str {
+    match level {
+        Level::Low => "low",
+        Level::Fair => "fair",
+        Level::High => "high",
+    }
+}
