@@ -7,21 +7,32 @@
 
 #![warn(missing_docs)]
 
+mod cgroup;
 mod device;
 mod find;
 mod identity;
 mod kind;
 mod mounts;
+pub mod priority;
+mod process;
 mod queue;
 mod read;
 mod root;
+mod rows;
+mod set;
 mod stack;
+pub mod udev;
 
+pub use cgroup::{GroupPolicy, io_weight, is_cost_enabled, policies};
 pub use device::{BlockDevice, Mount, Number, Opener};
 pub use find::{FindError, find};
 pub use identity::{Identity, Transport};
 pub use kind::Kind;
+pub use priority::{Class, CpuPolicy, Priority, PriorityError, Who};
+pub use process::{Process, ProcessError, Use, Uses, cgroup_of, nice_of, policy_of, process, uses};
 pub use queue::{Attribute, Queue, WriteCache};
 pub use read::{DevicesError, devices, openers};
 pub use root::Root;
+pub use rows::{Row, SETTINGS, kernel_tunables, setting, successor};
+pub use set::{Applied, ApplyError, Assignment, Change, Plan, PlanError, Rows};
 pub use stack::{all_below, queues_below};
