@@ -140,7 +140,8 @@ pub fn advise(request: &AdviceRequest, headway: Headway<'_>, cancel: &AtomicBool
     advice.changes = changes(&judged[chosen].runs, &judged[now].runs);
     if holds {
         advice.because = pick.why_change(judged, chosen, now);
-        advice.why = why(&advice.changes, &judged[chosen].runs, &judged[now].runs);
+        let first: Vec<&str> = request.objective.goals.iter().filter_map(|goal| goal.figure.job.as_deref()).collect();
+        advice.why = why(&advice.changes, &first, &judged[chosen].runs, &judged[now].runs);
         (advice.verdict, advice.chosen) = (Verdict::Change, chosen);
     } else {
         advice.because = format!(
@@ -307,9 +308,9 @@ impl Pick<'_> {
         let place = self.place(&goal.figure);
         let mean = |choice: &usize| judged[*choice].spreads[place].mean * if goal.least { 1.0 } else { -1.0 };
         let tunables = |choice: &usize| judged[*choice].choice.tunables.len();
-        let best = left.into_iter().min_by(|one, other| {
-            tunables(one).cmp(&tunables(other)).then(mean(one).total_cmp(&mean(other)))
-        });
+        let best = left
+            .into_iter()
+            .min_by(|one, other| tunables(one).cmp(&tunables(other)).then(mean(one).total_cmp(&mean(other))));
         best.unwrap_or(now)
     }
 
@@ -323,7 +324,10 @@ impl Pick<'_> {
             let nearest = fewest.map_or_else(String::new, |(_, judged)| {
                 format!("; {} breaks the fewest: {}", judged.choice.name(), list(&judged.broken))
             });
-            return format!("nothing that could be set keeps to all constraints, and what is set now breaks {}{nearest}", list(&judged[now].broken));
+            return format!(
+                "nothing that could be set keeps to all constraints, and what is set now breaks {}{nearest}",
+                list(&judged[now].broken)
+            );
         }
         let goal = &self.objective.goals[0].figure;
         if settable().any(|(place, other)| place != now && other.broken.is_empty()) {
@@ -343,7 +347,8 @@ impl Pick<'_> {
             let place = self.place(&goal.figure);
             let unit = goal.figure.what.unit();
             let told = |choice: usize| crate::told(judged[choice].spreads[place].mean, unit);
-            let goal = format!("{} is {} instead of {} ({})", goal.figure, told(chosen), told(now), percent(&difference));
+            let goal =
+                format!("{} is {} instead of {} ({})", goal.figure, told(chosen), told(now), percent(&difference));
             return match (broken.is_empty(), difference.is_better) {
                 (true, _) => goal,
                 (false, true) => format!("{goal}, and what is set now does not keep to {broken}"),

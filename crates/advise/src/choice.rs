@@ -37,7 +37,8 @@ fn is_the_kernel_s(kind: Kind, tunable: &str) -> bool {
 /// What is written to the kernel's file for a value; `None` where there is none, as of rows that are not the kernel's, and of 0 for the number of tags,
 /// which the kernel has no such word for.
 pub fn kernel_value(kind: Kind, tunable: &str, value: i64) -> Option<String> {
-    let has_one = is_the_kernel_s(kind, tunable) && !(kind == Kind::MqDeadline && tunable == "async_depth" && value == 0);
+    let has_one =
+        is_the_kernel_s(kind, tunable) && !(kind == Kind::MqDeadline && tunable == "async_depth" && value == 0);
     has_one.then(|| value.to_string())
 }
 
@@ -148,7 +149,8 @@ mod tests {
 
     #[test]
     fn files_of_the_kernel_tell_what_differs() {
-        let files = [("slice_idle", "0\n"), ("low_latency", "1"), ("slice_idle_us", "0"), ("back_seek_max", "x"), ("odd", "1")];
+        let files =
+            [("slice_idle", "0\n"), ("low_latency", "1"), ("slice_idle_us", "0"), ("back_seek_max", "x"), ("odd", "1")];
         let (choice, unknown) = Choice::as_set(Kind::Bfq, files.into_iter());
         assert_eq!(choice.name(), "bfq slice_idle=0");
         assert_eq!(unknown, ["back_seek_max", "odd"]);

@@ -9,8 +9,8 @@ pub const FLOOR: f64 = 0.05;
 
 /// Student's t of a two-sided interval of 95 %, by degrees of freedom from 1 on.
 const T95: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
 /// A mean, and the interval of 95 % around it.
@@ -94,7 +94,13 @@ impl Difference {
             std::cmp::Ordering::Less => f64::NEG_INFINITY,
             std::cmp::Ordering::Equal => 0.0,
         };
-        Difference { mean, low: mean, high: mean, is_told: mean != 0.0, is_better: (mean < 0.0) == least && mean != 0.0 }
+        Difference {
+            mean,
+            low: mean,
+            high: mean,
+            is_told: mean != 0.0,
+            is_better: (mean < 0.0) == least && mean != 0.0,
+        }
     }
 }
 

@@ -22,6 +22,6 @@ pub use bench::{AdviseError, Bench, Headway, JobFigures, Measured, TODAY, Worklo
 pub use choice::{Choice, kernel_value, scheduler_name, usual_variants};
 pub use judge::{Difference, FLOOR, Spread};
 pub use objective::{Bound, Constraint, Figure, Goal, Objective, ObjectiveError, Unit, WORST, What, told};
-pub use tune::{Tuned, TuneRequest, tune};
+pub use tune::{TuneRequest, Tuned, tune};
 pub use uses::{About, Use};
 pub use why::{Change, why};

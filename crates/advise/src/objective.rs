@@ -167,9 +167,7 @@ impl Figure {
             What::Mean => latency(&|of| of.mean_ns()),
             What::Longest => latency(&|of| of.max_ns() as f64),
             What::Throughput => sum(&|process| process.bytes_per_s),
-            What::Iops => {
-                sum(&|process| per_second(process.read.ios + process.write.ios, process.runtime_ns))
-            }
+            What::Iops => sum(&|process| per_second(process.read.ios + process.write.ios, process.runtime_ns)),
             What::Fairness => {
                 let rates: Vec<f64> = processes().map(|process| process.bytes_per_s).collect();
                 hoistway_sim::jain(&rates)

@@ -62,8 +62,9 @@ fn size(change: &Change) -> f64 {
 /// So many that gain, and that pay, are named.
 const NAMED: usize = 2;
 
-/// Who gains and who pays, in a sentence or two, and what the drive's arm has to do with it.
-pub fn why(changes: &[Change], after: &[Measured], before: &[Measured]) -> String {
+/// Who gains and who pays, in a sentence or two, and what the drive's arm has to do with it. Jobs of `first` are named before others. What a job moves, or
+/// how long it takes, counts before the latency of its requests.
+pub fn why(changes: &[Change], first: &[&str], after: &[Measured], before: &[Measured]) -> String {
     let told_of = |change: &Change| {
         let unit = if change.what == "throughput" { Unit::Rate } else { Unit::Time };
         let (before, after) = (told(change.before, unit), told(change.after, unit));
@@ -73,16 +74,14 @@ pub fn why(changes: &[Change], after: &[Measured], before: &[Measured]) -> Strin
             _ => format!("{} gets {after} instead of {before}", change.job),
         }
     };
+    let counts = |change: &&Change| {
+        change.what != "p99" || !changes.iter().any(|other| other.job == change.job && other.what != "p99")
+    };
     let list = |better: bool| {
-        let mut jobs: Vec<&str> = Vec::new();
-        let mut parts: Vec<String> = Vec::new();
-        for change in changes.iter().filter(|change| change.is_better == better) {
-            if jobs.len() < NAMED && !jobs.contains(&change.job.as_str()) {
-                jobs.push(&change.job);
-                parts.push(told_of(change));
-            }
-        }
-        parts.join(", and ")
+        let mut named: Vec<&Change> =
+            changes.iter().filter(counts).filter(|change| change.is_better == better).collect();
+        named.sort_by_key(|change| !first.contains(&change.job.as_str()));
+        named.iter().take(NAMED).map(|change| told_of(change)).collect::<Vec<_>>().join(", and ")
     };
     let (gain, pay) = (list(true), list(false));
     let mut text = match (gain.is_empty(), pay.is_empty()) {
@@ -102,7 +101,8 @@ pub fn why(changes: &[Change], after: &[Measured], before: &[Measured]) -> Strin
 const SHARE_MIN: f64 = 0.05;
 
 fn arm(after: &[Measured], before: &[Measured]) -> Option<String> {
-    let mean = |of: &[Measured], value: fn(&Measured) -> f64| Spread::of(&of.iter().map(value).collect::<Vec<_>>()).mean;
+    let mean =
+        |of: &[Measured], value: fn(&Measured) -> f64| Spread::of(&of.iter().map(value).collect::<Vec<_>>()).mean;
     let percent = |share: f64| format!("{:.0} %", share * 100.0);
     let (is, was) = (mean(after, |run| run.arm_share), mean(before, |run| run.arm_share));
     let (idle_is, idle_was) = (mean(after, |run| run.idle_share), mean(before, |run| run.idle_share));
@@ -112,7 +112,11 @@ fn arm(after: &[Measured], before: &[Measured]) -> Option<String> {
         } else {
             String::new()
         };
-        return Some(format!("The drive's arm is on its way for {} of the time instead of {}{idle}.", percent(is), percent(was)));
+        return Some(format!(
+            "The drive's arm is on its way for {} of the time instead of {}{idle}.",
+            percent(is),
+            percent(was)
+        ));
     }
     (idle_is - idle_was).abs().ge(&SHARE_MIN).then(|| {
         format!("The drive stands idle for {} of the time instead of {}.", percent(idle_is), percent(idle_was))

@@ -1,5 +1,6 @@
 //! The command line, declared once: help, completions and manual pages are made from it.
 
+mod advise;
 mod order;
 mod serve;
 mod tar;
@@ -17,6 +18,7 @@ use hoistway_sim::{Kernel, Setting};
 use crate::drive_choice;
 use crate::names::{self, Named};
 use crate::setting;
+pub use advise::AdviseArgs;
 pub use order::{ByChoice, OrderArgs};
 #[allow(unused_imports)]
 pub use serve::{EngineChoice, ServeArgs};
@@ -52,6 +54,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a workload under several elevators and say which did best, and why
     Compare(CompareArgs),
+    /// Which scheduler a device of this machine wants for a workload, why, and how to set it
+    Advise(Box<AdviseArgs>),
     /// Replay recorded decisions of the kernels' own schedulers and count which come out identical
     Conform(ConformArgs),
     /// List the elevators, or explain one with its tunables

@@ -132,7 +132,13 @@ pub fn scatter_svg(of: &Scatter) -> String {
     for (index, (x, y, name)) in named.enumerate() {
         dot(&mut svg, "ring", (x_of(*x), y_of(*y)), 7.0);
         text(&mut svg, "mark", x_of(*x) + 10.0, y_of(*y) - 8.0, &(index + 1).to_string());
-        text(&mut svg, "key", AREA[2] + 20.0, AREA[3] - 20.0 * (of.marked.len() - index) as f64, &escaped(&format!("{} {name}", index + 1)));
+        text(
+            &mut svg,
+            "key",
+            AREA[2] + 20.0,
+            AREA[3] - 20.0 * (of.marked.len() - index) as f64,
+            &escaped(&format!("{} {name}", index + 1)),
+        );
     }
     for (index, kind) in of.kinds.iter().enumerate() {
         let y = AREA[1] + 8.0 + 20.0 * index as f64;
@@ -141,7 +147,11 @@ pub fn scatter_svg(of: &Scatter) -> String {
     }
     let colours = palette(of.kinds.len().max(1));
     let fill = |pick: fn(&crate::palette::Pair) -> &String| {
-        colours.iter().enumerate().map(|(i, pair)| format!(".c{i}{{fill:{};fill-opacity:.75}} ", pick(pair))).collect::<String>()
+        colours
+            .iter()
+            .enumerate()
+            .map(|(i, pair)| format!(".c{i}{{fill:{};fill-opacity:.75}} ", pick(pair)))
+            .collect::<String>()
     };
     let (light, dark) = (fill(|pair| &pair.light), fill(|pair| &pair.dark));
     let _ = writeln!(svg, "<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>\n</svg>");
@@ -195,7 +205,8 @@ mod tests {
         let row = Interval { name: "n".into(), mean: f64::INFINITY, low: f64::NAN, high: f64::NAN, is_marked: false };
         let svg = intervals_svg(&Intervals { rows: vec![row], bound: Some(f64::NAN), ..Intervals::default() });
         assert!(!svg.contains("NaN") && !svg.contains("inf") && svg.contains("nothing was measured"), "{svg}");
-        let svg = scatter_svg(&Scatter { points: vec![(f64::NAN, 1.0, 0)], kinds: vec!["k".into()], ..Scatter::default() });
+        let svg =
+            scatter_svg(&Scatter { points: vec![(f64::NAN, 1.0, 0)], kinds: vec!["k".into()], ..Scatter::default() });
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }
 

@@ -20,7 +20,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("mount", &["core", "machine", "order", "serve"]),
     ("report", &[]),
     ("capi", &["core"]),
-    ("cli", &["advise", "core", "drive", "units", "fio", "nbd", "trace", "sim", "serve", "order", "machine", "mount", "report"]),
+    (
+        "cli",
+        &[
+            "advise", "core", "drive", "units", "fio", "nbd", "trace", "sim", "serve", "order", "machine", "mount",
+            "report",
+        ],
+    ),
     ("python", &["core", "drive", "sim", "trace", "report"]),
     ("xtask", &["core", "drive", "fio", "nbd", "trace", "sim", "serve", "order", "report", "cli"]),
 ];

@@ -52,11 +52,19 @@ pub fn model_of(device: &BlockDevice) -> Option<Model> {
         return None;
     }
     if let Some(what) = made_up(device) {
-        return model("cloud-gp3", format!("{what}: nobody knows what lies below, and a cloud volume stands for it"), Standing::Unknown);
+        return model(
+            "cloud-gp3",
+            format!("{what}: nobody knows what lies below, and a cloud volume stands for it"),
+            Standing::Unknown,
+        );
     }
     let rotates = device.queue.as_ref().and_then(|queue| queue.rotational);
     match device.kind {
-        Kind::Mmc => model("ssd-sata-consumer", "there is no model of cards: a SATA SSD, which is faster, stands for it".into(), Standing::Distant),
+        Kind::Mmc => model(
+            "ssd-sata-consumer",
+            "there is no model of cards: a SATA SSD, which is faster, stands for it".into(),
+            Standing::Distant,
+        ),
         Kind::Nvme => generic("ssd-nvme-tlc", "an NVMe drive"),
         Kind::Loop | Kind::Lvm | Kind::Crypt | Kind::Multipath | Kind::Mapper | Kind::Md => model(
             "sata-7200-2006",
@@ -68,7 +76,11 @@ pub fn model_of(device: &BlockDevice) -> Option<Model> {
             _ => generic("ssd-sata-consumer", "a SATA SSD"),
         },
         _ if rotates == Some(true) => Some(disk(device)),
-        _ => model("sata-7200-2006", "whether it rotates is not known: a disk of 7200 rpm stands for it".into(), Standing::Unknown),
+        _ => model(
+            "sata-7200-2006",
+            "whether it rotates is not known: a disk of 7200 rpm stands for it".into(),
+            Standing::Unknown,
+        ),
     }
 }
 

@@ -54,11 +54,16 @@ pub fn warnings(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> V
         match effect_of_priorities(scheduler) {
             Effect::None if queue.has_choice() => warn(
                 "priorities",
-                format!("`ionice` has no effect on {name} now: {} does not look at priorities", super::scheduler_name(scheduler)),
+                format!(
+                    "`ionice` has no effect on {name} now: {} does not look at priorities",
+                    super::scheduler_name(scheduler)
+                ),
             ),
             Effect::Class => warn(
                 "priorities",
-                format!("of `ionice` only the class counts on {name} now (-c1, -c2, -c3): mq-deadline does not look at the level (-n)"),
+                format!(
+                    "of `ionice` only the class counts on {name} now (-c1, -c2, -c3): mq-deadline does not look at the level (-n)"
+                ),
             ),
             _ => {}
         }
@@ -73,15 +78,23 @@ pub fn warnings(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> V
         );
     }
     if queue.rotational == Some(false) && device.kind == Kind::Disk && named_like_a_disk(device) {
-        warn("rotational", format!("{name} says that it does not rotate, and its model is one of a disk: look at /sys/block/{name}/queue/rotational"));
+        warn(
+            "rotational",
+            format!(
+                "{name} says that it does not rotate, and its model is one of a disk: look at /sys/block/{name}/queue/rotational"
+            ),
+        );
     }
     if queue.write_cache == Some(WriteCache::Back) && queue.rotational == Some(true) && !is_made_up(device) {
         warn(
             "write-cache",
-            format!("{name} answers writes from its cache and carries them out in an order of its own: schedulers order what comes to the cache, no more"),
+            format!(
+                "{name} answers writes from its cache and carries them out in an order of its own: schedulers order what comes to the cache, no more"
+            ),
         );
     }
-    let throttle = queue.setting("wbt_lat_usec").and_then(|setting| setting.value.parse::<i64>().ok()).filter(|us| *us > 0);
+    let throttle =
+        queue.setting("wbt_lat_usec").and_then(|setting| setting.value.parse::<i64>().ok()).filter(|us| *us > 0);
     if let (Some(us), false) = (throttle, queue.scheduler.as_deref() == Some("bfq")) {
         warn(
             "throttling",
@@ -106,16 +119,23 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
         match (below.is_empty(), device.kind) {
             (true, Kind::Loop) => warn(
                 "layers",
-                format!("{name} is a file, and on which device that lies is not known: requests to it pass a second queue there, which is the one that has the arm"),
+                format!(
+                    "{name} is a file, and on which device that lies is not known: requests to it pass a second queue there, which is the one that has the arm"
+                ),
             ),
             (false, Kind::Loop) => warn(
                 "layers",
-                format!("{name} is a file on {list}: the queue that counts is that of {list} (`hoistway advise {}`). A scheduler on {name} orders what a second one orders again, and waits that one makes are waits for both", names[0]),
+                format!(
+                    "{name} is a file on {list}: the queue that counts is that of {list} (`hoistway advise {}`). A scheduler on {name} orders what a second one orders again, and waits that one makes are waits for both",
+                    names[0]
+                ),
             ),
             (false, Kind::Partition) => {}
             (false, kind) => warn(
                 "layers",
-                format!("{name} ({kind}) has no queue of its own with a scheduler: the queue that counts is that of {list}"),
+                format!(
+                    "{name} ({kind}) has no queue of its own with a scheduler: the queue that counts is that of {list}"
+                ),
             ),
             (true, _) => {}
         }
@@ -123,7 +143,9 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
     if device.kind.is_virtual() {
         warn(
             "layers",
-            format!("{name} is a device that somebody else schedules, too: what lies below is not seen from here, and its own scheduler has the arm, if there is one"),
+            format!(
+                "{name} is a device that somebody else schedules, too: what lies below is not seen from here, and its own scheduler has the arm, if there is one"
+            ),
         );
     }
     // What lies on it reaches it by its queue: one that has a scheduler of its own is worth a word.
@@ -136,7 +158,10 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
         let scheduler = above.queue.as_ref().and_then(|queue| queue.scheduler.as_deref()).unwrap_or("none");
         warn(
             "layers",
-            format!("{} lies on {name} and has a scheduler itself ({scheduler}): two in a row; `echo none > /sys/block/{}/queue/scheduler` leaves it to {name}", above.name, above.name),
+            format!(
+                "{} lies on {name} and has a scheduler itself ({scheduler}): two in a row; `echo none > /sys/block/{}/queue/scheduler` leaves it to {name}",
+                above.name, above.name
+            ),
         );
     }
 }
@@ -149,5 +174,6 @@ fn is_made_up(device: &BlockDevice) -> bool {
 /// Beginnings of models that makers of disks use for nothing but disks.
 fn named_like_a_disk(device: &BlockDevice) -> bool {
     let model = device.identity.model.as_deref().unwrap_or_default();
-    ["ST", "WDC WD", "HGST HU", "TOSHIBA MG", "TOSHIBA DT"].iter().any(|begin| model.starts_with(begin)) && !model.contains("SSD")
+    ["ST", "WDC WD", "HGST HU", "TOSHIBA MG", "TOSHIBA DT"].iter().any(|begin| model.starts_with(begin))
+        && !model.contains("SSD")
 }

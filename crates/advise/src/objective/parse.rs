@@ -7,7 +7,8 @@ use hoistway_units::{TimeUnit, parse_time_ns};
 use super::{Bound, Constraint, Figure, Goal, Objective, Unit, WORST, What};
 
 /// The figures that there are, for messages.
-const FIGURES: &str = "p50, p90, p99, p99.9 (any percentile), mean, longest, throughput, iops, fairness, time, sync, misses";
+const FIGURES: &str =
+    "p50, p90, p99, p99.9 (any percentile), mean, longest, throughput, iops, fairness, time, sync, misses";
 
 /// What is wrong with an objective, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,7 +72,8 @@ impl Objective {
         for clause in clauses(text) {
             if clause.text().is_empty() {
                 let clause = if whole.text().is_empty() { whole } else { clause };
-                return Err(clause.wrong("there is nothing here: write a clause, as in `p99(reader) min` or `throughput >= 90%`"));
+                return Err(clause
+                    .wrong("there is nothing here: write a clause, as in `p99(reader) min` or `throughput >= 90%`"));
             }
             match clause.text().find(['<', '>', '=']) {
                 Some(at) => constraints.push(constraint(clause, at, jobs)?),
@@ -79,7 +81,9 @@ impl Objective {
             }
         }
         if goals.is_empty() {
-            return Err(whole.wrong("there is no goal: write at least one figure with min or max, as in `p99(reader) min`"));
+            return Err(
+                whole.wrong("there is no goal: write at least one figure with min or max, as in `p99(reader) min`")
+            );
         }
         Ok(Objective { goals, constraints, text: whole.text().into() })
     }
@@ -120,7 +124,10 @@ fn goal(clause: Piece<'_>, jobs: &[&str]) -> Result<Goal, ObjectiveError> {
     let is_odd = least != figure.what.less_is_better();
     if is_odd {
         let right = if least { "max" } else { "min" };
-        return Err(word.wrong(format!("`{figure}` is better the {} it is: write `{figure} {right}`", if least { "greater" } else { "less" })));
+        return Err(word.wrong(format!(
+            "`{figure}` is better the {} it is: write `{figure} {right}`",
+            if least { "greater" } else { "less" }
+        )));
     }
     Ok(Goal { figure, least })
 }
@@ -182,7 +189,9 @@ fn what(piece: Piece<'_>) -> Result<What, ObjectiveError> {
             match percent.parse::<f64>() {
                 Ok(percent) if percent > 0.0 && percent < 100.0 => What::Percentile(percent),
                 _ => {
-                    return Err(piece.wrong(format!("`{name}` is no percentile: they go from p1 to p99.999, as in p99.9")));
+                    return Err(
+                        piece.wrong(format!("`{name}` is no percentile: they go from p1 to p99.999, as in p99.9"))
+                    );
                 }
             }
         }
@@ -202,8 +211,13 @@ fn known_job(piece: Piece<'_>, jobs: &[&str]) -> Result<String, ObjectiveError> 
     }
     let nearest = nearest(name, &there);
     let there = there.join(", ");
-    let problem = format!("there is no job `{name}`{nearest}; the workload has {there}, and `{WORST}` is whichever fares worst");
-    Err(if name.is_empty() { ObjectiveError { at: piece.from..piece.from + 1, ..piece.wrong(problem) } } else { piece.wrong(problem) })
+    let problem =
+        format!("there is no job `{name}`{nearest}; the workload has {there}, and `{WORST}` is whichever fares worst");
+    Err(if name.is_empty() {
+        ObjectiveError { at: piece.from..piece.from + 1, ..piece.wrong(problem) }
+    } else {
+        piece.wrong(problem)
+    })
 }
 
 /// " (did you mean `x`?)", or nothing.

@@ -25,7 +25,9 @@ impl Score {
     /// The better one is less.
     pub fn order(&self, other: &Score) -> Ordering {
         let goals = || self.goals.iter().zip(&other.goals).map(|(one, other)| one.total_cmp(other));
-        self.violation.total_cmp(&other.violation).then_with(|| goals().find(|order| order.is_ne()).unwrap_or(Ordering::Equal))
+        self.violation
+            .total_cmp(&other.violation)
+            .then_with(|| goals().find(|order| order.is_ne()).unwrap_or(Ordering::Equal))
     }
 
     /// Whether it keeps to what the other does, and no goal is worse by more than this part.
@@ -155,7 +157,8 @@ mod tests {
     #[test]
     fn a_planted_optimum_is_found() {
         let space = Space::of(Kind::Bfq);
-        let target: Vec<Rung> = space.ladders.iter().enumerate().map(|(place, (_, values, _))| place * 5 % values.len()).collect();
+        let target: Vec<Rung> =
+            space.ladders.iter().enumerate().map(|(place, (_, values, _))| place * 5 % values.len()).collect();
         let far = |point: &[Rung]| point.iter().zip(&target).map(|(is, to)| (*is as f64 - *to as f64).powi(2)).sum();
         let (found, value, tried) = search(&space, 600, far);
         assert_eq!((found, value), (target, 0.0), "after {tried}");

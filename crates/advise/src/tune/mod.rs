@@ -190,7 +190,8 @@ impl Search<'_> {
         for (choice, spreads) in new.into_iter().zip(spreads) {
             self.note(choice, spreads);
         }
-        let score = |choice: &Choice| self.tried.iter().find(|tried| tried.choice == *choice).map(|tried| tried.score.clone());
+        let score =
+            |choice: &Choice| self.tried.iter().find(|tried| tried.choice == *choice).map(|tried| tried.score.clone());
         Ok(choices.iter().filter_map(score).collect())
     }
 
@@ -230,7 +231,8 @@ impl Search<'_> {
 
     fn say(&self, stage: &'static str) {
         let best = self.tried.iter().min_by(|one, other| one.score.order(&other.score));
-        let goal = self.request.objective.goals.first().and_then(|goal| self.figures.iter().position(|f| *f == goal.figure));
+        let goal =
+            self.request.objective.goals.first().and_then(|goal| self.figures.iter().position(|f| *f == goal.figure));
         let best = best.zip(goal).map(|(best, goal)| (best.choice.name(), best.spreads[goal].mean));
         (self.tell)(Progress { stage, evaluations: self.tried.len(), best });
     }
@@ -240,7 +242,8 @@ impl Search<'_> {
         self.say("judging the best again");
         let mut places: Vec<usize> = (0..self.tried.len()).collect();
         places.sort_by(|one, other| self.tried[*one].score.order(&self.tried[*other].score));
-        let finalists: Vec<Choice> = places.iter().take(FINALISTS).map(|place| self.tried[*place].choice.clone()).collect();
+        let finalists: Vec<Choice> =
+            places.iter().take(FINALISTS).map(|place| self.tried[*place].choice.clone()).collect();
         let seeds = advice::seeds(self.request.seed, 2, JUDGE_SEEDS);
         let scores: Vec<Score> =
             self.measure(&finalists, seeds.clone())?.iter().map(|spreads| self.score(spreads)).collect();

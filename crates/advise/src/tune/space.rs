@@ -25,6 +25,16 @@ pub enum What {
     Depth,
 }
 
+impl What {
+    /// The tunable, if it is one.
+    pub fn tunable(&self) -> Option<&'static Tunable> {
+        match self {
+            What::Tunable(row) => Some(row),
+            _ => None,
+        }
+    }
+}
+
 /// A scheduler with what may be changed of it.
 #[derive(Clone, Debug)]
 pub struct Space {
@@ -38,7 +48,7 @@ impl Space {
     /// All tunables of a scheduler that can be set on a machine.
     pub fn of(kind: Kind) -> Space {
         let rows = kind.info().tunables.iter().filter(|row| kernel_value(kind, row.name, row.default.max(1)).is_some());
-        Space { kind, ladders: rows.map(|row| ladder(row)).collect() }
+        Space { kind, ladders: rows.map(ladder).collect() }
     }
 
     /// The same without tunables that are not named.

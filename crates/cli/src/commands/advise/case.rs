@@ -79,7 +79,8 @@ pub enum Found {
 }
 
 impl Case {
-    pub fn new(args: &AdviseArgs, subject: Option<Subject>, cancel: &AtomicBool) -> Result<Found> {
+    /// Finds out all that was asked for.
+    pub fn find(args: &AdviseArgs, subject: Option<Subject>, cancel: &AtomicBool) -> Result<Found> {
         match (&args.trace, &args.job, args.use_) {
             (Some(trace), ..) => Case::of_trace(args, subject, trace, cancel),
             (None, Some(job), _) => Case::of_job(args, subject, job).map(|case| Found::Case(Box::new(case))),
@@ -95,7 +96,8 @@ impl Case {
             format!("{}:{}: `{}` is accepted and changes nothing here", option.file, option.line, option.name)
         });
         let notes = notes.collect();
-        let case = Case::made(args, subject, (Workload::Jobs(jobs), WorkloadKind::Job), (profile, drive), Objective::USUAL)?;
+        let case =
+            Case::made(args, subject, (Workload::Jobs(jobs), WorkloadKind::Job), (profile, drive), Objective::USUAL)?;
         Ok(Case { workload: job.display().to_string(), notes, ..case })
     }
 
@@ -103,7 +105,8 @@ impl Case {
         let (profile, drive) = drive(args, subject.as_ref())?;
         let about = use_.about();
         let (jobs, _) = use_.jobs(&profile).context("a job file of hoistway's own")?;
-        let case = Case::made(args, subject, (Workload::Jobs(jobs), WorkloadKind::Use), (profile, drive), about.objective)?;
+        let case =
+            Case::made(args, subject, (Workload::Jobs(jobs), WorkloadKind::Use), (profile, drive), about.objective)?;
         Ok(Case {
             workload: format!("{}: {}", use_.name(), about.what),
             merit: args.objective.is_none().then_some(about.merit),
@@ -120,14 +123,29 @@ impl Case {
         usual_objective: &str,
     ) -> Result<Case> {
         let host = host(args, subject.as_ref())?;
-        let profile = subject.as_ref().map_or_else(|| profile.clone(), |s| facts::profile_as_set(&s.queue(), profile.clone()));
+        let profile =
+            subject.as_ref().map_or_else(|| profile.clone(), |s| facts::profile_as_set(&s.queue(), profile.clone()));
         let bench = Bench { workload, profile, host };
         let objective = objective(args, &bench, usual_objective)?;
         let usual = Choice::plain(facts::usual_scheduler(bench.profile.name().contains("nvme")));
         let (now, candidates, missing) = settable(subject.as_ref(), usual)?;
         let now_is_set = subject.is_some();
         let (workload, merit, recorded, notes) = (String::new(), None, None, Vec::new());
-        Ok(Case { subject, workload, kind, objective, merit, bench, drive, now, now_is_set, candidates, missing, recorded, notes })
+        Ok(Case {
+            subject,
+            workload,
+            kind,
+            objective,
+            merit,
+            bench,
+            drive,
+            now,
+            now_is_set,
+            candidates,
+            missing,
+            recorded,
+            notes,
+        })
     }
 
     fn of_trace(args: &AdviseArgs, subject: Option<Subject>, trace: &Path, cancel: &AtomicBool) -> Result<Found> {
@@ -164,7 +182,19 @@ impl Case {
         let recorded = Some(Recorded { under, fidelity, confidence });
         let (kind, workload) = (WorkloadKind::Trace, format!("what {name} has recorded"));
         Ok(Found::Case(Box::new(Case {
-            subject, workload, kind, objective, merit: None, bench, drive, now, now_is_set, candidates, missing, recorded, notes,
+            subject,
+            workload,
+            kind,
+            objective,
+            merit: None,
+            bench,
+            drive,
+            now,
+            now_is_set,
+            candidates,
+            missing,
+            recorded,
+            notes,
         })))
     }
 }
@@ -197,7 +227,7 @@ fn recorded_under(args: &AdviseArgs, loaded: &Loaded, name: &str) -> Result<Kind
 /// What is set, what could be set, and what of today's cannot.
 fn settable(subject: Option<&Subject>, usual: Choice) -> Result<(Choice, Vec<Kind>, Vec<&'static str>)> {
     let Some(subject) = subject else { return Ok((usual, TODAY.to_vec(), Vec::new())) };
-    let (can, missing) = facts::candidates(&subject.queue());
+    let (can, missing) = facts::candidates(&subject.root, &subject.device, &subject.queue());
     Ok((subject.now().choice, can, missing))
 }
 
@@ -219,10 +249,14 @@ fn objective(args: &AdviseArgs, bench: &Bench, usual: &str) -> Result<Objective>
 
 fn drive(args: &AdviseArgs, subject: Option<&Subject>) -> Result<(Profile, Drive)> {
     match (args.drive.as_deref(), subject) {
-        (Some(FIT), _) => Err(usage("--drive fit fits a drive to a trace, and there is none: name a drive, or give --trace")),
+        (Some(FIT), _) => {
+            Err(usage("--drive fit fits a drive to a trace, and there is none: name a drive, or give --trace"))
+        }
         (Some(name), _) if name != AUTO => named(name),
         (_, Some(subject)) => nearest(subject),
-        (Some(_), None) => Err(usage("--drive auto takes what is nearest to a device: name the device, as in `hoistway advise sda`")),
+        (Some(_), None) => {
+            Err(usage("--drive auto takes what is nearest to a device: name the device, as in `hoistway advise sda`"))
+        }
         (None, None) => Err(usage(format!(
             "which device is it about, or which drive? Name a device ({}), or a drive with --drive (`hoistway drives` lists them)",
             some_devices(args)
@@ -233,7 +267,9 @@ fn drive(args: &AdviseArgs, subject: Option<&Subject>) -> Result<(Profile, Drive
 /// The devices that could be named.
 fn some_devices(args: &AdviseArgs) -> String {
     let devices = hoistway_machine::devices(&super::subject::root(args)).unwrap_or_default();
-    let choosable = devices.iter().filter(|device| device.is_present() && device.queue.as_ref().is_some_and(hoistway_machine::Queue::has_choice));
+    let choosable = devices
+        .iter()
+        .filter(|device| device.is_present() && device.queue.as_ref().is_some_and(hoistway_machine::Queue::has_choice));
     let names: Vec<&str> = choosable.map(|device| device.name.as_str()).take(8).collect();
     if names.is_empty() { "this machine has none with a scheduler to choose".into() } else { names.join(", ") }
 }

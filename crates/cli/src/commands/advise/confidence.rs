@@ -19,20 +19,41 @@ impl Case {
         let (of_workload, workload) = match (self.kind, &self.recorded) {
             (_, Some(recorded)) => {
                 let miss = recorded.fidelity.miss() * 100.0;
-                (recorded.confidence.level, format!("the workload was recorded, and the model misses the recording by {miss:.1} %"))
+                (
+                    recorded.confidence.level,
+                    format!("the workload was recorded, and the model misses the recording by {miss:.1} %"),
+                )
             }
-            (WorkloadKind::Use, None) => (Level::Low, "the workload is a typical one and not yours: a trace of your own says more".into()),
+            (WorkloadKind::Use, None) => {
+                (Level::Low, "the workload is a typical one and not yours: a trace of your own says more".into())
+            }
             _ => (Level::Fair, "the workload is a job file: what it asks for is simulated as it stands there".into()),
         };
         let (of_drive, drive) = match self.drive.standing {
             Standing::Fitted => {
-                let error = self.drive.fitted.as_ref().map_or(f64::NAN, |fitted| fitted.check.error);
-                (Level::High, format!("the drive was fitted to the trace ({:.0} % off on the half that it was not fitted to)", error * 100.0))
+                let half = self.drive.fitted.as_ref().map_or_else(String::new, |fitted| {
+                    let [told, is] = [fitted.held_out.predicted_ms[0], fitted.held_out.recorded_ms[0]];
+                    format!(
+                        ": on the half of it that it was not fitted to, the median is {told:.2} ms and was {is:.2} ms"
+                    )
+                });
+                (Level::High, format!("the drive was fitted to the trace{half}"))
             }
             Standing::Named => (Level::High, format!("the drive is {}, as named", self.bench.profile.name())),
-            Standing::Generic => (Level::Fair, format!("the drive is {}, one of its kind and size: yours may be slower or faster, and the order of schedulers that lie well apart is the same", self.bench.profile.name())),
-            Standing::Distant => (Level::Low, format!("the drive is {}, which is of another kind", self.bench.profile.name())),
-            Standing::Unknown => (Level::Low, format!("nobody knows what lies below the device: {} stands for it", self.bench.profile.name())),
+            Standing::Generic => (
+                Level::Fair,
+                format!(
+                    "the drive is {}, one of its kind and size: yours may be slower or faster, and the order of schedulers that lie well apart is the same",
+                    self.bench.profile.name()
+                ),
+            ),
+            Standing::Distant => {
+                (Level::Low, format!("the drive is {}, which is of another kind", self.bench.profile.name()))
+            }
+            Standing::Unknown => (
+                Level::Low,
+                format!("nobody knows what lies below the device: {} stands for it", self.bench.profile.name()),
+            ),
         };
         let mut reasons = vec![workload, drive];
         if let Some(recorded) = &self.recorded {

@@ -33,7 +33,7 @@ pub fn run(args: &AdviseArgs, out: &mut Out) -> Result<Exit> {
     }
     let report = args.report.as_deref().map(WholeFile::new).transpose()?;
     let cancel = interrupt::watch()?;
-    let case = match Case::new(args, subject, &cancel)? {
+    let case = match Case::find(args, subject, &cancel)? {
         case::Found::Case(case) => *case,
         case::Found::Refused(refusal) => {
             tell_on_stderr(&refusal);

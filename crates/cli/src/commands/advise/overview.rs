@@ -23,13 +23,18 @@ pub fn run(args: &AdviseArgs, subject: Option<Subject>, out: &mut Out) -> Result
         () => None,
     };
     if let Some(option) = option {
-        return Err(usage(format!("{option} needs a workload: say what the device is to do with --for, --job or --trace")));
+        return Err(usage(format!(
+            "{option} needs a workload: say what the device is to do with --for, --job or --trace"
+        )));
     }
     let root = subject::root(args);
     let all = devices(&root)?;
     let shown: Vec<&BlockDevice> = match &subject {
         Some(subject) => vec![&subject.device],
-        None => all.iter().filter(|device| device.is_present() && !matches!(device.kind, Kind::Partition | Kind::Rom)).collect(),
+        None => all
+            .iter()
+            .filter(|device| device.is_present() && !matches!(device.kind, Kind::Partition | Kind::Rom))
+            .collect(),
     };
     let entries: Vec<Entry> = shown.iter().map(|device| Entry::new(&root, &all, device)).collect();
     if args.json {
@@ -42,7 +47,10 @@ pub fn run(args: &AdviseArgs, subject: Option<Subject>, out: &mut Out) -> Result
     for entry in &entries {
         entry.print(out)?;
     }
-    let name = shown.iter().find(|device| device.queue.as_ref().is_some_and(Queue::has_choice)).map_or("DEVICE", |device| &device.name);
+    let name = shown
+        .iter()
+        .find(|device| device.queue.as_ref().is_some_and(Queue::has_choice))
+        .map_or("DEVICE", |device| &device.name);
     let uses = Use::ALL.map(Use::name).join(", ");
     out.paragraph(0, &format!("Which scheduler is best hangs on what a device is to do. Say it: `hoistway advise {name} --for USE` ({uses}), `--job FILE.fio`, or best of all `--trace FILE` with what `hoistway trace record {name} -o FILE` has recorded of it."))?;
     Ok(Exit::Success)
@@ -76,7 +84,10 @@ impl Entry {
             (false, _) => said.push(no_choice(root, all, device)),
         }
         if let Some(unknown) = &now.unknown_scheduler {
-            said.push(format!("{unknown} is not known here: what is simulated in its place is {}", scheduler_name(now.choice.kind)));
+            said.push(format!(
+                "{unknown} is not known here: what is simulated in its place is {}",
+                scheduler_name(now.choice.kind)
+            ));
         }
         Entry {
             name: device.name.clone(),
@@ -96,7 +107,8 @@ impl Entry {
         let tunables: Vec<String> = self.tunables.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let tunables = if tunables.is_empty() { String::new() } else { format!(" with {}", tunables.join(" ")) };
         if let Some(scheduler) = &self.scheduler {
-            let others: Vec<&str> = self.schedulers.iter().filter(|name| *name != scheduler).map(String::as_str).collect();
+            let others: Vec<&str> =
+                self.schedulers.iter().filter(|name| *name != scheduler).map(String::as_str).collect();
             let others = if others.is_empty() { String::new() } else { format!("; it could be {}", others.join(", ")) };
             out.paragraph(2, &format!("{scheduler} is set{tunables}{others}"))?;
         }

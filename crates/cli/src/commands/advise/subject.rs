@@ -9,8 +9,6 @@ use crate::cli::AdviseArgs;
 /// A device with a queue.
 pub struct Subject {
     pub root: Root,
-    /// All devices of the machine.
-    pub all: Vec<BlockDevice>,
     /// The one whose queue is to be set.
     pub device: BlockDevice,
     /// The one that was named, where that is another.
@@ -34,12 +32,16 @@ impl Subject {
         let has_choice = |device: &BlockDevice| device.queue.as_ref().is_some_and(Queue::has_choice);
         let mut warnings = facts::warnings(&root, &all, &named);
         if has_choice(&named) {
-            return Ok(Subject { root, all, device: named, named: None, alike: Vec::new(), warnings });
+            return Ok(Subject { root, device: named, named: None, alike: Vec::new(), warnings });
         }
         let mut below: Vec<BlockDevice> =
             queues_below(&root, &all, &named).into_iter().filter(|device| has_choice(device)).cloned().collect();
         if below.is_empty() {
-            let why = if named.kind.is_memory() { "it is memory, and no arm waits behind it" } else { "its driver takes requests as they come" };
+            let why = if named.kind.is_memory() {
+                "it is memory, and no arm waits behind it"
+            } else {
+                "its driver takes requests as they come"
+            };
             bail!("{}: there is no scheduler to choose: {why}", named.name);
         }
         let device = below.remove(0);
@@ -48,7 +50,7 @@ impl Subject {
                 warnings.push(warning);
             }
         }
-        Ok(Subject { root, all, device, named: Some(named), alike: below, warnings })
+        Ok(Subject { root, device, named: Some(named), alike: below, warnings })
     }
 
     /// The queue; whoever is found has one.

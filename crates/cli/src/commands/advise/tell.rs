@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use hoistway_advise::facts::{Effect, Standing, effect_of_priorities};
-use hoistway_advise::{Advice, Constraint, Difference, Figure, Judged, Spread, Unit, Verdict, told};
+use hoistway_advise::{Advice, Constraint, Difference, Figure, Spread, Verdict, told};
 
 use super::apply::Plan;
 use super::case::{Case, WorkloadKind};
@@ -22,7 +22,10 @@ pub fn heading(case: &Case, out: &mut Out) -> Result<()> {
                     [] => String::new(),
                     alike => format!(" (and for {}, which it lies on as well)", alike.join(", ")),
                 };
-                out.paragraph(0, &format!("{} lies on {}: that is the queue that counts{alike}.", named.name, subject.device.name))?;
+                out.paragraph(
+                    0,
+                    &format!("{} lies on {}: that is the queue that counts{alike}.", named.name, subject.device.name),
+                )?;
             }
         }
         None => out.heading(format_args!("Advice for a drive like {}", case.bench.profile.name()))?,
@@ -64,12 +67,20 @@ fn host(case: &Case) -> String {
     let own = hoistway_drive::describe(&case.bench.profile).depth;
     let depth = host.depth_max.map_or(own, |most| most.min(own));
     if case.recorded.is_some() {
-        let layer = case.bench.kernel().map_or("hoistway's server".to_owned(), |kernel| format!("Linux {}", kernel.name()));
+        let layer =
+            case.bench.kernel().map_or("hoistway's server".to_owned(), |kernel| format!("Linux {}", kernel.name()));
         return format!("the block layer of {layer}, depth {depth}; processors and memory are in the recorded pauses");
     }
-    let layer = case.bench.kernel().map_or("each scheduler's own kernel".to_owned(), |kernel| format!("Linux {}", kernel.name()));
+    let layer = case
+        .bench
+        .kernel()
+        .map_or("each scheduler's own kernel".to_owned(), |kernel| format!("Linux {}", kernel.name()));
     let gib = host.page_cache_mib as f64 / 0.9 / 1024.0;
-    let requests = if host.pool_follows_drive { String::new() } else { host.queue.nr_requests.map_or_else(String::new, |n| format!(", nr_requests {n}")) };
+    let requests = if host.pool_follows_drive {
+        String::new()
+    } else {
+        host.queue.nr_requests.map_or_else(String::new, |n| format!(", nr_requests {n}"))
+    };
     format!(
         "the block layer of {layer}, {} processors, {gib:.0} GiB, read-ahead {} KiB, depth {depth}{requests}",
         host.cpus, host.read_ahead_kib
@@ -196,7 +207,8 @@ fn rows(advice: &Advice, out: &mut Out) -> Result<()> {
         for (place, judged) in advice.judged.iter().enumerate() {
             let mark = if place == advice.chosen { ">" } else { "" };
             let name = name(advice, place);
-            let cells = judged.spreads.iter().zip(&advice.figures).map(|(spread, figure)| cell(spread, figure, with_spread));
+            let cells =
+                judged.spreads.iter().zip(&advice.figures).map(|(spread, figure)| cell(spread, figure, with_spread));
             let mut row = vec![mark.into(), if place == advice.chosen { best(&name) } else { name.into() }];
             row.extend(cells.map(Into::into));
             rows.add_row(row);
@@ -204,9 +216,14 @@ fn rows(advice: &Advice, out: &mut Out) -> Result<()> {
         rows
     };
     let mut full = make(true);
-    if out.takes(width(&full)) { out.table(&mut full)? } else { out.table(&mut make(false))? }
+    if out.takes(width(&full)) {
+        out.table(&mut full)?
+    } else {
+        out.table(&mut make(false))?
+    }
     let broken = advice.judged.iter().enumerate().filter(|(_, judged)| !judged.broken.is_empty());
-    let broken: Vec<String> = broken.map(|(place, judged)| format!("{} {}", name(advice, place), constraints(&judged.broken))).collect();
+    let broken: Vec<String> =
+        broken.map(|(place, judged)| format!("{} {}", name(advice, place), constraints(&judged.broken))).collect();
     if !broken.is_empty() {
         out.line("")?;
         out.paragraph(0, &format!("Constraints are broken by: {}.", broken.join("; ")))?;
@@ -243,18 +260,23 @@ pub fn cell(spread: &Spread, figure: &Figure, with_spread: bool) -> String {
     if !with_spread || !spread.plus_minus.is_finite() {
         return mean;
     }
-    // In the unit of the mean, as far as there is one.
-    let spread = told(spread.plus_minus, unit);
-    match (unit, mean.split_once(' '), spread.split_once(' ')) {
-        (Unit::Number, ..) => format!("{mean} +-{spread}"),
-        (_, Some((value, of)), Some((by, same))) if of == same => format!("{value} +-{by} {of}"),
-        _ => format!("{mean} +-{spread}"),
+    if spread.plus_minus == 0.0 || spread.mean == 0.0 {
+        return format!("{mean} +-{}", told(spread.plus_minus, unit));
     }
+    format!("{mean} +-{:.0} %", (spread.plus_minus / spread.mean).abs() * 100.0)
 }
 
 /// A difference as people read it.
 pub fn change(difference: &Difference) -> String {
-    let signed = |part: f64| if part.is_finite() { format!("{:+.0} %", part * 100.0) } else if part > 0.0 { "more by any measure".into() } else { "less by any measure".into() };
+    let signed = |part: f64| {
+        if part.is_finite() {
+            format!("{:+.0} %", part * 100.0)
+        } else if part > 0.0 {
+            "more by any measure".into()
+        } else {
+            "less by any measure".into()
+        }
+    };
     if difference.low.is_finite() && difference.high.is_finite() {
         format!("{} (95 % between {} and {})", signed(difference.mean), signed(difference.low), signed(difference.high))
     } else {
@@ -275,9 +297,4 @@ fn wrapped(text: &str, columns: usize) -> Vec<String> {
         }
     }
     lines
-}
-
-/// The judged of a choice that is set now.
-pub fn now(advice: &Advice) -> &Judged {
-    &advice.judged[advice.now]
 }
