@@ -1,9 +1,14 @@
 //! How much the advice is worth.
 
+use hoistway_advise::Workload;
 use hoistway_advise::facts::Standing;
+use hoistway_core::Kind;
 use hoistway_sim::whatif::Level;
 
 use super::case::{Case, WorkloadKind};
+
+/// bfq favours new readers for up to so long.
+const RAISED_NS: u64 = 25_000_000_000;
 
 /// How much, and why.
 #[derive(Clone, Debug, serde::Serialize)]
@@ -58,8 +63,27 @@ impl Case {
         let mut reasons = vec![workload, drive];
         if let Some(recorded) = &self.recorded {
             reasons.extend(recorded.confidence.reasons.iter().cloned());
+            let length_ns = self.recorded_ns();
+            if self.candidates.contains(&Kind::Bfq) && length_ns < 2 * RAISED_NS {
+                reasons.push(format!(
+                    "the recording is {:.0} s long, and bfq favours readers that are new for up to 25 s: what is told of it is of its first moments \
+                     (low_latency=0 shows it without)",
+                    length_ns as f64 / 1e9
+                ));
+            }
         }
         Confidence { level: of_workload.min(of_drive), reasons }
+    }
+
+    /// How long the recording is, in ns; 0 without one.
+    fn recorded_ns(&self) -> u64 {
+        match &self.bench.workload {
+            Workload::Recorded(model, _) => {
+                let recording = model.recording();
+                recording.until_ns.saturating_sub(recording.from_ns)
+            }
+            Workload::Jobs(_) => 0,
+        }
     }
 }
 

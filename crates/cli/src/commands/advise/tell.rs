@@ -261,7 +261,7 @@ pub fn cell(spread: &Spread, figure: &Figure, with_spread: bool) -> String {
         return mean;
     }
     if spread.plus_minus == 0.0 || spread.mean == 0.0 {
-        return format!("{mean} +-{}", told(spread.plus_minus, unit));
+        return if spread.plus_minus == 0.0 { format!("{mean} +-0") } else { format!("{mean} +-{}", told(spread.plus_minus, unit)) };
     }
     format!("{mean} +-{:.0} %", (spread.plus_minus / spread.mean).abs() * 100.0)
 }
