@@ -92,6 +92,8 @@ pub struct Checked {
     pub spreads: Vec<Spread>,
     /// Each figure against what is set now.
     pub against_now: Vec<Difference>,
+    /// The place of the figure by which it was judged: that of the goal which decided, or of a constraint that is broken now.
+    pub figure: usize,
     /// Whether what was found holds here, too.
     pub holds: bool,
 }
@@ -113,9 +115,10 @@ pub fn advise(request: &AdviceRequest, headway: Headway<'_>, cancel: &AtomicBool
     choices.extend(request.told_only.iter().filter(|told| !request.choices.contains(told)).cloned());
     let figures = figures(&request.objective);
     let seeds = seeds(request.seed, 0, request.seeds);
+    let floor = request.floor.max(FLOOR);
     let runs = request.bench.measure(&choices, &seeds, &figures, headway, cancel)?;
-    let judged = judge(&request.objective, &figures, choices, runs, (now, settable));
-    let pick = Pick { objective: &request.objective, figures: &figures, floor: request.floor.max(FLOOR) };
+    let judged = judge(&request.objective, &figures, choices, runs, (now, settable, floor));
+    let pick = Pick { objective: &request.objective, figures: &figures, floor };
     let chosen = pick.best(&judged, now);
     let mut advice = Advice {
         verdict: Verdict::Leave,
@@ -135,11 +138,10 @@ pub fn advise(request: &AdviceRequest, headway: Headway<'_>, cancel: &AtomicBool
     }
     let checked = check(request, &pick, &advice.judged, (chosen, now), cancel)?;
     let holds = checked.holds;
-    advice.checked = Some(checked);
     let judged = &advice.judged;
     advice.changes = changes(&judged[chosen].runs, &judged[now].runs);
     if holds {
-        advice.because = pick.why_change(judged, chosen, now);
+        advice.because = pick.why_change(judged, &checked, now);
         let first: Vec<&str> = request.objective.goals.iter().filter_map(|goal| goal.figure.job.as_deref()).collect();
         advice.why = why(&advice.changes, &first, &judged[chosen].runs, &judged[now].runs);
         (advice.verdict, advice.chosen) = (Verdict::Change, chosen);
@@ -149,6 +151,7 @@ pub fn advise(request: &AdviceRequest, headway: Headway<'_>, cancel: &AtomicBool
             judged[chosen].choice.name()
         );
     }
+    advice.checked = Some(checked);
     Ok(advice)
 }
 
@@ -177,12 +180,12 @@ fn judge(
     figures: &[Figure],
     choices: Vec<Choice>,
     runs: Vec<Vec<Measured>>,
-    (now, settable): (usize, usize),
+    (now, settable, floor): (usize, usize, f64),
 ) -> Vec<Judged> {
     let spreads: Vec<Vec<Spread>> =
         runs.iter().map(|runs| (0..figures.len()).map(|figure| Spread::of(&values(runs, figure))).collect()).collect();
     let bounds = bounds(objective, figures, &spreads[..settable], now);
-    let against: Vec<Vec<Difference>> = runs.iter().map(|of| against(of, &runs[now], figures)).collect();
+    let against: Vec<Vec<Difference>> = runs.iter().map(|of| against(of, &runs[now], figures, floor)).collect();
     let rows = choices.into_iter().zip(runs).zip(spreads.iter().cloned()).zip(against);
     let judged = rows.enumerate().map(|(place, (((choice, runs), spreads), against_now))| Judged {
         can_be_set: place < settable,
@@ -195,9 +198,9 @@ fn judge(
     judged.collect()
 }
 
-fn against(of: &[Measured], now: &[Measured], figures: &[Figure]) -> Vec<Difference> {
+fn against(of: &[Measured], now: &[Measured], figures: &[Figure], floor: f64) -> Vec<Difference> {
     let one = |(place, figure): (usize, &Figure)| {
-        Difference::new(&values(of, place), &values(now, place), figure.what.less_is_better(), FLOOR)
+        Difference::new(&values(of, place), &values(now, place), figure.what.less_is_better(), floor)
     };
     figures.iter().enumerate().map(one).collect()
 }
@@ -247,17 +250,19 @@ fn check(
     let pair = [judged[chosen].choice.clone(), judged[now].choice.clone()];
     let runs = request.bench.measure(&pair, &seeds, pick.figures, &|_, _| {}, cancel)?;
     let spreads: Vec<Spread> = (0..pick.figures.len()).map(|place| Spread::of(&values(&runs[0], place))).collect();
-    let against_now = against(&runs[0], &runs[1], pick.figures);
-    // What keeps to a constraint that is broken now is not chosen for a goal: the constraint is what has to be looked at again.
-    let holds = match judged[now].broken.is_empty() {
-        true => pick.decides(&runs[0], &runs[1]).is_some_and(|difference| difference.is_better),
-        false => judged[now].broken.iter().all(|constraint| {
-            let place = pick.place(&constraint.figure);
-            let difference = against_now[place];
-            difference.is_told && difference.is_better
-        }),
+    let against_now = against(&runs[0], &runs[1], pick.figures, pick.floor);
+    // What is chosen because a constraint is broken now is judged by that constraint.
+    let broken = judged[now].broken.iter().map(|constraint| pick.place(&constraint.figure));
+    let is_better = |place: &usize| against_now[*place].is_told && against_now[*place].is_better;
+    let (figure, holds) = match broken.clone().next() {
+        Some(figure) => (figure, broken.clone().all(|place| is_better(&place))),
+        None => {
+            let figure = pick.deciding(&judged[chosen].runs, &judged[now].runs);
+            let holds = pick.decides(&runs[0], &runs[1]).is_some_and(|difference| difference.is_better);
+            (figure, holds)
+        }
     };
-    Ok(Checked { choice: chosen, seeds, spreads, against_now, holds })
+    Ok(Checked { choice: chosen, seeds, spreads, against_now, figure, holds })
 }
 
 /// How one is picked.
@@ -282,6 +287,13 @@ impl Pick<'_> {
     fn decides(&self, of: &[Measured], against: &[Measured]) -> Option<Difference> {
         let goals = 0..self.objective.goals.len();
         goals.map(|goal| self.difference(of, against, goal)).find(|difference| difference.is_told)
+    }
+
+    /// The place of the figure in which two are told apart first; that of the first goal if they are not.
+    fn deciding(&self, of: &[Measured], against: &[Measured]) -> usize {
+        let goals = 0..self.objective.goals.len();
+        let goal = goals.into_iter().find(|goal| self.difference(of, against, *goal).is_told).unwrap_or(0);
+        self.place(&self.objective.goals[goal].figure)
     }
 
     /// The best that keeps to the constraints; of those that cannot be told from it what is set now, or else the plainest.
@@ -337,25 +349,25 @@ impl Pick<'_> {
         }
     }
 
-    fn why_change(&self, judged: &[Judged], chosen: usize, now: usize) -> String {
-        let broken = list(&judged[now].broken);
-        for (number, goal) in self.objective.goals.iter().enumerate() {
-            let difference = self.difference(&judged[chosen].runs, &judged[now].runs, number);
-            if !difference.is_told {
-                continue;
-            }
-            let place = self.place(&goal.figure);
-            let unit = goal.figure.what.unit();
-            let told = |choice: usize| crate::told(judged[choice].spreads[place].mean, unit);
-            let goal =
-                format!("{} is {} instead of {} ({})", goal.figure, told(chosen), told(now), percent(&difference));
-            return match (broken.is_empty(), difference.is_better) {
-                (true, _) => goal,
-                (false, true) => format!("{goal}, and what is set now does not keep to {broken}"),
-                (false, false) => format!("what is set now does not keep to {broken}, although {goal}"),
-            };
+    fn why_change(&self, judged: &[Judged], checked: &Checked, now: usize) -> String {
+        let told = |place: usize| {
+            let figure = &self.figures[place];
+            let told = |choice: usize| crate::told(judged[choice].spreads[place].mean, figure.what.unit());
+            let difference = &judged[checked.choice].against_now[place];
+            format!("{figure} is {} instead of {} ({})", told(checked.choice), told(now), percent(difference))
+        };
+        if judged[now].broken.is_empty() {
+            return told(checked.figure);
         }
-        format!("what is set now does not keep to {broken}")
+        let broken = list(&judged[now].broken);
+        let text = format!("what is set now does not keep to {broken}: {}", told(checked.figure));
+        // The goal is told, too, if it holds on the other seeds.
+        let place = self.place(&self.objective.goals[0].figure);
+        let is_sure = |difference: &Difference| difference.is_told;
+        match is_sure(&judged[checked.choice].against_now[place]) && is_sure(&checked.against_now[place]) {
+            true if place != checked.figure => format!("{text}; {}", told(place)),
+            _ => text,
+        }
     }
 }
 

@@ -22,13 +22,7 @@ impl Case {
     /// The least of what the workload and the drive allow.
     pub fn confidence(&self) -> Confidence {
         let (of_workload, workload) = match (self.kind, &self.recorded) {
-            (_, Some(recorded)) => {
-                let miss = recorded.fidelity.miss() * 100.0;
-                (
-                    recorded.confidence.level,
-                    format!("the workload was recorded, and the model misses the recording by {miss:.1} %"),
-                )
-            }
+            (_, Some(recorded)) => (recorded.confidence.level, "the workload was recorded".into()),
             (WorkloadKind::Use, None) => {
                 (Level::Low, "the workload is a typical one and not yours: a trace of your own says more".into())
             }
@@ -64,7 +58,7 @@ impl Case {
         if let Some(recorded) = &self.recorded {
             reasons.extend(recorded.confidence.reasons.iter().cloned());
             let length_ns = self.recorded_ns();
-            if self.candidates.contains(&Kind::Bfq) && length_ns < 2 * RAISED_NS {
+            if self.candidates.contains(&Kind::Bfq) && (RAISED_NS..2 * RAISED_NS).contains(&length_ns) {
                 reasons.push(format!(
                     "the recording is {:.0} s long, and bfq favours readers that are new for up to 25 s: what is told of it is of its first moments \
                      (low_latency=0 shows it without)",

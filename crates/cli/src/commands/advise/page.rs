@@ -16,8 +16,9 @@ pub fn advice(case: &Case, answer: &Answer) -> Sheet {
     sections.push(SheetSection {
         title: "What each scheduler makes of it".into(),
         intro: format!(
-            "Means over {} seeds, and the intervals that hold the true ones with a probability of 95 %.",
-            advice.seeds.len()
+            "Means over {} seeds, and the intervals that hold the true ones with a probability of 95 %. {}",
+            advice.seeds.len(),
+            tell::broken(advice).join(" ")
         ),
         table: Some(rows(advice)),
         intervals: advice.figures.iter().enumerate().map(|(place, figure)| intervals(advice, place, figure)).collect(),
@@ -52,9 +53,8 @@ pub fn tuned(case: &Case, tuned: &Tuned, plan: &Plan) -> Sheet {
     sections.push(SheetSection {
         title: "What was tried".into(),
         intro: format!(
-            "{} things, each a point; nothing that was tried is better in both figures than what lies on the line. {} restarts.",
-            tuned.tried.len(),
-            tuned.restarts
+            "{} things, each a point; nothing that was tried is better in both figures than what lies on the line.",
+            tuned.tried.len()
         ),
         scatters: vec![scatter(tuned)],
         table: Some(SheetTable { head, rows: rows.collect(), marked: None }),
@@ -84,7 +84,8 @@ fn first(case: &Case, verdict: String, reasons: Vec<String>) -> SheetSection {
         tell::facts(case).into_iter().map(|(label, value)| Fact { label: label.into(), value }).collect();
     let value = format!("{}: {}", word(confidence.level), confidence.reasons.join("; "));
     facts.push(Fact { label: "Confidence".into(), value });
-    SheetSection { title: verdict, intro: reasons.join(" "), facts, ..SheetSection::default() }
+    let intro = std::iter::once(verdict).chain(reasons).collect::<Vec<_>>().join(" ");
+    SheetSection { title: "The advice".into(), intro, facts, ..SheetSection::default() }
 }
 
 fn commands(plan: &Plan) -> Option<SheetSection> {
@@ -105,11 +106,7 @@ fn rows(advice: &Advice) -> SheetTable {
     let head = head.chain(["constraints".to_owned()]).collect();
     let row = |(judged, name): (&hoistway_advise::Judged, String)| {
         let cells = judged.spreads.iter().zip(&advice.figures).map(|(spread, figure)| tell::cell(spread, figure, true));
-        let broken = if judged.broken.is_empty() {
-            "kept".to_owned()
-        } else {
-            format!("broken: {}", tell::constraints(&judged.broken))
-        };
+        let broken = if judged.broken.is_empty() { "kept" } else { "broken" }.to_owned();
         std::iter::once(name).chain(cells).chain([broken]).collect()
     };
     let rows = advice.judged.iter().zip(tell::names(advice)).map(row).collect();

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use hoistway_advise::facts::{Effect, Standing, effect_of_priorities};
-use hoistway_advise::{Advice, Constraint, Difference, Figure, Spread, Verdict, told};
+use hoistway_advise::{Advice, Difference, Figure, Spread, Verdict, told};
 
 use super::apply::Plan;
 use super::case::{Case, WorkloadKind};
@@ -130,8 +130,8 @@ pub fn reasons(case: &Case, answer: &Answer) -> Vec<String> {
         paragraphs.push(format!("Why: {}", advice.why));
     }
     if let Some(checked) = &advice.checked {
-        let difference = checked.against_now.first();
-        let figure = advice.figures.first().map(ToString::to_string).unwrap_or_default();
+        let difference = checked.against_now.get(checked.figure);
+        let figure = advice.figures.get(checked.figure).map(ToString::to_string).unwrap_or_default();
         let (name, seeds) = (advice.judged[checked.choice].choice.name(), checked.seeds.len());
         let found = difference.map_or_else(String::new, |difference| format!(": {figure} {}", change(difference)));
         paragraphs.push(match checked.holds {
@@ -221,12 +221,10 @@ fn rows(advice: &Advice, out: &mut Out) -> Result<()> {
     } else {
         out.table(&mut make(false))?
     }
-    let broken = advice.judged.iter().enumerate().filter(|(_, judged)| !judged.broken.is_empty());
-    let broken: Vec<String> =
-        broken.map(|(place, judged)| format!("{} {}", name(advice, place), constraints(&judged.broken))).collect();
+    let broken = broken(advice);
     if !broken.is_empty() {
         out.line("")?;
-        out.paragraph(0, &format!("Constraints are broken by: {}.", broken.join("; ")))?;
+        broken.iter().try_for_each(|line| out.paragraph(0, line))?;
     }
     if advice.judged.iter().any(|judged| !judged.can_be_set) {
         out.paragraph(0, "In brackets: schedulers of other kernels, which cannot be set and are only told.")?;
@@ -248,9 +246,22 @@ pub fn names(advice: &Advice) -> Vec<String> {
     (0..advice.judged.len()).map(|place| name(advice, place)).collect()
 }
 
-/// Constraints as a list.
-pub fn constraints(broken: &[Constraint]) -> String {
-    broken.iter().map(|constraint| format!("({constraint})")).collect::<Vec<_>>().join(" ")
+/// Who does not keep to which constraint, a sentence each.
+pub fn broken(advice: &Advice) -> Vec<String> {
+    let mut sentences: Vec<(String, Vec<String>)> = Vec::new();
+    for (place, judged) in advice.judged.iter().enumerate() {
+        for constraint in &judged.broken {
+            let constraint = constraint.to_string();
+            match sentences.iter_mut().find(|(known, _)| *known == constraint) {
+                Some((_, names)) => names.push(name(advice, place)),
+                None => sentences.push((constraint, vec![name(advice, place)])),
+            }
+        }
+    }
+    sentences
+        .into_iter()
+        .map(|(constraint, names)| format!("Do not keep to {constraint}: {}.", names.join(", ")))
+        .collect()
 }
 
 /// A mean with its interval.
@@ -261,7 +272,11 @@ pub fn cell(spread: &Spread, figure: &Figure, with_spread: bool) -> String {
         return mean;
     }
     if spread.plus_minus == 0.0 || spread.mean == 0.0 {
-        return if spread.plus_minus == 0.0 { format!("{mean} +-0") } else { format!("{mean} +-{}", told(spread.plus_minus, unit)) };
+        return if spread.plus_minus == 0.0 {
+            format!("{mean} +-0")
+        } else {
+            format!("{mean} +-{}", told(spread.plus_minus, unit))
+        };
     }
     format!("{mean} +-{:.0} %", (spread.plus_minus / spread.mean).abs() * 100.0)
 }

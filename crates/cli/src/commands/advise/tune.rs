@@ -177,7 +177,7 @@ fn print(args: &AdviseArgs, case: &Case, tuned: &Tuned, plan: &Plan, out: &mut O
     tell::heading(case, out)?;
     out.paragraph(
         0,
-        &format!("{} things were tried, and the search began anew {} times.", tuned.tried.len(), tuned.restarts),
+        &format!("{} things were tried; the search began anew {}.", tuned.tried.len(), times(tuned.restarts)),
     )?;
     if args.evaluations.is_none() {
         out.paragraph(
@@ -276,4 +276,13 @@ pub fn reasons(tuned: &Tuned) -> Vec<String> {
         ));
     }
     reasons
+}
+
+/// "once", "3 times".
+fn times(count: usize) -> String {
+    match count {
+        0 => "never".into(),
+        1 => "once".into(),
+        count => format!("{count} times"),
+    }
 }
