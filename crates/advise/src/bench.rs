@@ -10,7 +10,7 @@ use hoistway_sim::{CompareRequest, HostConfig, Kernel, Run, SimError, run_each};
 use rayon::prelude::*;
 
 use crate::choice::Choice;
-use crate::objective::Figure;
+use crate::objective::{Figure, pid_name};
 
 /// What is done.
 #[derive(Clone, Debug)]
@@ -109,6 +109,16 @@ impl Bench {
             }
         }
         names
+    }
+
+    /// What an objective may speak of: the jobs, and the processes of a recording by their ids (`pid 812`).
+    pub fn names(&self) -> Vec<String> {
+        let pids = match &self.workload {
+            Workload::Jobs(_) => &[][..],
+            Workload::Recorded(model, _) => &model.recording().processes,
+        };
+        let names = self.job_names().into_iter().map(str::to_owned);
+        names.chain(pids.iter().map(|process| pid_name(process.pid))).collect()
     }
 
     /// Runs each choice with each seed, side by side on all cores: a row a choice, a column a seed.

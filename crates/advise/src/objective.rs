@@ -139,7 +139,9 @@ impl Objective {
 impl Figure {
     /// Its value in a run. What there is nothing of - a latency of a job that had no request - is as bad as can be.
     pub fn of(&self, run: &Run) -> f64 {
-        let counts = |process: &ProcessRun| self.job.as_ref().is_none_or(|job| *job == process.name);
+        let counts = |process: &ProcessRun| {
+            self.job.as_ref().is_none_or(|job| *job == process.name || *job == pid_name(process.pid))
+        };
         if self.job.as_deref() == Some(WORST) && !run.processes.iter().any(|process| process.name == WORST) {
             let each = run.processes.iter().map(|process| self.of_processes(run, &|other| other.pid == process.pid));
             return if self.what.less_is_better() {
@@ -204,6 +206,11 @@ impl fmt::Display for Figure {
             None => Ok(()),
         }
     }
+}
+
+/// What a process of a recording can be called by, whatever its name is.
+pub(crate) fn pid_name(pid: u32) -> String {
+    format!("pid {pid}")
 }
 
 /// A value as people read it: `12.3 ms`, `88.1 MB/s`, `0.93`.

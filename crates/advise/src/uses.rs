@@ -99,7 +99,14 @@ impl Use {
     /// # Errors
     /// None for the files that are here; a test reads them all.
     pub fn jobs(self, profile: &Profile) -> Result<(JobFile, String), Diagnostics> {
-        let seconds = seconds_on(profile);
+        self.jobs_for(seconds_on(profile))
+    }
+
+    /// The same for so many seconds, whatever the drive.
+    ///
+    /// # Errors
+    /// As for [`Use::jobs`].
+    pub fn jobs_for(self, seconds: u64) -> Result<(JobFile, String), Diagnostics> {
         let variables = [("SECONDS", seconds), ("BEFORE", (seconds / 5).max(1))];
         let mut text = self.about().text.to_owned();
         for (name, value) in variables {

@@ -56,7 +56,7 @@ pub fn text(outcomes: &[Outcome], seconds: u64) -> String {
          disk takes as long as the model says, with clients over its socket or fio's `nbd` engine. A recording is also given to `hoistway trace whatif`.\n\n\
          Of {} cases {answered} were answered. In {good} of these the advice is within {:.0} % of the best that was measured, in the figure that decides. In {same} of {asked} \
          `trace whatif` finds the same scheduler best in that figure (it knows no constraints and no seeds, and calls something best even where nothing \
-         can be told apart).\n\n\
+         can be told apart). `p99(NAME)` is of the first client of that name.\n\n\
          | case | good is | set now | advice | now, measured | advised, measured | best measured | lost | `whatif` says |\n\
          |---|---|---|---|---|---|---|---|---|\n",
         outcomes.len(),

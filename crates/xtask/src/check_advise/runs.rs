@@ -23,7 +23,7 @@ pub struct Outcome {
     pub measured: Vec<(String, f64)>,
 }
 
-/// What a process got.
+/// What a process got; of a job of several processes the first one counts.
 struct Got {
     name: String,
     bytes_per_s: f64,
@@ -33,15 +33,19 @@ struct Got {
 /// Advises, predicts and measures.
 pub fn outcome(programs: &Programs, case: &'static Case, seconds: u64, folder: &Path) -> Result<Outcome> {
     let record = folder.join("recording");
+    let mut objective = case.objective.to_owned();
+    let mut whatif = None;
     if let From::Clients(workload, seed) = case.from {
         let path = record.display().to_string();
-        measure_with(programs, (workload, seed, elevator(case.now)), seconds, folder, &["--record", &path])?;
+        let run = (workload, seed, elevator(case.now));
+        let recorded = measure_with(programs, run, seconds, folder, &["--record", &path])?;
+        if let Some(predicted) = predicted(programs, &record)? {
+            let names: Vec<String> = processes(&recorded, p99_of_clients)?.into_iter().map(|got| got.name).collect();
+            objective = by_pid(&objective, &names, &predicted)?;
+            whatif = Some(best(case, &names, &predicted)?);
+        }
     }
-    let advice = advice(programs, case, seconds, &record)?;
-    let whatif = match case.from {
-        From::Clients(..) => whatif(programs, case, &record)?,
-        From::Job(_) => None,
-    };
+    let advice = advice(programs, case, &objective, seconds, &record)?;
     let mut schedulers: Vec<(String, Vec<String>)> =
         CANDIDATES.iter().map(|name| ((*name).into(), Vec::new())).collect();
     if let Some(advice) = &advice {
@@ -60,6 +64,26 @@ pub fn outcome(programs: &Programs, case: &'static Case, seconds: u64, folder: &
     Ok(Outcome { case, advice, whatif, measured })
 }
 
+fn p99_of_clients(process: &Value) -> Option<f64> {
+    process["latency_p99_ns"].as_f64()
+}
+
+fn p99_predicted(process: &Value) -> Option<f64> {
+    process["latency_ns"]["p99"].as_f64()
+}
+
+/// The objective with clients' names replaced by the numbers of their connections, which is all that the server knows of them. Clients and connections come
+/// in the same order; of several clients of a name the first is meant.
+fn by_pid(objective: &str, names: &[String], predicted: &Value) -> Result<String> {
+    let list = predicted["elevators"][0]["processes"].as_array().context("processes")?;
+    let mut objective = objective.to_owned();
+    for (name, process) in names.iter().zip(list) {
+        let pid = process["pid"].as_u64().context("a pid")?;
+        objective = objective.replace(&format!("({name})"), &format!("(pid {pid})"));
+    }
+    Ok(objective)
+}
+
 /// The tunables of a choice, as `--set` takes them.
 fn settings(choice: &Value) -> Vec<String> {
     let scheduler = elevator(choice["scheduler"].as_str().unwrap_or_default());
@@ -67,9 +91,9 @@ fn settings(choice: &Value) -> Vec<String> {
     tunables.map(|(name, value)| format!("{scheduler}.{name}={value}")).collect()
 }
 
-fn advice(programs: &Programs, case: &Case, seconds: u64, record: &Path) -> Result<Option<Value>> {
+fn advice(programs: &Programs, case: &Case, objective: &str, seconds: u64, record: &Path) -> Result<Option<Value>> {
     let mut command = Command::new(&programs.hoistway);
-    command.args(["advise", "--drive", DRIVE, "--json", "--objective", case.objective]);
+    command.args(["advise", "--drive", DRIVE, "--json", "--objective", objective]);
     match case.from {
         From::Clients(..) => command.arg("--trace").arg(record),
         From::Job(job) => command.arg("--job").arg(repository::root().join(job)).env("SECONDS", seconds.to_string()),
@@ -83,25 +107,32 @@ fn advice(programs: &Programs, case: &Case, seconds: u64, record: &Path) -> Resu
     }
 }
 
-fn whatif(programs: &Programs, case: &Case, record: &Path) -> Result<Option<String>> {
+/// What `trace whatif` prints of a recording; none if it refuses.
+fn predicted(programs: &Programs, record: &Path) -> Result<Option<Value>> {
     let elevators = CANDIDATES.map(elevator).join(",");
     let mut command = Command::new(&programs.hoistway);
     command.args(["trace", "whatif"]).arg(record).args(["--drive", DRIVE, "--json", "--elevators", &elevators]);
     let output = command.stderr(Stdio::inherit()).output().context("cannot start hoistway trace whatif")?;
-    if !output.status.success() {
-        return Ok(None);
+    match output.status.success() {
+        true => Ok(Some(serde_json::from_slice(&output.stdout).context("what hoistway trace whatif prints")?)),
+        false => Ok(None),
     }
-    let document: Value = serde_json::from_slice(&output.stdout).context("what hoistway trace whatif prints")?;
-    let runs = document["elevators"].as_array().context("elevators")?;
+}
+
+/// The best of the candidates in what was predicted.
+fn best(case: &Case, names: &[String], predicted: &Value) -> Result<String> {
+    let runs = predicted["elevators"].as_array().context("elevators")?;
     let (goal, least) = case.goal();
-    let mut best: Option<(String, f64)> = None;
-    for (name, run) in CANDIDATES.iter().zip(runs) {
-        let value = figure(goal, &processes(run, |process| process["latency_ns"]["p99"].as_f64())?)?;
-        if best.as_ref().is_none_or(|(_, known)| (value < *known) == least && value != *known) {
-            best = Some(((*name).to_owned(), value));
+    let mut best: Option<(&str, f64)> = None;
+    for (scheduler, run) in CANDIDATES.iter().zip(runs) {
+        let mut got = processes(run, p99_predicted)?;
+        got.iter_mut().zip(names).for_each(|(got, name)| got.name.clone_from(name));
+        let value = figure(goal, &got)?;
+        if best.is_none_or(|(_, known)| value != known && (value < known) == least) {
+            best = Some((scheduler, value));
         }
     }
-    Ok(best.map(|(name, _)| name))
+    best.map(|(name, _)| name.to_owned()).context("no candidates")
 }
 
 fn processes(run: &Value, p99_ns: impl Fn(&Value) -> Option<f64>) -> Result<Vec<Got>> {
@@ -129,7 +160,7 @@ fn measure(
     match case.from {
         From::Clients(workload, seed) => {
             let document = measure_with(programs, (workload, seed, elevator), seconds, folder, &more)?;
-            processes(&document, |process| process["latency_p99_ns"].as_f64())
+            processes(&document, p99_of_clients)
         }
         From::Job(job) => {
             let socket = folder.join("socket");
@@ -170,7 +201,7 @@ fn of_fio(text: &str) -> Result<Vec<Got>> {
     got.collect()
 }
 
-/// `throughput`, `throughput(JOB)`, `p99(JOB)` or `p99(worst)`. Of several processes of a job, rates are added, and of percentiles the mean is taken.
+/// `throughput`, `throughput(JOB)`, `p99(JOB)` or `p99(worst)`. Of several processes of a job rates are added, and the percentile is the first one's.
 fn figure(text: &str, got: &[Got]) -> Result<f64> {
     let (name, job) = match text.split_once('(') {
         Some((name, job)) => (name, Some(job.trim_end_matches(')'))),
@@ -180,11 +211,10 @@ fn figure(text: &str, got: &[Got]) -> Result<f64> {
     if chosen.is_empty() {
         bail!("{text}: nobody is called so");
     }
-    let count = chosen.len() as f64;
     match (name, job) {
         ("throughput", _) => Ok(chosen.iter().map(|got| got.bytes_per_s).sum()),
         ("p99", Some("worst")) => Ok(chosen.iter().map(|got| got.p99_ns).fold(0.0, f64::max)),
-        ("p99", _) => Ok(chosen.iter().map(|got| got.p99_ns).sum::<f64>() / count),
+        ("p99", _) => Ok(chosen[0].p99_ns),
         _ => bail!("{text} is not measured here"),
     }
 }

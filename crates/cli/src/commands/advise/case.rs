@@ -244,7 +244,9 @@ fn host(args: &AdviseArgs, subject: Option<&Subject>) -> Result<HostConfig> {
 
 fn objective(args: &AdviseArgs, bench: &Bench, usual: &str) -> Result<Objective> {
     let text = args.objective.as_deref().unwrap_or(usual);
-    Objective::parse(text, &bench.job_names()).map_err(|error| usage(format!("--objective: {error}")))
+    let names = bench.names();
+    Objective::parse(text, &names.iter().map(String::as_str).collect::<Vec<_>>())
+        .map_err(|error| usage(format!("--objective: {error}")))
 }
 
 fn drive(args: &AdviseArgs, subject: Option<&Subject>) -> Result<(Profile, Drive)> {
