@@ -4,7 +4,7 @@
 mod fake;
 
 use fake::{Fake, server};
-use hoistway_advise::facts::{self, Standing, candidates, host_of, model_of, now, usual_host, warnings};
+use hoistway_advise::facts::{self, Standing, candidates, host_of, model_of, model_under, now, usual_host, warnings};
 use hoistway_core::Kind;
 use hoistway_machine::{BlockDevice, Root, devices};
 
@@ -39,6 +39,15 @@ fn every_kind_of_device_has_the_model_that_is_nearest_and_says_how_near() {
             assert!(hoistway_drive::Profile::builtin(model.profile).is_some(), "{}: {}", device.name, model.profile);
         }
     }
+}
+
+#[test]
+fn a_file_as_a_device_is_as_fast_as_what_the_file_lies_on() {
+    let fake = server();
+    let (root, devices) = all(&fake);
+    let under = model_under(&root, &devices, named(&devices, "loop0")).expect("a model");
+    assert_eq!((under.profile, under.standing), ("cmr-4tb", Standing::Generic));
+    assert!(under.why.starts_with("it lies on sda"), "{}", under.why);
 }
 
 #[test]

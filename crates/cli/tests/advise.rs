@@ -24,8 +24,9 @@ fn without_a_workload_every_device_is_told_with_what_should_be_known_of_it() {
     let (_fake, root) = machine();
     let ran = run(&["advise", "--root", &root]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let out = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
-        "sda: WDC WD40EFRX-68N, 4.00 TB, rotating, sata",
+        "4.00 TB, rotating, sata",
         "mq-deadline is set; it could be none, kyber, bfq",
         "simulated as cmr-4tb",
         "simulated as ssd-nvme-tlc",
@@ -35,11 +36,7 @@ fn without_a_workload_every_device_is_told_with_what_should_be_known_of_it() {
         "hoistway advise",
         "--for USE",
     ] {
-        assert!(
-            ran.out.split_whitespace().collect::<Vec<_>>().join(" ").contains(part),
-            "`{part}` is missing in: {}",
-            ran.out
-        );
+        assert!(out.contains(part), "`{part}` is missing in: {}", ran.out);
     }
     let document = run(&["advise", "sda", "--root", &root, "--json"]).json();
     assert_eq!((&document["devices"][0]["name"], &document["devices"][0]["model"]), (&"sda".into(), &"cmr-4tb".into()));
@@ -141,7 +138,9 @@ fn apply_asks_a_person_and_refuses_in_a_pipe() {
 fn what_is_applied_is_what_is_told_and_the_way_back_is_said() {
     let (fake, root) = machine();
     let folder = Folder::new();
-    // Two streams: CFQ's heir gets more out of a disk than anything without turns, once newness is over.
+    // A kernel makes the files of a scheduler's tunables when it is set; here they lie there before.
+    fake.bfq("/sys/block/sda");
+    // Streams get more out of a disk by turns, which bfq gives them once it does not take them for programs that start.
     let job = folder.file("mine.fio", "[s]\nrw=read\nbs=128k\nsize=1g\nnumjobs=4\ndirect=1\ntime_based\nruntime=2\n");
     let args = [
         "advise",
@@ -160,10 +159,7 @@ fn what_is_applied_is_what_is_told_and_the_way_back_is_said() {
     ];
     let ran = run(&args);
     let document = ran.json();
-    if document["verdict"] == "leave" {
-        assert!(ran.err.contains("nothing to apply"), "{}", ran.err);
-        return;
-    }
+    assert_eq!(document["verdict"], "change", "{}", document["because"]);
     let words = document["commands"]["assignments"].as_array().expect("assignments");
     assert!(!words.is_empty());
     for word in words {
@@ -260,6 +256,7 @@ fn a_loop_device_is_advised_on_under_each_scheduler() {
 fn help_names_the_uses_and_the_objective() {
     let output = hoistway(&["advise", "--help"]).output().expect("the binary starts");
     let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["desktop, database, vm-host, backup, media", "--objective", "fairness", "Exit codes"] {
         assert!(text.contains(part), "{part}");
     }

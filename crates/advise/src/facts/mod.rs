@@ -10,7 +10,7 @@ use hoistway_sim::{HostConfig, Kernel};
 pub(crate) use crate::choice::scheduler_name;
 use crate::choice::{Choice, kernel_value};
 
-pub use model::{Model, Standing, model_of};
+pub use model::{Model, Standing, model_of, model_under};
 pub use warnings::{Effect, Warning, effect_of_priorities, warnings};
 
 /// The host that stands for a machine of today, where nothing else is said: memory and processors of a modest one.

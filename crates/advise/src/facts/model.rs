@@ -1,6 +1,6 @@
 //! Which model of a drive stands for a device.
 
-use hoistway_machine::{BlockDevice, Kind, Transport};
+use hoistway_machine::{BlockDevice, Kind, Root, Transport, queues_below};
 
 /// A model for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,18 @@ pub fn model_of(device: &BlockDevice) -> Option<Model> {
             "whether it rotates is not known: a disk of 7200 rpm stands for it".into(),
             Standing::Unknown,
         ),
+    }
+}
+
+/// The same, of what a device lies on where it lies on something that is known: a file as a device is as fast as the disk that the file is on.
+pub fn model_under(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> Option<Model> {
+    let below = queues_below(root, devices, device).into_iter().find(|below| below.name != device.name);
+    match below.filter(|_| device.kind.is_stacked()) {
+        Some(below) => {
+            let model = model_of(below)?;
+            Some(Model { why: format!("it lies on {}, and of that: {}", below.name, model.why), ..model })
+        }
+        None => model_of(device),
     }
 }
 

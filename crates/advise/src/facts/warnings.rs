@@ -48,11 +48,12 @@ pub fn warnings(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> V
     let mut warnings = Vec::new();
     let mut warn = |about, text: String| warnings.push(Warning { about, text });
     layers(root, devices, device, &mut warn);
-    let Some(queue) = &device.queue else { return warnings };
+    // What passes a queue without schedulers is queued below.
+    let Some(queue) = device.queue.as_ref().filter(|queue| queue.has_choice()) else { return warnings };
     let name = &device.name;
     if let Some(scheduler) = queue.scheduler.as_deref().and_then(kind_of) {
         match effect_of_priorities(scheduler) {
-            Effect::None if queue.has_choice() => warn(
+            Effect::None => warn(
                 "priorities",
                 format!(
                     "`ionice` has no effect on {name} now: {} does not look at priorities",
@@ -85,7 +86,11 @@ pub fn warnings(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> V
             ),
         );
     }
-    if queue.write_cache == Some(WriteCache::Back) && queue.rotational == Some(true) && !is_made_up(device) {
+    if queue.write_cache == Some(WriteCache::Back)
+        && queue.rotational == Some(true)
+        && device.kind == Kind::Disk
+        && !is_made_up(device)
+    {
         warn(
             "write-cache",
             format!(

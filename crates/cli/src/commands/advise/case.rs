@@ -283,7 +283,9 @@ fn named(name: &str) -> Result<(Profile, Drive)> {
 
 fn nearest(subject: &Subject) -> Result<(Profile, Drive)> {
     let device = &subject.device;
-    let model = facts::model_of(device).with_context(|| format!("{}: no drive stands behind it", device.name))?;
+    let all = hoistway_machine::devices(&subject.root)?;
+    let model = facts::model_under(&subject.root, &all, device)
+        .with_context(|| format!("{}: no drive stands behind it", device.name))?;
     let profile = drive_choice::load(model.profile)?;
     Ok((profile, Drive { why: model.why, standing: model.standing, fitted: None }))
 }

@@ -29,13 +29,15 @@ pub fn run(args: &AdviseArgs, subject: Option<Subject>, out: &mut Out) -> Result
     }
     let root = subject::root(args);
     let all = devices(&root)?;
-    let shown: Vec<&BlockDevice> = match &subject {
+    let mut shown: Vec<&BlockDevice> = match &subject {
         Some(subject) => vec![&subject.device],
         None => all
             .iter()
             .filter(|device| device.is_present() && !matches!(device.kind, Kind::Partition | Kind::Rom))
             .collect(),
     };
+    // Drives before what is made of them.
+    shown.sort_by_key(|device| device.kind.is_stacked() || device.kind.is_memory());
     let entries: Vec<Entry> = shown.iter().map(|device| Entry::new(&root, &all, device)).collect();
     if args.json {
         out.json(&serde_json::json!({ "schema": 1, "devices": entries }))?;
@@ -76,7 +78,7 @@ impl Entry {
         let queue = device.queue.clone().unwrap_or_default();
         let now = facts::now(device, &queue);
         let has_choice = queue.has_choice();
-        let model = facts::model_of(device).filter(|_| has_choice);
+        let model = facts::model_under(root, all, device).filter(|_| has_choice);
         let mut said = Vec::new();
         match (has_choice, &model) {
             (true, Some(model)) => said.push(format!("simulated as {}: {}", model.profile, model.why)),
