@@ -12,8 +12,8 @@ use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_sim::{CompareRequest, compare};
 
-/// A disk with one command at a time, one that queues, and flash.
-const DRIVES: [&str; 3] = ["sata-7200-2006", "cmr-4tb", "ssd-nvme-tlc"];
+/// A disk with one command at a time, one that queues, and a volume without an arm.
+const DRIVES: [&str; 3] = ["sata-7200-2006", "cmr-4tb", "cloud-gp3"];
 /// Short runs: what is tested is the judging.
 const SECONDS: u64 = 1;
 
@@ -156,7 +156,7 @@ fn tuned(space: Space, evaluations: usize) -> Tuned {
     // Readers that think for as long as bfq waits: what it waits for decides.
     let text =
         "[reader]\nrw=randread\nbs=4k\nsize=1g\nnumjobs=3\ndirect=1\nioengine=psync\nthinktime=300\nnumber_ios=150\n";
-    let bench = bench(text, "ssd-sata-consumer");
+    let bench = bench(text, "cloud-gp3");
     let objective = Objective::parse("throughput max", &bench.job_names()).expect("an objective");
     let now = Choice::plain(Kind::Bfq);
     let request = TuneRequest { bench, now, spaces: vec![space], objective, seed: 1, evaluations: Some(evaluations) };
