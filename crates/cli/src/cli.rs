@@ -1,6 +1,8 @@
 //! The command line, declared once: help, completions and manual pages are made from it.
 
 mod advise;
+mod devices;
+mod mount;
 mod order;
 mod serve;
 mod tar;
@@ -19,6 +21,8 @@ use crate::drive_choice;
 use crate::names::{self, Named};
 use crate::setting;
 pub use advise::AdviseArgs;
+pub use devices::{DevicesArgs, DevicesCommand, ForgetArgs, IoniceArgs, ResetArgs, SetArgs, refuse};
+pub use mount::{Elevator, MountArgs};
 pub use order::{ByChoice, OrderArgs};
 #[allow(unused_imports)]
 pub use serve::{EngineChoice, ServeArgs};
@@ -62,8 +66,14 @@ pub enum Command {
     Elevators(ElevatorsArgs),
     /// List the drives, or explain one
     Drives(DrivesArgs),
+    /// See this machine's block devices with their schedulers, and set them
+    Devices(DevicesArgs),
+    /// Show or change I/O priorities, run a command with one, explain what becomes of it
+    Ionice(IoniceArgs),
     /// Serve one disk to many clients over NBD, each with its share
     Serve(Box<ServeArgs>),
+    /// Mount a directory so that the processes that use it share its disk by an elevator
+    Mount(Box<MountArgs>),
     /// See what happened in a block trace, and what would have happened
     Trace(Box<trace::TraceArgs>),
     /// List files in the order in which they lie on the disk, for tar, sha256sum, xargs

@@ -26,7 +26,11 @@ use cli::Cli;
 use output::Out;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(cli::with_dashes(std::env::args_os()));
+    let arguments = cli::with_dashes(std::env::args_os());
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return cli::refuse(&error, &arguments),
+    };
     let mut out = Out::stdout();
     let ended = commands::run(cli, &mut out).and_then(|exit| {
         out.flush()?;

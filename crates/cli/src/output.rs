@@ -63,12 +63,17 @@ impl Out {
 
     /// Prints a table that [`table`] began.
     pub fn table(&mut self, table: &mut Table) -> Result<(), OutputError> {
+        self.table_lines(table).iter().try_for_each(|line| self.line(line))
+    }
+
+    /// The lines of such a table, for who prints something between them.
+    pub fn table_lines(&self, table: &mut Table) -> Vec<String> {
         if self.styled {
             table.enforce_styling();
         } else {
             table.force_no_tty();
         }
-        table.lines().try_for_each(|line| self.line(line.trim_end()))
+        table.lines().map(|line| line.trim_end().to_owned()).collect()
     }
 
     /// How many columns text may take: the terminal's, at most [`TEXT_COLUMNS_MAX`]; those in a pipe.

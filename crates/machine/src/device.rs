@@ -108,6 +108,11 @@ impl BlockDevice {
         self.bytes > 0
     }
 
+    /// Whether the class realtime is passed on to a SATA disk, which then serves it first itself; none where it cannot be.
+    pub fn passes_priority_on(&self) -> Option<bool> {
+        crate::root::switch(&self.sysfs.join("device/ncq_prio_enable"))
+    }
+
     /// What udev keeps under a name, as `ID_SERIAL`.
     pub fn udev(&self, name: &str) -> Option<&str> {
         self.udev.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

@@ -1,11 +1,14 @@
 //! The queue of a block device: its scheduler, that one's tunables, and what else sysfs has of it.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::root::{names, number, said, switch, text};
+use crate::device::Number;
+use crate::mounts;
+use crate::root::{Root, names, number, said, switch, text};
 
 /// The queue of a whole device, from `/sys/block/NAME/queue` (the kernel's Documentation/ABI/stable/sysfs-block).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -125,6 +128,23 @@ impl WriteCache {
             _ => None,
         }
     }
+}
+
+/// The directory in sysfs of the queue that requests to a device go to, below the root. A partition has its disk's; a file system without a device of its own
+/// (btrfs, overlay) has that of what is mounted there.
+pub fn queue_directory(root: &Root, number: Number) -> Option<PathBuf> {
+    let mut number = number;
+    if number.is_anonymous() {
+        let mounts = mounts::mounts(root, "self");
+        let source = mounts.into_iter().find(|mounted| mounted.number == number)?.source;
+        let metadata = fs::metadata(root.path(source.strip_prefix("/dev").ok().map(|_| &source)?)).ok()?;
+        number = Number::of_stat(metadata.rdev());
+        if !metadata.file_type().is_block_device() || number.is_anonymous() {
+            return None;
+        }
+    }
+    let directory = fs::canonicalize(root.path(format!("/sys/dev/block/{number}"))).ok()?;
+    [directory.join("queue"), directory.parent()?.join("queue")].into_iter().find(|queue| queue.is_dir())
 }
 
 /// The schedulers of `none [mq-deadline] kyber`, and the one in brackets. One alone may stand without them.

@@ -309,6 +309,7 @@ fn checked(queue: &Queue, word: &Assignment, row: Option<&Row>) -> Result<String
     let max = hardware_limit(queue, row).unwrap_or(row.max);
     let range = match (row.min, max) {
         (0, 1) => "0 or 1".to_owned(),
+        (min, _) if min <= i64::from(i32::MIN) => "a number".to_owned(),
         (min, max) if max >= i64::from(i32::MAX) => format!("{min} or more"),
         (min, max) => format!("{min} to {max}"),
     };
@@ -470,7 +471,12 @@ impl Plan {
             let known = rows(former.scheduler.as_deref().unwrap_or("none"));
             for tunable in former.tunables.iter().filter(|tunable| tunable.writable) {
                 let default = known.iter().find(|row| row.name == tunable.name).and_then(|row| row.default);
-                if default.is_none_or(|default| default.to_string() != tunable.value) {
+                // The same time in two units, and the coarser one has it.
+                let is_repeated = tunable.name == "slice_idle_us"
+                    && former
+                        .tunable("slice_idle")
+                        .is_some_and(|coarse| format!("{}000", coarse.value) == tunable.value);
+                if !is_repeated && default.is_none_or(|default| default.to_string() != tunable.value) {
                     add(&tunable.name, &tunable.value);
                 }
             }

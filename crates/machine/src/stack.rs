@@ -19,13 +19,16 @@ pub fn all_below<'a>(root: &Root, devices: &'a [BlockDevice], device: &'a BlockD
             continue;
         }
         found.push(device);
-        let names = device.disk.iter().chain(&device.slaves);
-        let mut below: Vec<&BlockDevice> =
-            names.filter_map(|name| devices.iter().find(|other| other.name == *name)).collect();
-        below.extend(under_file(root, devices, device));
-        waiting.extend(below.into_iter().rev());
+        waiting.extend(directly_below(root, devices, device).into_iter().rev());
     }
     found
+}
+
+/// What a device is made of, one step down: a partition of its disk, a volume of others, a loop device of what its file lies on.
+pub fn directly_below<'a>(root: &Root, devices: &'a [BlockDevice], device: &BlockDevice) -> Vec<&'a BlockDevice> {
+    let names = device.disk.iter().chain(&device.slaves);
+    let named = names.filter_map(|name| devices.iter().find(|other| other.name == *name));
+    named.chain(under_file(root, devices, device)).collect()
 }
 
 /// The devices whose queues requests to a device end in, each once: those that are made of no other. A scheduler that is set on one above them sorts for

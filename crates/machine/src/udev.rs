@@ -208,7 +208,9 @@ pub fn prepare(root: &Root, rule: &Rule, to: Option<&Path>) -> Result<Prepared, 
         return Err(unwritable(io::Error::from(io::ErrorKind::IsADirectory)));
     }
     // udev reads what ends in .rules alone.
-    let draft = tempfile::Builder::new().prefix(".hoistway-").suffix(".new").tempfile_in(folder).map_err(unwritable)?;
+    let draft = tempfile::Builder::new().prefix(".hoistway-").suffix(".new").tempfile_in(folder);
+    // Its own error names the draft, which nobody knows.
+    let draft = draft.map_err(|error| unwritable(error.kind().into()))?;
     let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644);
     let written = fs::write(draft.path(), &rule.text).and_then(|()| draft.as_file().set_permissions(mode));
     written.map_err(unwritable)?;

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::backing::Backing;
+use crate::buffer::Buffer;
 
 /// Who asks, as the kernel tells it with each request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,11 +59,14 @@ pub enum Entered<P, T> {
     Later(T),
 }
 
+/// Told what was read, or why nothing was.
+pub type ReadDone = Box<dyn FnOnce(io::Result<&[u8]>) + Send>;
+
 /// Work that does not need the thread that it came to. What it is told at its end answers the asker.
 pub enum Job {
     /// Whatever it is: one or more system calls.
     Call(Box<dyn FnOnce() + Send>),
-    /// Reads from the backing file.
+    /// Reads from the backing file, into memory that is aligned as [`Buffer`] is: the file may be `O_DIRECT`.
     Read {
         /// The file.
         file: Arc<Backing>,
@@ -71,7 +75,7 @@ pub enum Job {
         /// How many bytes, at most.
         length: usize,
         /// Told what was read; less than was asked for at the end of the file alone.
-        done: Box<dyn FnOnce(io::Result<&[u8]>) + Send>,
+        done: ReadDone,
     },
     /// Writes to it.
     Write {
@@ -80,7 +84,7 @@ pub enum Job {
         /// The first byte.
         offset: u64,
         /// The data.
-        data: Vec<u8>,
+        data: Buffer,
         /// `RWF_` flags of `pwritev2`, or 0.
         flags: u32,
         /// Told how many bytes were written.

@@ -16,7 +16,14 @@
 #![warn(missing_docs)]
 
 mod backing;
+mod buffer;
 mod gate;
+mod passthrough;
+pub mod scheduled;
+mod session;
 
 pub use backing::Backing;
-pub use gate::{Ask, Asker, Entered, Gate, Job, Open, Operation};
+pub use buffer::{ALIGNMENT, Buffer};
+pub use gate::{Ask, Asker, Entered, Gate, Job, Open, Operation, ReadDone};
+pub use passthrough::{Bypass, Counts, Options, Passthrough, WriteBack};
+pub use session::{FILE_SYSTEM, MountError, MountOptions, Session, UnmountError, Unmounted, Unmounter, Users};

@@ -16,6 +16,10 @@ const META_BG: u32 = 0x10;
 const WIDE: u32 = 0x80;
 /// `s_feature_ro_compat`: the descriptors tell how much of a table was never used (`uninit_bg` or `metadata_csum`).
 const TELLS_UNUSED: u32 = 0x10 | 0x400;
+/// `s_feature_ro_compat`: few groups have a copy of the superblock (`sparse_super`).
+const FEW_SUPERBLOCKS: u32 = 0x1;
+/// Inodes have numbers of 32 bits.
+const INODES_MAX: u64 = u32::MAX as u64;
 /// `bg_flags`: no inode of the group was ever used.
 const INODES_UNUSED: u16 = 0x1;
 /// `i_mode`: the bits that tell what it is, and those of a regular file.
@@ -45,6 +49,12 @@ pub enum Ext4Error {
     /// It holds something else, or its superblock is damaged.
     #[error("is no ext4: {0}")]
     NotExt4(String),
+}
+
+impl Ext4Error {
+    fn beyond() -> Ext4Error {
+        Ext4Error::NotExt4("descriptors of groups lie beyond all that a device can hold".to_owned())
+    }
 }
 
 /// The inode tables of an ext4.
@@ -82,7 +92,7 @@ impl InodeTables {
         let mut tables = Vec::new();
         let mut block = None;
         for group in 0..descriptors.groups {
-            let place = descriptors.place(group);
+            let place = descriptors.place(group).ok_or_else(Ext4Error::beyond)?;
             let (of, at) = (place / descriptors.block_bytes, (place % descriptors.block_bytes) as usize);
             if block != Some(of) {
                 device.read_exact_at(&mut bytes, of * descriptors.block_bytes)?;
@@ -97,7 +107,7 @@ impl InodeTables {
     /// The block in which an inode lies; `None` if there is no such inode.
     pub fn block(&self, inode: u64) -> Option<u64> {
         let (table, block) = self.place(inode)?;
-        Some(table.first_block + block)
+        table.first_block.checked_add(block)
     }
 
     /// The blocks, from the first up to but not including the second, that Linux reads when it needs an inode of which nothing is in memory: those
@@ -114,46 +124,48 @@ impl InodeTables {
     pub fn byte(&self, inode: u64) -> Option<u64> {
         let (table, block) = self.place(inode)?;
         let within = (inode - 1) % self.inodes_per_group * self.inode_bytes % self.block_bytes;
-        (block < table.used_blocks).then_some((table.first_block + block) * self.block_bytes + within)
+        let begins = table.first_block.checked_add(block)?.checked_mul(self.block_bytes)?;
+        (block < table.used_blocks).then_some(begins.checked_add(within)?)
     }
 
     /// An inode's table, and its block there.
     fn place(&self, inode: u64) -> Option<(InodeTable, u64)> {
         let number = inode.checked_sub(1)?;
         let table = self.tables.get(usize::try_from(number / self.inodes_per_group).ok()?)?;
+        // What lies so far out is nowhere: sums of these numbers are numbers of bytes, too.
+        if table.first_block > u64::MAX / self.block_bytes / 2 {
+            return None;
+        }
         Some((*table, number % self.inodes_per_group * self.inode_bytes / self.block_bytes))
     }
 }
 
-/// What an inode, as it lies in its table, says of where its file's data begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begins {
-    /// In this block of the device: the first that was ever written to.
-    Block(u64),
-    /// Nowhere: there is room for data, and none of it was ever written to.
-    Unwritten,
-    /// The inode alone does not tell: it is none of a regular file, its data may be in memory alone or within it, or its extents lie elsewhere.
-    Untold,
-}
-
-impl Begins {
-    /// What these bytes of an inode tell; at least 128 are needed.
-    pub fn told_by(inode: &[u8]) -> Begins {
-        let at = |entry: u16| EXTENTS_AT + EXTENT_BYTES * usize::from(entry);
-        if inode.len() < at(EXTENTS_IN_INODE + 1) {
-            return Begins::Untold;
-        }
-        let (mode, links, flags) = (half(inode, 0), half(inode, 0x1A), word(inode, 0x20));
-        let (magic, extents, depth) = (half(inode, at(0)), half(inode, at(0) + 2), half(inode, at(0) + 6));
-        let is_told = mode & KIND == REGULAR && links > 0 && flags & HAS_EXTENTS != 0 && magic == EXTENTS_MAGIC;
-        if !is_told || depth > 0 || !(1..=EXTENTS_IN_INODE).contains(&extents) {
-            return Begins::Untold;
-        }
-        let written = (1..=extents).map(at).find(|at| half(inode, at + 4) <= WRITTEN_BLOCKS_MAX);
-        written.map_or(Begins::Unwritten, |at| {
-            Begins::Block(u64::from(word(inode, at + 8)) | u64::from(half(inode, at + 6)) << 32)
-        })
+/// The block of the device in which a file's data begin, as these bytes of its inode tell (at least 128 are needed): the first that was ever written to. `None` where the
+/// inode alone does not tell: it is none of a regular file, its data may be in memory alone or within it, or its extents lie elsewhere.
+pub fn first_block(inode: &[u8]) -> Option<u64> {
+    let at = |entry: u16| EXTENTS_AT + EXTENT_BYTES * usize::from(entry);
+    if inode.len() < at(EXTENTS_IN_INODE + 1) {
+        return None;
     }
+    let (mode, links, flags) = (half(inode, 0), half(inode, 0x1A), word(inode, 0x20));
+    let (magic, extents, depth) = (half(inode, at(0)), half(inode, at(0) + 2), half(inode, at(0) + 6));
+    let is_told = mode & KIND == REGULAR && links > 0 && flags & HAS_EXTENTS != 0 && magic == EXTENTS_MAGIC;
+    if !is_told || depth > 0 || !(1..=EXTENTS_IN_INODE).contains(&extents) {
+        return None;
+    }
+    let mut reached = 0;
+    for at in (1..=extents).map(at) {
+        let (logical, blocks) = (u64::from(word(inode, at)), half(inode, at + 4));
+        if logical != reached {
+            // What was written there may be in memory still.
+            return None;
+        }
+        if blocks <= WRITTEN_BLOCKS_MAX {
+            return Some(u64::from(word(inode, at + 8)) | u64::from(half(inode, at + 6)) << 32);
+        }
+        reached += u64::from(blocks - WRITTEN_BLOCKS_MAX);
+    }
+    None
 }
 
 /// What the superblock says of the descriptors.
@@ -168,6 +180,8 @@ struct Descriptors {
     /// From which group on they lie in their own groups, if they do.
     own_groups_from: Option<u64>,
     tells_unused: bool,
+    /// Copies of the superblock are in few groups alone.
+    few_superblocks: bool,
 }
 
 impl Descriptors {
@@ -200,32 +214,39 @@ impl Descriptors {
             return wrong(format!("group descriptors of {bytes} bytes; 32 to {block_bytes} are possible"));
         }
         let first_data_block = u64::from(word(superblock, 0x14));
+        let groups = blocks.saturating_sub(first_data_block).div_ceil(blocks_per_group);
+        if groups.checked_mul(inodes_per_group).is_none_or(|inodes| inodes > INODES_MAX) {
+            return wrong(format!("{groups} groups of {inodes_per_group} inodes; {INODES_MAX} inodes are possible"));
+        }
         Ok(Descriptors {
             block_bytes,
             inode_bytes,
             inodes_per_group,
             blocks_per_group,
-            groups: blocks.saturating_sub(first_data_block).div_ceil(blocks_per_group),
+            groups,
             first_data_block,
             bytes,
             own_groups_from: (incompatible & META_BG != 0)
                 .then(|| u64::from(word(superblock, 0x104)) * (block_bytes / bytes)),
             tells_unused: word(superblock, 0x64) & TELLS_UNUSED != 0,
+            few_superblocks: word(superblock, 0x64) & FEW_SUPERBLOCKS != 0,
         })
     }
 
-    /// Where the descriptor of a group lies, in bytes.
-    fn place(&self, group: u64) -> u64 {
+    /// Where the descriptor of a group lies, in bytes; `None` if that is farther out than anything can be.
+    fn place(&self, group: u64) -> Option<u64> {
         let a_block = self.block_bytes / self.bytes;
         let block = match self.own_groups_from {
             Some(from) if group >= from => {
                 let first = group / a_block * a_block;
                 // The first block of that group, behind a copy of the superblock if it has one.
-                self.first_data_block + first * self.blocks_per_group + u64::from(has_superblock(first))
+                let copies = u64::from(!self.few_superblocks || has_superblock(first));
+                first.checked_mul(self.blocks_per_group)?.checked_add(self.first_data_block + copies)?
             }
-            _ => self.first_data_block + 1 + group / a_block,
+            // Behind the block that the superblock lies in.
+            _ => SUPERBLOCK_AT / self.block_bytes + 1 + group / a_block,
         };
-        block * self.block_bytes + group % a_block * self.bytes
+        block.checked_mul(self.block_bytes)?.checked_add(group % a_block * self.bytes)
     }
 
     fn table(&self, descriptor: &[u8]) -> InodeTable {
@@ -244,7 +265,7 @@ impl Descriptors {
     }
 }
 
-/// Groups with a copy of the superblock: the first two, and powers of 3, 5 and 7 (`sparse_super`, which `meta_bg` comes with).
+/// Groups with a copy of the superblock where few have one: the first two, and powers of 3, 5 and 7.
 fn has_superblock(group: u64) -> bool {
     let is_power = |base: u64| std::iter::successors(Some(base), |at| at.checked_mul(base)).any(|at| at == group);
     group <= 1 || [3, 5, 7].into_iter().any(is_power)
@@ -307,7 +328,10 @@ mod tests {
         bytes[0x28..0x2A].copy_from_slice(&EXTENTS_MAGIC.to_le_bytes());
         bytes[0x2A] = extents.len() as u8;
         bytes[0x2E] = depth;
+        let mut logical = 0u32;
         for (at, (blocks, first)) in (0x34..).step_by(12).zip(extents) {
+            bytes[at..at + 4].copy_from_slice(&logical.to_le_bytes());
+            logical += u32::from(blocks % WRITTEN_BLOCKS_MAX);
             bytes[at + 4..at + 6].copy_from_slice(&blocks.to_le_bytes());
             bytes[at + 6..at + 8].copy_from_slice(&((first >> 32) as u16).to_le_bytes());
             bytes[at + 8..at + 12].copy_from_slice(&(*first as u32).to_le_bytes());
@@ -319,25 +343,28 @@ mod tests {
     fn data_begin_with_the_first_extent_that_was_written_to() {
         let far = 7 << 32 | 99;
         for (extents, begins) in [
-            (&[(8, 4711)][..], Begins::Block(4711)),
-            (&[(32768, far)], Begins::Block(far)),
-            (&[(32769, 5), (2, far), (1, 3)], Begins::Block(far)),
-            (&[(32768 + 8, 5)], Begins::Unwritten),
-            (&[], Begins::Untold),
+            (&[(8, 4711)][..], Some(4711)),
+            (&[(32768, far)], Some(far)),
+            (&[(32769, 5), (2, far), (1, 3)], Some(far)),
+            (&[(32768 + 8, 5)], None),
+            (&[], None),
         ] {
-            assert_eq!(Begins::told_by(&inode(0, extents)), begins, "{extents:?}");
+            assert_eq!(first_block(&inode(0, extents)), begins, "{extents:?}");
         }
     }
 
     #[test]
     fn what_an_inode_does_not_tell_alone_is_left_to_the_file_system() {
         let told = inode(0, &[(8, 4711)]);
-        assert_eq!(Begins::told_by(&inode(1, &[(8, 4711)])), Begins::Untold, "a tree of extents");
-        assert_eq!(Begins::told_by(&told[..99]), Begins::Untold, "cut off");
+        assert_eq!(first_block(&inode(1, &[(8, 4711)])), None, "a tree of extents");
+        assert_eq!(first_block(&told[..99]), None, "cut off");
+        let mut hole = told.clone();
+        hole[0x34] = 1;
+        assert_eq!(first_block(&hole), None, "what comes before may be in memory alone");
         for (at, what) in [(0x01, "kind"), (0x1A, "links"), (0x22, "flags"), (0x28, "magic")] {
             let mut other = told.clone();
             other[at] = 0;
-            assert_eq!(Begins::told_by(&other), Begins::Untold, "{what}");
+            assert_eq!(first_block(&other), None, "{what}");
         }
     }
 

@@ -81,7 +81,7 @@ struct RawExtent {
 
 const _: () = assert!(size_of::<RawExtent>() == 56 && size_of::<Request>() == 32 + 56 * EXTENTS_A_CALL);
 
-/// Asks file after file.
+/// Asks a file system where the data of file after file lie (`FS_IOC_FIEMAP`).
 pub struct Asker {
     request: Box<Request>,
 }
@@ -115,9 +115,27 @@ impl Asker {
         fd: BorrowedFd<'_>,
         at_once: usize,
         sync: bool,
+        each: impl FnMut(Extent) -> bool,
+    ) -> Result<(), Errno> {
+        self.each_behind(fd, 0, at_once, sync, each)
+    }
+
+    /// Hands the extents of a file to `each`, from the one that holds its byte `start` or is the next behind it, until it answers `false`. Nothing is written out.
+    ///
+    /// # Errors
+    /// What the system says; `EOPNOTSUPP` or `ENOTTY` from a file system that does not tell, `EBADF` of a descriptor that is `O_PATH`.
+    pub fn each_from(&mut self, fd: BorrowedFd<'_>, start: u64, each: impl FnMut(Extent) -> bool) -> Result<(), Errno> {
+        self.each_behind(fd, start, EXTENTS_A_CALL, false, each)
+    }
+
+    fn each_behind(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        mut start: u64,
+        at_once: usize,
+        sync: bool,
         mut each: impl FnMut(Extent) -> bool,
     ) -> Result<(), Errno> {
-        let mut start = 0;
         loop {
             self.ask(fd, start, at_once, sync)?;
             let mapped = (self.request.mapped_extents as usize).min(EXTENTS_A_CALL);

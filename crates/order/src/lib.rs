@@ -39,7 +39,7 @@ mod sort;
 mod tree;
 pub mod walk;
 
-pub use fiemap::{At, Extent};
+pub use fiemap::{Asker as Extents, At, Extent};
 pub use problem::{Doing, Problem, Trouble, shown};
 pub use reach::{Opened, PATH_BYTES_MAX};
 pub use sort::{By, order};

@@ -11,7 +11,6 @@ use std::sync::mpsc::{Sender, channel};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::ext4::Begins;
 use crate::fiemap::{Asker, At, Extent};
 use crate::problem::{Doing, Problem, Trouble};
 use crate::reach;
@@ -28,7 +27,7 @@ const EXTENTS_AT_FIRST: usize = 2;
 pub struct Options<'a> {
     /// How many threads ask; 0 for as many as the machine has, but at most 4.
     pub threads: usize,
-    /// What is in memory alone is written out first, so that it has a place. Costs a write for each such file.
+    /// What is in memory alone is written out first, so that it has a place: each such file, or a whole file system whose inode tables are read.
     pub sync: bool,
     /// The file system is asked about each file, also where its inode tables could be read.
     pub asks_each: bool,
@@ -60,7 +59,7 @@ pub fn place(tree: &mut Tree, ids: &[Id], options: &Options<'_>, problem: &mut d
     let files = in_sweeps(tree, ids);
     let mut placed = Placed { asked: files.len(), ..Placed::default() };
     let mut places = vec![Place::Unknown; files.len()];
-    let tables = if options.asks_each { Tables::none() } else { Tables::of(tree, &files) };
+    let tables = if options.asks_each { Tables::none() } else { Tables::of(tree, &files, options.sync) };
     let work = Work::new(tree, &files, tables);
     let sync = options.sync;
     let threads = threads(options.threads).min(files.len().div_ceil(FILES_A_PART)).max(1);
@@ -177,12 +176,11 @@ impl<'a> Work<'a> {
             let mut part = Part::new(number, files.len());
             self.tables.tell(self.tree, files, &mut window, &mut told);
             for (id, begins) in files.iter().zip(&told) {
-                let place = match (begins, self.tables.block_bytes(self.tree, *id)) {
-                    (Begins::Block(block), Some(bytes)) => Place::At(block * bytes),
-                    (Begins::Unwritten, _) => Place::Nowhere,
-                    _ => self.ask(*id, sync, &mut asker, &mut near, &mut part),
+                let place = match begins {
+                    Some(byte) => Place::At(*byte),
+                    None => self.ask(*id, sync, &mut asker, &mut near, &mut part),
                 };
-                part.told_by_tables += usize::from(*begins != Begins::Untold);
+                part.told_by_tables += usize::from(begins.is_some());
                 part.places.push(place);
             }
             // Whoever listens no more wants no more.

@@ -1,6 +1,7 @@
 //! Opening what was found: by its path, in pieces where the path is longer than the kernel takes.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
@@ -33,14 +34,7 @@ impl Tree {
         let mut path = Vec::new();
         self.path_into(id, &mut path);
         let failed = |errno| Trouble::Failed { doing: Doing::Open, errno };
-        let flags = flags | self.open_flags(id);
-        let quiet = flags | OFlags::NOATIME;
-        let fd = match open(self.base(id), &path, quiet) {
-            // Only a file's owner may keep its time of access from moving.
-            Err(Errno::PERM) => open(self.base(id), &path, flags),
-            opened => opened,
-        };
-        let fd = fd.map_err(failed)?;
+        let fd = quietly(flags | self.open_flags(id), |flags| open(self.base(id), &path, flags)).map_err(failed)?;
         let stat = fstat(&fd).map_err(failed)?;
         let entry = self.entry(id);
         if (stat.st_ino, stat.st_dev) != (entry.inode, entry.device) {
@@ -49,10 +43,34 @@ impl Tree {
         Ok(Opened { fd, stat })
     }
 
+    /// The directory that a name lies in, reached without following a link below what was asked for.
+    pub(crate) fn open_parent(&self, id: Id) -> Result<OwnedFd, Errno> {
+        let mut above: Vec<Id> = std::iter::successors(self.parent(id), |id| self.parent(*id)).collect();
+        let place = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let top = above.pop().ok_or(Errno::NOENT)?;
+        let mut directory = open(self.base(top), self.name(top).as_bytes(), place)?;
+        for id in above.into_iter().rev() {
+            directory = match openat(directory.as_fd(), self.name(id), place | OFlags::NOFOLLOW, Mode::empty()) {
+                // It is another directory's name by now, or nobody's.
+                Err(Errno::NOTDIR | Errno::LOOP) => return Err(Errno::NOENT),
+                opened => opened?,
+            };
+        }
+        Ok(directory)
+    }
+
     /// What all files are opened with.
     pub(crate) fn open_flags(&self, id: Id) -> OFlags {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         if self.is_followed(id) { flags } else { flags | OFlags::NOFOLLOW }
+    }
+}
+
+/// Opens without moving the time of access: only a file's owner may.
+pub fn quietly(flags: OFlags, open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
+    match open(flags | OFlags::NOATIME) {
+        Err(Errno::PERM) => open(flags),
+        opened => opened,
     }
 }
 

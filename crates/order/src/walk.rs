@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use rustix::fs::{AtFlags, FileType, OFlags, RawDir, RawDirEntry, Stat, fstat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, RawDirEntry, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 
 pub use list::{Listed, list};
@@ -42,6 +42,8 @@ pub struct Options<'a> {
     pub one_file_system: bool,
     /// Which symbolic links are followed.
     pub follow: Follow,
+    /// What is found once where it is asked for twice, or lies in a directory that is asked for as well.
+    pub once: Once,
     /// Where relative paths begin; `None` for the working directory.
     pub base: Option<Arc<OwnedFd>>,
     /// Told each path and what it is; what it answers `false` for is left out, a directory with all that is in it.
@@ -50,11 +52,21 @@ pub struct Options<'a> {
     pub progress: Option<&'a dyn Fn(usize)>,
 }
 
+/// What counts as the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Once {
+    /// The same directory, or the same name in it, whatever paths lead there.
+    #[default]
+    File,
+    /// The same path, but for `.` and slashes: for who keeps files by their paths.
+    Path,
+}
+
 /// Adds all that there is under `roots` to `tree`: the roots themselves, and in each directory what it holds, in the order in which the
 /// directory has it. A directory comes before what is in it. Paths that something is wrong with are told to `problem`; the rest goes on.
 ///
 /// What is asked for twice, or is asked for and lies in a directory that is asked for as well, is found once, under the path that it was
-/// asked for by.
+/// asked for by; [`Options::once`] says what is the same.
 ///
 /// # Errors
 /// [`TreeFull`] if there are more names than a tree takes.
@@ -110,7 +122,7 @@ impl<'a> Walk<'a> {
             pending: BTreeMap::new(),
             swept: (0, 0),
             reading: None,
-            roots: Roots::default(),
+            roots: Roots::new(options.once),
             mounts: mounts::directories_with_mounts(),
             told: FxHashMap::default(),
             buffer: vec![MaybeUninit::uninit(); BUFFER_BYTES].into_boxed_slice(),
@@ -120,6 +132,7 @@ impl<'a> Walk<'a> {
         for root in roots {
             walk.add_root(problem::bytes(root), tree, problem)?;
         }
+        walk.roots.are_all();
         Ok(walk)
     }
 
@@ -191,7 +204,7 @@ impl<'a> Walk<'a> {
         loop {
             let id = self.next()?;
             tree.path_into(id, &mut self.path);
-            match open_directory(tree, id, &self.path) {
+            match open_directory(tree, id, &self.path, self.options.follow) {
                 Ok((fd, stat)) => {
                     if let Some(reading) = self.enter(id, fd, &stat, tree, problem) {
                         return Some(reading);
@@ -313,6 +326,12 @@ impl<'a> Walk<'a> {
         };
         let Looked { kind, inode, device } = looked;
         let follows = self.options.follow == Follow::Always;
+        if self.roots.may_have_paths() {
+            self.path_of(reading.id, name, tree);
+            if self.roots.has_path(&self.path) {
+                return Ok(());
+            }
+        }
         if !follows && self.roots.has((reading.device, reading.inode), name.to_bytes(), kind, (device, inode)) {
             return Ok(());
         }
@@ -338,7 +357,12 @@ impl<'a> Walk<'a> {
             return Ok(Looked { kind: kind_of(kind), inode, device: reading.device });
         }
         let flags = if follows { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
-        let stat = statat(reading.fd.as_fd(), name, flags | AtFlags::NO_AUTOMOUNT)?;
+        let look = |flags| statat(reading.fd.as_fd(), name, flags | AtFlags::NO_AUTOMOUNT);
+        let stat = match look(flags) {
+            // A link that leads nowhere is itself.
+            Err(Errno::NOENT) if follows => look(AtFlags::SYMLINK_NOFOLLOW),
+            looked => looked,
+        }?;
         if trusted && !follows && kind != FileType::Directory && stat.st_dev == reading.device {
             let told = if stat.st_ino == inode { told.map(|told| told + 1) } else { None };
             self.told.insert(reading.device, told);
@@ -362,12 +386,19 @@ struct Looked {
     device: u64,
 }
 
-fn open_directory(tree: &Tree, id: Id, path: &[u8]) -> Result<(OwnedFd, Stat), Errno> {
+/// Opens a directory by its path. Where that does not lead to what was found there, something is mounted, or somebody has put a link into the place of
+/// a directory above it: then it is reached again part by part, by no links but those that are followed.
+fn open_directory(tree: &Tree, id: Id, path: &[u8], follow: Follow) -> Result<(OwnedFd, Stat), Errno> {
     let flags = tree.open_flags(id) | OFlags::DIRECTORY;
-    let fd = match reach::open(tree.base(id), path, flags | OFlags::NOATIME) {
-        Err(Errno::PERM) => reach::open(tree.base(id), path, flags),
-        opened => opened,
-    }?;
+    let fd = reach::quietly(flags, |flags| reach::open(tree.base(id), path, flags))?;
+    let stat = fstat(&fd)?;
+    let entry = tree.entry(id);
+    let is_found = (stat.st_ino, stat.st_dev) == (entry.inode, entry.device);
+    if is_found || entry.parent.is_none() || follow == Follow::Always {
+        return Ok((fd, stat));
+    }
+    let parent = tree.open_parent(id)?;
+    let fd = reach::quietly(flags, |flags| openat(&parent, tree.name(id), flags, Mode::empty()))?;
     let stat = fstat(&fd)?;
     Ok((fd, stat))
 }

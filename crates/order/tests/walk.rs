@@ -10,7 +10,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hoistway_order::walk::{self, Options, Walk};
+use hoistway_order::walk::{self, Once, Options, Walk};
 use hoistway_order::{Doing, Follow, Kind, Tree, Trouble};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 
@@ -110,6 +110,30 @@ fn what_is_asked_for_twice_is_found_once_under_its_own_path() {
 }
 
 #[test]
+fn where_paths_decide_a_file_is_found_under_each_path_that_was_asked_for() {
+    let folder = Folder::new();
+    folder.file("a/b/file", "");
+    folder.file("a/other", "");
+    let roots = ["a/b", "a", "./a/b/", "a/other", "a/b/../other"].map(PathBuf::from);
+    let base = rustix::fs::open(folder.root(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+    let options = Options { base: Some(Arc::new(base)), once: Once::Path, ..Options::default() };
+    let Walked { tree, problems } = walked(&roots, &options);
+    assert!(problems.is_empty(), "{problems:?}");
+    let mut seen: Vec<String> = paths(&tree).iter().map(|path| path.to_str().unwrap().to_owned()).collect();
+    seen.sort();
+    assert_eq!(seen, ["a", "a/b", "a/b/../other", "a/b/file", "a/other"]);
+    let absolute = folder.root().join("a/b");
+    let Walked { tree, .. } = walked(&["a".into(), absolute.clone()], &options);
+    let seen = paths(&tree);
+    assert!(seen.contains(&"a/b/file".into()) && seen.contains(&absolute.join("file")), "{seen:?}");
+    // The directory that paths begin in has all of them in it, and the root has all that begin there.
+    for roots in [["./a/b", "."], [".", "a//b/"]] {
+        let Walked { tree, .. } = walked(&roots.map(PathBuf::from), &options);
+        assert_eq!(paths(&tree).iter().filter(|path| path.ends_with("a/b/file")).count(), 1, "{roots:?}");
+    }
+}
+
+#[test]
 fn loops_of_links_end_and_are_told() {
     let folder = Folder::new();
     folder.file("a/file", "");
@@ -126,8 +150,32 @@ fn loops_of_links_end_and_are_told() {
     };
     assert_eq!(told("/a/up"), Trouble::Loop);
     assert!(matches!(told("/self"), Trouble::Failed { doing: Doing::Look, errno: rustix::io::Errno::LOOP }));
-    assert!(matches!(told("/broken"), Trouble::Failed { doing: Doing::Look, errno: rustix::io::Errno::NOENT }));
-    assert_eq!(always.problems.len(), 3);
+    assert_eq!(always.problems.len(), 2);
+    let broken = always.tree.ids().find(|id| always.tree.name(*id) == "broken").expect("what leads nowhere is itself");
+    assert_eq!(always.tree.entry(broken).kind, Kind::Symlink);
+}
+
+#[test]
+fn a_link_that_takes_a_directory_s_place_leads_nobody_out_of_the_tree() {
+    let (folder, elsewhere) = (Folder::new(), Folder::new());
+    folder.file("a/inner/mine", "");
+    elsewhere.file("inner/secret", "");
+    let (mut tree, mut problems) = (Tree::new(), Vec::new());
+    let mut problem = |problem| problems.push(problem);
+    let (a, old) = (folder.path("a"), folder.path("old"));
+    let inner = folder.path("a/inner");
+    let keep = |path: &[u8], _: Kind| {
+        // It has been found, and is not entered yet.
+        if path == inner.as_os_str().as_bytes() {
+            fs::rename(&a, &old).unwrap();
+            symlink(elsewhere.root(), &a).unwrap();
+        }
+        true
+    };
+    let options = Options { keep: Some(&keep), ..Options::default() };
+    walk::walk(&[folder.root()], &options, &mut tree, &mut problem).unwrap();
+    assert!(!paths(&tree).iter().any(|path| path.ends_with("secret")), "{:?}", paths(&tree));
+    assert!(problems.len() == 1 && problems[0].is_gone(), "{problems:?}");
 }
 
 #[test]

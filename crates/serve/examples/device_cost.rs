@@ -9,7 +9,7 @@ use std::time::Instant;
 use hoistway_core::Kind;
 use hoistway_serve::buffer::Buffer;
 use hoistway_serve::config::{BackendConfig, DeviceConfig};
-use hoistway_serve::device::{Device, Work, WorkOp};
+use hoistway_serve::device::{Device, Hints, Work, WorkOp};
 use hoistway_serve::engine::{ConnId, Engine, Event, FileId, Io, ListenerId, Message};
 use hoistway_serve::tenant::Terms;
 
@@ -88,6 +88,7 @@ fn cost(kind: Kind, clients: u64) -> f64 {
             length: 4096,
             durable: false,
             data: None,
+            hints: Hints::default(),
         };
         if let Some(&member) = members.get(ticket as usize % members.len().max(1)) {
             device.submit(member, work, now_ns);

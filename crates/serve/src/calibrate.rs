@@ -11,7 +11,7 @@ use hoistway_core::Kind;
 use hoistway_nbd::wire::Errno;
 
 use crate::config::DeviceConfig;
-use crate::device::{Device, DeviceError, JoinError, MemberId, Work, WorkOp};
+use crate::device::{Device, DeviceError, Hints, JoinError, MemberId, Work, WorkOp};
 use crate::engine::{Engine, Event};
 
 /// Zones that are read in sequence.
@@ -169,7 +169,15 @@ impl<E: Engine> Reader<'_, E> {
 
     /// Reads and waits.
     fn read(&mut self, offset: u64, length: u64) -> Result<(), CalibrateError> {
-        let work = Work { ticket: offset, op: WorkOp::Read, offset, length, durable: false, data: None };
+        let work = Work {
+            ticket: offset,
+            op: WorkOp::Read,
+            offset,
+            length,
+            durable: false,
+            data: None,
+            hints: Hints::default(),
+        };
         let now_ns = self.engine.now_ns();
         self.device.submit(self.member, work, now_ns);
         let (mut done, mut events) = (Vec::new(), Vec::new());

@@ -105,7 +105,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
 }
 
 /// Whether a control group is this one or one below: `/a/b` lies in `/a`, `/ab` does not.
-fn lies_in(cgroup: &str, path: &str) -> bool {
+pub fn lies_in(cgroup: &str, path: &str) -> bool {
     let path = path.trim_end_matches('/');
     cgroup.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("trace", &["fio", "units"]),
     ("sim", &["core", "drive", "fio", "trace"]),
     ("advise", &["core", "drive", "fio", "machine", "sim", "units"]),
-    ("serve", &["core", "drive", "nbd", "trace", "units"]),
+    ("serve", &["core", "drive", "machine", "nbd", "trace", "units"]),
     ("order", &["drive"]),
     ("machine", &[]),
     ("mount", &["core", "machine", "order", "serve"]),

@@ -4,13 +4,16 @@
 
 mod arrows;
 mod bare;
+mod bench_mount;
 mod bench_nbd;
 mod bench_order;
 mod check_advise;
+mod emulated;
 mod goals;
 mod laws;
 mod pages;
 mod picture;
+mod processor;
 mod proof;
 mod repository;
 mod server;
@@ -40,6 +43,8 @@ tasks:
           docs/serve-benchmarks.md; fails at the end if a goal is missed or not measured
   bench-order  what disk order is worth, and what archiving costs: --only simulated|real|cpu|cold|list, --rounds N, --folder DIR on the disk that is
           measured, --write for docs/order-benchmarks.md; all but `simulated` need root; fails at the end if a goal is missed or not measured
+  bench-mount  what `hoistway mount` costs beside other ways to the same files, and what a reader keeps beside copies: --only cost|cold|sharing,
+          --rounds N, --seconds S, --folder DIR on the disk that is measured, --write for docs/mount-benchmarks.md; needs root
   whatif  how good the predictions of `hoistway trace whatif` are: --seeds FROM-TO (111-116), --seconds S (60), --real-seconds S (20; 0: none),
           --write for docs/whatif.md, --from FILE for what `recorded_clients quality` printed; fails at the end if a goal is missed
   check-advise  the advice of `hoistway advise` beside `trace whatif` and real runs on the emulated drive: --seconds S (15), --write for
@@ -71,6 +76,7 @@ fn run() -> Result<()> {
         ["pages", "write"] => write_pages(None),
         ["pages", "picture"] => picture::write(),
         ["bench-nbd", options @ ..] => bench_nbd::run(options),
+        ["bench-mount", options @ ..] => bench_mount::run(options),
         ["bench-order", options @ ..] => bench_order::run(options),
         ["check-advise", options @ ..] => check_advise::run(options),
         ["whatif", options @ ..] => whatif::run(options),

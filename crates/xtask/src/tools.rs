@@ -23,6 +23,7 @@ const PROGRAMS: &[(&str, &str)] = &[
     ("rsync", "rsync"),
     ("python3", "python3"),
     ("setfacl", "acl"),
+    ("strace", "strace"),
     ("mkfs.ext4", "e2fsprogs"),
 ];
 

@@ -64,7 +64,7 @@ pub struct OrderArgs {
     #[arg(long)]
     pub json: bool,
     /// Print what each order costs instead of the paths: files, extents, how far a disk's arm travels, and how long a drive takes
-    #[arg(long, conflicts_with_all = ["null", "window"], help_heading = "Explaining")]
+    #[arg(long, conflicts_with_all = ["null", "window", "kinds", "threads", "by"], help_heading = "Explaining")]
     pub explain: bool,
     /// The drive that is timed: a name that `hoistway drives` lists, or a profile of your own [default: sata-7200-2006; cmr-8tb or cmr-20tb if files lie further out]
     #[arg(long, value_name = "NAME|FILE.toml", requires = "explain", help_heading = "Explaining")]

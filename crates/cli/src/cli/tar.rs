@@ -16,15 +16,16 @@ Examples:
   hoistway tar -czvf src.tar.gz --exclude='*.o' src
   hoistway tar -caf home.tar.zst -C /home anna berta
   hoistway tar -c --xattrs --acls / --one-file-system | ssh there 'cat > root.tar'
-  find . -newer stamp -print0 | hoistway tar -cf new.tar --null -T -
+  find . -newer stamp -print0 | hoistway tar -cf new.tar --no-recursion --null -T -
 
 Archives are POSIX.1-2001 (pax): GNU tar, bsdtar, Python's tarfile and others extract them, as in `tar -xf mail.tar`, with --xattrs --acls what was \
 archived with these. Options mean what they mean to GNU tar, and so do the first letters without a dash (`hoistway tar cvf x.tar dir`). A directory with \
 something in it stands in the archive twice, before its files and behind them all (docs/tar.md says why); with --sort=name and --sort=none once.
 
-The archive is written beside its name and gets it when it is whole.
+The archive is written beside its name and gets it when it is whole and on the disk.
 
-Exit codes: 0 all is well, 1 some files changed, shrank or vanished while they were read, 2 something is not in the archive, or there is none."
+Exit codes: 0 all is well, 1 some files changed, shrank or vanished while they were read, 2 something is not in the archive, or there is none; 129, 130, 141 \
+and 143 a hang-up, Ctrl-C, nobody who reads and SIGTERM."
 )]
 pub struct TarArgs {
     /// Write a new archive; the only thing that `hoistway tar` does, and to be said all the same
@@ -34,7 +35,7 @@ pub struct TarArgs {
     #[arg(short = 'x', long = "extract", visible_alias = "get", short_aliases = ['t', 'r', 'u', 'd', 'A'],
           aliases = ["list", "append", "update", "diff", "compare", "delete", "concatenate", "catenate"], hide = true)]
     pub other: bool,
-    /// The archive; `-` is standard output, as it is without this
+    /// The archive; `-` is standard output, as it is without this, unless that is a terminal
     #[arg(short, long, value_name = "ARCHIVE")]
     pub file: Option<PathBuf>,
     /// Print the names of what is archived; on standard error if the archive goes to standard output
@@ -55,7 +56,8 @@ pub struct TarArgs {
     /// Follow symbolic links: archive what they lead to
     #[arg(short = 'h', long)]
     pub dereference: bool,
-    /// Leave out what matches this, and all in it: `*` matches slashes too, and a pattern may begin behind any slash
+    /// Leave out what matches this, and all in it: `*` matches slashes too, a pattern may begin behind any slash, and one that ends with a slash
+    /// means directories
     #[arg(long, value_name = "PATTERN", help_heading = "Leaving out")]
     pub exclude: Vec<OsString>,
     /// Leave out what matches the patterns in this file, one a line
@@ -77,25 +79,25 @@ pub struct TarArgs {
           value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Order and reading ahead")]
     pub readers: u16,
     /// Archive extended attributes
-    #[arg(long, help_heading = "What is told of a file")]
+    #[arg(long, help_heading = "What is stored of a file")]
     pub xattrs: bool,
     /// Archive access control lists
-    #[arg(long, help_heading = "What is told of a file")]
+    #[arg(long, help_heading = "What is stored of a file")]
     pub acls: bool,
     /// Archive SELinux' labels
-    #[arg(long, help_heading = "What is told of a file")]
+    #[arg(long, help_heading = "What is stored of a file")]
     pub selinux: bool,
     /// Archive the numbers of owners and groups alone
-    #[arg(long, help_heading = "What is told of a file")]
+    #[arg(long, help_heading = "What is stored of a file")]
     pub numeric_owner: bool,
     /// Archive paths as they are, with leading slashes and `..`
-    #[arg(short = 'P', long, help_heading = "What is told of a file")]
+    #[arg(short = 'P', long, help_heading = "What is stored of a file")]
     pub absolute_names: bool,
     /// Archive holes as holes, as it is without this
-    #[arg(short = 'S', long, overrides_with = "no_sparse", help_heading = "What is told of a file")]
+    #[arg(short = 'S', long, overrides_with = "no_sparse", help_heading = "What is stored of a file")]
     pub sparse: bool,
     /// Archive holes as zeros
-    #[arg(long, help_heading = "What is told of a file")]
+    #[arg(long, help_heading = "What is stored of a file")]
     pub no_sparse: bool,
     /// The format of the archive
     #[arg(short = 'H', long, value_name = "FORMAT", default_value = "pax", help_heading = "The archive")]

@@ -1,9 +1,10 @@
 //! `hoistway man`: manual pages, from the declaration of the command line.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 
 use crate::cli::{Cli, ManArgs};
 use crate::failure::Exit;
@@ -11,11 +12,16 @@ use crate::output::Out;
 
 /// Prints the page of the whole program, or writes those of all commands into a folder.
 pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
-    let command = Cli::command();
+    let mut command = Cli::command();
+    command.build();
+    let mut usages = BTreeMap::new();
+    find_usages(&mut command, &mut usages);
+    let usage = |page: &str| usages.get(page).map_or("", String::as_str);
     let Some(folder) = &args.folder else {
         let mut page = Vec::new();
+        let name = command.get_name().to_owned();
         clap_mangen::Man::new(command).render(&mut page)?;
-        out.bytes(set(&String::from_utf8(page)?).as_bytes())?;
+        out.bytes(set(&String::from_utf8(page)?, usage(&name)).as_bytes())?;
         return Ok(Exit::Success);
     };
     fs::create_dir_all(folder).with_context(|| format!("{}: the folder cannot be made", folder.display()))?;
@@ -24,18 +30,40 @@ pub fn run(args: &ManArgs, out: &mut Out) -> Result<Exit> {
     for draft in fs::read_dir(drafts.path())? {
         let draft = draft?;
         let to = folder.join(draft.file_name());
-        fs::write(&to, set(&fs::read_to_string(draft.path())?))
+        let name = to.file_stem().unwrap_or_default().to_string_lossy();
+        fs::write(&to, set(&fs::read_to_string(draft.path())?, usage(&name)))
             .with_context(|| format!("{}: the page cannot be written", to.display()))?;
     }
     out.line(format_args!("wrote the manual pages into {}", folder.display()))?;
     Ok(Exit::Success)
 }
 
-/// A page whose examples keep their lines: what is indented is not filled. What stands behind the options is called notes, as other pages have it.
-fn set(page: &str) -> String {
+/// How each command is called, by the name of its page.
+fn find_usages(command: &mut Command, found: &mut BTreeMap<String, String>) {
+    let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
+    let usage = command.render_usage().to_string();
+    let called = usage.lines().map(|line| line.trim_start_matches("Usage:").trim()).collect::<Vec<_>>();
+    found.insert(name, called.join("\n"));
+    command.get_subcommands_mut().for_each(|command| find_usages(command, found));
+}
+
+/// A page whose examples keep their lines: what is indented is not filled. What stands behind the options is called notes, as other pages have it, and how the
+/// command is called is told as its help tells it: the options with their values follow below.
+fn set(page: &str, usage: &str) -> String {
     let mut text = String::with_capacity(page.len());
     let mut is_kept = false;
+    let mut is_synopsis = false;
     for line in page.lines() {
+        if line.starts_with(".SH ") {
+            is_synopsis = line == ".SH SYNOPSIS" && !usage.is_empty();
+            if is_synopsis {
+                let called = usage.replace('\\', "\\e").replace('-', "\\-").replace('\n', "\n.br\n");
+                text.push_str(&format!("{line}\n{called}\n"));
+            }
+        }
+        if is_synopsis {
+            continue;
+        }
         let keeps = line.starts_with("  ");
         if keeps != is_kept {
             text.push_str(if keeps { ".nf\n" } else { ".fi\n" });
@@ -59,6 +87,18 @@ mod tests {
         let page = ".SH EXTRA\nExamples:\n  one    this\n  two    that\n\nAll else is filled.\n  end";
         let expected =
             ".SH NOTES\nExamples:\n.nf\n  one    this\n  two    that\n.fi\n\nAll else is filled.\n.nf\n  end\n.fi\n";
-        assert_eq!(set(page), expected);
+        assert_eq!(set(page, ""), expected);
+    }
+
+    #[test]
+    fn a_command_is_called_as_its_help_says() {
+        let page = ".SH SYNOPSIS\n\\fBhoistway tar\\fR [\\fB\\-f\\fR] [\\fIPATH\\fR]\n.SH DESCRIPTION\nIt archives.\n";
+        let expected = ".SH SYNOPSIS\nhoistway tar [OPTIONS] [PATH]... \\-\\-run\n.SH DESCRIPTION\nIt archives.\n";
+        assert_eq!(set(page, "hoistway tar [OPTIONS] [PATH]... --run"), expected);
+        let mut usages = BTreeMap::new();
+        let mut command = Cli::command();
+        command.build();
+        find_usages(&mut command, &mut usages);
+        assert_eq!(usages["hoistway-tar"], "hoistway tar [OPTIONS] [PATH]...");
     }
 }

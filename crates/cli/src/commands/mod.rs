@@ -6,9 +6,12 @@ mod compare;
 mod completions;
 mod conform;
 mod ctl;
+mod devices;
 mod drives;
 mod elevators;
+mod ionice;
 mod man;
+mod mount;
 mod order;
 mod reproduce;
 mod serve;
@@ -34,6 +37,9 @@ pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
         Some(Command::Conform(args)) => conform::run(&args, out),
         Some(Command::Elevators(args)) => elevators::run(&args, out),
         Some(Command::Drives(args)) => drives::run(&args, out),
+        Some(Command::Devices(args)) => devices::run(&args, out),
+        Some(Command::Ionice(args)) => ionice::run(&args, out),
+        Some(Command::Mount(args)) => mount::run(&args, out),
         Some(Command::Order(args)) => order::run(&args, out),
         Some(Command::Reproduce(args)) => reproduce::run(&args, out),
         Some(Command::Serve(args)) => serve::run(&args, out),

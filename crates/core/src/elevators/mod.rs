@@ -22,7 +22,7 @@ pub mod linus;
 pub mod mq_deadline;
 pub mod noop;
 pub mod sfq;
-mod slice_tunables;
+pub mod slice_tunables;
 mod sorted_fifo;
 mod turns;
 pub mod wf2q;

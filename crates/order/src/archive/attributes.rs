@@ -27,6 +27,17 @@ impl Attributes {
     }
 }
 
+/// Which access control lists a file may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lists {
+    /// Who may use it.
+    Access,
+    /// What it hands on to what is made in it, besides.
+    AccessAndDefault,
+    /// What it hands on alone.
+    Default,
+}
+
 /// A file whose attributes are asked for.
 #[derive(Clone, Debug)]
 pub(super) enum Holder<'a> {
@@ -80,16 +91,17 @@ const SELINUX: &CStr = c"security.selinux";
 pub(super) fn append(
     which: Attributes,
     holder: &Holder<'_>,
-    is_directory: bool,
+    lists: Lists,
     numeric: bool,
     owners: &mut Owners,
     records: &mut Vec<u8>,
 ) -> Result<(), Errno> {
     if which.acls {
-        for (name, key, asked) in
-            [(ACCESS, &b"SCHILY.acl.access"[..], true), (DEFAULT, b"SCHILY.acl.default", is_directory)]
+        let (access, default) = (lists != Lists::Default, lists != Lists::Access);
+        for (name, key, is_asked) in
+            [(ACCESS, &b"SCHILY.acl.access"[..], access), (DEFAULT, b"SCHILY.acl.default", default)]
         {
-            if asked && let Some(list) = holder.value_if_any(name)? {
+            if is_asked && let Some(list) = holder.value_if_any(name)? {
                 let text = acl_text(&list, numeric, owners).ok_or(Errno::INVAL)?;
                 pax::append(records, key, &text);
             }

@@ -33,20 +33,27 @@ impl Default for InMemory {
 /// How far reading got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Got {
-    /// The buffer is full, or the file ended after so many bytes.
-    All(usize),
+    /// The buffer is full.
+    All,
     /// So many bytes were in memory; the rest was asked of the disk.
     Some(usize),
 }
 
 impl InMemory {
+    /// For tests of what is not in memory.
+    #[cfg(test)]
+    pub fn never() -> InMemory {
+        InMemory(AtomicBool::new(false))
+    }
+
     /// Reads the beginning of a file without waiting for the disk, as far as that goes; what is missing is asked of the disk, and comes while others are read.
     pub fn read(&self, file: BorrowedFd<'_>, buffer: &mut [u8]) -> Got {
         let mut got = 0;
         while self.0.load(Ordering::Relaxed) && got < buffer.len() {
             let mut rest = [IoSliceMut::new(&mut buffer[got..])];
             match preadv2(file, &mut rest, got as u64, ReadWriteFlags::NOWAIT) {
-                Ok(0) => return Got::All(got),
+                // The end of the file, or a file system that has nothing to say without waiting: the reading that waits finds out which.
+                Ok(0) => break,
                 Ok(bytes) => got += bytes,
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
@@ -56,7 +63,7 @@ impl InMemory {
             }
         }
         if got == buffer.len() {
-            return Got::All(got);
+            return Got::All;
         }
         // Where that cannot be asked for the file is merely read later.
         let _ = fadvise(file, got as u64, std::num::NonZeroU64::new((buffer.len() - got) as u64), Advice::WillNeed);
@@ -89,4 +96,22 @@ pub(super) fn became(file: impl AsFd, before: &Stat, got: u64, wanted: u64, errn
     let Ok(after) = fstat(file) else { return None };
     let told = |stat: &Stat| (stat.st_size, stat.st_ctime, stat.st_ctime_nsec);
     (told(&after) != told(before)).then_some(Trouble::Changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn what_ends_early_without_waiting_is_left_to_the_reading_that_waits() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[b'x'; 10]).unwrap();
+        let mut buffer = [0; 100];
+        let in_memory = InMemory::default();
+        let Got::Some(got) = in_memory.read(file.as_fd(), &mut buffer) else { panic!("there are 10 bytes of 100") };
+        assert!(got == 10 || !in_memory.0.load(Ordering::Relaxed));
+        assert_eq!(read_at(file.as_fd(), &mut buffer[got..], got as u64), (10 - got, None));
+    }
 }

@@ -1,12 +1,38 @@
 //! Patterns of what is left out, as GNU tar's `--exclude` has them: not anchored, and `*` matches a slash too.
 
+use rustc_hash::FxHashMap;
+
+use crate::tree::Kind;
+
 /// Patterns of what is left out.
 ///
 /// `*` stands for any characters, `?` for one, `[a-z]` and `[[:digit:]]` for one of several, `[!a]` or `[^a]` for one that is none of them; a backslash takes the
-/// meaning of the next character away. A pattern matches a path from its begin or from behind any slash, up to its end or to any slash.
+/// meaning of the next character away. A pattern matches a path from its begin or from behind any slash, up to its end or to any slash. One with a slash at its own end
+/// matches directories alone.
 #[derive(Clone, Debug, Default)]
 pub struct Excludes {
-    patterns: Vec<Vec<u8>>,
+    /// Patterns in which some character has a meaning; each is tried.
+    patterns: Vec<Pattern>,
+    plain: Plain,
+}
+
+#[derive(Clone, Debug)]
+struct Pattern {
+    text: Vec<u8>,
+    directories_only: bool,
+}
+
+/// Patterns that are paths, part by part: however many there are, a path is looked up once from each of its slashes on.
+#[derive(Clone, Debug, Default)]
+struct Plain {
+    nodes: Vec<Node>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Node {
+    below: FxHashMap<Box<[u8]>, usize>,
+    /// Whether a pattern ends here, and if it does whether it matches directories alone.
+    ends: Option<bool>,
 }
 
 impl Excludes {
@@ -15,36 +41,86 @@ impl Excludes {
         Excludes::default()
     }
 
-    /// Adds a pattern; an empty one matches nothing.
+    /// Adds a pattern; an empty one matches nothing, nor do `.` and `./`, which would leave out everything.
     pub fn add(&mut self, pattern: &[u8]) {
         let ends = pattern.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
-        if ends > 0 {
-            self.patterns.push(pattern[..ends].to_vec());
+        let directories_only = ends < pattern.len();
+        let text = &pattern[..ends];
+        if matches!(text, b"" | b".") {
+            return;
+        }
+        if text.iter().any(|byte| b"*?[\\".contains(byte)) {
+            self.patterns.push(Pattern { text: text.to_vec(), directories_only });
+        } else {
+            self.plain.add(text, directories_only);
         }
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.patterns.is_empty()
+        self.patterns.is_empty() && self.plain.nodes.is_empty()
     }
 
-    /// Whether a path is left out.
-    pub fn matches(&self, path: &[u8]) -> bool {
-        self.patterns.iter().any(|pattern| {
-            let behind_slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at + 1);
-            std::iter::once(0).chain(behind_slashes).any(|from| matches_leading(pattern, &path[from..]))
+    /// Whether a path to something of a kind is left out.
+    pub fn matches(&self, path: &[u8], kind: Kind) -> bool {
+        let is_directory = kind == Kind::Directory;
+        let behind_slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at + 1);
+        std::iter::once(0).chain(behind_slashes).any(|from| {
+            let text = &path[from..];
+            self.plain.matches(text, is_directory)
+                || self.patterns.iter().any(|pattern| pattern.matches(text, is_directory))
         })
     }
 }
 
-/// Whether a pattern matches a text, or what stands before a slash of it.
-fn matches_leading(pattern: &[u8], text: &[u8]) -> bool {
+impl Pattern {
+    fn matches(&self, text: &[u8], is_directory: bool) -> bool {
+        matches_leading(&self.text, text, is_directory || !self.directories_only)
+    }
+}
+
+impl Plain {
+    fn add(&mut self, path: &[u8], directories_only: bool) {
+        if self.nodes.is_empty() {
+            self.nodes.push(Node::default());
+        }
+        let mut at = 0;
+        for part in path.split(|byte| *byte == b'/') {
+            let next = self.nodes.len();
+            at = *self.nodes[at].below.entry(part.into()).or_insert(next);
+            if at == next {
+                self.nodes.push(Node::default());
+            }
+        }
+        let ends = &mut self.nodes[at].ends;
+        *ends = Some(ends.unwrap_or(true) && directories_only);
+    }
+
+    /// Whether one is a text, or what stands before a slash of it.
+    fn matches(&self, text: &[u8], is_directory: bool) -> bool {
+        let Some(mut node) = self.nodes.first() else { return false };
+        let mut parts = text.split(|byte| *byte == b'/').peekable();
+        while let Some(part) = parts.next() {
+            let Some(next) = node.below.get(part) else { return false };
+            node = &self.nodes[*next];
+            // What a slash follows is a directory.
+            if node.ends.is_some_and(|directories_only| !directories_only || is_directory || parts.peek().is_some()) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Whether a pattern matches what stands before a slash of a text, or where that will do all of it.
+fn matches_leading(pattern: &[u8], text: &[u8], all_will_do: bool) -> bool {
     let (mut in_pattern, mut in_text) = (0, 0);
     // Behind the last star, and where in the text what it stands for ends: only the last needs to be tried again, for it can take everything.
     let mut star: Option<(usize, usize)> = None;
     loop {
         let matched = match pattern[in_pattern..].first() {
-            None if matches!(text[in_text..].first(), None | Some(b'/')) => return true,
+            None if text[in_text..].first() == Some(&b'/') => return true,
+            None if in_text == text.len() && all_will_do => return true,
             None => None,
             Some(b'*') => {
                 in_pattern += 1;
@@ -182,7 +258,7 @@ mod tests {
     fn matches(pattern: &str, path: &str) -> bool {
         let mut excludes = Excludes::new();
         excludes.add(pattern.as_bytes());
-        excludes.matches(path.as_bytes())
+        excludes.matches(path.as_bytes(), Kind::File)
     }
 
     #[test]
@@ -211,7 +287,7 @@ mod tests {
         assert!(matches("a?c", "abc") && !matches("a?c", "ac"));
         let mut excludes = Excludes::new();
         excludes.add(b"a?c");
-        assert!(excludes.matches(b"a\xffc"), "nor does it matter what the byte is");
+        assert!(excludes.matches(b"a\xffc", Kind::File), "nor does it matter what the byte is");
     }
 
     #[test]
@@ -233,7 +309,45 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_pattern_matches_nothing() {
-        assert!(!matches("", "x") && !matches("/", "x"));
+    fn what_would_match_everything_matches_nothing() {
+        for pattern in ["", "/", ".", "./", ".//"] {
+            for path in ["x", ".", "./x", "/"] {
+                assert!(!matches(pattern, path), "{pattern} {path}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_slash_at_the_end_means_directories() {
+        for pattern in ["build/", "b*d/", "src/build/", "[b]uild//"] {
+            let mut excludes = Excludes::new();
+            excludes.add(pattern.as_bytes());
+            assert!(excludes.matches(b"src/build", Kind::Directory), "{pattern}");
+            assert!(excludes.matches(b"src/build/x", Kind::File), "{pattern}");
+            for kind in [Kind::File, Kind::Symlink] {
+                assert!(!excludes.matches(b"src/build", kind), "{pattern}");
+            }
+        }
+        let mut excludes = Excludes::new();
+        for pattern in ["a/", "b", "b/", "a"] {
+            excludes.add(pattern.as_bytes());
+        }
+        assert!(excludes.matches(b"a", Kind::File) && excludes.matches(b"b", Kind::File), "without it wins");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn plain_patterns_match_what_they_would_match_as_patterns(pattern in "[ab./]{1,6}", path in "[ab./]{1,12}", is_directory: bool) {
+            let kind = if is_directory { Kind::Directory } else { Kind::File };
+            let mut plain = Excludes::new();
+            plain.add(pattern.as_bytes());
+            let mut tried = Excludes::new();
+            if !plain.is_empty() {
+                // A backslash before a letter changes nothing but that it is tried.
+                tried.add(format!("\\{pattern}").as_bytes());
+                proptest::prop_assert!(plain.patterns.is_empty() && !tried.patterns.is_empty());
+            }
+            proptest::prop_assert_eq!(plain.matches(path.as_bytes(), kind), tried.matches(path.as_bytes(), kind));
+        }
     }
 }

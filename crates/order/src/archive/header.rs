@@ -296,7 +296,7 @@ enum Magic {
 }
 
 /// The longest name or target of a link that a header holds.
-const NAME_MAX: usize = 100;
+pub(super) const NAME_MAX: usize = 100;
 const PREFIX_MAX: usize = 155;
 /// Names of owners end with a zero.
 const USER_MAX: usize = 31;

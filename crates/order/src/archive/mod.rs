@@ -15,6 +15,7 @@ mod queue;
 mod source;
 mod sparse;
 mod trouble;
+mod twins;
 mod worker;
 mod writer;
 
@@ -29,6 +30,7 @@ pub use header::{Format, Unfit};
 pub use names::unsafe_prefix;
 pub use trouble::{Severity, Told, Trouble, said};
 
+use plan::Plan;
 use queue::Queue;
 use worker::{Reading, Worker};
 use writer::Writer;
@@ -121,6 +123,8 @@ pub struct Written {
     pub members: u64,
     /// Bytes of the archive, before compression.
     pub bytes: u64,
+    /// Files that are not in it because other files of the same name were asked for later.
+    pub replaced: u64,
 }
 
 /// Why there is no whole archive: what was written has no mark at its end.
@@ -140,7 +144,7 @@ pub enum WriteError {
 /// Writes all names of a tree into an archive. What is wrong with a file is told, and the rest goes on.
 ///
 /// A file with several names is there once, under that of them that comes first; the others are links to it. Each such file takes some 150 bytes of memory and
-/// its name.
+/// its name. Of names that are the same in the archive the one that was asked for last is there.
 ///
 /// # Errors
 /// [`WriteError`]: the archive is not whole then.
@@ -150,7 +154,7 @@ pub fn write(
     out: &mut dyn Write,
     told: &mut dyn FnMut(Told),
 ) -> Result<Written, WriteError> {
-    let items = plan::plan(tree, options.by, options.is_list);
+    let Plan { items, replaced } = plan::plan(tree, options.by, options.is_list, options.absolute_names);
     let readers = options.readers.max(1);
     let batch = (options.read_ahead_files / readers).max(1);
     let queue = Queue::new(items.len().div_ceil(batch), options.read_ahead_bytes, readers);
@@ -168,6 +172,6 @@ pub fn write(
         };
         // Those who still read for an archive that failed.
         reading.queue.stop();
-        written
+        written.map(|written| Written { replaced, ..written })
     })
 }

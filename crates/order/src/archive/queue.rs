@@ -1,4 +1,4 @@
-//! From the threads that read to the one that writes: pieces of the archive, batch by batch in order, in buffers of which there are so many.
+//! From the threads that read to the one that writes: the archive in buffers, batch by batch in order. There are only so many buffers.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,20 +14,47 @@ pub(super) const SEGMENT_BYTES: usize = 256 << 10;
 pub(super) struct Segment {
     bytes: Box<[u8]>,
     used: usize,
-    /// What is to be told when it is written.
-    pub told: Vec<Told>,
+    /// What happens at which of its bytes, in the order in which it was found out.
+    marks: Vec<(usize, Mark)>,
     /// How many members begin in it.
     pub members: u64,
 }
 
+/// What is to be done where it stands in the archive.
+#[derive(Debug)]
+pub(super) enum Mark {
+    /// Something is to be told.
+    Told(Told),
+    /// A file that other names may lead to. If one of these was written before, a link to it is written in its place.
+    Shared(Box<Shared>),
+    /// What has come since the last [`Mark::Shared`] with data was that file's.
+    SharedEnd,
+}
+
 impl Segment {
     fn new() -> Segment {
-        Segment { bytes: vec![0; SEGMENT_BYTES].into(), used: 0, told: Vec::new(), members: 0 }
+        Segment { bytes: vec![0; SEGMENT_BYTES].into(), used: 0, marks: Vec::new(), members: 0 }
     }
 
     /// What is in it.
     pub fn filled(&self) -> &[u8] {
         &self.bytes[..self.used]
+    }
+
+    /// Marks what comes next.
+    pub fn mark(&mut self, mark: Mark) {
+        self.mark_at(self.used, mark);
+    }
+
+    /// Marks bytes that are there already.
+    pub fn mark_at(&mut self, at: usize, mark: Mark) {
+        self.marks.push((at, mark));
+    }
+
+    /// Its marks in the order of its bytes, and at the same byte in the order in which they were made. It has none after that.
+    pub fn take_marks(&mut self) -> Vec<(usize, Mark)> {
+        self.marks.sort_by_key(|(at, _)| *at);
+        std::mem::take(&mut self.marks)
     }
 
     /// How much there is room for.
@@ -57,20 +84,9 @@ impl Segment {
 
     fn clear(&mut self) {
         self.used = 0;
-        self.told.clear();
+        self.marks.clear();
         self.members = 0;
     }
-}
-
-/// A piece of the archive, or what is to be decided where it stands.
-#[derive(Debug)]
-pub(super) enum Piece {
-    /// Bytes as they are.
-    Bytes(Segment),
-    /// A file that other names may lead to. If one of these was written before, a link to it is written in its place.
-    Shared(Box<Shared>),
-    /// The pieces since the last [`Piece::Shared`] with data were that file's.
-    SharedEnd,
 }
 
 /// One of several names of a file.
@@ -82,8 +98,8 @@ pub(super) struct Shared {
     pub name: Vec<u8>,
     /// What the header of a link tells.
     pub facts: Facts,
-    pub user: Box<[u8]>,
-    pub group: Box<[u8]>,
+    /// Whether a link may lead to it.
+    pub may_be_target: bool,
     /// Whether the member follows, for the case that no other name was written before.
     pub has_data: bool,
 }
@@ -117,7 +133,7 @@ struct State {
 
 #[derive(Default)]
 struct Slot {
-    pieces: VecDeque<Piece>,
+    segments: VecDeque<Segment>,
     is_done: bool,
 }
 
@@ -176,9 +192,9 @@ impl Queue {
         }
     }
 
-    /// Adds a piece to a batch that was claimed.
-    pub fn put(&self, batch: usize, piece: Piece) {
-        self.change(batch, |slot| slot.pieces.push_back(piece));
+    /// Adds what comes next of a batch that was claimed.
+    pub fn put(&self, batch: usize, segment: Segment) {
+        self.change(batch, |slot| slot.segments.push_back(segment));
     }
 
     /// Nothing is added to this batch any more.
@@ -186,16 +202,16 @@ impl Queue {
         self.change(batch, |slot| slot.is_done = true);
     }
 
-    /// The next piece to be written, as soon as it is there; none after the last, or when it was given up.
-    pub fn next(&self) -> Option<Piece> {
+    /// What is to be written next, as soon as it is there; none after the last, or when it was given up.
+    pub fn next(&self) -> Option<Segment> {
         let mut state = self.lock();
         loop {
             if state.stopped || state.writing == self.batches {
                 return None;
             }
             if let Some(slot) = state.slots.front_mut() {
-                if let Some(piece) = slot.pieces.pop_front() {
-                    return Some(piece);
+                if let Some(segment) = slot.segments.pop_front() {
+                    return Some(segment);
                 }
                 if slot.is_done {
                     state.slots.pop_front();
@@ -263,23 +279,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_come_out_batch_by_batch_however_they_went_in() {
+    fn what_is_read_comes_out_batch_by_batch_however_they_went_in() {
         let queue = Queue::new(2, 8 * SEGMENT_BYTES, 2);
         assert_eq!((queue.claim(), queue.claim(), queue.claim()), (Some(0), Some(1), None));
         for (batch, text) in [(1, b"c"), (0, b"a"), (1, b"d"), (0, b"b")] {
             let mut segment = queue.segment(batch).unwrap();
             assert_eq!(segment.push(text), 1);
-            queue.put(batch, Piece::Bytes(segment));
+            queue.put(batch, segment);
         }
         queue.finish(1);
         queue.finish(0);
         let mut out = Vec::new();
-        while let Some(piece) = queue.next() {
-            let Piece::Bytes(segment) = piece else { panic!("all were bytes") };
+        while let Some(segment) = queue.next() {
             out.extend_from_slice(segment.filled());
             queue.give_back(segment);
         }
         assert_eq!(out, b"abcd");
+    }
+
+    #[test]
+    fn marks_stand_at_their_bytes_also_when_they_come_late() {
+        let told = |name: &str| Mark::Told(Told::Member(name.as_bytes().to_vec()));
+        let mut segment = Segment::new();
+        segment.mark(told("a"));
+        segment.mark(told("b"));
+        assert_eq!(segment.push(b"12"), 2);
+        segment.mark(told("d"));
+        segment.mark_at(1, told("c"));
+        let marks: Vec<_> = segment.take_marks().into_iter().map(|(at, mark)| format!("{at} {mark:?}")).collect();
+        assert_eq!(marks.len(), 4);
+        for (mark, wanted) in marks.iter().zip([(0, b'a'), (0, b'b'), (1, b'c'), (2, b'd')]) {
+            let (at, name) = wanted;
+            assert_eq!(*mark, format!("{at} {:?}", Mark::Told(Told::Member(vec![name]))));
+        }
     }
 
     #[test]
@@ -289,19 +321,19 @@ mod tests {
         (0..3).for_each(|batch| assert_eq!(queue.claim(), Some(batch)));
         for _ in 0..2 {
             let segment = queue.segment(1).unwrap();
-            queue.put(1, Piece::Bytes(segment));
+            queue.put(1, segment);
         }
         thread::scope(|scope| {
-            let ahead = scope.spawn(|| queue.segment(2).map(|segment| queue.put(2, Piece::Bytes(segment))).is_ok());
+            let ahead = scope.spawn(|| queue.segment(2).map(|segment| queue.put(2, segment)).is_ok());
             for _ in 0..10 {
                 let segment = queue.segment(0).unwrap();
-                queue.put(0, Piece::Bytes(segment));
-                let Some(Piece::Bytes(segment)) = queue.next() else { panic!("it is there") };
+                queue.put(0, segment);
+                let Some(segment) = queue.next() else { panic!("it is there") };
                 queue.give_back(segment);
             }
             (0..2).for_each(|batch| queue.finish(batch));
             for _ in 0..2 {
-                let Some(Piece::Bytes(segment)) = queue.next() else { panic!("the next batch's are there") };
+                let Some(segment) = queue.next() else { panic!("the next batch's are there") };
                 queue.give_back(segment);
             }
             assert!(ahead.join().unwrap());

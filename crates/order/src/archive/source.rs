@@ -1,8 +1,6 @@
 //! Opening what a walk found, and seeing to it that nobody put another way in its place.
 
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 
 use rustix::fs::{Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
@@ -31,37 +29,17 @@ pub(super) fn open(tree: &Tree, id: Id, path: &[u8], follow: Follow, flags: OFla
         return Ok(Source { fd, stat });
     }
     drop(fd);
-    let directory = directory_of(tree, id)?;
+    let directory = tree.open_parent(id)?;
     let fd = quietly(flags, |flags| openat(&directory, tree.name(id), flags, Mode::empty()))?;
     let stat = fstat(&fd)?;
     Ok(Source { fd, stat })
 }
 
-/// The directory that a name lies in, reached without following a link below what was asked for.
-fn directory_of(tree: &Tree, id: Id) -> Result<OwnedFd, Errno> {
-    let mut above: Vec<Id> = std::iter::successors(tree.parent(id), |id| tree.parent(*id)).collect();
-    let place = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let top = above.pop().ok_or(Errno::NOENT)?;
-    let mut directory = reach::open(tree.base(top), tree.name(top).as_bytes(), place)?;
-    for id in above.into_iter().rev() {
-        let name: &OsStr = tree.name(id);
-        directory = match openat(directory.as_fd(), name, place | OFlags::NOFOLLOW, Mode::empty()) {
-            // It is another directory's name by now, or nobody's.
-            Err(Errno::NOTDIR | Errno::LOOP) => return Err(Errno::NOENT),
-            opened => opened?,
-        };
-    }
-    Ok(directory)
-}
-
-/// Opens without moving the time of access: only a file's owner may.
+/// Opens without moving the time of access, if it is opened for reading.
 fn quietly(flags: OFlags, open: impl Fn(OFlags) -> Result<OwnedFd, Errno>) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CLOEXEC;
     if flags.contains(OFlags::PATH) {
         return open(flags);
     }
-    match open(flags | OFlags::NOATIME) {
-        Err(Errno::PERM) => open(flags),
-        opened => opened,
-    }
+    reach::quietly(flags, open)
 }

@@ -7,9 +7,10 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::{OFlags, major, minor};
+use rustix::fs::{OFlags, major, minor, syncfs};
+use rustix::process::geteuid;
 
-use crate::ext4::{Begins, InodeTables};
+use crate::ext4::{InodeTables, first_block};
 use crate::mounts;
 use crate::tree::{Id, Tree};
 
@@ -32,19 +33,32 @@ impl Tables {
         Tables(Vec::new())
     }
 
-    /// Those of the file systems on which enough of `files` lie.
-    pub fn of(tree: &Tree, files: &[Id]) -> Tables {
-        let mut counts = vec![0; tree.devices().len()];
-        for id in files {
-            counts[usize::from(tree.device_index(*id))] += 1;
+    /// Those of the file systems on which enough of `files` lie; with `sync` what is in memory alone of these is written out first.
+    ///
+    /// Only root may open every file, so that its place can be told without trying.
+    pub fn of(tree: &Tree, files: &[Id], sync: bool) -> Tables {
+        if !geteuid().is_root() {
+            return Tables::none();
         }
-        let devices = tree.devices().iter().zip(counts);
-        let opened = |(device, files): (&u64, usize)| if files < FILES_MIN { None } else { Device::open(*device) };
+        let mut counts = vec![0; tree.devices().len()];
+        let mut one_of = vec![None; tree.devices().len()];
+        for id in files {
+            let device = usize::from(tree.device_index(*id));
+            counts[device] += 1;
+            one_of[device] = Some(*id);
+        }
+        let devices = tree.devices().iter().zip(counts.iter().zip(one_of));
+        let opened = |(device, (files, one)): (&u64, (&usize, Option<Id>))| {
+            if *files < FILES_MIN || sync && !is_synced(tree, one?) {
+                return None;
+            }
+            Device::open(*device)
+        };
         Tables(devices.map(opened).collect())
     }
 
-    /// What the inodes of some files, by number, tell: as many answers as files.
-    pub fn tell(&self, tree: &Tree, files: &[Id], window: &mut Vec<u8>, told: &mut Vec<Begins>) {
+    /// In which byte of their device the data of some files, by number, begin; as many answers as files, `None` where the file system must be asked.
+    pub fn tell(&self, tree: &Tree, files: &[Id], window: &mut Vec<u8>, told: &mut Vec<Option<u64>>) {
         told.clear();
         let byte = |id: Id| {
             let device = self.0.get(usize::from(tree.device_index(id)))?.as_ref()?;
@@ -53,7 +67,7 @@ impl Tables {
         let mut rest = files;
         while let Some((first, behind)) = rest.split_first() {
             let Some((device, from)) = byte(*first) else {
-                told.push(Begins::Untold);
+                told.push(None);
                 rest = behind;
                 continue;
             };
@@ -69,18 +83,18 @@ impl Tables {
             window.resize(bytes as usize, 0);
             // What cannot be read is the file system's to tell of.
             let is_read = device.file.read_exact_at(window, from).is_ok();
-            told.extend(places.map(|at| match window.get(at as usize..) {
-                Some(inode) if is_read => Begins::told_by(inode),
-                _ => Begins::Untold,
+            told.extend(places.map(|at| {
+                let block = window.get(at as usize..).filter(|_| is_read).and_then(first_block)?;
+                block.checked_mul(device.tables.block_bytes)
             }));
             rest = others;
         }
     }
+}
 
-    /// How long a block of a file's file system is, in bytes.
-    pub fn block_bytes(&self, tree: &Tree, id: Id) -> Option<u64> {
-        Some(self.0.get(usize::from(tree.device_index(id)))?.as_ref()?.tables.block_bytes)
-    }
+/// Writes out what is in memory alone of a file's file system.
+fn is_synced(tree: &Tree, id: Id) -> bool {
+    tree.open(id, OFlags::empty()).is_ok_and(|opened| syncfs(&opened.fd).is_ok())
 }
 
 impl Device {

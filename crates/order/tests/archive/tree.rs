@@ -202,6 +202,12 @@ fn set_attributes(top: &Path) {
     };
     facl(&["-m", "u:1:rx,g:2:w,m:rwx", top.join("one").to_str().unwrap()]);
     facl(&["-d", "-m", "u:1:rwx", top.join("a").to_str().unwrap()]);
+    // One that hinders, and hands on a list.
+    fs::create_dir(top.join("handing")).unwrap();
+    fs::write(top.join("handing/inside"), b"handed").unwrap();
+    facl(&["-d", "-m", "u:1:rwx", top.join("handing").to_str().unwrap()]);
+    facl(&["-m", "u:2:rx", top.join("handing").to_str().unwrap()]);
+    fs::set_permissions(top.join("handing"), Permissions::from_mode(0o2770)).unwrap();
 }
 
 fn sparse(path: &Path, pieces: &[(u64, &[u8])], size: u64) {

@@ -9,7 +9,7 @@ use super::Folder;
 
 /// A file system of its own, mounted at `root`.
 pub struct Image {
-    folder: Folder,
+    _folder: Folder,
     pub root: PathBuf,
 }
 
@@ -55,14 +55,21 @@ impl Image {
 
 impl Drop for Image {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-R").arg(&self.root).status();
-        let _ = &self.folder;
+        // Walks of other tests look at all mounts for a moment.
+        for _ in 0..40 {
+            let unmounted = Command::new("umount").arg("-R").arg(&self.root).output();
+            if unmounted.is_ok_and(|unmounted| unmounted.status.success()) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        eprintln!("{} stays mounted", self.root.display());
     }
 }
 
 fn mounted(mount: &mut Command, folder: Folder, root: PathBuf) -> Option<Image> {
     match mount.output() {
-        Ok(output) if output.status.success() => Some(Image { folder, root }),
+        Ok(output) if output.status.success() => Some(Image { _folder: folder, root }),
         Ok(output) => skipped(&format!("nothing can be mounted: {}", String::from_utf8_lossy(&output.stderr))),
         Err(_) => skipped("mount is not installed"),
     }

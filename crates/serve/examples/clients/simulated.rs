@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 use hoistway_drive::Profile;
 use hoistway_serve::buffer::Buffer;
 use hoistway_serve::config::{BackendConfig, DeviceConfig};
-use hoistway_serve::device::{Device, MemberId, Record, Work, WorkOp};
+use hoistway_serve::device::{Device, Hints, MemberId, Record, Work, WorkOp};
 use hoistway_serve::engine::{self, ConnId, Engine, FileId, Io, ListenerId, Message};
 use hoistway_serve::record::Direct;
 
@@ -154,7 +154,8 @@ impl<'a> World<'a> {
         *made += 1;
         let data = ask.writes.then(|| Buffer::alone(ask.bytes as usize));
         let op = if ask.writes { WorkOp::Write } else { WorkOp::Read };
-        let work = Work { ticket, op, offset: ask.offset, length: ask.bytes, durable: false, data };
+        let work =
+            Work { ticket, op, offset: ask.offset, length: ask.bytes, durable: false, data, hints: Hints::default() };
         self.sent_ns.insert(ticket, at_ns);
         self.device.submit(*member, work, self.now_ns);
     }

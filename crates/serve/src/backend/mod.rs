@@ -45,6 +45,12 @@ enum Kind {
     Memory(memory::Memory),
     Null,
     File(Box<file::File>),
+    /// Whoever hosts the device does the work.
+    Hosted {
+        rotates: bool,
+        /// Tags of what was begun and not taken up yet, oldest first.
+        begun: Vec<u64>,
+    },
 }
 
 /// Something to be done.
@@ -167,6 +173,26 @@ impl Backend {
         Backend { kind: Kind::File(Box::new(file::File::simulated(file, size))), size }
     }
 
+    /// None of its own: whoever hosts the device does what it begins, is told of it by [`Device::take_begun`](crate::device::Device::take_begun), and says when it
+    /// is over. Writes bring no data, and nothing is split.
+    pub fn hosted(bytes: u64, rotates: bool) -> Backend {
+        Backend { kind: Kind::Hosted { rotates, begun: Vec::new() }, size: bytes }
+    }
+
+    /// Whether whoever hosts the device does the work.
+    pub fn is_hosted(&self) -> bool {
+        matches!(self.kind, Kind::Hosted { .. })
+    }
+
+    /// Hands out the tags of what was begun since the last time; of what the host does alone.
+    pub(crate) fn begun(&mut self) -> impl Iterator<Item = u64> + '_ {
+        let begun = match &mut self.kind {
+            Kind::Hosted { begun, .. } => Some(begun),
+            _ => None,
+        };
+        begun.into_iter().flat_map(|begun| begun.drain(..))
+    }
+
     /// Whether its bytes lie in a file or on a block device.
     pub fn is_file(&self) -> bool {
         matches!(self.kind, Kind::File(_))
@@ -186,7 +212,7 @@ impl Backend {
     pub fn abilities(&self) -> Abilities {
         match &self.kind {
             Kind::File(file) => file.abilities(),
-            Kind::Memory(_) | Kind::Null => Abilities {
+            Kind::Memory(_) | Kind::Null | Kind::Hosted { .. } => Abilities {
                 flush: true,
                 fua: true,
                 trim: true,
@@ -209,7 +235,7 @@ impl Backend {
     pub fn block_preferred(&self) -> u32 {
         match &self.kind {
             Kind::File(file) => file.block_preferred(),
-            Kind::Memory(_) | Kind::Null => 4096,
+            Kind::Memory(_) | Kind::Null | Kind::Hosted { .. } => 4096,
         }
     }
 
@@ -217,6 +243,7 @@ impl Backend {
     pub fn rotational(&self) -> bool {
         match &self.kind {
             Kind::File(file) => file.rotational(),
+            Kind::Hosted { rotates, .. } => *rotates,
             Kind::Memory(_) | Kind::Null => false,
         }
     }
@@ -225,6 +252,8 @@ impl Backend {
     pub fn default_depth(&self) -> u32 {
         match &self.kind {
             Kind::File(file) => file.default_depth(),
+            Kind::Hosted { rotates: true, .. } => DEPTH_ROTATIONAL,
+            Kind::Hosted { rotates: false, .. } => DEPTH_FLASH,
             Kind::Memory(_) | Kind::Null => DEPTH_MEMORY,
         }
     }
@@ -235,6 +264,9 @@ impl Backend {
             Kind::File(file) => file.describe(),
             Kind::Memory(_) => format!("memory ({} bytes)", self.size),
             Kind::Null => format!("null ({} bytes)", self.size),
+            Kind::Hosted { rotates, .. } => {
+                format!("{} bytes{}", self.size, if *rotates { ", rotational" } else { "" })
+            }
         }
     }
 
@@ -249,6 +281,10 @@ impl Backend {
             Kind::Memory(memory) => Started::Done(memory.perform(op, offset, length, operation.data)),
             Kind::Null => Started::Done(Ok(null_answer(op, length))),
             Kind::File(file) => file.begin(engine, operation),
+            Kind::Hosted { begun, .. } => {
+                begun.push(operation.tag);
+                Started::Pending
+            }
         }
     }
 
@@ -256,6 +292,7 @@ impl Backend {
     pub fn finish<E: Engine>(&mut self, engine: &mut E, tag: u64, op: WorkOp, done: IoDone) -> Started {
         match &mut self.kind {
             Kind::File(file) => file.finish(engine, tag, op, done),
+            Kind::Hosted { .. } => Started::Done(done.result.map(|()| Answer::Nothing).map_err(errno)),
             Kind::Memory(_) | Kind::Null => Started::Done(Err(Errno::Io)),
         }
     }
@@ -269,7 +306,8 @@ impl Backend {
             return Err(Errno::Perm);
         }
         op.check_range(offset, length, self.size)?;
-        if op == WorkOp::Write && data.as_ref().is_none_or(|data| (data.len() as u64) < length) {
+        let lacks_data = || data.as_ref().is_none_or(|data| (data.len() as u64) < length);
+        if op == WorkOp::Write && !self.is_hosted() && lacks_data() {
             return Err(Errno::Inval);
         }
         Ok(())

@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use hoistway_machine::{Number, Root, queue_directory};
 use rustix::fs::{AtFlags, FallocateFlags, FsWord, StatxFlags, fallocate, fstatfs, statx};
 
 use super::BackendError;
@@ -63,7 +64,7 @@ pub fn examine(file: &File, block_device: bool, read_only: bool) -> io::Result<P
     let metadata = file.metadata()?;
     let size = if block_device { rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))? } else { metadata.len() };
     let device = if block_device { metadata.rdev() } else { metadata.dev() };
-    let queue = queue_of(device);
+    let queue = queue_directory(&Root::machine(), Number::of_stat(device));
     let tmpfs = !block_device && fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC);
     let rotates = queue.as_deref().and_then(|queue| number(queue, "rotational")) == Some(1);
     let medium = match (tmpfs, rotates) {
@@ -103,37 +104,6 @@ fn direct_unit(file: &File, block_device: bool, queue: Option<&Path>) -> Option<
         None => queue.and_then(|queue| number(queue, "logical_block_size")).map_or(DIRECT_UNIT_MAX, |size| size as u32),
     };
     (unit.is_power_of_two() && unit <= DIRECT_UNIT_MAX).then_some(unit.max(512))
-}
-
-/// The directory of a block device's queue in sysfs. A partition has its disk's; a file system without a device of its own (btrfs, overlay)
-/// has that of what is mounted there.
-fn queue_of(device: u64) -> Option<PathBuf> {
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    if major == 0 {
-        let source = mount_source(&format!("{major}:{minor}"))?;
-        let metadata = fs::metadata(source).ok()?;
-        let device = metadata.rdev();
-        return if metadata.file_type().is_block_device() && rustix::fs::major(device) != 0 {
-            queue_of(device)
-        } else {
-            None
-        };
-    }
-    let directory = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
-    let directory = fs::canonicalize(directory).ok()?;
-    [directory.join("queue"), directory.parent()?.join("queue")].into_iter().find(|queue| queue.is_dir())
-}
-
-/// The block device that a file system lies on, from `/proc/self/mountinfo` (proc(5): the third field is its number, the second behind the
-/// lone `-` its source).
-fn mount_source(number: &str) -> Option<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    mounts.lines().find_map(|line| {
-        let (before, behind) = line.split_once(" - ")?;
-        (before.split(' ').nth(2)? == number).then_some(())?;
-        let source = behind.split(' ').nth(1)?;
-        source.starts_with("/dev/").then(|| PathBuf::from(source))
-    })
 }
 
 fn number(queue: &Path, attribute: &str) -> Option<u64> {

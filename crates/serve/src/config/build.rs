@@ -1,8 +1,8 @@
 //! From a draft to a configuration: each value by itself. What has to fit together is looked at in `check`.
 
 mod device;
-mod export;
-mod tenant;
+pub(super) mod export;
+pub(super) mod tenant;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -30,15 +30,8 @@ impl Draft {
     /// # Errors
     /// Everything that is wrong, each with its place, its value and what would be right.
     pub fn check(&self, surroundings: &dyn Surroundings) -> Result<Checked, ConfigError> {
-        let mut building = Building {
-            surroundings,
-            config: Config::default(),
-            problems: self.problems.clone(),
-            warnings: Vec::new(),
-            device_bytes: Vec::new(),
-            device_rotates: Vec::new(),
-            listen_places: Vec::new(),
-        };
+        let mut building = Building::new(surroundings, Config::default());
+        building.problems.clone_from(&self.problems);
         for entry in &self.devices {
             building.device(entry, self);
         }
@@ -62,13 +55,27 @@ impl Draft {
     }
 }
 
+impl<'s> Building<'s> {
+    pub fn new(surroundings: &'s dyn Surroundings, config: Config) -> Building<'s> {
+        Building {
+            surroundings,
+            config,
+            problems: Vec::new(),
+            warnings: Vec::new(),
+            device_bytes: Vec::new(),
+            device_rotates: Vec::new(),
+            listen_places: Vec::new(),
+        }
+    }
+}
+
 impl Building<'_> {
     pub fn fields<'a>(&'a mut self, entry: &'a Entry) -> Fields<'a> {
         Fields { entry, problems: &mut self.problems }
     }
 
     /// A path, found from where it was written.
-    fn path(&mut self, entry: &Entry, key: &str) -> Option<PathBuf> {
+    pub fn path(&mut self, entry: &Entry, key: &str) -> Option<PathBuf> {
         let mut fields = self.fields(entry);
         let path = fields.read(key, value::path)?;
         Some(fields.place(key).resolve(&path))

@@ -12,7 +12,7 @@ use crate::access;
 
 /// Looks at everything that more than one entry says.
 pub(super) fn together(draft: &Draft, building: &mut Building<'_>) {
-    let mut check = Check { draft, building };
+    let mut check = Check::new(draft, building);
     check.something_is_served();
     check.names_are_unique();
     check.references();
@@ -26,9 +26,15 @@ pub(super) fn together(draft: &Draft, building: &mut Building<'_>) {
     check.layers_count();
 }
 
-struct Check<'a, 'b> {
+pub(super) struct Check<'a, 'b> {
     draft: &'a Draft,
     building: &'a mut Building<'b>,
+}
+
+impl<'a, 'b> Check<'a, 'b> {
+    pub fn new(draft: &'a Draft, building: &'a mut Building<'b>) -> Check<'a, 'b> {
+        Check { draft, building }
+    }
 }
 
 impl Check<'_, '_> {
@@ -57,7 +63,7 @@ impl Check<'_, '_> {
         }
     }
 
-    fn names_are_unique(&mut self) {
+    pub fn names_are_unique(&mut self) {
         let draft = self.draft;
         let kinds = [
             (&draft.devices, "device"),
@@ -101,7 +107,7 @@ impl Check<'_, '_> {
     }
 
     /// That what is referred to is there.
-    fn references(&mut self) {
+    pub fn references(&mut self) {
         let draft = self.draft;
         let references: [(&[Entry], &str, &str); 4] = [
             (&draft.exports, "device", "device"),
@@ -123,7 +129,7 @@ impl Check<'_, '_> {
         }
     }
 
-    fn parents_do_not_loop(&mut self) {
+    pub fn parents_do_not_loop(&mut self) {
         let groups = &self.building.config.groups;
         let parent_of: BTreeMap<&str, &str> =
             groups.iter().filter_map(|group| Some((group.name.as_str(), group.parent.as_deref()?))).collect();
@@ -253,7 +259,7 @@ impl Check<'_, '_> {
     }
 
     /// Warns of weights that nothing heeds.
-    fn weights_count(&mut self) {
+    pub fn weights_count(&mut self) {
         let weighed = self.draft.tenants.iter().chain(&self.draft.groups).find(|entry| entry.get("weight").is_some());
         let Some(weighed) = weighed else { return };
         let mut warnings = Vec::new();
@@ -285,7 +291,7 @@ fn same_way(one: &Listen, other: &Listen) -> bool {
 }
 
 /// Where a key stands, or else its entry.
-fn place_of(entry: &Entry, key: &str) -> Place {
+pub(super) fn place_of(entry: &Entry, key: &str) -> Place {
     entry.get(key).map_or(&entry.place, |said| &said.place).clone()
 }
 

@@ -151,6 +151,8 @@ pub struct Draft {
     pub(super) tls: Entry,
     pub(super) control: Entry,
     pub(super) metrics: Entry,
+    /// Of a mount.
+    pub(super) mount: Entry,
     pub(super) top: Entry,
     pub(super) problems: Vec<Problem>,
 }
@@ -168,6 +170,7 @@ impl Default for Draft {
             tls: empty(Section::Tls),
             control: empty(Section::Control),
             metrics: empty(Section::Metrics),
+            mount: empty(Section::Mount),
             top: empty(Section::Top),
             problems: Vec::new(),
         }
@@ -196,7 +199,8 @@ impl Draft {
         match section {
             Section::Listen => &mut self.listen,
             Section::Tls => &mut self.tls,
-            Section::Control => &mut self.control,
+            Section::Control | Section::MountControl => &mut self.control,
+            Section::Mount => &mut self.mount,
             Section::Metrics => &mut self.metrics,
             _ => &mut self.top,
         }
@@ -205,7 +209,7 @@ impl Draft {
     /// The entries of a section of which there are many.
     pub(super) fn many(&mut self, section: Section) -> &mut Vec<Entry> {
         match section {
-            Section::Device => &mut self.devices,
+            Section::Device | Section::MountDevice => &mut self.devices,
             Section::Export => &mut self.exports,
             Section::Group => &mut self.groups,
             _ => &mut self.tenants,

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::mount;
+
 /// A table of a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Section {
@@ -23,10 +25,31 @@ pub enum Section {
     Control,
     /// `[metrics]`.
     Metrics,
+    /// The file itself, of a mount.
+    MountTop,
+    /// `[mount]`.
+    Mount,
+    /// `[[device]]` of a mount.
+    MountDevice,
+    /// `[[tenant]]` of a mount.
+    MountTenant,
+    /// `[control]` of a mount.
+    MountControl,
 }
 
 impl Section {
-    /// All of them, in the order of the reference.
+    /// All of them that a mount's configuration has, in the order of its reference.
+    pub const MOUNT: [Section; 7] = [
+        Section::Mount,
+        Section::MountDevice,
+        Section::MountTenant,
+        Section::Group,
+        Section::MountControl,
+        Section::Metrics,
+        Section::MountTop,
+    ];
+
+    /// All of them that a server's configuration has, in the order of the reference.
     pub const ALL: [Section; 9] = [
         Section::Device,
         Section::Export,
@@ -42,27 +65,36 @@ impl Section {
     /// What its table is called; the file itself has no name.
     pub const fn name(self) -> &'static str {
         match self {
-            Section::Top => "",
-            Section::Device => "device",
+            Section::Top | Section::MountTop => "",
+            Section::Mount => "mount",
+            Section::Device | Section::MountDevice => "device",
             Section::Export => "export",
             Section::Group => "group",
-            Section::Tenant => "tenant",
+            Section::Tenant | Section::MountTenant => "tenant",
             Section::Listen => "listen",
             Section::Tls => "tls",
-            Section::Control => "control",
+            Section::Control | Section::MountControl => "control",
             Section::Metrics => "metrics",
         }
     }
 
     /// Whether there can be many: `[[name]]`.
     pub const fn is_list(self) -> bool {
-        matches!(self, Section::Device | Section::Export | Section::Group | Section::Tenant)
+        matches!(
+            self,
+            Section::Device
+                | Section::Export
+                | Section::Group
+                | Section::Tenant
+                | Section::MountDevice
+                | Section::MountTenant
+        )
     }
 
     /// As it is written above its keys.
     pub fn heading(self) -> String {
         match (self, self.is_list()) {
-            (Section::Top, _) => "the file itself".into(),
+            (Section::Top | Section::MountTop, _) => "the file itself".into(),
             (section, true) => format!("[[{}]]", section.name()),
             (section, false) => format!("[{}]", section.name()),
         }
@@ -70,7 +102,7 @@ impl Section {
 
     /// Its keys.
     pub fn keys(self) -> impl Iterator<Item = &'static Key> + Clone {
-        KEYS.iter().filter(move |key| key.section == self)
+        KEYS.iter().chain(mount::KEYS).filter(move |key| key.section == self)
     }
 }
 
@@ -89,7 +121,7 @@ pub struct Key {
     pub what: &'static str,
 }
 
-const fn key(
+pub(super) const fn key(
     section: Section,
     name: &'static str,
     takes: &'static str,
@@ -165,8 +197,16 @@ pub const KEYS: &[Key] = &[
 
 /// The tables of all keys in Markdown: the reference of docs/serve-config.md.
 pub fn markdown() -> String {
+    tables(&Section::ALL)
+}
+
+/// The tables of all keys of some sections in Markdown.
+pub(super) fn tables(sections: &[Section]) -> String {
     let mut text = String::new();
-    for section in Section::ALL {
+    for &section in sections {
+        if section.keys().next().is_none() {
+            continue;
+        }
         let heading = section.heading();
         let heading = if section == Section::Top { "Outside of tables".to_owned() } else { format!("`{heading}`") };
         let _ = write!(text, "### {heading}\n\n| key | takes | without it | what it is |\n|---|---|---|---|\n");

@@ -8,6 +8,7 @@ mod build;
 mod check;
 mod draft;
 mod keys;
+pub mod mount;
 mod names;
 mod reload;
 mod source;

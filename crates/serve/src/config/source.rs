@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::draft::{Draft, Entry, Place, Problem, Said, Value};
-use super::keys::{KEYS, Section};
+use super::keys::Section;
 use super::names::{did_you_mean, list};
 
 /// More mistakes than these are not told: the first ones are to be mended first.
@@ -18,12 +18,18 @@ const PROBLEMS_MAX: usize = 100;
 impl Draft {
     /// Reads a configuration's text. What is wrong with it is told by [`Draft::check`], all at once.
     pub fn from_toml(text: &str, file: &str) -> Draft {
+        Draft::read_as(&Section::ALL, text, file)
+    }
+
+    /// Reads a text whose tables are these.
+    pub(super) fn read_as(sections: &'static [Section], text: &str, file: &str) -> Draft {
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(end, _)| end + 1)).collect();
-        Source { text, lines, file: file.into(), draft: Draft::default() }.read()
+        Source { sections, text, lines, file: file.into(), draft: Draft::default() }.read()
     }
 }
 
 struct Source<'a> {
+    sections: &'static [Section],
     text: &'a str,
     /// Where each line begins.
     lines: Vec<usize>,
@@ -42,12 +48,12 @@ impl Source<'_> {
             return self.draft;
         }
         let place = self.place(0..0);
-        for section in Section::ALL.into_iter().filter(|section| !section.is_list()) {
-            self.draft.single(section).place = place.clone();
+        for section in self.sections.iter().copied().filter(|section| !section.is_list()) {
+            *self.draft.single(section) = Entry::new(section, place.clone());
         }
         for (name, value) in in_order(table.get_ref()) {
-            let section = Section::ALL.into_iter().find(|section| section.name() == name.get_ref().as_ref());
-            match section.filter(|section| *section != Section::Top) {
+            let section = self.sections.iter().copied().find(|section| section.name() == name.get_ref().as_ref());
+            match section.filter(|section| !section.name().is_empty()) {
                 Some(section) if section.is_list() => self.many(section, value),
                 Some(section) => self.single(section, value),
                 None => self.top(name, value),
@@ -95,13 +101,15 @@ impl Source<'_> {
 
     /// A key outside of tables.
     fn top(&mut self, name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) {
-        let known = Section::Top.keys().any(|key| key.name == name.get_ref());
+        let top = self.draft.top.section;
+        let known = top.keys().any(|key| key.name == name.get_ref());
         if !known {
-            let sections = Section::ALL.into_iter().map(Section::name).filter(|name| !name.is_empty());
-            let names = sections.chain(Section::Top.keys().map(|key| key.name));
+            let sections = self.sections.iter().map(|section| section.name()).filter(|name| !name.is_empty());
+            let names = sections.chain(top.keys().map(|key| key.name));
             // A key that belongs into a table is told where.
+            let keys = self.sections.iter().flat_map(|section| section.keys());
             let tables: Vec<String> =
-                KEYS.iter().filter(|key| key.name == name.get_ref()).map(|key| key.section.heading()).collect();
+                keys.filter(|key| key.name == name.get_ref()).map(|key| key.section.heading()).collect();
             let near = match tables.is_empty() {
                 true => did_you_mean(name.get_ref(), names.clone()),
                 false => format!(" outside of tables: it belongs into {}", tables.join(" or ")),

@@ -13,6 +13,7 @@ mod share;
 mod steer;
 mod terms;
 mod text;
+mod told;
 mod tree;
 
 #[cfg(test)]
@@ -32,4 +33,5 @@ pub use steer::{
     Steer, TenantFacts, Things,
 };
 pub use text::BadValue;
+pub use told::{facts_of, is_used, view_of};
 pub use tree::{Access, Ask, Get, Leaf, Set, SetError, leaves_under, meant_path};

@@ -52,7 +52,7 @@ impl Counted {
 }
 
 /// What one tenant had of one device since the start. Nothing in it ever decreases but `waiting`, `held` and `in_flight`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Account {
     /// By [`Counted`].
     pub ops: [OpAccount; 4],
@@ -75,7 +75,7 @@ pub struct Account {
 }
 
 /// The same of one kind of requests.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OpAccount {
     /// Requests that were done, errors included; a request whose client has left counts no more.
     pub requests: u64,

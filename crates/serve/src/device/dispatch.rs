@@ -152,7 +152,7 @@ impl Device {
     pub(super) fn admit(&mut self, slot: u32) {
         let Some(entry) = self.entries.get_mut(slot) else { return };
         let max = if entry.op == WorkOp::Trim { TRIM_BYTES_MAX } else { self.request_bytes_max };
-        if entry.length <= max {
+        if entry.length <= max || self.backend.is_hosted() {
             entry.stage = Stage::Queued;
             return self.enqueue(slot);
         }
@@ -193,6 +193,7 @@ impl Device {
             tenant: entry.tenant,
             op: entry.op,
             durable: entry.durable,
+            hints: entry.hints,
             stage: Stage::Queued,
             dead: false,
             offset,
@@ -230,12 +231,14 @@ impl Device {
             WorkOp::Trim => Op::Discard,
             WorkOp::Write | WorkOp::Zero { .. } | WorkOp::Flush | WorkOp::Status => Op::Write,
         };
-        // The client of a network block device waits for every reply; and async writes of all clients would lie in one queue.
+        // The client of a network block device waits for every reply; and async writes of all clients would lie in one queue. A host may know better.
         let flags = match (op, entry.durable) {
             (Op::Read, _) => Flags::NONE,
             (_, true) => Flags::SYNC.and(Flags::FUA),
+            (_, false) if entry.hints.is_async => Flags::NONE,
             (_, false) => Flags::SYNC,
         };
+        let flags = if entry.hints.is_metadata { flags.and(Flags::META) } else { flags };
         let sector = entry.offset / SECTOR_BYTES;
         let sectors = entry.end().div_ceil(SECTOR_BYTES) - sector;
         let sectors = u32::try_from(sectors).unwrap_or(u32::MAX);

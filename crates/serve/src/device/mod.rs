@@ -58,8 +58,28 @@ pub struct Work {
     pub length: u64,
     /// Durable before it is done.
     pub durable: bool,
-    /// Of writes: the data, in the first `length` bytes.
+    /// Of writes: the data, in the first `length` bytes; none where the host does the work.
     pub data: Option<Buffer>,
+    /// What else an elevator should know.
+    pub hints: Hints,
+}
+
+/// What an elevator should know of a request beside where it goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// Of writes: nobody waits for it.
+    pub is_async: bool,
+    /// It is about metadata.
+    pub is_metadata: bool,
+}
+
+/// What has begun on a device whose host does the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// The asker's name for it.
+    pub ticket: u64,
+    /// By which [`Device::io_done`] is told that it is over.
+    pub tag: u64,
 }
 
 /// What is to be done.
@@ -350,6 +370,11 @@ impl Device {
         self.tenants.accounts()
     }
 
+    /// The names of groups.
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        self.tenants.groups()
+    }
+
     /// What one tenant had.
     pub fn account(&self, tenant: &str) -> Option<&Account> {
         self.tenants.account_named(tenant)
@@ -534,13 +559,23 @@ impl Device {
         self.told();
     }
 
+    /// Of a device whose host does the work: adds to `begun` what has begun since the last time, in the order in which it is to be done. The host does it and
+    /// says so by [`Device::io_done`]. Of a member that has left there may be something among it, with its tickets.
+    pub fn take_begun(&mut self, begun: &mut Vec<Begun>) {
+        let entries = &self.entries;
+        begun.extend(self.backend.begun().map(|tag| {
+            let ticket = entries.get(tag as u32).map_or(u64::MAX, |entry| entry.ticket);
+            Begun { ticket, tag }
+        }));
+    }
+
     fn check(&self, work: &Work) -> Result<(), Errno> {
         if work.op == WorkOp::Flush {
             return Ok(());
         }
         work.op.check_range(work.offset, work.length, self.size)?;
         let data_bytes = work.data.as_ref().map_or(0, |data| data.len() as u64);
-        if work.length == 0 || (work.op == WorkOp::Write && data_bytes < work.length) {
+        if work.length == 0 || (work.op == WorkOp::Write && data_bytes < work.length && !self.backend.is_hosted()) {
             return Err(Errno::Inval);
         }
         Ok(())

@@ -142,6 +142,10 @@ impl Tenants {
         known.map(|node| (node.name.as_str(), &node.account))
     }
 
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().filter(|node| node.is_known && node.is_group).map(|node| node.name.as_str())
+    }
+
     pub fn account_named(&self, tenant: &str) -> Option<&Account> {
         let place = if tenant == Device::DEFAULT_TENANT { Some(0) } else { self.tenants.get(tenant).copied() };
         self.nodes.get(place? as usize).filter(|node| node.is_known && !node.is_group).map(|node| &node.account)
@@ -420,6 +424,21 @@ impl Device {
             recorder.name(slot + 1, &node.name);
         }
         Ok(MemberId { slot, generation })
+    }
+
+    /// A client's process has changed: its own priority and nice value are these from its next request on. Where its tenant's terms have a priority, that counts.
+    pub fn set_process(&mut self, member: MemberId, process: &Process, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+        let Some(tenant) = self.tenants.tenant_of(member) else { return };
+        let told = self.tenants.nodes.get(tenant as usize).map_or(Priority::UNSET, |node| node.terms.priority);
+        let Some(entry) = self.tenants.members.get_mut(member.slot as usize) else { return };
+        let (own, nice) = priority_of(Priority::UNSET, Some(process));
+        entry.own = own;
+        let context = entry.context;
+        // Nice first: an elevator that reads the priority anew follows it where that is unset.
+        let _ = self.queue.set_nice(context, nice, self.now_ns);
+        let _ = self.queue.set_priority(context, if told.is_set() { told } else { own }, self.now_ns);
+        self.told();
     }
 
     fn set_node(&mut self, name: &str, is_group: bool, terms: Terms, now_ns: u64) -> Result<u32, TermsError> {

@@ -2,7 +2,7 @@
 
 use slab::Slab;
 
-use super::{Answer, Work, WorkOp};
+use super::{Answer, Hints, Work, WorkOp};
 use crate::buffer::Buffer;
 use hoistway_nbd::wire::Errno;
 
@@ -18,6 +18,7 @@ pub(super) struct Entry {
     pub tenant: u32,
     pub op: WorkOp,
     pub durable: bool,
+    pub hints: Hints,
     pub stage: Stage,
     /// Whoever asked has left: nothing more is to be done, and nobody is to be told.
     pub dead: bool,
@@ -90,6 +91,7 @@ impl Entry {
             tenant,
             op: work.op,
             durable: work.durable,
+            hints: work.hints,
             stage: Stage::Queued,
             dead: false,
             offset: work.offset,

@@ -7,7 +7,7 @@ mod choice;
 mod clock;
 mod files;
 mod helpers;
-mod peer;
+pub mod peer;
 mod sending;
 mod signals;
 mod table;
@@ -15,6 +15,7 @@ mod table;
 mod tests;
 mod threads;
 mod uring;
+mod virtual_time;
 mod waiting;
 
 use std::fmt;
@@ -27,6 +28,7 @@ use crate::buffer::Buffer;
 pub use choice::{EngineKind, Options, Unavailable, WATCH_NS, probe};
 pub use threads::Threads;
 pub use uring::Uring;
+pub use virtual_time::Virtual;
 
 /// Names a listening socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

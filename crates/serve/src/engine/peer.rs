@@ -114,7 +114,7 @@ fn process(pid: u32, uid: u32, gid: u32, is_there: impl Fn() -> bool) -> Process
 
 /// The path of `/proc/PID/cgroup` (cgroups(7)): of the unified hierarchy if it has one of its own, else of the controller `blkio` of version 1.
 /// Where both exist, everything is at the root of the one that is not used.
-fn cgroup(text: &str) -> String {
+pub fn cgroup(text: &str) -> String {
     let (mut unified, mut blkio) = (None, None);
     for line in text.lines() {
         let mut fields = line.splitn(3, ':');
@@ -130,13 +130,13 @@ fn cgroup(text: &str) -> String {
 }
 
 /// The nice value: the 19th field of `/proc/PID/stat` (proc(5)). The second, the name in parentheses, may hold spaces and parentheses.
-fn nice(text: &str) -> i8 {
+pub fn nice(text: &str) -> i8 {
     let behind_name = text.rsplit_once(')').map_or("", |(_, behind)| behind);
     behind_name.split_whitespace().nth(16).and_then(|field| field.parse().ok()).unwrap_or(0)
 }
 
-/// Class and level as ioprio_get(2) has them; 0 if the process has gone or has none.
-fn ioprio(pid: u32) -> u16 {
+/// Class and level of a process or thread as ioprio_get(2) has them; 0 if it has gone or has none.
+pub fn ioprio(pid: u32) -> u16 {
     const IOPRIO_WHO_PROCESS: libc::c_int = 1;
     // SAFETY: a call with numbers alone.
     let got = unsafe { libc::syscall(libc::SYS_ioprio_get, IOPRIO_WHO_PROCESS, pid as libc::c_int) };

@@ -13,7 +13,6 @@ mod nbd;
 mod on_device;
 mod plan;
 mod safety;
-mod virtual_engine;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,12 +21,12 @@ use std::io;
 use crate::device::DeviceError;
 use crate::engine::{Engine, Event, Signal};
 
+pub use crate::engine::Virtual;
 pub use figures::{Figures, KindFigures, Outcome, ProcessFigures};
 pub use nbd::NbdTarget;
 pub use on_device::DeviceTarget;
 pub use plan::{Fit, Kind, LeftOut, Level, Plan, PlanBuilder, Planned, Unfit};
 pub use safety::{InUse, check_unused};
-pub use virtual_engine::Virtual;
 
 use dependent::Dependents;
 

@@ -9,7 +9,7 @@ use super::plan::{Kind, Planned};
 use super::{ReplayError, Target};
 use crate::buffer::Buffer;
 use crate::config::{BackendConfig, DeviceConfig};
-use crate::device::{DEPTH_MAX, Device, Done, JoinError, MemberId, Work, WorkOp};
+use crate::device::{DEPTH_MAX, Device, Done, Hints, JoinError, MemberId, Work, WorkOp};
 use crate::engine::{Engine, Event, Process};
 
 /// The longest request that is not split on a file or block device, in bytes.
@@ -142,6 +142,7 @@ impl<E: Engine> Target<E> for DeviceTarget {
             length: request.bytes.into(),
             durable: request.durable,
             data,
+            hints: Hints::default(),
         };
         self.device.catch_up(engine, now_ns);
         self.device.submit(*member, work, now_ns);

@@ -8,7 +8,7 @@ use slab::Slab;
 
 use crate::buffer::Buffer;
 use crate::config::Config;
-use crate::device::{Answer, Device, JoinError, MemberId, Work, WorkOp};
+use crate::device::{Answer, Device, Hints, JoinError, MemberId, Work, WorkOp};
 use crate::engine::{ConnId, Engine, Peer};
 use crate::server::budget::{Bounds, Charge, HolderId, Wait};
 use crate::server::exports::{Served, View};
@@ -701,6 +701,7 @@ impl Connection {
             length: request.length,
             durable: request.flags.fua,
             data,
+            hints: Hints::default(),
         };
         house.submit(device, member, work);
     }

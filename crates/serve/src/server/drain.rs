@@ -1,6 +1,6 @@
 //! How the server leaves: nothing new, what is under way to its end, everything durable.
 
-use crate::device::{Device, Work, WorkOp};
+use crate::device::{Device, Hints, Work, WorkOp};
 use crate::engine::{Address, Engine, Peer};
 use crate::server::connection::Reason;
 use crate::server::{Purpose, Server};
@@ -128,7 +128,15 @@ impl<E: Engine> Server<E> {
                 }
             };
             let ticket = u64::from(SLOT) << 32 | place as u64;
-            let work = Work { ticket, op: WorkOp::Flush, offset: 0, length: 0, durable: false, data: None };
+            let work = Work {
+                ticket,
+                op: WorkOp::Flush,
+                offset: 0,
+                length: 0,
+                durable: false,
+                data: None,
+                hints: Hints::default(),
+            };
             self.house.submit(place, member, work);
             left += 1;
         }

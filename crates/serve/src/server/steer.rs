@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::config::{BackendConfig, Config, DeviceConfig};
+use crate::config::{Config, DeviceConfig};
 use crate::control::{
-    AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Lateness, OpView, Refused, ServerFacts,
-    Steer, TenantFacts, Things,
+    AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Refused, ServerFacts, Steer, TenantFacts,
+    Things, facts_of, is_used, view_of,
 };
-use crate::device::account::OpAccount;
-use crate::device::{Account, Device};
+use crate::device::Device;
 use crate::engine::{Address, ConnId, Engine};
 use crate::server::Server;
 use crate::server::connection::{Connection, Reason, Serving};
@@ -334,75 +333,6 @@ impl<E: Engine> Server<E> {
         self.table.get_mut(id).ok_or(Refused::Gone)?.end(Reason::Told);
         self.settle(id);
         Ok(None)
-    }
-}
-
-fn facts_of(device: &Device, config: &DeviceConfig, now_ns: u64) -> DeviceFacts {
-    let (queued, held) = device.waiting();
-    let in_flight = device.in_flight_by_direction();
-    let late = device.lateness().map(|recorded| Lateness {
-        count: recorded.len(),
-        p50_ns: recorded.value_at_percentile(50.0),
-        p99_ns: recorded.value_at_percentile(99.0),
-        max_ns: recorded.max(),
-    });
-    DeviceFacts {
-        bytes: device.size(),
-        backend: backend(&config.backend),
-        drive: device.drive().map(str::to_owned),
-        elevator: device.elevator(),
-        switching: device.is_switching(),
-        tunables: device.tunables().collect(),
-        depth: device.depth(),
-        rotational: device.is_rotational(),
-        merge: device.merges(),
-        request_bytes_max: device.request_bytes_max(),
-        block_bytes: device.backend().block_min(),
-        bandwidth: config.bandwidth,
-        position_ns: config.position_ns,
-        reserved: device.reserved(),
-        in_flight,
-        waiting: queued.saturating_add(held),
-        busy_ns: device.busy_ns(now_ns),
-        merges: device.merged(),
-        slice: device.slice_holder().map(str::to_owned),
-        lateness: late,
-    }
-}
-
-/// Where the bytes lie, as a configuration says it.
-fn backend(config: &BackendConfig) -> String {
-    match config {
-        BackendConfig::File { path, .. } => format!("file:{}", path.display()),
-        BackendConfig::Memory { bytes } => format!("mem:{}", hoistway_units::print_size(*bytes)),
-        BackendConfig::Null { bytes } => format!("null:{}", hoistway_units::print_size(*bytes)),
-    }
-}
-
-/// Whether a tenant has asked a device for anything.
-fn is_used(account: &Account) -> bool {
-    account.requests() > 0 || account.waiting + account.held + account.in_flight > 0
-}
-
-fn view_of(account: &Account) -> AccountView<'_> {
-    AccountView {
-        ops: account.ops.each_ref().map(op_view),
-        waiting: account.waiting,
-        held: account.held,
-        in_flight: account.in_flight,
-        service_ns: account.service_ns,
-        reservation_missed: account.reservation_missed,
-    }
-}
-
-fn op_view(op: &OpAccount) -> OpView<'_> {
-    OpView {
-        requests: op.requests,
-        bytes: op.bytes,
-        errors: op.errors,
-        queue_ns: op.queue_ns.as_deref(),
-        device_ns: op.device_ns.as_deref(),
-        total_ns: op.total_ns.as_deref(),
     }
 }
 

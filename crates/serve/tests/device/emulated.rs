@@ -4,7 +4,7 @@ use hoistway_core::Kind;
 use hoistway_drive::{Access, Drive, Faults, Hang, Op, Profile};
 use hoistway_nbd::wire::Errno;
 use hoistway_serve::config::{BackendConfig, DeviceConfig};
-use hoistway_serve::device::{Work, WorkOp};
+use hoistway_serve::device::{Hints, Work, WorkOp};
 
 use crate::world::*;
 
@@ -126,7 +126,7 @@ fn zeroes_take_the_drive_as_long_as_data() {
         let mut world = World::new(&slow(disk().without_write_cache()));
         let member = world.device.join(None, None, 0).expect("room for a client");
         let data = (op == WorkOp::Write).then(|| hoistway_serve::buffer::Buffer::alone(1 << 20));
-        let work = Work { ticket: 1, op, offset: 0, length: 1 << 20, durable: false, data };
+        let work = Work { ticket: 1, op, offset: 0, length: 1 << 20, durable: false, data, hints: Hints::default() };
         assert!(ask(&mut world, member, work, SECOND).is_some());
         world.now()
     };

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hoistway_core::Kind;
 use hoistway_serve::config::DeviceConfig;
-use hoistway_serve::device::{MemberId, Work, WorkOp};
+use hoistway_serve::device::{Hints, MemberId, Work, WorkOp};
 use hoistway_serve::tenant::{Limits, Rate, Reserve, Terms};
 use proptest::prelude::*;
 
@@ -91,7 +91,7 @@ impl Trial {
                 let ticket = self.tickets << 8 | client as u64;
                 let data = (op == WorkOp::Write).then(|| hoistway_serve::buffer::Buffer::alone(length as usize));
                 self.open[client].insert(ticket);
-                let work = Work { ticket, op, offset, length, durable, data };
+                let work = Work { ticket, op, offset, length, durable, data, hints: Hints::default() };
                 device.submit(self.members[client], work, now_ns);
             }
             Step::Pass { us } => self.pass(us * 1000),

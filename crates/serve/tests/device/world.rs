@@ -9,7 +9,7 @@ use hoistway_drive::Profile;
 use hoistway_serve::backend::Backend;
 use hoistway_serve::buffer::Buffer;
 use hoistway_serve::config::{BackendConfig, DeviceConfig};
-use hoistway_serve::device::{Answer, Device, Done, MemberId, Work, WorkOp};
+use hoistway_serve::device::{Answer, Device, Done, Hints, MemberId, Work, WorkOp};
 use hoistway_serve::engine::{ConnId, Engine, Event, FileId, Io, IoDone, IoOp, ListenerId, Message};
 
 pub const MS: u64 = 1_000_000;
@@ -150,7 +150,7 @@ impl Client {
         self.sent += 1;
         let data = (self.op == WorkOp::Write).then(|| engine.buffer(self.bytes as usize));
         let offset = self.from + place * self.bytes;
-        Work { ticket, op: self.op, offset, length: self.bytes, durable: false, data }
+        Work { ticket, op: self.op, offset, length: self.bytes, durable: false, data, hints: Hints::default() }
     }
 }
 
@@ -357,15 +357,23 @@ fn shared_bytes(shared: &hoistway_serve::backend::Shared) -> Vec<u8> {
 }
 
 pub fn read(ticket: u64, offset: u64, length: u64) -> Work {
-    Work { ticket, op: WorkOp::Read, offset, length, durable: false, data: None }
+    Work { ticket, op: WorkOp::Read, offset, length, durable: false, data: None, hints: Hints::default() }
 }
 
 pub fn write(ticket: u64, offset: u64, bytes: &[u8]) -> Work {
     let mut data = Buffer::alone(bytes.len());
     data[..bytes.len()].copy_from_slice(bytes);
-    Work { ticket, op: WorkOp::Write, offset, length: bytes.len() as u64, durable: false, data: Some(data) }
+    Work {
+        ticket,
+        op: WorkOp::Write,
+        offset,
+        length: bytes.len() as u64,
+        durable: false,
+        data: Some(data),
+        hints: Hints::default(),
+    }
 }
 
 pub fn simple(ticket: u64, op: WorkOp) -> Work {
-    Work { ticket, op, offset: 0, length: 0, durable: false, data: None }
+    Work { ticket, op, offset: 0, length: 0, durable: false, data: None, hints: Hints::default() }
 }

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::image::{self, Mounted};
+use super::image;
 use super::timed::{self, Times};
 use super::{Part, Place};
+use crate::emulated::Mounted;
 use crate::goals::Goal;
 use crate::tools;
 

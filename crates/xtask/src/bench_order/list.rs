@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 
 use super::timed;
 use super::{Part, Place};
+use crate::emulated::Mounted;
 use crate::goals::Goal;
 use crate::tools;
 
@@ -20,7 +21,7 @@ const MORE_INODES: u64 = 10_000;
 /// `hoistway order` against `find` and `sort`, all in memory.
 pub fn measure(place: &Place) -> Result<Part> {
     let image = image(place)?;
-    let mounted = super::image::Mounted::new(&image, &place.folder.join("mnt"))?;
+    let mounted = Mounted::new(&image, &place.folder.join("mnt"))?;
     let hoistway = place.hoistway.display().to_string();
     let programs = [
         ("find and sort", "bash -c \"find tree -printf '%i %p\\n' | sort -n\"".to_owned()),

@@ -4,20 +4,19 @@ use std::cell::Cell;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
 use hoistway_order::archive::READERS;
 use hoistway_order::plan::Plan;
 
-use super::image::{self, Mounted};
+use super::image;
 use super::simulated::{Plans, taken};
 use super::timed::{self, Times};
 use super::{Part, Place};
+use crate::emulated::{Disk, Mounted, Setup};
 use crate::goals::Goal;
-use crate::server::Server;
 use crate::tools;
 
 const DRIVE: &str = "sata-7200-2006";
@@ -28,8 +27,6 @@ const FASTER: f64 = 3.9;
 const NEAR: f64 = 0.1;
 /// A disk's time for a small read far away: what is awake before it asks is asleep when it is answered.
 const EVEN_NS: u64 = 5_000_000;
-/// How long FUSE may take to show the file.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What is run, and how it reads.
 struct Case {
@@ -181,25 +178,19 @@ impl<'p> Bench<'p> {
 
     /// Runs a command where the file system is mounted, of which nothing is in memory.
     fn run(&self, drive: &str, command: &str) -> Result<Measured> {
-        // Of its own: the one before may be on its way out.
-        let socket = self.folder.join(format!("nbd-{}.sock", self.runs.replace(self.runs.get() + 1)));
-        let mut serve = Command::new("chrt");
-        serve
-            .args(["--fifo", "10"])
-            .arg(&self.place.hoistway)
-            .arg("serve")
-            .arg("--export")
-            .arg(format!("={},read-only", self.image.display()));
-        serve.args(["--drive", drive, "--elevator", ELEVATOR, "--socket"]).arg(&socket);
-        let server = Server::start(&mut serve, &self.folder.join("serve.log"))?;
-        let fuse = Fuse::new(&self.folder.join("fuse"), &socket)?;
-        let mounted = Mounted::new(&fuse.file(), &self.folder.join("mnt"))?;
-        let before = mounted.reads()?;
-        let times = timed::run_first(command, &mounted.at)?;
-        let after = mounted.reads()?;
-        drop(mounted);
-        drop(fuse);
-        server.leave()?;
+        let disk = Disk::new(&Setup {
+            hoistway: &self.place.hoistway,
+            image: &self.image,
+            folder: &self.folder,
+            drive,
+            elevator: ELEVATOR,
+            read_only: true,
+            number: self.runs.replace(self.runs.get() + 1),
+        })?;
+        let before = disk.mounted().reads()?;
+        let times = timed::run_first(command, &disk.mounted().at)?;
+        let after = disk.mounted().reads()?;
+        disk.leave()?;
         Ok(Measured { times, reads: after.0 - before.0, bytes: after.1 - before.1 })
     }
 }
@@ -208,52 +199,5 @@ impl Drop for Bench<'_> {
     fn drop(&mut self) {
         // What is left is in memory, and seen by whoever looks there.
         let _ = fs::remove_dir_all(&self.folder);
-    }
-}
-
-/// An export as a file.
-struct Fuse {
-    at: PathBuf,
-    child: Child,
-}
-
-impl Fuse {
-    fn new(at: &Path, socket: &Path) -> Result<Fuse> {
-        fs::create_dir_all(at)?;
-        // One thread and one connection: several hand requests on in another order than they were given, which a disk without a queue pays for with turns.
-        let mut command = Command::new("chrt");
-        command.args(["--fifo", "8", "nbdfuse", "-r", "-s", "-C", "1"]).arg(at.join("disk")).arg("--unix").arg(socket);
-        let child = command.stdout(Stdio::null()).spawn().context("cannot start nbdfuse")?;
-        let fuse = Fuse { at: at.to_owned(), child };
-        let begun = Instant::now();
-        while !fuse.file().exists() {
-            if begun.elapsed() > PATIENCE {
-                bail!("nbdfuse shows no file after {} s", PATIENCE.as_secs());
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        Ok(fuse)
-    }
-
-    fn file(&self) -> PathBuf {
-        self.at.join("disk")
-    }
-}
-
-impl Drop for Fuse {
-    fn drop(&mut self) {
-        // nbdfuse ends when it is unmounted; a loop device may hold it for a moment.
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            let unmounted = Command::new("umount").arg(&self.at).stderr(Stdio::null()).status();
-            if unmounted.is_ok_and(|status| status.success()) {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        if begun.elapsed() >= PATIENCE {
-            let _ = self.child.kill();
-        }
-        let _ = self.child.wait();
     }
 }

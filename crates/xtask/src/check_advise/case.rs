@@ -24,7 +24,7 @@ pub enum From {
 pub const CANDIDATES: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
 
 /// All of them. The seeds were not used while the advice was being made.
-pub const CASES: [Case; 8] = [
+pub const CASES: [Case; 7] = [
     Case {
         name: "streams beside each other",
         from: From::Clients("streams", 401),
@@ -60,12 +60,6 @@ pub const CASES: [Case; 8] = [
         from: From::Clients("thinker", 406),
         now: "none",
         objective: "throughput max, p99(worst) min",
-    },
-    Case {
-        name: "fio: random readers beside two streams",
-        from: From::Job("examples/advise/shared-disk.fio"),
-        now: "mq-deadline",
-        objective: "throughput max",
     },
     Case {
         name: "fio: a log beside a scan",

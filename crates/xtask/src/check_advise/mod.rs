@@ -24,7 +24,7 @@ pub fn run(words: &[&str]) -> Result<()> {
         }
     }
     if tools::find("fio").is_none() {
-        bail!("fio is not installed: two of the cases are run by it");
+        bail!("fio is not installed: one of the cases is run by it");
     }
     let programs = whatif::programs(true)?;
     let folder = std::env::temp_dir().join(format!("hoistway-check-advise-{}", std::process::id()));

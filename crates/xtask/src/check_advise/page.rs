@@ -127,10 +127,9 @@ fn details(text: &mut String, outcome: &Outcome, judged: Option<&Judged>) {
         advice["why"].as_str().unwrap_or_default()
     );
     if let Some(judged) = judged {
-        let verdict = match (judged.is_as_good, advice["verdict"] == "leave") {
-            (true, true) => "Right: nothing that was measured is better by more than a tenth.",
-            (true, false) => "Right: nothing that was measured is better by more than a tenth.",
-            (false, _) => "Not the best that was measured.",
+        let verdict = match judged.is_as_good {
+            true => "Right: nothing that was measured is better by more than a tenth.",
+            false => "Not the best that was measured.",
         };
         let _ = writeln!(text, "{verdict}");
     }

@@ -9,8 +9,6 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::cli::ServeArgs;
-
 /// By which what is told can be changed while the server runs.
 pub struct Handle(reload::Handle<EnvFilter, tracing_subscriber::Registry>);
 
@@ -26,14 +24,14 @@ impl Log for Handle {
 }
 
 /// Begins to tell: what `RUST_LOG` says, else by the command line. A journal writes down the time itself.
-pub fn start(args: &ServeArgs) -> Handle {
-    let level = match (args.quiet, args.verbose) {
+pub fn start(quiet: bool, verbose: u8) -> Handle {
+    let level = match (quiet, verbose) {
         (true, _) => "error",
         (false, 0) => "info",
         (false, 1) => "debug",
         (false, _) => "trace",
     };
-    let usual = || EnvFilter::new(format!("warn,hoistway_serve={level},hoistway={level}"));
+    let usual = || EnvFilter::new(format!("warn,hoistway_serve={level},hoistway_mount={level},hoistway={level}"));
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
     let (filter, handle) = reload::Layer::new(filter);
     let lines = tracing_subscriber::fmt::layer()

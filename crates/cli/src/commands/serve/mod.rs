@@ -4,8 +4,8 @@ pub mod args;
 mod calibrate;
 mod check;
 mod child;
-mod log;
-mod record;
+pub(super) mod log;
+pub(super) mod record;
 mod ways_in;
 
 use std::fs;
@@ -31,7 +31,7 @@ const DESCRIPTORS_KEPT: u64 = 64;
 
 /// Serves until told to stop.
 pub fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
-    let log = log::start(args);
+    let log = log::start(args.quiet, args.verbose);
     if let Some(job) = &args.check {
         return check::run(job, args, out);
     }

@@ -7,9 +7,11 @@ mod tell;
 use std::ffi::OsStr;
 use std::io;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use hoistway_order::archive::{self, Attributes, Excludes, Format, Told, Trouble, WriteError};
+use hoistway_order::walk::Once;
 use hoistway_order::{By, Follow, Kind, Tree, place};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cli::{FormatChoice, SortBy, Source, TarArgs};
 use crate::failure::{Exit, UsageError, tell as say};
@@ -35,10 +37,20 @@ pub fn run(args: &TarArgs, out: &mut Out) -> Result<Exit> {
             if write.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
                 return Ok(NOBODY_READS);
             }
-            say(&format!("hoistway tar: {error:#}"));
+            say(&format!("hoistway tar: {}", words(&error)));
             Ok(FATAL)
         }
     }
+}
+
+/// An error and its causes; the system's in its words, without a number and without the paths that a library adds.
+fn words(error: &Error) -> String {
+    let of = |cause: &(dyn std::error::Error + 'static)| {
+        let text = cause.to_string();
+        let ends = if cause.is::<io::Error>() { text.find(" (os error") } else { None };
+        text[..ends.unwrap_or(text.len())].to_owned()
+    };
+    error.chain().map(of).collect::<Vec<_>>().join(": ")
 }
 
 /// What can be told to be wrong before anything is done.
@@ -70,6 +82,7 @@ struct Run<'a> {
 impl Run<'_> {
     fn run(mut self) -> Result<Exit> {
         let args = self.args;
+        allow_open_files();
         let excludes = self.excludes()?;
         let mut output = Output::open(args)?;
         let mut tree = Tree::new();
@@ -108,7 +121,10 @@ impl Run<'_> {
         });
         bar.clear();
         match written {
-            Ok(_) => output.keep()?,
+            Ok(written) => {
+                output.keep()?;
+                self.teller.replaced(written.replaced);
+            }
             Err(WriteError::Output(error)) => return Err(output.failed(error)),
             Err(error) => return Err(error.into()),
         }
@@ -132,10 +148,12 @@ impl Run<'_> {
     fn find(&mut self, excludes: &Excludes, tree: &mut Tree) -> Result<()> {
         let bar = Bar::counter("files found");
         let count = |names| bar.set(names as u64);
-        let keep = |path: &[u8], _: Kind| !excludes.matches(path);
+        let keep = |path: &[u8], kind: Kind| !excludes.matches(path, kind);
         let options = hoistway_order::walk::Options {
             one_file_system: self.args.one_file_system,
             follow: follow(self.args),
+            // What has two names is archived under both.
+            once: Once::Path,
             base: None,
             keep: if excludes.is_empty() { None } else { Some(&keep) },
             progress: Some(&count),
@@ -166,6 +184,12 @@ impl Run<'_> {
         });
         by
     }
+}
+
+/// Lets as many files be open at once as the system allows: reading ahead is worth more with them. With fewer it reads less far ahead.
+fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn follow(args: &TarArgs) -> Follow {

@@ -1,10 +1,11 @@
 //! Where the archive goes: standard output, or a file that has its name when it is whole.
 
-use std::ffi::OsString;
-use std::fs::{self, File, Permissions};
+use std::ffi::{CStr, OsStr, OsString};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -13,6 +14,9 @@ use anyhow::{Context as _, Error, Result, anyhow};
 use flate2::write::GzEncoder;
 use liblzma::stream::MtStreamBuilder;
 use liblzma::write::XzEncoder;
+use rustix::buffer::spare_capacity;
+use rustix::fs::{XattrFlags, fremovexattr, fsetxattr, getxattr};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tempfile::TempPath;
@@ -95,10 +99,11 @@ impl Output {
         }
     }
 
-    /// The archive is whole: it gets its name.
+    /// The archive is whole: it gets its name when it is on the disk.
     pub fn keep(mut self) -> Result<()> {
         let finished = std::mem::replace(&mut self.encoder, Encoder::Finished).finish();
         let file = finished.map_err(|error| self.failed(error))?;
+        file.as_ref().map_or(Ok(()), sync).map_err(|error| self.failed(error))?;
         let Place::Beside { temporary, target } = self.place else { return Ok(()) };
         drop(file);
         temporary.keep(&target).with_context(|| format!("{}: Cannot rename", target.display()))
@@ -213,65 +218,186 @@ fn standard_output() -> Result<File> {
 
 /// Opens what is at a path, or something beside it that will take its place.
 fn at(path: &Path) -> io::Result<(File, Place)> {
-    // A link stays one: what it leads to is replaced.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let target = led_to(path)?;
     let there = fs::metadata(&target).ok();
     if there.as_ref().is_some_and(|there| !there.is_file()) {
         // A device, or a pipe; a directory is refused by the system.
         return Ok((File::options().write(true).open(&target)?, Place::Direct));
     }
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut prefix = OsString::from(".");
-    prefix.push(target.file_name().ok_or(io::ErrorKind::InvalidInput)?);
-    prefix.push(".");
-    let made = tempfile::Builder::new()
-        .prefix(&prefix)
-        .suffix(".partial")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder)?;
-    let (file, temporary) = made.into_parts();
-    if let Some(there) = there {
-        // Whoever may read the archive that was there may read the new one.
-        fs::set_permissions(&temporary, there.permissions())?;
+    let made = Temporary::beside(&target);
+    let Some(there) = there else {
+        let (file, temporary) = made?;
+        return Ok((file, Place::Beside { temporary, target }));
+    };
+    match made {
+        Ok((file, temporary)) => {
+            take_after(&file, &there, &target)?;
+            Ok((file, Place::Beside { temporary, target }))
+        }
+        // Who may not make files here may be allowed to write this one.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let file = File::options().write(true).truncate(true).open(&target)?;
+            let path = path.display();
+            tell(&format!("hoistway tar: {path}: no file can be made beside it: what was there is written over"));
+            Ok((file, Place::Direct))
+        }
+        Err(error) => Err(error),
     }
-    Ok((file, Place::Beside { temporary: Temporary::new(temporary)?, target }))
 }
+
+/// How many links the system follows.
+const LINKS_MAX: usize = 40;
+
+/// What a path leads to: a link stays one, and what it leads to is replaced, or made.
+fn led_to(path: &Path) -> io::Result<PathBuf> {
+    let mut at = path.to_owned();
+    for _ in 0..LINKS_MAX {
+        match fs::read_link(&at) {
+            Ok(to) => at = at.parent().unwrap_or(Path::new("")).join(to),
+            Err(_) => return Ok(fs::canonicalize(&at).unwrap_or(at)),
+        }
+    }
+    Err(Errno::LOOP.into())
+}
+
+const ACCESS_LIST: &CStr = c"system.posix_acl_access";
+
+/// Lets those use a file who may use the one that it takes the place of, as far as we may: nobody else.
+fn take_after(file: &File, there: &Metadata, target: &Path) -> io::Result<()> {
+    let made = file.metadata()?;
+    let is_ours = (made.uid(), made.gid()) == (there.uid(), there.gid());
+    let mut mode = there.mode() & 0o7777;
+    let has_group = is_ours
+        || fchown(file, Some(there.uid()), Some(there.gid())).is_ok()
+        || fchown(file, None, Some(there.gid())).is_ok();
+    if !has_group {
+        // Another group may do what all may.
+        mode = mode & !0o070 | (mode & 0o007) << 3;
+    }
+    let mut list = Vec::with_capacity(LIST_BYTES);
+    let listed = getxattr(target, ACCESS_LIST, spare_capacity(&mut list));
+    if listed.is_ok() && has_group {
+        let _ = fsetxattr(file, ACCESS_LIST, &list, XattrFlags::empty());
+    } else {
+        // The folder may have handed one on.
+        let _ = fremovexattr(file, ACCESS_LIST);
+    }
+    file.set_permissions(Permissions::from_mode(mode))
+}
+
+/// The longest value of an attribute.
+const LIST_BYTES: usize = 64 << 10;
 
 fn identity(metadata: fs::Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
+/// Sees to it that a file's data are on the disk: where these turn out not to fit only then, that is heard here.
+fn sync(file: &File) -> io::Result<()> {
+    if !file.metadata()?.is_file() {
+        return Ok(());
+    }
+    match file.sync_all() {
+        // A file system that has nothing to do for that.
+        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(()),
+        synced => synced,
+    }
+}
+
 /// A file that is removed unless it is kept, by a signal too.
 struct Temporary {
     name: OsString,
-    path: Arc<Mutex<Option<TempPath>>>,
+    state: Arc<Mutex<State>>,
 }
 
+/// What a signal finds.
+enum State {
+    /// No file is there yet, or it was removed.
+    Nothing,
+    Made(TempPath),
+    /// It has its name by now, or none could be made.
+    NotOurs,
+}
+
+/// How much of a name is in that of the file beside it, so that the system takes it: 255 bytes without dots, letters and the ending.
+const NAME_BYTES: usize = 200;
+
 impl Temporary {
-    fn new(path: TempPath) -> io::Result<Temporary> {
-        let name = path.file_name().unwrap_or_default().to_owned();
-        let path = Arc::new(Mutex::new(Some(path)));
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-        let watched = Arc::clone(&path);
-        thread::Builder::new().name("signals".to_owned()).spawn(move || {
-            if let Some(signal) = signals.forever().next() {
-                drop(watched.lock().unwrap_or_else(PoisonError::into_inner).take());
-                tell("hoistway tar: interrupted: nothing is left of the archive");
-                // As a shell tells of a program that a signal ended.
-                std::process::exit(128 + signal);
+    /// Makes a file that will take the place of another one.
+    fn beside(target: &Path) -> io::Result<(File, Temporary)> {
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?.as_bytes();
+        let mut ends = name.len().min(NAME_BYTES);
+        // No letter is cut in two.
+        while ends < name.len() && name[ends] & 0xc0 == 0x80 && ends > 0 {
+            ends -= 1;
+        }
+        let prefix = [b".", &name[..ends], b"."].concat();
+        let state = Arc::new(Mutex::new(State::Nothing));
+        // A signal waits for it until the file that it removes is known.
+        let mut made = state.lock().unwrap_or_else(PoisonError::into_inner);
+        watch(&state)?;
+        let file = tempfile::Builder::new()
+            .prefix(OsStr::from_bytes(&prefix))
+            .suffix(".partial")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(folder);
+        match file {
+            Ok(file) => {
+                let (file, path) = file.into_parts();
+                let name = path.file_name().unwrap_or_default().to_owned();
+                *made = State::Made(path);
+                drop(made);
+                Ok((file, Temporary { name, state }))
             }
-        })?;
-        Ok(Temporary { name, path })
+            Err(error) => {
+                *made = State::NotOurs;
+                Err(error)
+            }
+        }
     }
 
     fn keep(&self, target: &Path) -> io::Result<()> {
-        let mut path = self.path.lock().unwrap_or_else(PoisonError::into_inner);
-        path.take().map_or(Ok(()), |path| path.persist(target).map_err(|error| error.error))
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, State::NotOurs) {
+            State::Made(path) => path.persist(target).map_err(|error| error.error),
+            State::Nothing | State::NotOurs => Ok(()),
+        }
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        self.path.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let State::Made(_) = *state {
+            *state = State::Nothing;
+        }
     }
+}
+
+/// Removes the file and ends the run when a signal comes that our caller does not want ignored, as `nohup` does and shells do for what runs in the background.
+fn watch(state: &Arc<Mutex<State>>) -> io::Result<()> {
+    let ignored = ignored();
+    let heard = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let mut signals = Signals::new(heard)?;
+    let watched = Arc::clone(state);
+    thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            let mut state = watched.lock().unwrap_or_else(PoisonError::into_inner);
+            if !matches!(*state, State::NotOurs) {
+                *state = State::Nothing;
+                tell("hoistway tar: interrupted: nothing is left of the archive");
+            }
+            // As a shell tells of a program that a signal ended.
+            std::process::exit(128 + signal);
+        }
+    })?;
+    Ok(())
+}
+
+/// Signals that were ignored before anybody asked for them, a bit each from the lowest on.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

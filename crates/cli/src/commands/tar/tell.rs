@@ -73,6 +73,16 @@ impl<'a> Teller<'a> {
         }
     }
 
+    /// How many files are not in the archive because others of their names are.
+    pub fn replaced(&self, files: u64) {
+        if files > 0 {
+            let are = if files == 1 { "file is" } else { "files are" };
+            tell(&format!(
+                "hoistway tar: {files} {are} not archived: others that were asked for later have the same member names"
+            ));
+        }
+    }
+
     /// What the run ends with.
     pub fn end(self) -> Exit {
         match self.worst {

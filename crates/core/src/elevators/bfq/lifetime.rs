@@ -11,7 +11,7 @@ use crate::storage::Home;
 const RECLAIM_STEPS: u32 = 64;
 
 /// The weight of a queue: 80 for level 0 down to 10 for level 7.
-pub(super) fn weight_of(priority: Priority) -> u32 {
+pub(crate) fn weight_of(priority: Priority) -> u32 {
     let level = if priority.class() == Class::Idle { 7 } else { u32::from(priority.level()) };
     8u32.saturating_sub(level).saturating_mul(10)
 }

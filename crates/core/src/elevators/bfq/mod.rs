@@ -43,6 +43,7 @@ use crate::storage::{Capacity, Home, Maker};
 
 use bursts::Burst;
 use injection::Injection;
+pub(crate) use lifetime::weight_of;
 use rate::{Queueing, Rate};
 use state::{GroupState, Member, NEVER, Process, Queue, Tick};
 pub(crate) use tunables::INFO;

@@ -70,6 +70,11 @@ pub(crate) struct Slots {
     seek_mean: u64,
 }
 
+/// The weight of a queue: 8 at level 0, 1 at level 7 and in the idle class.
+pub(crate) fn weight_of(priority: Priority) -> u32 {
+    u32::from(LEVELS.saturating_sub(priority.level())).max(1)
+}
+
 impl Measure for Sectors {
     const GROUPS: bool = false;
     const MANY_BATCHES: bool = true;
@@ -98,9 +103,8 @@ impl Measure for Sectors {
         turns.measure.set_max_budget(block);
     }
 
-    /// 8 at level 0, 1 at level 7 and in the idle class.
     fn weight_of(&self, priority: Priority) -> u32 {
-        u32::from(LEVELS.saturating_sub(priority.level())).max(1)
+        weight_of(priority)
     }
 
     fn takes_async_along(&self) -> bool {

@@ -37,6 +37,12 @@ pub(crate) struct Time {
     tunables: Tunables,
 }
 
+/// The weight of a queue. By frequency: 80 at level 0, 10 at level 7. By length: 90 and 20, as slices are 180 % and 40 %.
+pub(crate) fn weight_of(priority: Priority, scales_length: bool) -> u32 {
+    let best = if scales_length { LEVELS.saturating_add(1) } else { LEVELS };
+    u32::from(best.saturating_sub(priority.level())).max(1).saturating_mul(WEIGHT_STEP)
+}
+
 impl Measure for Time {
     const GROUPS: bool = true;
     const MANY_BATCHES: bool = false;
@@ -65,10 +71,8 @@ impl Measure for Time {
         }
     }
 
-    /// By frequency: 80 at level 0, 10 at level 7. By length: 90 and 20, as slices are 180 % and 40 %.
     fn weight_of(&self, priority: Priority) -> u32 {
-        let best = if self.tunables.scales_length { LEVELS.saturating_add(1) } else { LEVELS };
-        u32::from(best.saturating_sub(priority.level())).max(1).saturating_mul(WEIGHT_STEP)
+        weight_of(priority, self.tunables.scales_length)
     }
 
     fn async_quantum(&self) -> u32 {

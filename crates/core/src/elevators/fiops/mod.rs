@@ -25,7 +25,7 @@ use crate::registry::hooks;
 use crate::storage::{Capacity, Home, Maker};
 
 use service_tree::{ServiceTree, is_below};
-pub(crate) use tunables::INFO;
+pub(crate) use tunables::{INFO, cost_at_level};
 use tunables::{SyncPreempt, Tunables};
 
 /// The classes, best first.

@@ -222,9 +222,13 @@ impl Tunables {
         if !request.is_sync() {
             cost = cost.saturating_mul(self.async_scale) / self.sync_scale.max(1);
         }
-        let level = priority.level();
-        let more = cost.saturating_mul(u64::from(level.saturating_sub(NORMAL_LEVEL))) / LEVELS_A_COST;
-        let less = cost.saturating_mul(u64::from(NORMAL_LEVEL.saturating_sub(level))) / LEVELS_A_COST;
-        cost.saturating_add(more).saturating_sub(less).clamp(1, COST_MAX)
+        cost_at_level(cost, priority.level()).clamp(1, COST_MAX)
     }
+}
+
+/// What a request costs at a level, of what it costs at level 4: a fifth more or less a level.
+pub(crate) fn cost_at_level(cost: u64, level: u8) -> u64 {
+    let more = cost.saturating_mul(u64::from(level.saturating_sub(NORMAL_LEVEL))) / LEVELS_A_COST;
+    let less = cost.saturating_mul(u64::from(NORMAL_LEVEL.saturating_sub(level))) / LEVELS_A_COST;
+    cost.saturating_add(more).saturating_sub(less)
 }

@@ -123,7 +123,7 @@ impl Building<'_> {
     }
 
     /// Tunables, by the kernel's names.
-    fn tunables(&mut self, entry: &Entry, elevator: Option<Kind>) -> Vec<(String, i64)> {
+    pub fn tunables(&mut self, entry: &Entry, elevator: Option<Kind>) -> Vec<(String, i64)> {
         let Some(said) = entry.get("tunables") else { return Vec::new() };
         let mut fields = self.fields(entry);
         let Value::Table(pairs) = &said.value else {

@@ -33,7 +33,7 @@ impl Building<'_> {
         self.config.exports.push(export);
     }
 
-    pub(super) fn group(&mut self, entry: &Entry) {
+    pub fn group(&mut self, entry: &Entry) {
         let mut fields = self.fields(entry);
         if entry.get("name").is_none() {
             fields.missing("name", "tenants say by it which group they are part of");
@@ -54,7 +54,7 @@ impl Building<'_> {
 }
 
 /// A share among siblings.
-pub(super) fn weight(value: &Value) -> value::Understood<u16> {
+pub(in super::super) fn weight(value: &Value) -> value::Understood<u16> {
     let weight = value::whole(value, 1, 1000)?;
     u16::try_from(weight).map_err(|_| "it takes 1 to 1000".into())
 }

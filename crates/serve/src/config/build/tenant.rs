@@ -31,30 +31,10 @@ impl Building<'_> {
 
 /// What is asked of a client, in the order of the reference.
 fn rules(fields: &mut Fields<'_>) -> Vec<Rule> {
-    let pattern = |value: &Value| match value::text(value)? {
-        text if text.len() > value::TEXT_MAX => Err(format!("it takes at most {} bytes", value::TEXT_MAX)),
-        text => Ok(text),
-    };
-    let whole = |value: &Value, min: u32, max: u32| -> Understood<u32> {
-        let number = value::whole(value, min.into(), max.into())?;
-        u32::try_from(number).map_err(|_| format!("it takes {min} to {max}"))
-    };
-    let comm = |value: &Value| match value::text(value)? {
-        text if text.is_empty() => Err("it takes a command's name".into()),
-        text if text.len() > COMM_MAX && !text.contains('*') => {
-            let kept = text.char_indices().take_while(|(at, c)| at + c.len_utf8() <= COMM_MAX).map(|(_, c)| c);
-            Err(format!("the kernel keeps {COMM_MAX} bytes of a command's name: write {:?}", kept.collect::<String>()))
-        }
-        text => Ok(text),
-    };
-    let cgroup = |value: &Value| match value::text(value)? {
-        text if text.starts_with('/') && !text.split('/').any(|part| matches!(part, "." | "..")) => Ok(text),
-        _ => Err("it takes a path from the root, such as /system.slice/backup.service".into()),
-    };
     let rules = [
         fields.read("export", pattern).map(Rule::Export),
-        fields.read("uid", |value| whole(value, 0, u32::MAX - 1)).map(Rule::Uid),
-        fields.read("pid", |value| whole(value, 1, 4_194_304)).map(Rule::Pid),
+        fields.read("uid", |value| number(value, 0, u32::MAX - 1)).map(Rule::Uid),
+        fields.read("pid", |value| number(value, 1, 4_194_304)).map(Rule::Pid),
         fields.read("cgroup", cgroup).map(Rule::Cgroup),
         fields.read("comm", comm).map(Rule::Comm),
         fields.read("certificate", pattern).map(Rule::Certificate),
@@ -63,8 +43,42 @@ fn rules(fields: &mut Fields<'_>) -> Vec<Rule> {
     rules.into_iter().flatten().collect()
 }
 
+/// Text in which `*` stands for any characters.
+pub(in super::super) fn pattern(value: &Value) -> Understood<String> {
+    match value::text(value)? {
+        text if text.len() > value::TEXT_MAX => Err(format!("it takes at most {} bytes", value::TEXT_MAX)),
+        text => Ok(text),
+    }
+}
+
+/// A number of the system's.
+pub(in super::super) fn number(value: &Value, min: u32, max: u32) -> Understood<u32> {
+    let number = value::whole(value, min.into(), max.into())?;
+    u32::try_from(number).map_err(|_| format!("it takes {min} to {max}"))
+}
+
+/// A command's name, as the kernel keeps it.
+pub(in super::super) fn comm(value: &Value) -> Understood<String> {
+    match value::text(value)? {
+        text if text.is_empty() => Err("it takes a command's name".into()),
+        text if text.len() > COMM_MAX && !text.contains('*') => {
+            let kept = text.char_indices().take_while(|(at, c)| at + c.len_utf8() <= COMM_MAX).map(|(_, c)| c);
+            Err(format!("the kernel keeps {COMM_MAX} bytes of a command's name: write {:?}", kept.collect::<String>()))
+        }
+        text => Ok(text),
+    }
+}
+
+/// The path of a control group.
+pub(in super::super) fn cgroup(value: &Value) -> Understood<String> {
+    match value::text(value)? {
+        text if text.starts_with('/') && !text.split('/').any(|part| matches!(part, "." | "..")) => Ok(text),
+        _ => Err("it takes a path from the root, such as /system.slice/backup.service".into()),
+    }
+}
+
 /// The name that was given, or else the one that follows from the only rule.
-fn tenant_name(fields: &mut Fields<'_>, rules: &[Rule]) -> String {
+pub(in super::super) fn tenant_name(fields: &mut Fields<'_>, rules: &[Rule]) -> String {
     let place = fields.place("name");
     let given = match fields.entry.get("name") {
         Some(_) => fields.read("name", value::name),
@@ -99,7 +113,7 @@ fn told_by(rule: &Rule) -> Option<String> {
     })
 }
 
-fn priority(fields: &mut Fields<'_>) -> Priority {
+pub(in super::super) fn priority(fields: &mut Fields<'_>) -> Priority {
     let class = fields.read("class", |value| match value::text(value)?.as_str() {
         "realtime" => Ok(Class::RealTime),
         "best-effort" => Ok(Class::BestEffort),
@@ -119,7 +133,7 @@ fn priority(fields: &mut Fields<'_>) -> Priority {
 }
 
 /// A rate, or a rate and the size of requests.
-fn reserve(value: &Value) -> Understood<Reserve> {
+pub(in super::super) fn reserve(value: &Value) -> Understood<Reserve> {
     let rate = |value: &Value| match value::rate(value)? {
         rate if rate > Reservation::RATE_MAX => {
             Err(format!("at most {} bytes a second can be reserved", Reservation::RATE_MAX))
@@ -145,7 +159,7 @@ fn reserve(value: &Value) -> Understood<Reserve> {
 }
 
 /// Limits in bytes and operations a second.
-pub(super) fn limits(fields: &mut Fields<'_>) -> Limits {
+pub(in super::super) fn limits(fields: &mut Fields<'_>) -> Limits {
     Limits {
         bytes: limit(fields, "limit", "burst", value::rate, value::bytes),
         operations: limit(fields, "limit_iops", "burst_iops", operations, operations),

@@ -3,10 +3,11 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use super::{ConnId, Engine, Event, FileId, Io, IoDone, ListenerId, Message};
 use crate::buffer::{Buffer, Pool};
-use crate::engine::{ConnId, Engine, Event, FileId, Io, IoDone, ListenerId, Message};
 
-/// For devices that need nothing but the time: the model of a drive before a backend that answers at once.
+/// For devices that need nothing of an engine but the time, or not even that: the model of a drive before a backend that answers at once, and devices whose
+/// host does the work ([`Backend::hosted`](crate::backend::Backend::hosted)) and tells them the time itself.
 #[derive(Debug)]
 pub struct Virtual {
     now_ns: u64,

@@ -1,0 +1,110 @@
+//! What elevators make of an I/O priority: told from the same functions that they decide by.
+
+use crate::elevators::slice_tunables::{async_requests_at_level, slice_at_level};
+use crate::elevators::{bfq, bfq_v0, cfq_wf2q, fiops};
+use crate::priority::{Class, NORMAL_LEVEL, Priority};
+use crate::registry::Kind;
+
+/// What an elevator makes of an I/O priority, with its tunables at their defaults. Where a class counts, real time goes before best effort and that before idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PriorityEffect {
+    /// Nothing: all are served alike.
+    Nothing,
+    /// The class counts, the level does not, or not in this class.
+    Class,
+    /// The class, and within it the level: it says how long a process has the disk at a time.
+    Slice {
+        /// How long, in ms.
+        slice_ms: u64,
+        /// How many of the requests that nobody waits for a turn may have.
+        async_requests: u32,
+    },
+    /// The class, and within it the level: shares follow weights.
+    Weight {
+        /// The weight.
+        weight: u32,
+        /// That of level 4.
+        normal: u32,
+    },
+    /// The class, and within it the level: it says what a request counts as.
+    Cost {
+        /// In hundredths of what one counts as at level 4.
+        percent: u64,
+    },
+}
+
+impl Kind {
+    /// What the elevator makes of a priority; an unset one has to be made [effective](Priority::effective_under) first.
+    pub fn priority_effect(self, priority: Priority) -> PriorityEffect {
+        let normal = Priority::new(priority.class(), NORMAL_LEVEL).unwrap_or_default();
+        let weight = |of: fn(Priority) -> u32| PriorityEffect::Weight { weight: of(priority), normal: of(normal) };
+        match self {
+            Kind::Linus | Kind::Noop | Kind::Deadline | Kind::Anticipatory | Kind::Sfq | Kind::CfqV1 | Kind::CfqV2 => {
+                PriorityEffect::Nothing
+            }
+            Kind::Kyber => PriorityEffect::Nothing,
+            Kind::MqDeadline => PriorityEffect::Class,
+            _ if priority.class() == Class::Idle => PriorityEffect::Class,
+            Kind::CfqV3 | Kind::CfqTree | Kind::CfqBw | Kind::Cfq => PriorityEffect::Slice {
+                slice_ms: slice_at_level(self.default_of("slice_sync"), priority.level()),
+                async_requests: async_requests_at_level(self.default_of("slice_async_rq") as u32, priority.level()),
+            },
+            Kind::Bfq => weight(bfq::weight_of),
+            Kind::BfqV0 => weight(bfq_v0::weight_of),
+            Kind::CfqWf2q => weight(|priority| cfq_wf2q::weight_of(priority, false)),
+            Kind::Fiops => PriorityEffect::Cost { percent: fiops::cost_at_level(100, priority.level()) },
+        }
+    }
+
+    /// The default of a tunable that is no less than 0; 0 if there is none of this name.
+    fn default_of(self, name: &str) -> u64 {
+        let row = self.info().tunables.iter().find(|row| row.name == name);
+        row.map_or(0, |row| row.default.unsigned_abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn best_effort(level: u8) -> Priority {
+        Priority::new(Class::BestEffort, level).unwrap()
+    }
+
+    #[test]
+    fn slices_are_a_fifth_longer_or_shorter_a_level() {
+        // Of 100 ms: 100 + 4 * 20 at level 0, 100 - 3 * 20 at level 7; async requests 2 * (2 + 2 * 7) and 2 * 2.
+        for kind in [Kind::CfqV3, Kind::CfqTree, Kind::CfqBw, Kind::Cfq] {
+            let of = |level| kind.priority_effect(best_effort(level));
+            assert_eq!(of(0), PriorityEffect::Slice { slice_ms: 180, async_requests: 32 }, "{kind:?}");
+            assert_eq!(of(7), PriorityEffect::Slice { slice_ms: 40, async_requests: 4 }, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn weights_fall_from_level_to_level() {
+        let of = |kind: Kind, level| match kind.priority_effect(best_effort(level)) {
+            PriorityEffect::Weight { weight, normal } => (weight, normal),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([0, 4, 7].map(|level| of(Kind::Bfq, level)), [(80, 40), (40, 40), (10, 40)]);
+        assert_eq!([0, 4, 7].map(|level| of(Kind::BfqV0, level)), [(8, 4), (4, 4), (1, 4)]);
+        assert_eq!([0, 4, 7].map(|level| of(Kind::CfqWf2q, level)), [(80, 40), (40, 40), (10, 40)]);
+    }
+
+    #[test]
+    fn fiops_charges_the_lower_levels_more() {
+        let of = |level| Kind::Fiops.priority_effect(best_effort(level));
+        assert_eq!([of(0), of(4), of(7)], [20, 100, 160].map(|percent| PriorityEffect::Cost { percent }));
+    }
+
+    #[test]
+    fn where_priorities_count_the_idle_class_has_no_levels_and_elsewhere_nothing_counts() {
+        let idle = Priority::new(Class::Idle, 0).unwrap();
+        for kind in Kind::ALL {
+            let (of_idle, of_best) = (kind.priority_effect(idle), kind.priority_effect(best_effort(0)));
+            assert_eq!(of_idle == PriorityEffect::Nothing, of_best == PriorityEffect::Nothing, "{kind:?}");
+            assert!(matches!(of_idle, PriorityEffect::Nothing | PriorityEffect::Class), "{kind:?}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Changes files at random through a mount for as long as is wanted: `cargo run --release --example fsx -- --minutes 10 [--seed N] [--in DIRECTORY]`.
+//!
+//! It mounts a new directory in `/var/tmp` (or in DIRECTORY) four times - written back by us and by the kernel, with and without operations that wait - and
+//! changes two files through each. It takes root. The seed of each file is printed first; a run with it does the same again.
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+#[path = "../tests/support/fsx.rs"]
+mod fsx;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use hoistway_mount::WriteBack;
+
+use self::fsx::{Exercise, new_seed};
+use self::support::{Apart, Way};
+
+fn main() -> ExitCode {
+    if support::serve() {
+        return ExitCode::SUCCESS;
+    }
+    let (mut minutes, mut seed, mut within) = (1.0, None, PathBuf::from("/var/tmp"));
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let value = words.next().unwrap_or_default();
+        let understood = match word.as_str() {
+            "--minutes" => value.parse().map(|value: f64| minutes = value).is_ok() && minutes > 0.0 && minutes < 1e6,
+            "--seed" => value.parse().map(|value: u64| seed = Some(value)).is_ok(),
+            "--in" => {
+                within = value.clone().into();
+                within.is_dir()
+            }
+            _ => false,
+        };
+        if !understood {
+            eprintln!("fsx: `{word} {value}`: there are --minutes NUMBER, --seed NUMBER and --in DIRECTORY");
+            return ExitCode::from(2);
+        }
+    }
+    let time = Duration::from_secs_f64(minutes * 60.0);
+    let place = tempfile::Builder::new().prefix("fsx-").tempdir_in(&within).expect("a new directory");
+    let ways = [
+        ("ours", Way::open(WriteBack::Ours)),
+        ("kernel", Way::open(WriteBack::Kernel)),
+        ("ours-waiting", Way::waiting(WriteBack::Ours)),
+        ("kernel-waiting", Way::waiting(WriteBack::Kernel)),
+    ];
+    let running: Vec<_> = ways.iter().map(|(name, way)| begin(place.path().join(name), *way, seed, time)).collect();
+    let mut clean = true;
+    for (mounted, threads) in running {
+        for thread in threads {
+            clean &= thread.join().unwrap_or(false);
+        }
+        drop(mounted);
+    }
+    if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+type Running = (Apart, Vec<std::thread::JoinHandle<bool>>);
+
+fn begin(source: PathBuf, way: Way, seed: Option<u64>, time: Duration) -> Running {
+    std::fs::create_dir(&source).expect("a new directory");
+    let mounted = Apart::new(&source, way);
+    let name = source.file_name().expect("a name").to_string_lossy().into_owned();
+    let threads = (0..2).map(|number| {
+        let seed = seed.unwrap_or_else(new_seed).wrapping_add(number);
+        let (inside, name) = (mounted.path().join(format!("file-{number}")), name.clone());
+        println!("{name} {number}: seed {seed}");
+        std::thread::spawn(move || match Exercise::new(&inside, seed).run(time) {
+            Ok(count) => {
+                println!("{name} {number}: {count} operations, nothing wrong");
+                true
+            }
+            Err(wrong) => {
+                println!("{name} {number}: seed {seed}: {wrong}");
+                false
+            }
+        })
+    });
+    let threads = threads.collect();
+    (mounted, threads)
+}

@@ -1,0 +1,96 @@
+//! Passes a directory through with nothing in between: what the mount itself costs, and what a scheduling gate is compared with.
+//!
+//! `cargo run --example through -- SOURCE MOUNTPOINT [kernel] [everybody] [clean] [threads=N] [descriptors] [shared-queue]`
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hoistway_mount::{MountOptions, Open, Options, Session, Users, WriteBack};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [source, mount_point, rest @ ..] = words.as_slice() else {
+        eprintln!(
+            "usage: through SOURCE MOUNTPOINT [kernel] [everybody] [clean] [threads=N] [descriptors] [shared-queue]"
+        );
+        return ExitCode::from(2);
+    };
+    let (mut options, mut how) = (Options::default(), MountOptions::default());
+    for word in rest {
+        match word.as_str() {
+            "kernel" => options.write_back = WriteBack::Kernel,
+            "everybody" => how.users = Users::All,
+            "clean" => how.clean = true,
+            "descriptors" => options.handles = false,
+            "shared-queue" => how.own_queues = false,
+            word => match word.strip_prefix("threads=").and_then(|number| number.parse().ok()) {
+                Some(threads) => how.threads = threads,
+                None => {
+                    eprintln!(
+                        "through: `{word}` is none of kernel, everybody, clean, threads=N, descriptors, shared-queue"
+                    );
+                    return ExitCode::from(2);
+                }
+            },
+        }
+    }
+    // Before there are other threads, which take this over.
+    let mut signals = match block_signals() {
+        Ok(signals) => signals,
+        Err(error) => {
+            eprintln!("through: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let session = match Session::mount(Path::new(source), Path::new(mount_point), Arc::new(Open), options, &how) {
+        Ok(session) => session,
+        Err(error) => {
+            eprintln!("through: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let unmounter = session.unmounter();
+    std::thread::spawn(move || {
+        if signals.wait() {
+            match unmounter.unmount(Duration::from_secs(3)) {
+                Ok(how) => eprintln!("through: unmounted: {how:?}"),
+                Err(error) => eprintln!("through: {error}"),
+            }
+        }
+        std::process::exit(0);
+    });
+    match session.wait() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("through: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Waits for SIGINT and SIGTERM.
+struct Signals(libc::sigset_t);
+
+fn block_signals() -> std::io::Result<Signals> {
+    // SAFETY: the set is initialised by `sigemptyset` before it is used; blocking signals in this thread is inherited by those made later.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, libc::SIGINT);
+        libc::sigaddset(&mut set, libc::SIGTERM);
+        if libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(Signals(set))
+    }
+}
+
+impl Signals {
+    fn wait(&mut self) -> bool {
+        let mut signal = 0;
+        // SAFETY: the set was initialised, and `signal` lives through the call.
+        unsafe { libc::sigwait(&self.0, &mut signal) == 0 }
+    }
+}

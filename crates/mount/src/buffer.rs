@@ -1,0 +1,108 @@
+//! Memory that data pass through on their way between the kernel's queue and the file below.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+use std::slice;
+
+/// How buffers are aligned, in bytes. `O_DIRECT` asks for a logical block, which no drive has larger than a page.
+pub const ALIGNMENT: usize = 4096;
+
+/// Memory of a fixed size at an address that `O_DIRECT` takes.
+#[derive(Debug)]
+pub struct Buffer {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the memory belongs to the buffer alone, and bytes may be seen from any thread.
+unsafe impl Send for Buffer {}
+// SAFETY: through a shared reference the bytes can only be read.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// So many bytes, all zero.
+    ///
+    /// # Panics
+    /// If `length` is more than half of the address space.
+    pub fn new(length: usize) -> Buffer {
+        let layout = layout_of(length);
+        // SAFETY: the layout's size is not zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        Buffer { start, length }
+    }
+}
+
+impl From<&[u8]> for Buffer {
+    fn from(bytes: &[u8]) -> Buffer {
+        let mut buffer = Buffer::new(bytes.len());
+        buffer.copy_from_slice(bytes);
+        buffer
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `length` bytes from `start` were allocated, are initialised, and live as long as the buffer.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and the borrow of the buffer is unique.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated with the same layout.
+        unsafe { dealloc(self.start.as_ptr(), layout_of(self.length)) }
+    }
+}
+
+fn layout_of(length: usize) -> Layout {
+    Layout::from_size_align(length.max(1), ALIGNMENT).expect("a buffer fits into the address space")
+}
+
+thread_local! {
+    static SPARE: Cell<Option<Buffer>> = const { Cell::new(None) };
+}
+
+/// Lends this thread's buffer of at least `length` bytes: nothing is allocated for a read. Who asks for a second one meanwhile gets one of its own.
+pub(crate) fn with_buffer<T>(length: usize, use_it: impl FnOnce(&mut Buffer) -> T) -> T {
+    const USUAL: usize = 1 << 20;
+    let mut buffer =
+        SPARE.take().filter(|spare| spare.len() >= length).unwrap_or_else(|| Buffer::new(length.max(USUAL)));
+    let result = use_it(&mut buffer);
+    SPARE.set(Some(buffer));
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn direct_io_takes_every_buffer() {
+        for length in [0, 1, 4095, 4096, 1 << 20] {
+            let buffer = Buffer::new(length);
+            assert_eq!((buffer.as_ptr().addr() % ALIGNMENT, buffer.len()), (0, length));
+            assert!(buffer.iter().all(|byte| *byte == 0));
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_is_lent_is_lent_once() {
+        with_buffer(10, |outer| {
+            outer[0] = 1;
+            with_buffer(10, |inner| assert_ne!(inner.as_ptr(), outer.as_ptr()));
+            assert_eq!(outer[0], 1);
+        });
+    }
+}

@@ -1,0 +1,266 @@
+//! Changing: attributes, and what is in directories.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use fuser::{RenameFlags, ReplyAttr, ReplyEmpty, ReplyEntry, TimeOrNow};
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, Timestamps, Uid, chmodat, chownat, ftruncate, linkat, mkdirat, renameat_with, statat,
+    symlinkat, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+
+use super::attributes::{device, timespec};
+use super::identity::{Mask, Rights, set_umask};
+use super::look::Entry;
+use super::nodes::Node;
+use super::places::look_at;
+use super::{Through, c_string, errno};
+use crate::backing::Backing;
+use crate::gate::{Ask, Asker, Gate, Operation};
+
+/// What `setattr` is to set.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) mode: Option<u32>,
+    pub(super) uid: Option<u32>,
+    pub(super) gid: Option<u32>,
+    pub(super) size: Option<u64>,
+    pub(super) accessed: Option<TimeOrNow>,
+    pub(super) modified: Option<TimeOrNow>,
+}
+
+/// What is made under a name.
+pub(super) enum Make {
+    Node { mode: u32, umask: u32, device: u32 },
+    Directory { mode: u32, umask: u32 },
+    Link { target: OsString },
+}
+
+impl<G: Gate> Through<G> {
+    pub(super) fn setattr(
+        self: &Arc<Self>,
+        asker: Asker,
+        number: u64,
+        handle: Option<u64>,
+        wanted: Wanted,
+        reply: ReplyAttr,
+    ) {
+        let known = match self.nodes.get(number).map_err(io::Error::from).and_then(|node| self.nodes.reach(&node)) {
+            Ok(known) => known,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let open = handle.and_then(|handle| self.open_files.get(handle).ok()).map(|file| file.backing.clone());
+        let on = known.clone();
+        // The gate is told where data end that it may have to forget.
+        let ask =
+            Ask { asker, operation: Operation::Change, backing: &on, offset: wanted.size.unwrap_or(0), length: 0 };
+        self.run(ask, move |through| {
+            let changed = through.set(&asker, &known, open.as_deref(), &wanted).and_then(|()| Ok(look_at(&known)?));
+            through.reply_attributes(changed, number, reply);
+        });
+    }
+
+    fn set(&self, asker: &Asker, known: &Arc<Backing>, open: Option<&Backing>, wanted: &Wanted) -> io::Result<()> {
+        if let Some(size) = wanted.size {
+            self.truncate(asker, known, open, size)?;
+        }
+        if wanted.uid.is_some() || wanted.gid.is_some() {
+            let (user, group) = (wanted.uid.map(Uid::from_raw), wanted.gid.map(Gid::from_raw));
+            chownat(known, c"", user, group, AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        // After the owner, whose change takes bits from the mode.
+        if let Some(mode) = wanted.mode {
+            let mode = Mode::from_raw_mode(mode & 0o7777);
+            self.nodes.descriptors.with(known, |directory, name| chmodat(directory, name, mode, AtFlags::empty()))?;
+        }
+        if wanted.accessed.is_some() || wanted.modified.is_some() {
+            let times =
+                Timestamps { last_access: timespec(wanted.accessed), last_modification: timespec(wanted.modified) };
+            self.nodes
+                .descriptors
+                .with(known, |directory, name| utimensat(directory, name, &times, AtFlags::empty()))?;
+        }
+        Ok(())
+    }
+
+    /// Sets the size in the caller's name: who is not root does not leave a program that it has cut set-user-id.
+    pub(super) fn truncate(
+        &self,
+        asker: &Asker,
+        known: &Arc<Backing>,
+        open: Option<&Backing>,
+        size: u64,
+    ) -> io::Result<()> {
+        let mask = Mask::of(asker, Rights::NotSetId)?;
+        match open {
+            Some(open) => ftruncate(open, size)?,
+            // By its name, as the caller did it: a size that stays the same leaves the times then.
+            None => truncate_path(&self.nodes.descriptors.path(known), size)?,
+        }
+        drop(mask);
+        if size == 0 {
+            self.gate.cleaned(known);
+        }
+        Ok(())
+    }
+
+    pub(super) fn make(self: &Arc<Self>, asker: Asker, parent: u64, name: OsString, make: Make, reply: ReplyEntry) {
+        self.change(asker, parent, reply, ReplyEntry::error, move |through, node, directory, reply| {
+            let made = make_in(&asker, &directory, &name, &make);
+            through.reply_entry(made.and_then(|()| through.look_up(&directory, &node.place, parent, &name)), reply);
+        });
+    }
+
+    pub(super) fn remove(
+        self: &Arc<Self>,
+        asker: Asker,
+        parent: u64,
+        name: OsString,
+        flags: AtFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.change(asker, parent, reply, ReplyEmpty::error, move |through, node, directory, reply| {
+            // What was written to a file that is gone has not to be written back. Only what was opened here can have been.
+            let victim = if through.files.is_empty() || flags.contains(AtFlags::REMOVEDIR) {
+                None
+            } else {
+                statat(&directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW)
+                    .ok()
+                    .filter(|victim| victim.st_nlink == 1)
+            };
+            match unlinkat(&directory, name.as_os_str(), flags) {
+                Ok(()) => {
+                    if let Some(victim) = victim.filter(|victim| victim.st_dev == node.place.device()) {
+                        through.removed(&node, victim.st_ino);
+                    }
+                    reply.ok();
+                }
+                Err(error) => reply.error(errno(error)),
+            }
+        });
+    }
+
+    /// The last name of a file is gone. If it is open, it may be read and written as before.
+    fn removed(&self, parent: &Node, inode: u64) {
+        let number = self.nodes.number_of(&parent.place, inode);
+        let Some(shared) = self.files.get(number) else { return };
+        let known = {
+            let state = shared.state();
+            if state.opened == 0 { state.known.upgrade() } else { None }
+        };
+        if let Some(known) = known {
+            self.gate.cleaned(&known);
+        }
+    }
+
+    pub(super) fn rename(
+        self: &Arc<Self>,
+        asker: Asker,
+        (parent, name): (u64, OsString),
+        (new_parent, new_name): (u64, OsString),
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let target = match self.directory(new_parent) {
+            Ok((_, target)) => target,
+            Err(error) => return reply.error(errno(error)),
+        };
+        self.change(asker, parent, reply, ReplyEmpty::error, move |_, _, directory, reply| {
+            let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
+            match renameat_with(&directory, name.as_os_str(), &target, new_name.as_os_str(), flags) {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(errno(error)),
+            }
+        });
+    }
+
+    pub(super) fn link(
+        self: &Arc<Self>,
+        asker: Asker,
+        number: u64,
+        new_parent: u64,
+        new_name: OsString,
+        reply: ReplyEntry,
+    ) {
+        let known = match self.nodes.get(number).map_err(io::Error::from).and_then(|node| self.nodes.reach(&node)) {
+            Ok(known) => known,
+            Err(error) => return reply.error(errno(error)),
+        };
+        self.change(asker, new_parent, reply, ReplyEntry::error, move |through, node, directory, reply| {
+            let linked = match linkat(&known, c"", &directory, new_name.as_os_str(), AtFlags::EMPTY_PATH) {
+                // A link by descriptor alone takes a privilege; by its name in /proc it takes none.
+                Err(Errno::NOENT | Errno::PERM) => through.nodes.descriptors.with(&known, |own, name| {
+                    linkat(own, name, &directory, new_name.as_os_str(), AtFlags::SYMLINK_FOLLOW)
+                }),
+                linked => linked,
+            };
+            let entry = linked
+                .map_err(io::Error::from)
+                .and_then(|()| through.look_up(&directory, &node.place, new_parent, &new_name));
+            through.reply_entry(entry, reply);
+        });
+    }
+
+    /// Changes something in a directory, when its turn has come.
+    pub(super) fn change<R: Send + 'static>(
+        self: &Arc<Self>,
+        asker: Asker,
+        parent: u64,
+        reply: R,
+        fail: impl FnOnce(R, fuser::Errno) + Send + 'static,
+        work: impl FnOnce(&Arc<Self>, Arc<Node>, Arc<Backing>, R) + Send + 'static,
+    ) {
+        match self.directory(parent) {
+            Ok((node, directory)) => {
+                let on = directory.clone();
+                self.run_on(asker, Operation::Change, &on, move |through| work(through, node, directory, reply));
+            }
+            Err(error) => fail(reply, errno(error)),
+        }
+    }
+
+    /// Takes in a file that was just made and is open.
+    pub(super) fn made(
+        &self,
+        file: &Backing,
+        near: &Arc<super::places::Place>,
+        parent: u64,
+        name: &OsString,
+    ) -> io::Result<Entry> {
+        self.entry(self.nodes.descriptors.reopen(file, OFlags::PATH)?, near, parent, name)
+    }
+}
+
+/// Makes it in the caller's name. Permissions were checked, so that the caller's other groups need not be known.
+fn make_in(asker: &Asker, directory: &Backing, name: &OsString, make: &Make) -> io::Result<()> {
+    let _mask = Mask::of(asker, Rights::All)?;
+    match make {
+        Make::Node { mode, umask, device: packed } => {
+            set_umask(*umask)?;
+            mknod(directory, name, *mode, device(*packed))
+        }
+        Make::Directory { mode, umask } => {
+            set_umask(*umask)?;
+            Ok(mkdirat(directory, name.as_os_str(), Mode::from_raw_mode(*mode))?)
+        }
+        Make::Link { target } => Ok(symlinkat(target.as_os_str(), directory, name.as_os_str())?),
+    }
+}
+
+fn mknod(directory: &Backing, name: &OsString, mode: u32, device: u64) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let name = c_string(name.as_bytes())?;
+    // SAFETY: the name is a string that lives through the call, the rest are numbers.
+    let result = unsafe { libc::mknodat(directory.fd.as_raw_fd(), name.as_ptr(), mode, device) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn truncate_path(path: &std::ffi::CStr, size: u64) -> io::Result<()> {
+    let size = libc::off_t::try_from(size).map_err(|_| Errno::FBIG)?;
+    // SAFETY: the path is a string that lives through the call.
+    let result = unsafe { libc::truncate(path.as_ptr(), size) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

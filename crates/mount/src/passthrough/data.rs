@@ -1,0 +1,249 @@
+//! Reading and writing.
+//!
+//! What lies in memory is read without asking anybody. What does not is the gate's: either this thread reads it now, or somebody else does later and
+//! answers then.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use fuser::{ReplyData, ReplyWrite, WriteFlags};
+use rustix::fs::OFlags;
+use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
+
+use super::files::OpenFile;
+use super::identity::Mask;
+use super::{Through, WriteBack, errno};
+use crate::backing::Backing;
+use crate::buffer::{Buffer, with_buffer};
+use crate::gate::{Ask, Asker, Entered, Gate, Job, Operation};
+
+/// A write as it was asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Write<'a> {
+    pub(super) handle: u64,
+    pub(super) offset: u64,
+    pub(super) data: &'a [u8],
+    pub(super) how: WriteFlags,
+    pub(super) flags: i32,
+}
+
+/// A write whose turn has come, or will come.
+struct Plan {
+    asker: Asker,
+    operation: Operation,
+    file: Arc<OpenFile>,
+    below: Arc<Backing>,
+    offset: u64,
+    flags: ReadWriteFlags,
+    /// Pages that the kernel gathered: it does not take less than all of it for an answer.
+    gathered: bool,
+}
+
+impl<G: Gate> Through<G> {
+    pub(super) fn read(self: &Arc<Self>, asker: Asker, handle: u64, offset: u64, length: u32, reply: ReplyData) {
+        let file = match self.open_files.get(handle) {
+            Ok(file) => file,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let length = length as usize;
+        with_buffer(length, |buffer| {
+            let buffer = &mut buffer[..length];
+            let (have, whole) = if file.direct { (0, false) } else { read_from_memory(&file, offset, buffer) };
+            if whole {
+                return reply.data(&buffer[..have]);
+            }
+            let from = offset + have as u64;
+            let ask = Ask {
+                asker,
+                operation: Operation::Read,
+                backing: &file.backing,
+                offset: from,
+                length: (length - have) as u64,
+            };
+            match self.gate.enter(&ask) {
+                Entered::Now(pass) => {
+                    let read = read_all(&file, from, &mut buffer[have..]);
+                    drop(pass);
+                    match read {
+                        Ok(read) => reply.data(&buffer[..have + read]),
+                        Err(error) => reply.error(errno(error)),
+                    }
+                }
+                Entered::Later(ticket) => {
+                    self.gate.park(ticket, read_job(&file, from, &buffer[..have], length - have, reply))
+                }
+            }
+        });
+    }
+
+    pub(super) fn write(self: &Arc<Self>, asker: Asker, write: Write<'_>, reply: ReplyWrite) {
+        let file = match self.open_files.get(write.handle) {
+            Ok(file) => file,
+            Err(error) => return reply.error(errno(error)),
+        };
+        file.note_written();
+        let plan = match self.plan(asker, file, &write) {
+            Ok(plan) => plan,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let below = plan.below.clone();
+        let ask = Ask {
+            asker: plan.asker,
+            operation: plan.operation,
+            backing: &below,
+            offset: plan.offset,
+            length: write.data.len() as u64,
+        };
+        match self.gate.enter(&ask) {
+            Entered::Now(pass) => {
+                let written = if plan.file.direct {
+                    // The kernel's message begins with a header: its data lie where O_DIRECT does not take them.
+                    with_buffer(write.data.len(), |buffer| {
+                        let buffer = &mut buffer[..write.data.len()];
+                        buffer.copy_from_slice(write.data);
+                        plan.write(buffer)
+                    })
+                } else {
+                    plan.write(write.data)
+                };
+                drop(pass);
+                self.written(&plan, written, reply);
+            }
+            Entered::Later(ticket) => self.gate.park(ticket, self.write_job(plan, write.data.into(), reply)),
+        }
+    }
+
+    /// Who writes, how, and to which descriptor.
+    fn plan(&self, asker: Asker, file: Arc<OpenFile>, write: &Write<'_>) -> io::Result<Plan> {
+        let gathered = write.how.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let asker = if gathered { file.shared.state().writer.unwrap_or(asker) } else { asker };
+        let below = if gathered && file.direct { self.buffered(&file)? } else { file.backing.clone() };
+        let direct = file.direct && !gathered;
+        let asked = OFlags::from_bits_retain(write.flags as u32);
+        let mut flags = ReadWriteFlags::empty();
+        // Where the end is, is known below: somebody beside the mount may append too.
+        if asked.contains(OFlags::APPEND) && !gathered && self.options.write_back == WriteBack::Ours {
+            flags |= ReadWriteFlags::APPEND;
+        }
+        // Writes into memory that are to be durable are followed by a request to sync, by the kernel itself.
+        if direct && asked.contains(OFlags::SYNC) {
+            flags |= ReadWriteFlags::SYNC;
+        } else if direct && asked.contains(OFlags::DSYNC) {
+            flags |= ReadWriteFlags::DSYNC;
+        }
+        let operation = if direct { Operation::Write } else { Operation::Buffered };
+        Ok(Plan { asker, operation, file, below, offset: write.offset, flags, gathered })
+    }
+
+    /// The same file without `O_DIRECT`.
+    fn buffered(&self, file: &OpenFile) -> io::Result<Arc<Backing>> {
+        if let Some(buffered) = file.buffered.get() {
+            return Ok(buffered.clone());
+        }
+        let fd = self.nodes.descriptors.reopen(&file.backing, OFlags::RDWR)?;
+        let buffered = Arc::new(Backing::new(fd, file.backing.device, file.backing.inode));
+        Ok(file.buffered.get_or_init(|| buffered).clone())
+    }
+
+    fn write_job(self: &Arc<Self>, plan: Plan, data: Buffer, reply: ReplyWrite) -> Job {
+        let through = self.clone();
+        if plan.gathered || Mask::is_needed_to_write(&plan.asker) {
+            return Job::Call(Box::new(move || {
+                let written = plan.write(&data);
+                through.written(&plan, written, reply);
+            }));
+        }
+        let (file, offset, flags) = (plan.below.clone(), plan.offset, plan.flags.bits());
+        Job::Write { file, offset, data, flags, done: Box::new(move |written| through.written(&plan, written, reply)) }
+    }
+
+    /// Answers a write, and tells the gate what the disk is to get.
+    fn written(&self, plan: &Plan, written: io::Result<usize>, reply: ReplyWrite) {
+        match written {
+            Ok(written) => {
+                if plan.operation == Operation::Buffered && written > 0 {
+                    let Plan { asker, operation, below, offset, .. } = plan;
+                    self.gate.dirtied(&Ask {
+                        asker: *asker,
+                        operation: *operation,
+                        backing: below,
+                        offset: *offset,
+                        length: written as u64,
+                    });
+                }
+                reply.written(written as u32);
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+}
+
+impl Plan {
+    fn write(&self, data: &[u8]) -> io::Result<usize> {
+        let _mask = Mask::of_writer(&self.asker);
+        let mut done = 0;
+        loop {
+            match pwritev2(&self.below, &[IoSlice::new(&data[done..])], self.offset + done as u64, self.flags) {
+                Ok(written) => done += written,
+                Err(Errno::INTR) => continue,
+                Err(error) if done == 0 || self.gathered => return Err(error.into()),
+                // What was written is written: the writer learns of the error when it goes on.
+                Err(_) => return Ok(done),
+            }
+            if done >= data.len() || !self.gathered {
+                return Ok(done);
+            }
+        }
+    }
+}
+
+/// Reads what lies in memory. Says how much there is, and whether that is all that there will be.
+fn read_from_memory(file: &OpenFile, offset: u64, buffer: &mut [u8]) -> (usize, bool) {
+    if !file.nowait.load(Ordering::Relaxed) {
+        return (0, false);
+    }
+    let mut have = 0;
+    while have < buffer.len() {
+        let rest = &mut [IoSliceMut::new(&mut buffer[have..])];
+        match preadv2(&file.backing, rest, offset + have as u64, ReadWriteFlags::NOWAIT) {
+            // Nothing more at this place: that is the file's end, since what is not in memory is said to be so.
+            Ok(0) => return (have, true),
+            Ok(read) => have += read,
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => return (have, false),
+            Err(_) => {
+                // The file system cannot tell, or the file is not one to be read: the way with a turn will say what it is.
+                file.nowait.store(false, Ordering::Relaxed);
+                return (have, false);
+            }
+        }
+    }
+    (have, true)
+}
+
+/// Reads until the buffer is full or the file ends. The kernel takes anything less for the file's end.
+fn read_all(file: &OpenFile, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut have = 0;
+    while have < buffer.len() {
+        match rustix::io::pread(&file.backing, &mut buffer[have..], offset + have as u64) {
+            Ok(0) => break,
+            Ok(read) => have += read,
+            Err(Errno::INTR) => {}
+            // A direct read that stopped within a block has met the end of the file, and cannot go on from there.
+            Err(_) if file.direct && have > 0 => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(have)
+}
+
+fn read_job(file: &Arc<OpenFile>, offset: u64, have: &[u8], length: usize, reply: ReplyData) -> Job {
+    let have = have.to_vec();
+    let done = move |read: io::Result<&[u8]>| match read {
+        Ok(read) if have.is_empty() => reply.data(read),
+        Ok(read) => reply.data(&[&have, read].concat()),
+        Err(error) => reply.error(errno(error)),
+    };
+    Job::Read { file: file.backing.clone(), offset, length, done: Box::new(done) }
+}

@@ -1,0 +1,89 @@
+//! File handles: names of inodes that need no descriptor, by which a million known files cost memory only.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
+/// The largest handle that the kernel makes, in bytes (`MAX_HANDLE_SZ`).
+const LARGEST: usize = 128;
+
+/// How many bytes lie in the handle itself; those of ext4, xfs, tmpfs and btrfs do.
+const INLINE: usize = 20;
+
+/// What a file system calls one of its inodes. It names that inode alone, also when its number is given to another file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Handle {
+    kind: i32,
+    bytes: Bytes,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Bytes {
+    Inline(u8, [u8; INLINE]),
+    Heap(Box<[u8]>),
+}
+
+/// `struct file_handle`, with room for the largest one.
+#[repr(C)]
+struct Raw {
+    bytes: u32,
+    kind: i32,
+    handle: [u8; LARGEST],
+}
+
+impl Handle {
+    /// The handle of what `fd` is. Fails with `EOPNOTSUPP` where the file system has none.
+    pub(super) fn of(fd: impl AsFd) -> io::Result<Handle> {
+        let mut raw = Raw { bytes: LARGEST as u32, kind: 0, handle: [0; LARGEST] };
+        let mut mount: libc::c_int = 0;
+        // SAFETY: `raw` is a `struct file_handle` with as many bytes behind it as it says, the name is an empty string, and all live through the call.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_name_to_handle_at,
+                fd.as_fd().as_raw_fd(),
+                c"".as_ptr(),
+                &raw mut raw,
+                &raw mut mount,
+                libc::AT_EMPTY_PATH,
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let used = raw.handle.get(..raw.bytes as usize).ok_or(Errno::OVERFLOW)?;
+        let bytes = if used.len() <= INLINE {
+            let mut inline = [0; INLINE];
+            inline[..used.len()].copy_from_slice(used);
+            Bytes::Inline(used.len() as u8, inline)
+        } else {
+            Bytes::Heap(used.into())
+        };
+        Ok(Handle { kind: raw.kind, bytes })
+    }
+
+    /// Opens what the handle names, on the file system that `mount` lies on. Fails with `ESTALE` when it does not exist any more.
+    pub(super) fn open(&self, mount: impl AsFd, flags: OFlags) -> io::Result<OwnedFd> {
+        let bytes = match &self.bytes {
+            Bytes::Inline(length, bytes) => &bytes[..usize::from(*length)],
+            Bytes::Heap(bytes) => bytes,
+        };
+        let mut raw = Raw { bytes: bytes.len() as u32, kind: self.kind, handle: [0; LARGEST] };
+        raw.handle[..bytes.len()].copy_from_slice(bytes);
+        // SAFETY: `raw` is a `struct file_handle` as above, and lives through the call.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_open_by_handle_at,
+                mount.as_fd().as_raw_fd(),
+                &raw mut raw,
+                (flags | OFlags::CLOEXEC).bits() as libc::c_int,
+            )
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just made this descriptor for us.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    }
+}

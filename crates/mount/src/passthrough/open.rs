@@ -1,0 +1,328 @@
+//! Opening files, and what is done to an open one besides reading and writing it.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use fuser::{BackingId, FileHandle, FopenFlags, ReplyCreate, ReplyEmpty, ReplyLseek, ReplyOpen, ReplyWrite};
+use rustix::fs::{
+    Advice, FallocateFlags, Mode, OFlags, Statx, copy_file_range, fadvise, fallocate, fdatasync, fsync, openat,
+};
+use rustix::io::Errno;
+
+use super::files::OpenFile;
+use super::identity::{Mask, Rights, set_umask};
+use super::look::Entry;
+use super::nodes::Node;
+use super::places::look_at;
+use super::{Through, WriteBack, errno};
+use crate::backing::Backing;
+use crate::gate::{Ask, Asker, Gate, Operation};
+
+/// What the kernel does itself, or what is done with each write: it may come from a mapping of a file that was opened to append to it.
+const NOT_BELOW: OFlags = OFlags::CREATE
+    .union(OFlags::EXCL)
+    .union(OFlags::TRUNC)
+    .union(OFlags::APPEND)
+    .union(OFlags::SYNC)
+    .union(OFlags::DSYNC)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::NOFOLLOW);
+
+/// As much is copied between two files in one turn.
+const COPY_BYTES: usize = 1 << 20;
+
+/// What two files, and where in them, a copy is between.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Copy {
+    pub(super) from: (u64, u64),
+    pub(super) to: (u64, u64),
+    pub(super) length: u64,
+}
+
+impl<G: Gate> Through<G> {
+    pub(super) fn open(self: &Arc<Self>, asker: Asker, number: u64, flags: i32, reply: ReplyOpen) {
+        let node = match self.nodes.get(number) {
+            Ok(node) => node,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let flags = OFlags::from_bits_retain(flags as u32);
+        let operation = if flags.contains(OFlags::TRUNC) { Operation::Change } else { Operation::Look };
+        let on = self
+            .files
+            .descriptor(number)
+            .or_else(|| self.nodes.descriptor(&node))
+            .unwrap_or_else(|| node.place.backing.clone());
+        self.run_on(asker, operation, &on, move |through| {
+            let opened = through.open_below(&asker, &node, flags);
+            match opened.and_then(|backing| through.opened(&asker, &node, backing, flags, &|fd| reply.open_backing(fd)))
+            {
+                Ok((handle, flags, None)) => reply.opened(handle, flags),
+                Ok((handle, flags, Some(bypass))) => reply.opened_passthrough(handle, flags, &bypass),
+                Err(error) => reply.error(errno(error)),
+            }
+        });
+    }
+
+    fn open_below(&self, asker: &Asker, node: &Node, flags: OFlags) -> io::Result<Arc<Backing>> {
+        let backing = match self.nodes.open(node, self.flags_below(flags)) {
+            // Not even its owner can read it. Then the kernel cannot gather writes to it either.
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) => self.nodes.open(node, flags - NOT_BELOW)?,
+            opened => opened?,
+        };
+        if flags.contains(OFlags::TRUNC) {
+            self.truncate(asker, &backing, Some(&backing), 0)?;
+        }
+        Ok(backing)
+    }
+
+    /// Where the kernel gathers writes, it reads what is around them, from whatever file is open for writing.
+    fn flags_below(&self, flags: OFlags) -> OFlags {
+        let below = flags - NOT_BELOW;
+        match self.options.write_back {
+            WriteBack::Kernel if below & OFlags::RWMODE == OFlags::WRONLY => (below - OFlags::RWMODE) | OFlags::RDWR,
+            _ => below,
+        }
+    }
+
+    pub(super) fn create(
+        self: &Arc<Self>,
+        asker: Asker,
+        parent: u64,
+        name: OsString,
+        (mode, umask): (u32, u32),
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let flags = OFlags::from_bits_retain(flags as u32);
+        self.change(asker, parent, reply, ReplyCreate::error, move |through, node, directory, reply| {
+            let created = through.create_below(&asker, &directory, &name, (mode, umask), flags);
+            let entered =
+                created.and_then(|backing| Ok((through.made(&backing, &node.place, parent, &name)?, backing)));
+            let opened = entered.and_then(|(entry, backing)| {
+                let opened = through.opened(&asker, &entry.node, backing, flags, &|fd| reply.open_backing(fd));
+                if opened.is_err() {
+                    through.forget(entry.node.number, 1);
+                }
+                Ok((opened?, entry))
+            });
+            match opened {
+                Ok(((handle, flags, bypass), entry)) => {
+                    through.reply_created(&entry, handle, flags, bypass.as_deref(), reply)
+                }
+                Err(error) => reply.error(errno(error)),
+            }
+        });
+    }
+
+    fn create_below(
+        &self,
+        asker: &Asker,
+        directory: &Backing,
+        name: &OsString,
+        mode: (u32, u32),
+        flags: OFlags,
+    ) -> io::Result<Arc<Backing>> {
+        let _mask = Mask::of(asker, Rights::All)?;
+        set_umask(mode.1)?;
+        let keep = flags & (OFlags::EXCL | OFlags::TRUNC);
+        let below = self.flags_below(flags) | keep | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = openat(directory, name.as_os_str(), below, Mode::from_raw_mode(mode.0 & 0o7777))?;
+        let found = look_at(&fd)?;
+        let spot = super::places::Spot::of(&found);
+        Ok(Arc::new(Backing::new(fd, spot.device, spot.inode)))
+    }
+
+    fn reply_created(
+        &self,
+        entry: &Entry,
+        handle: FileHandle,
+        flags: FopenFlags,
+        bypass: Option<&BackingId>,
+        reply: ReplyCreate,
+    ) {
+        let (valid, attributes, generation) = (&self.options.valid, &entry.attributes, entry.generation());
+        match bypass {
+            None => reply.created(valid, attributes, generation, handle, flags),
+            Some(bypass) => reply.created_passthrough(valid, attributes, generation, handle, flags, bypass),
+        }
+    }
+
+    /// Takes in a file that was opened, and says how the kernel is to go on with it.
+    fn opened(
+        &self,
+        asker: &Asker,
+        node: &Node,
+        backing: Arc<Backing>,
+        flags: OFlags,
+        register: &dyn Fn(std::os::fd::BorrowedFd<'_>) -> io::Result<BackingId>,
+    ) -> io::Result<(FileHandle, FopenFlags, Option<Arc<BackingId>>)> {
+        let now = look_at(&backing)?;
+        let shared = self.files.of(node.number);
+        let writes = flags & OFlags::RWMODE != OFlags::RDONLY;
+        let mut state = shared.state();
+        let bypass = self.bypass(asker, &backing, &mut state, register);
+        state.opened += 1;
+        state.bypassed += u32::from(bypass.is_some());
+        if writes {
+            state.writer = Some(*asker);
+        }
+        if state.known.strong_count() == 0 {
+            state.known = Arc::downgrade(&backing);
+        }
+        let mut answer = self.answer(&now, &mut state, flags);
+        drop(state);
+        if self.options.write_back == WriteBack::Kernel && writes && self.cannot_read(&backing) {
+            answer |= FopenFlags::FOPEN_DIRECT_IO;
+        }
+        // What the kernel asks for is what its own reading ahead wants: below nothing is to be read that nobody's turn it is for.
+        let _ = fadvise(&backing, 0, None, Advice::Random);
+        let file = Arc::new(OpenFile {
+            backing,
+            shared,
+            direct: flags.contains(OFlags::DIRECT),
+            nowait: AtomicBool::new(true),
+            wrote: AtomicBool::new(false),
+            bypass: bypass.clone(),
+            buffered: OnceLock::new(),
+        });
+        Ok((FileHandle(self.open_files.insert(file, node.number)), answer, bypass))
+    }
+
+    /// Closing writes nothing here, so the kernel need not tell of it; it may keep its pages if nothing else wrote to the file.
+    fn answer(&self, now: &Statx, state: &mut super::files::State, flags: OFlags) -> FopenFlags {
+        let kept = state.keeps_pages(now);
+        let mut answer = FopenFlags::FOPEN_NOFLUSH;
+        // In the kernel's own cache there may be writes that the file below has not seen.
+        if kept || (self.options.write_back == WriteBack::Kernel && !flags.contains(OFlags::DIRECT)) {
+            answer |= FopenFlags::FOPEN_KEEP_CACHE;
+        }
+        answer
+    }
+
+    fn cannot_read(&self, backing: &Backing) -> bool {
+        rustix::fs::fcntl_getfl(backing).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::WRONLY)
+    }
+
+    pub(super) fn release(&self, handle: u64) {
+        let Some(file) = self.open_files.remove(handle) else { return };
+        let now = if file.wrote.load(Ordering::Relaxed) { look_at(&file.backing).ok() } else { None };
+        let mut state = file.shared.state();
+        state.opened = state.opened.saturating_sub(1);
+        state.bypassed -= u32::from(file.bypass.is_some() && state.bypassed > 0);
+        if let Some(now) = now {
+            // In the mode in which we write back, all that the kernel has of the file went through us.
+            state.remember(&now);
+        }
+    }
+
+    pub(super) fn sync(self: &Arc<Self>, asker: Asker, handle: u64, only_data: bool, reply: ReplyEmpty) {
+        let file = match self.open_files.get(handle) {
+            Ok(file) => file,
+            Err(error) => return reply.error(errno(error)),
+        };
+        self.run_on(asker, Operation::Sync, &file.backing.clone(), move |through| {
+            match if only_data { fdatasync(&file.backing) } else { fsync(&file.backing) } {
+                Ok(()) => {
+                    through.gate.cleaned(&file.backing);
+                    reply.ok();
+                }
+                Err(error) => reply.error(errno(error)),
+            }
+        });
+    }
+
+    pub(super) fn allocate(
+        self: &Arc<Self>,
+        asker: Asker,
+        handle: u64,
+        (offset, length): (u64, u64),
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let file = match self.open_files.get(handle) {
+            Ok(file) => file,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let on = file.backing.clone();
+        self.run(Ask { asker, operation: Operation::Change, backing: &on, offset, length }, move |_| {
+            file.note_written();
+            let _mask = Mask::of_writer(&asker);
+            match fallocate(&file.backing, FallocateFlags::from_bits_retain(mode as u32), offset, length) {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(errno(error)),
+            }
+        });
+    }
+
+    /// Data and holes. Other ways of moving are the kernel's.
+    pub(super) fn seek(self: &Arc<Self>, asker: Asker, handle: u64, offset: i64, whence: i32, reply: ReplyLseek) {
+        let file = match self.open_files.get(handle) {
+            Ok(file) => file,
+            Err(error) => return reply.error(errno(error)),
+        };
+        self.run_on(asker, Operation::Look, &file.backing.clone(), move |_| {
+            match seek(&file.backing, offset, whence) {
+                Ok(offset) => reply.offset(offset as i64),
+                Err(error) => reply.error(errno(error)),
+            }
+        });
+    }
+
+    pub(super) fn copy(self: &Arc<Self>, asker: Asker, copy: Copy, reply: ReplyWrite) {
+        let files = self.open_files.get(copy.from.0).and_then(|from| Ok((from, self.open_files.get(copy.to.0)?)));
+        let (from, to) = match files {
+            Ok(files) => files,
+            Err(error) => return reply.error(errno(error)),
+        };
+        let length = copy.length.min(COPY_BYTES as u64);
+        let on = from.backing.clone();
+        // Its reading waits for the disk, its writing does not.
+        self.run(
+            Ask { asker, operation: Operation::Read, backing: &on, offset: copy.from.1, length },
+            move |through| {
+                let (mut read_at, mut write_at) = (copy.from.1, copy.to.1);
+                let mask = Mask::of_writer(&asker);
+                let copied = copy_file_range(
+                    &from.backing,
+                    Some(&mut read_at),
+                    &to.backing,
+                    Some(&mut write_at),
+                    length as usize,
+                );
+                drop(mask);
+                match copied {
+                    Ok(copied) => {
+                        to.note_written();
+                        let ask = Ask {
+                            asker,
+                            operation: Operation::Buffered,
+                            backing: &to.backing,
+                            offset: copy.to.1,
+                            length: copied as u64,
+                        };
+                        through.gate.dirtied(&ask);
+                        reply.written(copied as u32);
+                    }
+                    Err(error) => reply.error(errno(error)),
+                }
+            },
+        );
+    }
+}
+
+fn seek(file: impl AsFd, offset: i64, whence: i32) -> io::Result<u64> {
+    let from = match whence {
+        libc::SEEK_DATA => rustix::fs::SeekFrom::Data(offset as u64),
+        libc::SEEK_HOLE => rustix::fs::SeekFrom::Hole(offset as u64),
+        libc::SEEK_END => rustix::fs::SeekFrom::End(offset),
+        _ => return Err(Errno::INVAL.into()),
+    };
+    // A negative offset comes as it was given; as an unsigned one it lies beyond every file.
+    if offset < 0 && whence != libc::SEEK_END {
+        return Err(Errno::NXIO.into());
+    }
+    Ok(rustix::fs::seek(file, from)?)
+}

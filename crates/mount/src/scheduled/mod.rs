@@ -1,0 +1,424 @@
+//! The gate that schedules: a queue for each disk below the mount, and every thread that asks a context of it.
+//!
+//! ```text
+//! enter ─▶ who asks (people), whose request it is (rules), where it lies (places) ─▶ the disk's queue ─▶ its turn: Now, or Later
+//!                                                                                        ▲       │
+//! park ─▶ the job waits in the queue                                          pass dropped       ▼ whose turn it is by that
+//!                                                                                        └── executors: io_uring, workers
+//! dirtied ─▶ what is to be written back (writeback), as requests of who wrote it ─▶ the same queue
+//! ```
+//!
+//! There is one lock a queue. It is held while a request is put in and while another is over: some hundred ns; never while a file system or `/proc` is asked.
+
+mod cgroups;
+mod disks;
+mod executors;
+mod people;
+mod places;
+mod queue;
+mod ranges;
+mod ring;
+mod rules;
+mod steer;
+mod systems;
+mod timer;
+mod watching;
+mod writeback;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hoistway_serve::config::mount::{MountConfig, WriteBackChoice};
+use hoistway_serve::device::{DeviceError, Hints, JoinError, Record, TermsError, WorkOp};
+use hoistway_serve::server::Log;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::{Ask, Asker, Backing, Entered, Gate, Job, Operation};
+use executors::{Executors, Run};
+use people::Key;
+use queue::{Outcome, Queue, REQUEST_BYTES_MAX, Wanted};
+use rules::{Rules, Whose};
+use systems::{FileSystem, Systems};
+use timer::Timer;
+use writeback::WriteBack;
+
+pub use disks::DiskError;
+pub use steer::Operator;
+pub use watching::Watching;
+
+/// A directory, an inode: so much is read or written for it.
+const METADATA_BYTES: u64 = 4096;
+
+/// Why a gate could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SetUpError {
+    /// A device cannot be set up so.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A tenant or a group cannot be made so.
+    #[error(transparent)]
+    Terms(#[from] TermsError),
+    /// Nobody can use the device.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// A tunable cannot be set so.
+    #[error("tunable `{tunable}` of {elevator}: {source}")]
+    Tunable {
+        /// The elevator's name.
+        elevator: &'static str,
+        /// The tunable's name.
+        tunable: String,
+        /// Why.
+        source: hoistway_core::TunableError,
+    },
+    /// The device that was named is none.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// A thread could not be started.
+    #[error("a thread cannot be started: {0}")]
+    Thread(#[from] std::io::Error),
+}
+
+/// The gate that schedules.
+pub struct Scheduled {
+    shared: Arc<Shared>,
+}
+
+/// What the threads of a gate share.
+struct Shared {
+    rules: Rules,
+    /// What lies in front of the paths that rules are about.
+    source: PathBuf,
+    systems: Systems,
+    timer: Timer,
+    executors: Executors,
+    writeback: Option<WriteBack>,
+    since_ns: u64,
+}
+
+impl Scheduled {
+    /// A gate for what lies below `source`, of which `root` is an open descriptor. The device that it lies on is set up now, others as they are met.
+    ///
+    /// # Errors
+    /// When a device cannot be set up as it was asked for, or the system has no thread for it.
+    pub fn new(source: PathBuf, root: &Arc<Backing>, config: &MountConfig) -> Result<Scheduled, SetUpError> {
+        let ours = config.mount.write_back == WriteBackChoice::Ours;
+        let shared = Arc::new(Shared {
+            rules: Rules::new(config),
+            source,
+            systems: Systems::new(config)?,
+            timer: Timer::default(),
+            executors: Executors::default(),
+            writeback: ours.then(|| WriteBack::new(&config.mount)),
+            since_ns: now_ns(),
+        });
+        shared.systems.add(root, now_ns())?;
+        timer::start(&shared)?;
+        ring::start(&shared.executors);
+        if let Some(writeback) = &shared.writeback {
+            let (background, limit) = writeback.bounds();
+            tracing::info!(
+                "written back by us: from {} MiB in memory on at once, and writers wait from {} MiB on",
+                background >> 20,
+                limit >> 20
+            );
+        }
+        if ours {
+            writeback::start(&shared)?;
+        }
+        Ok(Scheduled { shared })
+    }
+
+    /// By which it is seen and steered.
+    pub fn operator(&self) -> Operator {
+        Operator::new(self.shared.clone())
+    }
+
+    /// Begins to tell of itself: what comes back serves the control socket and the metrics. `log` sets what is logged.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn watch(&self, log: Box<dyn Log + Send>) -> std::io::Result<Watching> {
+        let mut operator = self.operator();
+        operator.set_log(log);
+        Watching::start(operator)
+    }
+
+    /// The names of the devices that are known by now.
+    pub fn device_names(&self) -> Vec<String> {
+        self.shared.systems.queues().iter().map(|queue| queue.name.clone()).collect()
+    }
+
+    /// The time in ns, on the clock of the devices.
+    pub fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    /// Has everything that happens in the queues of the devices that are known by now told to these recorders, or to nobody.
+    pub fn record(&self, mut recorder: impl FnMut(&str) -> Option<Box<dyn Record>>) {
+        for queue in self.shared.systems.queues() {
+            queue.lock().device.set_recorder(recorder(&queue.name));
+        }
+    }
+
+    /// Whether what a process opens here needs no scheduling, so that the kernel may read and write it by itself.
+    pub fn passes(&self, asker: &Asker, backing: &Backing) -> bool {
+        let shared = &self.shared;
+        let facts = people::read(*asker);
+        shared.rules.passes(&facts, &mut || shared.path_of(backing))
+    }
+
+    /// Nothing is scheduled any more: what waits is done at once, and what is to be written back is left to the kernel.
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
+    /// What is known of the devices by now, as lines for the log.
+    pub fn told(&self) -> Vec<String> {
+        self.shared.systems.told()
+    }
+}
+
+impl Drop for Scheduled {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// It is somebody's turn. When it is dropped, the device has room for another.
+pub struct Pass<'a> {
+    of: Option<(&'a Arc<Shared>, &'a Arc<Queue>)>,
+    at: usize,
+}
+
+/// Somebody's turn has not come.
+pub struct Ticket<'a> {
+    shared: &'a Arc<Shared>,
+    waits: Waits<'a>,
+}
+
+/// For what.
+enum Waits<'a> {
+    /// For the disk.
+    Queue {
+        queue: &'a Arc<Queue>,
+        at: usize,
+    },
+    /// For others' data to be written back: so many bytes are to be added.
+    Room {
+        bytes: u64,
+    },
+    /// For what the file has in memory to be written back.
+    Clean {
+        backing: Arc<Backing>,
+        asker: Asker,
+    },
+    Over,
+}
+
+impl Gate for Scheduled {
+    type Pass<'a> = Pass<'a>;
+    type Ticket<'a> = Ticket<'a>;
+
+    fn enter(&self, ask: &Ask<'_>) -> Entered<Pass<'_>, Ticket<'_>> {
+        let shared = &self.shared;
+        let waits = match (ask.operation, &shared.writeback) {
+            (Operation::Buffered, Some(writeback)) if !writeback.has_room(ask.length) => {
+                Waits::Room { bytes: ask.length }
+            }
+            (Operation::Buffered, _) => return Entered::Now(Pass { of: None, at: 0 }),
+            (Operation::Sync, Some(writeback)) if writeback.is_much(ask.backing) => {
+                Waits::Clean { backing: ask.backing.clone(), asker: ask.asker }
+            }
+            _ => {
+                let Some(system) = shared.systems.of(ask.backing) else {
+                    return Entered::Now(Pass { of: None, at: 0 });
+                };
+                match shared.ask(system, ask, false) {
+                    (at, true) => return Entered::Now(Pass { of: Some((shared, &system.queue)), at }),
+                    (at, false) => Waits::Queue { queue: &system.queue, at },
+                }
+            }
+        };
+        Entered::Later(Ticket { shared, waits })
+    }
+
+    fn park(&self, mut ticket: Ticket<'_>, job: Job) {
+        let shared = &self.shared;
+        match std::mem::replace(&mut ticket.waits, Waits::Over) {
+            Waits::Queue { queue, at } => {
+                // Bound first: the lock is let go before the job is done.
+                let back = queue.lock().park(at, job);
+                if let Some(job) = back {
+                    shared.executors.give([Run::new(shared, queue, at, job)]);
+                }
+            }
+            Waits::Room { bytes } => match &shared.writeback {
+                Some(writeback) => writeback.wait_for_room(bytes, job, &shared.executors),
+                None => shared.executors.give([Run::free(job)]),
+            },
+            Waits::Clean { backing, asker } => shared.sync_later(backing, asker, job),
+            Waits::Over => {}
+        }
+    }
+
+    fn dirtied(&self, ask: &Ask<'_>) {
+        let shared = &self.shared;
+        if let Some(system) = shared.systems.of(ask.backing) {
+            system.places.changed(ask.backing.inode);
+        }
+        if let Some(writeback) = &shared.writeback {
+            writeback.dirtied(ask);
+        }
+    }
+
+    fn cleaned(&self, backing: &Arc<Backing>) {
+        if let Some(writeback) = &self.shared.writeback {
+            writeback.cleaned(backing, &self.shared.executors);
+        }
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        if let Some((shared, queue)) = self.of {
+            shared.over(queue, self.at, false);
+        }
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        if let Waits::Queue { queue, at } = self.waits {
+            let mut outcome = Outcome::default();
+            queue.lock().withdraw(at, now_ns(), &mut outcome);
+            self.shared.follow(queue, outcome);
+        }
+    }
+}
+
+impl Shared {
+    /// Puts a request into the queue of the disk that it goes to. Answers its place there, and whether it is its turn already.
+    fn ask(self: &Arc<Self>, system: &FileSystem, ask: &Ask<'_>, is_async: bool) -> (usize, bool) {
+        let now_ns = now_ns();
+        let wanted = self.wanted(system, ask, is_async, now_ns);
+        let who: Key = (ask.asker.tid, ask.asker.uid);
+        let queue = &system.queue;
+        let mut state = queue.lock();
+        if state.people.fresh(who, now_ns).is_none() {
+            drop(state);
+            let facts = people::read(ask.asker);
+            state = queue.lock();
+            let state = &mut *state;
+            state.people.learn(who, facts, &mut state.device, now_ns);
+        }
+        let state_now = &mut *state;
+        let mut whose = None;
+        if let Some(person) = state_now.people.get_mut(who) {
+            // Who has its data written back later may be gone by then: what it had counts.
+            person.asks(!is_async, &mut state_now.device, now_ns);
+            whose = person.whose;
+            if whose.is_none() {
+                whose = Some(match self.rules.of_thread(&person.facts) {
+                    Some(of_thread) => *person.whose.insert(of_thread),
+                    None => self.rules.of_request(&person.facts, ask.operation, &mut || self.path_of(ask.backing)),
+                });
+            }
+        }
+        let member = state.member(who, whose.unwrap_or(Whose::Own), &self.rules, now_ns);
+        let mut outcome = Outcome::default();
+        let asked = state.ask(who, member, &wanted, now_ns, &mut outcome);
+        drop(state);
+        self.follow(queue, outcome);
+        asked
+    }
+
+    /// What an operation wants of its disk.
+    fn wanted(&self, system: &FileSystem, ask: &Ask<'_>, is_async: bool, now_ns: u64) -> Wanted {
+        let inode = ask.backing.inode;
+        let bytes = ask.length.clamp(512, REQUEST_BYTES_MAX);
+        let of_data = |bytes| system.places.of_data(ask.backing, ask.offset, bytes, now_ns);
+        let metadata = |op| Wanted {
+            op,
+            place: system.places.of_inode(inode, METADATA_BYTES),
+            bytes: METADATA_BYTES,
+            hints: Hints { is_async: false, is_metadata: true },
+            counts: [0; 2],
+        };
+        let data = |op, bytes, counts| Wanted {
+            op,
+            place: of_data(bytes),
+            bytes,
+            hints: Hints { is_async, is_metadata: false },
+            counts,
+        };
+        match ask.operation {
+            Operation::Read => data(WorkOp::Read, bytes, [ask.length, 0]),
+            Operation::Write | Operation::Buffered => {
+                if !is_async {
+                    system.places.changed(inode);
+                }
+                data(WorkOp::Write, bytes, [0, ask.length])
+            }
+            Operation::Sync => {
+                let dirty = self.writeback.as_ref().map_or(0, |writeback| writeback.hold(ask.backing, now_ns));
+                let bytes = dirty.clamp(METADATA_BYTES, REQUEST_BYTES_MAX);
+                data(WorkOp::Write, bytes, [0, dirty])
+            }
+            Operation::Look => metadata(WorkOp::Read),
+            Operation::Change => {
+                system.places.changed(inode);
+                metadata(WorkOp::Write)
+            }
+        }
+    }
+
+    /// An operation is over.
+    fn over(self: &Arc<Self>, queue: &Arc<Queue>, at: usize, failed: bool) {
+        let mut outcome = Outcome::default();
+        queue.lock().end(at, failed, now_ns(), &mut outcome);
+        self.follow(queue, outcome);
+    }
+
+    /// Does what has come of something: jobs whose turn it is are given to those who do them.
+    #[inline]
+    fn follow(self: &Arc<Self>, queue: &Arc<Queue>, outcome: Outcome) {
+        let Outcome { jobs, wake_ns } = outcome;
+        if let Some(wake_ns) = wake_ns {
+            self.timer.set(wake_ns);
+        }
+        if !jobs.is_empty() {
+            self.executors.give(jobs.into_iter().map(|(at, job)| Run::new(self, queue, at, job)));
+        }
+    }
+
+    /// The path of a file below the mount, as it is now; of one that is nowhere there, an empty one.
+    fn path_of(&self, backing: &Backing) -> String {
+        use std::os::fd::AsRawFd as _;
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", backing.fd.as_raw_fd())).unwrap_or_default();
+        path.strip_prefix(&self.source).map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    fn close(self: &Arc<Self>) {
+        if let Some(writeback) = &self.writeback {
+            writeback.close(&self.executors);
+        }
+        for queue in self.systems.queues() {
+            let mut outcome = Outcome::default();
+            queue.lock().close(&mut outcome);
+            self.follow(&queue, outcome);
+        }
+        self.timer.close();
+        self.executors.close();
+    }
+}
+
+/// The time in ns, as devices are told it.
+#[inline]
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,229 @@
+//! Who asks: the threads that ask, what is known of them, and the members of the device that they are.
+
+use std::fs;
+
+use hoistway_serve::device::{Device, MemberId};
+use hoistway_serve::engine::{Process, peer};
+use rustc_hash::FxHashMap;
+
+use super::rules::{Facts, Whose};
+use crate::Asker;
+
+/// What is known of a thread's name, control group and nice value is read anew after so long: 1 s.
+const FACTS_NS: u64 = 1_000_000_000;
+/// Its I/O priority is asked for again after so long: 1 ms.
+const PRIORITY_NS: u64 = 1_000_000;
+/// A thread that has asked for nothing for so long is looked for: 5 s.
+const QUIET_NS: u64 = 5_000_000_000;
+
+/// A thread, and as which user it asks: one that serves others may ask as several.
+pub(super) type Key = (u32, u32);
+
+/// Everybody who asks a device.
+#[derive(Debug, Default)]
+pub(super) struct People {
+    known: FxHashMap<Key, Person>,
+}
+
+/// One who asks.
+#[derive(Debug)]
+pub(super) struct Person {
+    /// What is known of it.
+    pub facts: Facts,
+    /// As whom it asks: a member for each tenant that its requests were of.
+    members: Vec<(Whose, MemberId)>,
+    /// As whom, where its requests are all the same tenant's.
+    pub whose: Option<Whose>,
+    read_ns: u64,
+    asked_ns: u64,
+    priority_ns: u64,
+    /// Requests that are not over.
+    pub open: u32,
+    /// Requests so far.
+    pub requests: u64,
+    /// Bytes read and written so far.
+    pub bytes: [u64; 2],
+    /// When it asked for the first time, in ns.
+    pub since_ns: u64,
+}
+
+impl People {
+    /// Somebody of whom enough is known, and not too long ago.
+    pub fn fresh(&mut self, key: Key, now_ns: u64) -> Option<&mut Person> {
+        self.known.get_mut(&key).filter(|person| now_ns.saturating_sub(person.read_ns) < FACTS_NS || key.0 == 0)
+    }
+
+    /// Somebody, however old what is known of him is.
+    pub fn get_mut(&mut self, key: Key) -> Option<&mut Person> {
+        self.known.get_mut(&key)
+    }
+
+    /// Everybody.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Person)> {
+        self.known.iter()
+    }
+
+    /// Takes in what was read of a thread. One of the same number that began at another time is another: what the old one was is left.
+    pub fn learn(&mut self, key: Key, facts: Facts, device: &mut Device, now_ns: u64) {
+        if let Some(person) = self.known.get_mut(&key) {
+            // While requests of the one before are not over, both are one.
+            if person.facts.began == facts.began || facts.is_gone() || person.open > 0 {
+                let changed = person.facts.process.nice != facts.process.nice;
+                let ioprio = person.facts.process.ioprio;
+                if !facts.is_gone() {
+                    person.facts = facts;
+                    person.facts.process.ioprio = ioprio;
+                }
+                person.whose = None;
+                person.read_ns = now_ns;
+                if changed {
+                    person.told(device, now_ns);
+                }
+                return;
+            }
+            person.leave(device, now_ns);
+        }
+        let person = Person {
+            facts,
+            members: Vec::new(),
+            whose: None,
+            read_ns: now_ns,
+            asked_ns: now_ns,
+            priority_ns: now_ns,
+            open: 0,
+            requests: 0,
+            bytes: [0; 2],
+            since_ns: now_ns,
+        };
+        self.known.insert(key, person);
+    }
+
+    /// Lets those leave whose threads are gone and who have nothing under way, except who is still `owed` something. Answers how many have left.
+    pub fn sweep(&mut self, device: &mut Device, now_ns: u64, owed: impl Fn(Key) -> bool) -> usize {
+        let before = self.known.len();
+        self.known.retain(|key, person| {
+            let stays = person.open > 0
+                || key.0 == 0
+                || now_ns.saturating_sub(person.asked_ns) < QUIET_NS
+                || is_there(key.0)
+                || owed(*key);
+            if !stays {
+                person.leave(device, now_ns);
+            }
+            stays
+        });
+        before - self.known.len()
+    }
+}
+
+impl Person {
+    /// The member of the device that it is as somebody's; makes one if `join` can. As nobody's own where there is no room: `None`.
+    pub fn member(&mut self, whose: Whose, join: impl FnOnce(&Process) -> Option<MemberId>) -> Option<MemberId> {
+        if let Some((_, member)) = self.members.iter().find(|(of, _)| *of == whose) {
+            return Some(*member);
+        }
+        let member = join(&self.facts.process)?;
+        self.members.push((whose, member));
+        Some(member)
+    }
+
+    /// As whom it asked last, for the first time.
+    pub fn last(&self) -> Option<Whose> {
+        self.whose.or_else(|| self.members.last().map(|(whose, _)| *whose))
+    }
+
+    /// It asks now. Its I/O priority is asked anew, so that what `ionice` says holds from the next request on; not in the same millisecond, as the call costs as much as
+    /// half of all the rest.
+    #[inline]
+    pub fn asks(&mut self, is_there: bool, device: &mut Device, now_ns: u64) {
+        self.asked_ns = now_ns;
+        let tid = self.facts.process.pid;
+        if !is_there || tid == 0 || now_ns.saturating_sub(self.priority_ns) < PRIORITY_NS {
+            return;
+        }
+        self.priority_ns = now_ns;
+        let ioprio = peer::ioprio(tid);
+        if self.facts.process.ioprio != ioprio {
+            self.facts.process.ioprio = ioprio;
+            self.told(device, now_ns);
+        }
+    }
+
+    /// Tells the device of its priority.
+    fn told(&self, device: &mut Device, now_ns: u64) {
+        for (_, member) in &self.members {
+            device.set_process(*member, &self.facts.process, now_ns);
+        }
+    }
+
+    fn leave(&mut self, device: &mut Device, now_ns: u64) {
+        for (_, member) in self.members.drain(..) {
+            device.leave(member, now_ns);
+        }
+    }
+}
+
+/// What the system tells of a thread. Of one that is gone, or that lies outside of this program's view, nothing but who it asks as.
+pub(super) fn read(asker: Asker) -> Facts {
+    let mut facts = Facts {
+        process: Process { pid: asker.tid, uid: asker.uid, gid: asker.gid, ..Process::default() },
+        command: String::new(),
+        began: 0,
+    };
+    let tid = asker.tid;
+    let read = |name: &str| fs::read(format!("/proc/{tid}/{name}")).unwrap_or_default();
+    let stat = read("stat");
+    if tid == 0 || stat.is_empty() {
+        return facts;
+    }
+    let stat = String::from_utf8_lossy(&stat);
+    facts.began = began(&stat);
+    facts.process.nice = peer::nice(&stat);
+    facts.process.ioprio = peer::ioprio(tid);
+    facts.process.comm = String::from_utf8_lossy(&read("comm")).trim_end_matches('\n').to_owned();
+    facts.process.cgroup = peer::cgroup(&String::from_utf8_lossy(&read("cgroup")));
+    let words = read("cmdline");
+    let words: Vec<_> = words.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    facts.command = words.join(" ").trim_end().to_owned();
+    facts
+}
+
+/// When a thread began, in ticks since the start of the machine: the 22nd field of `/proc/TID/stat`, behind the name in parentheses, which may hold anything.
+fn began(stat: &str) -> u64 {
+    let behind_name = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+    behind_name.split_whitespace().nth(19).and_then(|field| field.parse().ok()).unwrap_or(0)
+}
+
+fn is_there(tid: u32) -> bool {
+    fs::symlink_metadata(format!("/proc/{tid}")).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_s_beginning_is_found_behind_any_name() {
+        let stat = "12 (a) b (c)) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 25 -5 1 0 99 1234 5";
+        assert_eq!(began(stat), 99);
+        assert_eq!(began("nonsense"), 0);
+    }
+
+    #[test]
+    fn this_thread_is_known_by_its_name_command_and_beginning() {
+        let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        let facts = read(Asker { tid, uid: 7, gid: 8 });
+        assert_eq!((facts.process.pid, facts.process.uid, facts.process.gid), (tid, 7, 8));
+        assert!(!facts.process.comm.is_empty() && !facts.command.is_empty() && facts.began > 0, "{facts:?}");
+        assert!(!facts.is_gone());
+        assert!(is_there(tid));
+    }
+
+    #[test]
+    fn of_a_thread_that_is_gone_nothing_is_known_but_its_user() {
+        // Numbers of threads end at 4194304.
+        let facts = read(Asker { tid: 4_194_305, uid: 7, gid: 8 });
+        assert!(facts.is_gone() && facts.process.uid == 7 && facts.command.is_empty());
+        assert!(!is_there(4_194_305));
+    }
+}

@@ -1,0 +1,115 @@
+//! Ranges of bytes that are to be written back: sorted, apart from each other, and not too many.
+
+/// So many of one file are kept; the nearest ones become one then, and what lies between them counts with them.
+const RANGES_MAX: usize = 512;
+
+/// Ranges of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ranges {
+    /// First byte and the one behind the last, in order; none touches the next.
+    each: Vec<(u64, u64)>,
+    bytes: u64,
+}
+
+impl Ranges {
+    /// All bytes of them.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.each.is_empty()
+    }
+
+    /// Adds one. Answers how many bytes are in them more than before.
+    pub fn add(&mut self, start: u64, end: u64) -> u64 {
+        let before = self.bytes;
+        if end <= start {
+            return 0;
+        }
+        // What is written in order is the usual case.
+        if let Some(last) = self.each.last_mut().filter(|last| (last.0..=last.1).contains(&start)) {
+            let longer = end.saturating_sub(last.1);
+            last.1 += longer;
+            self.bytes += longer;
+            return longer;
+        }
+        let from = self.each.partition_point(|range| range.1 < start);
+        let to = self.each.partition_point(|range| range.0 <= end);
+        let touched = self.each.get(from..to).unwrap_or_default();
+        let start = touched.first().map_or(start, |first| first.0.min(start));
+        let end = touched.last().map_or(end, |last| last.1.max(end));
+        self.bytes += end - start - touched.iter().map(|range| range.1 - range.0).sum::<u64>();
+        self.each.splice(from..to, [(start, end)]);
+        if self.each.len() > RANGES_MAX {
+            self.join_nearest();
+        }
+        self.bytes - before
+    }
+
+    /// Takes the first bytes out, at most so many.
+    pub fn take(&mut self, most: u64) -> Option<(u64, u64)> {
+        let first = self.each.first_mut()?;
+        let (start, end) = (first.0, first.1.min(first.0.saturating_add(most.max(1))));
+        first.0 = end;
+        if first.0 == first.1 {
+            self.each.remove(0);
+        }
+        self.bytes -= end - start;
+        Some((start, end))
+    }
+
+    fn join_nearest(&mut self) {
+        let gap = |at: usize| Some(self.each.get(at + 1)?.0 - self.each.get(at)?.1);
+        let Some(at) = (0..self.each.len().saturating_sub(1)).min_by_key(|at| gap(*at)) else { return };
+        self.bytes += gap(at).unwrap_or(0);
+        let behind = self.each.remove(at + 1);
+        if let Some(first) = self.each.get_mut(at) {
+            first.1 = behind.1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn ranges_hold_what_a_set_of_bytes_does(added in prop::collection::vec((0u64..200, 0u64..20), 0..60), most in 1u64..30) {
+            let (mut ranges, mut set) = (Ranges::default(), BTreeSet::new());
+            for (start, length) in added {
+                let before = set.len();
+                set.extend(start..start + length);
+                prop_assert_eq!(ranges.add(start, start + length), (set.len() - before) as u64);
+                prop_assert!(ranges.each.windows(2).all(|pair| pair[0].1 < pair[1].0));
+            }
+            prop_assert_eq!(ranges.bytes(), set.len() as u64);
+            let mut taken = Vec::new();
+            while let Some((start, end)) = ranges.take(most) {
+                prop_assert!(end - start <= most);
+                taken.extend(start..end);
+            }
+            prop_assert_eq!(taken, set.into_iter().collect::<Vec<_>>());
+            prop_assert!(ranges.is_empty() && ranges.bytes() == 0);
+        }
+    }
+
+    #[test]
+    fn there_are_never_too_many() {
+        let mut ranges = Ranges::default();
+        for at in (0..2 * RANGES_MAX as u64).rev() {
+            ranges.add(at * 100, at * 100 + 10);
+        }
+        assert_eq!(ranges.each.len(), RANGES_MAX);
+        let held: u64 = ranges.each.iter().map(|range| range.1 - range.0).sum();
+        assert_eq!(ranges.bytes(), held);
+    }
+}

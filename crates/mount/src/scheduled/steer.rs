@@ -1,0 +1,321 @@
+//! The gate as the control tree, the screen and the metrics see it.
+
+use std::sync::Arc;
+
+use hoistway_serve::config::mount::MountTenant;
+use hoistway_serve::control::{
+    AccountView, Change, ClientFacts, DeviceFacts, ExportFacts, GroupFacts, Refused, ServerFacts, Steer, TenantFacts,
+    Things, facts_of, is_used, view_of,
+};
+use hoistway_serve::device::Device;
+use hoistway_serve::server::Log;
+use hoistway_serve::tenant::Terms;
+
+use super::people::{Key, Person};
+use super::queue::{Outcome, Queue, State};
+use super::rules::Whose;
+use super::{Shared, now_ns};
+
+/// Sees and steers a gate.
+pub struct Operator {
+    shared: Arc<Shared>,
+    /// Sets what is logged.
+    log: Option<Box<dyn Log + Send>>,
+    /// Terms that were changed since the start, by tenant.
+    changed: Vec<(String, Terms)>,
+    /// Weights that were changed since the start, by group.
+    weights: Vec<(String, u16)>,
+}
+
+impl Operator {
+    pub(super) fn new(shared: Arc<Shared>) -> Operator {
+        Operator { shared, log: None, changed: Vec::new(), weights: Vec::new() }
+    }
+
+    /// Lets what is logged be set from the control tree.
+    pub fn set_log(&mut self, log: Box<dyn Log + Send>) {
+        self.log = Some(log);
+    }
+
+    /// The time in ns, as those who look at intervals want it.
+    pub fn now_ns(&self) -> u64 {
+        now_ns()
+    }
+
+    fn queue(&self, device: &str) -> Option<Arc<Queue>> {
+        self.shared.systems.queues().into_iter().find(|queue| queue.name == device)
+    }
+
+    fn tenants(&self) -> &[MountTenant] {
+        &self.shared.rules.tenants
+    }
+
+    /// Whether somebody who asks is a client of a tenant.
+    fn is_of(&self, person: &Person, tenant: &str) -> bool {
+        self.tenant_of(person) == tenant
+    }
+
+    /// The tenant as whom somebody asked last.
+    fn tenant_of(&self, person: &Person) -> String {
+        match person.last() {
+            Some(Whose::Tenant(place)) => {
+                self.tenants().get(place as usize).map_or_else(String::new, |tenant| tenant.name.clone())
+            }
+            Some(Whose::Cgroup) => person.facts.process.cgroup.clone(),
+            _ => Device::DEFAULT_TENANT.to_owned(),
+        }
+    }
+
+    /// Something of everybody who asks.
+    fn people<T>(&self, mut each: impl FnMut(&Queue, &Key, &Person) -> Option<T>) -> Vec<T> {
+        let mut found = Vec::new();
+        for queue in self.shared.systems.queues() {
+            let state = queue.lock();
+            found.extend(state.people.iter().filter_map(|(key, person)| each(&queue, key, person)));
+        }
+        found
+    }
+
+    /// Changes a queue, and lets go on whom that lets go on.
+    fn on_queue(
+        &self,
+        device: &str,
+        change: impl FnOnce(&mut State) -> Result<Option<String>, Refused>,
+    ) -> Result<Option<String>, Refused> {
+        let queue = self.queue(device).ok_or(Refused::Gone)?;
+        let mut outcome = Outcome::default();
+        let changed = {
+            let mut state = queue.lock();
+            let changed = change(&mut state);
+            state.run(now_ns(), &mut outcome);
+            changed
+        };
+        self.shared.follow(&queue, outcome);
+        changed
+    }
+
+    fn set_terms(&mut self, tenant: &str, terms: &Terms) -> Result<Option<String>, Refused> {
+        let old = self.terms(tenant).ok_or(Refused::Gone)?;
+        if tenant == Device::DEFAULT_TENANT {
+            let why = "processes that no rule holds for have no terms of their own: configure a tenant for them";
+            return Err(Refused::No(why.to_owned()));
+        }
+        let mut warnings = Vec::new();
+        let queues = self.shared.systems.queues();
+        for (at, queue) in queues.iter().enumerate() {
+            let set = self.set_on(queue, tenant, terms);
+            match set {
+                Ok(more) => warnings.extend(more),
+                Err(why) => {
+                    // Those that have taken them take the old ones again: they fitted before.
+                    for queue in queues.iter().take(at + 1) {
+                        if let Err(error) = self.set_on(queue, tenant, &old) {
+                            tracing::error!(device = queue.name, tenant, "the old terms do not fit any more: {error}");
+                        }
+                    }
+                    return Err(Refused::No(format!("device {}: {why}", queue.name)));
+                }
+            }
+        }
+        self.changed.retain(|(name, _)| name != tenant);
+        self.changed.push((tenant.to_owned(), terms.clone()));
+        warnings.sort();
+        warnings.dedup();
+        Ok(joined(warnings))
+    }
+
+    fn set_on(&self, queue: &Arc<Queue>, tenant: &str, terms: &Terms) -> Result<Vec<String>, String> {
+        let mut outcome = Outcome::default();
+        let set = {
+            let mut state = queue.lock();
+            let set = state.device.set_tenant(tenant, terms, now_ns()).map_err(|error| error.to_string());
+            state.device.examine_promises();
+            state.run(now_ns(), &mut outcome);
+            set
+        };
+        self.shared.follow(queue, outcome);
+        set
+    }
+
+    fn set_group_weight(&mut self, group: &str, weight: u16) -> Result<Option<String>, Refused> {
+        let mut is_known = false;
+        for queue in self.shared.systems.queues() {
+            let mut state = queue.lock();
+            let Some(terms) = state.device.group_terms(group).cloned() else { continue };
+            is_known = true;
+            let set = state.device.set_group(group, terms.parent.as_deref(), weight, &terms.limits, now_ns());
+            set.map_err(|error| Refused::No(format!("device {}: {error}", queue.name)))?;
+        }
+        if !is_known {
+            return Err(Refused::Gone);
+        }
+        self.weights.retain(|(name, _)| name != group);
+        self.weights.push((group.to_owned(), weight));
+        Ok(None)
+    }
+}
+
+impl Steer for Operator {
+    fn server(&self) -> ServerFacts {
+        let people = self.people(|_, key, _| Some(*key)).len() as u64;
+        ServerFacts {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            engine: if self.shared.executors.has_ring() { "io_uring" } else { "threads" }.to_owned(),
+            uptime_ns: now_ns().saturating_sub(self.shared.since_ns),
+            connections: people,
+            connections_max: u64::from(hoistway_serve::device::CAPACITY.contexts),
+            connections_total: people,
+            reload: "never".to_owned(),
+            log: self.log.as_ref().map(|log| log.filter()),
+        }
+    }
+
+    fn names(&self, of: Things) -> Vec<String> {
+        match of {
+            Things::Devices => self.shared.systems.queues().iter().map(|queue| queue.name.clone()).collect(),
+            Things::Exports => Vec::new(),
+            Things::Tenants => {
+                let mut names: Vec<String> = self.tenants().iter().map(|tenant| tenant.name.clone()).collect();
+                for queue in self.shared.systems.queues() {
+                    let state = queue.lock();
+                    let more: Vec<String> = state.device.accounts().map(|(name, _)| name.to_owned()).collect();
+                    let is_new = |name: &String| !names.contains(name) && name != Device::DEFAULT_TENANT;
+                    let more: Vec<String> = more.into_iter().filter(is_new).collect();
+                    names.extend(more);
+                }
+                names.push(Device::DEFAULT_TENANT.to_owned());
+                names
+            }
+            Things::Groups => {
+                let mut names = Vec::new();
+                for queue in self.shared.systems.queues() {
+                    names.extend(queue.lock().device.groups().map(str::to_owned));
+                }
+                names.sort();
+                names.dedup();
+                names
+            }
+            Things::Clients => {
+                let mut numbers = self.people(|_, key, _| Some(key.0));
+                numbers.sort_unstable();
+                numbers.dedup();
+                numbers.iter().map(u32::to_string).collect()
+            }
+        }
+    }
+
+    fn device(&self, name: &str) -> Option<DeviceFacts> {
+        let queue = self.queue(name)?;
+        let state = queue.lock();
+        Some(facts_of(&state.device, &state.config, now_ns()))
+    }
+
+    fn export(&self, _: &str) -> Option<ExportFacts> {
+        None
+    }
+
+    fn tenant(&self, name: &str) -> Option<TenantFacts> {
+        let terms = self.terms(name)?;
+        let clients = self.people(|_, _, person| self.is_of(person, name).then_some(())).len() as u64;
+        Some(TenantFacts { terms, clients })
+    }
+
+    fn terms(&self, name: &str) -> Option<Terms> {
+        let changed = self.changed.iter().find(|(tenant, _)| tenant == name).map(|(_, terms)| terms.clone());
+        let configured = || self.tenants().iter().find(|tenant| tenant.name == name).map(|tenant| tenant.terms.clone());
+        let found = || self.shared.systems.queues().iter().find_map(|queue| queue.lock().device.terms(name).cloned());
+        let default = || (name == Device::DEFAULT_TENANT).then(Terms::default);
+        changed.or_else(configured).or_else(found).or_else(default)
+    }
+
+    fn group(&self, name: &str) -> Option<GroupFacts> {
+        let queues = self.shared.systems.queues();
+        let terms = queues.iter().find_map(|queue| queue.lock().device.group_terms(name).cloned())?;
+        Some(GroupFacts { weight: terms.weight, parent: terms.parent })
+    }
+
+    fn client(&self, number: u64) -> Option<ClientFacts> {
+        let found = self.people(|queue, key, person| {
+            (u64::from(key.0) == number).then(|| ClientFacts {
+                export: queue.name.clone(),
+                tenant: self.tenant_of(person),
+                address: "process".to_owned(),
+                pid: Some(key.0),
+                uid: Some(key.1),
+                comm: Some(person.facts.process.comm.clone()),
+                certificate: None,
+                connected_ns: now_ns().saturating_sub(person.since_ns),
+                in_flight: person.open.into(),
+                requests: person.requests,
+                read_bytes: person.bytes[0],
+                written_bytes: person.bytes[1],
+            })
+        });
+        found.into_iter().next()
+    }
+
+    /// Whoever is told asks for more meanwhile: it is told of copies, without the queue's lock.
+    fn accounts(&self, device: &str, each: &mut dyn FnMut(&str, &AccountView<'_>)) {
+        let Some(queue) = self.queue(device) else { return };
+        let tenants: Vec<String> = {
+            let state = queue.lock();
+            state.device.accounts().filter(|(_, account)| is_used(account)).map(|(name, _)| name.to_owned()).collect()
+        };
+        for tenant in tenants {
+            self.account(device, &tenant, &mut |account| each(&tenant, account));
+        }
+    }
+
+    fn account(&self, device: &str, tenant: &str, tell: &mut dyn FnMut(&AccountView<'_>)) {
+        let Some(queue) = self.queue(device) else { return };
+        let account = queue.lock().device.account(tenant).cloned();
+        if let Some(account) = account.filter(is_used) {
+            tell(&view_of(&account));
+        }
+    }
+
+    fn change(&mut self, change: Change) -> Result<Option<String>, Refused> {
+        tracing::info!(?change, "told to change");
+        match change {
+            Change::Elevator { device, kind } => self.on_queue(&device, |state| {
+                state.device.switch(kind, now_ns()).map_err(|error| Refused::Busy(error.to_string()))?;
+                state.config.elevator = Some(kind);
+                let follows = state.device.is_switching();
+                let mut warnings: Vec<String> = state.device.elevator_warning().into_iter().collect();
+                warnings
+                    .extend(follows.then(|| format!("{} follows when what is under way is done", kind.info().name)));
+                Ok(joined(warnings))
+            }),
+            Change::Tunable { device, name, value } => self.on_queue(&device, |state| {
+                let set = state.device.set_tunable(name, value);
+                set.map(joined).map_err(|error| Refused::No(error.to_string()))
+            }),
+            Change::Depth { device, depth } => self.on_queue(&device, |state| {
+                state.device.set_depth(depth);
+                state.config.depth = Some(depth);
+                Ok(None)
+            }),
+            Change::Merge { device, merge } => self.on_queue(&device, |state| {
+                let set = state.device.set_requests(merge, state.config.request_bytes_max);
+                state.config.merge = merge;
+                set.map(|()| None).map_err(|error| Refused::No(error.to_string()))
+            }),
+            Change::RequestBytesMax { .. } => {
+                Err(Refused::No("the requests of a mount are those that the kernel makes: 1 MiB at most".to_owned()))
+            }
+            Change::Terms { tenant, terms } => self.set_terms(&tenant, &terms),
+            Change::GroupWeight { group, weight } => self.set_group_weight(&group, weight),
+            Change::Disconnect { .. } => Err(Refused::No("a process is no connection: `kill` ends it".to_owned())),
+            Change::Reload => Err(Refused::No("a mount reads its configuration once, when it is made".to_owned())),
+            Change::Log(filter) => match &mut self.log {
+                Some(log) => log.set(&filter).map(|()| None).map_err(Refused::No),
+                None => Err(Refused::No("what is logged cannot be set here".to_owned())),
+            },
+        }
+    }
+}
+
+/// Sentences as one.
+fn joined(warnings: Vec<String>) -> Option<String> {
+    (!warnings.is_empty()).then(|| warnings.join("; "))
+}

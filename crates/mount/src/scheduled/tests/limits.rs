@@ -1,0 +1,62 @@
+//! Limits and reservations.
+
+use hoistway_serve::tenant::{Limits, Rate, Reserve};
+
+use super::*;
+
+fn everybody(terms: Terms) -> Vec<MountTenant> {
+    vec![tenant("all", Vec::new(), terms)]
+}
+
+#[test]
+fn who_has_had_what_his_limit_allows_waits_for_more() {
+    let bytes = Some(Rate { per_second: MIB, burst: 256 * KIB });
+    let limited = Terms { limits: Limits { bytes, operations: None }, ..Terms::default() };
+    let house = house_of(MountConfig {
+        mount: MountTerms { depth: Some(8), ..terms(Kind::Noop) },
+        tenants: everybody(limited),
+        ..MountConfig::default()
+    });
+    let log = Log::new();
+    let start = Instant::now();
+    let mut waited = 0;
+    // 256 KiB at once, and 768 KiB more at 1 MiB/s: three quarters of a second.
+    for at in 0..4 {
+        match house.gate.enter(&house.ask(myself(), Operation::Read, at * 2 * MIB, 256 * KIB)) {
+            Entered::Now(_) => log.note(at),
+            Entered::Later(ticket) => {
+                waited += 1;
+                house.gate.park(ticket, log.job(at));
+            }
+        }
+    }
+    assert_eq!(log.wait(4), [0, 1, 2, 3]);
+    assert_eq!(waited, 3);
+    assert!(start.elapsed() >= Duration::from_millis(700), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_reservation_that_the_device_cannot_keep_is_refused_at_the_start() {
+    let reserve = Some(Reserve { bytes_per_second: 1 << 40, request_bytes: 128 * KIB });
+    let config = MountConfig {
+        mount: terms(Kind::Bfq),
+        tenants: everybody(Terms { reserve, ..Terms::default() }),
+        ..MountConfig::default()
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = backing(File::open(folder.path()).expect("it is there"));
+    let error = Scheduled::new(folder.path().to_owned(), &root, &config).err().expect("that is too much");
+    assert!(error.to_string().contains("cannot be reserved"), "{error}");
+}
+
+#[test]
+fn a_device_that_is_none_is_told() {
+    let config = MountConfig {
+        mount: MountTerms { device: Some("nosuchdisk".into()), ..terms(Kind::Noop) },
+        ..MountConfig::default()
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = backing(File::open(folder.path()).expect("it is there"));
+    let error = Scheduled::new(folder.path().to_owned(), &root, &config).err().expect("there is none");
+    assert!(error.to_string().contains("`nosuchdisk`"), "{error}");
+}

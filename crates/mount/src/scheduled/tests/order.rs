@@ -1,0 +1,176 @@
+//! In which order turns come.
+
+use hoistway_core::Kind;
+
+use super::*;
+
+/// Offsets of requests, out of order and apart, so that none are merged.
+const OFFSETS: [u64; 8] = [5, 1, 7, 3, 0, 6, 2, 4];
+
+fn order_under(kind: Kind, merge: bool) -> Vec<u64> {
+    let house = house(terms(kind));
+    let log = Log::new();
+    let pass = house.take(myself());
+    for at in OFFSETS {
+        let stride = if merge { 4 * KIB } else { MIB };
+        house.park(&house.ask(myself(), Operation::Read, at * stride, 4 * KIB), &log, at);
+    }
+    assert!(log.so_far().is_empty(), "the device is taken");
+    drop(pass);
+    log.wait(OFFSETS.len())
+}
+
+#[test]
+fn under_noop_who_came_first_is_first() {
+    assert_eq!(order_under(Kind::Noop, false), OFFSETS);
+}
+
+#[test]
+fn under_elevators_that_sort_the_disk_is_swept() {
+    for kind in [Kind::Deadline, Kind::CfqV3, Kind::Cfq, Kind::Bfq] {
+        let order = order_under(kind, false);
+        // From where the arm is, upwards and perhaps round once: it was at the beginning of the file.
+        let falls = order.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        assert!(falls <= 1, "{}: {order:?}", kind.info().name);
+        let mut all = order.clone();
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7], "each once");
+    }
+}
+
+#[test]
+fn every_elevator_gives_everybody_a_turn() {
+    for &kind in Kind::ALL {
+        let mut all = order_under(kind, false);
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7], "{}", kind.info().name);
+    }
+}
+
+#[test]
+fn neighbours_that_were_merged_are_still_done_one_by_one() {
+    let mut all = order_under(Kind::Noop, true);
+    all.sort_unstable();
+    assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn jobs_that_read_and_write_bring_and_take_data() {
+    let house = house(terms(Kind::Deadline));
+    let log = Log::new();
+    let pass = house.take(myself());
+    let Entered::Later(ticket) = house.gate.enter(&house.ask(myself(), Operation::Write, MIB, 8)) else {
+        panic!("the device is taken");
+    };
+    let of_write = log.clone();
+    let done = Box::new(move |written: std::io::Result<usize>| of_write.note(format!("{written:?}")));
+    let data = crate::Buffer::from(&b"hoistway"[..]);
+    let file = house.file.clone();
+    house.gate.park(ticket, Job::Write { file, offset: MIB, data, flags: 0, done });
+    drop(pass);
+    assert_eq!(log.wait(1), ["Ok(8)"]);
+    let pass = house.take(myself());
+    for (offset, length) in [(MIB, 8), ((8 << 20) - 4, 100), (9 << 20, 10)] {
+        let Entered::Later(ticket) = house.gate.enter(&house.ask(myself(), Operation::Read, offset, length as u64))
+        else {
+            panic!("the device is taken");
+        };
+        let of_read = log.clone();
+        let done = Box::new(move |read: std::io::Result<&[u8]>| of_read.note(format!("{read:?}")));
+        house.gate.park(ticket, Job::Read { file: house.file.clone(), offset, length, done });
+    }
+    drop(pass);
+    let mut told = log.wait(3).split_off(1);
+    told.sort();
+    let text = format!("{:?}", Ok::<_, std::io::Error>(b"hoistway"));
+    let (cut, none) = ("Ok([7, 7, 7, 7])".to_owned(), "Ok([])".to_owned());
+    assert_eq!(told, [text, cut, none], "whole, cut at the end, and behind it");
+}
+
+#[test]
+fn what_fails_is_told_and_the_next_one_has_its_turn() {
+    let house = house(terms(Kind::Noop));
+    let log = Log::new();
+    let pass = house.take(myself());
+    let folder = backing(File::open(house.folder.path()).expect("it is there"));
+    let Entered::Later(ticket) = house.gate.enter(&house.ask(myself(), Operation::Read, 0, 512)) else {
+        panic!("the device is taken");
+    };
+    let of_read = log.clone();
+    let done = Box::new(move |read: std::io::Result<&[u8]>| {
+        of_read.note(read.expect_err("a folder has no data").raw_os_error());
+    });
+    house.gate.park(ticket, Job::Read { file: folder, offset: 0, length: 512, done });
+    house.park(&house.ask(myself(), Operation::Read, MIB, 512), &log, None);
+    drop(pass);
+    assert_eq!(log.wait(2), [Some(libc::EISDIR), None]);
+}
+
+#[test]
+fn a_ticket_that_is_dropped_gives_its_turn_up() {
+    let house = house(terms(Kind::Noop));
+    let log = Log::new();
+    let pass = house.take(myself());
+    for at in 0..20 {
+        let ask = house.ask(myself(), Operation::Read, at * 64 * KIB, 4 * KIB);
+        match house.gate.enter(&ask) {
+            Entered::Later(ticket) if at % 2 == 0 => drop(ticket),
+            Entered::Later(ticket) => house.gate.park(ticket, log.job(at)),
+            Entered::Now(_) => panic!("the device is taken"),
+        }
+    }
+    drop(pass);
+    assert_eq!(log.wait(10), [1, 3, 5, 7, 9, 11, 13, 15, 17, 19]);
+    drop(house.take(myself()));
+}
+
+#[test]
+fn a_turn_that_comes_before_the_job_is_not_lost() {
+    let house = house(terms(Kind::Noop));
+    let log = Log::new();
+    let pass = house.take(myself());
+    let Entered::Later(ticket) = house.gate.enter(&house.ask(myself(), Operation::Read, MIB, 512)) else {
+        panic!("the device is taken");
+    };
+    drop(pass);
+    house.gate.park(ticket, log.job("late"));
+    assert_eq!(log.wait(1), ["late"]);
+    drop(house.take(myself()));
+}
+
+#[test]
+fn an_elevator_that_waits_for_the_next_request_of_a_process_goes_on_without_it() {
+    for kind in [Kind::Anticipatory, Kind::CfqV3, Kind::Cfq, Kind::Bfq] {
+        let house = house(terms(kind));
+        let log = Log::new();
+        // One reads and reads; then it stops, and the other must not wait for ever.
+        for at in 0..20 {
+            match house.gate.enter(&house.ask(myself(), Operation::Read, at * 4 * KIB, 4 * KIB)) {
+                Entered::Now(pass) => drop(pass),
+                Entered::Later(_) => panic!("it is alone"),
+            }
+        }
+        let other = Idler::start();
+        match house.gate.enter(&house.ask(other.asker(), Operation::Read, 7 * MIB, 4 * KIB)) {
+            Entered::Now(pass) => {
+                drop(pass);
+                log.note(());
+            }
+            Entered::Later(ticket) => house.gate.park(ticket, log.job(())),
+        }
+        log.wait(1);
+    }
+}
+
+#[test]
+fn what_waits_when_the_gate_is_closed_is_done() {
+    let house = house(terms(Kind::Noop));
+    let log = Log::new();
+    let pass = house.take(myself());
+    for at in 0..10 {
+        house.park(&house.ask(myself(), Operation::Read, at * 64 * KIB, 512), &log, at);
+    }
+    house.gate.close();
+    assert_eq!(log.wait(10).len(), 10);
+    drop(pass);
+}

@@ -1,0 +1,103 @@
+//! The thread that comes back to a queue when its elevator or a limit lets somebody go on, and that looks now and then for who has gone.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use super::queue::Outcome;
+use super::{Shared, cgroups, now_ns};
+
+/// How often it is looked for threads that have gone: every 5 s.
+const SWEEP_NS: u64 = 5_000_000_000;
+
+/// When the thread is wanted next.
+pub(super) struct Timer {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    at_ns: u64,
+    is_closed: bool,
+}
+
+impl Default for Timer {
+    fn default() -> Timer {
+        Timer { state: Mutex::new(State { at_ns: u64::MAX, is_closed: false }), changed: Condvar::new() }
+    }
+}
+
+impl Timer {
+    /// It is wanted at this time. Later ones wake nobody: the thread finds out itself.
+    pub fn set(&self, at_ns: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if at_ns < state.at_ns {
+            state.at_ns = at_ns;
+            self.changed.notify_one();
+        }
+    }
+
+    /// It is wanted no more.
+    pub fn close(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits until it is wanted, or until `until_ns`; `false`: no more.
+    fn wait(&self, until_ns: u64) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let now_ns = now_ns();
+            let at_ns = state.at_ns.min(until_ns);
+            if state.is_closed || at_ns <= now_ns {
+                state.at_ns = u64::MAX;
+                return !state.is_closed;
+            }
+            let wait = Duration::from_nanos(at_ns - now_ns);
+            state = self.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// Starts the thread.
+///
+/// # Errors
+/// When there is none to be had.
+pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
+    let shared = Arc::downgrade(shared);
+    thread::Builder::new().name("hoistway-timer".into()).spawn(move || run(&shared)).map(|_| ())
+}
+
+fn run(shared: &Weak<Shared>) {
+    let mut sweep_ns = now_ns() + SWEEP_NS;
+    while let Some(shared) = shared.upgrade() {
+        if !shared.timer.wait(sweep_ns) {
+            return;
+        }
+        let now_ns = now_ns();
+        for queue in shared.systems.queues() {
+            let mut outcome = Outcome::default();
+            queue.lock().wake(now_ns, &mut outcome);
+            shared.follow(&queue, outcome);
+        }
+        if now_ns >= sweep_ns {
+            sweep_ns = now_ns + SWEEP_NS;
+            sweep(&shared, now_ns);
+        }
+    }
+}
+
+/// Lets those leave whose threads have gone.
+fn sweep(shared: &Arc<Shared>, now_ns: u64) {
+    let owed = shared.writeback.as_ref().map(|writeback| writeback.owners()).unwrap_or_default();
+    for queue in shared.systems.queues() {
+        let mut state = queue.lock();
+        let state = &mut *state;
+        let left = state.people.sweep(&mut state.device, now_ns, |key| owed.contains(&key));
+        if left > 0 {
+            tracing::debug!(device = queue.name, left, "threads have gone");
+        }
+        cgroups::refresh(&mut state.device, now_ns);
+    }
+}

@@ -1,0 +1,199 @@
+//! The control socket and the metrics of a gate: a thread a connection, of which there are few.
+
+use std::io::{self, Read, Write};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use hoistway_serve::control::{Session, Watch};
+use hoistway_serve::metrics::{Metrics, http};
+
+use super::Operator;
+
+/// Connections at a time, at most; who comes beyond is hung up on.
+const CONNECTIONS_MAX: usize = 64;
+/// A connection on which nothing comes for so long is closed.
+const QUIET: Duration = Duration::from_secs(600);
+/// The pause after an accept that failed: descriptors may be short for a moment.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Whoever looks at a gate and steers it.
+#[derive(Clone)]
+pub struct Watching {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    connections: AtomicUsize,
+}
+
+struct State {
+    operator: Operator,
+    watch: Watch,
+    metrics: Metrics,
+}
+
+impl Watching {
+    /// Begins to sample what tenants have.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn start(operator: Operator) -> io::Result<Watching> {
+        let state = State { operator, watch: Watch::new(), metrics: Metrics::new() };
+        let shared = Arc::new(Shared { state: Mutex::new(state), connections: AtomicUsize::new(0) });
+        let sampled = Arc::downgrade(&shared);
+        thread::Builder::new().name("hoistway-watch".into()).spawn(move || {
+            while let Some(shared) = sampled.upgrade() {
+                let mut state = shared.lock();
+                let State { operator, watch, .. } = &mut *state;
+                let now_ns = operator.now_ns();
+                watch.tick(now_ns, operator);
+                let wait_ns = watch.due_ns().saturating_sub(now_ns).max(1_000_000);
+                drop(state);
+                drop(shared);
+                thread::sleep(Duration::from_nanos(wait_ns));
+            }
+        })?;
+        Ok(Watching { shared })
+    }
+
+    /// Answers those who connect to a control socket.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn control(&self, socket: OwnedFd) -> io::Result<()> {
+        let listener = UnixListener::from(socket);
+        listener.set_nonblocking(false)?;
+        self.accept(
+            "hoistway-ctl",
+            move || {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(Some(QUIET))?;
+                stream.set_write_timeout(Some(QUIET))?;
+                Ok(stream)
+            },
+            Shared::steer,
+        )
+    }
+
+    /// Tells metrics to those who connect to a socket.
+    ///
+    /// # Errors
+    /// When there is no thread to be had.
+    pub fn metrics(&self, socket: OwnedFd) -> io::Result<()> {
+        let listener = TcpListener::from(socket);
+        listener.set_nonblocking(false)?;
+        self.accept(
+            "hoistway-http",
+            move || {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(false)?;
+                stream.set_read_timeout(Some(QUIET))?;
+                stream.set_write_timeout(Some(QUIET))?;
+                Ok(stream)
+            },
+            Shared::scraped,
+        )
+    }
+
+    fn accept<S: Send + 'static>(
+        &self,
+        name: &str,
+        accept: impl Fn() -> io::Result<S> + Send + 'static,
+        serve: fn(&Shared, &mut S) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let shared = self.shared.clone();
+        let of_connection = format!("{name}-conn");
+        thread::Builder::new().name(name.into()).spawn(move || {
+            loop {
+                let mut stream = match accept() {
+                    Ok(stream) => stream,
+                    Err(error) => {
+                        tracing::debug!("nobody could be let in: {error}");
+                        thread::sleep(PAUSE);
+                        continue;
+                    }
+                };
+                if shared.connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
+                    shared.connections.fetch_sub(1, Ordering::Relaxed);
+                    continue;
+                }
+                let of_thread = shared.clone();
+                let spawned = thread::Builder::new().name(of_connection.clone()).spawn(move || {
+                    if let Err(error) = serve(&of_thread, &mut stream) {
+                        tracing::debug!("a connection ended: {error}");
+                    }
+                    of_thread.connections.fetch_sub(1, Ordering::Relaxed);
+                });
+                if spawned.is_err() {
+                    shared.connections.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+        })?;
+        Ok(())
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One connection to the control socket, until it ends.
+    fn steer<S: Read + Write>(&self, stream: &mut S) -> io::Result<()> {
+        let (mut session, mut bytes, mut out) = (Session::new(), [0; 4096], Vec::new());
+        loop {
+            let count = stream.read(&mut bytes)?;
+            {
+                let State { operator, watch, .. } = &mut *self.lock();
+                match bytes.get(..count).filter(|bytes| !bytes.is_empty()) {
+                    Some(bytes) => session.receive(bytes, watch, operator, &mut out),
+                    None => session.end(watch, operator, &mut out),
+                }
+            }
+            loop {
+                stream.write_all(&out)?;
+                out.clear();
+                if !session.has_more() {
+                    break;
+                }
+                let State { operator, watch, .. } = &mut *self.lock();
+                session.resume(watch, operator, &mut out);
+            }
+            if count == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// One connection of a scraper, until it ends.
+    fn scraped<S: Read + Write>(&self, stream: &mut S) -> io::Result<()> {
+        let (mut session, mut bytes, mut out) = (http::Session::new(), [0; 4096], Vec::new());
+        loop {
+            let count = stream.read(&mut bytes)?;
+            let Some(bytes) = bytes.get(..count).filter(|bytes| !bytes.is_empty()) else { return Ok(()) };
+            {
+                let State { operator, watch, metrics } = &mut *self.lock();
+                session.receive(bytes, metrics, watch, operator, &mut out);
+            }
+            loop {
+                stream.write_all(&out)?;
+                out.clear();
+                if session.is_closing() {
+                    return Ok(());
+                }
+                if !session.has_more() {
+                    break;
+                }
+                let State { operator, watch, metrics } = &mut *self.lock();
+                session.resume(metrics, watch, operator, &mut out);
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What a gate is asked, and what it is not: in whose name, for which kind of work, and nothing for what lies in memory.
+
+mod support;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hoistway_mount::{Backing, Buffer, Operation, Options, WriteBack};
+use rustix::fs::{Advice, fadvise};
+
+use self::support::{Mounted, Parking, as_user, can_mount, scratch};
+
+const ME: u32 = 1234;
+
+struct Stage {
+    gate: Arc<Parking>,
+    mounted: Mounted,
+    source: tempfile::TempDir,
+}
+
+fn stage(test: &str, every: u64, options: Options) -> Option<Stage> {
+    if !can_mount(test) {
+        return None;
+    }
+    let source = scratch();
+    fs::set_permissions(source.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("root may");
+    let gate = Parking::new(every, Duration::ZERO);
+    let mounted = Mounted::new(source.path(), gate.clone(), options);
+    Some(Stage { gate, mounted, source })
+}
+
+/// Drops what the file system below keeps of a file in memory.
+fn to_disk(path: &Path) {
+    let file = File::open(path).expect("it is there");
+    file.sync_all().expect("it is synced");
+    fadvise(&file, 0, None, Advice::DontNeed).expect("it is forgotten");
+}
+
+#[test]
+fn what_lies_in_memory_is_read_without_asking() {
+    let Some(Stage { gate, mounted, source }) = stage("reading from memory", 0, Options::default()) else { return };
+    let (below, inside) = (source.path().join("a"), mounted.path().join("a"));
+    fs::write(&below, vec![7; 1 << 20]).expect("it is written");
+    let mut data = Vec::new();
+    File::open(&inside).and_then(|mut file| file.read_to_end(&mut data)).expect("it is read");
+    assert_eq!((data.len(), gate.count(Operation::Read)), (1 << 20, 0));
+    to_disk(&below);
+    fs::write(source.path().join("b"), vec![8; 1 << 20]).expect("it is written");
+    to_disk(&source.path().join("b"));
+    assert_eq!(fs::read(mounted.path().join("b")).expect("it is read").len(), 1 << 20);
+    assert!(gate.count(Operation::Read) > 0);
+}
+
+#[test]
+fn reads_that_find_a_part_in_memory_get_the_rest_when_it_is_their_turn() {
+    let Some(Stage { gate, mounted, source }) = stage("reading a part from memory", 1, Options::default()) else {
+        return;
+    };
+    let (below, inside) = (source.path().join("a"), mounted.path().join("a"));
+    let data: Vec<u8> = (0..1_000_001u32).map(|at| (at % 251) as u8).collect();
+    fs::write(&below, &data).expect("it is written");
+    to_disk(&below);
+    let file = File::open(&below).expect("it is there");
+    for at in (0..1_000_000).step_by(100_000) {
+        fadvise(&file, 0, None, Advice::Random).expect("no reading ahead");
+        file.read_at(&mut [0; 5000], at).expect("it is read into memory");
+    }
+    assert!(fs::read(&inside).expect("it is read") == data);
+    assert!(gate.count(Operation::Read) > 0);
+}
+
+#[test]
+fn names_in_memory_are_looked_up_without_asking() {
+    let Some(Stage { gate, mounted, source }) = stage("looking up in memory", 0, Options::default()) else { return };
+    fs::write(source.path().join("a"), "").expect("it is written");
+    for _ in 0..10 {
+        fs::metadata(mounted.path().join("a")).expect("it is there");
+    }
+    assert_eq!(gate.count(Operation::Look), 0);
+}
+
+#[test]
+fn writes_into_memory_are_buffered_and_dirty_and_a_sync_cleans_them() {
+    let Some(Stage { gate, mounted, source: _source }) = stage("buffered writes", 0, Options::default()) else {
+        return;
+    };
+    let mut file = File::create(mounted.path().join("a")).expect("it is created");
+    file.write_all(&[1; 300_000]).expect("it is written");
+    assert_eq!(
+        (gate.dirty.load(Ordering::Relaxed), gate.count(Operation::Write), gate.count(Operation::Sync)),
+        (300_000, 0, 0)
+    );
+    let cleaned = gate.cleaned.load(Ordering::Relaxed);
+    file.sync_data().expect("it is synced");
+    assert_eq!((gate.count(Operation::Sync), gate.cleaned.load(Ordering::Relaxed)), (1, cleaned + 1));
+}
+
+#[test]
+fn a_synchronous_write_is_followed_by_a_sync_before_it_is_answered() {
+    let Some(Stage { gate, mounted, source: _source }) = stage("synchronous writes", 0, Options::default()) else {
+        return;
+    };
+    for (number, flag) in [libc::O_SYNC, libc::O_DSYNC].into_iter().enumerate() {
+        let path = mounted.path().join(format!("a{number}"));
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .custom_flags(flag)
+            .open(path)
+            .expect("it is created");
+        for count in 1..=5 {
+            file.write_at(b"durable", count * 10).expect("it is written");
+            assert_eq!(gate.count(Operation::Sync), number as u64 * 5 + count);
+        }
+    }
+}
+
+#[test]
+fn direct_writes_are_writes_that_are_waited_for() {
+    let Some(Stage { gate, mounted, source: _source }) = stage("direct writes", 0, Options::default()) else { return };
+    let path = mounted.path().join("a");
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(libc::O_DIRECT)
+        .open(path)
+        .expect("it is created");
+    file.write_all_at(&Buffer::new(65_536), 0).expect("it is written");
+    assert!(gate.count(Operation::Write) > 0);
+    assert_eq!((gate.count(Operation::Buffered), gate.dirty.load(Ordering::Relaxed)), (0, 0));
+}
+
+#[test]
+fn a_file_that_is_cut_to_nothing_or_removed_is_clean() {
+    let Some(Stage { gate, mounted, source: _source }) = stage("cutting and removing", 0, Options::default()) else {
+        return;
+    };
+    let path = mounted.path().join("a");
+    let cleaned = || gate.cleaned.load(Ordering::Relaxed);
+    let file = File::create(&path).expect("it is created");
+    file.write_all_at(&[1; 100], 0).expect("it is written");
+    let before = cleaned();
+    file.set_len(0).expect("it is cut");
+    assert_eq!(cleaned(), before + 1);
+    file.write_all_at(&[1; 100], 0).expect("it is written");
+    drop(file);
+    // The kernel tells of the last close when it comes to it.
+    std::thread::sleep(Duration::from_millis(50));
+    fs::remove_file(&path).expect("it is removed");
+    assert_eq!(cleaned(), before + 2);
+}
+
+#[test]
+fn who_asks_is_the_thread_and_its_user() {
+    let Some(Stage { gate, mounted, source: _source }) = stage("who asks", 2, Options::default()) else { return };
+    let path = mounted.path().join("a");
+    let tid = as_user(ME, &[], || {
+        fs::write(&path, "mine").expect("it is written");
+        rustix::thread::gettid().as_raw_nonzero().get() as u32
+    });
+    let asker = gate.asker(Operation::Buffered).expect("somebody asked");
+    assert_eq!((asker.tid, asker.uid, asker.gid), (tid, ME, ME));
+}
+
+#[test]
+fn what_the_kernel_writes_back_counts_for_who_opened_the_file_for_writing_last() {
+    let options = Options { write_back: WriteBack::Kernel, ..Options::default() };
+    let Some(Stage { gate, mounted, source: _source }) = stage("the kernel's write-back", 0, options) else { return };
+    let path = mounted.path().join("a");
+    let file = as_user(ME, &[], || File::create(&path).expect("it is created"));
+    file.write_all_at(&[1; 200_000], 0).expect("it is gathered");
+    assert_eq!(gate.dirty.load(Ordering::Relaxed), 0);
+    file.sync_all().expect("it is synced");
+    assert_eq!(gate.dirty.load(Ordering::Relaxed), 200_000);
+    assert_eq!(gate.asker(Operation::Buffered).map(|asker| asker.uid), Some(ME));
+}
+
+#[test]
+fn files_that_go_past_the_gate_are_read_and_written_without_asking() {
+    let past = |asker: &hoistway_mount::Asker, backing: &Backing| {
+        let path = fs::read_link(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&backing.fd)));
+        asker.uid == 0 && path.is_ok_and(|path| path.to_string_lossy().contains("past"))
+    };
+    let options = Options { bypass: Some(Box::new(past)), ..Options::default() };
+    let Some(Stage { gate, mounted, source }) = stage("files past the gate", 0, options) else { return };
+    for (name, expected) in [("past", 0), ("through", 100_000)] {
+        let path = mounted.path().join(name);
+        let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("it is created");
+        file.write_all(&[5; 100_000]).expect("it is written");
+        assert_eq!(fs::read(&path).expect("it is read"), vec![5; 100_000]);
+        assert_eq!(gate.dirty.load(Ordering::Relaxed), expected, "{name}");
+        assert_eq!(fs::metadata(&path).expect("it is there").len(), 100_000);
+        assert_eq!(fs::read(source.path().join(name)).expect("it is below").len(), 100_000);
+    }
+}
+
+#[test]
+fn changes_beside_the_mount_are_seen() {
+    for every in [0, 2] {
+        let options = Options { valid: Duration::from_millis(50), ..Options::default() };
+        let Some(Stage { mounted, source, .. }) = stage("changes beside the mount", every, options) else { return };
+        let (below, inside) = (source.path().join("a"), mounted.path().join("a"));
+        fs::write(&below, "first").expect("it is written");
+        assert_eq!(fs::read(&inside).expect("it is read"), b"first");
+        // The same size, and soon after: only the times tell.
+        for text in ["other", "third", "fifth"] {
+            fs::write(&below, text).expect("it is written");
+            std::thread::sleep(Duration::from_millis(60));
+            assert_eq!(fs::read(&inside).expect("it is read"), text.as_bytes());
+        }
+        fs::rename(&below, source.path().join("b")).expect("it is moved");
+        std::thread::sleep(Duration::from_millis(60));
+        assert!(!inside.exists() && mounted.path().join("b").exists());
+    }
+}
+
+#[test]
+fn an_inode_that_is_used_again_is_another_file() {
+    let options = Options { valid: Duration::from_secs(60), ..Options::default() };
+    let Some(Stage { mounted, source, .. }) = stage("inodes that are used again", 0, options) else { return };
+    let mut reused = 0;
+    for number in 0..50 {
+        let (old, new) = (format!("old-{number}"), format!("new-{number}"));
+        fs::write(source.path().join(&old), "old").expect("it is written");
+        let before = fs::metadata(mounted.path().join(&old)).expect("it is seen").ino();
+        fs::remove_file(source.path().join(&old)).expect("it is removed behind the mount");
+        fs::create_dir(source.path().join(&new)).expect("a directory takes its number, if the file system likes");
+        let after = fs::metadata(mounted.path().join(&new)).expect("it is seen");
+        assert!(after.is_dir());
+        reused += u32::from(before == after.ino());
+        fs::remove_dir(source.path().join(&new)).expect("it is removed");
+    }
+    eprintln!("{reused} numbers of 50 were used again");
+}
+
+#[test]
+fn the_kernel_forgets_and_so_does_the_table() {
+    let Some(Stage { mounted, source, .. }) = stage("forgetting", 0, Options::default()) else { return };
+    for number in 0..2000 {
+        fs::write(source.path().join(format!("f{number}")), "").expect("it is written");
+    }
+    for entry in fs::read_dir(mounted.path()).expect("a listing") {
+        entry.and_then(|entry| entry.metadata()).expect("it is there");
+    }
+    let counts = || mounted.session.as_ref().expect("it is mounted").counts();
+    assert!(counts().known > 2000, "{:?}", counts());
+    assert!(counts().held < 10, "files hold no descriptors where handles work: {:?}", counts());
+    for entry in fs::read_dir(mounted.path()).expect("a listing") {
+        fs::remove_file(entry.expect("an entry").path()).expect("it is removed");
+    }
+    let until = std::time::Instant::now() + Duration::from_secs(5);
+    while counts().known > 10 && std::time::Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(counts().known <= 10, "{:?}", counts());
+}

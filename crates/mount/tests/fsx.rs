@@ -1,0 +1,70 @@
+//! Random changes of files through a mount: what is read has to be what was written, in both ways of writing back, with and without waiting.
+
+mod support;
+
+#[path = "support/fsx.rs"]
+mod fsx;
+
+use std::time::Duration;
+
+use hoistway_mount::WriteBack;
+
+use self::fsx::{Exercise, new_seed};
+use self::support::{Apart, Volume, Way, can_mount, has};
+
+fn exercise(kind: &'static str, way: Way) {
+    if !can_mount("random changes") || (kind != "tmpfs" && !has("random changes", &format!("mkfs.{kind}"))) {
+        return;
+    }
+    let volume = Volume::new(kind, 400);
+    let source = volume.path().join("source");
+    std::fs::create_dir(&source).expect("a directory");
+    let mounted = Apart::new(&source, way);
+    let threads: Vec<_> = (0..2)
+        .map(|number| {
+            let seed = new_seed();
+            let (inside, below) =
+                (mounted.path().join(format!("file-{number}")), source.join(format!("file-{number}")));
+            std::thread::spawn(move || {
+                let mut exercise = Exercise::new(&inside, seed);
+                let done = exercise.run(Duration::from_secs(5));
+                assert!(done.is_ok(), "{kind}, {way:?}, seed {seed}: {}", done.unwrap_err());
+                let synced = std::fs::File::open(&inside).and_then(|file| file.sync_all());
+                assert!(synced.is_ok(), "{synced:?}");
+                assert!(
+                    std::fs::read(&below).expect("it is there") == exercise.model(),
+                    "seed {seed}: the file below is another"
+                );
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("as it was written, so it is read");
+    }
+}
+
+#[test]
+#[ignore = "it is begun by other tests, as a process of its own"]
+fn mounts_for_another_process() {
+    support::serve();
+}
+
+#[test]
+fn changes_of_ext4_are_as_they_were_made_when_we_write_back() {
+    exercise("ext4", Way::open(WriteBack::Ours));
+}
+
+#[test]
+fn changes_of_ext4_are_as_they_were_made_when_the_kernel_writes_back() {
+    exercise("ext4", Way::open(WriteBack::Kernel));
+}
+
+#[test]
+fn changes_of_xfs_are_as_they_were_made_when_operations_wait() {
+    exercise("xfs", Way::waiting(WriteBack::Ours));
+}
+
+#[test]
+fn changes_of_tmpfs_are_as_they_were_made_when_the_kernels_operations_wait() {
+    exercise("tmpfs", Way::waiting(WriteBack::Kernel));
+}

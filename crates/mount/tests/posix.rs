@@ -1,0 +1,103 @@
+//! The same calls on a directory and on the mount of one: the results, and what is left behind, have to be equal.
+
+mod support;
+
+#[path = "posix/attributes.rs"]
+mod attributes;
+#[path = "posix/data.rs"]
+mod data;
+#[path = "posix/extended.rs"]
+mod extended;
+#[path = "posix/names.rs"]
+mod names;
+#[path = "posix/scene.rs"]
+mod scene;
+#[path = "posix/users.rs"]
+mod users;
+
+use std::path::Path;
+
+use hoistway_mount::WriteBack;
+
+use self::scene::{Scenario, play};
+use self::support::{Apart, Volume, Way, can_mount, has};
+
+fn all() -> Vec<Scenario> {
+    [names::SCENARIOS, attributes::SCENARIOS, data::SCENARIOS, extended::SCENARIOS, users::SCENARIOS].concat()
+}
+
+/// Where the kernel writes back, times of change are its own: it does not know that a file system moves them though the size stays as it is (ext4 and
+/// tmpfs do, xfs does not).
+const KERNELS_TIMES: &[&str] = &["cutting by name to the same size"];
+
+/// Plays every scenario on two directories of one file system, one of them through a mount.
+fn compare(volume: &Path, label: &str, way: Way) {
+    let (plain, source) = (volume.join(format!("plain-{label}")), volume.join(format!("source-{label}")));
+    for directory in [&plain, &source] {
+        std::fs::create_dir(directory).expect("a directory");
+    }
+    let but = if way.write_back == WriteBack::Kernel { KERNELS_TIMES } else { &[] };
+    let mounted = Apart::new(&source, way);
+    let mut differing = Vec::new();
+    for scenario in all().into_iter().filter(|scenario| !but.contains(&scenario.name)) {
+        let expected = play(&scenario, &plain);
+        let found = play(&scenario, mounted.path());
+        if expected != found {
+            let lines = expected.len().max(found.len());
+            let missing = String::from("(nothing)");
+            let pairs =
+                (0..lines).map(|line| (expected.get(line).unwrap_or(&missing), found.get(line).unwrap_or(&missing)));
+            let pairs: Vec<_> = pairs
+                .filter(|(plain, mount)| plain != mount)
+                .map(|(plain, mount)| format!("  plain: {plain}\n  mount: {mount}"))
+                .collect();
+            differing.push(format!("{}:\n{}", scenario.name, pairs.join("\n")));
+        }
+    }
+    assert!(differing.is_empty(), "{label}: {} of {} differ:\n{}", differing.len(), all().len(), differing.join("\n"));
+}
+
+fn compare_all(kind: &str) {
+    if !can_mount("the comparison with a plain directory")
+        || (kind != "tmpfs" && !has("the comparison", &format!("mkfs.{kind}")))
+    {
+        return;
+    }
+    let volume = Volume::new(kind, 512);
+    for write_back in [WriteBack::Ours, WriteBack::Kernel] {
+        compare(&volume.path(), &format!("{kind}-{write_back:?}-open"), Way::open(write_back));
+        compare(&volume.path(), &format!("{kind}-{write_back:?}-waiting"), Way::waiting(write_back));
+    }
+    compare(&volume.path(), &format!("{kind}-descriptors"), Way { handles: false, ..Way::open(WriteBack::Ours) });
+}
+
+#[test]
+#[ignore = "it is begun by other tests, as a process of its own"]
+fn mounts_for_another_process() {
+    support::serve();
+}
+
+#[test]
+fn there_are_enough_scenarios_and_their_names_differ() {
+    let mut names: Vec<_> = all().iter().map(|scenario| scenario.name).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    assert!(count >= 150, "{count}");
+}
+
+#[test]
+fn a_mount_of_ext4_does_what_ext4_does() {
+    compare_all("ext4");
+}
+
+#[test]
+fn a_mount_of_xfs_does_what_xfs_does() {
+    compare_all("xfs");
+}
+
+#[test]
+fn a_mount_of_tmpfs_does_what_tmpfs_does() {
+    compare_all("tmpfs");
+}

@@ -1,0 +1,347 @@
+//! Mounts, images and gates that tests share.
+
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use hoistway_mount::{
+    Ask, Asker, Backing, Buffer, Entered, Gate, Job, MountOptions, Open, Operation, Options, Session, Users, WriteBack,
+};
+use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
+use tempfile::TempDir;
+
+/// Whether the machine can do what a test needs; without it the test is skipped aloud, and fails where everything has to be there.
+pub fn can_mount(test: &str) -> bool {
+    let able = rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists();
+    able || skip(test, "needs root and /dev/fuse")
+}
+
+/// Whether a program is there.
+pub fn has(test: &str, program: &str) -> bool {
+    let found = std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|place| place.join(program).exists()))
+        || Path::new("/sbin").join(program).exists()
+        || Path::new("/usr/sbin").join(program).exists();
+    found || skip(test, &format!("needs {program}"))
+}
+
+fn skip(test: &str, why: &str) -> bool {
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{test} {why}");
+    eprintln!("SKIPPED: {test} {why}");
+    false
+}
+
+/// A place for a test's files that is not in memory only: `O_DIRECT` and holes are the disk's.
+pub fn scratch() -> TempDir {
+    tempfile::Builder::new().prefix("hoistway-mount-").tempdir_in("/var/tmp").expect("a directory in /var/tmp")
+}
+
+/// Runs a program that has to succeed.
+pub fn run(program: &str, arguments: &[&str]) {
+    let output = Command::new(program).args(arguments).output().unwrap_or_else(|error| panic!("{program}: {error}"));
+    assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A file system of its own, taken away at the end.
+pub struct Volume {
+    place: TempDir,
+}
+
+impl Volume {
+    /// `kind` is `tmpfs`, or what `mkfs.KIND` makes in an image of so many MiB.
+    pub fn new(kind: &str, mebibytes: u64) -> Volume {
+        let place = scratch();
+        let at = place.path().join("volume");
+        std::fs::create_dir(&at).expect("a directory");
+        let at = at.to_str().expect("a path").to_owned();
+        if kind == "tmpfs" {
+            run("mount", &["-t", "tmpfs", "-o", &format!("size={mebibytes}m,mode=755"), "tmpfs", &at]);
+        } else {
+            let image = place.path().join("image");
+            std::fs::File::create(&image).and_then(|file| file.set_len(mebibytes << 20)).expect("an image");
+            let image = image.to_str().expect("a path");
+            let quiet: &[&str] = if kind == "ext4" { &["-q", "-F"] } else { &["-q", "-f"] };
+            run(&format!("mkfs.{kind}"), &[quiet, &[image]].concat());
+            run("mount", &["-o", "loop", image, &at]);
+        }
+        Volume { place }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.place.path().join("volume")
+    }
+}
+
+impl Drop for Volume {
+    fn drop(&mut self) {
+        for _ in 0..50 {
+            let output = Command::new("umount").arg(self.path()).output();
+            if output.is_ok_and(|output| output.status.success()) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        let _ = Command::new("umount").arg("-l").arg(self.path()).output();
+    }
+}
+
+/// A source that is mounted by this process itself. Nothing may be mapped through it: a fault of a client's thread can keep those of the mount from their
+/// own memory.
+pub struct Mounted {
+    pub session: Option<Session>,
+    place: TempDir,
+}
+
+impl Mounted {
+    pub fn new<G: Gate>(source: &Path, gate: Arc<G>, options: Options) -> Mounted {
+        let place = tempfile::Builder::new().prefix("hoistway-mount-").tempdir().expect("a directory");
+        let how = MountOptions { users: Users::All, ..MountOptions::default() };
+        let session = Session::mount(source, place.path(), gate, options, &how).expect("it mounts");
+        Mounted { session: Some(session), place }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.place.path()
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.take() {
+            let _ = session.unmount(Duration::from_secs(2));
+        }
+    }
+}
+
+/// What a process of its own mounts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    pub write_back: WriteBack,
+    /// One of so many operations waits; 0: none does, and there is no gate.
+    pub every: u64,
+    pub handles: bool,
+}
+
+impl Way {
+    pub fn open(write_back: WriteBack) -> Way {
+        Way { write_back, every: 0, handles: true }
+    }
+
+    pub fn waiting(write_back: WriteBack) -> Way {
+        Way { every: 3, ..Way::open(write_back) }
+    }
+}
+
+/// A source that another process mounts, this program once more.
+pub struct Apart {
+    child: Child,
+    /// What it prints goes on being taken, or it would fail at that.
+    _output: BufReader<ChildStdout>,
+    place: TempDir,
+}
+
+const SERVE: &str = "HOISTWAY_MOUNT_FOR_A_TEST";
+
+impl Apart {
+    pub fn new(source: &Path, way: Way) -> Apart {
+        let place = tempfile::Builder::new().prefix("hoistway-mount-").tempdir().expect("a directory");
+        let what = format!(
+            "{:?}|{}|{}|{}|{}",
+            way.write_back,
+            way.every,
+            way.handles,
+            source.display(),
+            place.path().display()
+        );
+        let child = Command::new(std::env::current_exe().expect("a program"))
+            .args(["--exact", "mounts_for_another_process", "--ignored", "--nocapture"])
+            .env(SERVE, what)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let mut child = child.expect("it begins");
+        let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mounted = output.by_ref().lines().map_while(Result::ok).any(|line| line.ends_with("mounted"));
+        assert!(mounted, "the other process has not mounted");
+        Apart { child, _output: output, place }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// Ends the process as no process wants to end.
+    pub fn kill(&mut self) {
+        self.child.kill().and_then(|()| self.child.wait()).expect("it is killed");
+    }
+
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        // It leaves when there is nobody at the other end.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+        let _ = Command::new("umount").arg("-l").arg(self.path()).stderr(Stdio::null()).status();
+    }
+}
+
+/// Mounts if this process was begun to do so, until its input ends. Says whether it was.
+pub fn serve() -> bool {
+    let Ok(what) = std::env::var(SERVE) else { return false };
+    let words: Vec<_> = what.splitn(5, '|').collect();
+    let write_back = if words[0] == "Kernel" { WriteBack::Kernel } else { WriteBack::Ours };
+    let options = Options { write_back, handles: words[2] == "true", ..Options::default() };
+    let how = MountOptions { users: Users::All, ..MountOptions::default() };
+    let (source, at) = (Path::new(words[3]), Path::new(words[4]));
+    let session = match words[1].parse().expect("a number") {
+        0 => Session::mount(source, at, Arc::new(Open), options, &how),
+        every => Session::mount(source, at, Parking::new(every, Duration::from_millis(1)), options, &how),
+    };
+    let session = session.expect("it mounts");
+    println!("mounted");
+    let _ = io::stdin().read_to_end(&mut Vec::new());
+    let _ = session.unmount(Duration::from_secs(2));
+    true
+}
+
+/// A gate that counts, and lets every n-th operation wait until another thread does it.
+pub struct Parking {
+    every: u64,
+    entered: AtomicU64,
+    jobs: Mutex<Sender<Job>>,
+    pub counted: Mutex<BTreeMap<String, u64>>,
+    /// Who asked last for each kind of operation.
+    pub askers: Mutex<BTreeMap<String, Asker>>,
+    pub dirty: AtomicU64,
+    /// What was made dirty last, as a gate that writes back holds it.
+    held: Mutex<Option<Arc<Backing>>>,
+    pub cleaned: AtomicU64,
+}
+
+impl Parking {
+    /// One of `every` operations waits, for up to `delay`.
+    pub fn new(every: u64, delay: Duration) -> Arc<Parking> {
+        let (jobs, taken) = channel();
+        let taken = Arc::new(Mutex::new(taken));
+        for number in 0..3 {
+            let taken = taken.clone();
+            let delay = delay * number / 2;
+            thread::spawn(move || work(&taken, delay));
+        }
+        let (dirty, cleaned) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Parking {
+            every,
+            entered: AtomicU64::new(0),
+            jobs: Mutex::new(jobs),
+            counted: Mutex::default(),
+            askers: Mutex::default(),
+            dirty,
+            held: Mutex::default(),
+            cleaned,
+        })
+    }
+
+    /// How many operations of a kind came.
+    pub fn count(&self, operation: Operation) -> u64 {
+        self.counted.lock().expect("no panic").get(&format!("{operation:?}")).copied().unwrap_or(0)
+    }
+}
+
+impl Parking {
+    /// Who asked last.
+    pub fn asker(&self, operation: Operation) -> Option<Asker> {
+        self.askers.lock().expect("no panic").get(&format!("{operation:?}")).copied()
+    }
+}
+
+impl Gate for Parking {
+    type Pass<'a> = ();
+    type Ticket<'a> = ();
+
+    fn enter(&self, ask: &Ask<'_>) -> Entered<(), ()> {
+        *self.counted.lock().expect("no panic").entry(format!("{:?}", ask.operation)).or_default() += 1;
+        self.askers.lock().expect("no panic").insert(format!("{:?}", ask.operation), ask.asker);
+        let number = self.entered.fetch_add(1, Ordering::Relaxed);
+        if self.every > 0 && number.is_multiple_of(self.every) { Entered::Later(()) } else { Entered::Now(()) }
+    }
+
+    fn park(&self, (): (), job: Job) {
+        self.jobs.lock().expect("no panic").send(job).expect("workers live as long as their gate");
+    }
+
+    fn dirtied(&self, ask: &Ask<'_>) {
+        self.dirty.fetch_add(ask.length, Ordering::Relaxed);
+        *self.held.lock().expect("no panic") = Some(ask.backing.clone());
+    }
+
+    fn cleaned(&self, _: &Arc<Backing>) {
+        self.cleaned.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn work(jobs: &Mutex<Receiver<Job>>, delay: Duration) {
+    loop {
+        let Ok(job) = jobs.lock().expect("no panic").recv() else { return };
+        thread::sleep(delay);
+        carry_out(job);
+    }
+}
+
+/// Does a job as a gate has to.
+pub fn carry_out(job: Job) {
+    match job {
+        Job::Call(call) => call(),
+        Job::Read { file, offset, length, done } => {
+            let mut buffer = Buffer::new(length);
+            let read = read(&file, offset, &mut buffer);
+            done(read.map(|length| &buffer[..length]));
+        }
+        Job::Write { file, offset, data, flags, done } => {
+            let flags = ReadWriteFlags::from_bits_retain(flags);
+            done(pwritev2(&file, &[IoSlice::new(&data)], offset, flags).map_err(io::Error::from));
+        }
+    }
+}
+
+fn read(file: &Backing, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut have = 0;
+    while have < buffer.len() {
+        match preadv2(file, &mut [IoSliceMut::new(&mut buffer[have..])], offset + have as u64, ReadWriteFlags::empty())
+        {
+            Ok(0) => break,
+            Ok(read) => have += read,
+            Err(Errno::INTR) => {}
+            Err(Errno::INVAL) if have > 0 => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(have)
+}
+
+/// Does something as another user, in a thread of its own: the kernel knows identities of threads only.
+pub fn as_user<T: Send>(user: u32, groups: &[u32], act: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            // SAFETY: the bare calls take numbers and a slice, and change this thread alone.
+            unsafe {
+                assert_eq!(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()), 0);
+                assert_eq!(libc::syscall(libc::SYS_setresgid, user, user, user), 0);
+                assert_eq!(libc::syscall(libc::SYS_setresuid, user, user, user), 0);
+            }
+            act()
+        });
+        thread.join().expect("no panic")
+    })
+}

@@ -1,0 +1,450 @@
+//! What a mount survives: its program killed, the disk full or broken, clients that die, crowds, and bad places to mount at.
+
+mod support;
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hoistway_mount::{FILE_SYSTEM, MountError, MountOptions, Open, Options, Session, Unmounted, WriteBack};
+
+use self::support::{Apart, Mounted, Parking, Volume, Way, can_mount, has, run, scratch};
+
+#[test]
+#[ignore = "it is begun by other tests, as a process of its own"]
+fn mounts_for_another_process() {
+    support::serve();
+}
+
+fn ways() -> [Way; 4] {
+    [WriteBack::Ours, WriteBack::Kernel]
+        .map(|way| [Way::open(way), Way::waiting(way)])
+        .concat()
+        .try_into()
+        .expect("four")
+}
+
+#[test]
+fn what_was_synced_is_there_when_the_program_is_killed() {
+    if !can_mount("killing a mount") {
+        return;
+    }
+    for way in ways() {
+        let place = scratch();
+        let mut mounted = Apart::new(place.path(), way);
+        let stop = Arc::new(AtomicBool::new(false));
+        let writers: Vec<_> = (0..4u64)
+            .map(|number| {
+                let (path, stop) = (mounted.path().join(format!("log-{number}")), stop.clone());
+                std::thread::spawn(move || synced_records(&path, number, &stop))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(700));
+        mounted.kill();
+        stop.store(true, Ordering::Relaxed);
+        for (number, writer) in writers.into_iter().enumerate() {
+            let synced = writer.join().expect("no panic");
+            let found = fs::read(place.path().join(format!("log-{number}"))).expect("it is there");
+            assert!(synced > 0, "{way:?}: nothing was synced");
+            for record in 0..synced {
+                let expected = record_of(number as u64, record);
+                let at = record as usize * expected.len();
+                assert!(
+                    found.get(at..at + expected.len()) == Some(&expected[..]),
+                    "{way:?}: record {record} of {synced} is lost"
+                );
+            }
+        }
+        // Clients are told, and the mount can be taken away and made again.
+        let told = fs::read_dir(mounted.path()).map(drop).unwrap_err().raw_os_error();
+        assert_eq!(told, Some(libc::ENOTCONN));
+    }
+}
+
+fn record_of(writer: u64, record: u64) -> Vec<u8> {
+    (0..512u64).flat_map(|word| (writer << 56 ^ record << 16 ^ word).to_le_bytes()).collect()
+}
+
+/// Writes records one after another, each synced, until that fails. Says how many were.
+fn synced_records(path: &Path, writer: u64, stop: &AtomicBool) -> u64 {
+    let mut file = File::create(path).expect("it is created");
+    let mut synced = 0;
+    while !stop.load(Ordering::Relaxed) {
+        if file.write_all(&record_of(writer, synced)).and_then(|()| file.sync_data()).is_err() {
+            break;
+        }
+        synced += 1;
+    }
+    synced
+}
+
+#[test]
+fn a_dead_mount_is_told_of_and_can_be_cleaned() {
+    if !can_mount("cleaning a dead mount") {
+        return;
+    }
+    let place = scratch();
+    let mut dead = Apart::new(place.path(), Way::open(WriteBack::Ours));
+    dead.kill();
+    let mount = |clean| {
+        Session::mount(
+            place.path(),
+            dead.path(),
+            Arc::new(Open),
+            Options::default(),
+            &MountOptions { clean, ..MountOptions::default() },
+        )
+    };
+    let refused = mount(false).map(drop).expect_err("a dead mount is in the way");
+    assert!(matches!(refused, MountError::Dead { .. }), "{refused}");
+    assert!(refused.to_string().contains("umount"), "{refused}");
+    let session = mount(true).expect("it is cleaned");
+    fs::write(dead.path().join("a"), "x").expect("it works");
+    assert_eq!(session.unmount(Duration::from_secs(2)).expect("it goes"), Unmounted::Clean);
+    assert_eq!(fs::read(place.path().join("a")).expect("it is there"), b"x");
+}
+
+#[test]
+fn a_full_disk_is_told_of_and_nothing_is_lost() {
+    if !can_mount("a full disk") || !has("a full disk", "mkfs.ext4") {
+        return;
+    }
+    for way in ways() {
+        let volume = Volume::new("ext4", 16);
+        let mounted = Apart::new(&volume.path(), way);
+        let path = mounted.path().join("much");
+        let mut file = File::create(&path).expect("it is created");
+        let piece = vec![b'x'; 100_000];
+        let (mut written, mut told) = (0u64, None);
+        while told.is_none() && written < 64 << 20 {
+            match file.write(&piece) {
+                Ok(more) => written += more as u64,
+                Err(error) => told = error.raw_os_error(),
+            }
+        }
+        // Where the kernel gathers writes it may learn of it when it hands them on only, which is when they are synced.
+        let synced = file.sync_all().map_err(|error| error.raw_os_error());
+        assert!(told == Some(libc::ENOSPC) || synced == Err(Some(libc::ENOSPC)), "{way:?}: {told:?} {synced:?}");
+        if way.write_back == WriteBack::Ours {
+            assert_eq!(told, Some(libc::ENOSPC), "{way:?}");
+            let found = fs::read(volume.path().join("much")).expect("it is there");
+            assert!(
+                found.len() as u64 == written && found.iter().all(|byte| *byte == b'x'),
+                "{way:?}: {} of {written}",
+                found.len()
+            );
+        }
+        drop(file);
+        fs::remove_file(&path).expect("there is room for that");
+        fs::write(mounted.path().join("little"), "y").expect("there is room again");
+        drop(mounted);
+        assert_eq!(fs::read(volume.path().join("little")).expect("it is there"), b"y");
+    }
+}
+
+#[test]
+fn users_do_not_get_the_blocks_that_are_kept_for_root() {
+    if !can_mount("blocks for root") || !has("blocks for root", "mkfs.ext4") {
+        return;
+    }
+    let fill = |directory: &Path| -> u64 {
+        let path = directory.join("much");
+        File::create(&path)
+            .and_then(|file| std::os::unix::fs::fchown(&file, Some(1234), Some(1234)))
+            .expect("it is created");
+        support::as_user(1234, &[], || {
+            let mut file = File::options().append(true).open(&path).expect("it is mine");
+            let mut written = 0;
+            while let Ok(more) = file.write(&[b'x'; 4096]) {
+                written += more as u64;
+            }
+            written
+        })
+    };
+    let (plain, through) = (Volume::new("ext4", 32), Volume::new("ext4", 32));
+    let expected = fill(&plain.path());
+    let mounted = Apart::new(&through.path(), Way::open(WriteBack::Ours));
+    let found = fill(mounted.path());
+    assert!(found.abs_diff(expected) < 100_000, "{found} bytes through the mount, {expected} without");
+}
+
+#[test]
+fn a_broken_disk_is_told_of() {
+    if !can_mount("a broken disk") || !has("a broken disk", "mkfs.ext4") || !has("a broken disk", "losetup") {
+        return;
+    }
+    let place = scratch();
+    let (image, at) = (place.path().join("image"), place.path().join("volume"));
+    fs::create_dir(&at).expect("a directory");
+    File::create(&image).and_then(|file| file.set_len(64 << 20)).expect("an image");
+    let (image_name, at_name) = (image.to_str().expect("a path"), at.to_str().expect("a path"));
+    run("mkfs.ext4", &["-q", "-F", image_name]);
+    run("mount", &["-o", "loop", image_name, at_name]);
+    fs::write(at.join("a"), vec![7; 40 << 20]).expect("it is written");
+    run("umount", &[at_name]);
+    run("mount", &["-o", "loop,errors=continue", image_name, at_name]);
+    let mounted = Apart::new(&at, Way::waiting(WriteBack::Ours));
+    let file = File::open(mounted.path().join("a")).expect("it opens");
+    // The disk below loses its end: what lies there cannot be read any more.
+    File::options().write(true).open(&image).and_then(|image| image.set_len(20 << 20)).expect("it is cut");
+    let mut buffer = vec![0; 65_536];
+    let (mut read, mut failed) = (0, 0);
+    for at in (0..40 << 20).step_by(1 << 20) {
+        match file.read_at(&mut buffer, at) {
+            Ok(length) => {
+                assert!(length == buffer.len() && buffer.iter().all(|byte| *byte == 7), "wrong data at {at}");
+                read += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.raw_os_error(), Some(libc::EIO));
+                failed += 1;
+            }
+        }
+    }
+    drop((file, mounted));
+    run("umount", &["-l", at_name]);
+    assert!(read > 0 && failed > 0, "{read} read, {failed} failed");
+}
+
+#[test]
+fn clients_that_are_killed_while_they_wait_leave_nothing_behind() {
+    if !can_mount("clients that are killed") {
+        return;
+    }
+    let place = scratch();
+    fs::write(place.path().join("a"), vec![1; 1 << 20]).expect("it is written");
+    // Everything waits, some of it for a second.
+    let mounted = Mounted::new(place.path(), Parking::new(1, Duration::from_secs(1)), Options::default());
+    let clients: Vec<_> = (0..20)
+        .map(|number| {
+            let script = format!("cat a > /dev/null; echo {number} > b-{number}; rm b-{number}");
+            Command::new("sh")
+                .args(["-c", &script])
+                .current_dir(mounted.path())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("it begins")
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(200));
+    for mut client in clients {
+        client.kill().expect("it is killed");
+        client.wait().expect("it ends");
+    }
+    assert_eq!(fs::read(mounted.path().join("a")).expect("the mount lives").len(), 1 << 20);
+}
+
+#[test]
+fn a_thousand_processes_work_at_once() {
+    if !can_mount("a thousand processes") {
+        return;
+    }
+    let place = scratch();
+    let mounted = Apart::new(place.path(), Way::waiting(WriteBack::Ours));
+    let script = "echo $0 > f-$0 && cat f-$0 > g-$0 && mv g-$0 h-$0 && rm f-$0 && ls h-$0 > /dev/null";
+    let clients: Vec<_> = (0..1000)
+        .map(|number| {
+            Command::new("sh")
+                .args(["-c", script, &number.to_string()])
+                .current_dir(mounted.path())
+                .spawn()
+                .expect("it begins")
+        })
+        .collect();
+    let failed = clients
+        .into_iter()
+        .map(|mut client| client.wait().expect("it ends"))
+        .filter(|status| !status.success())
+        .count();
+    assert_eq!(failed, 0);
+    for number in 0..1000 {
+        let found = fs::read_to_string(place.path().join(format!("h-{number}"))).expect("it is there");
+        assert_eq!(found, format!("{number}\n"));
+    }
+    assert_eq!(fs::read_dir(place.path()).expect("a listing").count(), 1000);
+}
+
+#[test]
+fn the_system_fio_finds_what_it_wrote() {
+    if !can_mount("fio") || !has("fio", "fio") {
+        return;
+    }
+    for way in ways() {
+        let place = scratch();
+        let mounted = Apart::new(place.path(), way);
+        let directory = format!("--directory={}", mounted.path().display());
+        for (engine, direct) in [("psync", "0"), ("mmap", "0"), ("libaio", "1")] {
+            let (engine, direct) = (format!("--ioengine={engine}"), format!("--direct={direct}"));
+            let shape = [
+                "--name=v",
+                "--rw=randrw",
+                "--bsrange=4k-64k",
+                "--size=16m",
+                "--numjobs=2",
+                "--verify=crc32c",
+                "--do_verify=1",
+            ];
+            run(
+                "fio",
+                &[&shape[..], &["--verify_fatal=1", "--iodepth=8", "--output=/dev/null", &directory, &engine, &direct]]
+                    .concat(),
+            );
+        }
+    }
+}
+
+fn refused(source: &Path, at: &Path) -> MountError {
+    Session::mount(source, at, Arc::new(Open), Options::default(), &MountOptions::default())
+        .map(drop)
+        .expect_err("it cannot be mounted")
+}
+
+type IsRight = fn(&MountError) -> bool;
+
+#[test]
+fn bad_places_are_refused_and_nothing_is_left_mounted() {
+    if !can_mount("bad places") {
+        return;
+    }
+    let place = scratch();
+    let path = |name: &str| place.path().join(name);
+    for name in ["source", "source/below", "at"] {
+        fs::create_dir(path(name)).expect("a directory");
+    }
+    fs::write(path("file"), "").expect("a file");
+    let cases: [(&str, &str, IsRight, &str); 7] = [
+        ("nowhere", "at", |error| matches!(error, MountError::Source { .. }), "nowhere"),
+        ("file", "at", |error| matches!(error, MountError::SourceNotDirectory(_)), "not a directory"),
+        ("source", "nowhere", |error| matches!(error, MountError::MountPoint { .. }), "nowhere"),
+        ("source", "file", |error| matches!(error, MountError::MountPointNotDirectory(_)), "not a directory"),
+        ("source", "source/below", |error| matches!(error, MountError::Inside { .. }), "lies in the source"),
+        ("source/below", "source", |error| matches!(error, MountError::Covers { .. }), "would hide it"),
+        ("source", "file/x", |error| matches!(error, MountError::MountPoint { .. }), "Not a directory"),
+    ];
+    for (source, at, is_right, says) in cases {
+        let error = refused(&path(source), &path(at));
+        assert!(is_right(&error) && error.to_string().contains(says), "{source} at {at}: {error:?}: {error}");
+    }
+    let mounted = Mounted::new(&path("source"), Arc::new(Open), Options::default());
+    let busy = refused(&path("source"), mounted.path());
+    assert!(matches!(&busy, MountError::Busy { kind, .. } if kind == FILE_SYSTEM), "{busy}");
+    drop(mounted);
+    let left = fs::read_to_string("/proc/self/mountinfo").expect("a table");
+    assert!(!left.contains(place.path().to_str().expect("a path")), "{left}");
+}
+
+#[test]
+fn a_directory_may_be_mounted_over_itself() {
+    if !can_mount("a mount over its source") {
+        return;
+    }
+    let place = scratch();
+    fs::write(place.path().join("a"), "below").expect("it is written");
+    let gate = Parking::new(0, Duration::ZERO);
+    let session =
+        Session::mount(place.path(), place.path(), gate.clone(), Options::default(), &MountOptions::default())
+            .expect("it mounts");
+    assert_eq!(fs::read(place.path().join("a")).expect("it is seen"), b"below");
+    fs::write(place.path().join("b"), "through").expect("it is written");
+    assert!(gate.count(hoistway_mount::Operation::Buffered) > 0);
+    assert_eq!(session.unmount(Duration::from_secs(2)).expect("it goes"), Unmounted::Clean);
+    assert_eq!(fs::read(place.path().join("b")).expect("it is below"), b"through");
+}
+
+#[test]
+fn a_busy_mount_goes_out_of_sight_after_its_grace() {
+    if !can_mount("a busy mount") {
+        return;
+    }
+    let place = scratch();
+    let at = scratch();
+    let mount = || {
+        Session::mount(place.path(), at.path(), Arc::new(Open), Options::default(), &MountOptions::default())
+            .expect("it mounts")
+    };
+    let session = mount();
+    fs::write(at.path().join("a"), "x").expect("it is written");
+    let open = File::open(at.path().join("a")).expect("it opens");
+    let begun = Instant::now();
+    assert_eq!(session.unmount(Duration::from_millis(300)).expect("it goes"), Unmounted::Detached);
+    assert!(begun.elapsed() >= Duration::from_millis(300));
+    assert_eq!(fs::read_dir(at.path()).expect("the place below").count(), 0);
+    // Who has a file open goes on, and the place can be mounted at again.
+    assert_eq!(open.metadata().expect("it is open").len(), 1);
+    let again = mount();
+    drop(open);
+    assert_eq!(fs::read(at.path().join("a")).expect("it is seen"), b"x");
+    drop(again);
+    assert_eq!(fs::read_dir(at.path()).expect("the place below").count(), 0);
+}
+
+#[test]
+fn an_unmount_by_somebody_else_ends_the_session() {
+    if !can_mount("an unmount by somebody else") {
+        return;
+    }
+    let (place, at) = (scratch(), scratch());
+    let session = Session::mount(place.path(), at.path(), Arc::new(Open), Options::default(), &MountOptions::default())
+        .expect("it mounts");
+    run("umount", &[at.path().to_str().expect("a path")]);
+    assert!(session.wait().is_ok());
+}
+
+#[test]
+fn links_do_not_lead_out_of_the_source_and_names_cannot_be_swapped() {
+    if !can_mount("links") {
+        return;
+    }
+    let place = scratch();
+    let source = place.path().join("source");
+    fs::create_dir_all(source.join("d")).expect("directories");
+    fs::write(source.join("d/secret"), "inside").expect("it is written");
+    fs::create_dir(place.path().join("outside")).expect("a directory");
+    fs::write(place.path().join("outside/secret"), "outside").expect("it is written");
+    let mounted =
+        Mounted::new(&source, Arc::new(Open), Options { valid: Duration::from_secs(60), ..Options::default() });
+    assert_eq!(fs::read(mounted.path().join("d/secret")).expect("it is seen"), b"inside");
+    // Behind the mount's back the directory becomes a link to another: the kernel still believes in the directory, and asks for what is in it.
+    fs::rename(source.join("d"), source.join("e")).expect("it is moved");
+    std::os::unix::fs::symlink(place.path().join("outside"), source.join("d")).expect("a link");
+    fs::write(source.join("e/more"), "inside").expect("it is written");
+    assert_eq!(fs::read(mounted.path().join("d/more")).expect("it is the directory still"), b"inside");
+    assert_eq!(fs::read(mounted.path().join("d/secret")).expect("it is the file still"), b"inside");
+}
+
+#[test]
+fn file_systems_below_the_source_are_seen_and_their_numbers_differ() {
+    if !can_mount("file systems below") || !has("file systems below", "mkfs.ext4") {
+        return;
+    }
+    for handles in [true, false] {
+        let (outer, inner) = (Volume::new("ext4", 32), Volume::new("ext4", 32));
+        for (volume, text) in [(&outer, "outer"), (&inner, "inner")] {
+            for number in 0..20 {
+                fs::write(volume.path().join(format!("f{number}")), text).expect("it is written");
+            }
+        }
+        let below = outer.path().join("below");
+        fs::create_dir(&below).expect("a directory");
+        let (from, to) = (inner.path(), below.clone());
+        run("mount", &["--bind", from.to_str().expect("a path"), to.to_str().expect("a path")]);
+        let mounted = Mounted::new(&outer.path(), Arc::new(Open), Options { handles, ..Options::default() });
+        let mut numbers = std::collections::BTreeSet::new();
+        for number in 0..20 {
+            for (name, text) in [(format!("f{number}"), "outer"), (format!("below/f{number}"), "inner")] {
+                let path = mounted.path().join(name);
+                assert_eq!(fs::read_to_string(&path).expect("it is seen"), text);
+                assert!(numbers.insert(fs::metadata(&path).expect("it is seen").ino()), "a number is used twice");
+            }
+        }
+        let moved = fs::rename(mounted.path().join("f0"), mounted.path().join("below/g")).unwrap_err();
+        assert_eq!(moved.kind(), io::ErrorKind::CrossesDevices);
+        drop(mounted);
+        run("umount", &[below.to_str().expect("a path")]);
+    }
+}

@@ -1,0 +1,192 @@
+//! What stands between a process and its files costs: time, and the processor's time.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::load::{Figures, Load};
+use super::ways::{Reached, Way};
+use super::{Part, Place};
+use crate::emulated::Mounted;
+use crate::goals::Goal;
+use crate::tools;
+
+/// The elevators whose cost is told; the first is the one that the others' rates are held against.
+const ELEVATORS: [&str; 5] = ["mq-deadline", "noop", "kyber", "bfq", "cfq"];
+/// How long the file is.
+const FILE_BYTES: u64 = 2 << 30;
+/// The file.
+const FILE: &str = "data";
+
+const READ: Load = Load { what: "read, 1 MiB, one after the other", options: &["--rw=read", "--bs=1m"] };
+const WRITE: Load = Load {
+    what: "write, 1 MiB, one after the other",
+    options: &["--rw=write", "--bs=1m", "--size=1g", "--end_fsync=1"],
+};
+const RANDOM: Load = Load {
+    what: "read, 4 KiB, at random, in memory",
+    options: &["--rw=randread", "--bs=4k", "--fadvise_hint=random", "--io_size=400m"],
+};
+const DIRECT: Load = Load {
+    what: "read, 4 KiB, at random, O_DIRECT",
+    options: &["--rw=randread", "--bs=4k", "--direct=1", "--time_based", "--runtime=2"],
+};
+const DIRECT_WRITE: Load = Load {
+    what: "write, 4 KiB, at random, O_DIRECT",
+    options: &["--rw=randwrite", "--bs=4k", "--direct=1", "--time_based", "--runtime=2"],
+};
+
+/// The file and its file system in memory: what stands between is all that is to be seen.
+pub fn in_memory(place: &Place) -> Result<Part> {
+    let folder = PathBuf::from(format!("/dev/shm/hoistway-mount-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let found = compared(place, &folder, &[READ, WRITE, RANDOM, DIRECT, DIRECT_WRITE], &ways(), false);
+    let _ = fs::remove_dir_all(&folder);
+    let found = found?;
+    let mut text = format!(
+        "```console\n$ cargo xtask bench-mount --only cost\n```\n\nAn ext4 on a loop device in memory; medians of {} rounds in which the ways take turns. The processor's time is fio's and that of whoever \
+         stands between, the kernel's work for both included.\n\n",
+        place.rounds
+    );
+    for (load, row) in &found {
+        table(&mut text, load, row);
+    }
+    Ok(Part { text, goals: goals(&found) })
+}
+
+/// From the machine's own disk, with nothing in memory.
+pub fn cold(place: &Place) -> Result<Part> {
+    let ways = [Way::Plain, Way::Bindfs, Way::Unscheduled, Way::Under(ELEVATORS[0]), Way::Under("bfq")];
+    let found = compared(place, &place.folder, &[READ], &ways, true)?;
+    let mut text = format!(
+        "```console\n$ cargo xtask bench-mount --only cold\n```\n\nAn ext4 on a loop device over a file on the machine's own disk, nothing in memory; medians of {} rounds.\n\n",
+        place.rounds
+    );
+    let mut goals = Vec::new();
+    for (load, row) in &found {
+        table(&mut text, load, row);
+        goals.push(rate_goal("cold", load, row, &ways));
+    }
+    Ok(Part { text, goals })
+}
+
+fn ways() -> Vec<Way> {
+    [Way::Plain, Way::Bindfs, Way::Unscheduled].into_iter().chain(ELEVATORS.map(Way::Under)).collect()
+}
+
+type Row = Vec<(Way, Figures)>;
+
+/// Each load in each way, in rounds.
+fn compared(place: &Place, folder: &Path, loads: &[Load], ways: &[Way], is_cold: bool) -> Result<Vec<(Load, Row)>> {
+    let image = image(folder)?;
+    let mut found = Vec::new();
+    for load in loads {
+        let mut measured = vec![Vec::new(); ways.len()];
+        for _ in 0..place.rounds {
+            for (way, measured) in ways.iter().zip(&mut measured) {
+                let mounted = Mounted::writable(&image, &folder.join("source"))?;
+                if !is_cold {
+                    tools::run(Command::new("cat").arg(mounted.at.join(FILE)).stdout(std::process::Stdio::null()))?;
+                }
+                let reached = Reached::new(*way, &place.hoistway, &mounted.at, &folder.join("seen"))?;
+                let figures = load.run(&reached, FILE).with_context(|| format!("{}: {}", way.name(), load.what));
+                drop(reached);
+                measured.push(figures?);
+            }
+        }
+        let row = ways.iter().zip(&measured).map(|(way, measured)| (*way, Figures::medians(measured))).collect();
+        found.push((*load, row));
+    }
+    fs::remove_file(&image)?;
+    Ok(found)
+}
+
+/// An ext4 with one file that was written.
+fn image(folder: &Path) -> Result<PathBuf> {
+    let image = folder.join("disk.img");
+    fs::File::create(&image)?.set_len(FILE_BYTES + (1 << 30))?;
+    tools::run(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096"]).arg(&image))?;
+    let mounted = Mounted::writable(&image, &folder.join("source"))?;
+    let mut file = fs::File::create(mounted.at.join(FILE))?;
+    let mut block = vec![0u8; 1 << 20];
+    for number in 0..FILE_BYTES >> 20 {
+        for (at, byte) in block.iter_mut().enumerate() {
+            *byte = (at as u64 ^ number) as u8;
+        }
+        file.write_all(&block)?;
+    }
+    file.sync_all()?;
+    Ok(image)
+}
+
+fn table(text: &mut String, load: &Load, row: &Row) {
+    let _ = write!(
+        text,
+        "### {}\n\n| way | MB/s | operations/s | median, us | processor, us an operation |\n|---|---|---|---|---|\n",
+        load.what
+    );
+    for (way, figures) in row {
+        let rate = figures.bytes_per_second;
+        let size = if load.options.contains(&"--bs=4k") { 4096.0 } else { 1_048_576.0 };
+        let _ = writeln!(
+            text,
+            "| {} | {:.0} | {:.0} | {:.1} | {:.2} |",
+            way.name(),
+            rate / 1e6,
+            rate / size,
+            figures.median_us,
+            figures.cpu_us()
+        );
+    }
+    text.push('\n');
+}
+
+fn of(row: &Row, way: Way) -> Figures {
+    row.iter().find(|(other, _)| *other == way).map_or_else(Figures::default, |(_, figures)| *figures)
+}
+
+fn rate_goal(where_from: &str, load: &Load, row: &Row, against: &[Way]) -> Goal {
+    let rate = |way: Way| of(row, way).bytes_per_second / 1e6;
+    let ours = rate(Way::Under(ELEVATORS[0]));
+    let others = against.iter().copied().filter(|way| !matches!(way, Way::Under(_)));
+    let best = others.map(rate).fold(0.0, f64::max);
+    let text =
+        format!("{where_from}: {}: under {} >= 90 % of the best way without scheduling", load.what, ELEVATORS[0]);
+    Goal::found(&text, format!("{ours:.0} of {best:.0} MB/s = {:.0} %", ours / best * 100.0), ours >= 0.9 * best)
+}
+
+fn goals(found: &[(Load, Row)]) -> Vec<Goal> {
+    let mut goals = Vec::new();
+    let passed_through = [Way::Bindfs, Way::Unscheduled];
+    for (load, row) in found {
+        match load.what {
+            what if what == READ.what || what == WRITE.what => {
+                goals.push(rate_goal("in memory", load, row, &passed_through));
+            }
+            what if what == RANDOM.what => {
+                let cpu = |way: Way| of(row, way).cpu_us();
+                let (ours, best) =
+                    (cpu(Way::Under(ELEVATORS[0])), passed_through.into_iter().map(cpu).fold(f64::MAX, f64::min));
+                let text = format!("{what}: processor's time an operation <= 1.5 times the least without scheduling");
+                goals.push(Goal::found(
+                    &text,
+                    format!("{ours:.2} : {best:.2} us = {:.2}", ours / best),
+                    ours <= 1.5 * best,
+                ));
+            }
+            what if what == DIRECT.what => {
+                for elevator in ELEVATORS {
+                    let own = of(row, Way::Under(elevator)).cpu_us() - of(row, Way::Unscheduled).cpu_us();
+                    let text = format!("{what}: {elevator}'s own cost <= 1 us an operation");
+                    goals.push(Goal::found(&text, format!("{own:+.2} us"), own <= 1.0));
+                }
+            }
+            _ => {}
+        }
+    }
+    goals
+}

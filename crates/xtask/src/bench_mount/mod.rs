@@ -1,0 +1,123 @@
+//! `cargo xtask bench-mount`: what a mount costs beside other ways to the same files, and how processes share a disk through it:
+//! docs/mount-benchmarks.md.
+//!
+//! The page is written whatever was found; a goal that is missed, or could not be measured, is the task's failure.
+
+mod cost;
+mod load;
+mod sharing;
+mod ways;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::goals::{Goal, goal_rows, judge};
+use crate::{pages, server, tools};
+
+const PAGE: &str = "docs/mount-benchmarks.md";
+const PARTS: [&str; 3] = ["cost", "cold", "sharing"];
+const USAGE: &str = "cargo xtask bench-mount [--only cost|cold|sharing]... [--rounds N] [--seconds S] [--folder DIR] [--hoistway PROGRAM] [--write]";
+
+/// What is asked for.
+struct Options {
+    /// Empty: all parts.
+    only: Vec<String>,
+    rounds: usize,
+    seconds: u32,
+    folder: Option<PathBuf>,
+    hoistway: Option<PathBuf>,
+    /// Into the page, not only to the screen.
+    write: bool,
+}
+
+/// A part of the page, and the goals in it.
+struct Part {
+    text: String,
+    goals: Vec<Goal>,
+}
+
+/// What is measured, and where.
+struct Place {
+    hoistway: PathBuf,
+    /// On the machine's own disk.
+    folder: PathBuf,
+    /// How often what takes little time is measured.
+    rounds: usize,
+    /// How long a run takes in which processes share a disk.
+    seconds: u32,
+}
+
+/// Runs the parts that are asked for, and prints or writes them.
+pub fn run(arguments: &[&str]) -> Result<()> {
+    let options = options(arguments)?;
+    let place = prepare(&options)?;
+    let (mut parts, mut goals) = (Vec::new(), Vec::new());
+    for name in PARTS {
+        if !options.only.is_empty() && !options.only.iter().any(|only| only == name) {
+            continue;
+        }
+        let part = match name {
+            "cost" => cost::in_memory(&place)?,
+            "cold" => cost::cold(&place)?,
+            _ => sharing::measure(&place)?,
+        };
+        let mut text = String::new();
+        goal_rows(&mut text, &part.goals);
+        parts.push((name, format!("{}\n{text}", part.text)));
+        goals.extend(part.goals);
+    }
+    if options.write {
+        pages::put_parts(PAGE, &parts)?;
+    } else {
+        parts.iter().for_each(|(_, part)| println!("{part}"));
+    }
+    judge(&goals)
+}
+
+fn options(words: &[&str]) -> Result<Options> {
+    let mut options = Options { only: Vec::new(), rounds: 5, seconds: 20, folder: None, hoistway: None, write: false };
+    let mut words = words.iter();
+    while let Some(&word) = words.next() {
+        let mut value = || words.next().copied().with_context(|| format!("{word} needs a value\n{USAGE}"));
+        match word {
+            "--only" => match value()? {
+                part if PARTS.contains(&part) => options.only.push(part.to_owned()),
+                other => bail!("--only takes {}, not {other:?}", PARTS.join(", ")),
+            },
+            "--rounds" => options.rounds = value()?.parse().context("--rounds takes a number")?,
+            "--seconds" => options.seconds = value()?.parse().context("--seconds takes a number")?,
+            "--folder" => options.folder = Some(value()?.into()),
+            "--hoistway" => options.hoistway = Some(value()?.into()),
+            "--write" => options.write = true,
+            other => bail!("{other:?} is no option\n{USAGE}"),
+        }
+    }
+    if options.rounds == 0 || options.seconds == 0 {
+        bail!("--rounds and --seconds must be at least 1");
+    }
+    Ok(options)
+}
+
+fn prepare(options: &Options) -> Result<Place> {
+    if !tools::is_root() {
+        bail!("only root can mount what is compared");
+    }
+    for (program, package) in
+        [("fio", "fio"), ("bindfs", "bindfs"), ("nbdfuse", "libnbd-bin"), ("mkfs.ext4", "e2fsprogs")]
+    {
+        if tools::find(program).is_none() {
+            tools::install(&[package])?;
+        }
+    }
+    let hoistway = match &options.hoistway {
+        Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
+        None => server::build()?,
+    };
+    let folder = match &options.folder {
+        Some(folder) => folder.clone(),
+        None => tools::target_directory()?.join("mount-bench"),
+    };
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(Place { hoistway, folder: folder.canonicalize()?, rounds: options.rounds, seconds: options.seconds })
+}

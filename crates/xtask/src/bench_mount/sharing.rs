@@ -1,0 +1,270 @@
+//! A reader beside four bulk copies on an emulated disk: what it keeps of its rate, through the file system itself and through the mount.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use super::ways::{Reached, Way, mount};
+use super::{Part, Place};
+use crate::emulated::{Disk, Mounted, Setup};
+use crate::goals::Goal;
+use crate::tools;
+
+const DRIVE: &str = "sata-7200-2006";
+/// What is read by the one who streams: longer than it gets in a run.
+const STREAM_BYTES: u64 = 1600 << 20;
+/// What each of the others copies: the same.
+const COPIED_BYTES: u64 = 600 << 20;
+const COPIES: usize = 4;
+/// What the reader reserves, in bytes a second: what a film in the best quality takes, twice over. Reservations count positioning for each request,
+/// so that a disk can promise no more than a part of what it does for one who streams.
+const RESERVED: u64 = 25_000_000;
+/// What the disk sustains on its inner tracks, and what positioning costs it, as the admission is told.
+const FIGURES: &str = "bandwidth = \"35MB/s\"\nposition = \"10ms\"";
+/// What a paced reader wants, in bytes a second.
+const PACE: u64 = 20_000_000;
+
+/// Who does what, and through what.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    what: &'static str,
+    /// The elevator of the mount; none: the file system itself.
+    elevator: Option<&'static str>,
+    /// Words before the reader.
+    reader: &'static [&'static str],
+    /// Words before each copy; none: there are no copies.
+    copies: Option<&'static [&'static str]>,
+    /// The reader has a reservation of [`RESERVED`].
+    reserves: bool,
+    /// The reader wants no more than [`PACE`].
+    is_paced: bool,
+    wanted: Wanted,
+}
+
+/// What is wanted of the reader.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Wanted {
+    Nothing,
+    /// 90 % of what it gets alone.
+    Rate,
+    /// 90 % of what it reserved.
+    Reserved,
+    /// 98 % of its pace, and that the copies go on.
+    Pace,
+}
+
+const REAL_TIME: &[&str] = &["ionice", "-c1", "-n4"];
+const IDLE: &[&str] = &["ionice", "-c3"];
+
+fn cases() -> Vec<Case> {
+    let plain = Case {
+        what: "the reader alone, the file system itself",
+        elevator: None,
+        reader: &[],
+        copies: None,
+        reserves: false,
+        is_paced: false,
+        wanted: Wanted::Nothing,
+    };
+    let mut cases = vec![plain, Case { what: "with the copies, the file system itself", copies: Some(&[]), ..plain }];
+    for elevator in ["bfq", "cfq"] {
+        let ours = Case { elevator: Some(elevator), ..plain };
+        let beside = Case { copies: Some(&[]), wanted: Wanted::Rate, ..ours };
+        cases.extend([
+            Case { what: "the reader alone", ..ours },
+            Case { what: "with the copies, all alike", wanted: Wanted::Nothing, ..beside },
+            Case { what: "the reader with `ionice -c1`", reader: REAL_TIME, ..beside },
+            Case { what: "the copies with `ionice -c3`", copies: Some(IDLE), ..beside },
+            Case {
+                what: "the copies with `ionice -c3`, the reader at 20 MB/s",
+                copies: Some(IDLE),
+                is_paced: true,
+                wanted: Wanted::Pace,
+                ..ours
+            },
+            Case { what: "the reader with 25 MB/s reserved", reserves: true, wanted: Wanted::Reserved, ..beside },
+        ]);
+    }
+    cases
+}
+
+/// What came of a case, in bytes a second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rates {
+    reader: f64,
+    copies: f64,
+}
+
+/// Runs all of it.
+pub fn measure(place: &Place) -> Result<Part> {
+    let folder = PathBuf::from(format!("/dev/shm/hoistway-mount-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let measured = all(place, &folder);
+    let _ = fs::remove_dir_all(&folder);
+    measured
+}
+
+fn all(place: &Place, folder: &Path) -> Result<Part> {
+    let image = image(folder)?;
+    let mut text = format!(
+        "```console\n$ cargo xtask bench-mount --only sharing\n```\n\nAn ext4 on `{DRIVE}`, emulated in real time behind nbdfuse and a loop device. The reader streams a file, {COPIES} others copy one each, for {} s.\n\n\
+         | through | what | reader, MB/s | of what it gets alone | copies, MB/s in sum |\n|---|---|---|---|---|\n",
+        place.seconds
+    );
+    let (mut alone, mut goals) = (None, Vec::new());
+    for (number, case) in cases().into_iter().enumerate() {
+        let through = case.elevator.map_or("nothing".to_owned(), |elevator| format!("`hoistway mount`, {elevator}"));
+        let rates = match run(place, folder, &image, &case, number as u32) {
+            Ok(rates) => rates,
+            Err(error) => {
+                let error = format!("{error:#}");
+                goals.push(Goal::not_measured(
+                    &format!("{through}: {}", case.what),
+                    error.lines().next().unwrap_or_default(),
+                ));
+                continue;
+            }
+        };
+        let alone = *alone.get_or_insert(rates.reader);
+        let _ = writeln!(
+            text,
+            "| {through} | {} | {:.1} | {:.0} % | {:.1} |",
+            case.what,
+            rates.reader / 1e6,
+            rates.reader / alone * 100.0,
+            rates.copies / 1e6
+        );
+        goals.extend(goal(&case, &through, rates, alone));
+    }
+    Ok(Part { text, goals })
+}
+
+fn goal(case: &Case, through: &str, rates: Rates, alone: f64) -> Option<Goal> {
+    let (text, of, least) = match case.wanted {
+        Wanted::Nothing => return None,
+        Wanted::Rate => ("it keeps >= 90 % of its rate", alone, 0.9),
+        Wanted::Reserved => ("it gets >= 90 % of what it reserved", RESERVED as f64, 0.9),
+        Wanted::Pace => ("it keeps its pace, and the copies go on", PACE as f64, 0.98),
+    };
+    let part = rates.reader / of;
+    let holds = part >= least && (case.wanted != Wanted::Pace || rates.copies > 0.0);
+    Some(Goal::found(&format!("{through}: {}: {text}", case.what), format!("{:.0} %", part * 100.0), holds))
+}
+
+fn run(place: &Place, folder: &Path, image: &Path, case: &Case, number: u32) -> Result<Rates> {
+    let disk = Disk::new(&Setup {
+        hoistway: &place.hoistway,
+        image,
+        folder,
+        drive: DRIVE,
+        elevator: "noop",
+        read_only: false,
+        number,
+    })?;
+    let source = &disk.mounted().at;
+    let reached = match case.elevator {
+        None => Reached::new(Way::Plain, &place.hoistway, source, source)?,
+        Some(elevator) => {
+            let at = folder.join("seen");
+            let mut command = mount(&place.hoistway, source, &at, &["--elevator", elevator]);
+            if case.reserves {
+                command.arg("--config").arg(reservation(folder, &disk.mounted().device)?);
+            }
+            Reached::by(command, &at)?
+        }
+    };
+    let copies = case.copies.map(|words| copies(&reached.at, words)).transpose()?.unwrap_or_default();
+    let reader = stream(&reached.at, case, place.seconds);
+    let copied =
+        (0..COPIES).map(|copy| fs::metadata(reached.at.join(format!("copy-{copy}"))).map_or(0, |file| file.len()));
+    let copied: u64 = copied.sum();
+    drop(copies);
+    for copy in 0..COPIES {
+        let _ = fs::remove_file(reached.at.join(format!("copy-{copy}")));
+    }
+    drop(reached);
+    disk.leave()?;
+    Ok(Rates { reader: reader?, copies: copied as f64 / f64::from(place.seconds) })
+}
+
+/// What the reader got, in bytes a second.
+fn stream(at: &Path, case: &Case, seconds: u32) -> Result<f64> {
+    let words: Vec<&str> = case.reader.iter().copied().chain(["fio"]).collect();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    command.args([
+        "--name=stream",
+        "--rw=read",
+        "--bs=128k",
+        "--ioengine=psync",
+        "--output-format=json",
+        "--time_based",
+    ]);
+    command.args(["--allow_file_create=0", "--loops=1"]);
+    command.arg(format!("--runtime={seconds}")).arg(format!("--filename={}", at.join("stream").display()));
+    if case.is_paced {
+        command.arg(format!("--rate={PACE}"));
+    }
+    let document: Value = serde_json::from_str(&tools::output(&mut command)?).context("what fio prints")?;
+    document["jobs"][0]["read"]["bw_bytes"].as_f64().context("fio tells no rate")
+}
+
+/// Processes that copy until they are dropped.
+#[derive(Default)]
+struct Copies(Vec<Child>);
+
+fn copies(at: &Path, words: &[&str]) -> Result<Copies> {
+    let mut copies = Copies::default();
+    for copy in 0..COPIES {
+        let words: Vec<&str> = words.iter().copied().chain(["cp"]).collect();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg(at.join(format!("source-{copy}"))).arg(at.join(format!("copy-{copy}")));
+        copies.0.push(command.stderr(Stdio::null()).spawn().context("cannot start cp")?);
+    }
+    Ok(copies)
+}
+
+impl Drop for Copies {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A configuration in which whoever is called fio has [`RESERVED`], in the requests of 1 MiB that a reader's read-ahead comes in.
+fn reservation(folder: &Path, device: &str) -> Result<PathBuf> {
+    let file = folder.join("mount.toml");
+    let text = format!(
+        "[[device]]\nname = \"{device}\"\n{FIGURES}\n\n[[tenant]]\nname = \"stream\"\ncomm = \"fio\"\nreserve = {{ rate = \"{RESERVED}\", request = \"1M\" }}\n"
+    );
+    fs::write(&file, text)?;
+    Ok(file)
+}
+
+/// An ext4 with what is read and copied.
+fn image(folder: &Path) -> Result<PathBuf> {
+    let image = folder.join("disk.img");
+    let all = STREAM_BYTES + 2 * COPIES as u64 * COPIED_BYTES;
+    fs::File::create(&image)?.set_len(all + all / 4)?;
+    tools::run(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096"]).arg(&image))?;
+    let mounted = Mounted::writable(&image, &folder.join("plain"))?;
+    let files = std::iter::once(("stream".to_owned(), STREAM_BYTES))
+        .chain((0..COPIES).map(|copy| (format!("source-{copy}"), COPIED_BYTES)));
+    for (name, bytes) in files {
+        let mut file = fs::File::create(mounted.at.join(&name))?;
+        let block: Vec<u8> = (0..1 << 20).map(|at: u32| (at ^ at >> 8) as u8).collect();
+        for _ in 0..bytes >> 20 {
+            file.write_all(&block)?;
+        }
+        file.sync_all()?;
+        ensure!(file.metadata()?.len() == bytes, "{name} is too short");
+    }
+    Ok(image)
+}

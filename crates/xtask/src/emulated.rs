@@ -1,0 +1,173 @@
+//! Disks that are emulated: an image behind the model of a drive in real time, as a file, a loop device, and a file system.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::server::Server;
+use crate::tools;
+
+/// How long FUSE may take to show the file.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is emulated.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// The program.
+    pub hoistway: &'a Path,
+    /// What lies on the disk: a file.
+    pub image: &'a Path,
+    /// Where sockets and mounts are.
+    pub folder: &'a Path,
+    /// A profile's name or file.
+    pub drive: &'a str,
+    /// The elevator above it.
+    pub elevator: &'a str,
+    /// Nothing is written.
+    pub read_only: bool,
+    /// Differs from that of the disk before, which may be on its way out.
+    pub number: u32,
+}
+
+/// A file system on an emulated disk.
+#[derive(Debug)]
+pub struct Disk {
+    mounted: Mounted,
+    fuse: Fuse,
+    server: Server,
+}
+
+impl Disk {
+    /// Mounts it: nothing of it is in memory.
+    pub fn new(setup: &Setup<'_>) -> Result<Disk> {
+        let socket = setup.folder.join(format!("nbd-{}.sock", setup.number));
+        let mut serve = Command::new("chrt");
+        serve.args(["--fifo", "10"]).arg(setup.hoistway).arg("serve").arg("--export");
+        let mode = if setup.read_only { ",read-only" } else { "" };
+        serve.arg(format!("={}{mode}", setup.image.display()));
+        serve.args(["--drive", setup.drive, "--elevator", setup.elevator, "--socket"]).arg(&socket);
+        let server = Server::start(&mut serve, &setup.folder.join("serve.log"))?;
+        let fuse = Fuse::new(&setup.folder.join("fuse"), &socket, setup.read_only)?;
+        let at = setup.folder.join("mnt");
+        let mounted =
+            if setup.read_only { Mounted::new(&fuse.file(), &at)? } else { Mounted::writable(&fuse.file(), &at)? };
+        Ok(Disk { mounted, fuse, server })
+    }
+
+    /// Where it is mounted, and how.
+    pub fn mounted(&self) -> &Mounted {
+        &self.mounted
+    }
+
+    /// Unmounts it and ends the server, which must leave cleanly.
+    pub fn leave(self) -> Result<()> {
+        let Disk { mounted, fuse, server } = self;
+        drop(mounted);
+        drop(fuse);
+        server.leave().map(drop)
+    }
+}
+
+/// A file system on a loop device that goes past the page cache of what it lies on. It is unmounted when this is dropped.
+#[derive(Debug)]
+pub struct Mounted {
+    pub at: PathBuf,
+    /// As /dev/loop0.
+    pub device: String,
+}
+
+impl Mounted {
+    /// Mounts `image`, a file in any file system, for reading: nothing of it is in memory then.
+    pub fn new(image: &Path, at: &Path) -> Result<Mounted> {
+        Mounted::with(image, at, &["--read-only"], "ro,noatime")
+    }
+
+    /// The same for reading and writing.
+    pub fn writable(image: &Path, at: &Path) -> Result<Mounted> {
+        Mounted::with(image, at, &[], "noatime")
+    }
+
+    fn with(image: &Path, at: &Path, attach: &[&str], options: &str) -> Result<Mounted> {
+        fs::create_dir_all(at).with_context(|| format!("cannot make {}", at.display()))?;
+        let mut losetup = Command::new("losetup");
+        losetup.args(["--find", "--show", "--direct-io=on"]).args(attach).arg(image);
+        let device = tools::output(&mut losetup)?.trim().to_owned();
+        let mounted = Mounted { at: at.to_owned(), device };
+        // What disks have; loop devices may have more.
+        tools::run(Command::new("blockdev").args(["--setra", "256", &mounted.device]))?;
+        tools::run(Command::new("mount").args(["-o", options, &mounted.device]).arg(at))?;
+        Ok(mounted)
+    }
+
+    /// Reads that the device has done since it was made, and bytes.
+    pub fn reads(&self) -> Result<(u64, u64)> {
+        let name = self.device.rsplit('/').next().unwrap_or_default();
+        // The kernel's Documentation/block/stat.rst: reads, merged reads, sectors.
+        let text = fs::read_to_string(format!("/sys/block/{name}/stat"))?;
+        let figures: Vec<u64> = text.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        ensure!(figures.len() > 2, "/sys/block/{name}/stat is `{}`", text.trim());
+        Ok((figures[0], figures[2] * 512))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // There is nobody to tell: what could not be unmounted stays, and is seen in `losetup`.
+        let _ = Command::new("umount").arg(&self.at).status();
+        let _ = Command::new("losetup").args(["--detach", &self.device]).status();
+    }
+}
+
+/// An export as a file.
+#[derive(Debug)]
+pub struct Fuse {
+    at: PathBuf,
+    child: Child,
+}
+
+impl Fuse {
+    /// Shows the export behind a socket; only to be read, if that is all that is wanted.
+    pub fn new(at: &Path, socket: &Path, read_only: bool) -> Result<Fuse> {
+        fs::create_dir_all(at)?;
+        // One thread and one connection: several hand requests on in another order than they were given, which a disk without a queue pays for with turns.
+        let mut command = Command::new("chrt");
+        command.args(["--fifo", "8", "nbdfuse", "-s", "-C", "1"]).args(read_only.then_some("-r"));
+        command.arg(at.join("disk")).arg("--unix").arg(socket);
+        let child = command.stdout(Stdio::null()).spawn().context("cannot start nbdfuse")?;
+        let fuse = Fuse { at: at.to_owned(), child };
+        let begun = Instant::now();
+        while !fuse.file().exists() {
+            if begun.elapsed() > PATIENCE {
+                bail!("nbdfuse shows no file after {} s", PATIENCE.as_secs());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(fuse)
+    }
+
+    /// The file.
+    pub fn file(&self) -> PathBuf {
+        self.at.join("disk")
+    }
+}
+
+impl Drop for Fuse {
+    fn drop(&mut self) {
+        // nbdfuse ends when it is unmounted; a loop device may hold it for a moment.
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let unmounted = Command::new("umount").arg(&self.at).stderr(Stdio::null()).status();
+            if unmounted.is_ok_and(|status| status.success()) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        if begun.elapsed() >= PATIENCE {
+            let _ = self.child.kill();
+        }
+        let _ = self.child.wait();
+    }
+}

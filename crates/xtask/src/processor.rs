@@ -1,0 +1,68 @@
+//! The processor's time of a program, from procfs.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+
+/// CPU time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cpu {
+    pub user_s: f64,
+    pub system_s: f64,
+}
+
+impl Cpu {
+    /// What a process has used, all threads and children included, those that it has waited for and those that run.
+    pub fn of(pid: u32) -> Result<Cpu> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        let mut cpu = Cpu::of_stat(&text, true).context("a short /proc/PID/stat")?;
+        for child in children(pid) {
+            // One that has just left is among those that were waited for at the next look.
+            let text = fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+            let own = Cpu::of_stat(&text, false).unwrap_or_default();
+            cpu = Cpu { user_s: cpu.user_s + own.user_s, system_s: cpu.system_s + own.system_s };
+        }
+        Ok(cpu)
+    }
+
+    /// What a /proc/PID/stat tells: of the process, and perhaps of the children that it has waited for.
+    fn of_stat(text: &str, with_children: bool) -> Option<Cpu> {
+        let ticks_per_second = rustix::param::clock_ticks_per_second().max(1) as f64;
+        // The name may hold anything, blanks and brackets too; the fields behind it begin with the third.
+        let fields: Vec<&str> = text.rsplit(')').next()?.split_whitespace().collect();
+        let ticks = |field: usize| -> Option<f64> { fields.get(field - 3)?.parse().ok() };
+        // utime is the 14th and stime the 15th, cutime and cstime the two behind them.
+        let (mut user, mut system) = (ticks(14)?, ticks(15)?);
+        if with_children {
+            user += ticks(16)?;
+            system += ticks(17)?;
+        }
+        Some(Cpu { user_s: user / ticks_per_second, system_s: system / ticks_per_second })
+    }
+
+    /// All of it since another reading.
+    pub fn since(self, before: Cpu) -> f64 {
+        self.user_s + self.system_s - before.user_s - before.system_s
+    }
+}
+
+/// The processes that a server has forked, one a client for some.
+pub fn children(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_of_children_that_were_waited_for_is_counted_once_asked() {
+        let text = "77 (a ) b) S 1 77 77 0 -1 4194560 9 8 7 6 300 200 50 25 20 0 4 0 123";
+        let per_second = rustix::param::clock_ticks_per_second() as f64;
+        let cpu = |user: f64, system: f64| Some(Cpu { user_s: user / per_second, system_s: system / per_second });
+        assert_eq!(Cpu::of_stat(text, false), cpu(300.0, 200.0));
+        assert_eq!(Cpu::of_stat(text, true), cpu(350.0, 225.0));
+        assert_eq!(Cpu::of_stat("77 (a) S 1", true), None);
+    }
+}
