@@ -1,5 +1,6 @@
 //! The command line, declared once: help, completions and manual pages are made from it.
 
+mod advise;
 mod devices;
 mod mount;
 mod order;
@@ -19,6 +20,7 @@ use hoistway_sim::{Kernel, Setting};
 use crate::drive_choice;
 use crate::names::{self, Named};
 use crate::setting;
+pub use advise::AdviseArgs;
 pub use devices::{DevicesArgs, DevicesCommand, ForgetArgs, IoniceArgs, ResetArgs, SetArgs, refuse};
 pub use mount::{Elevator, MountArgs};
 pub use order::{ByChoice, OrderArgs};
@@ -56,6 +58,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a workload under several elevators and say which did best, and why
     Compare(CompareArgs),
+    /// Which scheduler a device of this machine wants for a workload, why, and how to set it
+    Advise(Box<AdviseArgs>),
     /// Replay recorded decisions of the kernels' own schedulers and count which come out identical
     Conform(ConformArgs),
     /// List the elevators, or explain one with its tunables

@@ -44,6 +44,11 @@ impl Bar {
         self.bar.set_position(steps);
     }
 
+    /// Says something else of what takes the time.
+    pub fn say(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
+    }
+
     /// Prints something without the bar in its way.
     pub fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.bar.suspend(print)

@@ -23,6 +23,7 @@ mod data;
 mod figures;
 mod footprint;
 mod format;
+mod intervals;
 mod page;
 mod palette;
 mod reduce;
@@ -38,9 +39,10 @@ pub use data::{
 };
 pub use figures::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
 pub use footprint::{Footprint, FootprintPanel, footprint_svg};
+pub use intervals::{Interval, Intervals, Scatter, intervals_svg, scatter_svg};
 pub use page::compare_page;
 pub use reduce::{HEAD_POINTS_MAX, HEAD_POINTS_PAGE_MAX, SLICES_MAX, SLICES_PAGE_MAX, WINDOWS_MAX, WINDOWS_PAGE_MAX};
-pub use sheet::{Sheet, SheetSection, sheet_page};
+pub use sheet::{Sheet, SheetSection, SheetTable, sheet_page};
 pub use trace::{
     Chunk, MergedRow, RequestRow, SingleRequests, SpanRow, TRACE_LAYERS, TraceCounts, TraceLane, TracePage, TraceQueue,
     chunk_script, trace_page,

@@ -1,11 +1,14 @@
 //! A page of plain sections: facts and pictures of lines, without scripts.
 
+use serde::Serialize;
+
 use minijinja::{AutoEscape, Environment, Value, context};
 
 use crate::ReportError;
 use crate::data::Fact;
 use crate::figures::{Lines, lines_svg};
 use crate::footprint::{Footprint, footprint_svg};
+use crate::intervals::{Intervals, Scatter, intervals_svg, scatter_svg};
 use crate::page::{STYLE, serialised};
 
 const TEMPLATE: &str = include_str!("../templates/sheet.html");
@@ -38,6 +41,25 @@ pub struct SheetSection {
     pub pictures: Vec<Lines>,
     /// Its pictures of where a head goes, below the others.
     pub footprints: Vec<Footprint>,
+    /// Its table, above the pictures.
+    pub table: Option<SheetTable>,
+    /// Its pictures of measurements with their spread.
+    pub intervals: Vec<Intervals>,
+    /// Its pictures of two figures against each other.
+    pub scatters: Vec<Scatter>,
+    /// Text to be copied as it is, line by line: commands.
+    pub code: Vec<String>,
+}
+
+/// A table; the first cell of a row is its name.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SheetTable {
+    /// The heads of the columns.
+    pub head: Vec<String>,
+    /// The rows.
+    pub rows: Vec<Vec<String>>,
+    /// The place of the row that stands out, if one does.
+    pub marked: Option<usize>,
 }
 
 /// One self-contained HTML page, light or dark as its reader has it. It runs no script and, by its content security policy, reaches no
@@ -59,9 +81,19 @@ pub fn sheet_page(sheet: &Sheet) -> Result<String, ReportError> {
         .iter()
         .map(|section| {
             let pictures = section.pictures.iter().map(lines_svg);
-            let pictures: Vec<Value> =
-                pictures.chain(section.footprints.iter().map(footprint_svg)).map(&mut drawn).collect();
-            context! { title => &section.title, intro => &section.intro, facts => serialised(&section.facts), pictures }
+            let pictures = pictures
+                .chain(section.footprints.iter().map(footprint_svg))
+                .chain(section.intervals.iter().map(intervals_svg))
+                .chain(section.scatters.iter().map(scatter_svg));
+            let pictures: Vec<Value> = pictures.map(&mut drawn).collect();
+            context! {
+                title => &section.title,
+                intro => &section.intro,
+                facts => serialised(&section.facts),
+                table => serialised(&section.table),
+                code => section.code.join("\n"),
+                pictures,
+            }
         })
         .collect();
     let mut environment = Environment::new();
@@ -95,6 +127,10 @@ mod tests {
             facts: vec![fact],
             pictures: vec![picture.clone(), picture],
             footprints: vec![Footprint { title: NAME.into(), x: NAME.into(), y: NAME.into(), panels: Vec::new() }],
+            table: Some(SheetTable { head: vec![NAME.into()], rows: vec![vec![NAME.into()]], marked: Some(0) }),
+            intervals: vec![Intervals { title: NAME.into(), x: NAME.into(), ..Intervals::default() }],
+            scatters: vec![Scatter { title: NAME.into(), kinds: vec![NAME.into()], ..Scatter::default() }],
+            code: vec![NAME.into()],
         };
         let page = sheet_page(&Sheet {
             command: NAME.into(),
@@ -105,7 +141,7 @@ mod tests {
         });
         let page = page.expect("a page");
         assert!(!page.contains("<img") && !page.contains("<script"));
-        for id in ["id=\"picture-1\"", "id=\"picture-2\"", "id=\"picture-3\""] {
+        for id in ["id=\"picture-1\"", "id=\"picture-2\"", "id=\"picture-3\"", "id=\"picture-5\""] {
             assert_eq!(page.matches(id).count(), 1, "{id}");
         }
         assert!(page.contains("default-src 'none'"));

@@ -216,6 +216,32 @@ pub fn compare(
     compare_workloads(request, &first_job_alone(&request.jobs), Recorded::default(), progress, cancel)
 }
 
+/// The same without a reference, for many runs: `of_single_stream` is 0, and nothing is said of what decided.
+///
+/// # Errors
+/// As for [`compare`].
+pub fn run_each(
+    request: &CompareRequest,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Vec<Run>, SimError> {
+    check(request)?;
+    run_workloads(request, Recorded::default(), progress, cancel)
+}
+
+/// That for jobs of any kind.
+pub(crate) fn run_workloads(
+    request: &CompareRequest,
+    recorded: Recorded<'_>,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Vec<Run>, SimError> {
+    let tasks: Vec<Option<Kind>> = request.elevators.iter().copied().map(Some).collect();
+    let outcomes = outcomes(&tasks, request, &request.jobs, recorded, progress, cancel)?;
+    let runs = request.elevators.iter().zip(outcomes);
+    Ok(runs.map(|(kind, outcome)| Run::new(*kind, outcome, 0.0, &request.jobs)).collect())
+}
+
 /// What there is to tell of a recorded workload beside its jobs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Recorded<'a> {
@@ -236,30 +262,7 @@ pub(crate) fn compare_workloads(
     cancel: &AtomicBool,
 ) -> Result<Comparison, SimError> {
     let tasks: Vec<Option<Kind>> = std::iter::once(None).chain(request.elevators.iter().copied().map(Some)).collect();
-    let failed = AtomicBool::new(false);
-    let results: Vec<Result<Outcome, SimError>> = tasks
-        .par_iter()
-        .map(|elevator| {
-            let world = WorldRequest {
-                jobs: if elevator.is_some() { &request.jobs } else { alone },
-                scripts: if elevator.is_some() { recorded.scripts } else { recorded.alone },
-                depth_max: recorded.depth_max,
-                profile: &request.profile,
-                host: &request.host,
-                elevator: elevator.unwrap_or(Kind::Noop),
-                settings: &request.settings,
-                seed: request.seed,
-                record: request.record && elevator.is_some(),
-            };
-            let mut headway = |way: Headway| {
-                let Headway { now_ns, bytes, bytes_total } = way;
-                progress(Progress { elevator: *elevator, now_ns, bytes, bytes_total });
-            };
-            let stop = || cancel.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
-            world::run(&world, &stop, &mut headway).inspect_err(|_| failed.store(true, Ordering::Relaxed))
-        })
-        .collect();
-    let outcomes = succeeded(results)?;
+    let outcomes = outcomes(&tasks, request, alone, recorded, progress, cancel)?;
     let simulated_requests = outcomes.iter().map(|outcome| outcome.requests).sum();
     let mut outcomes = outcomes.into_iter();
     let reference = outcomes.next().ok_or(SimError::Cancelled)?;
@@ -282,6 +285,46 @@ pub(crate) fn compare_workloads(
         runs,
         notes,
     })
+}
+
+/// Runs worlds side by side: one an elevator, and the reference where there is none.
+fn outcomes(
+    tasks: &[Option<Kind>],
+    request: &CompareRequest,
+    alone: &JobFile,
+    recorded: Recorded<'_>,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Vec<Outcome>, SimError> {
+    let failed = AtomicBool::new(false);
+    let results: Vec<Result<Outcome, SimError>> = tasks
+        .par_iter()
+        .map(|elevator| {
+            let world = WorldRequest {
+                jobs: if elevator.is_some() { &request.jobs } else { alone },
+                scripts: if elevator.is_some() { recorded.scripts } else { recorded.alone },
+                depth_max: least(recorded.depth_max, request.host.depth_max),
+                profile: &request.profile,
+                host: &request.host,
+                elevator: elevator.unwrap_or(Kind::Noop),
+                settings: &request.settings,
+                seed: request.seed,
+                record: request.record && elevator.is_some(),
+            };
+            let mut headway = |way: Headway| {
+                let Headway { now_ns, bytes, bytes_total } = way;
+                progress(Progress { elevator: *elevator, now_ns, bytes, bytes_total });
+            };
+            let stop = || cancel.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+            world::run(&world, &stop, &mut headway).inspect_err(|_| failed.store(true, Ordering::Relaxed))
+        })
+        .collect();
+    succeeded(results)
+}
+
+/// The lesser of two limits, where there are any.
+fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
+    one.into_iter().chain(other).min()
 }
 
 /// All outcomes, or the first error that is not the cancelling which another one caused.
@@ -438,6 +481,31 @@ impl Run {
             head: outcome.recording.head,
             slices: outcome.recording.slices,
         }
+    }
+}
+
+impl Run {
+    /// Completion latencies in both directions of all processes of which `counts` is true.
+    pub fn latencies_of(&self, counts: impl Fn(&ProcessRun) -> bool) -> Latencies {
+        let mut latencies = Latencies::default();
+        for process in self.processes.iter().filter(|process| counts(process)) {
+            latencies.merge(&process.measured.stats.read.clat);
+            latencies.merge(&process.measured.stats.write.clat);
+        }
+        latencies
+    }
+
+    /// Syncs of all processes of which `counts` is true.
+    pub fn syncs_of(&self, counts: impl Fn(&ProcessRun) -> bool) -> Latencies {
+        let mut latencies = Latencies::default();
+        let processes = self.processes.iter().filter(|process| counts(process));
+        processes.for_each(|process| latencies.merge(&process.measured.stats.sync));
+        latencies
+    }
+
+    /// The share of the run that the drive spent on seeking and waiting for the platter, 0 to 1.
+    pub fn arm_share(&self) -> f64 {
+        verdict::arm_share(&self.drive_ns, self.runtime_ns)
     }
 }
 

@@ -112,6 +112,9 @@ pub struct HostConfig {
     /// otherwise: that the anticipatory elevator's wait is then a single tick of 4 ms, and ends early when the tick
     /// falls into a short think time, is part of what was measured at the time.
     pub queue: QueueConfig,
+    /// The driver gives the drive no more requests at once than this (`device/queue_depth`), nor than the drive takes itself; `None`, the
+    /// default: as many as that.
+    pub depth_max: Option<u32>,
     /// How far the drive's spindle may be off its nominal speed, in parts per million, 0 to 10000; how far it is, and
     /// where the platter stands at time 0, is drawn. Default 2000, the 0.2 % that data sheets of desktop drives of 2006
     /// allow: what hangs on the exact ratio of a scheduler's times to a revolution differs from seed to seed. At 0 the
@@ -168,6 +171,7 @@ impl Default for HostConfig {
             file_system: FileSystemConfig::default(),
             journal: None,
             queue: QueueConfig { clock: ClockConfig { hz: 250, ..ClockConfig::default() }, ..QueueConfig::default() },
+            depth_max: None,
             spindle_tolerance_ppm: 2000,
         }
     }

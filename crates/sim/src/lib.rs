@@ -46,7 +46,7 @@ pub mod whatif;
 mod workload;
 mod world;
 
-pub use compare::{CompareRequest, Comparison, DirectionRun, ProcessRun, Progress, Run, Spread, compare};
+pub use compare::{CompareRequest, Comparison, DirectionRun, ProcessRun, Progress, Run, Spread, compare, run_each};
 pub use config::{CpuCosts, HostConfig, PAGE_BYTES, Plugging, ReadAheadRules, WriteBack};
 pub use error::SimError;
 pub use groups::{GroupRun, group_switch};

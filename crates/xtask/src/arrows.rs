@@ -13,13 +13,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("nbd", &[]),
     ("trace", &["fio", "units"]),
     ("sim", &["core", "drive", "fio", "trace"]),
+    ("advise", &["core", "drive", "fio", "machine", "sim", "units"]),
     ("serve", &["core", "drive", "machine", "nbd", "trace", "units"]),
     ("order", &["drive"]),
     ("machine", &[]),
     ("mount", &["core", "machine", "order", "serve"]),
     ("report", &[]),
     ("capi", &["core"]),
-    ("cli", &["core", "drive", "units", "fio", "nbd", "trace", "sim", "serve", "order", "machine", "mount", "report"]),
+    (
+        "cli",
+        &[
+            "advise", "core", "drive", "units", "fio", "nbd", "trace", "sim", "serve", "order", "machine", "mount",
+            "report",
+        ],
+    ),
     ("python", &["core", "drive", "sim", "trace", "report"]),
     ("xtask", &["core", "drive", "fio", "nbd", "trace", "sim", "serve", "order", "report", "cli"]),
 ];

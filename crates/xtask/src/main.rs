@@ -7,6 +7,7 @@ mod bare;
 mod bench_mount;
 mod bench_nbd;
 mod bench_order;
+mod check_advise;
 mod emulated;
 mod goals;
 mod laws;
@@ -46,6 +47,8 @@ tasks:
           --rounds N, --seconds S, --folder DIR on the disk that is measured, --write for docs/mount-benchmarks.md; needs root
   whatif  how good the predictions of `hoistway trace whatif` are: --seeds FROM-TO (111-116), --seconds S (60), --real-seconds S (20; 0: none),
           --write for docs/whatif.md, --from FILE for what `recorded_clients quality` printed; fails at the end if a goal is missed
+  check-advise  the advice of `hoistway advise` beside `trace whatif` and real runs on the emulated drive: --seconds S (15), --write for
+          docs/advise-checked.md; needs fio with its nbd engine
   worlds  the whole server in simulated worlds, from seeds: --seeds N (10,000), --from SEED, --jobs N, -k to go on after a failure;
           --seed SEED plays one, -v tells all of it; --sabotage KIND breaks the engine
   crash-test  kills the real server under load and looks for what it had acknowledged: --rounds N (200), --seed N,
@@ -75,6 +78,7 @@ fn run() -> Result<()> {
         ["bench-nbd", options @ ..] => bench_nbd::run(options),
         ["bench-mount", options @ ..] => bench_mount::run(options),
         ["bench-order", options @ ..] => bench_order::run(options),
+        ["check-advise", options @ ..] => check_advise::run(options),
         ["whatif", options @ ..] => whatif::run(options),
         ["soak", options @ ..] => soak::run(options),
         ["worlds", options @ ..] => worlds::run(options),

@@ -1,5 +1,6 @@
 //! The subcommands, one file (or folder) each.
 
+mod advise;
 mod bench;
 mod compare;
 mod completions;
@@ -31,6 +32,7 @@ use crate::output::Out;
 pub fn run(cli: Cli, out: &mut Out) -> Result<Exit> {
     match cli.command {
         None => compare::run_example(out),
+        Some(Command::Advise(args)) => advise::run(&args, out),
         Some(Command::Compare(args)) => compare::run(&args, out),
         Some(Command::Conform(args)) => conform::run(&args, out),
         Some(Command::Elevators(args)) => elevators::run(&args, out),

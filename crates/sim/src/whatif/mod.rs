@@ -19,7 +19,7 @@ use hoistway_fio::{Ioengine, Job, JobFile, Rw};
 use hoistway_trace::depends::{Asked, Finding, Pattern, Wait, find};
 use hoistway_trace::{ReadError, Rwbs};
 
-use crate::compare::{CompareRequest, Comparison, Progress, Recorded, compare_workloads};
+use crate::compare::{CompareRequest, Comparison, Progress, Recorded, Run, compare_workloads, run_workloads};
 use crate::config::{CpuCosts, HostConfig, Plugging};
 use crate::error::SimError;
 use crate::kernel::Kernel;
@@ -201,8 +201,31 @@ impl Model {
         progress: &(dyn Fn(Progress) + Sync),
         cancel: &AtomicBool,
     ) -> Result<Comparison, WhatifError> {
+        let request = self.request(elevators, machine, record)?;
+        let alone = self.busiest();
+        let alone_jobs = jobs(alone.iter(), &self.recording);
+        let recorded = Recorded { scripts: &self.scripts, alone: &alone, depth_max: machine.depth_max };
+        Ok(compare_workloads(&request, &alone_jobs, recorded, progress, cancel)?)
+    }
+
+    /// The same without a reference, for many runs.
+    ///
+    /// # Errors
+    /// [`WhatifError`], but for [`WhatifError::Nothing`].
+    pub fn run_each(
+        &self,
+        elevators: &[Kind],
+        machine: &Machine,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<Run>, WhatifError> {
+        let request = self.request(elevators, machine, false)?;
+        let recorded = Recorded { scripts: &self.scripts, alone: &[], depth_max: machine.depth_max };
+        Ok(run_workloads(&request, recorded, &|_| {}, cancel)?)
+    }
+
+    fn request(&self, elevators: &[Kind], machine: &Machine, record: bool) -> Result<CompareRequest, WhatifError> {
         self.check_size(&machine.profile)?;
-        let request = CompareRequest {
+        Ok(CompareRequest {
             jobs: self.jobs.clone(),
             profile: machine.profile.clone(),
             host: host(machine, self.scripts.len()),
@@ -210,11 +233,7 @@ impl Model {
             settings: settings(machine, elevators)?,
             seed: machine.seed,
             record,
-        };
-        let alone = self.busiest();
-        let alone_jobs = jobs(alone.iter(), &self.recording);
-        let recorded = Recorded { scripts: &self.scripts, alone: &alone, depth_max: machine.depth_max };
-        Ok(compare_workloads(&request, &alone_jobs, recorded, progress, cancel)?)
+        })
     }
 
     fn check_size(&self, profile: &Profile) -> Result<(), WhatifError> {

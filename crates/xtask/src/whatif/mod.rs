@@ -2,7 +2,7 @@
 
 mod page;
 mod pairs;
-mod real;
+pub(crate) mod real;
 
 use std::path::PathBuf;
 
@@ -57,11 +57,12 @@ pub fn run(words: &[&str]) -> Result<()> {
 
 /// What is run.
 pub struct Programs {
-    clients: PathBuf,
-    hoistway: PathBuf,
+    pub(crate) clients: PathBuf,
+    pub(crate) hoistway: PathBuf,
 }
 
-fn programs(with_server: bool) -> Result<Programs> {
+/// Builds them.
+pub(crate) fn programs(with_server: bool) -> Result<Programs> {
     tools::run(cargo().args([
         "build",
         "--quiet",

@@ -19,7 +19,7 @@ const RUNS: [(&str, u64, &str, [&str; 2]); 4] = [
     ("database", 203, "noop", ["kyber", "cfq-v3"]),
     ("thinker", 204, "deadline", ["anticipatory", "cfq"]),
 ];
-const DRIVE: &str = "sata-7200-2006";
+pub(crate) const DRIVE: &str = "sata-7200-2006";
 /// How long the server may take to open its socket, and to leave.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -60,29 +60,46 @@ fn case(programs: &Programs, run: &(&str, u64, &str, [&str; 2]), seconds: u64, f
     Ok(case)
 }
 
-/// Lets the clients work on a server that is started for them: what they got.
-fn measure(
-    programs: &Programs,
-    (workload, seed, elevator): (&str, u64, &str),
-    seconds: u64,
-    folder: &Path,
-    record: Option<&Path>,
-) -> Result<Value> {
-    let socket = folder.join("socket");
-    let _ = std::fs::remove_file(&socket);
+/// A server with the emulated drive, which listens on a socket; further arguments behind its own.
+pub(crate) fn serve(programs: &Programs, elevator: &str, socket: &Path, more: &[&str]) -> Result<Child> {
+    let _ = std::fs::remove_file(socket);
     let mut command = Command::new(&programs.hoistway);
     command
         .args(["serve", "--export", "=null:180G", "--drive", DRIVE, "--elevator", elevator, "--socket"])
-        .arg(&socket);
-    if let Some(record) = record {
-        command.arg("--record").arg(record);
-    }
-    let mut server =
+        .arg(socket)
+        .args(more);
+    let server =
         command.env("RUST_LOG", "error").stdout(Stdio::null()).spawn().context("cannot start hoistway serve")?;
     let begun = Instant::now();
     while !socket.exists() && begun.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(20));
     }
+    Ok(server)
+}
+
+/// Lets the clients work on a server that is started for them: what they got.
+fn measure(
+    programs: &Programs,
+    run: (&str, u64, &str),
+    seconds: u64,
+    folder: &Path,
+    record: Option<&Path>,
+) -> Result<Value> {
+    let record = record.map(|record| record.display().to_string());
+    let more: Vec<&str> = record.iter().flat_map(|record| ["--record", record.as_str()]).collect();
+    measure_with(programs, run, seconds, folder, &more)
+}
+
+/// The same with further arguments of the server's.
+pub(crate) fn measure_with(
+    programs: &Programs,
+    (workload, seed, elevator): (&str, u64, &str),
+    seconds: u64,
+    folder: &Path,
+    more: &[&str],
+) -> Result<Value> {
+    let socket = folder.join("socket");
+    let mut server = serve(programs, elevator, &socket, more)?;
     let mut clients = Command::new(&programs.clients);
     clients
         .args([
@@ -101,7 +118,8 @@ fn measure(
     serde_json::from_str(&text?).context("what recorded_clients prints")
 }
 
-fn leave(server: &mut Child) -> Result<()> {
+/// Tells a server to leave, and waits until it has.
+pub(crate) fn leave(server: &mut Child) -> Result<()> {
     let pid = i32::try_from(server.id()).ok().and_then(rustix::process::Pid::from_raw).context("a process id")?;
     rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
     let begun = Instant::now();

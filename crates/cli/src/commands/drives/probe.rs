@@ -99,7 +99,7 @@ impl Section {
             intro: self.intro.to_owned(),
             facts: self.facts.iter().map(fact).collect(),
             pictures: self.pictures.clone(),
-            footprints: Vec::new(),
+            ..hoistway_report::SheetSection::default()
         }
     }
 }

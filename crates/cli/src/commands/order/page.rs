@@ -32,13 +32,13 @@ fn section(of: &FileSystem) -> SheetSection {
         title: of.path.clone(),
         intro: format!("{} {}", found(of), verdict(of)),
         facts: of.orders.iter().map(fact).collect(),
-        pictures: Vec::new(),
         footprints: vec![Footprint {
             title: format!("Head position on {drive}"),
             x: "seconds".to_owned(),
             y: "position, GB from the beginning of the file system's device".to_owned(),
             panels: of.orders.iter().map(panel).collect(),
         }],
+        ..SheetSection::default()
     }
 }
 

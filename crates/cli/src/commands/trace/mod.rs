@@ -3,7 +3,7 @@
 mod convert;
 mod cut;
 mod describe;
-mod input;
+pub mod input;
 mod merge;
 mod output;
 mod record;

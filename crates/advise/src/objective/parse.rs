@@ -1,0 +1,390 @@
+//! Objectives as people write them.
+
+use std::ops::Range;
+
+use hoistway_units::{TimeUnit, parse_time_ns};
+
+use super::{Bound, Constraint, Figure, Goal, Objective, Unit, WORST, What};
+
+/// The figures that there are, for messages.
+const FIGURES: &str =
+    "p50, p90, p99, p99.9 (any percentile), mean, longest, throughput, iops, fairness, time, sync, misses";
+
+/// What is wrong with an objective, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}\n  {text}\n  {}{}", " ".repeat(self.before()), "^".repeat(self.width()))]
+pub struct ObjectiveError {
+    /// The objective as it was written.
+    pub text: String,
+    /// The bytes at fault.
+    pub at: Range<usize>,
+    /// What is wrong, and what would be right.
+    pub problem: String,
+}
+
+impl ObjectiveError {
+    fn before(&self) -> usize {
+        self.text.get(..self.at.start).map_or(0, |before| before.chars().count())
+    }
+
+    fn width(&self) -> usize {
+        self.text.get(self.at.clone()).map_or(1, |at| at.chars().count()).max(1)
+    }
+}
+
+/// A piece of the text, without the space around it.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    all: &'a str,
+    from: usize,
+    to: usize,
+}
+
+impl<'a> Piece<'a> {
+    fn new(all: &'a str, from: usize, to: usize) -> Piece<'a> {
+        let text = &all[from..to];
+        let from = from + (text.len() - text.trim_start().len());
+        Piece { all, from, to: from + text.trim().len() }
+    }
+
+    fn text(self) -> &'a str {
+        &self.all[self.from..self.to]
+    }
+
+    /// The part of these bytes of it.
+    fn part(self, from: usize, to: usize) -> Piece<'a> {
+        Piece::new(self.all, self.from + from, self.from + to)
+    }
+
+    fn wrong(self, problem: impl Into<String>) -> ObjectiveError {
+        ObjectiveError { text: self.all.into(), at: self.from..self.to, problem: problem.into() }
+    }
+}
+
+impl Objective {
+    /// Reads an objective for a workload of these jobs.
+    ///
+    /// # Errors
+    /// [`ObjectiveError`], which points to the place.
+    pub fn parse(text: &str, jobs: &[&str]) -> Result<Objective, ObjectiveError> {
+        let (mut goals, mut constraints) = (Vec::new(), Vec::new());
+        let whole = Piece::new(text, 0, text.len());
+        for clause in clauses(text) {
+            if clause.text().is_empty() {
+                let clause = if whole.text().is_empty() { whole } else { clause };
+                return Err(clause
+                    .wrong("there is nothing here: write a clause, as in `p99(reader) min` or `throughput >= 90%`"));
+            }
+            match clause.text().find(['<', '>', '=']) {
+                Some(at) => constraints.push(constraint(clause, at, jobs)?),
+                None => goals.push(goal(clause, jobs)?),
+            }
+        }
+        if goals.is_empty() {
+            return Err(
+                whole.wrong("there is no goal: write at least one figure with min or max, as in `p99(reader) min`")
+            );
+        }
+        Ok(Objective { goals, constraints, text: whole.text().into() })
+    }
+}
+
+/// What stands between commas that are not in brackets: names of jobs may have commas.
+fn clauses(text: &str) -> Vec<Piece<'_>> {
+    let (mut pieces, mut from, mut depth) = (Vec::new(), 0, 0u32);
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                pieces.push(Piece::new(text, from, at));
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    pieces.push(Piece::new(text, from, text.len()));
+    pieces
+}
+
+fn goal(clause: Piece<'_>, jobs: &[&str]) -> Result<Goal, ObjectiveError> {
+    let text = clause.text();
+    let split = text.rfind(|c: char| c.is_whitespace() || c == ')').map_or(0, |at| at + 1);
+    let word = clause.part(split, text.len());
+    let least = match word.text() {
+        "min" => true,
+        "max" => false,
+        _ => {
+            return Err(clause.wrong(format!(
+                "`{text}` is neither a goal nor a constraint: write `{text} min`, `{text} max`, or a bound, as in `{text} >= 90%`"
+            )));
+        }
+    };
+    let figure = figure(clause.part(0, split), jobs)?;
+    let is_odd = least != figure.what.less_is_better();
+    if is_odd {
+        let right = if least { "max" } else { "min" };
+        return Err(word.wrong(format!(
+            "`{figure}` is better the {} it is: write `{figure} {right}`",
+            if least { "greater" } else { "less" }
+        )));
+    }
+    Ok(Goal { figure, least })
+}
+
+fn constraint(clause: Piece<'_>, at: usize, jobs: &[&str]) -> Result<Constraint, ObjectiveError> {
+    let text = clause.text();
+    let length = text[at..].find(|c: char| !"<>=".contains(c)).unwrap_or(text.len() - at);
+    let relation = clause.part(at, at + length);
+    let at_least = match relation.text() {
+        ">=" | ">" => true,
+        "<=" | "<" => false,
+        other => return Err(relation.wrong(format!("`{other}` is no relation: there are >= and <="))),
+    };
+    let figure = figure(clause.part(0, at), jobs)?;
+    let bound = bound(clause.part(at + length, text.len()), relation, figure.what)?;
+    Ok(Constraint { figure, at_least, bound })
+}
+
+fn figure(piece: Piece<'_>, jobs: &[&str]) -> Result<Figure, ObjectiveError> {
+    let text = piece.text();
+    if text.is_empty() {
+        return Err(piece.wrong(format!("a figure is missing: there are {FIGURES}")));
+    }
+    let (name, job) = match text.find('(') {
+        None => (piece, None),
+        Some(open) => {
+            let Some(inner) = text.strip_suffix(')') else {
+                return Err(piece.wrong(format!("`{text}` has no closing bracket: write {text})")));
+            };
+            (piece.part(0, open), Some(piece.part(open + 1, inner.len())))
+        }
+    };
+    let what = what(name)?;
+    let job = match job {
+        None => None,
+        Some(job) => Some(known_job(job, jobs)?),
+    };
+    Ok(Figure { what, job })
+}
+
+fn what(piece: Piece<'_>) -> Result<What, ObjectiveError> {
+    let name = piece.text();
+    let names = ["mean", "longest", "throughput", "iops", "fairness", "time", "sync", "misses", "p50", "p90", "p99"];
+    Ok(match name {
+        "mean" => What::Mean,
+        "longest" => What::Longest,
+        "throughput" => What::Throughput,
+        "iops" => What::Iops,
+        "fairness" => What::Fairness,
+        "time" => What::Time,
+        "sync" => What::Sync,
+        "misses" => What::Misses,
+        _ => {
+            let percent = name.strip_prefix('p').filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+            let Some(percent) = percent else {
+                let nearest = nearest(name, &names);
+                return Err(piece.wrong(format!("there is no figure `{name}`{nearest}; there are {FIGURES}")));
+            };
+            match percent.parse::<f64>() {
+                Ok(percent) if percent > 0.0 && percent < 100.0 => What::Percentile(percent),
+                _ => {
+                    return Err(
+                        piece.wrong(format!("`{name}` is no percentile: they go from p1 to p99.999, as in p99.9"))
+                    );
+                }
+            }
+        }
+    })
+}
+
+fn known_job(piece: Piece<'_>, jobs: &[&str]) -> Result<String, ObjectiveError> {
+    let name = piece.text();
+    if name == WORST || jobs.contains(&name) {
+        return Ok(name.into());
+    }
+    let mut there: Vec<&str> = Vec::new();
+    for job in jobs {
+        if !there.contains(job) {
+            there.push(job);
+        }
+    }
+    let nearest = nearest(name, &there);
+    let there = there.join(", ");
+    let problem =
+        format!("there is no job `{name}`{nearest}; the workload has {there}, and `{WORST}` is whichever fares worst");
+    Err(if name.is_empty() {
+        ObjectiveError { at: piece.from..piece.from + 1, ..piece.wrong(problem) }
+    } else {
+        piece.wrong(problem)
+    })
+}
+
+/// " (did you mean `x`?)", or nothing.
+fn nearest(typed: &str, names: &[&str]) -> String {
+    let near = names.iter().map(|name| (strsim::damerau_levenshtein(typed, name), name));
+    let near = near.filter(|(edits, name)| edits * 2 <= name.chars().count()).min_by_key(|(edits, _)| *edits);
+    near.map_or_else(String::new, |(_, name)| format!(" (did you mean `{name}`?)"))
+}
+
+fn bound(piece: Piece<'_>, relation: Piece<'_>, what: What) -> Result<Bound, ObjectiveError> {
+    let text = piece.text();
+    if text.is_empty() {
+        return Err(relation.wrong(format!("a bound is missing behind {}: {}", relation.text(), bounds_of(what))));
+    }
+    let wrong = || piece.wrong(format!("`{text}` is no bound of {}: {}", name_of(what), bounds_of(what)));
+    if let Some((share, of)) = text.split_once('%') {
+        let share: f64 = share.trim().parse().map_err(|_| wrong())?;
+        if !share.is_finite() || share <= 0.0 {
+            return Err(piece.wrong(format!("`{text}` is no share: it must be more than 0 %")));
+        }
+        let of: Vec<&str> = of.split_whitespace().collect();
+        return match of.as_slice() {
+            [] | ["of", "best"] => Ok(Bound::OfBest(share / 100.0)),
+            ["of", "now" | "default"] => Ok(Bound::OfNow(share / 100.0)),
+            _ => Err(piece.wrong(format!("`{text}`: a share is of best or of now, as in 90% of now"))),
+        };
+    }
+    let split = text.find(|c: char| c.is_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = (text[..split].trim(), text[split..].trim());
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let factor = match what.unit() {
+        Unit::Number if unit.is_empty() => 1.0,
+        Unit::Number => return Err(wrong()),
+        Unit::Rate => rate_factor(unit).ok_or_else(wrong)?,
+        Unit::Time if unit.is_empty() => return Err(wrong()),
+        Unit::Time if unit == "ns" => 1.0,
+        Unit::Time => parse_time_ns(&format!("1{unit}"), TimeUnit::Seconds).map_err(|_| wrong())? as f64,
+    };
+    if !number.is_finite() || number < 0.0 {
+        return Err(wrong());
+    }
+    Ok(Bound::At(number * factor))
+}
+
+fn rate_factor(unit: &str) -> Option<f64> {
+    Some(match unit.strip_suffix("/s")? {
+        "B" => 1.0,
+        "kB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        "KiB" => 1024.0,
+        "MiB" => 1024.0 * 1024.0,
+        "GiB" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    })
+}
+
+fn name_of(what: What) -> String {
+    Figure { what, job: None }.to_string()
+}
+
+fn bounds_of(what: What) -> String {
+    let value = match (what, what.unit()) {
+        (What::Fairness, _) => "0.9",
+        (_, Unit::Time) => "20ms",
+        (_, Unit::Rate) => "50 MB/s",
+        (_, Unit::Number) => "100",
+    };
+    format!("write a value, as in {value}, or a share of the best, as in 90%")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JOBS: [&str; 3] = ["reader", "copy, slow", "log"];
+
+    #[test]
+    fn good_objectives_are_understood() {
+        let reader = Some("reader".to_owned());
+        let p99 = Figure { what: What::Percentile(99.0), job: reader.clone() };
+        let throughput = Figure { what: What::Throughput, job: None };
+        let table: &[(&str, Vec<Goal>, Vec<Constraint>)] = &[
+            ("p99(reader) min", vec![Goal { figure: p99.clone(), least: true }], vec![]),
+            (
+                "  p99( reader )min ,throughput>=90% ",
+                vec![Goal { figure: p99, least: true }],
+                vec![Constraint { figure: throughput.clone(), at_least: true, bound: Bound::OfBest(0.9) }],
+            ),
+            (
+                "throughput max, p99.9(worst) <= 20ms, iops(log) >= 150, fairness >= 0.9, throughput(copy, slow) >= 1.5 MiB/s",
+                vec![Goal { figure: throughput.clone(), least: false }],
+                vec![
+                    Constraint {
+                        figure: Figure { what: What::Percentile(99.9), job: Some("worst".into()) },
+                        at_least: false,
+                        bound: Bound::At(20e6),
+                    },
+                    Constraint {
+                        figure: Figure { what: What::Iops, job: Some("log".into()) },
+                        at_least: true,
+                        bound: Bound::At(150.0),
+                    },
+                    Constraint {
+                        figure: Figure { what: What::Fairness, job: None },
+                        at_least: true,
+                        bound: Bound::At(0.9),
+                    },
+                    Constraint {
+                        figure: Figure { what: What::Throughput, job: Some("copy, slow".into()) },
+                        at_least: true,
+                        bound: Bound::At(1.5 * 1024.0 * 1024.0),
+                    },
+                ],
+            ),
+            (
+                "time(reader) min, longest min, throughput >= 110 % of now",
+                vec![
+                    Goal { figure: Figure { what: What::Time, job: reader }, least: true },
+                    Goal { figure: Figure { what: What::Longest, job: None }, least: true },
+                ],
+                vec![Constraint { figure: throughput, at_least: true, bound: Bound::OfNow(1.1) }],
+            ),
+        ];
+        for (text, goals, constraints) in table {
+            let objective = Objective::parse(text, &JOBS).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!((&objective.goals, &objective.constraints), (goals, constraints), "{text}");
+        }
+    }
+
+    #[test]
+    fn bad_objectives_are_answered_with_the_place_and_what_would_be_right() {
+        let table = [
+            ("", "", "there is nothing here"),
+            ("p99 min,, throughput >= 1%", "", "there is nothing here"),
+            ("throughput >= 90%", "throughput >= 90%", "there is no goal"),
+            ("p99(redaer) min", "redaer", "did you mean `reader`?"),
+            ("p99() min", ")", "there is no job ``"),
+            ("p99(reader min", "p99(reader", "no closing bracket"),
+            ("p99(reader)", "p99(reader)", "write `p99(reader) min`"),
+            ("thruput max", "thruput", "did you mean `throughput`?"),
+            ("p100 min", "p100", "no percentile"),
+            ("throughput min", "min", "write `throughput max`"),
+            ("p99 max", "max", "write `p99 min`"),
+            ("p99 min, throughput == 90%", "==", "there are >= and <="),
+            ("p99 min, throughput >=", ">=", "a bound is missing"),
+            ("p99 min, throughput >= fast", "fast", "50 MB/s"),
+            ("p99 min, throughput >= 90", "90", "50 MB/s"),
+            ("p99 min, throughput >= 90 ms", "90 ms", "50 MB/s"),
+            ("throughput max, p99 <= 20", "20", "20ms"),
+            ("throughput max, p99 <= -20ms", "-20ms", "20ms"),
+            ("throughput max, p99 <= 0%", "0%", "more than 0 %"),
+            ("throughput max, p99 <= 90% of yesterday", "90% of yesterday", "of best or of now"),
+            ("throughput max, fairness >= 0.9 s", "0.9 s", "0.9"),
+            (">= 5", "", "a figure is missing"),
+        ];
+        for (text, at, said) in table {
+            let error = Objective::parse(text, &JOBS).unwrap_err();
+            assert_eq!(&text[error.at.clone()], at, "{error}");
+            assert!(error.to_string().contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_place_is_shown_below_the_text() {
+        let error = Objective::parse("throughput max, p99(redaer) <= 5ms", &JOBS).unwrap_err().to_string();
+        let lines: Vec<&str> = error.lines().collect();
+        assert_eq!(lines[1..], ["  throughput max, p99(redaer) <= 5ms", "                      ^^^^^^"]);
+    }
+}

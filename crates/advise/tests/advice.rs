@@ -1,0 +1,195 @@
+//! Advice and searches, against what the simulator says when it is asked directly.
+
+use std::sync::atomic::AtomicBool;
+
+use hoistway_advise::facts::usual_host;
+use hoistway_advise::tune::Space;
+use hoistway_advise::{
+    Advice, AdviceRequest, AdviseError, Bench, Choice, FLOOR, Objective, TuneRequest, Tuned, Use, Verdict, Workload,
+    advise, tune,
+};
+use hoistway_core::Kind;
+use hoistway_drive::Profile;
+use hoistway_sim::{CompareRequest, compare};
+
+/// A disk with one command at a time, one that queues, and a volume without an arm.
+const DRIVES: [&str; 3] = ["sata-7200-2006", "cmr-4tb", "cloud-gp3"];
+/// Short runs: what is tested is the judging.
+const SECONDS: u64 = 1;
+
+fn profile(name: &str) -> Profile {
+    Profile::builtin(name).expect("a built-in drive")
+}
+
+fn bench(text: &str, drive: &str) -> Bench {
+    let jobs = hoistway_fio::parse(text, "test.fio", &|_| None, &|_, _| unreachable!("nothing is included"))
+        .expect("a job file");
+    Bench { workload: Workload::Jobs(jobs), profile: profile(drive), host: usual_host() }
+}
+
+fn request(bench: Bench, objective: &str, seeds: u32) -> AdviceRequest {
+    let objective = Objective::parse(objective, &bench.job_names()).expect("an objective");
+    AdviceRequest {
+        bench,
+        now: Choice::plain(Kind::MqDeadline),
+        choices: KINDS.map(Choice::plain).into(),
+        told_only: Vec::new(),
+        objective,
+        seeds,
+        seed: 1,
+        floor: FLOOR,
+    }
+}
+
+fn advice(request: &AdviceRequest) -> Advice {
+    advise(request, &|_, _| {}, &AtomicBool::new(false)).expect("advice")
+}
+
+/// All that is told of it.
+fn told(advice: &Advice) -> String {
+    let spreads: Vec<_> = advice.judged.iter().map(|judged| (judged.choice.name(), judged.spreads.clone())).collect();
+    format!("{:?} {} {} {} {spreads:?}", advice.verdict, advice.chosen, advice.because, advice.why)
+}
+
+/// Schedulers that lie apart from the first second on: bfq favours all that are new, and they are.
+const KINDS: [Kind; 4] = [Kind::Noop, Kind::MqDeadline, Kind::Kyber, Kind::CfqV3];
+
+/// Streams that a disk serves badly by turns, and CFQ well.
+const STREAMS: &str =
+    "[stream]\nrw=read\nbs=128k\nsize=1g\nnumjobs=4\ndirect=1\nioengine=psync\ntime_based\nruntime=2\n";
+
+#[test]
+fn every_use_gets_the_same_answer_twice_on_every_kind_of_drive() {
+    for drive in DRIVES {
+        for use_ in Use::ALL {
+            let (jobs, _) = use_.jobs_for(SECONDS).expect("a job file");
+            let bench = Bench { workload: Workload::Jobs(jobs), profile: profile(drive), host: usual_host() };
+            let choices = vec![Choice::plain(Kind::MqDeadline), Choice::plain(Kind::Bfq)];
+            let request = AdviceRequest { choices, ..request(bench, use_.about().objective, 2) };
+            assert_eq!(told(&advice(&request)), told(&advice(&request)), "{} on {drive}", use_.name());
+        }
+    }
+}
+
+#[test]
+fn the_advice_is_what_compare_finds_best() {
+    let request = request(bench(STREAMS, "sata-7200-2006"), "throughput max", 3);
+    let advice = advice(&request);
+    let Workload::Jobs(jobs) = &request.bench.workload else { panic!("jobs") };
+    let mut rates = KINDS.map(|_| 0.0);
+    for seed in &advice.seeds {
+        let compared = compare(
+            &CompareRequest {
+                jobs: jobs.clone(),
+                profile: request.bench.profile.clone(),
+                host: request.bench.host.clone(),
+                elevators: KINDS.into(),
+                settings: Vec::new(),
+                seed: *seed,
+                record: false,
+            },
+            &|_| {},
+            &AtomicBool::new(false),
+        );
+        let runs = compared.expect("a comparison").runs;
+        rates.iter_mut().zip(runs).for_each(|(rate, run)| *rate += run.bytes_per_s / advice.seeds.len() as f64);
+    }
+    let best = (0..KINDS.len()).max_by(|one, other| rates[*one].total_cmp(&rates[*other])).expect("one");
+    assert_eq!(advice.verdict, Verdict::Change, "{}", advice.because);
+    assert_eq!(advice.judged[advice.chosen].choice, Choice::plain(KINDS[best]), "{rates:?}");
+    for (judged, rate) in advice.judged.iter().zip(rates) {
+        assert!((judged.spreads[0].mean / rate - 1.0).abs() < 1e-9, "{}", judged.choice.name());
+    }
+    let checked = advice.checked.expect("a change is checked");
+    assert!(checked.holds && checked.seeds.iter().all(|seed| !advice.seeds.contains(seed)));
+}
+
+#[test]
+fn what_gains_nothing_is_left_as_it_is() {
+    let alone = "[alone]\nrw=read\nbs=128k\nsize=1g\ndirect=1\nioengine=psync\ntime_based\nruntime=1\n";
+    let advice = advice(&request(bench(alone, "sata-7200-2006"), Objective::USUAL, 3));
+    assert_eq!((advice.verdict, advice.chosen), (Verdict::Leave, advice.now));
+    assert!(advice.because.contains("could be chance"), "{}", advice.because);
+    assert!(advice.checked.is_none());
+}
+
+#[test]
+fn a_constraint_rules_out_what_the_goal_would_choose() {
+    let free = advice(&request(bench(STREAMS, "sata-7200-2006"), "throughput max", 2));
+    let chosen = &free.judged[free.chosen];
+    let p99 = hoistway_advise::told(chosen.runs[0].jobs[0].p99_ns * 0.5, hoistway_advise::Unit::Time).replace(' ', "");
+    let bound = advice(&request(bench(STREAMS, "sata-7200-2006"), &format!("throughput max, p99 <= {p99}"), 2));
+    let ruled_out = bound.judged.iter().find(|judged| judged.choice == chosen.choice).expect("it was judged");
+    assert_eq!(ruled_out.broken.len(), 1, "p99 <= {p99}");
+    assert_ne!(bound.judged[bound.chosen].choice, chosen.choice);
+}
+
+#[test]
+fn what_cannot_be_set_is_told_and_never_chosen() {
+    let request = AdviceRequest {
+        choices: vec![Choice::plain(Kind::MqDeadline)],
+        told_only: vec![Choice::plain(Kind::Anticipatory)],
+        ..request(bench(STREAMS, "sata-7200-2006"), "throughput max", 2)
+    };
+    let advice = advice(&request);
+    assert_eq!((advice.verdict, advice.chosen), (Verdict::Leave, 0));
+    let [now, told] = advice.judged.as_slice() else { panic!("two") };
+    assert!(told.spreads[0].mean > 1.5 * now.spreads[0].mean && !told.can_be_set);
+    assert_eq!(advice.because, "nothing else could be set");
+}
+
+#[test]
+fn one_seed_shows_no_spread() {
+    let refused =
+        advise(&request(bench(STREAMS, "sata-7200-2006"), "throughput max", 1), &|_, _| {}, &AtomicBool::new(false));
+    assert!(matches!(refused, Err(AdviseError::Seeds { seeds: 1 })));
+}
+
+#[test]
+fn who_asks_for_the_end_gets_it() {
+    let ended =
+        advise(&request(bench(STREAMS, "sata-7200-2006"), "throughput max", 2), &|_, _| {}, &AtomicBool::new(true));
+    assert!(ended.expect_err("it ends").is_cancelled());
+}
+
+fn tuned(space: Space, evaluations: usize) -> Tuned {
+    // Readers that think for as long as bfq waits: what it waits for decides.
+    let text =
+        "[reader]\nrw=randread\nbs=4k\nsize=1g\nnumjobs=3\ndirect=1\nioengine=psync\nthinktime=300\nnumber_ios=150\n";
+    let bench = bench(text, "cloud-gp3");
+    let objective = Objective::parse("throughput max", &bench.job_names()).expect("an objective");
+    let now = Choice::plain(Kind::Bfq);
+    let request = TuneRequest { bench, now, spaces: vec![space], objective, seed: 1, evaluations: Some(evaluations) };
+    tune(&request, &|| false, &|_| {}, &AtomicBool::new(false)).expect("a search")
+}
+
+#[test]
+fn a_search_finds_what_trying_everything_finds() {
+    let space = Space::of(Kind::Bfq).only(&["slice_idle", "strict_guarantees"]);
+    let points = space.points();
+    let found = tuned(space.clone(), points / 2);
+    assert!(found.tried.len() <= points / 2 + 1, "{} of {points}", found.tried.len());
+    let everything = tuned(space, 10 * points);
+    assert_eq!(everything.tried.len(), points, "all of it");
+    let best = |tuned: &Tuned| tuned.tried.iter().map(|tried| tried.spreads[0].mean).fold(0.0, f64::max);
+    assert!(best(&found) >= 0.99 * best(&everything), "{} and {}", best(&found), best(&everything));
+}
+
+#[test]
+fn the_same_search_gives_the_same_answer() {
+    let of = || {
+        let tuned = tuned(Space::of(Kind::Bfq), 30);
+        let tried: Vec<String> = tuned.tried.iter().map(|tried| tried.choice.name()).collect();
+        (tuned.winner, tried, tuned.front)
+    };
+    assert_eq!(of(), of());
+}
+
+#[test]
+fn the_winner_is_checked_on_seeds_of_its_own_and_keeps_no_tunable_that_does_not_matter() {
+    let tuned = tuned(Space::of(Kind::Bfq).only(&["back_seek_max", "fifo_expire_async"]), 24);
+    // Reads one at a time: neither matters.
+    assert!(tuned.winner.is_plain(), "{}", tuned.winner.name());
+    assert_eq!(tuned.verdict, Verdict::Leave);
+    assert!(!tuned.holds.is_told);
+}

@@ -1,0 +1,226 @@
+//! Pictures of measurements with their spread: a row a choice, and points of two figures against each other.
+
+use std::fmt::Write;
+
+use crate::figures::round_ticks;
+use crate::format::figure;
+use crate::palette::{DARK_BACKGROUND, palette};
+use crate::svg::{escaped, head, text};
+
+/// Means with their intervals, a row a choice.
+#[derive(Clone, Debug, Default)]
+pub struct Intervals {
+    /// What stands above.
+    pub title: String,
+    /// The figure, with its unit; the axis begins at 0.
+    pub x: String,
+    /// The rows, from the top down.
+    pub rows: Vec<Interval>,
+    /// Where a bound lies, if there is one.
+    pub bound: Option<f64>,
+}
+
+/// One choice.
+#[derive(Clone, Debug, Default)]
+pub struct Interval {
+    /// Its name.
+    pub name: String,
+    /// The mean.
+    pub mean: f64,
+    /// The least.
+    pub low: f64,
+    /// The greatest.
+    pub high: f64,
+    /// Whether it stands out.
+    pub is_marked: bool,
+}
+
+/// Points of two figures, and a line through those that nothing is better than in both.
+#[derive(Clone, Debug, Default)]
+pub struct Scatter {
+    /// What stands above.
+    pub title: String,
+    /// What goes from left to right, with its unit.
+    pub x: String,
+    /// What goes up, with its unit.
+    pub y: String,
+    /// Names of the kinds of points.
+    pub kinds: Vec<String>,
+    /// The points: x, y, and the place of their kind.
+    pub points: Vec<(f64, f64, usize)>,
+    /// The line.
+    pub front: Vec<(f64, f64)>,
+    /// Points that stand out, with their names.
+    pub marked: Vec<(f64, f64, String)>,
+}
+
+/// All lengths are in px.
+const WIDTH: f64 = 860.0;
+const ROW: f64 = 26.0;
+const TOP: f64 = 64.0;
+const NAMES_END: f64 = 290.0;
+const LEFT: f64 = 304.0;
+const LENGTH: f64 = 430.0;
+const HEIGHT: f64 = 400.0;
+const AREA: [f64; 4] = [70.0, 66.0, 640.0, 348.0];
+
+/// Means as dots, intervals as lines.
+pub fn intervals_svg(of: &Intervals) -> String {
+    let height = TOP + ROW * of.rows.len() as f64 + 34.0;
+    let mut svg = head(&of.title, WIDTH, height, &style());
+    text(&mut svg, "note", 16.0, 48.0, &escaped(&of.x));
+    let ends = of.rows.iter().flat_map(|row| [row.mean, row.high]).chain(of.bound);
+    let most = ends.filter(|value| value.is_finite()).fold(0.0, f64::max) * 1.05;
+    let at = |value: f64| LEFT + if most > 0.0 { LENGTH * (value / most).clamp(0.0, 1.0) } else { 0.0 };
+    let bottom = TOP + ROW * of.rows.len() as f64;
+    for tick in round_ticks(0.0, most) {
+        line(&mut svg, "grid", (at(tick), TOP - 4.0), (at(tick), bottom));
+        text(&mut svg, "below", at(tick), bottom + 18.0, &tick.to_string());
+    }
+    if let Some(bound) = of.bound.filter(|bound| bound.is_finite()) {
+        line(&mut svg, "bound", (at(bound), TOP - 6.0), (at(bound), bottom + 4.0));
+    }
+    for (index, row) in of.rows.iter().enumerate() {
+        let y = TOP + ROW * index as f64 + ROW / 2.0;
+        let class = if row.is_marked { "name marked" } else { "name" };
+        text(&mut svg, class, NAMES_END, y + 4.0, &escaped(&row.name));
+        if !row.mean.is_finite() {
+            text(&mut svg, "figure", LEFT, y + 4.0, "nothing was measured");
+            continue;
+        }
+        if row.low.is_finite() && row.high.is_finite() {
+            line(&mut svg, "spread", (at(row.low), y), (at(row.high), y));
+        }
+        let class = if row.is_marked { "dot marked" } else { "dot" };
+        dot(&mut svg, class, (at(row.mean), y), 5.0);
+        text(&mut svg, "figure", LEFT + LENGTH + 14.0, y + 4.0, &figure(row.mean));
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// Points, the line in front of them, and those that stand out.
+pub fn scatter_svg(of: &Scatter) -> String {
+    let all = || of.points.iter().map(|(x, y, _)| (*x, *y)).chain(of.front.iter().copied());
+    let finite = || all().filter(|(x, y)| x.is_finite() && y.is_finite());
+    let span = |pick: fn((f64, f64)) -> f64| {
+        let (low, high) =
+            finite().map(pick).fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        let margin = ((high - low) * 0.05).max(high.abs() * 0.01).max(f64::MIN_POSITIVE);
+        if low.is_finite() { ((low - margin).max(0.0), high + margin) } else { (0.0, 1.0) }
+    };
+    let ((x_low, x_high), (y_low, y_high)) = (span(|point| point.0), span(|point| point.1));
+    let x_of = |x: f64| AREA[0] + (AREA[2] - AREA[0]) * (x - x_low) / (x_high - x_low);
+    let y_of = |y: f64| AREA[3] - (AREA[3] - AREA[1]) * (y - y_low) / (y_high - y_low);
+    let mut svg = head(&of.title, WIDTH, HEIGHT, &style());
+    text(&mut svg, "note", 16.0, 50.0, &escaped(&of.y));
+    text(&mut svg, "below", (AREA[0] + AREA[2]) / 2.0, HEIGHT - 12.0, &escaped(&of.x));
+    for tick in round_ticks(y_low, y_high) {
+        line(&mut svg, "grid", (AREA[0], y_of(tick)), (AREA[2], y_of(tick)));
+        text(&mut svg, "left", AREA[0] - 8.0, y_of(tick) + 4.0, &tick.to_string());
+    }
+    for tick in round_ticks(x_low, x_high) {
+        line(&mut svg, "grid", (x_of(tick), AREA[1]), (x_of(tick), AREA[3]));
+        text(&mut svg, "below", x_of(tick), AREA[3] + 18.0, &tick.to_string());
+    }
+    let front: Vec<String> = of.front.iter().map(|(x, y)| format!("{:.1},{:.1}", x_of(*x), y_of(*y))).collect();
+    let _ = writeln!(svg, "<polyline class=\"front\" points=\"{}\"/>", front.join(" "));
+    for (x, y, kind) in of.points.iter().filter(|(x, y, _)| x.is_finite() && y.is_finite()) {
+        dot(&mut svg, &format!("c{kind}"), (x_of(*x), y_of(*y)), 3.5);
+    }
+    let named = of.marked.iter().filter(|(x, y, _)| x.is_finite() && y.is_finite());
+    for (index, (x, y, name)) in named.enumerate() {
+        dot(&mut svg, "ring", (x_of(*x), y_of(*y)), 7.0);
+        text(&mut svg, "mark", x_of(*x) + 10.0, y_of(*y) - 8.0, &(index + 1).to_string());
+        text(
+            &mut svg,
+            "key",
+            AREA[2] + 20.0,
+            AREA[3] - 20.0 * (of.marked.len() - index) as f64,
+            &escaped(&format!("{} {name}", index + 1)),
+        );
+    }
+    for (index, kind) in of.kinds.iter().enumerate() {
+        let y = AREA[1] + 8.0 + 20.0 * index as f64;
+        dot(&mut svg, &format!("c{index}"), (AREA[2] + 26.0, y), 5.0);
+        text(&mut svg, "key", AREA[2] + 40.0, y + 4.0, &escaped(kind));
+    }
+    let colours = palette(of.kinds.len().max(1));
+    let fill = |pick: fn(&crate::palette::Pair) -> &String| {
+        colours
+            .iter()
+            .enumerate()
+            .map(|(i, pair)| format!(".c{i}{{fill:{};fill-opacity:.75}} ", pick(pair)))
+            .collect::<String>()
+    };
+    let (light, dark) = (fill(|pair| &pair.light), fill(|pair| &pair.dark));
+    let _ = writeln!(svg, "<style>{light}@media (prefers-color-scheme:dark){{{dark}}}</style>\n</svg>");
+    svg
+}
+
+fn dot(svg: &mut String, class: &str, (x, y): (f64, f64), radius: f64) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(svg, "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"/>");
+}
+
+fn line(svg: &mut String, class: &str, from: (f64, f64), to: (f64, f64)) {
+    let ((x1, y1), (x2, y2)) = (from, to);
+    let _ = writeln!(svg, "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\"/>");
+}
+
+fn style() -> String {
+    let bar = palette(1).swap_remove(0);
+    let colours = |page: &str, ink: &str, faint: &str, grid: &str, bar: &str| {
+        format!(
+            ".page{{fill:{page}}} text{{fill:{ink}}} .note,.left,.below{{fill:{faint}}} .grid{{stroke:{grid}}} .dot{{fill:{faint}}} \
+             .dot.marked{{fill:{bar}}} .spread{{stroke:{faint}}} .bound,.front,.ring{{stroke:{ink}}}\n"
+        )
+    };
+    let light = colours("#ffffff", "#1b1f27", "#59606c", "#dfe4ec", &bar.light);
+    let dark = colours(DARK_BACKGROUND, "#e6e8ec", "#a3a9b4", "#323945", &bar.dark);
+    format!(
+        "text{{font:13px system-ui,-apple-system,'Segoe UI',sans-serif}} .title{{font-size:16px;font-weight:600}} .marked{{font-weight:700}} \
+         .name,.left{{text-anchor:end}} .below{{text-anchor:middle}} .figure,.note,.left,.below,.mark{{font-size:12px;font-variant-numeric:tabular-nums}} \
+         .spread{{stroke-width:2}} .bound{{stroke-width:1.5;stroke-dasharray:5 4}} .front{{fill:none;stroke-width:1.2}} .ring{{fill:none;stroke-width:1.6}}\n\
+         {light}@media (prefers-color-scheme:dark){{{dark}}}\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_stands_between_the_ends_of_its_interval() {
+        let row = Interval { name: "a < b".into(), mean: 5.0, low: 4.0, high: 10.0, is_marked: true };
+        let svg = intervals_svg(&Intervals { title: "t".into(), rows: vec![row], ..Intervals::default() });
+        // The axis ends at 10.5, on 430 px from 304 on.
+        assert!(svg.contains("<circle class=\"dot marked\" cx=\"508.8\""), "{svg}");
+        assert!(svg.contains("<line class=\"spread\" x1=\"467.8\"") && svg.contains("x2=\"713.5\""), "{svg}");
+        assert!(svg.contains("a &lt; b"));
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_drawn() {
+        let row = Interval { name: "n".into(), mean: f64::INFINITY, low: f64::NAN, high: f64::NAN, is_marked: false };
+        let svg = intervals_svg(&Intervals { rows: vec![row], bound: Some(f64::NAN), ..Intervals::default() });
+        assert!(!svg.contains("NaN") && !svg.contains("inf") && svg.contains("nothing was measured"), "{svg}");
+        let svg =
+            scatter_svg(&Scatter { points: vec![(f64::NAN, 1.0, 0)], kinds: vec!["k".into()], ..Scatter::default() });
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+
+    #[test]
+    fn points_lie_within_the_axes_and_the_front_goes_through_its_own() {
+        let svg = scatter_svg(&Scatter {
+            points: vec![(1.0, 10.0, 0), (3.0, 30.0, 0)],
+            front: vec![(1.0, 10.0)],
+            kinds: vec!["k".into()],
+            marked: vec![(3.0, 30.0, "best".into())],
+            ..Scatter::default()
+        });
+        // x from 0.9 to 3.1, y from 9 to 31.
+        assert!(svg.contains("<circle class=\"c0\" cx=\"95.9\" cy=\"335.2\" r=\"3.5\"/>"), "{svg}");
+        assert!(svg.contains("points=\"95.9,335.2\"") && svg.contains("1 best"), "{svg}");
+    }
+}
