@@ -284,10 +284,29 @@ pub struct BenchArgs {
 pub enum BenchCommand {
     /// CPU time a request of each elevator, through insert, dispatch and complete
     Elevators(BenchElevatorsArgs),
+    /// CPU time of scheduling an operation of a mount
+    Mount(BenchMountArgs),
     /// Simulated requests a second on one core, and peak memory
     Sim(BenchSimArgs),
     /// Events of a trace read, and written as text, a second on one core
     Trace(BenchTraceArgs),
+}
+
+/// `hoistway bench mount`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+One thread enters the queue of a mount and leaves it again with nothing in between, over a file among the temporary ones; each figure is the least of five \
+runs. The system's answer to what I/O priority a thread has is part of it.")]
+pub struct BenchMountArgs {
+    /// The elevators to measure, with commas between them [default: all]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = names::kind)]
+    pub elevators: Vec<Kind>,
+    /// Operations a run
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub operations: u64,
+    /// Print JSON instead
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `hoistway bench trace`.

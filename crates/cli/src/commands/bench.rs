@@ -2,10 +2,11 @@
 
 use anyhow::{Context, Result};
 use hoistway_core::Kind;
+use hoistway_mount::Operation;
 use serde::Serialize;
 
-use crate::bench::{elevators::measure, sim, trace};
-use crate::cli::{BenchCommand, BenchElevatorsArgs, BenchSimArgs, BenchTraceArgs, Pattern};
+use crate::bench::{elevators::measure, mount, sim, trace};
+use crate::cli::{BenchCommand, BenchElevatorsArgs, BenchMountArgs, BenchSimArgs, BenchTraceArgs, Pattern};
 use crate::failure::Exit;
 use crate::figures::bytes;
 use crate::output::{self, Out};
@@ -15,6 +16,7 @@ use crate::progress::Bar;
 pub fn run(what: &BenchCommand, out: &mut Out) -> Result<Exit> {
     match what {
         BenchCommand::Elevators(args) => elevators(args, out),
+        BenchCommand::Mount(args) => scheduling(args, out),
         BenchCommand::Sim(args) => simulator(args, out),
         BenchCommand::Trace(args) => traces(args, out),
     }
@@ -67,6 +69,60 @@ fn elevators(args: &BenchElevatorsArgs, out: &mut Out) -> Result<Exit> {
     for row in cells.chunks(args.processes.len().max(1)) {
         let name = row.first().map_or("", |cell| cell.name).to_owned();
         table.add_row(std::iter::once(name).chain(row.iter().map(|cell| format!("{:.1}", cell.ns_per_request))));
+    }
+    out.table(&mut table)?;
+    Ok(Exit::Success)
+}
+
+/// The JSON document of `hoistway bench mount --json`.
+#[derive(Serialize)]
+struct MountDocument {
+    /// The version of this form: 1.
+    schema: u32,
+    /// Operations a run.
+    operations: u64,
+    /// The elevators.
+    elevators: Vec<MountRow>,
+}
+
+/// What an elevator costs an operation, in ns.
+#[derive(Serialize)]
+struct MountRow {
+    /// The elevator.
+    name: &'static str,
+    /// A read of 4 KiB that needs the disk.
+    read_ns: f64,
+    /// A file that is synced.
+    sync_ns: f64,
+    /// A name that is looked for on the disk.
+    look_ns: f64,
+}
+
+fn scheduling(args: &BenchMountArgs, out: &mut Out) -> Result<Exit> {
+    let kinds = if args.elevators.is_empty() { Kind::ALL } else { &args.elevators };
+    let folder = std::env::temp_dir().join(format!("hoistway-bench-mount-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let bar = Bar::new(kinds.len() as u64, "measuring");
+    let row = |(done, kind): (usize, &Kind)| -> Result<MountRow> {
+        let cost = |operation| mount::cost(*kind, operation, args.operations, &folder);
+        let [read, sync, look] = [Operation::Read, Operation::Sync, Operation::Look].map(cost);
+        bar.set(done as u64 + 1);
+        Ok(MountRow { name: kind.info().name, read_ns: read?, sync_ns: sync?, look_ns: look? })
+    };
+    let rows: Result<Vec<MountRow>> = kinds.iter().enumerate().map(row).collect();
+    bar.clear();
+    // What is left over lies among temporary files.
+    let _ = std::fs::remove_dir_all(&folder);
+    let rows = rows?;
+    if args.json {
+        out.json(&MountDocument { schema: 1, operations: args.operations, elevators: rows })?;
+        return Ok(Exit::Success);
+    }
+    out.line("CPU time of scheduling an operation while nobody else waits, in ns:")?;
+    let mut table = output::table(&["elevator", "read", "fsync", "lookup"], 1);
+    for row in rows {
+        let figures = [row.read_ns, row.sync_ns, row.look_ns].map(|ns| format!("{ns:.0}"));
+        table.add_row(std::iter::once(row.name.to_owned()).chain(figures));
     }
     out.table(&mut table)?;
     Ok(Exit::Success)
