@@ -18,6 +18,9 @@ pub struct Choice {
     pub queue_depth: Option<u32>,
 }
 
+/// A tick of the slowest clock that kernels are built with, in ms.
+const TICK_MS_MAX: i64 = 10;
+
 /// What the kernel calls it: `none` is what stands where no scheduler does.
 pub fn scheduler_name(kind: Kind) -> &'static str {
     match kind {
@@ -70,6 +73,8 @@ impl Choice {
                 (Some(_), Some(_)) if !is_the_kernel_s(kind, name) => {}
                 // All tags, or three quarters of them: what the kernel sets by itself.
                 (Some(_), Some(_)) if kind == Kind::MqDeadline && name == "async_depth" => {}
+                // The kernel keeps it in ticks: of 125 ms it makes 124 at 250 a second.
+                (Some(row), Some(value)) if name == "timeout_sync" && (row.default - value).abs() < TICK_MS_MAX => {}
                 (Some(row), Some(value)) if (row.min..=row.max).contains(&value) => choice = choice.with(row, value),
                 _ => unknown.push(name.to_owned()),
             }
@@ -154,6 +159,8 @@ mod tests {
         let (choice, unknown) = Choice::as_set(Kind::Bfq, files.into_iter());
         assert_eq!(choice.name(), "bfq slice_idle=0");
         assert_eq!(unknown, ["back_seek_max", "odd"]);
+        let (choice, _) = Choice::as_set(Kind::Bfq, [("timeout_sync", "124")].into_iter());
+        assert!(choice.is_plain(), "124 is 125 in ticks of 4");
         let (choice, _) = Choice::as_set(Kind::MqDeadline, [("async_depth", "192"), ("fifo_batch", "1")].into_iter());
         assert_eq!(choice.name(), "mq-deadline fifo_batch=1");
     }

@@ -65,13 +65,21 @@ const NAMED: usize = 2;
 /// Who gains and who pays, in a sentence or two, and what the drive's arm has to do with it. Jobs of `first` are named before others. What a job moves, or
 /// how long it takes, counts before the latency of its requests.
 pub fn why(changes: &[Change], first: &[&str], after: &[Measured], before: &[Measured]) -> String {
+    // Who moves more and waits longer for it, or the other way round.
+    let but = |change: &Change| {
+        let opposite =
+            |other: &&Change| other.job == change.job && other.what == "p99" && other.is_better != change.is_better;
+        changes.iter().find(opposite).map_or_else(String::new, |p99| {
+            format!(" (with a p99 of {} instead of {})", told(p99.after, Unit::Time), told(p99.before, Unit::Time))
+        })
+    };
     let told_of = |change: &Change| {
         let unit = if change.what == "throughput" { Unit::Rate } else { Unit::Time };
         let (before, after) = (told(change.before, unit), told(change.after, unit));
         match change.what {
-            "time" => format!("{} takes {after} instead of {before}", change.job),
+            "time" => format!("{} takes {after} instead of {before}{}", change.job, but(change)),
             "p99" => format!("{}'s p99 is {after} instead of {before}", change.job),
-            _ => format!("{} gets {after} instead of {before}", change.job),
+            _ => format!("{} gets {after} instead of {before}{}", change.job, but(change)),
         }
     };
     let counts = |change: &&Change| {

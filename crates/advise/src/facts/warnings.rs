@@ -1,6 +1,6 @@
 //! What should be said before anybody believes the advice.
 
-use hoistway_core::Kind as Scheduler;
+use hoistway_core::{Class, Kind as Scheduler, NORMAL_LEVEL, Priority, PriorityEffect};
 use hoistway_machine::{BlockDevice, Kind, Root, WriteCache, queues_below};
 
 use super::kind_of;
@@ -28,18 +28,11 @@ pub enum Effect {
 
 /// What a scheduler makes of I/O priorities.
 pub fn effect_of_priorities(kind: Scheduler) -> Effect {
-    match kind {
-        Scheduler::MqDeadline => Effect::Class,
-        Scheduler::Bfq
-        | Scheduler::BfqV0
-        | Scheduler::Cfq
-        | Scheduler::CfqV2
-        | Scheduler::CfqV3
-        | Scheduler::CfqTree
-        | Scheduler::CfqBw
-        | Scheduler::CfqWf2q
-        | Scheduler::Fiops => Effect::ClassAndLevel,
-        _ => Effect::None,
+    let normal = Priority::new(Class::BestEffort, NORMAL_LEVEL).unwrap_or_default();
+    match kind.priority_effect(normal) {
+        PriorityEffect::Nothing => Effect::None,
+        PriorityEffect::Class => Effect::Class,
+        _ => Effect::ClassAndLevel,
     }
 }
 

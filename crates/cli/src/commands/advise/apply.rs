@@ -75,7 +75,10 @@ impl Plan {
         let mut section = |title: &str, lines: &[String]| -> Result<()> {
             out.line("")?;
             out.heading(title)?;
-            Ok(lines.iter().try_for_each(|line| out.line(format_args!("  {line}")))?)
+            Ok(lines.iter().try_for_each(|line| match line.starts_with("# ") {
+                true => out.paragraph(2, line),
+                false => out.line(format_args!("  {line}")),
+            })?)
         };
         section("Set it, until the next start", &self.commands())?;
         section("Set it for good", &self.for_good())?;
