@@ -1,6 +1,6 @@
 //! Tunables that suit a workload, found by simulation.
 //!
-//! Each scheduler's tunables are ladders of values ([`space`]), climbed from the defaults by a pattern search with random restarts ([`climb`]); the
+//! Each scheduler's tunables are ladders of values (`space.rs`), climbed from the defaults by a pattern search with random restarts (`climb.rs`); the
 //! schedulers take turns. What is asked for in one turn is simulated side by side on all cores, and depends on the seed and on what was found before,
 //! never on how fast anything was: the same seed and number of evaluations give the same answer on every machine.
 //!
