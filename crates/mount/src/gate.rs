@@ -26,7 +26,7 @@ pub enum Operation {
     Write,
     /// Data are put into memory; the disk gets them later, from [`Gate::dirtied`] on.
     Buffered,
-    /// Data and metadata of a file are made durable (`fsync`, `fdatasync`, `syncfs`).
+    /// Data and metadata of a file are made durable (`fsync`, `fdatasync`).
     Sync,
     /// Directories, inodes and attributes are looked at.
     Look,

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,13 @@ pub const FILE_SYSTEM: &str = "fuse.hoistway";
 
 /// How often a mount that is busy is tried again.
 const RETRY: Duration = Duration::from_millis(50);
+/// How far the kernel reads ahead unless it is told: several requests of the largest size, so that there is always one of them for the elevator to choose while
+/// another is on its way. With one alone a reader would have nothing queued whenever one ends, and time slices would go by in waiting for him.
+const READ_AHEAD: u32 = 4 << 20;
+/// How long a mount that is out of sight may take to end.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+/// How long it is waited for that the kernel hands over what it has gathered above a mount.
+const SYNC_MAX: Duration = Duration::from_secs(10);
 
 /// Who may use a mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +70,7 @@ impl Default for MountOptions {
             own_queues: true,
             read_only: false,
             clean: false,
-            read_ahead: 1 << 20,
+            read_ahead: READ_AHEAD,
         }
     }
 }
@@ -172,8 +179,8 @@ impl Drop for Session {
 }
 
 impl Unmounter {
-    /// Takes the mount away. While it is busy it is tried for as long as `grace`; then it is taken out of sight, and those who still use it are waited for
-    /// once more as long.
+    /// Takes the mount away. While it is busy it is tried for as long as `grace`; then what the kernel has in memory above it is written, and it is taken
+    /// out of sight.
     ///
     /// # Errors
     /// [`UnmountError`], if the system does not let us: the mount is still there then.
@@ -188,6 +195,7 @@ impl Unmounter {
                 Ok(()) => break,
                 Err(Errno::BUSY) if Instant::now() < until => thread::sleep(RETRY),
                 Err(Errno::BUSY) => {
+                    written_above(&shared.mount_point);
                     take_away(&shared.mount_point, true)
                         .map_err(|error| UnmountError::new(&shared.mount_point, error))?;
                     break;
@@ -197,7 +205,7 @@ impl Unmounter {
                 Err(error) => return Err(UnmountError::new(&shared.mount_point, error)),
             }
         }
-        if shared.is_over(grace.max(Duration::from_millis(500))) {
+        if shared.is_over(LAST_WORDS) {
             return Ok(Unmounted::Clean);
         }
         // It would unmount what is at this place by the time when it is dropped, and that may be somebody else's.
@@ -212,6 +220,25 @@ impl Unmounter {
     pub fn abort(&self) -> io::Result<()> {
         let Some(connection) = self.0.connection else { return Err(Errno::NOENT.into()) };
         fs::write(format!("/sys/fs/fuse/connections/{connection}/abort"), "1")
+    }
+}
+
+/// Has the kernel hand over what it has gathered above the mount: with its end that would be lost. Nobody waits for it for ever.
+fn written_above(mount_point: &Path) {
+    let (tell, told) = mpsc::channel();
+    let path = mount_point.to_owned();
+    let written = move || {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let synced = rustix::fs::open(&path, flags, Mode::empty()).and_then(|directory| rustix::fs::syncfs(&directory));
+        if let Err(error) = synced {
+            tracing::warn!("what was gathered above {} may be lost: {error}", path.display());
+        }
+        // Who has waited long enough listens no more.
+        let _ = tell.send(());
+    };
+    let spawned = thread::Builder::new().name("mount-sync".into()).spawn(written);
+    if spawned.is_err() || told.recv_timeout(SYNC_MAX).is_err() {
+        tracing::warn!("what the kernel has gathered above the mount was not all written");
     }
 }
 
@@ -272,8 +299,13 @@ fn check_mount_point(source: &Path, source_fd: &OwnedFd, path: &Path, clean: boo
     let source_found = rustix::fs::fstat(source_fd)
         .map_err(|error| MountError::Source { path: source.into(), error: error.into() })?;
     if (found.dev(), found.ino()) == (source_found.st_dev, source_found.st_ino) && mount_point == source_path {
-        // A directory may be mounted over itself: what is below is held open.
-        return Ok(mount_point);
+        // A directory may be mounted over itself, once: what is below is held open.
+        return match table::mounted_at(&mount_point) {
+            Some(table::Line { kind, from, .. }) if kind.starts_with("fuse.hoistway") => {
+                Err(MountError::Busy { path: mount_point, kind, from })
+            }
+            _ => Ok(mount_point),
+        };
     }
     if mount_point.starts_with(&source_path) {
         return Err(MountError::Inside { mount_point, source_path });

@@ -231,7 +231,7 @@ fn read_all(file: &OpenFile, offset: u64, buffer: &mut [u8]) -> io::Result<usize
             Ok(read) => have += read,
             Err(Errno::INTR) => {}
             // A direct read that stopped within a block has met the end of the file, and cannot go on from there.
-            Err(_) if file.direct && have > 0 => break,
+            Err(Errno::INVAL) if file.direct && have > 0 => break,
             Err(error) => return Err(error.into()),
         }
     }

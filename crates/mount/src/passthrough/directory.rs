@@ -230,7 +230,9 @@ impl Reply for ReplyDirectoryPlus {
         let found = match through.look_up(&directory.backing, &directory.node.place, directory.node.number, &name) {
             Ok(found) => found,
             // Removed since it was listed, or the mount itself, which must not be looked into from within.
-            Err(_) => return Ok(false),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ELOOP)) => return Ok(false),
+            // To leave a name out would be to say that it is not there.
+            Err(error) => return Err(error),
         };
         let full = ReplyDirectoryPlus::add(
             self,

@@ -73,7 +73,9 @@ impl<G: Gate> Through<G> {
             opened => opened?,
         };
         if flags.contains(OFlags::TRUNC) {
-            self.truncate(asker, &backing, Some(&backing), 0)?;
+            // Who may write to a file may cut it, also when he opens it to read.
+            let open = (flags & OFlags::RWMODE != OFlags::RDONLY).then_some(&*backing);
+            self.truncate(asker, &backing, open, 0)?;
         }
         Ok(backing)
     }
@@ -127,9 +129,13 @@ impl<G: Gate> Through<G> {
     ) -> io::Result<Arc<Backing>> {
         let _mask = Mask::of(asker, Rights::All)?;
         set_umask(mode.1)?;
-        let keep = flags & (OFlags::EXCL | OFlags::TRUNC);
-        let below = self.flags_below(flags) | keep | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = openat(directory, name.as_os_str(), below, Mode::from_raw_mode(mode.0 & 0o7777))?;
+        // The kernel has found that there is no such name. If there is one by now, nobody has looked whether the asker may open it: he is to look anew.
+        let made = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let below = self.flags_below(flags) | made;
+        let fd = match openat(directory, name.as_os_str(), below, Mode::from_raw_mode(mode.0 & 0o7777)) {
+            Err(Errno::EXIST) if !flags.contains(OFlags::EXCL) => return Err(Errno::STALE.into()),
+            opened => opened?,
+        };
         let found = look_at(&fd)?;
         let spot = super::places::Spot::of(&found);
         Ok(Arc::new(Backing::new(fd, spot.device, spot.inode)))

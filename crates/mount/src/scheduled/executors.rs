@@ -75,7 +75,7 @@ impl Run {
     }
 
     /// Does it, in this thread.
-    fn go(mut self) {
+    pub fn go(mut self) {
         match self.job.take() {
             Some(Job::Call(call)) => call(),
             Some(Job::Read { file, offset, length, done }) => {
@@ -201,7 +201,8 @@ fn read(file: &Backing, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
             Ok(0) => break,
             Ok(more) => read += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) if read > 0 => break,
+            // A direct read behind the file's end; anything else is no end, and must not look like one.
+            Err(error) if read > 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
             Err(error) => return Err(error),
         }
     }

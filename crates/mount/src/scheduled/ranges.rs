@@ -1,7 +1,9 @@
 //! Ranges of bytes that are to be written back: sorted, apart from each other, and not too many.
 
-/// So many of one file are kept; the nearest ones become one then, and what lies between them counts with them.
+/// So many of one file are kept; then the nearest ones become one, and what lies between them counts with them ...
 const RANGES_MAX: usize = 512;
+/// ... if that is no more than this: else the smallest is left to the kernel's own write-back.
+const GAP_MAX: u64 = 1 << 20;
 
 /// Ranges of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,8 +24,8 @@ impl Ranges {
         self.each.is_empty()
     }
 
-    /// Adds one. Answers how many bytes are in them more than before.
-    pub fn add(&mut self, start: u64, end: u64) -> u64 {
+    /// Adds one. Answers how many bytes are in them more than before, or less, where one was given up.
+    pub fn add(&mut self, start: u64, end: u64) -> i64 {
         let before = self.bytes;
         if end <= start {
             return 0;
@@ -33,7 +35,7 @@ impl Ranges {
             let longer = end.saturating_sub(last.1);
             last.1 += longer;
             self.bytes += longer;
-            return longer;
+            return longer as i64;
         }
         let from = self.each.partition_point(|range| range.1 < start);
         let to = self.each.partition_point(|range| range.0 <= end);
@@ -43,9 +45,9 @@ impl Ranges {
         self.bytes += end - start - touched.iter().map(|range| range.1 - range.0).sum::<u64>();
         self.each.splice(from..to, [(start, end)]);
         if self.each.len() > RANGES_MAX {
-            self.join_nearest();
+            self.make_room();
         }
-        self.bytes - before
+        self.bytes.wrapping_sub(before) as i64
     }
 
     /// Takes the first bytes out, at most so many.
@@ -60,9 +62,17 @@ impl Ranges {
         Some((start, end))
     }
 
-    fn join_nearest(&mut self) {
+    fn make_room(&mut self) {
         let gap = |at: usize| Some(self.each.get(at + 1)?.0 - self.each.get(at)?.1);
         let Some(at) = (0..self.each.len().saturating_sub(1)).min_by_key(|at| gap(*at)) else { return };
+        if gap(at).is_some_and(|gap| gap > GAP_MAX) {
+            let sizes = self.each.iter().map(|range| range.1 - range.0).enumerate();
+            if let Some((at, bytes)) = sizes.min_by_key(|(_, bytes)| *bytes) {
+                self.each.remove(at);
+                self.bytes -= bytes;
+            }
+            return;
+        }
         self.bytes += gap(at).unwrap_or(0);
         let behind = self.each.remove(at + 1);
         if let Some(first) = self.each.get_mut(at) {
@@ -88,7 +98,7 @@ mod tests {
             for (start, length) in added {
                 let before = set.len();
                 set.extend(start..start + length);
-                prop_assert_eq!(ranges.add(start, start + length), (set.len() - before) as u64);
+                prop_assert_eq!(ranges.add(start, start + length), (set.len() - before) as i64);
                 prop_assert!(ranges.each.windows(2).all(|pair| pair[0].1 < pair[1].0));
             }
             prop_assert_eq!(ranges.bytes(), set.len() as u64);
@@ -111,5 +121,17 @@ mod tests {
         assert_eq!(ranges.each.len(), RANGES_MAX);
         let held: u64 = ranges.each.iter().map(|range| range.1 - range.0).sum();
         assert_eq!(ranges.bytes(), held);
+    }
+
+    #[test]
+    fn what_lies_between_far_ranges_does_not_count() {
+        let mut ranges = Ranges::default();
+        let mut counted = 0;
+        for at in 0..4 * RANGES_MAX as u64 {
+            counted += ranges.add(at << 30, (at << 30) + 4096);
+        }
+        assert_eq!(ranges.each.len(), RANGES_MAX);
+        assert_eq!(ranges.bytes(), RANGES_MAX as u64 * 4096);
+        assert_eq!(counted, RANGES_MAX as i64 * 4096);
     }
 }

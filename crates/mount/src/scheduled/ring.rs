@@ -63,6 +63,16 @@ impl Ring {
         self.wake();
     }
 
+    /// Takes nothing more, and does what is left here.
+    fn end(&self) {
+        let runs = {
+            let mut given = self.inner.given.lock().unwrap_or_else(PoisonError::into_inner);
+            given.is_closed = true;
+            std::mem::take(&mut given.runs)
+        };
+        runs.into_iter().for_each(Run::go);
+    }
+
     fn wake(&self) {
         // It fails only where the count would overflow: then it is awake anyway.
         let _ = rustix::io::write(&self.inner.wake, &1u64.to_ne_bytes());
@@ -91,8 +101,10 @@ pub(super) fn start(executors: &Executors) {
         };
         if let Err(error) = worker.work() {
             // What the kernel still has under way reads into memory that must stay.
-            tracing::error!("io_uring does not work any more: {error}");
+            tracing::error!("io_uring does not work any more, threads read and write from now on: {error}");
+            let ring = worker.ring.clone();
             std::mem::forget(worker);
+            ring.end();
         }
     });
     match spawned {
@@ -212,7 +224,14 @@ impl Worker {
             if unsafe { self.uring.submission().push(entry) }.is_ok() {
                 return Ok(());
             }
-            self.uring.submit()?;
+            match self.uring.submit() {
+                Ok(_) => {}
+                // The kernel has no room at present.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EBUSY | libc::EAGAIN)) => {
+                    thread::yield_now();
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
 
@@ -227,7 +246,10 @@ impl Worker {
             return self.submit(at);
         }
         let mut flight = self.flights.remove(at);
-        let error = (result < 0 && flight.done == 0).then(|| io::Error::from_raw_os_error(-result));
+        // What was written counts. Of what was read less than was asked for means the file's end, which a direct read behind it is refused for.
+        let is_write = matches!(flight.what, What::Write { .. });
+        let is_over = flight.done > 0 && (is_write || -result == libc::EINVAL);
+        let error = (result < 0 && !is_over).then(|| io::Error::from_raw_os_error(-result));
         if error.is_some() {
             flight.run.has_failed();
         }

@@ -149,9 +149,10 @@ impl WriteBack {
         }
         file.asker = ask.asker;
         let added = file.ranges.add(ask.offset, ask.offset.saturating_add(ask.length));
-        let before = self.dirty.fetch_add(added, Ordering::Relaxed);
+        // The sum wraps where less is counted than before.
+        let before = self.dirty.fetch_add(added as u64, Ordering::Relaxed);
         drop(table);
-        if was_idle || (before <= self.background && before + added > self.background) {
+        if was_idle || (before <= self.background && before.wrapping_add_signed(added) > self.background) {
             self.wanted.notify_one();
         }
     }
@@ -194,7 +195,8 @@ impl WriteBack {
         };
         while let Some((start, end)) = file.ranges.take(u64::MAX) {
             // What was waited for already counts once.
-            let twice = (end - start) - file.urgent.add(start, end);
+            // Or more, where what lies between two counts with them.
+            let twice = (end - start).wrapping_add_signed(-file.urgent.add(start, end));
             self.dirty.fetch_sub(twice, Ordering::Relaxed);
         }
         if file.urgent.is_empty() && file.urgent_writes == 0 {

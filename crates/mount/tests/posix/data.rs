@@ -130,6 +130,7 @@ pub const SCENARIOS: &[Scenario] = scenarios![
         std::fs::write(&path, b"").expect("there");
     };
     "cut as it is opened" => |s| { s.file("a", &pattern(9000)); s.open("a", W | OFlags::TRUNC); s.stat("a"); };
+    "cut as it is opened to read" => |s| { s.file("a", &pattern(9000)); s.open("a", R | OFlags::TRUNC); s.stat("a"); };
     "cut while another has it open" => |s| { s.file("a", &pattern(9000)); let f = s.open("a", RW).expect("there"); s.pread(&f, 0, 9000); s.open("a", W | OFlags::TRUNC); s.pread(&f, 0, 9000); s.pwrite(&f, 5000, b"x"); s.read("a"); };
     "cut and made larger shows zeros" => |s| { let f = new(s, "a"); s.write(&f, &pattern(10_000)); s.call("cut", ftruncate(&f, 3_000)); s.call("larger", ftruncate(&f, 10_000)); s.pread(&f, 0, 10_000); };
     "cut to a page's edge" => |s| { let f = new(s, "a"); s.write(&f, &pattern(3 * PAGE)); s.call("cut", ftruncate(&f, PAGE as u64)); s.pwrite(&f, 2 * PAGE as u64, b"x"); s.pread(&f, 0, 3 * PAGE); };

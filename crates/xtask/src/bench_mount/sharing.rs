@@ -23,7 +23,7 @@ const COPIED_BYTES: u64 = 600 << 20;
 const COPIES: usize = 4;
 /// What the reader reserves, in bytes a second: what a film in the best quality takes, twice over. Reservations count positioning for each request,
 /// so that a disk can promise no more than a part of what it does for one who streams.
-const RESERVED: u64 = 25_000_000;
+const RESERVED: u64 = 20_000_000;
 /// What the disk sustains on its inner tracks, and what positioning costs it, as the admission is told.
 const FIGURES: &str = "bandwidth = \"35MB/s\"\nposition = \"10ms\"";
 /// What a paced reader wants, in bytes a second.
@@ -87,7 +87,7 @@ fn cases() -> Vec<Case> {
                 wanted: Wanted::Pace,
                 ..ours
             },
-            Case { what: "the reader with 25 MB/s reserved", reserves: true, wanted: Wanted::Reserved, ..beside },
+            Case { what: "the reader with 20 MB/s reserved", reserves: true, wanted: Wanted::Reserved, ..beside },
         ]);
     }
     cases
