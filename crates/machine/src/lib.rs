@@ -2,7 +2,7 @@
 //!
 //! Everything is read from sysfs and procfs below a [`Root`] that can be another than `/`, so that tests bring machines of their own. Nothing here prints.
 //!
-//! - [`devices`] reads all block devices, [`find`] the one that a person means by a name, a path or a file on it, [`queues_below`] the queues that
+//! - [`devices`] reads all block devices, [`find()`] the one that a person means by a name, a path or a file on it, [`queues_below`] the queues that
 //!   requests to it end in.
 
 #![warn(missing_docs)]
