@@ -63,7 +63,7 @@ impl<G: Gate> Through<G> {
             };
             match self.gate.enter(&ask) {
                 Entered::Now(pass) => {
-                    let read = read_all(&file, from, &mut buffer[have..]);
+                    let read = file.backing.read_all(from, &mut buffer[have..]);
                     drop(pass);
                     match read {
                         Ok(read) => reply.data(&buffer[..have + read]),
@@ -220,22 +220,6 @@ fn read_from_memory(file: &OpenFile, offset: u64, buffer: &mut [u8]) -> (usize, 
         }
     }
     (have, true)
-}
-
-/// Reads until the buffer is full or the file ends. The kernel takes anything less for the file's end.
-fn read_all(file: &OpenFile, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut have = 0;
-    while have < buffer.len() {
-        match rustix::io::pread(&file.backing, &mut buffer[have..], offset + have as u64) {
-            Ok(0) => break,
-            Ok(read) => have += read,
-            Err(Errno::INTR) => {}
-            // A direct read that stopped within a block has met the end of the file, and cannot go on from there.
-            Err(Errno::INVAL) if file.direct && have > 0 => break,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(have)
 }
 
 fn read_job(file: &Arc<OpenFile>, offset: u64, have: &[u8], length: usize, reply: ReplyData) -> Job {

@@ -1,11 +1,7 @@
 //! Who does what had to wait: io_uring what reads and writes a file, a few threads everything else.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
-use std::mem::ManuallyDrop;
-use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _};
-use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
@@ -80,7 +76,7 @@ impl Run {
             Some(Job::Call(call)) => call(),
             Some(Job::Read { file, offset, length, done }) => {
                 let mut buffer = Buffer::alone(length.max(1));
-                let read = read(&file, offset, buffer.get_mut(..length).unwrap_or_default());
+                let read = file.read_all(offset, buffer.get_mut(..length).unwrap_or_default());
                 self.failed = read.is_err();
                 done(read.map(|read| buffer.get(..read).unwrap_or_default()));
             }
@@ -192,23 +188,6 @@ impl Executors {
     }
 }
 
-/// Reads until the buffer is full or the file ends.
-fn read(file: &Backing, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-    let file = borrowed(file);
-    let mut read = 0;
-    while let Some(rest) = buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
-        match file.read_at(rest, offset + read as u64) {
-            Ok(0) => break,
-            Ok(more) => read += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            // A direct read behind the file's end; anything else is no end, and must not look like one.
-            Err(error) if read > 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(read)
-}
-
 fn write(file: &Backing, offset: u64, data: &[u8], flags: u32) -> io::Result<usize> {
     let flags = ReadWriteFlags::from_bits_retain(flags);
     let mut written = 0;
@@ -222,10 +201,4 @@ fn write(file: &Backing, offset: u64, data: &[u8], flags: u32) -> io::Result<usi
         }
     }
     Ok(written)
-}
-
-/// The file's descriptor as a file, which is not closed with it.
-fn borrowed(file: &Backing) -> ManuallyDrop<File> {
-    // SAFETY: the descriptor is open for as long as the file of it is borrowed, and the result never closes it.
-    ManuallyDrop::new(unsafe { File::from_raw_fd(file.fd.as_fd().as_raw_fd()) })
 }

@@ -10,6 +10,7 @@ use hoistway_serve::buffer::{Buffer, Pool};
 use io_uring::types::Fd;
 use io_uring::{IoUring, opcode, squeue};
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
 use slab::Slab;
 
 use super::executors::{Executors, Run};
@@ -246,9 +247,10 @@ impl Worker {
             return self.submit(at);
         }
         let mut flight = self.flights.remove(at);
-        // What was written counts. Of what was read less than was asked for means the file's end, which a direct read behind it is refused for.
+        // What was written counts. Of what was read less than was asked for means the file's end.
         let is_write = matches!(flight.what, What::Write { .. });
-        let is_over = flight.done > 0 && (is_write || -result == libc::EINVAL);
+        let is_over =
+            result < 0 && flight.done > 0 && (is_write || flight.file.ends_at(Errno::from_raw_os_error(-result)));
         let error = (result < 0 && !is_over).then(|| io::Error::from_raw_os_error(-result));
         if error.is_some() {
             flight.run.has_failed();
