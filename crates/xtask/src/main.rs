@@ -12,6 +12,7 @@ mod emulated;
 mod goals;
 mod laws;
 mod pages;
+mod parts;
 mod picture;
 mod processor;
 mod proof;

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::goals::{Goal, goal_rows, judge};
-use crate::{pages, server, tools};
+use crate::parts::{self, Part};
+use crate::tools;
 
 const PAGE: &str = "docs/mount-benchmarks.md";
 const PARTS: [&str; 3] = ["cost", "cold", "sharing"];
@@ -31,12 +31,6 @@ struct Options {
     write: bool,
 }
 
-/// A part of the page, and the goals in it.
-struct Part {
-    text: String,
-    goals: Vec<Goal>,
-}
-
 /// What is measured, and where.
 struct Place {
     hoistway: PathBuf,
@@ -52,7 +46,7 @@ struct Place {
 pub fn run(arguments: &[&str]) -> Result<()> {
     let options = options(arguments)?;
     let place = prepare(&options)?;
-    let (mut parts, mut goals) = (Vec::new(), Vec::new());
+    let mut parts = Vec::new();
     for name in PARTS {
         if !options.only.is_empty() && !options.only.iter().any(|only| only == name) {
             continue;
@@ -62,17 +56,9 @@ pub fn run(arguments: &[&str]) -> Result<()> {
             "cold" => cost::cold(&place)?,
             _ => sharing::measure(&place)?,
         };
-        let mut text = String::new();
-        goal_rows(&mut text, &part.goals);
-        parts.push((name, format!("{}\n{text}", part.text)));
-        goals.extend(part.goals);
+        parts.push((name, part));
     }
-    if options.write {
-        pages::put_parts(PAGE, &parts)?;
-    } else {
-        parts.iter().for_each(|(_, part)| println!("{part}"));
-    }
-    judge(&goals)
+    parts::tell(PAGE, parts, options.write)
 }
 
 fn options(words: &[&str]) -> Result<Options> {
@@ -110,14 +96,7 @@ fn prepare(options: &Options) -> Result<Place> {
             tools::install(&[package])?;
         }
     }
-    let hoistway = match &options.hoistway {
-        Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
-        None => server::build()?,
-    };
-    let folder = match &options.folder {
-        Some(folder) => folder.clone(),
-        None => tools::target_directory()?.join("mount-bench"),
-    };
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    Ok(Place { hoistway, folder: folder.canonicalize()?, rounds: options.rounds, seconds: options.seconds })
+    let hoistway = parts::program(options.hoistway.as_deref())?;
+    let folder = parts::folder(options.folder.as_deref(), "mount-bench")?;
+    Ok(Place { hoistway, folder, rounds: options.rounds, seconds: options.seconds })
 }

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::goals::{Goal, goal_rows, judge};
-use crate::{pages, server, tools};
+use crate::parts::{self, Part};
+use crate::tools;
 
 const PAGE: &str = "docs/order-benchmarks.md";
 const PARTS: [&str; 5] = ["simulated", "real", "cpu", "cold", "list"];
@@ -35,12 +35,6 @@ struct Options {
     write: bool,
 }
 
-/// A part of the page, and the goals in it.
-struct Part {
-    text: String,
-    goals: Vec<Goal>,
-}
-
 /// What is measured, and where.
 struct Place {
     hoistway: PathBuf,
@@ -52,7 +46,7 @@ struct Place {
 /// Runs the parts that are asked for, and prints or writes them.
 pub fn run(arguments: &[&str]) -> Result<()> {
     let options = options(arguments)?;
-    let (mut parts, mut goals) = (Vec::new(), Vec::new());
+    let mut parts = Vec::new();
     let mut place = None;
     for name in PARTS {
         if !options.only.is_empty() && !options.only.iter().any(|only| only == name) {
@@ -72,17 +66,9 @@ pub fn run(arguments: &[&str]) -> Result<()> {
                 _ => list::measure(place)?,
             }
         };
-        let mut text = String::new();
-        goal_rows(&mut text, &part.goals);
-        parts.push((name, format!("{}\n{text}", part.text)));
-        goals.extend(part.goals);
+        parts.push((name, part));
     }
-    if options.write {
-        pages::put_parts(PAGE, &parts)?;
-    } else {
-        parts.iter().for_each(|(_, part)| println!("{part}"));
-    }
-    judge(&goals)
+    parts::tell(PAGE, parts, options.write)
 }
 
 fn options(words: &[&str]) -> Result<Options> {
@@ -114,15 +100,7 @@ fn prepare(options: &Options) -> Result<Place> {
     if !tools::is_root() {
         bail!("only root can mount images: `--only simulated` is for everybody");
     }
-    let hoistway = match &options.hoistway {
-        Some(program) => program.canonicalize().with_context(|| program.display().to_string())?,
-        None => server::build()?,
-    };
-    let folder = match &options.folder {
-        Some(folder) => folder.clone(),
-        None => tools::target_directory()?.join("order-bench"),
-    };
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let folder = folder.canonicalize()?;
+    let hoistway = parts::program(options.hoistway.as_deref())?;
+    let folder = parts::folder(options.folder.as_deref(), "order-bench")?;
     Ok(Place { hoistway, folder, rounds: options.rounds, files: options.files })
 }
