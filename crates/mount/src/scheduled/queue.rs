@@ -1,6 +1,6 @@
 //! One disk's queue: whoever wants something of the disk asks here, and is told when it is his turn.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hoistway_core::Kind;
 use hoistway_serve::backend::Backend;
@@ -13,6 +13,7 @@ use slab::Slab;
 use super::disks::Disk;
 use super::people::{Key, People};
 use super::rules::{Rules, Whose};
+use super::writeback::Ledger;
 use super::{SetUpError, cgroups};
 use crate::Job;
 
@@ -27,6 +28,8 @@ pub(super) struct Queue {
     pub disk: Disk,
     /// Its name in the control tree.
     pub name: String,
+    /// What is in memory for it, from the first write on.
+    pub ledger: OnceLock<Ledger>,
     state: Mutex<State>,
 }
 
@@ -132,7 +135,7 @@ impl Queue {
             done: Vec::with_capacity(64),
             armed_ns: NEVER,
         };
-        Ok((Queue { name: disk.name.clone(), disk, state: Mutex::new(state) }, warnings))
+        Ok((Queue { name: disk.name.clone(), disk, ledger: OnceLock::new(), state: Mutex::new(state) }, warnings))
     }
 
     /// The queue, for as long as the guard lives. What a thread that panicked has left is as good as what it found: each step leaves the queue whole.
@@ -209,7 +212,7 @@ impl State {
     pub fn run(&mut self, now_ns: u64, outcome: &mut Outcome) {
         loop {
             self.device.run(&mut self.engine, now_ns, &mut self.done);
-            self.refused();
+            self.refused(outcome);
             self.device.take_begun(&mut self.begun);
             if self.begun.is_empty() {
                 break;
@@ -283,7 +286,7 @@ impl State {
     /// Takes up what the device has answered. Of what is over nothing is there any more; what is still there the device has refused: it is done all the
     /// same, as nobody is kept from his data by a queue.
     #[inline]
-    fn refused(&mut self) {
+    fn refused(&mut self, outcome: &mut Outcome) {
         for done in self.done.drain(..) {
             let at = done.ticket as u32 as usize;
             let Some(operation) = self.operations.get_mut(at).filter(|operation| operation.ticket == done.ticket)
@@ -293,7 +296,9 @@ impl State {
             if !matches!(operation.stage, Stage::Begun(_)) {
                 tracing::error!(?done.result, "a request was refused by its queue, and is done out of turn");
                 self.waiting = self.waiting.saturating_sub(1);
-                operation.stage = Stage::Begun(None);
+                if let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Begun(None)) {
+                    outcome.jobs.push((at, job));
+                }
             }
         }
     }

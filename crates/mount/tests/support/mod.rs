@@ -225,6 +225,8 @@ pub struct Parking {
     /// Who asked last for each kind of operation.
     pub askers: Mutex<BTreeMap<String, Asker>>,
     pub dirty: AtomicU64,
+    /// Where the last bytes that were made dirty begin, and how many they are.
+    pub dirty_last: Mutex<(u64, u64)>,
     /// What was made dirty last, as a gate that writes back holds it.
     held: Mutex<Option<Arc<Backing>>>,
     pub cleaned: AtomicU64,
@@ -248,6 +250,7 @@ impl Parking {
             counted: Mutex::default(),
             askers: Mutex::default(),
             dirty,
+            dirty_last: Mutex::default(),
             held: Mutex::default(),
             cleaned,
         })
@@ -269,6 +272,7 @@ impl Parking {
 impl Gate for Parking {
     type Pass<'a> = ();
     type Ticket<'a> = ();
+    type Syncing<'a> = Arc<Backing>;
 
     fn enter(&self, ask: &Ask<'_>) -> Entered<(), ()> {
         *self.counted.lock().expect("no panic").entry(format!("{:?}", ask.operation)).or_default() += 1;
@@ -283,6 +287,7 @@ impl Gate for Parking {
 
     fn dirtied(&self, ask: &Ask<'_>) {
         self.dirty.fetch_add(ask.length, Ordering::Relaxed);
+        *self.dirty_last.lock().expect("no panic") = (ask.offset, ask.length);
         *self.held.lock().expect("no panic") = Some(ask.backing.clone());
     }
 
@@ -290,6 +295,20 @@ impl Gate for Parking {
         self.cleaned.fetch_add(1, Ordering::Relaxed);
         self.held.lock().expect("no panic").take_if(|held| held.inode == backing.inode);
     }
+
+    fn syncing(&self, backing: &Arc<Backing>) -> Arc<Backing> {
+        backing.clone()
+    }
+
+    fn synced(&self, syncing: Arc<Backing>) {
+        self.cleaned(&syncing);
+    }
+
+    fn owes(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
+        None
+    }
+
+    fn told(&self, _: &Arc<Backing>) {}
 }
 
 fn work(jobs: &Mutex<Receiver<Job>>, delay: Duration) {
