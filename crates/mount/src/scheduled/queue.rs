@@ -376,3 +376,37 @@ fn settings(disk: &Disk, config: &MountConfig) -> DeviceConfig {
         position_ns: told.and_then(|told| told.position_ns),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_its_queue_refuses_is_done_all_the_same() {
+        let disk = Disk {
+            name: "test".into(),
+            number: 1,
+            bytes: 1 << 30,
+            rotates: false,
+            node: "test".into(),
+            has_places: false,
+        };
+        let mount = hoistway_serve::config::mount::MountTerms { depth: Some(1), ..Default::default() };
+        let config = MountConfig { mount, ..MountConfig::default() };
+        let (queue, _) = Queue::new(0, disk, &config, 0).expect("it can be set up");
+        let mut state = queue.lock();
+        let hints = Hints { is_async: false, is_metadata: false };
+        let wanted = Wanted { op: WorkOp::Read, place: 0, bytes: 4096, hints, counts: [0; 2] };
+        let member = state.crowd;
+        let mut outcome = Outcome::default();
+        assert!(state.ask((1, 0), member, &wanted, 0, &mut outcome).1, "it is alone");
+        let (at, is_now) = state.ask((1, 0), member, &Wanted { place: 1 << 20, ..wanted }, 0, &mut outcome);
+        assert!(!is_now && state.park(at, Job::Call(Box::new(|| ()))).is_none());
+        let ticket = state.operations[at].ticket;
+        let refusal = WorkOp::Read.check_range(1, 1, 0).expect_err("that lies behind the end");
+        state.done.push(Done { ticket, result: Err(refusal) });
+        state.run(0, &mut outcome);
+        assert!(matches!(outcome.jobs[..], [(done, _)] if done == at), "its job is there to be done");
+        assert_eq!(state.waiting, 0);
+    }
+}
