@@ -161,11 +161,15 @@ const SERVE: &str = "HOISTWAY_MOUNT_FOR_A_TEST";
 
 impl Apart {
     pub fn new(source: &Path, way: Way) -> Apart {
-        Apart::with_descriptors(source, way, 1 << 16)
+        Apart::begun(source, way, "")
     }
 
     /// With so many descriptors.
     pub fn with_descriptors(source: &Path, way: Way, most: u32) -> Apart {
+        Apart::begun(source, way, &format!("ulimit -n {most} && "))
+    }
+
+    fn begun(source: &Path, way: Way, before: &str) -> Apart {
         let place = tempfile::Builder::new().prefix("hoistway-mount-").tempdir().expect("a directory");
         let what = format!(
             "{:?}|{}|{}|{}|{}|{}",
@@ -177,7 +181,7 @@ impl Apart {
             place.path().display()
         );
         let child = Command::new("sh")
-            .args(["-c", &format!("ulimit -n {most} && exec \"$0\" \"$@\"")])
+            .args(["-c", &format!("{before}exec \"$0\" \"$@\"")])
             .arg(std::env::current_exe().expect("a program"))
             .args(["--exact", "mounts_for_another_process", "--ignored", "--nocapture"])
             .env(SERVE, what)
