@@ -100,6 +100,8 @@ pub trait Gate: Send + Sync + 'static {
     type Ticket<'a>;
     /// Held while a file is made durable; dropped by itself it says that this has failed.
     type Syncing<'a>;
+    /// Whether anybody ever waits at it: if so, what lies in memory is found out before it is asked.
+    const HOLDS: bool = true;
 
     /// Asks whether something may be done now.
     fn enter(&self, ask: &Ask<'_>) -> Entered<Self::Pass<'_>, Self::Ticket<'_>>;
@@ -134,6 +136,7 @@ impl Gate for Open {
     type Pass<'a> = ();
     type Ticket<'a> = std::convert::Infallible;
     type Syncing<'a> = ();
+    const HOLDS: bool = false;
 
     #[inline]
     fn enter(&self, _: &Ask<'_>) -> Entered<(), std::convert::Infallible> {

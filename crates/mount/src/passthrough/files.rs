@@ -56,8 +56,6 @@ pub(super) struct OpenFile {
     pub(super) shared: Arc<Shared>,
     /// It was opened `O_DIRECT`.
     pub(super) direct: bool,
-    /// Reads can be asked of it that give up rather than wait for the disk.
-    pub(super) nowait: AtomicBool,
     /// Something was written.
     pub(super) wrote: AtomicBool,
     /// The error of write-back that the next sync has to tell, as `errno` has it; 0: none.
