@@ -75,6 +75,32 @@ fn reads_that_find_a_part_in_memory_get_the_rest_when_it_is_their_turn() {
 }
 
 #[test]
+fn a_copy_is_read_in_whole_turns_and_written_into_memory() {
+    // Whether a turn comes at once or later.
+    for every in [0, 1] {
+        let Some(Stage { gate, mounted, source }) = stage("copying", every, Options::default()) else { return };
+        let data: Vec<u8> = (0..2_500_000u32).map(|at| (at % 251) as u8).collect();
+        fs::write(source.path().join("a"), &data).expect("it is written");
+        to_disk(&source.path().join("a"));
+        let from = File::open(mounted.path().join("a")).expect("it is there");
+        let to = File::create(mounted.path().join("b")).expect("it is created");
+        let mut left = data.len();
+        while left > 0 {
+            let copied = rustix::fs::copy_file_range(&from, None, &to, None, left).expect("it is copied");
+            assert!(copied > 0, "{left} bytes were left");
+            left -= copied;
+        }
+        assert_eq!(rustix::fs::copy_file_range(&from, None, &to, None, 1).expect("it is the end"), 0);
+        assert!(fs::read(source.path().join("b")).expect("it is read") == data);
+        let shares = gate.count(Operation::Buffered) == 0;
+        // Three turns of at most 1 MiB each. What the file system below shares is not written.
+        assert!((3..=4).contains(&gate.count(Operation::Read)), "{} turns", gate.count(Operation::Read));
+        assert!(shares || gate.count(Operation::Buffered) == 3, "{} writes", gate.count(Operation::Buffered));
+        assert_eq!(gate.dirty.load(Ordering::Relaxed), data.len() as u64);
+    }
+}
+
+#[test]
 fn names_in_memory_are_looked_up_without_asking() {
     let Some(Stage { gate, mounted, source }) = stage("looking up in memory", 0, Options::default()) else { return };
     fs::write(source.path().join("a"), "").expect("it is written");
