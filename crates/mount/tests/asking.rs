@@ -191,6 +191,43 @@ fn a_file_that_is_cut_to_nothing_or_removed_is_clean() {
 }
 
 #[test]
+fn a_file_whose_name_another_takes_is_clean() {
+    let Some(Stage { gate, mounted, source: _source }) = stage("renaming over a file", 0, Options::default()) else {
+        return;
+    };
+    let (old, new) = (mounted.path().join("old"), mounted.path().join("new"));
+    let cleaned = || gate.cleaned.load(Ordering::Relaxed);
+    fs::write(&new, [2; 100]).expect("it is written");
+    let before = cleaned();
+    fs::hard_link(&new, mounted.path().join("too")).expect("another name of it");
+    fs::rename(mounted.path().join("too"), &new).expect("that does nothing");
+    fs::remove_file(mounted.path().join("too")).expect("it is there still");
+    fs::write(&old, [1; 100]).expect("it is written");
+    // The kernel tells of the last close when it comes to it.
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(cleaned(), before, "all of them have a name");
+    fs::rename(&new, &old).expect("it is moved");
+    assert_eq!(cleaned(), before + 1, "the other one is gone");
+    assert_eq!(fs::read(&old).expect("it is there"), [2; 100]);
+}
+
+#[test]
+fn what_is_appended_is_dirty_where_the_file_ends_below() {
+    for every in [0, 1] {
+        let Some(Stage { gate, mounted, source }) = stage("appending", every, Options::default()) else { return };
+        let mut file = OpenOptions::new().append(true).create(true).open(mounted.path().join("a")).expect("a file");
+        file.write_all(&[1; 10]).expect("it is written");
+        let last = || *gate.dirty_last.lock().expect("no panic");
+        assert_eq!(last(), (0, 10));
+        // Of this the kernel has not heard.
+        let beside = OpenOptions::new().append(true).open(source.path().join("a")).expect("it is there");
+        (&beside).write_all(&[2; 5000]).expect("it is written");
+        file.write_all(&[3; 20]).expect("it is written");
+        assert_eq!(last(), (5010, 20));
+    }
+}
+
+#[test]
 fn who_asks_is_the_thread_and_its_user() {
     let Some(Stage { gate, mounted, source: _source }) = stage("who asks", 2, Options::default()) else { return };
     let path = mounted.path().join("a");

@@ -7,7 +7,7 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use fuser::{ReplyData, ReplyWrite, WriteFlags};
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, fstat};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use super::files::OpenFile;
@@ -175,12 +175,12 @@ impl<G: Gate> Through<G> {
         match written {
             Ok(written) => {
                 if plan.operation == Operation::Buffered && written > 0 {
-                    let Plan { asker, operation, below, offset, .. } = plan;
+                    let Plan { asker, operation, below, .. } = plan;
                     self.gate.dirtied(&Ask {
                         asker: *asker,
                         operation: *operation,
                         backing: below,
-                        offset: *offset,
+                        offset: plan.place_of(written),
                         length: written as u64,
                     });
                 }
@@ -192,6 +192,14 @@ impl<G: Gate> Through<G> {
 }
 
 impl Plan {
+    /// Where so many bytes were written. What was appended went to the file's end, wherever that is by now: the kernel's own is where it was when it looked.
+    fn place_of(&self, written: usize) -> u64 {
+        if !self.flags.contains(ReadWriteFlags::APPEND) {
+            return self.offset;
+        }
+        fstat(&self.below).map_or(self.offset, |found| (found.st_size as u64).saturating_sub(written as u64))
+    }
+
     fn write(&self, data: &[u8]) -> io::Result<usize> {
         let _mask = Mask::of_writer(&self.asker);
         let mut done = 0;

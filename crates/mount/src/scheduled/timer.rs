@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::queue::Outcome;
 use super::{Shared, cgroups, now_ns};
+use crate::passthrough::give_up_reserves;
 
 /// How often it is looked for threads that have gone: every 5 s.
 const SWEEP_NS: u64 = 5_000_000_000;
@@ -70,6 +71,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
 }
 
 fn run(shared: &Weak<Shared>) {
+    give_up_reserves();
     let mut sweep_ns = now_ns() + SWEEP_NS;
     while let Some(shared) = shared.upgrade() {
         if !shared.timer.wait(sweep_ns) {
@@ -90,7 +92,7 @@ fn run(shared: &Weak<Shared>) {
 
 /// Lets those leave whose threads have gone.
 fn sweep(shared: &Arc<Shared>, now_ns: u64) {
-    let owed = shared.writeback.as_ref().map(|writeback| writeback.owners()).unwrap_or_default();
+    let owed = shared.owners();
     for queue in shared.systems.queues() {
         let mut state = queue.lock();
         let state = &mut *state;
