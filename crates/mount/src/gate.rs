@@ -99,6 +99,11 @@ pub trait Gate: Send + Sync + 'static {
     /// Stands for something whose turn has not come. One that is dropped gives its turn up.
     type Ticket<'a>;
 
+    /// So many threads are all that ask: were each of them to do what it asked for, nobody would be there to ask for others.
+    fn asked_by(&self, threads: usize) {
+        let _ = threads;
+    }
+
     /// Asks whether something may be done now.
     fn enter(&self, ask: &Ask<'_>) -> Entered<Self::Pass<'_>, Self::Ticket<'_>>;
 

@@ -26,6 +26,8 @@ pub const FILE_SYSTEM: &str = "fuse.hoistway";
 
 /// How often a mount that is busy is tried again.
 const RETRY: Duration = Duration::from_millis(50);
+/// One thread is to take requests while another does what it took.
+const THREADS_MIN: usize = 2;
 /// How far the kernel reads ahead unless it is told: several requests of the largest size, so that there is always one of them for the elevator to choose while
 /// another is on its way. With one alone a reader would have nothing queued whenever one ends, and time slices would go by in waiting for him.
 const READ_AHEAD: u32 = 4 << 20;
@@ -116,6 +118,7 @@ impl Session {
         let mount_point = check_mount_point(source, &source_fd, mount_point, how.clean)?;
         let flags =
             fstatvfs(&source_fd).map_err(|error| MountError::Source { path: source.into(), error: error.into() })?;
+        gate.asked_by(how.threads.max(THREADS_MIN));
         let through = Passthrough::new(source_fd, gate, options)
             .map_err(|error| MountError::Source { path: source.into(), error })?;
         let view = through.view();
@@ -349,7 +352,7 @@ fn begin<G: Gate>(
         Users::Owner => SessionACL::Owner,
         Users::All => SessionACL::All,
     };
-    config.n_threads = Some(how.threads.max(2));
+    config.n_threads = Some(how.threads.max(THREADS_MIN));
     config.clone_fd = how.own_queues;
     config.mount_options = vec![
         MountOption::FSName("hoistway".into()),

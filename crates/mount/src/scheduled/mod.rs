@@ -10,6 +10,7 @@
 //!
 //! There is one lock a queue. It is held while a request is put in and while another is over: some hundred ns; never while a file system or `/proc` is asked.
 
+mod callers;
 mod cgroups;
 mod disks;
 mod executors;
@@ -37,6 +38,7 @@ use hoistway_serve::server::Log;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Ask, Asker, Backing, Entered, Gate, Job, Operation};
+use callers::{Callers, Stay};
 use executors::{Executors, Run};
 use people::Key;
 use queue::{Outcome, Queue, REQUEST_BYTES_MAX, Wanted};
@@ -85,6 +87,7 @@ pub enum SetUpError {
 /// The gate that schedules.
 pub struct Scheduled {
     shared: Arc<Shared>,
+    callers: Callers,
 }
 
 /// What the threads of a gate share.
@@ -129,7 +132,7 @@ impl Scheduled {
         if ours {
             writeback::start(&shared)?;
         }
-        Ok(Scheduled { shared })
+        Ok(Scheduled { shared, callers: Callers::default() })
     }
 
     /// By which it is seen and steered.
@@ -192,6 +195,8 @@ impl Drop for Scheduled {
 pub struct Pass<'a> {
     of: Option<(&'a Arc<Shared>, &'a Arc<Queue>)>,
     at: usize,
+    /// The caller's thread is kept for so long.
+    _stay: Stay<'a>,
 }
 
 /// Somebody's turn has not come.
@@ -211,6 +216,8 @@ enum Waits<'a> {
     Room {
         bytes: u64,
     },
+    /// For nothing but a thread.
+    Thread,
     /// For what the file has in memory to be written back.
     Clean {
         backing: Arc<Backing>,
@@ -223,23 +230,31 @@ impl Gate for Scheduled {
     type Pass<'a> = Pass<'a>;
     type Ticket<'a> = Ticket<'a>;
 
+    fn asked_by(&self, threads: usize) {
+        self.callers.set(threads);
+    }
+
     fn enter(&self, ask: &Ask<'_>) -> Entered<Pass<'_>, Ticket<'_>> {
         let shared = &self.shared;
+        let unscheduled = || match self.callers.stay() {
+            Some(stay) => Entered::Now(Pass { of: None, at: 0, _stay: stay }),
+            None => Entered::Later(Ticket { shared, waits: Waits::Thread }),
+        };
         let waits = match (ask.operation, &shared.writeback) {
             (Operation::Buffered, Some(writeback)) if !writeback.has_room(ask.length) => {
                 Waits::Room { bytes: ask.length }
             }
-            (Operation::Buffered, _) => return Entered::Now(Pass { of: None, at: 0 }),
+            (Operation::Buffered, _) => return unscheduled(),
             (Operation::Sync, Some(writeback)) if writeback.is_much(ask.backing) => {
                 Waits::Clean { backing: ask.backing.clone(), asker: ask.asker }
             }
             _ => {
-                let Some(system) = shared.systems.of(ask.backing) else {
-                    return Entered::Now(Pass { of: None, at: 0 });
-                };
-                match shared.ask(system, ask, false) {
-                    (at, true) => return Entered::Now(Pass { of: Some((shared, &system.queue)), at }),
-                    (at, false) => Waits::Queue { queue: &system.queue, at },
+                let Some(system) = shared.systems.of(ask.backing) else { return unscheduled() };
+                let (at, is_now) = shared.ask(system, ask, false);
+                match is_now.then(|| self.callers.stay()).flatten() {
+                    Some(stay) => return Entered::Now(Pass { of: Some((shared, &system.queue)), at, _stay: stay }),
+                    // Its turn may have come: then it is done at once, by a thread of ours.
+                    None => Waits::Queue { queue: &system.queue, at },
                 }
             }
         };
@@ -256,6 +271,7 @@ impl Gate for Scheduled {
                     shared.executors.give([Run::new(shared, queue, at, job)]);
                 }
             }
+            Waits::Thread => shared.executors.give([Run::free(job)]),
             Waits::Room { bytes } => match &shared.writeback {
                 Some(writeback) => writeback.wait_for_room(bytes, job, &shared.executors),
                 None => shared.executors.give([Run::free(job)]),
