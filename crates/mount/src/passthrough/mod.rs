@@ -16,6 +16,7 @@ mod ioctl;
 mod look;
 mod nodes;
 mod open;
+mod partial;
 mod places;
 mod room;
 mod xattr;

@@ -195,8 +195,15 @@ impl Drop for Scheduled {
 pub struct Pass<'a> {
     of: Option<(&'a Arc<Shared>, &'a Arc<Queue>)>,
     at: usize,
+    learns: Option<Learns>,
     /// The caller's thread is kept for so long.
     _stay: Stay<'a>,
+}
+
+/// Where a file lies on the disk is to be found out, in the turn of who asks for it.
+struct Learns {
+    backing: Arc<Backing>,
+    offset: u64,
 }
 
 /// Somebody's turn has not come.
@@ -211,6 +218,7 @@ enum Waits<'a> {
     Queue {
         queue: &'a Arc<Queue>,
         at: usize,
+        learns: Option<Learns>,
     },
     /// For others' data to be written back: so many bytes are to be added.
     Room {
@@ -237,7 +245,7 @@ impl Gate for Scheduled {
     fn enter(&self, ask: &Ask<'_>) -> Entered<Pass<'_>, Ticket<'_>> {
         let shared = &self.shared;
         let unscheduled = || match self.callers.stay() {
-            Some(stay) => Entered::Now(Pass { of: None, at: 0, _stay: stay }),
+            Some(stay) => Entered::Now(Pass { of: None, at: 0, learns: None, _stay: stay }),
             None => Entered::Later(Ticket { shared, waits: Waits::Thread }),
         };
         let waits = match (ask.operation, &shared.writeback) {
@@ -250,11 +258,15 @@ impl Gate for Scheduled {
             }
             _ => {
                 let Some(system) = shared.systems.of(ask.backing) else { return unscheduled() };
-                let (at, is_now) = shared.ask(system, ask, false);
+                let now_ns = now_ns();
+                let (wanted, learns) = shared.wanted(system, ask, false, now_ns);
+                let learns = learns.then(|| Learns { backing: ask.backing.clone(), offset: ask.offset });
+                let queue = &system.queue;
+                let (at, is_now) = shared.ask_for_this(queue, ask, &wanted, false, now_ns);
                 match is_now.then(|| self.callers.stay()).flatten() {
-                    Some(stay) => return Entered::Now(Pass { of: Some((shared, &system.queue)), at, _stay: stay }),
+                    Some(stay) => return Entered::Now(Pass { of: Some((shared, queue)), at, learns, _stay: stay }),
                     // Its turn may have come: then it is done at once, by a thread of ours.
-                    None => Waits::Queue { queue: &system.queue, at },
+                    None => Waits::Queue { queue, at, learns },
                 }
             }
         };
@@ -264,7 +276,11 @@ impl Gate for Scheduled {
     fn park(&self, mut ticket: Ticket<'_>, job: Job) {
         let shared = &self.shared;
         match std::mem::replace(&mut ticket.waits, Waits::Over) {
-            Waits::Queue { queue, at } => {
+            Waits::Queue { queue, at, learns } => {
+                let job = match learns {
+                    Some(learns) => shared.learning(learns, job),
+                    None => job,
+                };
                 // Bound first: the lock is let go before the job is done.
                 let back = queue.lock().park(at, job);
                 if let Some(job) = back {
@@ -301,6 +317,9 @@ impl Gate for Scheduled {
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         if let Some((shared, queue)) = self.of {
+            if let Some(learns) = self.learns.take() {
+                shared.learn(&learns);
+            }
             shared.over(queue, self.at, false);
         }
     }
@@ -308,7 +327,7 @@ impl Drop for Pass<'_> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        if let Waits::Queue { queue, at } = self.waits {
+        if let Waits::Queue { queue, at, .. } = self.waits {
             let mut outcome = Outcome::default();
             queue.lock().withdraw(at, now_ns(), &mut outcome);
             self.shared.follow(queue, outcome);
@@ -320,9 +339,19 @@ impl Shared {
     /// Puts a request into the queue of the disk that it goes to. Answers its place there, and whether it is its turn already.
     fn ask(self: &Arc<Self>, system: &FileSystem, ask: &Ask<'_>, is_async: bool) -> (usize, bool) {
         let now_ns = now_ns();
-        let wanted = self.wanted(system, ask, is_async, now_ns);
+        let (wanted, _) = self.wanted(system, ask, is_async, now_ns);
+        self.ask_for_this(&system.queue, ask, &wanted, is_async, now_ns)
+    }
+
+    fn ask_for_this(
+        self: &Arc<Self>,
+        queue: &Arc<Queue>,
+        ask: &Ask<'_>,
+        wanted: &Wanted,
+        is_async: bool,
+        now_ns: u64,
+    ) -> (usize, bool) {
         let who: Key = (ask.asker.tid, ask.asker.uid);
-        let queue = &system.queue;
         let mut state = queue.lock();
         if state.people.fresh(who, now_ns).is_none() {
             drop(state);
@@ -346,30 +375,27 @@ impl Shared {
         }
         let member = state.member(who, whose.unwrap_or(Whose::Own), &self.rules, now_ns);
         let mut outcome = Outcome::default();
-        let asked = state.ask(who, member, &wanted, now_ns, &mut outcome);
+        let asked = state.ask(who, member, wanted, now_ns, &mut outcome);
         drop(state);
         self.follow(queue, outcome);
         asked
     }
 
-    /// What an operation wants of its disk.
-    fn wanted(&self, system: &FileSystem, ask: &Ask<'_>, is_async: bool, now_ns: u64) -> Wanted {
-        let inode = ask.backing.inode;
+    /// What an operation wants of its disk, and whether where that lies has to be learned in its turn. What nobody waits for is asked by threads that may wait for the disk.
+    fn wanted(&self, system: &FileSystem, ask: &Ask<'_>, is_async: bool, now_ns: u64) -> (Wanted, bool) {
+        let (places, inode) = (&system.places, ask.backing.inode);
         let bytes = ask.length.clamp(512, REQUEST_BYTES_MAX);
-        let of_data = |bytes| system.places.of_data(ask.backing, ask.offset, bytes, now_ns);
-        let metadata = |op| Wanted {
-            op,
-            place: system.places.of_inode(inode, METADATA_BYTES),
-            bytes: METADATA_BYTES,
-            hints: Hints { is_async: false, is_metadata: true },
-            counts: [0; 2],
+        let metadata = |op| {
+            let place = places.of_inode(inode, METADATA_BYTES);
+            let hints = Hints { is_async: false, is_metadata: true };
+            (Wanted { op, place, bytes: METADATA_BYTES, hints, counts: [0; 2] }, false)
         };
-        let data = |op, bytes, counts| Wanted {
-            op,
-            place: of_data(bytes),
-            bytes,
-            hints: Hints { is_async, is_metadata: false },
-            counts,
+        let data = |op, bytes, counts| {
+            let (place, learns) = match is_async {
+                true => (places.of_data(ask.backing, ask.offset, bytes, now_ns), false),
+                false => places.of_data_now(ask.backing, ask.offset, bytes, now_ns),
+            };
+            (Wanted { op, place, bytes, hints: Hints { is_async, is_metadata: false }, counts }, learns)
         };
         match ask.operation {
             Operation::Read => data(WorkOp::Read, bytes, [ask.length, 0]),
@@ -389,6 +415,21 @@ impl Shared {
                 system.places.changed(inode);
                 metadata(WorkOp::Write)
             }
+        }
+    }
+
+    /// A job that finds out where a file lies after it has done what it is for: by then what tells it is in memory, most often.
+    fn learning(self: &Arc<Self>, learns: Learns, job: Job) -> Job {
+        let shared = self.clone();
+        Job::Call(Box::new(move || {
+            Run::free(job).go();
+            shared.learn(&learns);
+        }))
+    }
+
+    fn learn(&self, learns: &Learns) {
+        if let Some(system) = self.systems.of(&learns.backing) {
+            system.places.learn(&learns.backing, learns.offset, now_ns());
         }
     }
 
@@ -414,7 +455,8 @@ impl Shared {
     /// The path of a file below the mount, as it is now; of one that is nowhere there, an empty one.
     fn path_of(&self, backing: &Backing) -> String {
         use std::os::fd::AsRawFd as _;
-        let path = std::fs::read_link(format!("/proc/self/fd/{}", backing.fd.as_raw_fd())).unwrap_or_default();
+        let path = backing.with_itself(|fd| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())));
+        let path = path.and_then(Result::ok).unwrap_or_default();
         path.strip_prefix(&self.source).map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
