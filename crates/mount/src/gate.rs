@@ -98,6 +98,8 @@ pub trait Gate: Send + Sync + 'static {
     type Pass<'a>;
     /// Stands for something whose turn has not come. One that is dropped gives its turn up.
     type Ticket<'a>;
+    /// Whether anybody ever waits at it: if so, what lies in memory is found out before it is asked.
+    const HOLDS: bool = true;
 
     /// So many threads are all that ask: were each of them to do what it asked for, nobody would be there to ask for others.
     fn asked_by(&self, threads: usize) {
@@ -124,6 +126,7 @@ pub struct Open;
 impl Gate for Open {
     type Pass<'a> = ();
     type Ticket<'a> = std::convert::Infallible;
+    const HOLDS: bool = false;
 
     #[inline]
     fn enter(&self, _: &Ask<'_>) -> Entered<(), std::convert::Infallible> {

@@ -56,8 +56,6 @@ pub(super) struct OpenFile {
     pub(super) shared: Arc<Shared>,
     /// It was opened `O_DIRECT`.
     pub(super) direct: bool,
-    /// Reads can be asked of it that give up rather than wait for the disk.
-    pub(super) nowait: AtomicBool,
     /// Something was written.
     pub(super) wrote: AtomicBool,
     /// Its operations go from the kernel to the file below.

@@ -5,6 +5,7 @@
 mod attributes;
 mod bypass;
 mod change;
+mod copy;
 mod data;
 mod descriptors;
 mod directory;

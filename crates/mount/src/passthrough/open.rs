@@ -6,10 +6,8 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use fuser::{BackingId, FileHandle, FopenFlags, ReplyCreate, ReplyEmpty, ReplyLseek, ReplyOpen, ReplyWrite};
-use rustix::fs::{
-    Advice, FallocateFlags, Mode, OFlags, Statx, copy_file_range, fadvise, fallocate, fdatasync, fsync, openat,
-};
+use fuser::{BackingId, FileHandle, FopenFlags, ReplyCreate, ReplyEmpty, ReplyLseek, ReplyOpen};
+use rustix::fs::{Advice, FallocateFlags, Mode, OFlags, Statx, fadvise, fallocate, fdatasync, fsync, openat};
 use rustix::io::Errno;
 
 use super::files::OpenFile;
@@ -30,17 +28,6 @@ const NOT_BELOW: OFlags = OFlags::CREATE
     .union(OFlags::DSYNC)
     .union(OFlags::NOCTTY)
     .union(OFlags::NOFOLLOW);
-
-/// As much is copied between two files in one turn.
-const COPY_BYTES: usize = 1 << 20;
-
-/// What two files, and where in them, a copy is between.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Copy {
-    pub(super) from: (u64, u64),
-    pub(super) to: (u64, u64),
-    pub(super) length: u64,
-}
 
 impl<G: Gate> Through<G> {
     pub(super) fn open(self: &Arc<Self>, asker: Asker, number: u64, flags: i32, reply: ReplyOpen) {
@@ -189,7 +176,6 @@ impl<G: Gate> Through<G> {
             backing,
             shared,
             direct: flags.contains(OFlags::DIRECT),
-            nowait: AtomicBool::new(true),
             wrote: AtomicBool::new(false),
             bypass: bypass.clone(),
             buffered: OnceLock::new(),
@@ -299,47 +285,6 @@ impl<G: Gate> Through<G> {
                 Err(error) => reply.error(errno(error)),
             }
         });
-    }
-
-    pub(super) fn copy(self: &Arc<Self>, asker: Asker, copy: Copy, reply: ReplyWrite) {
-        let files = self.open_files.get(copy.from.0).and_then(|from| Ok((from, self.open_files.get(copy.to.0)?)));
-        let (from, to) = match files {
-            Ok(files) => files,
-            Err(error) => return reply.error(errno(error)),
-        };
-        let length = copy.length.min(COPY_BYTES as u64);
-        let on = from.backing.clone();
-        // Its reading waits for the disk, its writing does not.
-        self.run(
-            Ask { asker, operation: Operation::Read, backing: &on, offset: copy.from.1, length },
-            move |through| {
-                let (mut read_at, mut write_at) = (copy.from.1, copy.to.1);
-                let mask = Mask::of_writer(&asker);
-                let copied = copy_file_range(
-                    &from.backing,
-                    Some(&mut read_at),
-                    &to.backing,
-                    Some(&mut write_at),
-                    length as usize,
-                );
-                drop(mask);
-                match copied {
-                    Ok(copied) => {
-                        to.note_written();
-                        let ask = Ask {
-                            asker,
-                            operation: Operation::Buffered,
-                            backing: &to.backing,
-                            offset: copy.to.1,
-                            length: copied as u64,
-                        };
-                        through.gate.dirtied(&ask);
-                        reply.written(copied as u32);
-                    }
-                    Err(error) => reply.error(errno(error)),
-                }
-            },
-        );
     }
 }
 

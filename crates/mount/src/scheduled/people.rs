@@ -5,6 +5,9 @@ use std::fs;
 use hoistway_serve::device::{Device, MemberId};
 use hoistway_serve::engine::{Process, peer};
 use rustc_hash::FxHashMap;
+use rustix::fs::fstat;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, getpriority_process, pidfd_open};
 
 use super::rules::{Facts, Whose};
 use crate::Asker;
@@ -170,15 +173,11 @@ pub(super) fn read(asker: Asker) -> Facts {
         command: String::new(),
         began: 0,
     };
+    let Some(began) = began(asker.tid) else { return facts };
     let tid = asker.tid;
     let read = |name: &str| fs::read(format!("/proc/{tid}/{name}")).unwrap_or_default();
-    let stat = read("stat");
-    if tid == 0 || stat.is_empty() {
-        return facts;
-    }
-    let stat = String::from_utf8_lossy(&stat);
-    facts.began = began(&stat);
-    facts.process.nice = peer::nice(&stat);
+    facts.began = began;
+    facts.process.nice = nice(tid);
     facts.process.ioprio = peer::ioprio(tid);
     facts.process.comm = String::from_utf8_lossy(&read("comm")).trim_end_matches('\n').to_owned();
     facts.process.cgroup = peer::cgroup(&String::from_utf8_lossy(&read("cgroup")));
@@ -188,8 +187,34 @@ pub(super) fn read(asker: Asker) -> Facts {
     facts
 }
 
-/// When a thread began, in ticks since the start of the machine: the 22nd field of `/proc/TID/stat`, behind the name in parentheses, which may hold anything.
-fn began(stat: &str) -> u64 {
+/// What tells a thread from all that had its number before: its inode among those of descriptors of processes, else, before Linux 6.9, when it began, in ticks since the start
+/// of the machine. `None`: it is gone, or lies outside of this program's view.
+///
+/// `/proc/TID/stat` is not for us where there is another way. Who reads it waits while the process begins another program (execve), and that may wait for us: files that are
+/// closed by it are written through the mount first.
+fn began(tid: u32) -> Option<u64> {
+    let tid = Pid::from_raw(i32::try_from(tid).ok()?)?;
+    match pidfd_open(tid, PidfdFlags::from_bits_retain(PIDFD_THREAD)) {
+        Ok(thread) => fstat(thread).ok().map(|told| told.st_ino.max(1)),
+        Err(Errno::SRCH) => None,
+        Err(_) => {
+            let stat = fs::read(format!("/proc/{}/stat", tid.as_raw_nonzero())).ok()?;
+            Some(began_by(&String::from_utf8_lossy(&stat)).max(1))
+        }
+    }
+}
+
+/// Of a thread, not of its process: from Linux 6.9 on (pidfd_open(2)).
+const PIDFD_THREAD: u32 = libc::O_EXCL as u32;
+
+fn nice(tid: u32) -> i8 {
+    let tid = i32::try_from(tid).ok().and_then(Pid::from_raw);
+    let nice = tid.and_then(|tid| getpriority_process(Some(tid)).ok());
+    nice.and_then(|nice| nice.try_into().ok()).unwrap_or(0)
+}
+
+/// The 22nd field of `/proc/TID/stat`, behind the name in parentheses, which may hold anything.
+fn began_by(stat: &str) -> u64 {
     let behind_name = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
     behind_name.split_whitespace().nth(19).and_then(|field| field.parse().ok()).unwrap_or(0)
 }
@@ -205,8 +230,8 @@ mod tests {
     #[test]
     fn a_thread_s_beginning_is_found_behind_any_name() {
         let stat = "12 (a) b (c)) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 25 -5 1 0 99 1234 5";
-        assert_eq!(began(stat), 99);
-        assert_eq!(began("nonsense"), 0);
+        assert_eq!(began_by(stat), 99);
+        assert_eq!(began_by("nonsense"), 0);
     }
 
     #[test]
@@ -217,6 +242,14 @@ mod tests {
         assert!(!facts.process.comm.is_empty() && !facts.command.is_empty() && facts.began > 0, "{facts:?}");
         assert!(!facts.is_gone());
         assert!(is_there(tid));
+    }
+
+    #[test]
+    fn threads_are_told_from_each_other_and_keep_what_they_are_told_by() {
+        let mine = began(rustix::thread::gettid().as_raw_nonzero().get() as u32);
+        let again = began(rustix::thread::gettid().as_raw_nonzero().get() as u32);
+        let other = std::thread::spawn(|| began(rustix::thread::gettid().as_raw_nonzero().get() as u32));
+        assert!(mine.is_some() && mine == again && mine != other.join().expect("no panic"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(super) struct Facts {
     pub process: Process,
     /// Its command line, with blanks between the words.
     pub command: String,
-    /// When it began, in ticks since the start of the machine; 0 of one that is gone.
+    /// What tells it from those that had its number before; 0 of one that is gone.
     pub began: u64,
 }
 
