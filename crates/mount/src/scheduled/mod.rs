@@ -41,8 +41,8 @@ use crate::{Ask, Asker, Backing, Entered, Gate, Job, Operation};
 use callers::{Callers, Stay};
 use executors::{Executors, Run};
 use people::Key;
-use queue::{Outcome, Queue, REQUEST_BYTES_MAX, Wanted};
-use rules::{Rules, Whose};
+use queue::{Outcome, Queue, REQUEST_BYTES_MAX, State, Wanted};
+use rules::Rules;
 use systems::{FileSystem, Systems};
 use timer::Timer;
 use writeback::WriteBack;
@@ -353,27 +353,31 @@ impl Shared {
     ) -> (usize, bool) {
         let who: Key = (ask.asker.tid, ask.asker.uid);
         let mut state = queue.lock();
-        if state.people.fresh(who, now_ns).is_none() {
+        let needs = state.needs(who, is_async, &self.rules, now_ns);
+        let mut path = None;
+        if needs.is_any() {
+            // The system takes its time: nobody else waits for it.
             drop(state);
-            let facts = people::read(ask.asker);
+            let facts = needs.facts.then(|| people::read(ask.asker));
+            let ioprio = needs.priority.then(|| people::priority(ask.asker.tid));
+            path = needs.path.then(|| self.path_of(ask.backing));
             state = queue.lock();
-            let state = &mut *state;
-            state.people.learn(who, facts, &mut state.device, now_ns);
-        }
-        let state_now = &mut *state;
-        let mut whose = None;
-        if let Some(person) = state_now.people.get_mut(who) {
-            // Who has its data written back later may be gone by then: what it had counts.
-            person.asks(!is_async, &mut state_now.device, now_ns);
-            whose = person.whose;
-            if whose.is_none() {
-                whose = Some(match self.rules.of_thread(&person.facts) {
-                    Some(of_thread) => *person.whose.insert(of_thread),
-                    None => self.rules.of_request(&person.facts, ask.operation, &mut || self.path_of(ask.backing)),
-                });
+            let State { people, device, .. } = &mut *state;
+            if let Some(facts) = facts {
+                people.learn(who, facts, device, now_ns);
+            }
+            if let (Some(ioprio), Some(person)) = (ioprio, people.get_mut(who)) {
+                person.has_priority(ioprio, device, now_ns);
             }
         }
-        let member = state.member(who, whose.unwrap_or(Whose::Own), &self.rules, now_ns);
+        let whose = state.whose(who, ask.operation, &self.rules, &mut || path.take().unwrap_or_default());
+        if let Some(cgroup) = state.lacks(who, whose) {
+            drop(state);
+            let weights = cgroups::weights(&cgroup);
+            state = queue.lock();
+            state.weighs(who, weights);
+        }
+        let member = state.member(who, whose, &self.rules, now_ns);
         let mut outcome = Outcome::default();
         let asked = state.ask(who, member, wanted, now_ns, &mut outcome);
         drop(state);

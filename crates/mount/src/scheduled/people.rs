@@ -9,6 +9,7 @@ use rustix::fs::fstat;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, getpriority_process, pidfd_open};
 
+use super::queue::{Queue, State};
 use super::rules::{Facts, Whose};
 use crate::Asker;
 
@@ -37,6 +38,8 @@ pub(super) struct Person {
     members: Vec<(Whose, MemberId)>,
     /// As whom, where its requests are all the same tenant's.
     pub whose: Option<Whose>,
+    /// The weights of its control group and of those that it lies in, the outermost first, once they were wanted.
+    pub weights: Vec<u16>,
     read_ns: u64,
     asked_ns: u64,
     priority_ns: u64,
@@ -90,6 +93,7 @@ impl People {
             facts,
             members: Vec::new(),
             whose: None,
+            weights: Vec::new(),
             read_ns: now_ns,
             asked_ns: now_ns,
             priority_ns: now_ns,
@@ -101,22 +105,33 @@ impl People {
         self.known.insert(key, person);
     }
 
-    /// Lets those leave whose threads are gone and who have nothing under way, except who is still `owed` something. Answers how many have left.
-    pub fn sweep(&mut self, device: &mut Device, now_ns: u64, owed: impl Fn(Key) -> bool) -> usize {
-        let before = self.known.len();
-        self.known.retain(|key, person| {
-            let stays = person.open > 0
-                || key.0 == 0
-                || now_ns.saturating_sub(person.asked_ns) < QUIET_NS
-                || is_there(key.0)
-                || owed(*key);
-            if !stays {
-                person.leave(device, now_ns);
-            }
-            stays
-        });
-        before - self.known.len()
+    /// Those who have nothing under way and have asked for nothing for a while.
+    fn quiet(&self, now_ns: u64) -> Vec<Key> {
+        let quiet = self.known.iter().filter(|(key, person)| key.0 != 0 && person.is_quiet(now_ns));
+        quiet.map(|(key, _)| *key).collect()
     }
+}
+
+/// Lets those leave a queue whose threads are gone and who have nothing under way, except who is still `owed` something. Answers how many have left. The system is asked
+/// while others use the queue.
+pub(super) fn sweep(queue: &Queue, now_ns: u64, owed: impl Fn(Key) -> bool, is_there: impl Fn(u32) -> bool) -> usize {
+    let quiet = queue.lock().people.quiet(now_ns);
+    let gone: Vec<Key> = quiet.into_iter().filter(|key| !is_there(key.0) && !owed(*key)).collect();
+    if gone.is_empty() {
+        return 0;
+    }
+    let mut state = queue.lock();
+    let State { people, device, .. } = &mut *state;
+    let before = people.known.len();
+    for key in gone {
+        // Another one may have its number by now.
+        if people.known.get(&key).is_some_and(|person| person.is_quiet(now_ns))
+            && let Some(mut person) = people.known.remove(&key)
+        {
+            person.leave(device, now_ns);
+        }
+    }
+    before - people.known.len()
 }
 
 impl Person {
@@ -130,22 +145,30 @@ impl Person {
         Some(member)
     }
 
+    /// Whether it has a member as somebody's.
+    pub fn is_member(&self, whose: Whose) -> bool {
+        self.members.iter().any(|(of, _)| *of == whose)
+    }
+
     /// As whom it asked last, for the first time.
     pub fn last(&self) -> Option<Whose> {
         self.whose.or_else(|| self.members.last().map(|(whose, _)| *whose))
     }
 
-    /// It asks now. Its I/O priority is asked anew, so that what `ionice` says holds from the next request on; not in the same millisecond, as the call costs as much as
-    /// half of all the rest.
+    /// It asks now. Says whether its I/O priority is to be asked anew, so that what `ionice` says holds from the next request on; not in the same millisecond, as the call costs
+    /// as much as half of all the rest.
     #[inline]
-    pub fn asks(&mut self, is_there: bool, device: &mut Device, now_ns: u64) {
+    pub fn asks(&mut self, is_there: bool, now_ns: u64) -> bool {
         self.asked_ns = now_ns;
-        let tid = self.facts.process.pid;
-        if !is_there || tid == 0 || now_ns.saturating_sub(self.priority_ns) < PRIORITY_NS {
-            return;
+        if !is_there || self.facts.process.pid == 0 || now_ns.saturating_sub(self.priority_ns) < PRIORITY_NS {
+            return false;
         }
         self.priority_ns = now_ns;
-        let ioprio = peer::ioprio(tid);
+        true
+    }
+
+    /// Its I/O priority is this.
+    pub fn has_priority(&mut self, ioprio: u16, device: &mut Device, now_ns: u64) {
         if self.facts.process.ioprio != ioprio {
             self.facts.process.ioprio = ioprio;
             self.told(device, now_ns);
@@ -157,6 +180,10 @@ impl Person {
         for (_, member) in &self.members {
             device.set_process(*member, &self.facts.process, now_ns);
         }
+    }
+
+    fn is_quiet(&self, now_ns: u64) -> bool {
+        self.open == 0 && now_ns.saturating_sub(self.asked_ns) >= QUIET_NS
     }
 
     fn leave(&mut self, device: &mut Device, now_ns: u64) {
@@ -219,7 +246,13 @@ fn began_by(stat: &str) -> u64 {
     behind_name.split_whitespace().nth(19).and_then(|field| field.parse().ok()).unwrap_or(0)
 }
 
-fn is_there(tid: u32) -> bool {
+/// Class and level of a thread, as the system has them now.
+pub(super) fn priority(tid: u32) -> u16 {
+    peer::ioprio(tid)
+}
+
+/// Whether there is such a thread.
+pub(super) fn is_there(tid: u32) -> bool {
     fs::symlink_metadata(format!("/proc/{tid}")).is_ok()
 }
 
