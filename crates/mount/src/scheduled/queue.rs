@@ -138,13 +138,84 @@ impl Queue {
         Ok((Queue { name: disk.name.clone(), disk, ledger: OnceLock::new(), state: Mutex::new(state) }, warnings))
     }
 
+    /// Whether nobody has its lock.
+    #[cfg(test)]
+    pub fn is_free(&self) -> bool {
+        self.state.try_lock().is_ok()
+    }
+
     /// The queue, for as long as the guard lives. What a thread that panicked has left is as good as what it found: each step leaves the queue whole.
     pub fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// What the system has to be asked of somebody before he can ask for something.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Needs {
+    /// Who it is.
+    pub facts: bool,
+    /// Its I/O priority.
+    pub priority: bool,
+    /// The path of what it asks for.
+    pub path: bool,
+}
+
+impl Needs {
+    #[inline]
+    pub fn is_any(self) -> bool {
+        self.facts || self.priority || self.path
+    }
+}
+
 impl State {
+    /// What has to be found out about who asks, without the lock. Who has its data written back later may be gone by then: what it had counts.
+    #[inline]
+    pub fn needs(&mut self, who: Key, is_async: bool, rules: &Rules, now_ns: u64) -> Needs {
+        let facts = self.people.fresh(who, now_ns).is_none();
+        match self.people.get_mut(who) {
+            Some(person) => {
+                let priority = person.asks(!is_async, now_ns);
+                Needs { facts, priority, path: rules.has_paths() && (facts || person.whose.is_none()) }
+            }
+            None => Needs { facts, priority: false, path: rules.has_paths() },
+        }
+    }
+
+    /// Whose an operation of somebody is.
+    #[inline]
+    pub fn whose(
+        &mut self,
+        who: Key,
+        operation: crate::Operation,
+        rules: &Rules,
+        path: &mut dyn FnMut() -> String,
+    ) -> Whose {
+        let Some(person) = self.people.get_mut(who) else { return Whose::Own };
+        if let Some(whose) = person.whose {
+            return whose;
+        }
+        match rules.of_thread(&person.facts) {
+            Some(of_thread) => *person.whose.insert(of_thread),
+            None => rules.of_request(&person.facts, operation, path),
+        }
+    }
+
+    /// The control group whose weights have to be read before somebody can ask as one of it.
+    #[inline]
+    pub fn lacks(&mut self, who: Key, whose: Whose) -> Option<String> {
+        let person = self.people.get_mut(who).filter(|_| whose == Whose::Cgroup)?;
+        let is_new = !person.is_member(whose) && self.device.terms(&person.facts.process.cgroup).is_none();
+        is_new.then(|| person.facts.process.cgroup.clone())
+    }
+
+    /// The weights of somebody's control groups are these.
+    pub fn weighs(&mut self, who: Key, weights: Vec<u16>) {
+        if let Some(person) = self.people.get_mut(who) {
+            person.weights = weights;
+        }
+    }
+
     /// Asks for something. Answers the operation's place, and whether it is its turn already.
     #[inline]
     pub fn ask(
@@ -324,6 +395,7 @@ impl State {
     pub fn member(&mut self, who: Key, whose: Whose, rules: &Rules, now_ns: u64) -> MemberId {
         let State { people, device, crowd, .. } = self;
         let Some(person) = people.get_mut(who) else { return *crowd };
+        let weights = std::mem::take(&mut person.weights);
         let join = |process: &Process| {
             let joined = match whose {
                 Whose::Own => device.join(None, Some(process), now_ns),
@@ -331,7 +403,7 @@ impl State {
                     let tenant = rules.tenants.get(place as usize).map(|tenant| tenant.name.as_str());
                     device.join(tenant, Some(process), now_ns)
                 }
-                Whose::Cgroup => cgroups::join(device, process, now_ns),
+                Whose::Cgroup => cgroups::join(device, process, &weights, now_ns),
             };
             match joined {
                 Ok(member) => Some(member),

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::queue::Outcome;
-use super::{Shared, cgroups, now_ns};
+use super::{Shared, cgroups, now_ns, people};
 use crate::passthrough::give_up_reserves;
 
 /// How often it is looked for threads that have gone: every 5 s.
@@ -94,12 +94,10 @@ fn run(shared: &Weak<Shared>) {
 fn sweep(shared: &Arc<Shared>, now_ns: u64) {
     let owed = shared.owners();
     for queue in shared.systems.queues() {
-        let mut state = queue.lock();
-        let state = &mut *state;
-        let left = state.people.sweep(&mut state.device, now_ns, |key| owed.contains(&key));
+        let left = people::sweep(&queue, now_ns, |key| owed.contains(&key), people::is_there);
         if left > 0 {
             tracing::debug!(device = queue.name, left, "threads have gone");
         }
-        cgroups::refresh(&mut state.device, now_ns);
+        cgroups::refresh(&queue, now_ns, &cgroups::weight);
     }
 }
