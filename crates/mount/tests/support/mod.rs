@@ -240,13 +240,13 @@ pub fn serve() -> bool {
     true
 }
 
-/// The gate that schedules, over a directory.
+/// The gate that schedules, over a directory. Who writes more than a little waits for the disk.
 pub fn scheduling(source: &Path, write_back: WriteBack) -> Arc<Scheduled> {
     let choice = match write_back {
         WriteBack::Ours => WriteBackChoice::Ours,
         WriteBack::Kernel => WriteBackChoice::Kernel,
     };
-    let mount = MountTerms { write_back: choice, ..MountTerms::default() };
+    let mount = MountTerms { write_back: choice, dirty_limit: Some(2 << 20), ..MountTerms::default() };
     let opened = std::fs::File::open(source).expect("it is there");
     let told = opened.metadata().expect("it is open");
     let root = Arc::new(Backing::new(opened.into(), told.dev(), told.ino()));
