@@ -5,6 +5,7 @@ mod support;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -149,4 +150,54 @@ fn everything_that_can_be_watched_is_told_while_two_hundred_threads_read_and_wri
     }
     let done = crowd.end();
     assert!(leaves > 200 && done > 200, "{leaves} leaves were read {rounds} times beside {done} reads");
+}
+
+/// A program in the mount that is parked for an hour, as soon as its limit is used up.
+fn parked(mounted: &Scheduling, script: &str) -> Child {
+    let child = Command::new("sh").args(["-c", script]).current_dir(mounted.path()).stderr(Stdio::null()).spawn();
+    let child = child.expect("it begins");
+    let mut control = mounted.control(LONG);
+    let until = Instant::now() + LONG;
+    let path = format!("get clients/{}/stat", child.id());
+    let waits = |told: Vec<String>| {
+        told.concat().split(' ').any(|word| word.starts_with("in_flight=") && word != "in_flight=0")
+    };
+    while !control.ask(&path).is_ok_and(waits) {
+        assert!(Instant::now() < until, "{script}: it does not wait");
+        thread::sleep(Duration::from_millis(20));
+    }
+    // It waits, and is not merely on its way through.
+    thread::sleep(Duration::from_millis(300));
+    child
+}
+
+#[test]
+fn who_is_killed_while_he_waits_is_gone_soon_and_what_he_asked_for_is_not_done() {
+    if !can_mount("killed clients") {
+        return;
+    }
+    let source = scratch();
+    fs::write(source.path().join("much"), vec![7; 8 << 20]).expect("it is written");
+    for number in 0..20 {
+        fs::write(source.path().join(format!("little-{number}")), "x").expect("it is written");
+    }
+    // What is beyond the burst waits for minutes.
+    let cases = [("1M", "exec dd if=much of=/dev/null bs=1M iflag=direct"), ("40k", "exec rm little-*")];
+    for (burst, script) in cases {
+        let tenant = format!("[[tenant]]\nname = \"slow\"\nuid = 0\nlimit = \"1k\"\nburst = {burst:?}\n");
+        let mut mounted = Scheduling::new(source.path(), &format!("[mount]\nelevator = \"bfq\"\n{tenant}"));
+        let mut child = parked(&mounted, script);
+        child.kill().expect("it is killed");
+        let begun = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) {
+            if begun.elapsed() > Duration::from_secs(10) {
+                mounted.kill();
+                panic!("{script}: it is there still");
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(begun.elapsed() < Duration::from_secs(3), "{script}: it took {:?}", begun.elapsed());
+        let left = fs::read_dir(source.path()).expect("a listing").count();
+        assert!(left > 10, "{script}: {left} files are left");
+    }
 }

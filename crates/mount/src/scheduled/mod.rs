@@ -292,7 +292,7 @@ impl Gate for Scheduled {
                     None => job,
                 };
                 // Bound first: the lock is let go before the job is done.
-                let back = queue.lock().park(at, job);
+                let back = queue.lock().park_his(at, job);
                 if let Some(job) = back {
                     shared.executors.give([Run::new(shared, queue, at, job)]);
                 }

@@ -251,6 +251,18 @@ pub(super) fn priority(tid: u32) -> u16 {
     peer::ioprio(tid)
 }
 
+/// Whether a thread is about to end, and waits for nothing but us: the signal that nobody survives is on its way to it.
+pub(super) fn is_killed(tid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
+    has_kill(&status)
+}
+
+fn has_kill(status: &str) -> bool {
+    let pending = status.lines().find_map(|line| line.strip_prefix("SigPnd:"));
+    let pending = pending.and_then(|pending| u64::from_str_radix(pending.trim(), 16).ok()).unwrap_or(0);
+    pending >> (libc::SIGKILL - 1) & 1 == 1
+}
+
 /// Whether there is such a thread.
 pub(super) fn is_there(tid: u32) -> bool {
     fs::symlink_metadata(format!("/proc/{tid}")).is_ok()
@@ -283,6 +295,13 @@ mod tests {
         let again = began(rustix::thread::gettid().as_raw_nonzero().get() as u32);
         let other = std::thread::spawn(|| began(rustix::thread::gettid().as_raw_nonzero().get() as u32));
         assert!(mine.is_some() && mine == again && mine != other.join().expect("no panic"));
+    }
+
+    #[test]
+    fn who_is_killed_is_told_by_what_is_on_its_way_to_him() {
+        assert!(has_kill("Name:\tcat\nSigQ:\t0/96000\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000100\n"));
+        assert!(!has_kill("Name:\tcat\nSigPnd:\t0000000000004000\nShdPnd:\t0000000000000100\n"));
+        assert!(!has_kill("") && !is_killed(std::process::id()));
     }
 
     #[test]

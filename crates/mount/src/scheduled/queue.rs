@@ -19,6 +19,8 @@ use crate::Job;
 
 /// The largest request that the kernel makes of a mount, and that a queue sees: 1 MiB. What moves more counts as this.
 pub(super) const REQUEST_BYTES_MAX: u64 = 1 << 20;
+/// Whoever waits for his turn is looked at after so long, and again: 500 ms.
+const LOOK_NS: u64 = 500_000_000;
 /// No timer is set.
 const NEVER: u64 = u64::MAX;
 
@@ -53,12 +55,17 @@ pub(super) struct State {
     done: Vec<Done>,
     /// When the timer will look at this queue.
     armed_ns: u64,
+    /// When it is to be looked whether those who wait are still alive, and who had come when that was done last.
+    look_ns: u64,
+    looked: u32,
 }
 
 /// Something that was asked for.
 struct Operation {
     ticket: u64,
     who: Key,
+    /// Somebody waits for its answer, and with him it comes to nothing.
+    is_his: bool,
     bytes: [u64; 2],
     stage: Stage,
 }
@@ -134,6 +141,8 @@ impl Queue {
             begun: Vec::with_capacity(64),
             done: Vec::with_capacity(64),
             armed_ns: NEVER,
+            look_ns: 0,
+            looked: 0,
         };
         Ok((Queue { name: disk.name.clone(), disk, ledger: OnceLock::new(), state: Mutex::new(state) }, warnings))
     }
@@ -230,7 +239,10 @@ impl State {
         let entry = self.operations.vacant_entry();
         let at = entry.key();
         let ticket = u64::from(self.serial) << 32 | at as u64;
-        entry.insert(Operation { ticket, who, bytes: wanted.counts, stage: Stage::Waits });
+        entry.insert(Operation { ticket, who, is_his: false, bytes: wanted.counts, stage: Stage::Waits });
+        if self.waiting == 0 && self.look_ns <= now_ns {
+            self.look_ns = now_ns.saturating_add(LOOK_NS);
+        }
         self.waiting += 1;
         if let Some(person) = self.people.get_mut(who) {
             person.open += 1;
@@ -268,6 +280,52 @@ impl State {
             }
             _ => Some(job),
         }
+    }
+
+    /// The same for who waits for the answer: if he is killed before, it is not done.
+    pub fn park_his(&mut self, at: usize, job: Job) -> Option<Job> {
+        if let Some(operation) = self.operations.get_mut(at) {
+            operation.is_his = true;
+        }
+        self.park(at, job)
+    }
+
+    /// Who has waited since the last look, if it is time for one.
+    pub fn waiters(&mut self, now_ns: u64) -> Vec<u32> {
+        if self.waiting == 0 || now_ns < self.look_ns {
+            return Vec::new();
+        }
+        self.look_ns = now_ns.saturating_add(LOOK_NS);
+        let looked = std::mem::replace(&mut self.looked, self.serial);
+        let waits = |operation: &&Operation| {
+            let came = (operation.ticket >> 32) as u32;
+            operation.is_his && matches!(operation.stage, Stage::Parked(_)) && looked.wrapping_sub(came) < u32::MAX / 2
+        };
+        let mut who: Vec<u32> = self
+            .operations
+            .iter()
+            .map(|(_, operation)| operation)
+            .filter(waits)
+            .map(|operation| operation.who.0)
+            .collect();
+        who.sort_unstable();
+        who.dedup();
+        who
+    }
+
+    /// Takes away what somebody waits for who will not take the answer. It leaves the queue when its turn comes, and takes no time of the disk.
+    pub fn give_up(&mut self, tid: u32) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for (_, operation) in &mut self.operations {
+            if operation.who.0 == tid
+                && operation.is_his
+                && matches!(operation.stage, Stage::Parked(_))
+                && let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Withdrawn)
+            {
+                jobs.push(job);
+            }
+        }
+        jobs
     }
 
     /// Nobody wants an operation any more. It leaves the queue when its turn comes, and takes no time of the disk.
@@ -385,7 +443,8 @@ impl State {
         if self.waiting == 0 {
             return;
         }
-        if let Some(wake_ns) = self.device.next_wake_ns().filter(|wake_ns| *wake_ns < self.armed_ns) {
+        let wake_ns = self.device.next_wake_ns().map_or(self.look_ns, |wake_ns| wake_ns.min(self.look_ns));
+        if wake_ns < self.armed_ns {
             self.armed_ns = wake_ns;
             outcome.wake_ns = Some(wake_ns);
         }
