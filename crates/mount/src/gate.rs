@@ -103,6 +103,11 @@ pub trait Gate: Send + Sync + 'static {
     /// Whether anybody ever waits at it: if so, what lies in memory is found out before it is asked.
     const HOLDS: bool = true;
 
+    /// So many threads are all that ask: were each of them to do what it asked for, nobody would be there to ask for others.
+    fn asked_by(&self, threads: usize) {
+        let _ = threads;
+    }
+
     /// Asks whether something may be done now.
     fn enter(&self, ask: &Ask<'_>) -> Entered<Self::Pass<'_>, Self::Ticket<'_>>;
 

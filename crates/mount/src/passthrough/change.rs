@@ -19,7 +19,7 @@ use super::nodes::Node;
 use super::places::look_at;
 use super::{Through, c_string, errno};
 use crate::backing::Backing;
-use crate::gate::{Ask, Asker, Gate, Operation};
+use crate::gate::{Asker, Gate, Operation};
 
 /// What `setattr` is to set.
 #[derive(Clone, Copy, Debug)]
@@ -48,16 +48,10 @@ impl<G: Gate> Through<G> {
         wanted: Wanted,
         reply: ReplyAttr,
     ) {
-        let known = match self.nodes.get(number).map_err(io::Error::from).and_then(|node| self.nodes.reach(&node)) {
-            Ok(known) => known,
-            Err(error) => return reply.error(errno(error)),
-        };
         let open = handle.and_then(|handle| self.open_files.get(handle).ok()).map(|file| file.backing.clone());
-        let on = known.clone();
         // The gate is told where data end that it may have to forget.
-        let ask =
-            Ask { asker, operation: Operation::Change, backing: &on, offset: wanted.size.unwrap_or(0), length: 0 };
-        self.run(ask, move |through| {
+        let at = (Operation::Change, wanted.size.unwrap_or(0));
+        self.on_node(asker, at, number, reply, ReplyAttr::error, move |through, _, known, reply| {
             let changed = through.set(&asker, &known, open.as_deref(), &wanted).and_then(|()| Ok(look_at(&known)?));
             through.reply_attributes(changed, number, reply);
         });
@@ -149,7 +143,8 @@ impl<G: Gate> Through<G> {
         let number = self.nodes.number_of(&parent.place, victim.st_ino);
         let Some(shared) = self.files.get(number) else { return };
         let known = {
-            let state = shared.state();
+            let mut state = shared.state();
+            state.removed = true;
             if state.opened == 0 { state.known.upgrade() } else { None }
         };
         if let Some(known) = known {
@@ -165,11 +160,15 @@ impl<G: Gate> Through<G> {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let (new_node, target) = match self.directory(new_parent) {
-            Ok(found) => found,
+        let new_node = match self.nodes.get(new_parent) {
+            Ok(target) => target,
             Err(error) => return reply.error(errno(error)),
         };
         self.change(asker, parent, reply, ReplyEmpty::error, move |through, _, directory, reply| {
+            let target = match through.nodes.reach(&new_node) {
+                Ok(target) => target,
+                Err(error) => return reply.error(errno(error)),
+            };
             // Only a plain rename takes a name from another file.
             let victim = if flags.is_empty() { through.victim(&target, &new_name) } else { None };
             // To another name of itself nothing is moved.
@@ -194,11 +193,15 @@ impl<G: Gate> Through<G> {
         new_name: OsString,
         reply: ReplyEntry,
     ) {
-        let known = match self.nodes.get(number).map_err(io::Error::from).and_then(|node| self.nodes.reach(&node)) {
-            Ok(known) => known,
+        let linked = match self.nodes.get(number) {
+            Ok(node) => node,
             Err(error) => return reply.error(errno(error)),
         };
         self.change(asker, new_parent, reply, ReplyEntry::error, move |through, node, directory, reply| {
+            let known = match through.nodes.reach(&linked) {
+                Ok(known) => known,
+                Err(error) => return reply.error(errno(error)),
+            };
             let linked = match linkat(&known, c"", &directory, new_name.as_os_str(), AtFlags::EMPTY_PATH) {
                 // A link by descriptor alone takes a privilege; by its name in /proc it takes none.
                 Err(Errno::NOENT | Errno::PERM) => through.nodes.descriptors.with(&known, |own, name| {
@@ -222,13 +225,7 @@ impl<G: Gate> Through<G> {
         fail: impl FnOnce(R, fuser::Errno) + Send + 'static,
         work: impl FnOnce(&Arc<Self>, Arc<Node>, Arc<Backing>, R) + Send + 'static,
     ) {
-        match self.directory(parent) {
-            Ok((node, directory)) => {
-                let on = directory.clone();
-                self.run_on(asker, Operation::Change, &on, move |through| work(through, node, directory, reply));
-            }
-            Err(error) => fail(reply, errno(error)),
-        }
+        self.on_node(asker, (Operation::Change, 0), parent, reply, fail, work);
     }
 
     /// Takes in a file that was just made and is open.

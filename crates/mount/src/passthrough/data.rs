@@ -12,6 +12,7 @@ use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use super::files::OpenFile;
 use super::identity::Mask;
+use super::partial;
 use super::{Through, WriteBack, errno};
 use crate::backing::Backing;
 use crate::buffer::{Buffer, with_buffer};
@@ -100,15 +101,14 @@ impl<G: Gate> Through<G> {
     /// Writes when it is the writer's turn, and answers.
     fn put(self: &Arc<Self>, plan: Plan, data: &[u8], reply: ReplyWrite) {
         let below = plan.below.clone();
-        let ask = Ask {
-            asker: plan.asker,
-            operation: plan.operation,
-            backing: &below,
-            offset: plan.offset,
-            length: data.len() as u64,
-        };
+        let length = data.len() as u64;
+        let ask = Ask { asker: plan.asker, operation: plan.operation, backing: &below, offset: plan.offset, length };
         match self.gate.enter(&ask) {
             Entered::Now(pass) => {
+                if let Some(page) = plan.missing(length) {
+                    drop(pass);
+                    return self.read_and_write(plan, page, data.into(), reply);
+                }
                 let written = if plan.file.direct {
                     // The kernel's message begins with a header: its data lie where O_DIRECT does not take them.
                     with_buffer(data.len(), |buffer| {
@@ -124,6 +124,15 @@ impl<G: Gate> Through<G> {
             }
             Entered::Later(ticket) => self.gate.park(ticket, self.write_job(plan, data.into(), reply)),
         }
+    }
+
+    /// Writes when it is the turn of what has to be read for that.
+    fn read_and_write(self: &Arc<Self>, plan: Plan, (offset, length): (u64, u64), data: Buffer, reply: ReplyWrite) {
+        let (asker, below) = (plan.asker, plan.below.clone());
+        self.run(Ask { asker, operation: Operation::Read, backing: &below, offset, length }, move |through| {
+            let written = plan.write(&data);
+            through.written(&plan, written, reply);
+        });
     }
 
     /// Who writes, how, and to which descriptor.
@@ -160,6 +169,15 @@ impl<G: Gate> Through<G> {
 
     fn write_job(self: &Arc<Self>, plan: Plan, data: Buffer, reply: ReplyWrite) -> Job {
         let through = self.clone();
+        if plan.is_partial(data.len() as u64) {
+            return Job::Call(Box::new(move || match plan.missing(data.len() as u64) {
+                Some(page) => through.read_and_write(plan, page, data, reply),
+                None => {
+                    let written = plan.write(&data);
+                    through.written(&plan, written, reply);
+                }
+            }));
+        }
         if plan.gathered || Mask::is_needed_to_write(&plan.asker) {
             return Job::Call(Box::new(move || {
                 let written = plan.write(&data);
@@ -198,6 +216,18 @@ impl Plan {
             return self.offset;
         }
         fstat(&self.below).map_or(self.offset, |found| (found.st_size as u64).saturating_sub(written as u64))
+    }
+
+    /// What has to be read from the disk before so many bytes can be written into memory. Of what the kernel has gathered it has read the rest itself.
+    #[inline]
+    fn missing(&self, length: u64) -> Option<(u64, u64)> {
+        self.is_partial(length).then(|| partial::missing(&self.below, self.offset, length)).flatten()
+    }
+
+    /// Whether such a write covers parts of pages.
+    #[inline]
+    fn is_partial(&self, length: u64) -> bool {
+        self.operation == Operation::Buffered && !self.gathered && partial::is_partial(self.offset, length)
     }
 
     fn write(&self, data: &[u8]) -> io::Result<usize> {

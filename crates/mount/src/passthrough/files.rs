@@ -79,6 +79,8 @@ pub(super) struct State {
     pub(super) bypass: Weak<BackingId>,
     /// Something was written by one that was closed since it was opened first.
     pub(super) wrote: bool,
+    /// Its last name was taken away here, as far as could be told.
+    pub(super) removed: bool,
     /// Who opened it for writing last: in whose name the kernel writes back what it has gathered.
     pub(super) writer: Option<Asker>,
     /// A descriptor of it, while it is open.

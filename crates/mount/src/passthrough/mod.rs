@@ -17,6 +17,7 @@ mod ioctl;
 mod look;
 mod nodes;
 mod open;
+mod partial;
 mod places;
 mod room;
 mod xattr;

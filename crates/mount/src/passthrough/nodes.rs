@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::descriptors::Descriptors;
 use super::handle::Handle;
 use super::places::{Place, Places, Spot};
-use crate::backing::Backing;
+use crate::backing::{self, Backing};
 
 /// The number of the root, of every FUSE mount.
 pub(super) const ROOT: u64 = 1;
@@ -156,8 +156,7 @@ impl Nodes {
         if let Some(backing) = self.descriptor(node) {
             return Ok(backing);
         }
-        let Reach::Handle(handle) = &node.reach else { return Err(Errno::STALE.into()) };
-        let fd = node.place.open(handle, OFlags::PATH | OFlags::NOFOLLOW)?;
+        let fd = backing::Reach::reach(node)?;
         let backing = Arc::new(Backing::new(fd, node.place.device(), node.inode));
         if node.is_directory {
             lock(&self.directories).insert(node.number, backing.clone());
@@ -179,6 +178,13 @@ impl Nodes {
             }
             Reach::Handle(_) => None,
         }
+    }
+
+    /// Stands for an inode that is not open, until it is its turn to be.
+    pub(super) fn stand_in(&self, node: &Arc<Node>) -> Arc<Backing> {
+        let near = &node.place.backing;
+        // Without a descriptor it is asked for in the name of all that lies there.
+        Backing::standing_for(node.inode, node.clone(), near).map_or_else(|_| near.clone(), Arc::new)
     }
 
     /// Opens an inode to read, write or list it.
@@ -238,6 +244,15 @@ impl Node {
     /// Whether an inode with the same number, but another handle, is another file. A descriptor keeps its inode from being given away.
     fn is_replaced_by(&self, handle: Option<&Handle>) -> bool {
         matches!((&self.reach, handle), (Reach::Handle(mine), Some(handle)) if mine != handle)
+    }
+}
+
+impl backing::Reach for Node {
+    fn reach(&self) -> io::Result<OwnedFd> {
+        match &self.reach {
+            Reach::Handle(handle) => self.place.open(handle, OFlags::PATH | OFlags::NOFOLLOW),
+            Reach::Descriptor(backing) => Ok(rustix::io::fcntl_dupfd_cloexec(backing, 3)?),
+        }
     }
 }
 

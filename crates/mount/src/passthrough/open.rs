@@ -17,7 +17,7 @@ use super::nodes::Node;
 use super::places::look_at;
 use super::{Through, WriteBack, errno};
 use crate::backing::Backing;
-use crate::gate::{Ask, Asker, Gate, Operation};
+use crate::gate::{Ask, Asker, Entered, Gate, Job, Operation};
 
 /// What the kernel does itself, or what is done with each write: it may come from a mapping of a file that was opened to append to it.
 const NOT_BELOW: OFlags = OFlags::CREATE
@@ -41,7 +41,7 @@ impl<G: Gate> Through<G> {
             .files
             .descriptor(number)
             .or_else(|| self.nodes.descriptor(&node))
-            .unwrap_or_else(|| node.place.backing.clone());
+            .unwrap_or_else(|| self.nodes.stand_in(&node));
         self.run_on(asker, operation, &on, move |through| {
             let opened = through.open_below(&asker, &node, flags);
             match opened.and_then(|backing| {
@@ -201,24 +201,39 @@ impl<G: Gate> Through<G> {
         rustix::fs::fcntl_getfl(backing).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::WRONLY)
     }
 
-    pub(super) fn release(&self, handle: u64) {
+    pub(super) fn release(self: &Arc<Self>, handle: u64) {
         let Some(file) = self.open_files.remove(handle) else { return };
         let mut state = file.shared.state();
         state.opened = state.opened.saturating_sub(1);
         state.bypassed -= u32::from(file.bypass.is_some() && state.bypassed > 0);
         let wrote = file.wrote.load(Ordering::Relaxed);
         state.wrote |= wrote;
-        let Some(now) = state.wrote.then(|| look_at(&file.backing).ok()).flatten() else { return };
+        let last = state.opened == 0;
+        let asks = state.wrote || (last && state.removed);
+        let Some(now) = asks.then(|| look_at(&file.backing).ok()).flatten() else { return };
         if wrote {
             // In the mode in which we write back, all that the kernel has of the file went through us.
             state.remember(&now);
         }
-        let last = state.opened == 0;
         state.wrote &= !last;
         drop(state);
         if last && now.stx_nlink == 0 {
             // Its last name went while it was open: nobody will read what was written to it.
             self.gate.cleaned(&file.backing);
+            self.let_go(file);
+        }
+    }
+
+    /// Closes a file without a name, when its turn has come: what it has on the disk is given back by that. Nobody waits for it, and whoever had it open may be gone.
+    fn let_go(&self, file: Arc<OpenFile>) {
+        let asker = Asker { tid: 0, uid: 0, gid: 0 };
+        let ask = Ask { asker, operation: Operation::Change, backing: &file.backing, offset: 0, length: 0 };
+        match self.gate.enter(&ask) {
+            Entered::Now(pass) => {
+                drop(file);
+                drop(pass);
+            }
+            Entered::Later(ticket) => self.gate.park(ticket, Job::Call(Box::new(move || drop(file)))),
         }
     }
 

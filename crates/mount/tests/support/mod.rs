@@ -2,6 +2,8 @@
 
 #![allow(dead_code)]
 
+pub mod scheduled;
+
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read};
 use std::os::unix::fs::MetadataExt;
