@@ -9,7 +9,7 @@ use super::case::{Case, WorkloadKind};
 use super::confidence::word;
 use super::{Answer, Depth};
 use crate::failure::tell as tell_on_stderr;
-use crate::output::{Out, best, table, width};
+use crate::output::{Out, best, table, width, wrap};
 
 /// What was asked, on what, by which measure.
 pub fn heading(case: &Case, out: &mut Out) -> Result<()> {
@@ -32,7 +32,7 @@ pub fn heading(case: &Case, out: &mut Out) -> Result<()> {
     }
     out.line("")?;
     for (label, value) in facts(case) {
-        let mut lines = wrapped(&value, out.columns().saturating_sub(11)).into_iter();
+        let mut lines = wrap(&value, 0, out.columns().saturating_sub(11)).into_iter();
         out.line(format_args!("{label:<10} {}", lines.next().unwrap_or_default()))?;
         lines.try_for_each(|line| out.line(format_args!("{:10} {line}", "")))?;
     }
@@ -297,19 +297,4 @@ pub fn change(difference: &Difference) -> String {
     } else {
         signed(difference.mean)
     }
-}
-
-/// Words in lines of so many columns.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
