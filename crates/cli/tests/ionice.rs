@@ -169,7 +169,7 @@ fn bad_input_names_the_thing_and_what_would_be_right() {
         (&["-P", "-5"], &["-5"]),
         (&["-p", "1", "sh"], &["`sh` is no number of a process"]),
         (&["-p", "5000000"], &["process 5000000: there is no such process"]),
-        (&["-u", "424242"], &["user 424242: there is no such process of this user"]),
+        (&["-u", "424242"], &["user 424242: there is no process of this user"]),
         (&["-c", "idle"], &["for a command to run, or for processes"]),
         (&["--explain", "5000000"], &["process 5000000: there is no such process"]),
         (&["--explain", "-u", "0"], &["--explain takes processes"]),

@@ -38,5 +38,5 @@ pub use queue::{Attribute, Queue, WriteCache, queue_directory};
 pub use read::{DevicesError, devices, openers};
 pub use root::Root;
 pub use rows::{Row, SETTINGS, kernel_tunables, setting, successor};
-pub use set::{Applied, ApplyError, Assignment, Change, Plan, PlanError, Rows};
-pub use stack::{all_below, directly_below, queues_below};
+pub use set::{Applied, ApplyError, Assignment, Change, Plan, PlanError, Rows, why_no_choice};
+pub use stack::{all_below, directly_below, drives_below, hidden_paths, queues_below, schedules_for_paths, way_down};

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use hoistway_advise::facts::{self, Standing};
 use hoistway_advise::{Use, scheduler_name};
-use hoistway_machine::{BlockDevice, Kind, Queue, devices, queues_below};
+use hoistway_machine::{BlockDevice, Kind, Queue, devices, queues_below, why_no_choice};
 
 use super::subject::{self, Subject, line};
 use super::usage;
@@ -136,7 +136,8 @@ fn no_choice(root: &hoistway_machine::Root, all: &[BlockDevice], device: &BlockD
         .map(|below| below.name.as_str())
         .collect();
     match below.as_slice() {
-        [] => "it has no choice of schedulers".into(),
-        below => format!("no scheduler of its own: the queue that counts is that of {}", below.join(" and ")),
+        [] => format!("no scheduler to choose: {}", why_no_choice(root, device)),
+        [below] => format!("no scheduler of its own: the queue that counts is that of {below}"),
+        below => format!("no scheduler of its own: the queues that count are those of {}", below.join(", ")),
     }
 }

@@ -90,6 +90,9 @@ fn whose(args: &IoniceArgs) -> Result<Vec<Who>> {
     let numbers = first.into_iter().chain(args.rest.iter().map(OsString::as_os_str));
     let read = |text: &OsStr| match text.to_str().and_then(|text| text.parse::<u32>().ok()) {
         Some(number) if number <= i32::MAX as u32 => Ok(who(number)),
+        _ if what == "user" => {
+            bail!("`{}` is no number of a user: it takes one as `id -u NAME` prints it", text.display())
+        }
         _ => bail!("`{}` is no number of a {what}", text.display()),
     };
     numbers.map(read).collect()
