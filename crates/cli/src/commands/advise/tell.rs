@@ -3,6 +3,7 @@
 use anyhow::Result;
 use hoistway_advise::facts::{Effect, Standing, effect_of_priorities};
 use hoistway_advise::{Advice, Difference, Figure, Spread, Verdict, told};
+use hoistway_core::Kind as Scheduler;
 
 use super::apply::Plan;
 use super::case::{Case, WorkloadKind};
@@ -93,7 +94,9 @@ pub fn advice(case: &Case, answer: &Answer, plan: &Plan, out: &mut Out) -> Resul
     let advice = &answer.advice;
     rows(advice, out)?;
     out.line("")?;
-    out.heading(verdict(case, answer))?;
+    for line in wrap(&verdict(case, answer), 0, out.columns()) {
+        out.heading(line)?;
+    }
     for paragraph in reasons(case, answer) {
         out.paragraph(2, &paragraph)?;
     }
@@ -182,6 +185,9 @@ pub fn warnings(case: &Case, answer: &Answer) -> Vec<String> {
             hoistway_advise::scheduler_name(chosen)
         ));
     }
+    if answer.advice.verdict == Verdict::Change {
+        all.extend(priorities_after(case.now.kind, chosen));
+    }
     if case.drive.standing == Standing::Unknown && case.subject.is_none() {
         all.push("nobody knows what lies below".into());
     }
@@ -196,6 +202,20 @@ pub fn warnings(case: &Case, answer: &Answer) -> Vec<String> {
         ));
     }
     all
+}
+
+/// What becomes of I/O priorities when the scheduler is changed, where that is less than now.
+fn priorities_after(now: Scheduler, chosen: Scheduler) -> Option<String> {
+    let name = hoistway_advise::scheduler_name(chosen);
+    match (effect_of_priorities(now), effect_of_priorities(chosen)) {
+        (Effect::Class | Effect::ClassAndLevel, Effect::None) => {
+            Some(format!("once {name} is set `ionice` has no effect any more: it does not look at priorities"))
+        }
+        (Effect::ClassAndLevel, Effect::Class) => Some(format!(
+            "once {name} is set only the class of `ionice` counts (-c1, -c2, -c3), and the level (-n) no more"
+        )),
+        _ => None,
+    }
 }
 
 /// The choices and their figures.
