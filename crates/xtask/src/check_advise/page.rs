@@ -22,8 +22,8 @@ const SIZES: &str = "\n## How far sizes can be trusted\n\n\
     processes anew with each seed, which shows its own spread in brackets.\n\
     - Pauses are taken as they were recorded, and the time that the machine needs to wake a process that has slept for long is in them. The streams pause for \
     300 to 510 us in a recording under mq-deadline, where each request takes 84 ms, and for 160 to 430 us under bfq, which serves them in bursts. With \
-    pauses 0.7 times as long the prediction for `streams` is 30 instead of 24 MB/s, and that for `thinker` 36 instead of 30. A recording does not tell \
-    which part of a pause is the process's own, so that gains of schedulers that serve in bursts are told too low rather than too high.\n\n\
+    pauses 0.55 times as long, as the shortest of these are, the prediction for `streams` is 30 MB/s (27 to 36 over eight seeds) instead of 24 (15 to 29), and \
+    that for `thinker` 38 (34 to 42) instead of 30 (29 to 31). A recording does not tell which part of a pause is the process's own, so that gains of schedulers that serve in bursts are told too low rather than too high.\n\n\
     The model of the drive, its depth and its write cache have no part in it: the emulated drive is the model, the clients read, and the same recording is \
     predicted within 1 % under the scheduler that it was made under.\n";
 
