@@ -33,8 +33,8 @@ pub fn print(root: &Root, all: &[BlockDevice], device: &BlockDevice, out: &mut O
 }
 
 fn line(out: &mut Out, name: &str, text: &str) -> Result<()> {
-    if !text.is_empty() {
-        out.line(format_args!("  {name:<16}{text}"))?;
+    for (place, text) in output::wrap(text, 0, out.columns().saturating_sub(18)).iter().enumerate() {
+        out.line(format_args!("  {:<16}{text}", if place == 0 { name } else { "" }))?;
     }
     Ok(())
 }

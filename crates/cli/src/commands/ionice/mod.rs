@@ -24,6 +24,14 @@ const NOT_RUN: u8 = 126;
 
 /// Shows or sets priorities, runs a command with one, or explains what becomes of one.
 pub fn run(args: &IoniceArgs, out: &mut Out) -> Result<Exit> {
+    let args = &match args.clone().with_options_behind() {
+        Ok(args) => args,
+        Err(error) => {
+            // When that cannot be written there is nobody left to tell.
+            let _ = error.print();
+            return Ok(Exit::Failed);
+        }
+    };
     let wanted = wanted(args)?;
     let whose = whose(args)?;
     if args.explain {
