@@ -34,7 +34,7 @@ const AGE_NS: u64 = 1_000_000_000;
 /// (dirty_background_ratio, dirty_ratio), so that this one is first.
 const BACKGROUND_PART: u64 = 20;
 const LIMIT_PART: u64 = 10;
-/// Of the descriptors that this process may have, an eighth is for files with data in memory. While they are written, each has two.
+/// Of the descriptors that this process may have, an eighth is for files with data in memory. While they are written, those that are open have two.
 const FILES_PART: u64 = 8;
 
 /// File system and inode.

@@ -62,7 +62,7 @@ struct Dirty {
     own: Own,
 }
 
-/// The same file opened once more, when a part of it is written for the first time.
+/// The same file opened once more, when a part of it is written for the first time while it is open.
 pub(super) type Own = Arc<OnceLock<Option<OwnedFd>>>;
 
 /// A part of a file that is in the queue or on its way.
@@ -99,7 +99,8 @@ pub(super) struct Place {
 /// What is written now.
 pub(super) struct Going {
     pub backing: Arc<Backing>,
-    pub own: Own,
+    /// Nothing where nobody has the file open by this descriptor any more.
+    pub own: Option<Own>,
     pub start: u64,
     pub end: u64,
 }
@@ -292,7 +293,9 @@ impl Table {
         let file = self.files.get_mut(&place.file)?;
         let flight = file.flights.iter_mut().find(|flight| flight.serial == place.serial && !flight.is_going)?;
         flight.is_going = true;
-        Some(Going { backing: file.backing.clone(), own: file.own.clone(), start: flight.start, end: flight.end })
+        let is_open = Arc::strong_count(&file.backing) > 1;
+        let own = is_open.then(|| file.own.clone());
+        Some(Going { backing: file.backing.clone(), own, start: flight.start, end: flight.end })
     }
 
     /// A request is over; `has_gone`: it was it that has written its part. Who waited for that comes back.

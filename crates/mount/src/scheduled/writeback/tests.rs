@@ -375,6 +375,21 @@ fn what_was_urgent_for_one_who_was_killed_is_written_as_the_rest() {
 }
 
 #[test]
+fn a_file_that_was_closed_needs_no_second_descriptor() {
+    let mut table = Table::default();
+    for is_open in [true, false] {
+        let file = backing(1);
+        dirtied(&mut table, &file, 1, 0, MIB, 0);
+        let place = begun(&mut table, &when(2_000_000_000)).remove(0).place;
+        let still_open = is_open.then_some(file);
+        let going = table.begins(&place).expect("it is to be written");
+        assert_eq!(going.own.is_some(), is_open);
+        drop((going, still_open));
+        table.ended(&place, true);
+    }
+}
+
+#[test]
 fn files_of_another_owner_count_for_him() {
     let mut table = Table::default();
     let file = backing(1);

@@ -18,11 +18,12 @@ impl Going {
         const ALL: libc::c_uint =
             libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
         // Whoever waits for a range is told of an error, and the kernel tells it once each time that the file was opened. So this waits by a descriptor of its
-        // own: those who have the file open are still told by fsync.
-        let own = self.own.get_or_init(|| reopened(&self.backing));
+        // own: those who have the file open are still told by fsync. Of one that was closed there is nobody who could be told by it.
+        let own = self.own.as_ref().map(|own| own.get_or_init(|| reopened(&self.backing)));
         let (fd, flags) = match own {
-            Some(own) => (own.as_raw_fd(), ALL),
-            None => (self.backing.fd.as_raw_fd(), WRITE),
+            Some(Some(own)) => (own.as_raw_fd(), ALL),
+            Some(None) => (self.backing.fd.as_raw_fd(), WRITE),
+            None => (self.backing.fd.as_raw_fd(), ALL),
         };
         let (offset, bytes) = (self.start as libc::off64_t, (self.end - self.start) as libc::off64_t);
         // SAFETY: a call with numbers alone, on a descriptor that is open.
