@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -194,6 +194,35 @@ fn a_mount_is_seen_steered_and_recorded() {
     assert!(!socket.exists(), "the socket goes with the mount");
     let described = hoistway(&["trace", "describe", recorded]);
     assert!(described.status.success(), "{}", text(&described.stderr));
+}
+
+#[test]
+fn a_mount_that_is_in_use_ends_in_time_and_leaves_nothing_behind() {
+    if !can_mount(&[]) {
+        return;
+    }
+    for write_back in ["ours", "kernel"] {
+        let (folder, source, at) = folders();
+        let (socket, record) = (folder.path().join("c.sock"), folder.path().join("trace"));
+        let [control, recorded] = [&socket, &record].map(|path| path.to_str().expect("it is text"));
+        let args = ["--write-back", write_back, "--elevator", "cfq", "--control", control, "--record", recorded];
+        let mounted = Mounted::start(&source, &at, &args);
+        let mut file = fs::File::create(at.join("file")).expect("it is made");
+        file.write_all(&vec![7; 3 << 20]).and_then(|()| file.sync_all()).expect("it is durable");
+        file.write_all(b"and more").expect("it is written");
+        let begun = Instant::now();
+        assert_eq!(mounted.end(), Some(1), "{write_back}");
+        let took = begun.elapsed();
+        assert!(took > Duration::from_secs(8) && took < Duration::from_secs(13), "{write_back}: {took:?}");
+        assert!(!socket.exists(), "{write_back}: the socket goes with the mount");
+        assert!(!is_mounted(&at), "{write_back}");
+        let described = hoistway(&["trace", "describe", recorded]);
+        assert!(described.status.success(), "{write_back}: {}", text(&described.stderr));
+        assert!(text(&described.stdout).contains("write"), "{write_back}: {}", text(&described.stdout));
+        drop(file);
+        let found = fs::read(source.join("file")).expect("it is there");
+        assert!(found.ends_with(b"and more"), "{write_back}: {} bytes", found.len());
+    }
 }
 
 /// A slow disk: the model of a drive behind NBD, FUSE and a loop device, with an ext4 on it.

@@ -2,7 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::AtomicU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::{Errno, pread};
@@ -18,12 +19,41 @@ pub struct Backing {
     pub inode: u64,
     /// What a gate has noted of its file system: a number of the gate's own, 0 for nothing yet.
     pub(crate) noted: AtomicU32,
+    /// By this the file is opened, where `fd` is another of the same file system.
+    way: Option<Arc<dyn Reach>>,
+}
+
+/// Something by which a file can be opened. That may take the disk.
+pub(crate) trait Reach: std::fmt::Debug + Send + Sync {
+    /// Opens it, to know it (`O_PATH`).
+    ///
+    /// # Errors
+    /// `ESTALE` if it does not exist any more.
+    fn reach(&self) -> io::Result<OwnedFd>;
 }
 
 impl Backing {
     /// A file of which nothing is known yet but what it is.
     pub fn new(fd: OwnedFd, device: u64, inode: u64) -> Backing {
-        Backing { fd, device, inode, noted: AtomicU32::new(0) }
+        Backing { fd, device, inode, noted: AtomicU32::new(0), way: None }
+    }
+
+    /// Stands for a file that is not open: `near` is another one of its file system.
+    ///
+    /// # Errors
+    /// When there is no descriptor to be had.
+    pub(crate) fn standing_for(inode: u64, way: Arc<dyn Reach>, near: &Backing) -> io::Result<Backing> {
+        let fd = rustix::io::fcntl_dupfd_cloexec(near, 3)?;
+        let noted = AtomicU32::new(near.noted.load(Ordering::Relaxed));
+        Ok(Backing { fd, device: near.device, inode, noted, way: Some(way) })
+    }
+
+    /// Does something with a descriptor of the file itself; `None` if it does not exist any more. It may take the disk.
+    pub(crate) fn with_itself<T>(&self, act: impl FnOnce(BorrowedFd<'_>) -> T) -> Option<T> {
+        match &self.way {
+            None => Some(act(self.fd.as_fd())),
+            Some(way) => way.reach().ok().map(|itself| act(itself.as_fd())),
+        }
     }
 
     /// Reads until the buffer is full or the file ends. The kernel takes anything less for the file's end: another error is one, whatever came before it.

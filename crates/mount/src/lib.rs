@@ -18,6 +18,7 @@
 mod backing;
 mod buffer;
 mod gate;
+mod memory;
 mod passthrough;
 pub mod scheduled;
 mod session;

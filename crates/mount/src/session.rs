@@ -26,13 +26,15 @@ pub const FILE_SYSTEM: &str = "fuse.hoistway";
 
 /// How often a mount that is busy is tried again.
 const RETRY: Duration = Duration::from_millis(50);
+/// One thread is to take requests while another does what it took.
+const THREADS_MIN: usize = 2;
 /// How far the kernel reads ahead unless it is told: several requests of the largest size, so that there is always one of them for the elevator to choose while
 /// another is on its way. With one alone a reader would have nothing queued whenever one ends, and time slices would go by in waiting for him.
 const READ_AHEAD: u32 = 4 << 20;
 /// How long a mount that is out of sight may take to end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-/// How long it is waited for that the kernel hands over what it has gathered above a mount.
-const SYNC_MAX: Duration = Duration::from_secs(10);
+/// So long before a busy mount goes out of sight the kernel is asked once more for what it has gathered above it.
+const LAST_SYNC: Duration = Duration::from_secs(1);
 
 /// Who may use a mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,6 +118,7 @@ impl Session {
         let mount_point = check_mount_point(source, &source_fd, mount_point, how.clean)?;
         let flags =
             fstatvfs(&source_fd).map_err(|error| MountError::Source { path: source.into(), error: error.into() })?;
+        gate.asked_by(how.threads.max(THREADS_MIN));
         let through = Passthrough::new(source_fd, gate, options)
             .map_err(|error| MountError::Source { path: source.into(), error })?;
         let view = through.view();
@@ -179,23 +182,23 @@ impl Drop for Session {
 }
 
 impl Unmounter {
-    /// Takes the mount away. While it is busy it is tried for as long as `grace`; then what the kernel has in memory above it is written, and it is taken
-    /// out of sight.
+    /// Takes the mount away. While it is busy it is tried for as long as `grace`, and what the kernel has in memory above it is written meanwhile; then it is taken
+    /// out of sight. Where there is no grace the writing has a second.
     ///
     /// # Errors
     /// [`UnmountError`], if the system does not let us: the mount is still there then.
     pub fn unmount(&self, grace: Duration) -> Result<Unmounted, UnmountError> {
-        let until = Instant::now() + grace;
         let shared = &self.0;
+        let now = Instant::now();
+        let mut busy = Busy { until: now + grace, above: None, is_last: false, written_by: now };
         loop {
             if shared.is_over(RETRY.min(grace)) {
                 return Ok(Unmounted::Clean);
             }
             match take_away(&shared.mount_point, false) {
                 Ok(()) => break,
-                Err(Errno::BUSY) if Instant::now() < until => thread::sleep(RETRY),
+                Err(Errno::BUSY) if busy.goes_on(&shared.mount_point) => thread::sleep(RETRY),
                 Err(Errno::BUSY) => {
-                    written_above(&shared.mount_point);
                     take_away(&shared.mount_point, true)
                         .map_err(|error| UnmountError::new(&shared.mount_point, error))?;
                     break;
@@ -223,8 +226,41 @@ impl Unmounter {
     }
 }
 
-/// Has the kernel hand over what it has gathered above the mount: with its end that would be lost. Nobody waits for it for ever.
-fn written_above(mount_point: &Path) {
+/// A mount that cannot be taken away yet.
+struct Busy {
+    /// It goes out of sight then.
+    until: Instant,
+    /// Told when the kernel has handed over what it had gathered above the mount.
+    above: Option<mpsc::Receiver<()>>,
+    /// That was asked for as late as could be.
+    is_last: bool,
+    /// What was asked for last is waited for until then, whatever the grace.
+    written_by: Instant,
+}
+
+impl Busy {
+    /// Whether it is to be tried once more. What the kernel has gathered above the mount would be lost with its end: it is asked for at once, as that may take a while, and again
+    /// shortly before the end, when there is little of it.
+    fn goes_on(&mut self, mount_point: &Path) -> bool {
+        let now = Instant::now();
+        let is_written = self.above.as_ref().is_none_or(|above| above.try_recv() != Err(mpsc::TryRecvError::Empty));
+        let is_late = now + LAST_SYNC >= self.until;
+        if self.above.is_none() || (is_written && is_late && !self.is_last) {
+            self.above = Some(written_above(mount_point));
+            self.is_last = is_late;
+            self.written_by = now + LAST_SYNC;
+            return true;
+        }
+        if is_written || now < self.until.max(self.written_by) {
+            return !is_written || now < self.until;
+        }
+        tracing::warn!("what the kernel has gathered above the mount was not all written");
+        false
+    }
+}
+
+/// Has the kernel hand over what it has gathered above the mount. Nobody has to wait for it: it is told when it is over.
+fn written_above(mount_point: &Path) -> mpsc::Receiver<()> {
     let (tell, told) = mpsc::channel();
     let path = mount_point.to_owned();
     let written = move || {
@@ -236,10 +272,10 @@ fn written_above(mount_point: &Path) {
         // Who has waited long enough listens no more.
         let _ = tell.send(());
     };
-    let spawned = thread::Builder::new().name("mount-sync".into()).spawn(written);
-    if spawned.is_err() || told.recv_timeout(SYNC_MAX).is_err() {
-        tracing::warn!("what the kernel has gathered above the mount was not all written");
+    if let Err(error) = thread::Builder::new().name("mount-sync".into()).spawn(written) {
+        tracing::warn!("what was gathered above {} may be lost: {error}", mount_point.display());
     }
+    told
 }
 
 impl Shared {
@@ -354,7 +390,7 @@ fn begin<G: Gate>(
         Users::Owner => SessionACL::Owner,
         Users::All => SessionACL::All,
     };
-    config.n_threads = Some(how.threads.max(2));
+    config.n_threads = Some(how.threads.max(THREADS_MIN));
     config.clone_fd = how.own_queues;
     config.mount_options = vec![
         MountOption::FSName("hoistway".into()),

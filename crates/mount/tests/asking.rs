@@ -4,13 +4,13 @@ mod support;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hoistway_mount::{Backing, Buffer, Operation, Options, WriteBack};
+use hoistway_mount::{Ask, Backing, Buffer, Entered, Gate, Job, Operation, Options, WriteBack};
 use rustix::fs::{Advice, fadvise};
 
 use self::support::{Mounted, Parking, as_user, can_mount, scratch};
@@ -72,6 +72,32 @@ fn reads_that_find_a_part_in_memory_get_the_rest_when_it_is_their_turn() {
     }
     assert!(fs::read(&inside).expect("it is read") == data);
     assert!(gate.count(Operation::Read) > 0);
+}
+
+#[test]
+fn a_copy_is_read_in_whole_turns_and_written_into_memory() {
+    // Whether a turn comes at once or later.
+    for every in [0, 1] {
+        let Some(Stage { gate, mounted, source }) = stage("copying", every, Options::default()) else { return };
+        let data: Vec<u8> = (0..2_500_000u32).map(|at| (at % 251) as u8).collect();
+        fs::write(source.path().join("a"), &data).expect("it is written");
+        to_disk(&source.path().join("a"));
+        let from = File::open(mounted.path().join("a")).expect("it is there");
+        let to = File::create(mounted.path().join("b")).expect("it is created");
+        let mut left = data.len();
+        while left > 0 {
+            let copied = rustix::fs::copy_file_range(&from, None, &to, None, left).expect("it is copied");
+            assert!(copied > 0, "{left} bytes were left");
+            left -= copied;
+        }
+        assert_eq!(rustix::fs::copy_file_range(&from, None, &to, None, 1).expect("it is the end"), 0);
+        assert!(fs::read(source.path().join("b")).expect("it is read") == data);
+        let shares = gate.count(Operation::Buffered) == 0;
+        // Three turns of at most 1 MiB each. What the file system below shares is not written.
+        assert!((3..=4).contains(&gate.count(Operation::Read)), "{} turns", gate.count(Operation::Read));
+        assert!(shares || gate.count(Operation::Buffered) == 3, "{} writes", gate.count(Operation::Buffered));
+        assert_eq!(gate.dirty.load(Ordering::Relaxed), data.len() as u64);
+    }
 }
 
 #[test]
@@ -162,6 +188,43 @@ fn a_file_that_is_cut_to_nothing_or_removed_is_clean() {
     drop(file);
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(cleaned(), before + 3);
+}
+
+#[test]
+fn a_file_whose_name_another_takes_is_clean() {
+    let Some(Stage { gate, mounted, source: _source }) = stage("renaming over a file", 0, Options::default()) else {
+        return;
+    };
+    let (old, new) = (mounted.path().join("old"), mounted.path().join("new"));
+    let cleaned = || gate.cleaned.load(Ordering::Relaxed);
+    fs::write(&new, [2; 100]).expect("it is written");
+    let before = cleaned();
+    fs::hard_link(&new, mounted.path().join("too")).expect("another name of it");
+    fs::rename(mounted.path().join("too"), &new).expect("that does nothing");
+    fs::remove_file(mounted.path().join("too")).expect("it is there still");
+    fs::write(&old, [1; 100]).expect("it is written");
+    // The kernel tells of the last close when it comes to it.
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(cleaned(), before, "all of them have a name");
+    fs::rename(&new, &old).expect("it is moved");
+    assert_eq!(cleaned(), before + 1, "the other one is gone");
+    assert_eq!(fs::read(&old).expect("it is there"), [2; 100]);
+}
+
+#[test]
+fn what_is_appended_is_dirty_where_the_file_ends_below() {
+    for every in [0, 1] {
+        let Some(Stage { gate, mounted, source }) = stage("appending", every, Options::default()) else { return };
+        let mut file = OpenOptions::new().append(true).create(true).open(mounted.path().join("a")).expect("a file");
+        file.write_all(&[1; 10]).expect("it is written");
+        let last = || *gate.dirty_last.lock().expect("no panic");
+        assert_eq!(last(), (0, 10));
+        // Of this the kernel has not heard.
+        let beside = OpenOptions::new().append(true).open(source.path().join("a")).expect("it is there");
+        (&beside).write_all(&[2; 5000]).expect("it is written");
+        file.write_all(&[3; 20]).expect("it is written");
+        assert_eq!(last(), (5010, 20));
+    }
 }
 
 #[test]
@@ -267,4 +330,118 @@ fn the_kernel_forgets_and_so_does_the_table() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(counts().known <= 10, "{:?}", counts());
+}
+
+#[test]
+fn a_write_to_a_part_of_a_page_reads_the_rest_in_its_turn() {
+    for (every, reads) in [(0, true), (0, false), (1, true)] {
+        let Some(Stage { gate, mounted, source }) = stage("parts of pages", every, Options::default()) else { return };
+        let (below, inside) = (source.path().join("a"), mounted.path().join("a"));
+        fs::write(&below, vec![7; 1 << 20]).expect("it is written");
+        to_disk(&below);
+        let file = OpenOptions::new().read(reads).write(true).open(&inside).expect("it opens");
+        let mut expected = vec![7; 1 << 20];
+        let asked = |offset: usize, length: usize, expected: &mut Vec<u8>| {
+            let before = gate.count(Operation::Read);
+            let data = vec![8; length];
+            file.write_all_at(&data, offset as u64).expect("it is written");
+            expected.resize(expected.len().max(offset + length), 0);
+            expected[offset..offset + length].copy_from_slice(&data);
+            gate.count(Operation::Read) - before
+        };
+        for (offset, length, expects, what) in [
+            (100_000, 10, 1, "a part of a page"),
+            (100_010, 10, 0, "the same page again"),
+            (204_800, 8192, 0, "whole pages"),
+            (300_000, 4096, 2, "parts of two pages, which the kernel hands over one by one"),
+            (499_712, 100, 1, "the beginning of a page"),
+            (599_712, 8192, 2, "parts of two pages and a whole one"),
+            (1 << 20, 1000, 0, "behind the end"),
+            ((1 << 20) + 1000, 5000, 0, "behind the end, from what was written just now on"),
+        ] {
+            assert_eq!(asked(offset, length, &mut expected), expects, "{what}, read {reads}, every {every}");
+        }
+        drop(file);
+        assert!(fs::read(&inside).expect("it is read") == expected, "read {reads}, every {every}");
+    }
+}
+
+#[test]
+fn a_file_without_a_name_is_closed_in_its_turn() {
+    let Some(Stage { gate, mounted, source: _source }) = stage("the last close", 0, Options::default()) else { return };
+    let inside = mounted.path().join("a");
+    fs::write(&inside, "x").expect("it is written");
+    for writes in [true, false] {
+        fs::write(&inside, "x").expect("it is written");
+        let file = OpenOptions::new().read(true).write(writes).open(&inside).expect("it opens");
+        fs::remove_file(&inside).expect("it is removed");
+        let before = gate.count(Operation::Change);
+        drop(file);
+        // The kernel tells of it after the close.
+        let until = std::time::Instant::now() + Duration::from_secs(10);
+        while gate.count(Operation::Change) == before {
+            assert!(std::time::Instant::now() < until, "nobody was asked, opened to write: {writes}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// A gate that keeps what it is asked for until it is let.
+#[derive(Default)]
+struct Held {
+    holds: AtomicBool,
+    jobs: Mutex<Vec<Job>>,
+}
+
+impl Gate for Held {
+    type Pass<'a> = ();
+    type Ticket<'a> = ();
+    type Syncing<'a> = ();
+
+    fn enter(&self, _: &Ask<'_>) -> Entered<(), ()> {
+        if self.holds.load(Ordering::SeqCst) { Entered::Later(()) } else { Entered::Now(()) }
+    }
+
+    fn park(&self, (): (), job: Job) {
+        self.jobs.lock().expect("no panic").push(job);
+    }
+
+    fn dirtied(&self, _: &Ask<'_>) {}
+
+    fn cleaned(&self, _: &Arc<Backing>) {}
+
+    fn syncing(&self, _: &Arc<Backing>) {}
+
+    fn synced(&self, (): ()) {}
+
+    fn owes(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
+        None
+    }
+
+    fn told(&self, _: &Arc<Backing>) {}
+}
+
+#[test]
+fn a_file_that_is_not_open_is_opened_in_its_turn() {
+    if !can_mount("opening in turn") {
+        return;
+    }
+    let source = scratch();
+    let below = source.path().join("a");
+    fs::write(&below, "x").expect("it is written");
+    let gate = Arc::new(Held::default());
+    let mounted =
+        Mounted::new(source.path(), gate.clone(), Options { valid: Duration::from_secs(60), ..Options::default() });
+    let inside = mounted.path().join("a");
+    fs::metadata(&inside).expect("it is seen");
+    gate.holds.store(true, Ordering::SeqCst);
+    let changed = std::thread::spawn(move || fs::set_permissions(&inside, PermissionsExt::from_mode(0o600)));
+    while gate.jobs.lock().expect("no panic").is_empty() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // Who had it open by now would not notice.
+    fs::remove_file(&below).expect("it is removed");
+    gate.holds.store(false, Ordering::SeqCst);
+    std::mem::take(&mut *gate.jobs.lock().expect("no panic")).into_iter().for_each(support::carry_out);
+    assert!(changed.join().expect("no panic").is_err(), "it was open before its turn");
 }

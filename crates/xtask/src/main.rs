@@ -44,7 +44,7 @@ tasks:
           docs/serve-benchmarks.md; fails at the end if a goal is missed or not measured
   bench-order  what disk order is worth, and what archiving costs: --only simulated|real|cpu|cold|list, --rounds N, --folder DIR on the disk that is
           measured, --write for docs/order-benchmarks.md; all but `simulated` need root; fails at the end if a goal is missed or not measured
-  bench-mount  what `hoistway mount` costs beside other ways to the same files, and what a reader keeps beside copies: --only cost|cold|sharing,
+  bench-mount  what `hoistway mount` costs beside other ways to the same files, and what a reader keeps beside copies: --only cost|cold|writing|sharing,
           --rounds N, --seconds S, --folder DIR on the disk that is measured, --write for docs/mount-benchmarks.md; needs root
   whatif  how good the predictions of `hoistway trace whatif` are: --seeds FROM-TO (111-116), --seconds S (60), --real-seconds S (20; 0: none),
           --write for docs/whatif.md, --from FILE for what `recorded_clients quality` printed; fails at the end if a goal is missed

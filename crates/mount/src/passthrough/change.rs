@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use fuser::{RenameFlags, ReplyAttr, ReplyEmpty, ReplyEntry, TimeOrNow};
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Timestamps, Uid, chmodat, chownat, ftruncate, linkat, mkdirat, renameat_with, statat,
-    symlinkat, unlinkat, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timestamps, Uid, chmodat, chownat, ftruncate, linkat, mkdirat,
+    renameat_with, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -19,7 +19,7 @@ use super::nodes::Node;
 use super::places::look_at;
 use super::{Through, c_string, errno};
 use crate::backing::Backing;
-use crate::gate::{Ask, Asker, Gate, Operation};
+use crate::gate::{Asker, Gate, Operation};
 
 /// What `setattr` is to set.
 #[derive(Clone, Copy, Debug)]
@@ -48,16 +48,10 @@ impl<G: Gate> Through<G> {
         wanted: Wanted,
         reply: ReplyAttr,
     ) {
-        let known = match self.nodes.get(number).map_err(io::Error::from).and_then(|node| self.nodes.reach(&node)) {
-            Ok(known) => known,
-            Err(error) => return reply.error(errno(error)),
-        };
         let open = handle.and_then(|handle| self.open_files.get(handle).ok()).map(|file| file.backing.clone());
-        let on = known.clone();
         // The gate is told where data end that it may have to forget.
-        let ask =
-            Ask { asker, operation: Operation::Change, backing: &on, offset: wanted.size.unwrap_or(0), length: 0 };
-        self.run(ask, move |through| {
+        let at = (Operation::Change, wanted.size.unwrap_or(0));
+        self.on_node(asker, at, number, reply, ReplyAttr::error, move |through, _, known, reply| {
             let changed = through.set(&asker, &known, open.as_deref(), &wanted).and_then(|()| Ok(look_at(&known)?));
             through.reply_attributes(changed, number, reply);
         });
@@ -123,19 +117,10 @@ impl<G: Gate> Through<G> {
         reply: ReplyEmpty,
     ) {
         self.change(asker, parent, reply, ReplyEmpty::error, move |through, node, directory, reply| {
-            // What was written to a file that is gone has not to be written back. Only what was opened here can have been.
-            let victim = if through.files.is_empty() || flags.contains(AtFlags::REMOVEDIR) {
-                None
-            } else {
-                statat(&directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW)
-                    .ok()
-                    .filter(|victim| victim.st_nlink == 1)
-            };
+            let victim = if flags.contains(AtFlags::REMOVEDIR) { None } else { through.victim(&directory, &name) };
             match unlinkat(&directory, name.as_os_str(), flags) {
                 Ok(()) => {
-                    if let Some(victim) = victim.filter(|victim| victim.st_dev == node.place.device()) {
-                        through.removed(&node, victim.st_ino);
-                    }
+                    through.removed(&node, victim);
                     reply.ok();
                 }
                 Err(error) => reply.error(errno(error)),
@@ -143,12 +128,23 @@ impl<G: Gate> Through<G> {
         });
     }
 
+    /// A file whose last name this is: what was written to it has not to be written back when the name is gone. Only what was opened here can have been.
+    fn victim(&self, directory: &Backing, name: &OsString) -> Option<Stat> {
+        if self.files.is_empty() {
+            return None;
+        }
+        let found = statat(directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        (found.st_nlink == 1 && FileType::from_raw_mode(found.st_mode).is_file()).then_some(found)
+    }
+
     /// The last name of a file is gone. If it is open, it may be read and written as before.
-    fn removed(&self, parent: &Node, inode: u64) {
-        let number = self.nodes.number_of(&parent.place, inode);
+    fn removed(&self, parent: &Node, victim: Option<Stat>) {
+        let Some(victim) = victim.filter(|victim| victim.st_dev == parent.place.device()) else { return };
+        let number = self.nodes.number_of(&parent.place, victim.st_ino);
         let Some(shared) = self.files.get(number) else { return };
         let known = {
-            let state = shared.state();
+            let mut state = shared.state();
+            state.removed = true;
             if state.opened == 0 { state.known.upgrade() } else { None }
         };
         if let Some(known) = known {
@@ -164,14 +160,26 @@ impl<G: Gate> Through<G> {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let target = match self.directory(new_parent) {
-            Ok((_, target)) => target,
+        let new_node = match self.nodes.get(new_parent) {
+            Ok(target) => target,
             Err(error) => return reply.error(errno(error)),
         };
-        self.change(asker, parent, reply, ReplyEmpty::error, move |_, _, directory, reply| {
+        self.change(asker, parent, reply, ReplyEmpty::error, move |through, _, directory, reply| {
+            let target = match through.nodes.reach(&new_node) {
+                Ok(target) => target,
+                Err(error) => return reply.error(errno(error)),
+            };
+            // Only a plain rename takes a name from another file.
+            let victim = if flags.is_empty() { through.victim(&target, &new_name) } else { None };
+            // To another name of itself nothing is moved.
+            let itself = victim.and_then(|_| statat(&directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW).ok());
+            let victim = victim.filter(|victim| itself.is_none_or(|itself| itself.st_ino != victim.st_ino));
             let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
             match renameat_with(&directory, name.as_os_str(), &target, new_name.as_os_str(), flags) {
-                Ok(()) => reply.ok(),
+                Ok(()) => {
+                    through.removed(&new_node, victim);
+                    reply.ok();
+                }
                 Err(error) => reply.error(errno(error)),
             }
         });
@@ -185,11 +193,15 @@ impl<G: Gate> Through<G> {
         new_name: OsString,
         reply: ReplyEntry,
     ) {
-        let known = match self.nodes.get(number).map_err(io::Error::from).and_then(|node| self.nodes.reach(&node)) {
-            Ok(known) => known,
+        let linked = match self.nodes.get(number) {
+            Ok(node) => node,
             Err(error) => return reply.error(errno(error)),
         };
         self.change(asker, new_parent, reply, ReplyEntry::error, move |through, node, directory, reply| {
+            let known = match through.nodes.reach(&linked) {
+                Ok(known) => known,
+                Err(error) => return reply.error(errno(error)),
+            };
             let linked = match linkat(&known, c"", &directory, new_name.as_os_str(), AtFlags::EMPTY_PATH) {
                 // A link by descriptor alone takes a privilege; by its name in /proc it takes none.
                 Err(Errno::NOENT | Errno::PERM) => through.nodes.descriptors.with(&known, |own, name| {
@@ -213,13 +225,7 @@ impl<G: Gate> Through<G> {
         fail: impl FnOnce(R, fuser::Errno) + Send + 'static,
         work: impl FnOnce(&Arc<Self>, Arc<Node>, Arc<Backing>, R) + Send + 'static,
     ) {
-        match self.directory(parent) {
-            Ok((node, directory)) => {
-                let on = directory.clone();
-                self.run_on(asker, Operation::Change, &on, move |through| work(through, node, directory, reply));
-            }
-            Err(error) => fail(reply, errno(error)),
-        }
+        self.on_node(asker, (Operation::Change, 0), parent, reply, fail, work);
     }
 
     /// Takes in a file that was just made and is open.

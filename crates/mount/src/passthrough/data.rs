@@ -3,20 +3,21 @@
 //! What lies in memory is read without asking anybody. What does not is the gate's: either this thread reads it now, or somebody else does later and
 //! answers then.
 
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use fuser::{ReplyData, ReplyWrite, WriteFlags};
-use rustix::fs::OFlags;
-use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
+use rustix::fs::{OFlags, fstat};
+use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use super::files::OpenFile;
 use super::identity::Mask;
+use super::partial;
 use super::{Through, WriteBack, errno};
 use crate::backing::Backing;
 use crate::buffer::{Buffer, with_buffer};
 use crate::gate::{Ask, Asker, Entered, Gate, Job, Operation};
+use crate::memory;
 
 /// A write as it was asked for.
 #[derive(Clone, Copy)]
@@ -49,30 +50,23 @@ impl<G: Gate> Through<G> {
         let length = length as usize;
         with_buffer(length, |buffer| {
             let buffer = &mut buffer[..length];
-            let (have, whole) = if file.direct { (0, false) } else { read_from_memory(&file, offset, buffer) };
-            if whole {
-                return reply.data(&buffer[..have]);
+            if G::HOLDS
+                && !file.direct
+                && let Some(read) = memory::read(&file.backing, offset, buffer)
+            {
+                return reply.data(&buffer[..read]);
             }
-            let from = offset + have as u64;
-            let ask = Ask {
-                asker,
-                operation: Operation::Read,
-                backing: &file.backing,
-                offset: from,
-                length: (length - have) as u64,
-            };
+            let ask = Ask { asker, operation: Operation::Read, backing: &file.backing, offset, length: length as u64 };
             match self.gate.enter(&ask) {
                 Entered::Now(pass) => {
-                    let read = file.backing.read_all(from, &mut buffer[have..]);
+                    let read = file.backing.read_all(offset, buffer);
                     drop(pass);
                     match read {
-                        Ok(read) => reply.data(&buffer[..have + read]),
+                        Ok(read) => reply.data(&buffer[..read]),
                         Err(error) => reply.error(errno(error)),
                     }
                 }
-                Entered::Later(ticket) => {
-                    self.gate.park(ticket, read_job(&file, from, &buffer[..have], length - have, reply))
-                }
+                Entered::Later(ticket) => self.gate.park(ticket, read_job(&file, offset, length, reply)),
             }
         });
     }
@@ -87,31 +81,58 @@ impl<G: Gate> Through<G> {
             Ok(plan) => plan,
             Err(error) => return reply.error(errno(error)),
         };
+        self.put(plan, write.data, reply);
+    }
+
+    /// Writes what has been copied from another file, as somebody's own.
+    pub(super) fn write_copied(
+        self: &Arc<Self>,
+        asker: Asker,
+        file: Arc<OpenFile>,
+        offset: u64,
+        data: &[u8],
+        reply: ReplyWrite,
+    ) {
+        file.note_written();
+        let (operation, below, flags) = (Operation::Buffered, file.backing.clone(), ReadWriteFlags::empty());
+        self.put(Plan { asker, operation, file, below, offset, flags, gathered: false }, data, reply);
+    }
+
+    /// Writes when it is the writer's turn, and answers.
+    fn put(self: &Arc<Self>, plan: Plan, data: &[u8], reply: ReplyWrite) {
         let below = plan.below.clone();
-        let ask = Ask {
-            asker: plan.asker,
-            operation: plan.operation,
-            backing: &below,
-            offset: plan.offset,
-            length: write.data.len() as u64,
-        };
+        let length = data.len() as u64;
+        let ask = Ask { asker: plan.asker, operation: plan.operation, backing: &below, offset: plan.offset, length };
         match self.gate.enter(&ask) {
             Entered::Now(pass) => {
+                if let Some(page) = plan.missing(length) {
+                    drop(pass);
+                    return self.read_and_write(plan, page, data.into(), reply);
+                }
                 let written = if plan.file.direct {
                     // The kernel's message begins with a header: its data lie where O_DIRECT does not take them.
-                    with_buffer(write.data.len(), |buffer| {
-                        let buffer = &mut buffer[..write.data.len()];
-                        buffer.copy_from_slice(write.data);
+                    with_buffer(data.len(), |buffer| {
+                        let buffer = &mut buffer[..data.len()];
+                        buffer.copy_from_slice(data);
                         plan.write(buffer)
                     })
                 } else {
-                    plan.write(write.data)
+                    plan.write(data)
                 };
                 drop(pass);
                 self.written(&plan, written, reply);
             }
-            Entered::Later(ticket) => self.gate.park(ticket, self.write_job(plan, write.data.into(), reply)),
+            Entered::Later(ticket) => self.gate.park(ticket, self.write_job(plan, data.into(), reply)),
         }
+    }
+
+    /// Writes when it is the turn of what has to be read for that.
+    fn read_and_write(self: &Arc<Self>, plan: Plan, (offset, length): (u64, u64), data: Buffer, reply: ReplyWrite) {
+        let (asker, below) = (plan.asker, plan.below.clone());
+        self.run(Ask { asker, operation: Operation::Read, backing: &below, offset, length }, move |through| {
+            let written = plan.write(&data);
+            through.written(&plan, written, reply);
+        });
     }
 
     /// Who writes, how, and to which descriptor.
@@ -148,6 +169,15 @@ impl<G: Gate> Through<G> {
 
     fn write_job(self: &Arc<Self>, plan: Plan, data: Buffer, reply: ReplyWrite) -> Job {
         let through = self.clone();
+        if plan.is_partial(data.len() as u64) {
+            return Job::Call(Box::new(move || match plan.missing(data.len() as u64) {
+                Some(page) => through.read_and_write(plan, page, data, reply),
+                None => {
+                    let written = plan.write(&data);
+                    through.written(&plan, written, reply);
+                }
+            }));
+        }
         if plan.gathered || Mask::is_needed_to_write(&plan.asker) {
             return Job::Call(Box::new(move || {
                 let written = plan.write(&data);
@@ -163,12 +193,12 @@ impl<G: Gate> Through<G> {
         match written {
             Ok(written) => {
                 if plan.operation == Operation::Buffered && written > 0 {
-                    let Plan { asker, operation, below, offset, .. } = plan;
+                    let Plan { asker, operation, below, .. } = plan;
                     self.gate.dirtied(&Ask {
                         asker: *asker,
                         operation: *operation,
                         backing: below,
-                        offset: *offset,
+                        offset: plan.place_of(written),
                         length: written as u64,
                     });
                 }
@@ -180,6 +210,26 @@ impl<G: Gate> Through<G> {
 }
 
 impl Plan {
+    /// Where so many bytes were written. What was appended went to the file's end, wherever that is by now: the kernel's own is where it was when it looked.
+    fn place_of(&self, written: usize) -> u64 {
+        if !self.flags.contains(ReadWriteFlags::APPEND) {
+            return self.offset;
+        }
+        fstat(&self.below).map_or(self.offset, |found| (found.st_size as u64).saturating_sub(written as u64))
+    }
+
+    /// What has to be read from the disk before so many bytes can be written into memory. Of what the kernel has gathered it has read the rest itself.
+    #[inline]
+    fn missing(&self, length: u64) -> Option<(u64, u64)> {
+        self.is_partial(length).then(|| partial::missing(&self.below, self.offset, length)).flatten()
+    }
+
+    /// Whether such a write covers parts of pages.
+    #[inline]
+    fn is_partial(&self, length: u64) -> bool {
+        self.operation == Operation::Buffered && !self.gathered && partial::is_partial(self.offset, length)
+    }
+
     fn write(&self, data: &[u8]) -> io::Result<usize> {
         let _mask = Mask::of_writer(&self.asker);
         let mut done = 0;
@@ -198,35 +248,9 @@ impl Plan {
     }
 }
 
-/// Reads what lies in memory. Says how much there is, and whether that is all that there will be.
-fn read_from_memory(file: &OpenFile, offset: u64, buffer: &mut [u8]) -> (usize, bool) {
-    if !file.nowait.load(Ordering::Relaxed) {
-        return (0, false);
-    }
-    let mut have = 0;
-    while have < buffer.len() {
-        let rest = &mut [IoSliceMut::new(&mut buffer[have..])];
-        match preadv2(&file.backing, rest, offset + have as u64, ReadWriteFlags::NOWAIT) {
-            // Nothing more at this place: that is the file's end, since what is not in memory is said to be so.
-            Ok(0) => return (have, true),
-            Ok(read) => have += read,
-            Err(Errno::INTR) => {}
-            Err(Errno::AGAIN) => return (have, false),
-            Err(_) => {
-                // The file system cannot tell, or the file is not one to be read: the way with a turn will say what it is.
-                file.nowait.store(false, Ordering::Relaxed);
-                return (have, false);
-            }
-        }
-    }
-    (have, true)
-}
-
-fn read_job(file: &Arc<OpenFile>, offset: u64, have: &[u8], length: usize, reply: ReplyData) -> Job {
-    let have = have.to_vec();
+fn read_job(file: &Arc<OpenFile>, offset: u64, length: usize, reply: ReplyData) -> Job {
     let done = move |read: io::Result<&[u8]>| match read {
-        Ok(read) if have.is_empty() => reply.data(read),
-        Ok(read) => reply.data(&[&have, read].concat()),
+        Ok(read) => reply.data(read),
         Err(error) => reply.error(errno(error)),
     };
     Job::Read { file: file.backing.clone(), offset, length, done: Box::new(done) }

@@ -62,7 +62,7 @@ impl<G: Gate> Through<G> {
             Ok(node) => node,
             Err(error) => return reply.error(errno(error)),
         };
-        let on = self.nodes.descriptor(&node).unwrap_or_else(|| node.place.backing.clone());
+        let on = self.nodes.descriptor(&node).unwrap_or_else(|| self.nodes.stand_in(&node));
         self.run_on(asker, Operation::Look, &on, move |through| {
             match through.nodes.open(&node, OFlags::RDONLY | OFlags::DIRECTORY) {
                 Ok(backing) => {

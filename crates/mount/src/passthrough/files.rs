@@ -1,6 +1,6 @@
 //! What is open.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use fuser::BackingId;
@@ -56,10 +56,10 @@ pub(super) struct OpenFile {
     pub(super) shared: Arc<Shared>,
     /// It was opened `O_DIRECT`.
     pub(super) direct: bool,
-    /// Reads can be asked of it that give up rather than wait for the disk.
-    pub(super) nowait: AtomicBool,
     /// Something was written.
     pub(super) wrote: AtomicBool,
+    /// The error of write-back that the next sync has to tell, as `errno` has it; 0: none.
+    pub(super) owed: AtomicI32,
     /// Its operations go from the kernel to the file below.
     pub(super) bypass: Option<Arc<BackingId>>,
     /// The same file without `O_DIRECT`, for pages that a mapping wrote: the last of them ends where the file does.
@@ -79,6 +79,8 @@ pub(super) struct State {
     pub(super) bypass: Weak<BackingId>,
     /// Something was written by one that was closed since it was opened first.
     pub(super) wrote: bool,
+    /// Its last name was taken away here, as far as could be told.
+    pub(super) removed: bool,
     /// Who opened it for writing last: in whose name the kernel writes back what it has gathered.
     pub(super) writer: Option<Asker>,
     /// A descriptor of it, while it is open.

@@ -15,9 +15,9 @@ use fuser::{
 use rustix::fs::AtFlags;
 
 use super::change::{Make, Wanted};
+use super::copy::Copy;
 use super::data::Write;
 use super::ioctl::Control;
-use super::open::Copy;
 use super::{Passthrough, Through, WriteBack, asker_of};
 use crate::gate::Gate;
 

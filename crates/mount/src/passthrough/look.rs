@@ -17,7 +17,7 @@ use super::nodes::{Node, ROOT};
 use super::places::{Place, Spot, look_at};
 use super::{Through, errno};
 use crate::backing::Backing;
-use crate::gate::{Asker, Gate, Operation};
+use crate::gate::{Ask, Asker, Gate, Operation};
 
 /// How names are opened: what they lead to is known by that, and nothing of it is touched or followed.
 const KNOWN: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -36,27 +36,22 @@ impl Entry {
 
 impl<G: Gate> Through<G> {
     pub(super) fn lookup(self: &Arc<Self>, asker: Asker, parent: u64, name: OsString, reply: ReplyEntry) {
-        let (node, directory) = match self.directory(parent) {
-            Ok(found) => found,
+        let node = match self.nodes.get(parent) {
+            Ok(node) => node,
             Err(error) => return reply.error(errno(error)),
         };
         // What lies in memory meets no gate. Kernels before 5.12 do not know the question and answer `EINVAL`.
-        match open_cached(&directory, &name) {
-            Ok(fd) => return self.reply_entry(self.entry(fd, &node.place, parent, &name), reply),
-            Err(Errno::NOENT) => return reply.error(fuser::Errno::ENOENT),
-            Err(_) => {}
+        if let Some(directory) = self.nodes.descriptor(&node) {
+            match open_cached(&directory, &name) {
+                Ok(fd) => return self.reply_entry(self.entry(fd, &node.place, parent, &name), reply),
+                Err(Errno::NOENT) => return reply.error(fuser::Errno::ENOENT),
+                Err(_) => {}
+            }
         }
-        let below = directory.clone();
-        self.run_on(asker, Operation::Look, &directory, move |through| {
-            through.reply_entry(through.look_up(&below, &node.place, parent, &name), reply);
-        });
-    }
-
-    /// A directory that the kernel knows, and a descriptor of it.
-    pub(super) fn directory(&self, number: u64) -> io::Result<(Arc<Node>, Arc<Backing>)> {
-        let node = self.nodes.get(number)?;
-        let backing = self.nodes.reach(&node)?;
-        Ok((node, backing))
+        let work = move |through: &Arc<Self>, node: Arc<Node>, directory: Arc<Backing>, reply| {
+            through.reply_entry(through.look_up(&directory, &node.place, parent, &name), reply);
+        };
+        self.on_node(asker, (Operation::Look, 0), parent, reply, ReplyEntry::error, work);
     }
 
     /// Finds a name in a directory.
@@ -109,8 +104,7 @@ impl<G: Gate> Through<G> {
         if let Some(known) = self.nodes.descriptor(&node) {
             return self.reply_attributes(look_at(&known), number, reply);
         }
-        let place = node.place.backing.clone();
-        self.run_on(asker, Operation::Look, &place, move |through| {
+        self.run_on(asker, Operation::Look, &self.nodes.stand_in(&node), move |through| {
             let found = through.nodes.reach(&node).and_then(|known| Ok(look_at(&known)?));
             through.reply_attributes(found, number, reply);
         });
@@ -172,13 +166,32 @@ impl<G: Gate> Through<G> {
         fail: impl FnOnce(R, fuser::Errno) + Send + 'static,
         work: impl FnOnce(&Arc<Self>, Arc<Backing>, R) + Send + 'static,
     ) {
-        match self.nodes.get(number).map_err(io::Error::from).and_then(|node| self.nodes.reach(&node)) {
-            Ok(known) => {
-                let on = known.clone();
-                self.run_on(asker, Operation::Look, &on, move |through| work(through, known, reply));
+        let work = move |through: &Arc<Self>, _, known, reply| work(through, known, reply);
+        self.on_node(asker, (Operation::Look, 0), number, reply, fail, work);
+    }
+
+    /// Does something to an inode, when its turn has come. One that is not open is opened then: that may take the disk.
+    pub(super) fn on_node<R: Send + 'static>(
+        self: &Arc<Self>,
+        asker: Asker,
+        (operation, offset): (Operation, u64),
+        number: u64,
+        reply: R,
+        fail: impl FnOnce(R, fuser::Errno) + Send + 'static,
+        work: impl FnOnce(&Arc<Self>, Arc<Node>, Arc<Backing>, R) + Send + 'static,
+    ) {
+        let node = match self.nodes.get(number) {
+            Ok(node) => node,
+            Err(error) => return fail(reply, errno(error)),
+        };
+        let known = self.nodes.descriptor(&node).or_else(|| self.files.descriptor(number));
+        let on = known.clone().unwrap_or_else(|| self.nodes.stand_in(&node));
+        self.run(Ask { asker, operation, backing: &on, offset, length: 0 }, move |through| {
+            match known.map_or_else(|| through.nodes.reach(&node), Ok) {
+                Ok(known) => work(through, node, known, reply),
+                Err(error) => fail(reply, errno(error)),
             }
-            Err(error) => fail(reply, errno(error)),
-        }
+        });
     }
 }
 

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::descriptors::Descriptors;
 use super::handle::Handle;
 use super::places::{Place, Places, Spot};
-use crate::backing::Backing;
+use crate::backing::{self, Backing};
 
 /// The number of the root, of every FUSE mount.
 pub(super) const ROOT: u64 = 1;
@@ -26,7 +26,7 @@ const SHARDS: usize = 64;
 /// Numbers that are given to inodes whose own number is taken; file systems do not get there.
 const FIRST_ODD: u64 = 1 << 62;
 
-/// How many descriptors of directories are kept open where handles can open them again.
+/// How many descriptors of directories are kept open where handles can open them again, at most.
 const DIRECTORIES_MAX: usize = 4096;
 
 /// An inode that the kernel knows.
@@ -156,13 +156,17 @@ impl Nodes {
         if let Some(backing) = self.descriptor(node) {
             return Ok(backing);
         }
-        let Reach::Handle(handle) = &node.reach else { return Err(Errno::STALE.into()) };
-        let fd = node.place.open(handle, OFlags::PATH | OFlags::NOFOLLOW)?;
+        let fd = backing::Reach::reach(node)?;
         let backing = Arc::new(Backing::new(fd, node.place.device(), node.inode));
         if node.is_directory {
             lock(&self.directories).insert(node.number, backing.clone());
         }
         Ok(backing)
+    }
+
+    /// So many descriptors of directories may be kept open.
+    pub(super) fn keep_directories(&self, most: u64) {
+        lock(&self.directories).most = usize::try_from(most).unwrap_or(usize::MAX).min(DIRECTORIES_MAX);
     }
 
     /// A descriptor of an inode, if one is open.
@@ -174,6 +178,13 @@ impl Nodes {
             }
             Reach::Handle(_) => None,
         }
+    }
+
+    /// Stands for an inode that is not open, until it is its turn to be.
+    pub(super) fn stand_in(&self, node: &Arc<Node>) -> Arc<Backing> {
+        let near = &node.place.backing;
+        // Without a descriptor it is asked for in the name of all that lies there.
+        Backing::standing_for(node.inode, node.clone(), near).map_or_else(|_| near.clone(), Arc::new)
     }
 
     /// Opens an inode to read, write or list it.
@@ -236,11 +247,27 @@ impl Node {
     }
 }
 
+impl backing::Reach for Node {
+    fn reach(&self) -> io::Result<OwnedFd> {
+        match &self.reach {
+            Reach::Handle(handle) => self.place.open(handle, OFlags::PATH | OFlags::NOFOLLOW),
+            Reach::Descriptor(backing) => Ok(rustix::io::fcntl_dupfd_cloexec(backing, 3)?),
+        }
+    }
+}
+
 /// Descriptors of directories, those used lately. It has two halves: when the younger one is full, what is in the older one is dropped.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Recent {
+    most: usize,
     young: FxHashMap<u64, Arc<Backing>>,
     old: FxHashMap<u64, Arc<Backing>>,
+}
+
+impl Default for Recent {
+    fn default() -> Recent {
+        Recent { most: DIRECTORIES_MAX, young: FxHashMap::default(), old: FxHashMap::default() }
+    }
 }
 
 impl Recent {
@@ -254,7 +281,7 @@ impl Recent {
     }
 
     fn insert(&mut self, number: u64, backing: Arc<Backing>) {
-        if self.young.len() >= DIRECTORIES_MAX / 2 {
+        if self.young.len() >= self.most / 2 {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(number, backing);

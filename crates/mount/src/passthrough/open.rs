@@ -3,13 +3,11 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use fuser::{BackingId, FileHandle, FopenFlags, ReplyCreate, ReplyEmpty, ReplyLseek, ReplyOpen, ReplyWrite};
-use rustix::fs::{
-    Advice, FallocateFlags, Mode, OFlags, Statx, copy_file_range, fadvise, fallocate, fdatasync, fsync, openat,
-};
+use fuser::{BackingId, FileHandle, FopenFlags, ReplyCreate, ReplyEmpty, ReplyLseek, ReplyOpen};
+use rustix::fs::{Advice, FallocateFlags, Mode, OFlags, Statx, fadvise, fallocate, fdatasync, fsync, openat};
 use rustix::io::Errno;
 
 use super::files::OpenFile;
@@ -19,7 +17,7 @@ use super::nodes::Node;
 use super::places::look_at;
 use super::{Through, WriteBack, errno};
 use crate::backing::Backing;
-use crate::gate::{Ask, Asker, Gate, Operation};
+use crate::gate::{Ask, Asker, Entered, Gate, Job, Operation};
 
 /// What the kernel does itself, or what is done with each write: it may come from a mapping of a file that was opened to append to it.
 const NOT_BELOW: OFlags = OFlags::CREATE
@@ -30,17 +28,6 @@ const NOT_BELOW: OFlags = OFlags::CREATE
     .union(OFlags::DSYNC)
     .union(OFlags::NOCTTY)
     .union(OFlags::NOFOLLOW);
-
-/// As much is copied between two files in one turn.
-const COPY_BYTES: usize = 1 << 20;
-
-/// What two files, and where in them, a copy is between.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Copy {
-    pub(super) from: (u64, u64),
-    pub(super) to: (u64, u64),
-    pub(super) length: u64,
-}
 
 impl<G: Gate> Through<G> {
     pub(super) fn open(self: &Arc<Self>, asker: Asker, number: u64, flags: i32, reply: ReplyOpen) {
@@ -54,11 +41,12 @@ impl<G: Gate> Through<G> {
             .files
             .descriptor(number)
             .or_else(|| self.nodes.descriptor(&node))
-            .unwrap_or_else(|| node.place.backing.clone());
+            .unwrap_or_else(|| self.nodes.stand_in(&node));
         self.run_on(asker, operation, &on, move |through| {
             let opened = through.open_below(&asker, &node, flags);
-            match opened.and_then(|backing| through.opened(&asker, &node, backing, flags, &|fd| reply.open_backing(fd)))
-            {
+            match opened.and_then(|backing| {
+                through.opened(&asker, &node, (backing, false), flags, &|fd| reply.open_backing(fd))
+            }) {
                 Ok((handle, flags, None)) => reply.opened(handle, flags),
                 Ok((handle, flags, Some(bypass))) => reply.opened_passthrough(handle, flags, &bypass),
                 Err(error) => reply.error(errno(error)),
@@ -104,7 +92,7 @@ impl<G: Gate> Through<G> {
             let entered =
                 created.and_then(|backing| Ok((through.made(&backing, &node.place, parent, &name)?, backing)));
             let opened = entered.and_then(|(entry, backing)| {
-                let opened = through.opened(&asker, &entry.node, backing, flags, &|fd| reply.open_backing(fd));
+                let opened = through.opened(&asker, &entry.node, (backing, true), flags, &|fd| reply.open_backing(fd));
                 if opened.is_err() {
                     through.forget(entry.node.number, 1);
                 }
@@ -161,7 +149,7 @@ impl<G: Gate> Through<G> {
         &self,
         asker: &Asker,
         node: &Node,
-        backing: Arc<Backing>,
+        (backing, is_new): (Arc<Backing>, bool),
         flags: OFlags,
         register: &dyn Fn(std::os::fd::BorrowedFd<'_>) -> io::Result<BackingId>,
     ) -> io::Result<(FileHandle, FopenFlags, Option<Arc<BackingId>>)> {
@@ -185,12 +173,13 @@ impl<G: Gate> Through<G> {
         }
         // What the kernel asks for is what its own reading ahead wants: below nothing is to be read that nobody's turn it is for.
         let _ = fadvise(&backing, 0, None, Advice::Random);
+        let owed = self.gate.owes(&backing, is_new).unwrap_or(0);
         let file = Arc::new(OpenFile {
             backing,
             shared,
             direct: flags.contains(OFlags::DIRECT),
-            nowait: AtomicBool::new(true),
             wrote: AtomicBool::new(false),
+            owed: AtomicI32::new(owed),
             bypass: bypass.clone(),
             buffered: OnceLock::new(),
         });
@@ -212,24 +201,39 @@ impl<G: Gate> Through<G> {
         rustix::fs::fcntl_getfl(backing).is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::WRONLY)
     }
 
-    pub(super) fn release(&self, handle: u64) {
+    pub(super) fn release(self: &Arc<Self>, handle: u64) {
         let Some(file) = self.open_files.remove(handle) else { return };
         let mut state = file.shared.state();
         state.opened = state.opened.saturating_sub(1);
         state.bypassed -= u32::from(file.bypass.is_some() && state.bypassed > 0);
         let wrote = file.wrote.load(Ordering::Relaxed);
         state.wrote |= wrote;
-        let Some(now) = state.wrote.then(|| look_at(&file.backing).ok()).flatten() else { return };
+        let last = state.opened == 0;
+        let asks = state.wrote || (last && state.removed);
+        let Some(now) = asks.then(|| look_at(&file.backing).ok()).flatten() else { return };
         if wrote {
             // In the mode in which we write back, all that the kernel has of the file went through us.
             state.remember(&now);
         }
-        let last = state.opened == 0;
         state.wrote &= !last;
         drop(state);
         if last && now.stx_nlink == 0 {
             // Its last name went while it was open: nobody will read what was written to it.
             self.gate.cleaned(&file.backing);
+            self.let_go(file);
+        }
+    }
+
+    /// Closes a file without a name, when its turn has come: what it has on the disk is given back by that. Nobody waits for it, and whoever had it open may be gone.
+    fn let_go(&self, file: Arc<OpenFile>) {
+        let asker = Asker { tid: 0, uid: 0, gid: 0 };
+        let ask = Ask { asker, operation: Operation::Change, backing: &file.backing, offset: 0, length: 0 };
+        match self.gate.enter(&ask) {
+            Entered::Now(pass) => {
+                drop(file);
+                drop(pass);
+            }
+            Entered::Later(ticket) => self.gate.park(ticket, Job::Call(Box::new(move || drop(file)))),
         }
     }
 
@@ -239,14 +243,27 @@ impl<G: Gate> Through<G> {
             Err(error) => return reply.error(errno(error)),
         };
         self.run_on(asker, Operation::Sync, &file.backing.clone(), move |through| {
-            match if only_data { fdatasync(&file.backing) } else { fsync(&file.backing) } {
-                Ok(()) => {
-                    through.gate.cleaned(&file.backing);
-                    reply.ok();
-                }
+            match through.sync_below(&file, only_data) {
+                Ok(()) => reply.ok(),
                 Err(error) => reply.error(errno(error)),
             }
         });
+    }
+
+    fn sync_below(&self, file: &OpenFile, only_data: bool) -> io::Result<()> {
+        let syncing = self.gate.syncing(&file.backing);
+        let synced = if only_data { fdatasync(&file.backing) } else { fsync(&file.backing) };
+        match synced {
+            Ok(()) => self.gate.synced(syncing),
+            Err(_) => drop(syncing),
+        }
+        // What went wrong before the file was opened here is told by the first sync, as by the kernel; once, whichever of the two tells.
+        let owed = file.owed.swap(0, Ordering::Relaxed);
+        let told = if owed == 0 { synced } else { synced.and(Err(Errno::from_raw_os_error(owed))) };
+        if told.is_err() {
+            self.gate.told(&file.backing);
+        }
+        Ok(told?)
     }
 
     pub(super) fn allocate(
@@ -284,47 +301,6 @@ impl<G: Gate> Through<G> {
                 Err(error) => reply.error(errno(error)),
             }
         });
-    }
-
-    pub(super) fn copy(self: &Arc<Self>, asker: Asker, copy: Copy, reply: ReplyWrite) {
-        let files = self.open_files.get(copy.from.0).and_then(|from| Ok((from, self.open_files.get(copy.to.0)?)));
-        let (from, to) = match files {
-            Ok(files) => files,
-            Err(error) => return reply.error(errno(error)),
-        };
-        let length = copy.length.min(COPY_BYTES as u64);
-        let on = from.backing.clone();
-        // Its reading waits for the disk, its writing does not.
-        self.run(
-            Ask { asker, operation: Operation::Read, backing: &on, offset: copy.from.1, length },
-            move |through| {
-                let (mut read_at, mut write_at) = (copy.from.1, copy.to.1);
-                let mask = Mask::of_writer(&asker);
-                let copied = copy_file_range(
-                    &from.backing,
-                    Some(&mut read_at),
-                    &to.backing,
-                    Some(&mut write_at),
-                    length as usize,
-                );
-                drop(mask);
-                match copied {
-                    Ok(copied) => {
-                        to.note_written();
-                        let ask = Ask {
-                            asker,
-                            operation: Operation::Buffered,
-                            backing: &to.backing,
-                            offset: copy.to.1,
-                            length: copied as u64,
-                        };
-                        through.gate.dirtied(&ask);
-                        reply.written(copied as u32);
-                    }
-                    Err(error) => reply.error(errno(error)),
-                }
-            },
-        );
     }
 }
 

@@ -73,14 +73,11 @@ impl<G: Gate> Through<G> {
         reply: ReplyEmpty,
         work: impl FnOnce(&Self, &Backing) -> io::Result<()> + Send + 'static,
     ) {
-        let known = match self.nodes.get(number).map_err(io::Error::from).and_then(|node| self.nodes.reach(&node)) {
-            Ok(known) => known,
-            Err(error) => return reply.error(errno(error)),
-        };
-        self.run_on(asker, Operation::Change, &known.clone(), move |through| match work(through, &known) {
+        let work = move |through: &Arc<Self>, _, known: Arc<Backing>, reply: ReplyEmpty| match work(through, &known) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(errno(error)),
-        });
+        };
+        self.on_node(asker, (Operation::Change, 0), number, reply, ReplyEmpty::error, work);
     }
 }
 

@@ -10,6 +10,7 @@
 //!
 //! There is one lock a queue. It is held while a request is put in and while another is over: some hundred ns; never while a file system or `/proc` is asked.
 
+mod callers;
 mod cgroups;
 mod disks;
 mod executors;
@@ -37,17 +38,19 @@ use hoistway_serve::server::Log;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::{Ask, Asker, Backing, Entered, Gate, Job, Operation};
+use callers::{Callers, Stay};
 use executors::{Executors, Run};
 use people::Key;
-use queue::{Outcome, Queue, REQUEST_BYTES_MAX, Wanted};
-use rules::{Rules, Whose};
+use queue::{Outcome, Queue, REQUEST_BYTES_MAX, State, Wanted};
+use rules::Rules;
 use systems::{FileSystem, Systems};
 use timer::Timer;
-use writeback::WriteBack;
+use writeback::{Ledger, WriteBack};
 
 pub use disks::DiskError;
 pub use steer::Operator;
 pub use watching::Watching;
+pub use writeback::Syncing;
 
 /// A directory, an inode: so much is read or written for it.
 const METADATA_BYTES: u64 = 4096;
@@ -85,6 +88,7 @@ pub enum SetUpError {
 /// The gate that schedules.
 pub struct Scheduled {
     shared: Arc<Shared>,
+    callers: Callers,
 }
 
 /// What the threads of a gate share.
@@ -95,7 +99,7 @@ struct Shared {
     systems: Systems,
     timer: Timer,
     executors: Executors,
-    writeback: Option<WriteBack>,
+    writeback: Option<Arc<WriteBack>>,
     since_ns: u64,
 }
 
@@ -112,7 +116,7 @@ impl Scheduled {
             systems: Systems::new(config)?,
             timer: Timer::default(),
             executors: Executors::default(),
-            writeback: ours.then(|| WriteBack::new(&config.mount)),
+            writeback: ours.then(|| Arc::new(WriteBack::new(&config.mount))),
             since_ns: now_ns(),
         });
         shared.systems.add(root, now_ns())?;
@@ -126,10 +130,7 @@ impl Scheduled {
                 limit >> 20
             );
         }
-        if ours {
-            writeback::start(&shared)?;
-        }
-        Ok(Scheduled { shared })
+        Ok(Scheduled { shared, callers: Callers::default() })
     }
 
     /// By which it is seen and steered.
@@ -192,6 +193,15 @@ impl Drop for Scheduled {
 pub struct Pass<'a> {
     of: Option<(&'a Arc<Shared>, &'a Arc<Queue>)>,
     at: usize,
+    learns: Option<Learns>,
+    /// The caller's thread is kept for so long.
+    _stay: Stay<'a>,
+}
+
+/// Where a file lies on the disk is to be found out, in the turn of who asks for it.
+struct Learns {
+    backing: Arc<Backing>,
+    offset: u64,
 }
 
 /// Somebody's turn has not come.
@@ -206,11 +216,17 @@ enum Waits<'a> {
     Queue {
         queue: &'a Arc<Queue>,
         at: usize,
+        learns: Option<Learns>,
     },
-    /// For others' data to be written back: so many bytes are to be added.
+    /// For data to be written back: so many bytes are to be added by somebody.
     Room {
+        ledger: &'a Ledger,
+        backing: Arc<Backing>,
+        asker: Asker,
         bytes: u64,
     },
+    /// For nothing but a thread.
+    Thread,
     /// For what the file has in memory to be written back.
     Clean {
         backing: Arc<Backing>,
@@ -222,24 +238,45 @@ enum Waits<'a> {
 impl Gate for Scheduled {
     type Pass<'a> = Pass<'a>;
     type Ticket<'a> = Ticket<'a>;
+    type Syncing<'a> = Syncing<'a>;
+
+    fn asked_by(&self, threads: usize) {
+        self.callers.set(threads);
+    }
 
     fn enter(&self, ask: &Ask<'_>) -> Entered<Pass<'_>, Ticket<'_>> {
         let shared = &self.shared;
-        let waits = match (ask.operation, &shared.writeback) {
-            (Operation::Buffered, Some(writeback)) if !writeback.has_room(ask.length) => {
-                Waits::Room { bytes: ask.length }
+        let unscheduled = || match self.callers.stay() {
+            Some(stay) => Entered::Now(Pass { of: None, at: 0, learns: None, _stay: stay }),
+            None => Entered::Later(Ticket { shared, waits: Waits::Thread }),
+        };
+        let ledger = match ask.operation {
+            Operation::Buffered | Operation::Sync => shared.ledger(ask.backing).map(|(_, ledger)| ledger),
+            _ => None,
+        };
+        let waits = match (ask.operation, ledger) {
+            (Operation::Buffered, Some(ledger)) if !ledger.has_room(ask.length) => {
+                let class = || shared.class_of(ask.asker, ask.backing);
+                if ledger.has_part(&ask.asker, ask.length, class) {
+                    return unscheduled();
+                }
+                Waits::Room { ledger, backing: ask.backing.clone(), asker: ask.asker, bytes: ask.length }
             }
-            (Operation::Buffered, _) => return Entered::Now(Pass { of: None, at: 0 }),
-            (Operation::Sync, Some(writeback)) if writeback.is_much(ask.backing) => {
+            (Operation::Buffered, _) => return unscheduled(),
+            (Operation::Sync, Some(ledger)) if ledger.is_much(ask.backing) => {
                 Waits::Clean { backing: ask.backing.clone(), asker: ask.asker }
             }
             _ => {
-                let Some(system) = shared.systems.of(ask.backing) else {
-                    return Entered::Now(Pass { of: None, at: 0 });
-                };
-                match shared.ask(system, ask, false) {
-                    (at, true) => return Entered::Now(Pass { of: Some((shared, &system.queue)), at }),
-                    (at, false) => Waits::Queue { queue: &system.queue, at },
+                let Some(system) = shared.systems.of(ask.backing) else { return unscheduled() };
+                let now_ns = now_ns();
+                let (wanted, learns) = shared.wanted(system, ask, false, now_ns);
+                let learns = learns.then(|| Learns { backing: ask.backing.clone(), offset: ask.offset });
+                let queue = &system.queue;
+                let (at, is_now) = shared.ask_for_this(queue, ask, &wanted, false, now_ns);
+                match is_now.then(|| self.callers.stay()).flatten() {
+                    Some(stay) => return Entered::Now(Pass { of: Some((shared, queue)), at, learns, _stay: stay }),
+                    // Its turn may have come: then it is done at once, by a thread of ours.
+                    None => Waits::Queue { queue, at, learns },
                 }
             }
         };
@@ -249,18 +286,23 @@ impl Gate for Scheduled {
     fn park(&self, mut ticket: Ticket<'_>, job: Job) {
         let shared = &self.shared;
         match std::mem::replace(&mut ticket.waits, Waits::Over) {
-            Waits::Queue { queue, at } => {
+            Waits::Queue { queue, at, learns } => {
+                let job = match learns {
+                    Some(learns) => shared.learning(learns, job),
+                    None => job,
+                };
                 // Bound first: the lock is let go before the job is done.
-                let back = queue.lock().park(at, job);
+                let back = queue.lock().park_his(at, job);
                 if let Some(job) = back {
                     shared.executors.give([Run::new(shared, queue, at, job)]);
                 }
             }
-            Waits::Room { bytes } => match &shared.writeback {
-                Some(writeback) => writeback.wait_for_room(bytes, job, &shared.executors),
-                None => shared.executors.give([Run::free(job)]),
-            },
-            Waits::Clean { backing, asker } => shared.sync_later(backing, asker, job),
+            Waits::Thread => shared.executors.give([Run::free(job)]),
+            Waits::Room { ledger, backing, asker, bytes } => {
+                let class = shared.class_of(asker, &backing);
+                shared.go_on(ledger.wait_for_room(&asker, bytes, class, job));
+            }
+            Waits::Clean { backing, asker } => shared.sync_later(&backing, asker, job),
             Waits::Over => {}
         }
     }
@@ -270,21 +312,40 @@ impl Gate for Scheduled {
         if let Some(system) = shared.systems.of(ask.backing) {
             system.places.changed(ask.backing.inode);
         }
-        if let Some(writeback) = &shared.writeback {
-            writeback.dirtied(ask);
+        if let Some((_, ledger)) = shared.ledger(ask.backing) {
+            ledger.dirtied(ask);
         }
     }
 
     fn cleaned(&self, backing: &Arc<Backing>) {
-        if let Some(writeback) = &self.shared.writeback {
-            writeback.cleaned(backing, &self.shared.executors);
+        if let Some((_, ledger)) = self.shared.ledger(backing) {
+            self.shared.go_on(ledger.cleaned(backing));
         }
+    }
+
+    fn syncing(&self, backing: &Arc<Backing>) -> Syncing<'_> {
+        self.shared.syncing(backing)
+    }
+
+    fn synced(&self, syncing: Syncing<'_>) {
+        syncing.succeeds();
+    }
+
+    fn owes(&self, backing: &Arc<Backing>, is_new: bool) -> Option<i32> {
+        self.shared.owes(backing, is_new)
+    }
+
+    fn told(&self, backing: &Arc<Backing>) {
+        self.shared.told(backing);
     }
 }
 
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         if let Some((shared, queue)) = self.of {
+            if let Some(learns) = self.learns.take() {
+                shared.learn(&learns);
+            }
             shared.over(queue, self.at, false);
         }
     }
@@ -292,7 +353,7 @@ impl Drop for Pass<'_> {
 
 impl Drop for Ticket<'_> {
     fn drop(&mut self) {
-        if let Waits::Queue { queue, at } = self.waits {
+        if let Waits::Queue { queue, at, .. } = self.waits {
             let mut outcome = Outcome::default();
             queue.lock().withdraw(at, now_ns(), &mut outcome);
             self.shared.follow(queue, outcome);
@@ -304,56 +365,67 @@ impl Shared {
     /// Puts a request into the queue of the disk that it goes to. Answers its place there, and whether it is its turn already.
     fn ask(self: &Arc<Self>, system: &FileSystem, ask: &Ask<'_>, is_async: bool) -> (usize, bool) {
         let now_ns = now_ns();
-        let wanted = self.wanted(system, ask, is_async, now_ns);
+        let (wanted, _) = self.wanted(system, ask, is_async, now_ns);
+        self.ask_for_this(&system.queue, ask, &wanted, is_async, now_ns)
+    }
+
+    fn ask_for_this(
+        self: &Arc<Self>,
+        queue: &Arc<Queue>,
+        ask: &Ask<'_>,
+        wanted: &Wanted,
+        is_async: bool,
+        now_ns: u64,
+    ) -> (usize, bool) {
         let who: Key = (ask.asker.tid, ask.asker.uid);
-        let queue = &system.queue;
         let mut state = queue.lock();
-        if state.people.fresh(who, now_ns).is_none() {
+        let needs = state.needs(who, is_async, &self.rules, now_ns);
+        let mut path = None;
+        if needs.is_any() {
+            // The system takes its time: nobody else waits for it.
             drop(state);
-            let facts = people::read(ask.asker);
+            let facts = needs.facts.then(|| people::read(ask.asker));
+            let ioprio = needs.priority.then(|| people::priority(ask.asker.tid));
+            path = needs.path.then(|| self.path_of(ask.backing));
             state = queue.lock();
-            let state = &mut *state;
-            state.people.learn(who, facts, &mut state.device, now_ns);
-        }
-        let state_now = &mut *state;
-        let mut whose = None;
-        if let Some(person) = state_now.people.get_mut(who) {
-            // Who has its data written back later may be gone by then: what it had counts.
-            person.asks(!is_async, &mut state_now.device, now_ns);
-            whose = person.whose;
-            if whose.is_none() {
-                whose = Some(match self.rules.of_thread(&person.facts) {
-                    Some(of_thread) => *person.whose.insert(of_thread),
-                    None => self.rules.of_request(&person.facts, ask.operation, &mut || self.path_of(ask.backing)),
-                });
+            let State { people, device, .. } = &mut *state;
+            if let Some(facts) = facts {
+                people.learn(who, facts, device, now_ns);
+            }
+            if let (Some(ioprio), Some(person)) = (ioprio, people.get_mut(who)) {
+                person.has_priority(ioprio, device, now_ns);
             }
         }
-        let member = state.member(who, whose.unwrap_or(Whose::Own), &self.rules, now_ns);
+        let whose = state.whose(who, ask.operation, &self.rules, &mut || path.take().unwrap_or_default());
+        if let Some(cgroup) = state.lacks(who, whose) {
+            drop(state);
+            let weights = cgroups::weights(&cgroup);
+            state = queue.lock();
+            state.weighs(who, weights);
+        }
+        let member = state.member(who, whose, &self.rules, now_ns);
         let mut outcome = Outcome::default();
-        let asked = state.ask(who, member, &wanted, now_ns, &mut outcome);
+        let asked = state.ask(who, member, wanted, now_ns, &mut outcome);
         drop(state);
         self.follow(queue, outcome);
         asked
     }
 
-    /// What an operation wants of its disk.
-    fn wanted(&self, system: &FileSystem, ask: &Ask<'_>, is_async: bool, now_ns: u64) -> Wanted {
-        let inode = ask.backing.inode;
+    /// What an operation wants of its disk, and whether where that lies has to be learned in its turn. What nobody waits for is asked by threads that may wait for the disk.
+    fn wanted(&self, system: &FileSystem, ask: &Ask<'_>, is_async: bool, now_ns: u64) -> (Wanted, bool) {
+        let (places, inode) = (&system.places, ask.backing.inode);
         let bytes = ask.length.clamp(512, REQUEST_BYTES_MAX);
-        let of_data = |bytes| system.places.of_data(ask.backing, ask.offset, bytes, now_ns);
-        let metadata = |op| Wanted {
-            op,
-            place: system.places.of_inode(inode, METADATA_BYTES),
-            bytes: METADATA_BYTES,
-            hints: Hints { is_async: false, is_metadata: true },
-            counts: [0; 2],
+        let metadata = |op| {
+            let place = places.of_inode(inode, METADATA_BYTES);
+            let hints = Hints { is_async: false, is_metadata: true };
+            (Wanted { op, place, bytes: METADATA_BYTES, hints, counts: [0; 2] }, false)
         };
-        let data = |op, bytes, counts| Wanted {
-            op,
-            place: of_data(bytes),
-            bytes,
-            hints: Hints { is_async, is_metadata: false },
-            counts,
+        let data = |op, bytes, counts| {
+            let (place, learns) = match is_async {
+                true => (places.of_data(ask.backing, ask.offset, bytes, now_ns), false),
+                false => places.of_data_now(ask.backing, ask.offset, bytes, now_ns),
+            };
+            (Wanted { op, place, bytes, hints: Hints { is_async, is_metadata: false }, counts }, learns)
         };
         match ask.operation {
             Operation::Read => data(WorkOp::Read, bytes, [ask.length, 0]),
@@ -364,7 +436,7 @@ impl Shared {
                 data(WorkOp::Write, bytes, [0, ask.length])
             }
             Operation::Sync => {
-                let dirty = self.writeback.as_ref().map_or(0, |writeback| writeback.hold(ask.backing, now_ns));
+                let dirty = system.queue.ledger.get().map_or(0, |ledger| ledger.waits(ask.backing));
                 let bytes = dirty.clamp(METADATA_BYTES, REQUEST_BYTES_MAX);
                 data(WorkOp::Write, bytes, [0, dirty])
             }
@@ -373,6 +445,21 @@ impl Shared {
                 system.places.changed(inode);
                 metadata(WorkOp::Write)
             }
+        }
+    }
+
+    /// A job that finds out where a file lies after it has done what it is for: by then what tells it is in memory, most often.
+    fn learning(self: &Arc<Self>, learns: Learns, job: Job) -> Job {
+        let shared = self.clone();
+        Job::Call(Box::new(move || {
+            Run::free(job).go();
+            shared.learn(&learns);
+        }))
+    }
+
+    fn learn(&self, learns: &Learns) {
+        if let Some(system) = self.systems.of(&learns.backing) {
+            system.places.learn(&learns.backing, learns.offset, now_ns());
         }
     }
 
@@ -398,14 +485,18 @@ impl Shared {
     /// The path of a file below the mount, as it is now; of one that is nowhere there, an empty one.
     fn path_of(&self, backing: &Backing) -> String {
         use std::os::fd::AsRawFd as _;
-        let path = std::fs::read_link(format!("/proc/self/fd/{}", backing.fd.as_raw_fd())).unwrap_or_default();
+        let path = backing.with_itself(|fd| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())));
+        let path = path.and_then(Result::ok).unwrap_or_default();
         path.strip_prefix(&self.source).map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
     fn close(self: &Arc<Self>) {
         if let Some(writeback) = &self.writeback {
-            writeback.close(&self.executors);
+            writeback.close();
         }
+        let mut jobs = Vec::new();
+        self.with_ledgers(|ledger| jobs.extend(ledger.close()));
+        self.executors.give(jobs.into_iter().map(Run::free));
         for queue in self.systems.queues() {
             let mut outcome = Outcome::default();
             queue.lock().close(&mut outcome);

@@ -5,11 +5,12 @@
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hoistway_order::ext4::InodeTables;
 use hoistway_order::{At, Extents};
 use rustc_hash::FxHashMap;
+use rustix::fs::fstat;
 use slab::Slab;
 
 use super::disks::{Lies, SPACE_BYTES};
@@ -23,6 +24,8 @@ const EXTENTS_MAX: usize = 2 << 20;
 const FILES_MAX: usize = 128 << 10;
 /// Extents that may have changed are asked for again no sooner than after so long: 200 ms.
 const AGAIN_NS: u64 = 200_000_000;
+/// The extents of larger files may lie outside of their inodes: 16 MiB.
+const LARGE_BYTES: i64 = 16 << 20;
 /// Files without a place begin at multiples of this, so that one is not mistaken for the end of another: 64 MiB.
 const APART_BYTES: u64 = 64 << 20;
 
@@ -83,13 +86,31 @@ impl Places {
         self.inodes.is_some()
     }
 
-    /// Where a byte of a file lies on the disk, such that `length` bytes behind it lie on the disk, too.
+    /// Where a byte of a file lies on the disk, such that `length` bytes behind it lie on the disk, too. The file system is asked if it takes that.
     pub fn of_data(&self, backing: &Backing, offset: u64, length: u64, now_ns: u64) -> u64 {
-        let place = match self.asks {
-            true => self.looked_up(backing, offset, now_ns),
-            false => self.derived(backing.inode).wrapping_add(offset),
-        };
-        self.within(place, length)
+        if self.known(backing, offset, now_ns).1 {
+            self.learn(backing, offset, now_ns);
+        }
+        self.within(self.known(backing, offset, now_ns).0, length)
+    }
+
+    /// The same, for who may not wait for the disk: as far as it is known, and whether it has to be asked for, by [`Places::learn`], when it is the asker's turn. Files
+    /// that are not large are asked about at once: where they lie is in their inodes, and these are in memory.
+    pub fn of_data_now(&self, backing: &Backing, offset: u64, length: u64, now_ns: u64) -> (u64, bool) {
+        let (mut place, mut learns) = self.known(backing, offset, now_ns);
+        if learns && fstat(backing).is_ok_and(|told| told.st_size <= LARGE_BYTES) {
+            self.learn(backing, offset, now_ns);
+            (place, learns) = (self.known(backing, offset, now_ns).0, false);
+        }
+        (self.within(place, length), learns)
+    }
+
+    /// Asks the file system where a byte of a file and what is behind it lie, unless somebody else has done so. It may read the disk for that.
+    pub fn learn(&self, backing: &Backing, offset: u64, now_ns: u64) {
+        if self.known(backing, offset, now_ns).1 {
+            let file = asked(backing, offset, now_ns);
+            self.lock().insert(file);
+        }
     }
 
     /// Where an inode lies, with `length` bytes behind it.
@@ -101,28 +122,29 @@ impl Places {
 
     /// Where the data of a file lie may have changed.
     pub fn changed(&self, inode: u64) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.lock();
         if let Some(file) = known.files.get(&inode).copied().and_then(|at| known.slab.get_mut(at)) {
             file.is_stale = true;
         }
     }
 
-    fn looked_up(&self, backing: &Backing, offset: u64, now_ns: u64) -> u64 {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Where a byte lies as far as it is known, and whether the file system has to be asked.
+    fn known(&self, backing: &Backing, offset: u64, now_ns: u64) -> (u64, bool) {
+        if !self.asks {
+            return (self.derived(backing.inode).wrapping_add(offset), false);
+        }
+        let mut known = self.lock();
         if let Some(at) = known.files.get(&backing.inode).copied() {
             known.use_now(at);
-            if let Some(file) = known.slab.get(at)
-                && !file.is_to_be_asked(offset, now_ns)
-            {
-                return self.place(file, offset);
+            if let Some(file) = known.slab.get(at) {
+                return (self.place(file, offset), file.is_to_be_asked(offset, now_ns));
             }
         }
-        drop(known);
-        // The file system may have to read for this: nobody else waits for it.
-        let file = asked(backing, offset, now_ns);
-        let place = self.place(&file, offset);
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(file);
-        place
+        (self.of_inode(backing.inode, 0).saturating_add(offset), true)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn place(&self, file: &Layout, offset: u64) -> u64 {
@@ -306,6 +328,22 @@ mod tests {
         known.insert(layout(5, &vec![(0, 0, 1); EXTENTS_MAX]));
         assert_eq!(known.extents, EXTENTS_MAX, "all others with extents have made room");
         assert!(known.files.contains_key(&5) && known.slab.len() <= 2);
+    }
+
+    #[test]
+    fn a_large_file_is_asked_about_when_it_is_its_turn_and_a_small_one_at_once() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let places = places(true);
+        for (inode, bytes, waits) in [(5, 4096, false), (6, LARGE_BYTES as u64 + 1, true)] {
+            let file = File::create(folder.path().join(inode.to_string())).expect("it is ours");
+            file.set_len(bytes).expect("it has holes");
+            let backing = Backing::new(file.into(), 0, inode);
+            let (place, learns) = places.of_data_now(&backing, 0, 4096, 0);
+            assert_eq!((place, learns), (places.of_inode(inode, 4096), waits), "near its inode until it is known");
+            assert_eq!(places.lock().files.contains_key(&inode), !waits, "nobody has asked");
+            places.learn(&backing, 0, 0);
+            assert!(!places.of_data_now(&backing, 0, 4096, 0).1, "it is known from then on");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One disk's queue: whoever wants something of the disk asks here, and is told when it is his turn.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hoistway_core::Kind;
 use hoistway_serve::backend::Backend;
@@ -13,11 +13,14 @@ use slab::Slab;
 use super::disks::Disk;
 use super::people::{Key, People};
 use super::rules::{Rules, Whose};
+use super::writeback::Ledger;
 use super::{SetUpError, cgroups};
 use crate::Job;
 
 /// The largest request that the kernel makes of a mount, and that a queue sees: 1 MiB. What moves more counts as this.
 pub(super) const REQUEST_BYTES_MAX: u64 = 1 << 20;
+/// Whoever waits for his turn is looked at after so long, and again: 500 ms.
+const LOOK_NS: u64 = 500_000_000;
 /// No timer is set.
 const NEVER: u64 = u64::MAX;
 
@@ -27,6 +30,8 @@ pub(super) struct Queue {
     pub disk: Disk,
     /// Its name in the control tree.
     pub name: String,
+    /// What is in memory for it, from the first write on.
+    pub ledger: OnceLock<Ledger>,
     state: Mutex<State>,
 }
 
@@ -50,12 +55,17 @@ pub(super) struct State {
     done: Vec<Done>,
     /// When the timer will look at this queue.
     armed_ns: u64,
+    /// When it is to be looked whether those who wait are still alive, and who had come when that was done last.
+    look_ns: u64,
+    looked: u32,
 }
 
 /// Something that was asked for.
 struct Operation {
     ticket: u64,
     who: Key,
+    /// Somebody waits for its answer, and with him it comes to nothing.
+    is_his: bool,
     bytes: [u64; 2],
     stage: Stage,
 }
@@ -131,8 +141,16 @@ impl Queue {
             begun: Vec::with_capacity(64),
             done: Vec::with_capacity(64),
             armed_ns: NEVER,
+            look_ns: 0,
+            looked: 0,
         };
-        Ok((Queue { name: disk.name.clone(), disk, state: Mutex::new(state) }, warnings))
+        Ok((Queue { name: disk.name.clone(), disk, ledger: OnceLock::new(), state: Mutex::new(state) }, warnings))
+    }
+
+    /// Whether nobody has its lock.
+    #[cfg(test)]
+    pub fn is_free(&self) -> bool {
+        self.state.try_lock().is_ok()
     }
 
     /// The queue, for as long as the guard lives. What a thread that panicked has left is as good as what it found: each step leaves the queue whole.
@@ -141,7 +159,72 @@ impl Queue {
     }
 }
 
+/// What the system has to be asked of somebody before he can ask for something.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Needs {
+    /// Who it is.
+    pub facts: bool,
+    /// Its I/O priority.
+    pub priority: bool,
+    /// The path of what it asks for.
+    pub path: bool,
+}
+
+impl Needs {
+    #[inline]
+    pub fn is_any(self) -> bool {
+        self.facts || self.priority || self.path
+    }
+}
+
 impl State {
+    /// What has to be found out about who asks, without the lock. Who has its data written back later may be gone by then: what it had counts.
+    #[inline]
+    pub fn needs(&mut self, who: Key, is_async: bool, rules: &Rules, now_ns: u64) -> Needs {
+        let facts = self.people.fresh(who, now_ns).is_none();
+        match self.people.get_mut(who) {
+            Some(person) => {
+                let priority = person.asks(!is_async, now_ns);
+                Needs { facts, priority, path: rules.has_paths() && (facts || person.whose.is_none()) }
+            }
+            None => Needs { facts, priority: false, path: rules.has_paths() },
+        }
+    }
+
+    /// Whose an operation of somebody is.
+    #[inline]
+    pub fn whose(
+        &mut self,
+        who: Key,
+        operation: crate::Operation,
+        rules: &Rules,
+        path: &mut dyn FnMut() -> String,
+    ) -> Whose {
+        let Some(person) = self.people.get_mut(who) else { return Whose::Own };
+        if let Some(whose) = person.whose {
+            return whose;
+        }
+        match rules.of_thread(&person.facts) {
+            Some(of_thread) => *person.whose.insert(of_thread),
+            None => rules.of_request(&person.facts, operation, path),
+        }
+    }
+
+    /// The control group whose weights have to be read before somebody can ask as one of it.
+    #[inline]
+    pub fn lacks(&mut self, who: Key, whose: Whose) -> Option<String> {
+        let person = self.people.get_mut(who).filter(|_| whose == Whose::Cgroup)?;
+        let is_new = !person.is_member(whose) && self.device.terms(&person.facts.process.cgroup).is_none();
+        is_new.then(|| person.facts.process.cgroup.clone())
+    }
+
+    /// The weights of somebody's control groups are these.
+    pub fn weighs(&mut self, who: Key, weights: Vec<u16>) {
+        if let Some(person) = self.people.get_mut(who) {
+            person.weights = weights;
+        }
+    }
+
     /// Asks for something. Answers the operation's place, and whether it is its turn already.
     #[inline]
     pub fn ask(
@@ -156,7 +239,10 @@ impl State {
         let entry = self.operations.vacant_entry();
         let at = entry.key();
         let ticket = u64::from(self.serial) << 32 | at as u64;
-        entry.insert(Operation { ticket, who, bytes: wanted.counts, stage: Stage::Waits });
+        entry.insert(Operation { ticket, who, is_his: false, bytes: wanted.counts, stage: Stage::Waits });
+        if self.waiting == 0 && self.look_ns <= now_ns {
+            self.look_ns = now_ns.saturating_add(LOOK_NS);
+        }
         self.waiting += 1;
         if let Some(person) = self.people.get_mut(who) {
             person.open += 1;
@@ -196,6 +282,52 @@ impl State {
         }
     }
 
+    /// The same for who waits for the answer: if he is killed before, it is not done.
+    pub fn park_his(&mut self, at: usize, job: Job) -> Option<Job> {
+        if let Some(operation) = self.operations.get_mut(at) {
+            operation.is_his = true;
+        }
+        self.park(at, job)
+    }
+
+    /// Who has waited since the last look, if it is time for one.
+    pub fn waiters(&mut self, now_ns: u64) -> Vec<u32> {
+        if self.waiting == 0 || now_ns < self.look_ns {
+            return Vec::new();
+        }
+        self.look_ns = now_ns.saturating_add(LOOK_NS);
+        let looked = std::mem::replace(&mut self.looked, self.serial);
+        let waits = |operation: &&Operation| {
+            let came = (operation.ticket >> 32) as u32;
+            operation.is_his && matches!(operation.stage, Stage::Parked(_)) && looked.wrapping_sub(came) < u32::MAX / 2
+        };
+        let mut who: Vec<u32> = self
+            .operations
+            .iter()
+            .map(|(_, operation)| operation)
+            .filter(waits)
+            .map(|operation| operation.who.0)
+            .collect();
+        who.sort_unstable();
+        who.dedup();
+        who
+    }
+
+    /// Takes away what somebody waits for who will not take the answer. It leaves the queue when its turn comes, and takes no time of the disk.
+    pub fn give_up(&mut self, tid: u32) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for (_, operation) in &mut self.operations {
+            if operation.who.0 == tid
+                && operation.is_his
+                && matches!(operation.stage, Stage::Parked(_))
+                && let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Withdrawn)
+            {
+                jobs.push(job);
+            }
+        }
+        jobs
+    }
+
     /// Nobody wants an operation any more. It leaves the queue when its turn comes, and takes no time of the disk.
     pub fn withdraw(&mut self, at: usize, now_ns: u64, outcome: &mut Outcome) {
         match self.operations.get_mut(at) {
@@ -209,7 +341,7 @@ impl State {
     pub fn run(&mut self, now_ns: u64, outcome: &mut Outcome) {
         loop {
             self.device.run(&mut self.engine, now_ns, &mut self.done);
-            self.refused();
+            self.refused(outcome);
             self.device.take_begun(&mut self.begun);
             if self.begun.is_empty() {
                 break;
@@ -283,7 +415,7 @@ impl State {
     /// Takes up what the device has answered. Of what is over nothing is there any more; what is still there the device has refused: it is done all the
     /// same, as nobody is kept from his data by a queue.
     #[inline]
-    fn refused(&mut self) {
+    fn refused(&mut self, outcome: &mut Outcome) {
         for done in self.done.drain(..) {
             let at = done.ticket as u32 as usize;
             let Some(operation) = self.operations.get_mut(at).filter(|operation| operation.ticket == done.ticket)
@@ -293,7 +425,9 @@ impl State {
             if !matches!(operation.stage, Stage::Begun(_)) {
                 tracing::error!(?done.result, "a request was refused by its queue, and is done out of turn");
                 self.waiting = self.waiting.saturating_sub(1);
-                operation.stage = Stage::Begun(None);
+                if let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Begun(None)) {
+                    outcome.jobs.push((at, job));
+                }
             }
         }
     }
@@ -309,7 +443,8 @@ impl State {
         if self.waiting == 0 {
             return;
         }
-        if let Some(wake_ns) = self.device.next_wake_ns().filter(|wake_ns| *wake_ns < self.armed_ns) {
+        let wake_ns = self.device.next_wake_ns().map_or(self.look_ns, |wake_ns| wake_ns.min(self.look_ns));
+        if wake_ns < self.armed_ns {
             self.armed_ns = wake_ns;
             outcome.wake_ns = Some(wake_ns);
         }
@@ -319,6 +454,7 @@ impl State {
     pub fn member(&mut self, who: Key, whose: Whose, rules: &Rules, now_ns: u64) -> MemberId {
         let State { people, device, crowd, .. } = self;
         let Some(person) = people.get_mut(who) else { return *crowd };
+        let weights = std::mem::take(&mut person.weights);
         let join = |process: &Process| {
             let joined = match whose {
                 Whose::Own => device.join(None, Some(process), now_ns),
@@ -326,7 +462,7 @@ impl State {
                     let tenant = rules.tenants.get(place as usize).map(|tenant| tenant.name.as_str());
                     device.join(tenant, Some(process), now_ns)
                 }
-                Whose::Cgroup => cgroups::join(device, process, now_ns),
+                Whose::Cgroup => cgroups::join(device, process, &weights, now_ns),
             };
             match joined {
                 Ok(member) => Some(member),
@@ -369,5 +505,39 @@ fn settings(disk: &Disk, config: &MountConfig) -> DeviceConfig {
         request_bytes_max: REQUEST_BYTES_MAX as u32,
         bandwidth: told.and_then(|told| told.bandwidth),
         position_ns: told.and_then(|told| told.position_ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_its_queue_refuses_is_done_all_the_same() {
+        let disk = Disk {
+            name: "test".into(),
+            number: 1,
+            bytes: 1 << 30,
+            rotates: false,
+            node: "test".into(),
+            has_places: false,
+        };
+        let mount = hoistway_serve::config::mount::MountTerms { depth: Some(1), ..Default::default() };
+        let config = MountConfig { mount, ..MountConfig::default() };
+        let (queue, _) = Queue::new(0, disk, &config, 0).expect("it can be set up");
+        let mut state = queue.lock();
+        let hints = Hints { is_async: false, is_metadata: false };
+        let wanted = Wanted { op: WorkOp::Read, place: 0, bytes: 4096, hints, counts: [0; 2] };
+        let member = state.crowd;
+        let mut outcome = Outcome::default();
+        assert!(state.ask((1, 0), member, &wanted, 0, &mut outcome).1, "it is alone");
+        let (at, is_now) = state.ask((1, 0), member, &Wanted { place: 1 << 20, ..wanted }, 0, &mut outcome);
+        assert!(!is_now && state.park(at, Job::Call(Box::new(|| ()))).is_none());
+        let ticket = state.operations[at].ticket;
+        let refusal = WorkOp::Read.check_range(1, 1, 0).expect_err("that lies behind the end");
+        state.done.push(Done { ticket, result: Err(refusal) });
+        state.run(0, &mut outcome);
+        assert!(matches!(outcome.jobs[..], [(done, _)] if done == at), "its job is there to be done");
+        assert_eq!(state.waiting, 0);
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Facts {
     pub process: Process,
     /// Its command line, with blanks between the words.
     pub command: String,
-    /// When it began, in ticks since the start of the machine; 0 of one that is gone.
+    /// What tells it from those that had its number before; 0 of one that is gone.
     pub began: u64,
 }
 
@@ -40,11 +40,20 @@ pub(super) enum Whose {
 pub(super) struct Rules {
     pub tenants: Vec<MountTenant>,
     by_cgroup: bool,
+    /// Some rule is about paths.
+    has_paths: bool,
 }
 
 impl Rules {
     pub fn new(config: &MountConfig) -> Rules {
-        Rules { tenants: config.tenants.clone(), by_cgroup: config.mount.groups == GroupsChoice::Cgroup }
+        let is_of_path = |rule: &MountRule| matches!(rule, MountRule::Path(_));
+        let has_paths = config.tenants.iter().flat_map(|tenant| &tenant.rules).any(is_of_path);
+        Rules { tenants: config.tenants.clone(), by_cgroup: config.mount.groups == GroupsChoice::Cgroup, has_paths }
+    }
+
+    /// Whether paths have to be known.
+    pub fn has_paths(&self) -> bool {
+        self.has_paths
     }
 
     /// Whose all requests of a thread are, if that is known whatever they are.
@@ -128,7 +137,7 @@ mod tests {
             terms: Terms::default(),
             pass: place == 2,
         };
-        Rules { tenants: tenants.into_iter().enumerate().map(tenant).collect(), by_cgroup: false }
+        Rules { tenants: tenants.into_iter().enumerate().map(tenant).collect(), ..Rules::default() }
     }
 
     fn never() -> String {

@@ -72,7 +72,15 @@ pub struct Idler(pub Child);
 
 impl Idler {
     pub fn start() -> Idler {
-        Idler(Command::new("sleep").arg("1000").spawn().expect("every machine has a sleep"))
+        let idler = Idler(Command::new("sleep").arg("1000").spawn().expect("every machine has a sleep"));
+        // It is known by its name only a little after it has begun.
+        let name = || std::fs::read_to_string(format!("/proc/{}/comm", idler.0.id())).expect("it is there");
+        let until = Instant::now() + LONG;
+        while name() != "sleep\n" {
+            assert!(Instant::now() < until, "it is called {}", name());
+            std::thread::yield_now();
+        }
+        idler
     }
 
     pub fn asker(&self) -> Asker {

@@ -5,8 +5,10 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use super::queue::Outcome;
-use super::{Shared, cgroups, now_ns};
+use super::executors::Run;
+use super::queue::{Outcome, Queue};
+use super::{Shared, cgroups, now_ns, people};
+use crate::passthrough::give_up_reserves;
 
 /// How often it is looked for threads that have gone: every 5 s.
 const SWEEP_NS: u64 = 5_000_000_000;
@@ -70,6 +72,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
 }
 
 fn run(shared: &Weak<Shared>) {
+    give_up_reserves();
     let mut sweep_ns = now_ns() + SWEEP_NS;
     while let Some(shared) = shared.upgrade() {
         if !shared.timer.wait(sweep_ns) {
@@ -78,8 +81,14 @@ fn run(shared: &Weak<Shared>) {
         let now_ns = now_ns();
         for queue in shared.systems.queues() {
             let mut outcome = Outcome::default();
-            queue.lock().wake(now_ns, &mut outcome);
+            let waiters = {
+                let mut state = queue.lock();
+                let waiters = state.waiters(now_ns);
+                state.wake(now_ns, &mut outcome);
+                waiters
+            };
             shared.follow(&queue, outcome);
+            give_up(&shared, &queue, &waiters);
         }
         if now_ns >= sweep_ns {
             sweep_ns = now_ns + SWEEP_NS;
@@ -88,16 +97,23 @@ fn run(shared: &Weak<Shared>) {
     }
 }
 
+/// Answers those who were killed while they wait: the kernel lets none of them go before that.
+fn give_up(shared: &Shared, queue: &Queue, waiters: &[u32]) {
+    for tid in waiters.iter().copied().filter(|tid| people::is_killed(*tid)) {
+        let jobs = queue.lock().give_up(tid);
+        tracing::debug!(device = queue.name, tid, jobs = jobs.len(), "killed while it waited");
+        shared.executors.give(jobs.into_iter().map(Run::given_up));
+    }
+}
+
 /// Lets those leave whose threads have gone.
 fn sweep(shared: &Arc<Shared>, now_ns: u64) {
-    let owed = shared.writeback.as_ref().map(|writeback| writeback.owners()).unwrap_or_default();
+    let owed = shared.owners();
     for queue in shared.systems.queues() {
-        let mut state = queue.lock();
-        let state = &mut *state;
-        let left = state.people.sweep(&mut state.device, now_ns, |key| owed.contains(&key));
+        let left = people::sweep(&queue, now_ns, |key| owed.contains(&key), people::is_there);
         if left > 0 {
             tracing::debug!(device = queue.name, left, "threads have gone");
         }
-        cgroups::refresh(&mut state.device, now_ns);
+        cgroups::refresh(&queue, now_ns, &cgroups::weight);
     }
 }

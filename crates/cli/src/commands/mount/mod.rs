@@ -6,6 +6,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
@@ -140,24 +141,24 @@ fn attend(session: &Session, out: &mut Out) -> Result<Exit> {
     out.flush()?;
     let unmounter = session.unmounter();
     let waiting = std::thread::Builder::new().name("hoistway-stop".into()).spawn(move || {
-        let mut is_leaving = false;
+        let mut leaving = None;
         for _ in signals.forever() {
-            if is_leaving {
+            if leaving.is_some() {
                 tracing::warn!("told twice: those who still use the mount are cut off");
                 if let Err(error) = unmounter.abort() {
                     tracing::warn!("they cannot be: {error}");
                 }
                 continue;
             }
-            is_leaving = true;
-            leave(unmounter.clone());
+            leaving = leave(unmounter.clone());
         }
+        leaving
     })?;
     let ended = session.wait().context("the mount has broken down");
     handle.close();
-    // It has panicked, or has nothing to say.
-    let _ = waiting.join();
-    ended.map(|()| Exit::Success)
+    // One that has panicked has nothing to say.
+    let left = waiting.join().ok().flatten().and_then(|leaving| leaving.join().ok()).flatten();
+    ended.map(|()| if left == Some(Unmounted::Detached) { Exit::Failed } else { Exit::Success })
 }
 
 /// Whether a signal was ignored when this was started: `nohup` wants it to go on.
@@ -168,19 +169,28 @@ fn is_ignored(signal: i32) -> bool {
     mask >> (signal - 1) & 1 == 1
 }
 
-/// Unmounts, beside the thread that waits for signals.
-fn leave(unmounter: Unmounter) {
-    let spawned =
-        std::thread::Builder::new().name("hoistway-leave".into()).spawn(move || match unmounter.unmount(GRACE) {
-            Ok(Unmounted::Clean) => tracing::info!("unmounted"),
-            Ok(Unmounted::Detached) => {
-                tracing::warn!("still in use after {} s: out of sight, and over when this ends", GRACE.as_secs());
-                std::process::exit(1);
-            }
-            Err(error) => tracing::error!("{error}"),
-        });
-    if let Err(error) = spawned {
-        tracing::error!("it cannot be unmounted: {error}");
+/// Unmounts, beside the thread that waits for signals. Says how that went, if it did.
+fn leave(unmounter: Unmounter) -> Option<JoinHandle<Option<Unmounted>>> {
+    let unmount = move || match unmounter.unmount(GRACE) {
+        Ok(Unmounted::Clean) => {
+            tracing::info!("unmounted");
+            Some(Unmounted::Clean)
+        }
+        Ok(Unmounted::Detached) => {
+            tracing::warn!("still in use after {} s: out of sight, and over when this ends", GRACE.as_secs());
+            Some(Unmounted::Detached)
+        }
+        Err(error) => {
+            tracing::error!("{error}");
+            None
+        }
+    };
+    match std::thread::Builder::new().name("hoistway-leave".into()).spawn(unmount) {
+        Ok(leaving) => Some(leaving),
+        Err(error) => {
+            tracing::error!("it cannot be unmounted: {error}");
+            None
+        }
     }
 }
 

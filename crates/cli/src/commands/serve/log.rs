@@ -31,7 +31,12 @@ pub fn start(quiet: bool, verbose: u8) -> Handle {
         (false, 1) => "debug",
         (false, _) => "trace",
     };
-    let usual = || EnvFilter::new(format!("warn,hoistway_serve={level},hoistway_mount={level},hoistway={level}"));
+    // What a client that was killed waited for is dropped unanswered, of which that library warns.
+    let usual = || {
+        EnvFilter::new(format!(
+            "warn,fuser::reply=error,hoistway_serve={level},hoistway_mount={level},hoistway={level}"
+        ))
+    };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
     let (filter, handle) = reload::Layer::new(filter);
     let lines = tracing_subscriber::fmt::layer()

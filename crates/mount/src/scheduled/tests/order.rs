@@ -88,6 +88,37 @@ fn jobs_that_read_and_write_bring_and_take_data() {
 }
 
 #[test]
+fn who_does_what_had_to_wait_has_no_right_to_the_blocks_that_are_kept_for_root() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root has that right");
+        return;
+    }
+    let right = || {
+        let sets = rustix::thread::capabilities(None).expect("they can be asked for");
+        sets.effective.contains(rustix::thread::CapabilitySet::SYS_RESOURCE)
+    };
+    if !right() {
+        eprintln!("skipped: this root has not got it");
+        return;
+    }
+    let house = house(terms(Kind::Noop));
+    let log = Log::new();
+    let pass = house.take(myself());
+    let (of_call, of_read) = (log.clone(), log.clone());
+    for job in [
+        Job::Call(Box::new(move || of_call.note(right()))),
+        Job::Read { file: house.file.clone(), offset: 0, length: 512, done: Box::new(move |_| of_read.note(right())) },
+    ] {
+        match house.gate.enter(&house.ask(myself(), Operation::Read, MIB, 512)) {
+            Entered::Later(ticket) => house.gate.park(ticket, job),
+            Entered::Now(_) => panic!("the device is taken"),
+        }
+    }
+    drop(pass);
+    assert_eq!(log.wait(2), [false, false]);
+}
+
+#[test]
 fn what_fails_is_told_and_the_next_one_has_its_turn() {
     let house = house(terms(Kind::Noop));
     let log = Log::new();
@@ -173,4 +204,83 @@ fn what_waits_when_the_gate_is_closed_is_done() {
     house.gate.close();
     assert_eq!(log.wait(10).len(), 10);
     drop(pass);
+}
+
+/// The threads of a session: they take what is asked for in the order in which it comes, and do it where they are told to.
+struct Callers {
+    asks: Sender<(Asker, u64)>,
+    threads: Vec<std::thread::JoinHandle<()>>,
+}
+
+impl Callers {
+    fn start(count: usize, house: &Arc<House>, slow: &Arc<Slow>) -> Callers {
+        let (asks, taken) = channel();
+        let taken = Arc::new(Mutex::new(taken));
+        house.gate.asked_by(count);
+        let caller = |_| {
+            let (house, slow, taken) = (house.clone(), slow.clone(), taken.clone());
+            std::thread::spawn(move || {
+                loop {
+                    let Ok((asker, at)) = taken.lock().expect("no panic").recv() else { return };
+                    match house.gate.enter(&house.ask(asker, Operation::Read, at % 2000 * 4 * KIB, 4 * KIB)) {
+                        Entered::Now(pass) => {
+                            slow.serve(at);
+                            drop(pass);
+                        }
+                        Entered::Later(ticket) => {
+                            let slow = slow.clone();
+                            house.gate.park(ticket, Job::Call(Box::new(move || slow.serve(at))));
+                        }
+                    }
+                }
+            })
+        };
+        Callers { asks, threads: (0..count).map(caller).collect() }
+    }
+}
+
+/// Storage that serves nobody until it is let.
+struct Slow {
+    begun: Log<u64>,
+    lets: Mutex<Receiver<()>>,
+}
+
+impl Slow {
+    fn serve(&self, at: u64) {
+        self.begun.note(at);
+        // Whoever would let it may have gone.
+        let _ = self.lets.lock().expect("no panic").recv();
+    }
+}
+
+#[test]
+fn who_is_real_time_is_next_while_slow_storage_keeps_many_who_are_idle() {
+    const REAL_TIME: u64 = 1_000_000;
+    for callers in [2, 4, 40] {
+        let house = Arc::new(house(MountTerms { depth: Some(32), ..terms(Kind::Bfq) }));
+        let (let_one, lets) = channel();
+        let slow = Arc::new(Slow { begun: Log::new(), lets: Mutex::new(lets) });
+        let callers = Callers::start(callers, &house, &slow);
+        let (idle, urgent) = (Idler::start(), Idler::start());
+        idle.set_ioprio(3, 0);
+        urgent.set_ioprio(1, 0);
+        for at in 0..300 {
+            callers.asks.send((idle.asker(), at * 7)).expect("they live");
+        }
+        slow.begun.wait(32);
+        callers.asks.send((urgent.asker(), REAL_TIME)).expect("they live");
+        // Everybody is in the queue, and nobody in front of it.
+        let queue = house.gate.shared.systems.queues().remove(0);
+        let until = Instant::now() + LONG;
+        let waiting = || queue.lock().people.iter().map(|(_, person)| person.open).sum::<u32>();
+        while waiting() < 301 {
+            assert!(Instant::now() < until, "{} of 301 have come to the queue", waiting());
+            std::thread::yield_now();
+        }
+        assert_eq!(slow.begun.so_far().len(), 32, "the disk is given no more at once");
+        let_one.send(()).expect("it listens");
+        assert_eq!(slow.begun.wait(1).last(), Some(&REAL_TIME));
+        drop((let_one, callers.asks));
+        callers.threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    }
 }

@@ -1,0 +1,162 @@
+//! A mount whose requests are scheduled, by a process of its own: what hangs there can be killed, and does not keep the test from failing.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hoistway_mount::scheduled::Scheduled;
+use hoistway_mount::{Backing, MountOptions, Options, Session, Users};
+use hoistway_serve::config::{Draft, Machine};
+use hoistway_serve::server::Log;
+use tempfile::TempDir;
+
+const SERVE: &str = "HOISTWAY_SCHEDULED_MOUNT_FOR_A_TEST";
+
+/// The mount.
+pub struct Scheduling {
+    child: Child,
+    /// What it prints goes on being taken, or it would fail at that.
+    _output: BufReader<ChildStdout>,
+    place: TempDir,
+    metrics: u16,
+}
+
+impl Scheduling {
+    /// Mounts `source` as a configuration says.
+    pub fn new(source: &Path, config: &str) -> Scheduling {
+        let place = tempfile::Builder::new().prefix("hoistway-mount-").tempdir().expect("a directory");
+        std::fs::create_dir(place.path().join("at")).expect("a directory");
+        std::fs::write(place.path().join("config"), config).expect("it is ours");
+        let mut child = Command::new(std::env::current_exe().expect("a program"))
+            .args(["--exact", "mounts_for_another_process", "--ignored", "--nocapture"])
+            .env(SERVE, format!("{}|{}", source.display(), place.path().display()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it begins");
+        let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut lines = output.by_ref().lines().map_while(Result::ok);
+        let told = lines.find_map(|line| Some(line.split_once("mounted ")?.1.parse()));
+        let metrics = told.expect("the other process has mounted").expect("a port");
+        Scheduling { child, _output: output, place, metrics }
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> PathBuf {
+        self.place.path().join("at")
+    }
+
+    /// Its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A connection to its control socket, on which nothing is waited for longer than `within`.
+    pub fn control(&self, within: Duration) -> Control {
+        let stream = UnixStream::connect(self.place.path().join("control")).expect("it listens");
+        stream.set_read_timeout(Some(within)).expect("it can");
+        Control { to: stream.try_clone().expect("a descriptor"), from: BufReader::new(stream) }
+    }
+
+    /// Its metrics, as a scraper has them.
+    pub fn metrics(&self, within: Duration) -> io::Result<String> {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.metrics))?;
+        stream.set_read_timeout(Some(within))?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// Ends it as no process wants to end: whoever waits for it is let go.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Scheduling {
+    fn drop(&mut self) {
+        // It leaves when there is nobody at the other end. One that does not is killed, or nobody here could end either.
+        drop(self.child.stdin.take());
+        for _ in 0..1000 {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.kill();
+        let _ = Command::new("umount").arg("-l").arg(self.path()).stderr(Stdio::null()).status();
+    }
+}
+
+/// A connection to a control socket.
+pub struct Control {
+    to: UnixStream,
+    from: BufReader<UnixStream>,
+}
+
+impl Control {
+    /// What is answered, a line each.
+    pub fn ask(&mut self, what: &str) -> io::Result<Vec<String>> {
+        writeln!(self.to, "{what}")?;
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            if self.from.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            match line.trim_end().strip_prefix("= ") {
+                Some(told) => lines.push(told.to_owned()),
+                None if line == "ok\n" => return Ok(lines),
+                None => return Err(io::Error::other(line)),
+            }
+        }
+    }
+}
+
+/// Mounts if this process was begun to do so, until its input ends. Says whether it was.
+pub fn serve() -> bool {
+    let Ok(what) = std::env::var(SERVE) else { return false };
+    let (source, place) = what.split_once('|').expect("two words");
+    let (source, place) = (Path::new(source), Path::new(place));
+    let text = std::fs::read_to_string(place.join("config")).expect("it is there");
+    let config = Draft::mount_from_toml(&text, "config").check_mount(&Machine).expect("it can be used").config;
+    let root = std::fs::File::open(source).expect("it is there");
+    let told = root.metadata().expect("it is open");
+    let root = Arc::new(Backing::new(root.into(), told.dev(), told.ino()));
+    let gate = Arc::new(Scheduled::new(source.to_owned(), &root, &config).expect("a gate"));
+    let usual = MountOptions::default();
+    let threads = config.mount.threads.map_or(usual.threads, |threads| threads as usize);
+    let how = MountOptions { users: Users::All, threads, ..usual };
+    let session = Session::mount(source, &place.join("at"), gate.clone(), Options::default(), &how).expect("it mounts");
+    let watching = gate.watch(Box::new(Quiet)).expect("a thread");
+    let control = UnixListener::bind(place.join("control")).expect("a socket");
+    watching.control(OwnedFd::from(control)).expect("a thread");
+    let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    println!("mounted {}", metrics.local_addr().expect("it is bound").port());
+    watching.metrics(OwnedFd::from(metrics)).expect("a thread");
+    let _ = io::stdin().read_to_end(&mut Vec::new());
+    let _ = session.unmount(Duration::from_secs(2));
+    gate.close();
+    true
+}
+
+/// Logs nothing.
+struct Quiet;
+
+impl Log for Quiet {
+    fn filter(&self) -> String {
+        "off".to_owned()
+    }
+
+    fn set(&mut self, _: &str) -> Result<(), String> {
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! A mount that is looked at while it has much to do.
+
+mod support;
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Advice, fadvise};
+
+use self::support::scheduled::Scheduling;
+use self::support::{can_mount, scratch};
+
+/// How long anything that is asked may take.
+const LONG: Duration = Duration::from_secs(20);
+
+#[test]
+#[ignore = "it is begun by other tests, as a process of its own"]
+fn mounts_for_another_process() {
+    support::scheduled::serve();
+}
+
+/// Threads that read and write until they are told to stop, or cannot any more.
+struct Crowd {
+    stop: Arc<AtomicBool>,
+    done: Arc<AtomicU64>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Crowd {
+    fn start(count: u64, source: &Path, at: &Path) -> Crowd {
+        let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let member = |number: u64| {
+            let (stop, done) = (stop.clone(), done.clone());
+            let (below, above) = (source.join(format!("{}", number % 8)), at.join(format!("{}", number % 8)));
+            let own = at.join(format!("own-{number}"));
+            thread::Builder::new()
+                .stack_size(256 << 10)
+                .spawn(move || {
+                    let _ = work(number, &below, &above, &own, &stop, &done);
+                })
+                .expect("a thread")
+        };
+        let threads = (0..count).map(member).collect();
+        Crowd { stop, done, threads }
+    }
+
+    fn end(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        self.done.load(Ordering::Relaxed)
+    }
+}
+
+fn work(
+    number: u64,
+    below: &Path,
+    above: &Path,
+    own: &Path,
+    stop: &AtomicBool,
+    done: &AtomicU64,
+) -> std::io::Result<()> {
+    let (mut buffer, mut round) = (vec![0; 4096], number);
+    while !stop.load(Ordering::Relaxed) {
+        let file = File::open(above)?;
+        for _ in 0..8 {
+            round = round.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            file.read_exact_at(&mut buffer, (round >> 40) % 255 * 4096)?;
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+        // What is read next comes from the disk once more.
+        fadvise(File::open(below)?, 0, None, Advice::DontNeed)?;
+        fadvise(&file, 0, None, Advice::DontNeed)?;
+        fs::write(own, &buffer)?;
+        if number.is_multiple_of(10) {
+            File::open(own)?.sync_all()?;
+        }
+        fs::remove_file(own)?;
+    }
+    Ok(())
+}
+
+/// Asks for everything that there is to be asked, as `ctl ls -R`, `top` and a scraper do. Says how many leaves there were.
+fn look_at_everything(mounted: &Scheduling) -> std::io::Result<usize> {
+    let mut control = mounted.control(LONG);
+    let leaves = control.ask("ls -r")?;
+    for leaf in &leaves {
+        // Who has gone meanwhile is told of as an error, by a line: what can only be set too.
+        match control.ask(&format!("get {leaf}")) {
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::Other => {}
+            Err(error) => return Err(error),
+        }
+    }
+    control.ask("get -r server")?;
+    for device in control.ask("ls devices")? {
+        control.ask(&format!("ls {}", device_path(&device, "tenants")))?;
+        control.ask(&format!("get -r devices/{}", device.trim_end_matches('/')))?;
+    }
+    let told = control.ask("get -r")?;
+    assert!(told.iter().any(|line| line.starts_with("clients/")), "{told:?}");
+    let metrics = mounted.metrics(LONG)?;
+    assert!(metrics.contains("hoistway_requests_total"), "{metrics}");
+    Ok(leaves.len())
+}
+
+fn device_path(device: &str, below: &str) -> String {
+    format!("devices/{}/{below}", device.trim_end_matches('/'))
+}
+
+#[test]
+fn everything_that_can_be_watched_is_told_while_two_hundred_threads_read_and_write() {
+    if !can_mount("watching under load") {
+        return;
+    }
+    let source = scratch();
+    for number in 0..8 {
+        fs::write(source.path().join(number.to_string()), vec![number; 1 << 20]).expect("it is written");
+    }
+    let config = "[mount]\nelevator = \"bfq\"\ndepth = 2\ndirty_age = \"10ms\"\n\
+                  [[group]]\nname = \"all\"\n[[tenant]]\nname = \"root\"\nuid = 0\nparent = \"all\"\nop = [\"read\", \"write\"]\n";
+    let mut mounted = Scheduling::new(source.path(), config);
+    let crowd = Crowd::start(200, source.path(), &mounted.path());
+    let begun = Instant::now();
+    let (mut rounds, mut leaves) = (0, 0);
+    while begun.elapsed() < Duration::from_secs(3) || rounds < 2 {
+        let (looked, done) = (look_at_everything(&mounted), crowd.done.load(Ordering::Relaxed));
+        match looked {
+            Ok(found) => (rounds, leaves) = (rounds + 1, leaves.max(found)),
+            Err(error) => {
+                // Those who wait for the mount have to be let go before anything can fail.
+                mounted.kill();
+                panic!("after {:?}, {rounds} rounds and {done} reads: {error}", begun.elapsed());
+            }
+        }
+    }
+    // The mount works still: reads go on, and all come to an end.
+    let (before, until) = (crowd.done.load(Ordering::Relaxed), Instant::now() + LONG);
+    while crowd.done.load(Ordering::Relaxed) < before + 200 {
+        if Instant::now() > until {
+            mounted.kill();
+            panic!("nothing is read any more");
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let done = crowd.end();
+    assert!(leaves > 200 && done > 200, "{leaves} leaves were read {rounds} times beside {done} reads");
+}
+
+/// A program in the mount that is parked for an hour, as soon as its limit is used up.
+fn parked(mounted: &Scheduling, script: &str) -> Child {
+    let child = Command::new("sh").args(["-c", script]).current_dir(mounted.path()).stderr(Stdio::null()).spawn();
+    let child = child.expect("it begins");
+    let mut control = mounted.control(LONG);
+    let until = Instant::now() + LONG;
+    let path = format!("get clients/{}/stat", child.id());
+    let waits = |told: Vec<String>| {
+        told.concat().split(' ').any(|word| word.starts_with("in_flight=") && word != "in_flight=0")
+    };
+    while !control.ask(&path).is_ok_and(waits) {
+        assert!(Instant::now() < until, "{script}: it does not wait");
+        thread::sleep(Duration::from_millis(20));
+    }
+    // It waits, and is not merely on its way through.
+    thread::sleep(Duration::from_millis(300));
+    child
+}
+
+#[test]
+fn who_is_killed_while_he_waits_is_gone_soon_and_what_he_asked_for_is_not_done() {
+    if !can_mount("killed clients") {
+        return;
+    }
+    let source = scratch();
+    fs::write(source.path().join("much"), vec![7; 8 << 20]).expect("it is written");
+    for number in 0..20 {
+        fs::write(source.path().join(format!("little-{number}")), "x").expect("it is written");
+    }
+    // What is beyond the burst waits for minutes.
+    let cases = [("1M", "exec dd if=much of=/dev/null bs=1M iflag=direct"), ("40k", "exec rm little-*")];
+    for (burst, script) in cases {
+        let tenant = format!("[[tenant]]\nname = \"slow\"\nuid = 0\nlimit = \"1k\"\nburst = {burst:?}\n");
+        let mut mounted = Scheduling::new(source.path(), &format!("[mount]\nelevator = \"bfq\"\n{tenant}"));
+        let mut child = parked(&mounted, script);
+        child.kill().expect("it is killed");
+        let begun = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) {
+            if begun.elapsed() > Duration::from_secs(10) {
+                mounted.kill();
+                panic!("{script}: it is there still");
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(begun.elapsed() < Duration::from_secs(3), "{script}: it took {:?}", begun.elapsed());
+        let left = fs::read_dir(source.path()).expect("a listing").count();
+        assert!(left > 10, "{script}: {left} files are left");
+    }
+}
