@@ -41,6 +41,9 @@ pub fn judge(goals: &[Goal]) -> Result<()> {
 
 /// A table of goals: what was found, and whether it is as it should be.
 pub fn goal_rows(text: &mut String, goals: &[Goal]) {
+    if goals.is_empty() {
+        return;
+    }
     text.push_str("| goal | found | |\n|---|---|---|\n");
     for goal in goals {
         let word = match goal.holds {

@@ -14,8 +14,8 @@ use super::ring::Ring;
 use crate::passthrough::give_up_reserves;
 use crate::{Backing, Job};
 
-/// So many threads do what blocks, at most: devices are given fewer at once.
-const THREADS_MAX: usize = 64;
+/// So many threads do what blocks, at most: several devices may not answer at all, each with as many requests as it is given at once.
+const THREADS_MAX: usize = 256;
 
 /// Those who do things.
 #[derive(Clone, Default)]

@@ -16,6 +16,8 @@ use crate::{Ask, Asker, Backing, Job};
 
 /// Between two looks at what has become old there is at least so much time: what comes in a row is begun together, and sorted.
 const LOOK: Duration = Duration::from_millis(20);
+/// Whoever waits is looked at after so long, and again: 500 ms.
+const ALIVE_NS: u64 = 500_000_000;
 
 /// What is to be written back to one disk.
 pub struct Ledger {
@@ -32,9 +34,19 @@ struct Inner {
     table: Table,
     /// Until when the thread sleeps; 0 while it does not.
     sleeps_ns: u64,
+    /// When it looks whether those who wait are still alive; 0: nobody waits.
+    look_ns: u64,
     /// What of it is counted with that of other disks.
     counted_files: usize,
     is_counted: bool,
+}
+
+/// What the thread has to do.
+pub(super) enum Next {
+    /// To put these into the queue.
+    Begin(Vec<Chunk>),
+    /// To look whether these threads are still there.
+    Look(Vec<u32>),
 }
 
 /// What goes on after something was written: who waited for files, and for room.
@@ -155,26 +167,41 @@ impl Ledger {
         jobs
     }
 
-    /// What is to be written now; sleeps until there is something. `None`: nothing ever again.
-    pub(super) fn next(&self) -> Option<Vec<Chunk>> {
+    /// A thread that waits was killed. What goes on after that, and what it waited for, which is not to be done.
+    pub(super) fn give_up(&self, tid: u32) -> (After, Vec<Job>) {
+        let mut given_up = Vec::new();
+        let after = self.after(|table| {
+            given_up = table.give_up(tid, now_ns());
+            (None, Vec::new())
+        });
+        (after, given_up)
+    }
+
+    /// What is to be done now; sleeps until there is something. `None`: nothing ever again.
+    pub(super) fn next(&self) -> Option<Next> {
         let mut inner = self.lock();
         loop {
             inner.sleeps_ns = 0;
             if inner.table.is_closed {
                 return None;
             }
-            let mut chunks = Vec::new();
             let when = self.when();
+            if let Some(waiters) = inner.look(when.now_ns) {
+                return Some(Next::Look(waiters));
+            }
+            let mut chunks = Vec::new();
             let due_ns = inner.table.begin(&when, &mut chunks);
             if !chunks.is_empty() {
                 self.publish(&mut inner);
-                return Some(chunks);
+                return Some(Next::Begin(chunks));
             }
-            inner.sleeps_ns = due_ns.unwrap_or(u64::MAX);
-            inner = match due_ns {
+            let look_ns = Some(inner.look_ns).filter(|look_ns| *look_ns > 0);
+            let until_ns = due_ns.into_iter().chain(look_ns).min();
+            inner.sleeps_ns = until_ns.unwrap_or(u64::MAX);
+            inner = match until_ns {
                 None => self.wanted.wait(inner).unwrap_or_else(PoisonError::into_inner),
-                Some(due_ns) => {
-                    let wait = Duration::from_nanos(due_ns.saturating_sub(when.now_ns)).max(LOOK);
+                Some(until_ns) => {
+                    let wait = Duration::from_nanos(until_ns.saturating_sub(when.now_ns)).max(LOOK);
                     self.wanted.wait_timeout(inner, wait).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
@@ -202,7 +229,7 @@ impl Ledger {
 
     /// Shows to those who have not the lock what has changed, and wakes the thread if it has something to do before it would look.
     fn publish(&self, inner: &mut Inner) {
-        let Inner { table, sleeps_ns, counted_files, is_counted } = inner;
+        let Inner { table, sleeps_ns, counted_files, is_counted, .. } = inner;
         let of = &self.of;
         self.dirty.store(table.dirty(), Ordering::Relaxed);
         self.is_waited_for.store(!table.waiting.is_empty(), Ordering::Relaxed);
@@ -211,10 +238,14 @@ impl Ledger {
         of.files.fetch_add(files.wrapping_sub(*counted_files), Ordering::Relaxed);
         of.disks.fetch_add(u64::from(is_dirty).wrapping_sub(u64::from(*is_counted)), Ordering::Relaxed);
         (*counted_files, *is_counted) = (files, is_dirty);
-        if *sleeps_ns > 0
-            && let Some(due_ns) = table.due_ns(&self.when()).filter(|due_ns| due_ns < sleeps_ns)
-        {
-            *sleeps_ns = due_ns;
+        if *sleeps_ns == 0 {
+            return;
+        }
+        let when = self.when();
+        let look_ns = table.is_waited_for().then_some(when.now_ns.saturating_add(ALIVE_NS));
+        let next_ns = table.due_ns(&when).into_iter().chain(look_ns).min();
+        if let Some(next_ns) = next_ns.filter(|next_ns| next_ns < sleeps_ns) {
+            *sleeps_ns = next_ns;
             self.wanted.notify_one();
         }
     }
@@ -230,5 +261,17 @@ impl Ledger {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Who waits, if it is time to look after them.
+    fn look(&mut self, now_ns: u64) -> Option<Vec<u32>> {
+        let (before_ns, waits) = (self.look_ns, self.table.is_waited_for());
+        if waits && before_ns > now_ns {
+            return None;
+        }
+        self.look_ns = if waits { now_ns.saturating_add(ALIVE_NS) } else { 0 };
+        (waits && before_ns > 0).then(|| self.table.waiters())
     }
 }

@@ -94,6 +94,18 @@ impl Waiting {
         jobs
     }
 
+    /// The threads that wait.
+    pub fn tids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.0.iter().map(|(writer, ..)| writer.who.0)
+    }
+
+    /// Takes out what a thread waits for.
+    pub fn give_up(&mut self, tid: u32) -> Vec<Job> {
+        let (his, others): (Vec<_>, Vec<_>) = self.0.drain(..).partition(|(writer, ..)| writer.who.0 == tid);
+        self.0 = others.into();
+        his.into_iter().map(|(_, _, job)| job).collect()
+    }
+
     /// Takes all out.
     pub fn take(&mut self) -> Vec<Job> {
         self.0.drain(..).map(|(_, _, job)| job).collect()

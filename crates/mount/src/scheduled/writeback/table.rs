@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::people::Key;
 use super::super::queue::REQUEST_BYTES_MAX;
@@ -28,6 +28,8 @@ pub(super) struct Table {
     pub owners: Owners,
     /// Files with data that somebody waits for and that are not begun.
     urgent: VecDeque<File>,
+    /// Files that somebody waits for.
+    waited_for: FxHashSet<File>,
     pub waiting: Waiting,
     /// Bytes in memory that are not on the disk.
     dirty: u64,
@@ -234,6 +236,38 @@ impl Table {
         None
     }
 
+    /// Whether somebody waits, for room or for a file.
+    pub fn is_waited_for(&self) -> bool {
+        !self.waiting.is_empty() || !self.waited_for.is_empty()
+    }
+
+    /// Who waits, by the numbers of threads.
+    pub fn waiters(&self) -> Vec<u32> {
+        let files = self.waited_for.iter().filter_map(|key| self.files.get(key));
+        let of_files = files.flat_map(|file| file.syncs.iter().map(|(asker, _)| asker.tid));
+        let mut tids: Vec<u32> = of_files.chain(self.waiting.tids()).collect();
+        tids.sort_unstable();
+        tids.dedup();
+        tids
+    }
+
+    /// A thread waits for nothing any more: what it would have done is given back. Data that nobody else waits for are as others.
+    pub fn give_up(&mut self, tid: u32, now_ns: u64) -> Vec<Job> {
+        let mut jobs = self.waiting.give_up(tid);
+        let keys: Vec<File> = self.waited_for.iter().copied().collect();
+        for key in keys {
+            let Some(file) = self.files.get_mut(&key) else { continue };
+            let (his, others) = std::mem::take(&mut file.syncs).into_iter().partition(|(asker, _)| asker.tid == tid);
+            file.syncs = others;
+            jobs.extend(Vec::into_iter(his).map(|(_, job)| job));
+            if file.syncs.is_empty() {
+                file.is_patient(now_ns);
+            }
+            self.settle(key);
+        }
+        jobs
+    }
+
     /// What comes into the queue now. Answers when there will be more if nothing happens: the time that it is for at once, `None` for never.
     pub fn begin(&mut self, when: &When, out: &mut Vec<Chunk>) -> Option<u64> {
         while out.len() < BATCH {
@@ -362,6 +396,10 @@ impl Table {
         let seat = (!file.ranges.is_empty()).then_some(file.since_ns);
         self.owners.seat(owner, key, file.seat, seat);
         file.seat = seat;
+        match file.syncs.is_empty() {
+            true => self.waited_for.remove(&key),
+            false => self.waited_for.insert(key),
+        };
         if bytes == 0 && file.syncs.is_empty() {
             self.files.remove(&key);
         }
@@ -405,6 +443,19 @@ impl Dirty {
         });
         self.flying -= bytes;
         bytes
+    }
+
+    /// Nobody waits for it any more.
+    fn is_patient(&mut self, now_ns: u64) {
+        if self.ranges.is_empty() {
+            self.since_ns = now_ns;
+        }
+        while let Some((start, end)) = self.urgent.take(u64::MAX) {
+            self.ranges.add(start, end);
+        }
+        for flight in &mut self.flights {
+            flight.is_urgent = false;
+        }
     }
 
     /// Those who waited for the file, if nothing of that is left.

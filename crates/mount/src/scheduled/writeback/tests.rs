@@ -228,6 +228,7 @@ enum Step {
     Clean { file: u64 },
     Sync { file: u64, is_durable: bool },
     CleanThen { file: u64, tid: u32 },
+    Killed { tid: u32 },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -240,7 +241,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any::<prop::sample::Index>().prop_map(|which| Step::Going { which }),
         1 => file.clone().prop_map(|file| Step::Clean { file }),
         1 => (file.clone(), any::<bool>()).prop_map(|(file, is_durable)| Step::Sync { file, is_durable }),
-        1 => (file, tid).prop_map(|(file, tid)| Step::CleanThen { file, tid }),
+        1 => (file, tid.clone()).prop_map(|(file, tid)| Step::CleanThen { file, tid }),
+        1 => tid.prop_map(|tid| Step::Killed { tid }),
     ]
 }
 
@@ -299,6 +301,7 @@ impl Scene {
                     self.went_on(syncs);
                 }
             }
+            Step::Killed { tid } => self.waiting -= self.table.give_up(tid, self.now_ns).len(),
             Step::CleanThen { file, tid } => {
                 let mut chunks = Vec::new();
                 if self.table.clean_then(key(file), asker(tid), job(), &mut chunks).is_none() {
@@ -307,6 +310,7 @@ impl Scene {
                 self.queued.extend(chunks.iter().map(|chunk| chunk.place));
             }
         }
+        assert_eq!(self.table.is_waited_for(), self.waiting > 0);
         let owners: Vec<Key> = self.table.owners.keys().collect();
         let sum: u64 = owners.iter().map(|owner| self.table.owners.dirty_of(*owner)).sum();
         assert_eq!(sum, self.table.dirty(), "each byte is somebody's");
@@ -347,6 +351,27 @@ proptest! {
         prop_assert_eq!((scene.table.dirty(), scene.table.files(), scene.waiting), (0, 0, 0));
         prop_assert_eq!((scene.table.owners.keys().count(), scene.table.owners.owing()), (0, 0));
     }
+}
+
+#[test]
+fn what_was_urgent_for_one_who_was_killed_is_written_as_the_rest() {
+    let mut table = Table::default();
+    let file = backing(1);
+    dirtied(&mut table, &file, 1, 0, 50 * MIB, 0);
+    assert!(table.clean_then(file_of(&file), asker(2), job(), &mut Vec::new()).is_none());
+    let urgent = begun(&mut table, &when(1));
+    assert_eq!((urgent.len(), table.waiters()), (32, vec![2]));
+    table.waiting.add(Writer { who: (3, 0), bytes: MIB }, Class::BestEffort, job());
+    assert_eq!(table.waiters(), [2, 3]);
+    assert_eq!((table.give_up(2, 1).len(), table.give_up(3, 1).len()), (1, 1));
+    assert!(!table.is_waited_for());
+    for chunk in &urgent {
+        let (has_gone, syncs) = done(&mut table, &chunk.place);
+        assert!(has_gone && syncs.is_none());
+    }
+    assert!(begun(&mut table, &when(2)).is_empty(), "nobody is in a hurry");
+    let rest = begun(&mut table, &when(1_000_000_001));
+    assert_eq!(rest.iter().map(|chunk| chunk.asker.tid).collect::<Vec<_>>(), [1; 18]);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::super::queue::Queue;
 use super::super::rules::Whose;
 use super::super::systems::FileSystem;
 use super::file_of;
-use super::ledger::{After, Ledger};
+use super::ledger::{After, Ledger, Next};
 use super::table::{Chunk, Place, Taken};
 use crate::passthrough::give_up_reserves;
 use crate::{Ask, Asker, Backing, Job, Operation};
@@ -144,7 +144,12 @@ impl Shared {
     fn ask_for(self: &Arc<Self>, ask: &Ask<'_>, is_async: bool, job: Job) {
         let Some(system) = self.systems.of(ask.backing) else { return self.executors.give([Run::free(job)]) };
         let (at, is_now) = self.ask(system, ask, is_async);
-        let back = if is_now { Some(job) } else { system.queue.lock().park(at, job) };
+        let is_his = ask.operation == Operation::Sync;
+        let park = |job| {
+            let mut state = system.queue.lock();
+            if is_his { state.park_his(at, job) } else { state.park(at, job) }
+        };
+        let back = if is_now { Some(job) } else { park(job) };
         if let Some(job) = back {
             self.executors.give([Run::new(self, &system.queue, at, job)]);
         }
@@ -200,9 +205,18 @@ fn run(shared: &Weak<Shared>, queue: &Weak<Queue>) {
     give_up_reserves();
     while let (Some(shared), Some(queue)) = (shared.upgrade(), queue.upgrade()) {
         // Whoever has begun this thread is about to put the ledger there.
-        let Some(chunks) = queue.ledger.wait().next() else { return };
-        for chunk in chunks {
-            shared.write_back(chunk);
+        let ledger = queue.ledger.wait();
+        match ledger.next() {
+            None => return,
+            Some(Next::Begin(chunks)) => chunks.into_iter().for_each(|chunk| shared.write_back(chunk)),
+            Some(Next::Look(tids)) => {
+                for tid in tids.into_iter().filter(|tid| people::is_killed(*tid)) {
+                    let (after, jobs) = ledger.give_up(tid);
+                    tracing::debug!(device = queue.name, tid, jobs = jobs.len(), "killed while it waited for room");
+                    shared.executors.give(jobs.into_iter().map(Run::given_up));
+                    shared.go_on(after);
+                }
+            }
         }
     }
 }
