@@ -10,7 +10,7 @@ use hoistway_sim::{CompareRequest, HostConfig, Kernel, Run, SimError, run_each};
 use rayon::prelude::*;
 
 use crate::choice::Choice;
-use crate::objective::{Figure, pid_name};
+use crate::objective::{Figure, What, pid_name};
 
 /// What is done.
 #[derive(Clone, Debug)]
@@ -179,7 +179,7 @@ impl Bench {
                     seed,
                     ..Machine::clone(machine)
                 };
-                model.run_each(&[choice.kind], &machine, cancel)?
+                model.with_pauses_turned(seed).run_each(&[choice.kind], &machine, cancel)?
             }
         };
         runs.into_iter().next().ok_or(AdviseError::NoChoices)
@@ -190,17 +190,33 @@ impl Bench {
             let of = |what| Figure { what, job: Some(name.to_owned()) }.of(run);
             JobFigures {
                 name: name.to_owned(),
-                bytes_per_s: of(crate::What::Throughput),
-                p99_ns: of(crate::What::Percentile(99.0)),
-                time_ns: of(crate::What::Time),
+                bytes_per_s: of(What::Throughput),
+                p99_ns: of(What::Percentile(99.0)),
+                time_ns: of(What::Time),
                 is_bounded: self.is_bounded(name),
             }
         });
         Measured {
-            figures: figures.iter().map(|figure| figure.of(run)).collect(),
+            figures: figures.iter().map(|figure| self.figure(figure, run)).collect(),
             jobs: jobs.collect(),
             arm_share: run.arm_share(),
             idle_share: if run.runtime_ns == 0 { 0.0 } else { run.drive_ns.idle as f64 / run.runtime_ns as f64 },
+        }
+    }
+
+    /// What a figure is in a run. Where some jobs end with their work and others with their time, total throughput is the sum of the rates that each has
+    /// while it works: what is moved until the last one ends would call a run slow in which one of them takes longer.
+    fn figure(&self, figure: &Figure, run: &Run) -> f64 {
+        let Workload::Jobs(jobs) = &self.workload else { return figure.of(run) };
+        let works_beside = |time_based: bool| jobs.jobs.iter().any(|job| job.time_based == time_based);
+        let one_by_one = jobs.jobs.iter().any(|job| job.stonewall);
+        match figure {
+            Figure { what: What::Throughput, job: None }
+                if !one_by_one && works_beside(true) && works_beside(false) =>
+            {
+                run.processes.iter().map(|process| process.bytes_per_s).sum()
+            }
+            figure => figure.of(run),
         }
     }
 

@@ -193,3 +193,23 @@ fn the_winner_is_checked_on_seeds_of_its_own_and_keeps_no_tunable_that_does_not_
     assert_eq!(tuned.verdict, Verdict::Leave);
     assert!(!tuned.holds.is_told);
 }
+
+#[test]
+fn a_job_that_ends_with_its_work_does_not_make_the_total_of_others_less() {
+    // The stream runs for 2 s; the reader has its work done after far longer.
+    let text = "[stream]\nrw=read\nbs=128k\nsize=1g\ndirect=1\ntime_based\nruntime=2\n\
+                [reader]\nrw=randread\nbs=4k\nsize=8g\nnumber_ios=600\ndirect=1\n";
+    let beside = bench(text, "sata-7200-2006");
+    let figures = Objective::parse(
+        "throughput max, throughput(stream) max, throughput(reader) max, time min",
+        &["stream", "reader"],
+    )
+    .expect("an objective")
+    .figures();
+    let runs = beside
+        .measure(&[Choice::plain(Kind::MqDeadline)], &[1], &figures, &|_, _| {}, &AtomicBool::new(false))
+        .expect("a run");
+    let [total, stream, reader, time_ns] = runs[0][0].figures[..] else { panic!("{:?}", runs[0][0].figures) };
+    assert!(time_ns > 3e9, "the reader goes on alone: {time_ns}");
+    assert!((total - stream - reader).abs() < 1.0, "{total} is not {stream} and {reader}");
+}

@@ -3,7 +3,7 @@
 #[path = "../../machine/tests/fake/mod.rs"]
 mod fake;
 
-use fake::{Fake, server};
+use fake::{Fake, array, server};
 use hoistway_advise::facts::{self, Standing, candidates, host_of, model_of, model_under, now, usual_host, warnings};
 use hoistway_core::Kind;
 use hoistway_machine::{BlockDevice, Root, devices};
@@ -141,7 +141,7 @@ fn layers_are_told_with_the_queue_that_counts() {
 fn a_virtual_disk_that_says_it_rotates_is_not_believed() {
     let fake = server();
     fake.file("/sys/block/vda/queue/rotational", "1\n");
-    assert!(said(&fake, "vda", "rotational")[0].contains("its driver says of everything"));
+    assert!(said(&fake, "vda", "rotational")[0].contains("no drive's"));
     assert_eq!(said(&fake, "sda", "rotational"), [""; 0], "a disk that says so is one");
     fake.file("/sys/block/sda/queue/rotational", "0\n");
     assert!(said(&fake, "sda", "rotational")[0].contains("its model is one of a disk"));
@@ -159,4 +159,27 @@ fn what_hides_the_scheduler_and_what_is_not_simulated_is_said() {
     let queue = named(&devices, "sda").queue.as_ref().expect("a queue").clone();
     let profile = hoistway_drive::Profile::builtin("cmr-4tb").expect("a drive");
     assert_ne!(facts::profile_as_set(&queue, profile.clone()), profile, "a disk without its cache is another");
+}
+
+#[test]
+fn the_queue_above_several_paths_is_the_one_that_counts_and_the_paths_say_so() {
+    let fake = array();
+    let above = said(&fake, "dm-0", "layers");
+    assert!(above.len() == 1 && above[0].contains("its own queue is the one that counts"), "{above:?}");
+    let path = said(&fake, "sda", "layers");
+    assert!(path.len() == 1 && path[0].contains("the one that counts is that of dm-0"), "{path:?}");
+    let volume = said(&fake, "dm-1", "layers");
+    assert!(volume.len() == 1 && volume[0].ends_with("the queue that counts is that of dm-0"), "{volume:?}");
+    let (root, devices) = all(&fake);
+    let model = model_under(&root, &devices, named(&devices, "dm-0")).expect("a model");
+    assert_eq!(model.standing, Standing::Unknown, "what an array is made of nobody knows: {}", model.why);
+}
+
+#[test]
+fn a_file_as_a_device_whose_place_is_not_known_lies_on_nothing_and_not_on_itself() {
+    let fake = server();
+    fake.file("/sys/devices/virtual/block/loop0/queue/scheduler", "none mq-deadline kyber [bfq]\n");
+    fake.file("/proc/self/mountinfo", "23 22 0:21 / / rw,nosuid shared:2 - tmpfs tmpfs rw\n");
+    let said = said(&fake, "loop0", "layers");
+    assert!(said.len() == 1 && said[0].contains("on which device that lies is not known"), "{said:?}");
 }

@@ -27,7 +27,7 @@ pub use order::{ByChoice, OrderArgs};
 #[allow(unused_imports)]
 pub use serve::{EngineChoice, ServeArgs};
 pub use tar::{FormatChoice, SortBy, Source, TarArgs, is_standard, with_dashes};
-pub use watch::{CtlArgs, CtlCommand, TopArgs};
+pub use watch::{CtlArgs, CtlCommand, TopArgs, WatchingArgs};
 
 /// What stands under the help of the whole program.
 const EXAMPLES: &str = "\

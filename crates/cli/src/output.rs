@@ -128,7 +128,7 @@ pub fn colours_are_wanted() -> bool {
 }
 
 /// Lines of at most `columns` columns, each indented; a word that is longer stands alone.
-fn wrap(text: &str, indent: usize, columns: usize) -> Vec<String> {
+pub fn wrap(text: &str, indent: usize, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {

@@ -7,7 +7,7 @@ mod fake;
 use std::process::{Command, Stdio};
 
 use common::{Folder, hoistway, run};
-use fake::{Fake, server};
+use fake::{Fake, array, server};
 
 /// Readers that a moment is enough for; the second is slower than the first wherever there is an arm.
 const JOB: &str = "[reader]\nrw=randread\nbs=4k\nsize=64m\nnumber_ios=40\nnumjobs=2\ndirect=1\n";
@@ -77,6 +77,39 @@ fn a_job_is_answered_in_text_in_json_and_on_a_page_and_twice_in_the_same_way() {
     }
     assert_eq!(document["drive"]["profile"], "cmr-4tb");
     assert_eq!(document, run(&[&args[..], &["--json"]].concat()).json());
+}
+
+#[test]
+fn of_devices_alike_the_second_says_so_and_files_without_a_scheduler_share_a_sentence() {
+    let (fake, root) = machine();
+    for number in [5, 6] {
+        let folder = fake.virtual_device(&format!("loop{number}"), &format!("7:{number}"), 409_600);
+        fake.queue(&folder, "[none] mq-deadline", false, 128);
+    }
+    let out = run(&["advise", "--root", &root]).out;
+    assert!(out.contains("\n  as sdb\n"), "{out}");
+    assert!(out.contains("loop0, loop5, loop6: files as devices"), "{out}");
+    assert!(!out.contains("loop5: loop"), "{out}");
+    // Who asks for one is told of it.
+    let out = run(&["advise", "loop5", "--root", &root]).out;
+    assert!(out.contains("loop5: loop") && out.contains("none is set"), "{out}");
+}
+
+#[test]
+fn a_volume_on_several_paths_is_set_at_the_queue_above_these() {
+    let fake = array();
+    let root = fake.root().to_str().expect("UTF-8").to_owned();
+    let folder = Folder::new();
+    let job = folder.file("mine.fio", JOB);
+    let args = ["advise", "san-db", "--root", &root, "--job", &job, "--seeds", "2", "--json"];
+    let document = run(&args).json();
+    assert_eq!((&document["device"]["name"], &document["device"]["alike"]), (&"dm-0".into(), &serde_json::json!([])));
+    let paths = ["sda", "sdb"].map(|path| format!("/sys/block/{path}/"));
+    let commands = document["commands"].to_string();
+    assert!(!paths.iter().any(|path| commands.contains(path)), "{commands}");
+    if document["verdict"] == "leave" {
+        assert_eq!(document["commands"]["for_good"], serde_json::json!([]), "what is left needs no command");
+    }
 }
 
 #[test]

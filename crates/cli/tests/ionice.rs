@@ -169,7 +169,7 @@ fn bad_input_names_the_thing_and_what_would_be_right() {
         (&["-P", "-5"], &["-5"]),
         (&["-p", "1", "sh"], &["`sh` is no number of a process"]),
         (&["-p", "5000000"], &["process 5000000: there is no such process"]),
-        (&["-u", "424242"], &["user 424242: there is no such process of this user"]),
+        (&["-u", "424242"], &["user 424242: there is no process of this user"]),
         (&["-c", "idle"], &["for a command to run, or for processes"]),
         (&["--explain", "5000000"], &["process 5000000: there is no such process"]),
         (&["--explain", "-u", "0"], &["--explain takes processes"]),
@@ -227,6 +227,28 @@ fn what_becomes_of_a_priority_is_told_for_each_device_of_a_process() {
         let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains(part), "`{part}` is missing in:\n{}", ran.out);
     }
+}
+
+#[test]
+fn options_may_stand_behind_the_processes_that_are_explained() {
+    let fake = server();
+    let root = fake.root().to_str().expect("UTF-8");
+    let before = ionice(&["-c1", "--explain", "--device", "sdb", "--json", "--root", root, "901", "812"]);
+    let behind = ionice(&["--explain", "901", "812", "--device", "sdb", "-c1", "--json", "--root", root]);
+    assert_eq!(before.json(), behind.json());
+    let ran = ionice(&["--explain", "901", "--nonsense", "--root", root]);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("--nonsense"), "{}", ran.err);
+    // A command's own options are the command's.
+    assert_eq!(ionice(&["-c", "idle", "echo", "--json", "-c"]).out, "--json -c\n");
+}
+
+#[test]
+fn several_paths_are_explained_at_the_queue_above_them() {
+    let fake = fake::array();
+    let ran = explained(&fake, &["-c1", "--device", "dm-1"]);
+    assert!(ran.out.contains("its requests go through dm-1, dm-0\n"), "{}", ran.out);
+    assert!(!ran.out.contains("sda, mq-deadline"), "{}", ran.out);
 }
 
 #[test]

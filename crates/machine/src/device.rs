@@ -1,7 +1,9 @@
 //! A block device, as the kernel tells of it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
@@ -23,6 +25,17 @@ impl Number {
     /// A number as `stat` has it in `st_dev` and `st_rdev`.
     pub fn of_stat(number: u64) -> Number {
         Number { major: rustix::fs::major(number), minor: rustix::fs::minor(number) }
+    }
+
+    /// The same as `stat` has it.
+    pub fn as_stat(self) -> u64 {
+        rustix::fs::makedev(self.major, self.minor)
+    }
+
+    /// The number of the block device whose node a path is; none where it is no such node.
+    pub fn of_node(path: &Path) -> Option<Number> {
+        let found = fs::metadata(path).ok()?;
+        found.file_type().is_block_device().then(|| Number::of_stat(found.rdev()))
     }
 
     /// Whether it is of a file system without a device of its own, as btrfs and tmpfs have it.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::kind::Kind;
-use crate::root::{Root, said, text};
+use crate::root::{Root, names, said, text};
 
 /// What a device says it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -75,9 +75,8 @@ impl Transport {
 
     /// From where the device hangs in sysfs: the directories above it name its ports. What stands nearest to the device counts.
     fn of(kind: Kind, sysfs: &Path) -> Option<Transport> {
-        let fabrics = said(&sysfs.join("device/transport")).filter(|transport| transport != "pcie");
         match kind {
-            Kind::Nvme => return Some(if fabrics.is_some() { Transport::Fabrics } else { Transport::Pcie }),
+            Kind::Nvme => return Transport::of_nvme(&sysfs.join("device")),
             Kind::Virtio => return Some(Transport::Virtio),
             Kind::Xen => return Some(Transport::Hypervisor),
             Kind::Mmc => return Some(Transport::Mmc),
@@ -86,6 +85,18 @@ impl Transport {
         }
         let parts = sysfs.components().rev().filter_map(|part| part.as_os_str().to_str());
         Some(parts.filter_map(Transport::of_port).next().unwrap_or(Transport::Scsi))
+    }
+
+    /// What the controller of an NVMe drive tells; of a drive with several paths the first of its controllers. Kernels that do not tell know no other than PCI.
+    fn of_nvme(device: &Path) -> Option<Transport> {
+        let controllers = names(device).into_iter().map(|name| device.join(name).join("transport"));
+        let told = std::iter::once(device.join("transport")).chain(controllers).find_map(|file| said(&file));
+        match told.as_deref() {
+            Some("pcie") => Some(Transport::Pcie),
+            Some(_) => Some(Transport::Fabrics),
+            None if device.join("subsysnqn").exists() && !device.join("cntlid").exists() => None,
+            None => Some(Transport::Pcie),
+        }
     }
 
     /// What a directory of sysfs above a SCSI disk tells.

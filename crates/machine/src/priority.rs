@@ -178,7 +178,7 @@ impl fmt::Display for Who {
 #[derive(Debug, thiserror::Error)]
 pub enum PriorityError {
     /// It has gone, or there never was one.
-    #[error("{who}: there is no such process{}", of_many(*who))]
+    #[error("{who}: {}", none_there(*who))]
     NoProcess {
         /// Whose priority.
         who: Who,
@@ -201,11 +201,11 @@ pub enum PriorityError {
     },
 }
 
-fn of_many(who: Who) -> &'static str {
+fn none_there(who: Who) -> &'static str {
     match who {
-        Who::Process(_) => "",
-        Who::Group(_) => " in it",
-        Who::User(_) => " of this user",
+        Who::Process(_) => "there is no such process",
+        Who::Group(_) => "there is no process in it",
+        Who::User(_) => "there is no process of this user",
     }
 }
 
@@ -236,10 +236,12 @@ fn refused(who: Who, wanted: Option<Priority>) -> PriorityError {
     match cause.raw_os_error() {
         Some(libc::ESRCH) => PriorityError::NoProcess { who },
         Some(libc::EPERM) => {
-            let of_another = "it is another user's";
-            let why = match wanted.map(|priority| priority.class) {
-                Some(Class::Realtime) => "so does the class realtime for oneself (CAP_SYS_NICE)",
-                _ => of_another,
+            let why = match (wanted.map(|priority| priority.class), who) {
+                (Some(Class::Realtime), Who::Process(0)) => "the class realtime is root's to give (CAP_SYS_NICE)",
+                (Some(Class::Realtime), _) => {
+                    "the class realtime (CAP_SYS_NICE) and other users' processes are root's to change"
+                }
+                _ => "it is another user's",
             };
             PriorityError::NotPermitted { who, why }
         }
@@ -301,6 +303,6 @@ mod tests {
         let said = get(Who::Process(5_000_000)).unwrap_err().to_string();
         assert_eq!(said, "process 5000000: there is no such process");
         let said = set(Who::Group(5_000_000), Priority::UNSET).unwrap_err().to_string();
-        assert_eq!(said, "process group 5000000: there is no such process in it");
+        assert_eq!(said, "process group 5000000: there is no process in it");
     }
 }

@@ -1,12 +1,12 @@
 //! The queue of a block device: its scheduler, that one's tunables, and what else sysfs has of it.
 
-use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use crate::device::Number;
+use crate::entry::Entry;
 use crate::mounts;
 use crate::root::{Root, names, number, said, switch, text};
 
@@ -137,14 +137,9 @@ pub fn queue_directory(root: &Root, number: Number) -> Option<PathBuf> {
     if number.is_anonymous() {
         let mounts = mounts::mounts(root, "self");
         let source = mounts.into_iter().find(|mounted| mounted.number == number)?.source;
-        let metadata = fs::metadata(root.path(source.strip_prefix("/dev").ok().map(|_| &source)?)).ok()?;
-        number = Number::of_stat(metadata.rdev());
-        if !metadata.file_type().is_block_device() || number.is_anonymous() {
-            return None;
-        }
+        number = Number::of_node(&root.path(source.strip_prefix("/dev").ok().map(|_| &source)?))?;
     }
-    let directory = fs::canonicalize(root.path(format!("/sys/dev/block/{number}"))).ok()?;
-    [directory.join("queue"), directory.parent()?.join("queue")].into_iter().find(|queue| queue.is_dir())
+    Some(Entry::of(root, number)?.disk().path().join("queue")).filter(|queue| queue.is_dir())
 }
 
 /// The schedulers of `none [mq-deadline] kyber`, and the one in brackets. One alone may stand without them.

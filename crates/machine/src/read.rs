@@ -5,14 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::device::{BlockDevice, Mount, Opener};
+use crate::entry::{SECTOR_BYTES, spoken};
 use crate::identity::{Identity, Udev};
 use crate::kind::Kind;
 use crate::mounts::{self, Mounted};
 use crate::queue::Queue;
 use crate::root::{Root, compare, names, number, said, switch, text};
-
-/// The kernel counts sizes in these, whatever the device's blocks are: bytes.
-const SECTOR_BYTES: u64 = 512;
 
 /// Why the devices cannot be listed.
 #[derive(Debug, thiserror::Error)]
@@ -107,11 +105,6 @@ fn any(root: &Root, name: &str, sysfs: PathBuf, kind: Kind) -> Option<BlockDevic
         udev: udev.values,
         sysfs,
     })
-}
-
-/// A slash in a device's name is an exclamation mark in sysfs: `cciss!c0d0`.
-fn spoken(name: &str) -> String {
-    name.replace('!', "/")
 }
 
 /// Notes on the devices what is mounted from them and swapped to.

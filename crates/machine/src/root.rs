@@ -47,12 +47,17 @@ impl Root {
 
 /// What a file holds, without the blanks around it; nothing if it cannot be read. What is no UTF-8 is replaced.
 pub(crate) fn text(path: &Path) -> Option<String> {
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
+    Some(String::from_utf8_lossy(&bytes(path)?).trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
 }
 
-/// The same, of a file that says something.
+/// What a file holds, as it stands there.
+pub(crate) fn bytes(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The same as text, of a file that says something.
 pub(crate) fn said(path: &Path) -> Option<String> {
     text(path).filter(|text| !text.is_empty())
 }

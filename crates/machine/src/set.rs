@@ -13,6 +13,7 @@ use crate::kind::Kind;
 use crate::queue::{Attribute, Queue, choice};
 use crate::root::{Root, text};
 use crate::rows::{self, Row};
+use crate::stack::hidden_paths;
 
 /// A name and the value that it shall have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -211,7 +212,7 @@ impl Plan {
 
 fn check_scheduler(root: &Root, device: &BlockDevice, queue: &Queue, scheduler: &str) -> Result<(), PlanError> {
     if !queue.has_choice() && rows::module(scheduler).is_none_or(|_| queue.hardware_queues.is_none()) {
-        return Err(PlanError::NoChoice { device: device.name.clone(), why: why_no_choice(device) });
+        return Err(PlanError::NoChoice { device: device.name.clone(), why: why_no_choice(root, device) });
     }
     let is_there = queue.schedulers.iter().any(|name| name == scheduler);
     if is_there || rows::module(scheduler).is_some_and(|module| has_module(root, module)) {
@@ -228,11 +229,20 @@ fn check_scheduler(root: &Root, device: &BlockDevice, queue: &Queue, scheduler: 
     Err(PlanError::Scheduler { device: device.name.clone(), scheduler: scheduler.to_owned(), available, hint })
 }
 
-fn why_no_choice(device: &BlockDevice) -> String {
+/// Why a device has no scheduler to choose, and where its requests are scheduled.
+pub fn why_no_choice(root: &Root, device: &BlockDevice) -> String {
     let below = device.slaves.join(", ");
+    let paths = hidden_paths(root, device);
     match device.kind {
         Kind::Zram | Kind::Ram | Kind::Pmem => "it is memory, and nothing is queued for it".to_owned(),
         _ if !below.is_empty() => format!("it hands requests on at once, and they are scheduled below: set {below}"),
+        _ if !paths.is_empty() => {
+            let names = paths.join(", ");
+            format!(
+                "it has several paths, and requests are scheduled on these, which the kernel hides: {names} (as in /sys/block/{}/queue/scheduler)",
+                paths[0]
+            )
+        }
         _ => "its driver hands requests on at once".to_owned(),
     }
 }

@@ -2,9 +2,10 @@
 
 mod fake;
 
-use fake::{Fake, server};
+use fake::{Fake, array, server};
 use hoistway_machine::{
-    BlockDevice, FindError, Kind, Root, Transport, WriteCache, all_below, devices, find, openers, queues_below,
+    BlockDevice, FindError, Kind, Root, Transport, WriteCache, all_below, devices, drives_below, find, hidden_paths,
+    openers, queues_below,
 };
 
 fn read(fake: &Fake) -> Vec<BlockDevice> {
@@ -255,4 +256,33 @@ fn a_file_of_this_machine_leads_to_its_device() {
     }
     let said = find(&root, "/dev/null").unwrap_err().to_string();
     assert_eq!(said, "/dev/null: this is a character device");
+}
+
+#[test]
+fn several_paths_to_one_disk_are_scheduled_above_them_and_their_own_schedulers_pass_by() {
+    let fake = array();
+    let (root, devices) = (Root::at(fake.root()), read(&fake));
+    let names = |found: Vec<&BlockDevice>| found.iter().map(|device| device.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(queues_below(&root, &devices, one(&devices, "dm-1"))), ["dm-0"]);
+    assert_eq!(names(queues_below(&root, &devices, one(&devices, "dm-0"))), ["dm-0"]);
+    assert_eq!(names(drives_below(&root, &devices, one(&devices, "dm-1"))), ["sda", "sdb"]);
+    assert_eq!(names(all_below(&root, &devices, one(&devices, "dm-1"))), ["dm-1", "dm-0", "sda", "sdb"]);
+    // A mapper that hands bios on has nothing to choose, and its paths schedule.
+    fake.file("/sys/devices/virtual/block/dm-0/queue/scheduler", "none\n");
+    let devices = read(&fake);
+    assert_eq!(names(queues_below(&root, &devices, one(&devices, "dm-1"))), ["sda", "sdb"]);
+}
+
+#[test]
+fn the_hidden_paths_of_an_nvme_drive_are_told_and_how_it_is_attached() {
+    let fake = array();
+    let (root, devices) = (Root::at(fake.root()), read(&fake));
+    let drive = one(&devices, "nvme0n1");
+    assert_eq!(hidden_paths(&root, drive), ["nvme0c0n1", "nvme0c1n1"]);
+    assert_eq!(drive.identity.transport, Some(Transport::Fabrics));
+    let fake = server();
+    let (root, devices) = (Root::at(fake.root()), read(&fake));
+    // Its one path is called nvme0c0n1 there.
+    assert_eq!(hidden_paths(&root, one(&devices, "sda")), Vec::<String>::new());
+    assert_eq!(one(&devices, "nvme0n1").identity.transport, Some(Transport::Pcie));
 }

@@ -98,6 +98,8 @@ pub trait Gate: Send + Sync + 'static {
     type Pass<'a>;
     /// Stands for something whose turn has not come. One that is dropped gives its turn up.
     type Ticket<'a>;
+    /// Held while a file is made durable; dropped by itself it says that this has failed.
+    type Syncing<'a>;
     /// Whether anybody ever waits at it: if so, what lies in memory is found out before it is asked.
     const HOLDS: bool = true;
 
@@ -115,8 +117,20 @@ pub trait Gate: Send + Sync + 'static {
     /// [`Operation::Buffered`] has put so many bytes into memory: the disk is to get them.
     fn dirtied(&self, ask: &Ask<'_>);
 
-    /// What was dirtied of a file so far was made durable, or does not exist any more: nothing has to be written back.
+    /// What was dirtied of a file so far does not exist any more: nothing has to be written back.
     fn cleaned(&self, backing: &Arc<Backing>);
+
+    /// The turn of an [`Operation::Sync`] has come: what was dirtied of the file by now is about to be made durable.
+    fn syncing(&self, backing: &Arc<Backing>) -> Self::Syncing<'_>;
+
+    /// It is durable, and has not to be written back any more.
+    fn synced(&self, syncing: Self::Syncing<'_>);
+
+    /// A file was opened, or `is_new`, made: the error of write-back, as `errno` has it, that the next sync by this opening has to tell, as nobody was told of it yet.
+    fn owes(&self, backing: &Arc<Backing>, is_new: bool) -> Option<i32>;
+
+    /// Somebody was told of the file's errors so far.
+    fn told(&self, backing: &Arc<Backing>);
 }
 
 /// Lets everything pass: with it scheduling is compiled out.
@@ -126,6 +140,7 @@ pub struct Open;
 impl Gate for Open {
     type Pass<'a> = ();
     type Ticket<'a> = std::convert::Infallible;
+    type Syncing<'a> = ();
     const HOLDS: bool = false;
 
     #[inline]
@@ -143,4 +158,18 @@ impl Gate for Open {
 
     #[inline]
     fn cleaned(&self, _: &Arc<Backing>) {}
+
+    #[inline]
+    fn syncing(&self, _: &Arc<Backing>) {}
+
+    #[inline]
+    fn synced(&self, (): ()) {}
+
+    #[inline]
+    fn owes(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
+        None
+    }
+
+    #[inline]
+    fn told(&self, _: &Arc<Backing>) {}
 }

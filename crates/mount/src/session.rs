@@ -1,7 +1,6 @@
 //! A mount from its beginning to its end.
 
 mod error;
-mod table;
 
 use std::fs::{self, File};
 use std::io;
@@ -13,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fuser::{BackgroundSession, Config, MountOption, SessionACL};
+use hoistway_machine::{Root, mounts};
 use rustix::fs::{CWD, Mode, OFlags, StatVfs, StatVfsMountFlags, fstatvfs, openat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
@@ -336,8 +336,8 @@ fn check_mount_point(source: &Path, source_fd: &OwnedFd, path: &Path, clean: boo
         .map_err(|error| MountError::Source { path: source.into(), error: error.into() })?;
     if (found.dev(), found.ino()) == (source_found.st_dev, source_found.st_ino) && mount_point == source_path {
         // A directory may be mounted over itself, once: what is below is held open.
-        return match table::mounted_at(&mount_point) {
-            Some(table::Line { kind, from, .. }) if kind.starts_with("fuse.hoistway") => {
+        return match mounted_at(&mount_point) {
+            Some((kind, from)) if kind.starts_with("fuse.hoistway") => {
                 Err(MountError::Busy { path: mount_point, kind, from })
             }
             _ => Ok(mount_point),
@@ -349,10 +349,17 @@ fn check_mount_point(source: &Path, source_fd: &OwnedFd, path: &Path, clean: boo
     if source_path.starts_with(&mount_point) {
         return Err(MountError::Covers { mount_point, source_path });
     }
-    match table::mounted_at(&mount_point) {
-        Some(table::Line { kind, from, .. }) => Err(MountError::Busy { path: mount_point, kind, from }),
+    match mounted_at(&mount_point) {
+        Some((kind, from)) => Err(MountError::Busy { path: mount_point, kind, from }),
         None => Ok(mount_point),
     }
+}
+
+/// The kind and source of the mount that is seen at exactly this place: of the last one of those made there. A table that cannot be read says nothing
+/// against a mount.
+fn mounted_at(path: &Path) -> Option<(String, String)> {
+    let mount = mounts(&Root::machine(), "self").into_iter().rfind(|mount| mount.at == path)?;
+    Some((mount.file_system, mount.source.to_string_lossy().into_owned()))
 }
 
 /// Takes a mount away whose program has died, if that is wanted and it was ours.
@@ -364,10 +371,8 @@ fn bury(path: &Path, clean: bool) -> Result<(), MountError> {
         (Some(parent), Some(name)) => fs::canonicalize(parent).map_err(failed)?.join(name),
         _ => absolute,
     };
-    match table::mounted_at(&place) {
-        Some(line) if line.kind != FILE_SYSTEM => {
-            Err(MountError::Busy { path: place, kind: line.kind, from: line.from })
-        }
+    match mounted_at(&place) {
+        Some((kind, from)) if kind != FILE_SYSTEM => Err(MountError::Busy { path: place, kind, from }),
         _ if !clean => Err(MountError::Dead { path: place }),
         _ => take_away(&place, true).map_err(|error| MountError::Mount { path: place, error: error.into() }),
     }
@@ -471,7 +476,7 @@ fn by_helper(mount_point: &Path, detach: bool) -> Result<(), Errno> {
     match command.output() {
         Ok(output) if output.status.success() => Ok(()),
         // It says why in words only.
-        Ok(_) if !detach && table::mounted_at(mount_point).is_some() => Err(Errno::BUSY),
+        Ok(_) if !detach && mounted_at(mount_point).is_some() => Err(Errno::BUSY),
         Ok(_) => Err(Errno::PERM),
         Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::PERM)),
     }

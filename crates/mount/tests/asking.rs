@@ -75,6 +75,32 @@ fn reads_that_find_a_part_in_memory_get_the_rest_when_it_is_their_turn() {
 }
 
 #[test]
+fn a_copy_is_read_in_whole_turns_and_written_into_memory() {
+    // Whether a turn comes at once or later.
+    for every in [0, 1] {
+        let Some(Stage { gate, mounted, source }) = stage("copying", every, Options::default()) else { return };
+        let data: Vec<u8> = (0..2_500_000u32).map(|at| (at % 251) as u8).collect();
+        fs::write(source.path().join("a"), &data).expect("it is written");
+        to_disk(&source.path().join("a"));
+        let from = File::open(mounted.path().join("a")).expect("it is there");
+        let to = File::create(mounted.path().join("b")).expect("it is created");
+        let mut left = data.len();
+        while left > 0 {
+            let copied = rustix::fs::copy_file_range(&from, None, &to, None, left).expect("it is copied");
+            assert!(copied > 0, "{left} bytes were left");
+            left -= copied;
+        }
+        assert_eq!(rustix::fs::copy_file_range(&from, None, &to, None, 1).expect("it is the end"), 0);
+        assert!(fs::read(source.path().join("b")).expect("it is read") == data);
+        let shares = gate.count(Operation::Buffered) == 0;
+        // Three turns of at most 1 MiB each. What the file system below shares is not written.
+        assert!((3..=4).contains(&gate.count(Operation::Read)), "{} turns", gate.count(Operation::Read));
+        assert!(shares || gate.count(Operation::Buffered) == 3, "{} writes", gate.count(Operation::Buffered));
+        assert_eq!(gate.dirty.load(Ordering::Relaxed), data.len() as u64);
+    }
+}
+
+#[test]
 fn names_in_memory_are_looked_up_without_asking() {
     let Some(Stage { gate, mounted, source }) = stage("looking up in memory", 0, Options::default()) else { return };
     fs::write(source.path().join("a"), "").expect("it is written");
@@ -162,6 +188,43 @@ fn a_file_that_is_cut_to_nothing_or_removed_is_clean() {
     drop(file);
     std::thread::sleep(Duration::from_millis(50));
     assert_eq!(cleaned(), before + 3);
+}
+
+#[test]
+fn a_file_whose_name_another_takes_is_clean() {
+    let Some(Stage { gate, mounted, source: _source }) = stage("renaming over a file", 0, Options::default()) else {
+        return;
+    };
+    let (old, new) = (mounted.path().join("old"), mounted.path().join("new"));
+    let cleaned = || gate.cleaned.load(Ordering::Relaxed);
+    fs::write(&new, [2; 100]).expect("it is written");
+    let before = cleaned();
+    fs::hard_link(&new, mounted.path().join("too")).expect("another name of it");
+    fs::rename(mounted.path().join("too"), &new).expect("that does nothing");
+    fs::remove_file(mounted.path().join("too")).expect("it is there still");
+    fs::write(&old, [1; 100]).expect("it is written");
+    // The kernel tells of the last close when it comes to it.
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(cleaned(), before, "all of them have a name");
+    fs::rename(&new, &old).expect("it is moved");
+    assert_eq!(cleaned(), before + 1, "the other one is gone");
+    assert_eq!(fs::read(&old).expect("it is there"), [2; 100]);
+}
+
+#[test]
+fn what_is_appended_is_dirty_where_the_file_ends_below() {
+    for every in [0, 1] {
+        let Some(Stage { gate, mounted, source }) = stage("appending", every, Options::default()) else { return };
+        let mut file = OpenOptions::new().append(true).create(true).open(mounted.path().join("a")).expect("a file");
+        file.write_all(&[1; 10]).expect("it is written");
+        let last = || *gate.dirty_last.lock().expect("no panic");
+        assert_eq!(last(), (0, 10));
+        // Of this the kernel has not heard.
+        let beside = OpenOptions::new().append(true).open(source.path().join("a")).expect("it is there");
+        (&beside).write_all(&[2; 5000]).expect("it is written");
+        file.write_all(&[3; 20]).expect("it is written");
+        assert_eq!(last(), (5010, 20));
+    }
 }
 
 #[test]
@@ -333,6 +396,7 @@ struct Held {
 impl Gate for Held {
     type Pass<'a> = ();
     type Ticket<'a> = ();
+    type Syncing<'a> = ();
 
     fn enter(&self, _: &Ask<'_>) -> Entered<(), ()> {
         if self.holds.load(Ordering::SeqCst) { Entered::Later(()) } else { Entered::Now(()) }
@@ -345,6 +409,16 @@ impl Gate for Held {
     fn dirtied(&self, _: &Ask<'_>) {}
 
     fn cleaned(&self, _: &Arc<Backing>) {}
+
+    fn syncing(&self, _: &Arc<Backing>) {}
+
+    fn synced(&self, (): ()) {}
+
+    fn owes(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
+        None
+    }
+
+    fn told(&self, _: &Arc<Backing>) {}
 }
 
 #[test]

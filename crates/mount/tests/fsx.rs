@@ -60,6 +60,11 @@ fn changes_of_ext4_are_as_they_were_made_when_the_kernel_writes_back() {
 }
 
 #[test]
+fn changes_of_ext4_are_as_they_were_made_when_they_are_scheduled() {
+    exercise("ext4", Way::scheduled(WriteBack::Ours));
+}
+
+#[test]
 fn changes_of_xfs_are_as_they_were_made_when_operations_wait() {
     exercise("xfs", Way::waiting(WriteBack::Ours));
 }

@@ -67,6 +67,7 @@ fn compare_all(kind: &str) {
     for write_back in [WriteBack::Ours, WriteBack::Kernel] {
         compare(&volume.path(), &format!("{kind}-{write_back:?}-open"), Way::open(write_back));
         compare(&volume.path(), &format!("{kind}-{write_back:?}-waiting"), Way::waiting(write_back));
+        compare(&volume.path(), &format!("{kind}-{write_back:?}-scheduled"), Way::scheduled(write_back));
     }
     compare(&volume.path(), &format!("{kind}-descriptors"), Way { handles: false, ..Way::open(WriteBack::Ours) });
 }

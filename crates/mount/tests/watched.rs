@@ -77,7 +77,7 @@ fn work(
         fadvise(File::open(below)?, 0, None, Advice::DontNeed)?;
         fadvise(&file, 0, None, Advice::DontNeed)?;
         fs::write(own, &buffer)?;
-        if number % 10 == 0 {
+        if number.is_multiple_of(10) {
             File::open(own)?.sync_all()?;
         }
         fs::remove_file(own)?;

@@ -67,6 +67,31 @@ fn it_gets_more_where_it_waited_for_others_and_goes_on_behind_what_was_recorded(
 }
 
 #[test]
+fn another_time_has_the_same_pauses_from_another_one_on() {
+    // It pauses for 1 ms behind the first 1,000 requests and for 9 ms behind the others: 2 s and 8 s.
+    let mut recorded = process(7, MS, MS);
+    for (number, asked) in recorded.asked.iter_mut().enumerate() {
+        let number = number as u64;
+        asked.queued_ns = if number <= 1_000 { 2 * number } else { 2_000 + 10 * (number - 1_000) } * MS;
+        asked.completed_ns = asked.queued_ns + MS;
+    }
+    recorded.asked.retain(|asked| asked.completed_ns <= LENGTH_NS);
+    let model = model(vec![recorded]);
+    let reads = |model: &Model| {
+        let runs = model.run_each(&[Kind::Noop], &machine(), &AtomicBool::new(false)).expect("a run");
+        runs[0].processes[0].read.ios
+    };
+    let as_recorded = reads(&model);
+    let others: Vec<_> = (1..6).map(|seed| reads(&model.with_pauses_turned(seed))).collect();
+    for count in &others {
+        assert!(count.abs_diff(as_recorded) <= as_recorded / 100, "{count} instead of {as_recorded}");
+    }
+    // The row begins elsewhere, so that another pause is cut off by the end.
+    assert!(others.windows(2).any(|pair| pair[0] != pair[1]) || others[0] != as_recorded, "{others:?}");
+    assert_eq!(reads(&model.with_pauses_turned(3)), reads(&model.with_pauses_turned(3)), "a seed is a seed");
+}
+
+#[test]
 fn a_model_that_misses_the_recording_is_refused() {
     let model = model(vec![process(7, 4 * MS, MS)]);
     let fidelity = model.fidelity(Kind::Noop, &machine(), &AtomicBool::new(false)).expect("a run");

@@ -37,6 +37,8 @@ const TIMER_TOLERANCE: f64 = 0.1;
 const TIMER_SHARE: f64 = 0.6;
 /// Requests of a batch follow each other within this part of the median latency.
 const BATCH_GAP: f64 = 0.1;
+/// ... and within this part of what the completions before them lie apart.
+const BATCH_CLOSER: f64 = 0.5;
 /// In a process of batches so many requests follow another one without a completion in between.
 const BATCH_SHARE: f64 = 0.5;
 
@@ -239,7 +241,18 @@ impl Course {
         Some(asked.get(index)?.queued_ns.saturating_sub(completed_ns))
     }
 
-    /// Whether requests come several at a time, when all before them are over.
+    /// How far those completions lie apart that would have let this request and the one before it go, if each of them waited for one.
+    fn apart_in_window_ns(&self, index: usize) -> u64 {
+        let completed_ns = |index: usize| self.completions_ns.get(self.released_in_window(index).checked_sub(1)?);
+        match (completed_ns(index - 1), completed_ns(index)) {
+            (Some(before), Some(ns)) => ns.saturating_sub(*before),
+            // The first ones wait for nothing.
+            _ => u64::MAX,
+        }
+    }
+
+    /// Whether requests come several at a time, when all before them are over. Where those were over at one moment, as merged ones are, a process that waits
+    /// for one of them does the same: that is no sign of batches.
     fn is_of_batches(&self, asked: &[Asked]) -> bool {
         if self.depth < 2 || asked.len() < REQUESTS_MIN {
             return false;
@@ -250,7 +263,9 @@ impl Course {
         let mut alone = 0;
         for index in 1..asked.len() {
             let gap_ns = asked[index].queued_ns.saturating_sub(asked[index - 1].queued_ns) as f64;
-            let is_close = self.over[index] == self.over[index - 1] && gap_ns <= usual_ns * BATCH_GAP;
+            let is_close = self.over[index] == self.over[index - 1]
+                && gap_ns <= usual_ns * BATCH_GAP
+                && gap_ns <= self.apart_in_window_ns(index) as f64 * BATCH_CLOSER;
             close += usize::from(is_close);
             // The first of a batch finds nothing under way.
             alone += usize::from(!is_close && self.over[index] == index);
@@ -506,6 +521,19 @@ mod tests {
             .collect();
         let found = find(&made);
         assert_eq!((found.pattern, found.explained), (Pattern::Open, 0.0), "{:?}", found.slope);
+    }
+
+    #[test]
+    fn two_that_are_over_at_one_moment_are_no_batch() {
+        // Requests behind each other are merged, and answered together; each answer lets one go, within the time that handling an answer takes.
+        let mut made = Vec::new();
+        let mut at_ns = 0;
+        for pair in 0..100 {
+            let over_ns = at_ns + 80 * MS + latency_ns(pair);
+            made.extend([asked(at_ns, over_ns), asked(at_ns + MS / 20, over_ns)]);
+            at_ns = over_ns + MS / 2;
+        }
+        assert_eq!(find(&made).pattern, Pattern::Closed { depth: 2 });
     }
 
     #[test]

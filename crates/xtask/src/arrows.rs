@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sim", &["core", "drive", "fio", "trace"]),
     ("advise", &["core", "drive", "fio", "machine", "sim", "units"]),
     ("serve", &["core", "drive", "machine", "nbd", "trace", "units"]),
-    ("order", &["drive"]),
+    ("order", &["drive", "machine"]),
     ("machine", &[]),
     ("mount", &["core", "machine", "order", "serve"]),
     ("report", &[]),

@@ -44,12 +44,12 @@ tasks:
           docs/serve-benchmarks.md; fails at the end if a goal is missed or not measured
   bench-order  what disk order is worth, and what archiving costs: --only simulated|real|cpu|cold|list, --rounds N, --folder DIR on the disk that is
           measured, --write for docs/order-benchmarks.md; all but `simulated` need root; fails at the end if a goal is missed or not measured
-  bench-mount  what `hoistway mount` costs beside other ways to the same files, and what a reader keeps beside copies: --only cost|cold|sharing,
+  bench-mount  what `hoistway mount` costs beside other ways to the same files, and what a reader keeps beside copies: --only cost|cold|writing|sharing,
           --rounds N, --seconds S, --folder DIR on the disk that is measured, --write for docs/mount-benchmarks.md; needs root
   whatif  how good the predictions of `hoistway trace whatif` are: --seeds FROM-TO (111-116), --seconds S (60), --real-seconds S (20; 0: none),
           --write for docs/whatif.md, --from FILE for what `recorded_clients quality` printed; fails at the end if a goal is missed
-  check-advise  the advice of `hoistway advise` beside `trace whatif` and real runs on the emulated drive: --seconds S (15), --write for
-          docs/advise-checked.md; needs fio with its nbd engine
+  check-advise  the advice of `hoistway advise` beside `trace whatif` and real runs on the emulated drive: --seconds S (15), --only CASE (a part
+          of its name), --write for docs/advise-checked.md; needs fio with its nbd engine, and root for the loop device
   worlds  the whole server in simulated worlds, from seeds: --seeds N (10,000), --from SEED, --jobs N, -k to go on after a failure;
           --seed SEED plays one, -v tells all of it; --sabotage KIND breaks the engine
   crash-test  kills the real server under load and looks for what it had acknowledged: --rounds N (200), --seed N,

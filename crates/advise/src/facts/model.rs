@@ -1,6 +1,6 @@
 //! Which model of a drive stands for a device.
 
-use hoistway_machine::{BlockDevice, Kind, Root, Transport, queues_below};
+use hoistway_machine::{BlockDevice, Kind, Root, Transport, drives_below};
 
 /// A model for a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ const TB: u64 = 1_000_000_000_000;
 const GB: u64 = 1_000_000_000;
 
 /// Words of models that are no drives but what a hypervisor, a RAID controller or a cloud makes up.
-const MADE_UP: [(&str, &str); 8] = [
+const MADE_UP: [(&str, &str); 17] = [
     ("qemu", "a disk that QEMU makes up"),
     ("vbox", "a disk that VirtualBox makes up"),
     ("vmware", "a disk that VMware makes up"),
@@ -42,6 +42,15 @@ const MADE_UP: [(&str, &str); 8] = [
     ("persistentdisk", "a volume of Google's"),
     ("perc", "a volume of a RAID controller"),
     ("megaraid", "a volume of a RAID controller"),
+    ("logical volume", "a volume of a RAID controller"),
+    ("logicaldrv", "a volume of a RAID controller"),
+    ("serveraid", "a volume of a RAID controller"),
+    ("raid", "a volume of a RAID controller or an array"),
+    ("netapp", "a volume of a storage array"),
+    ("flasharray", "a volume of a storage array"),
+    ("3pardata", "a volume of a storage array"),
+    ("symmetrix", "a volume of a storage array"),
+    ("compelnt", "a volume of a storage array"),
 ];
 
 /// The model for a device; `None` where no drive stands behind it: memory, or nothing.
@@ -72,7 +81,7 @@ pub fn model_of(device: &BlockDevice) -> Option<Model> {
             Standing::Unknown,
         ),
         _ if rotates == Some(false) => match device.identity.transport {
-            Some(Transport::Sas | Transport::Fc) => generic("ssd-sata-enterprise", "an SSD for servers"),
+            Some(Transport::Sas) => generic("ssd-sata-enterprise", "an SSD for servers"),
             _ => generic("ssd-sata-consumer", "a SATA SSD"),
         },
         _ if rotates == Some(true) => Some(disk(device)),
@@ -84,9 +93,9 @@ pub fn model_of(device: &BlockDevice) -> Option<Model> {
     }
 }
 
-/// The same, of what a device lies on where it lies on something that is known: a file as a device is as fast as the disk that the file is on.
+/// The same, of the first drive that a device lies on where it lies on something that is known: a file as a device is as fast as the disk that the file is on.
 pub fn model_under(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> Option<Model> {
-    let below = queues_below(root, devices, device).into_iter().find(|below| below.name != device.name);
+    let below = drives_below(root, devices, device).into_iter().find(|below| below.name != device.name);
     match below.filter(|_| device.kind.is_stacked()) {
         Some(below) => {
             let model = model_of(below)?;
@@ -108,6 +117,7 @@ fn made_up(device: &BlockDevice) -> Option<String> {
     match device.identity.transport {
         Some(Transport::Hypervisor | Transport::Virtio) => return Some("a virtual machine's disk".into()),
         Some(Transport::Iscsi | Transport::Fabrics) => return Some("a device over the network".into()),
+        Some(Transport::Fc) => return Some("a volume of a storage array (Fibre Channel)".into()),
         _ => {}
     }
     let named = [&device.identity.vendor, &device.identity.model].into_iter().flatten();
@@ -118,7 +128,7 @@ fn made_up(device: &BlockDevice) -> Option<String> {
 /// A disk by its size: what was made of that size tells how dense its platters are, which is what rates follow from.
 fn disk(device: &BlockDevice) -> Model {
     let bytes = device.bytes;
-    let fast = matches!(device.identity.transport, Some(Transport::Sas | Transport::Fc)) && bytes < 2 * TB;
+    let fast = device.identity.transport == Some(Transport::Sas) && bytes < 2 * TB;
     let (profile, what) = match bytes {
         _ if fast => ("sas-15k-450", "a SAS disk of 15,000 rpm"),
         b if b >= 12 * TB => ("cmr-20tb", "a disk of 20 TB"),

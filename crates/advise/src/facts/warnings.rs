@@ -1,7 +1,7 @@
 //! What should be said before anybody believes the advice.
 
 use hoistway_core::{Class, Kind as Scheduler, NORMAL_LEVEL, Priority, PriorityEffect};
-use hoistway_machine::{BlockDevice, Kind, Root, WriteCache, queues_below};
+use hoistway_machine::{BlockDevice, Kind, Root, WriteCache, queues_below, schedules_for_paths};
 
 use super::kind_of;
 
@@ -66,7 +66,7 @@ pub fn warnings(root: &Root, devices: &[BlockDevice], device: &BlockDevice) -> V
         warn(
             "rotational",
             format!(
-                "{name} says that it rotates, which its driver says of everything: bfq and the kernel act on it. If flash lies below, \
+                "{name} says that it rotates, which is its host's or controller's word and no drive's: bfq and the kernel act on it. If flash lies below, \
                  `echo 0 > /sys/block/{name}/queue/rotational` tells them so"
             ),
         );
@@ -112,7 +112,27 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
     let below: Vec<&BlockDevice> =
         queues_below(root, devices, device).into_iter().filter(|below| below.name != device.name).collect();
     let names: Vec<&str> = below.iter().map(|below| below.name.as_str()).collect();
-    let list = names.join(" and ");
+    let list = listed(&names);
+    if schedules_for_paths(device) {
+        warn(
+            "layers",
+            format!(
+                "{name} hands its requests to its paths ({}) past their schedulers: its own queue is the one that counts",
+                device.slaves.join(", ")
+            ),
+        );
+        return;
+    }
+    let is_path = |holder: &&BlockDevice| device.holders.contains(&holder.name) && schedules_for_paths(holder);
+    if let Some(holder) = devices.iter().find(is_path) {
+        warn(
+            "layers",
+            format!(
+                "{name} is a path of {0}, whose queue schedules and passes by what is set here: the one that counts is that of {0} (`hoistway advise {0}`)",
+                holder.name
+            ),
+        );
+    }
     if device.kind.is_stacked() || device.kind == Kind::Partition {
         match (below.is_empty(), device.kind) {
             (true, Kind::Loop) => warn(
@@ -132,7 +152,17 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
             (false, kind) => warn(
                 "layers",
                 format!(
-                    "{name} ({kind}) has no queue of its own with a scheduler: the queue that counts is that of {list}"
+                    "{name} ({kind}) has no queue of its own with a scheduler: {} {list}{}",
+                    if names.len() == 1 {
+                        "the queue that counts is that of"
+                    } else {
+                        "the queues that count are those of"
+                    },
+                    if names.len() == 1 {
+                        ""
+                    } else {
+                        ". What is simulated is one of them with all the work, of which it has a part"
+                    }
                 ),
             ),
             (true, _) => {}
@@ -149,6 +179,7 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
     // What lies on it reaches it by its queue: one that has a scheduler of its own is worth a word.
     let above = devices.iter().filter(|above| {
         above.kind == Kind::Loop
+            && above.number != device.number
             && above.queue.as_ref().is_some_and(|queue| queue.scheduler.as_deref().is_some_and(|name| name != "none"))
             && queues_below(root, devices, above).iter().any(|below| below.name == device.name)
     });
@@ -161,6 +192,15 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
                 above.name, above.name
             ),
         );
+    }
+}
+
+/// `sda`, `sda and sdb`, `sda, sdb and sdc`.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 

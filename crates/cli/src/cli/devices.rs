@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 /// `hoistway devices`.
 #[derive(Args, Debug)]
@@ -113,7 +113,7 @@ pub struct ResetArgs {
 }
 
 /// `hoistway ionice`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(
     override_usage = "hoistway ionice [-c CLASS] [-n LEVEL] [-t] COMMAND [ARG]...\n       \
                       hoistway ionice [-c CLASS] [-n LEVEL] [-t] -p PID... | -P PGID... | -u UID...\n       \
@@ -169,6 +169,46 @@ pub struct IoniceArgs {
     /// The command to run and its arguments; behind -p, -P, -u or --explain: more numbers
     #[arg(value_name = "COMMAND|NUMBER", trailing_var_arg = true)]
     pub rest: Vec<OsString>,
+}
+
+/// What may stand behind the numbers of processes whose priorities are explained: the first number ends the options, as the first word of a command does.
+#[derive(Debug, Parser)]
+#[command(name = "hoistway ionice --explain", disable_help_flag = true)]
+struct Behind {
+    #[arg(short, long)]
+    class: Option<String>,
+    #[arg(short = 'n', long = "classdata", allow_hyphen_values = true)]
+    level: Option<String>,
+    #[arg(long)]
+    device: Option<String>,
+    #[arg(long)]
+    json: bool,
+    #[arg(long, hide = true)]
+    root: Option<PathBuf>,
+    numbers: Vec<OsString>,
+}
+
+impl IoniceArgs {
+    /// Takes what of the options of `--explain` stands behind the numbers to the others.
+    ///
+    /// # Errors
+    /// What clap has to say of one that it does not know.
+    pub fn with_options_behind(self) -> Result<IoniceArgs, clap::Error> {
+        if !self.explain {
+            return Ok(self);
+        }
+        let name = OsString::from("hoistway ionice --explain");
+        let behind = Behind::try_parse_from(std::iter::once(name).chain(self.rest.iter().cloned()))?;
+        Ok(IoniceArgs {
+            class: behind.class.or(self.class),
+            level: behind.level.or(self.level),
+            device: behind.device.or(self.device),
+            json: behind.json || self.json,
+            root: behind.root.unwrap_or(self.root),
+            rest: behind.numbers,
+            ..self
+        })
+    }
 }
 
 /// Tells what clap has to say of a command line that it does not take, or of one that asks for help, and answers the exit code: as everywhere 2 where it is

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
+use crate::cli::WatchingArgs;
 use crate::{names, setting};
 
 /// `hoistway mount`.
@@ -72,18 +73,8 @@ pub struct MountArgs {
     /// The control socket, for `hoistway ctl` and `hoistway top`, or `none` [default: none]
     #[arg(long, value_name = "PATH|none", help_heading = "Watching")]
     pub control: Option<PathBuf>,
-    /// Serve metrics over HTTP at this address, for Prometheus
-    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Watching")]
-    pub metrics: Option<String>,
-    /// Record what passes through the queues in this file, in blktrace's format
-    #[arg(long, value_name = "FILE", help_heading = "Watching")]
-    pub record: Option<PathBuf>,
-    /// Tell more; twice: everything
-    #[arg(short, long, action = ArgAction::Count, conflicts_with = "quiet", help_heading = "Watching")]
-    pub verbose: u8,
-    /// Tell errors only
-    #[arg(short, long, help_heading = "Watching")]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub watching: WatchingArgs,
     /// Say what is wrong with a configuration, and leave
     #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["source", "config", "record"], help_heading = "Instead of mounting")]
     pub check_config: Option<PathBuf>,

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{Args, ValueEnum};
 use hoistway_core::Kind;
 use hoistway_sim::Setting;
 
+use crate::cli::WatchingArgs;
 use crate::{names, setting};
 
 /// `hoistway serve`.
@@ -72,18 +73,8 @@ pub struct ServeArgs {
     /// The control socket, or `none` [default: beside the Unix socket: a.sock has a-control.sock]
     #[arg(long, value_name = "PATH|none", help_heading = "Watching")]
     pub control: Option<PathBuf>,
-    /// Serve metrics over HTTP at this address, for Prometheus
-    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Watching")]
-    pub metrics: Option<String>,
-    /// Record what passes in this file, in blktrace's format
-    #[arg(long, value_name = "FILE", help_heading = "Watching")]
-    pub record: Option<PathBuf>,
-    /// Tell more; twice: every connection and request
-    #[arg(short, long, action = ArgAction::Count, conflicts_with = "quiet", help_heading = "Watching")]
-    pub verbose: u8,
-    /// Tell errors only
-    #[arg(short, long, help_heading = "Watching")]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub watching: WatchingArgs,
     /// Write the process's number into this file once all is listened to
     #[arg(long, value_name = "FILE", help_heading = "Watching")]
     pub pid_file: Option<PathBuf>,

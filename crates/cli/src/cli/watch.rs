@@ -1,8 +1,8 @@
-//! `hoistway ctl` and `hoistway top`.
+//! `hoistway ctl` and `hoistway top`, and how `serve` and `mount` are watched.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{ArgAction, Args, Subcommand};
 
 /// `hoistway ctl`.
 #[derive(Args, Debug)]
@@ -117,4 +117,21 @@ fn interval(text: &str) -> Result<f64, String> {
         Ok(seconds) if (0.1..=3600.0).contains(&seconds) => Ok(seconds),
         _ => Err("it takes 0.1 to 3600 seconds".to_owned()),
     }
+}
+
+/// What `hoistway serve` and `hoistway mount` let others see of them.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WatchingArgs {
+    /// Serve metrics over HTTP at this address, for Prometheus
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Watching")]
+    pub metrics: Option<String>,
+    /// Record what passes through the queues in this file, in blktrace's format
+    #[arg(long, value_name = "FILE", help_heading = "Watching")]
+    pub record: Option<PathBuf>,
+    /// Tell more; twice: everything
+    #[arg(short, long, action = ArgAction::Count, conflicts_with = "quiet", help_heading = "Watching")]
+    pub verbose: u8,
+    /// Tell errors only
+    #[arg(short, long, help_heading = "Watching")]
+    pub quiet: bool,
 }

@@ -302,6 +302,50 @@ fn virtual_ones(fake: &Fake) {
     fake.queue(&rom, "none [mq-deadline]", true, 2);
 }
 
+/// A machine at a storage array: a volume of it by two paths of Fibre Channel, which the device mapper makes one disk of that has a scheduler, and a volume
+/// of LVM on that; and an NVMe drive with two paths, which the kernel hides.
+pub fn array() -> Fake {
+    let fake = Fake::empty();
+    let multipath = fake.virtual_device("dm-0", "253:0", 2_147_483_648);
+    fake.queue(&multipath, "none [mq-deadline] kyber bfq", true, 2048);
+    fake.mq_deadline(&multipath);
+    fake.told(&format!("{multipath}/dm/name"), "mpatha\n");
+    fake.told(&format!("{multipath}/dm/uuid"), "mpath-3600a0980383030\n");
+    for (name, host, number) in [("sda", 1, "8:0"), ("sdb", 2, "8:16")] {
+        let device =
+            format!("/sys/devices/pci0000:00/0000:00:03.0/host{host}/rport-{host}:0-1/target{host}:0:0/{host}:0:0:1");
+        let path = fake.device(name, &device, number, 2_147_483_648);
+        fake.link(&format!("{path}/device"), &format!("../../../{host}:0:0:1"));
+        fake.queue(&path, "none [mq-deadline] kyber bfq", true, 256);
+        fake.mq_deadline(&path);
+        fake.told(&format!("{device}/model"), "LUN\n");
+        fake.told(&format!("{device}/wwid"), "naa.600a0980383030\n");
+        fake.file(&format!("{device}/queue_depth"), "64\n");
+        fake.stack(&multipath, &path);
+    }
+    let volume = fake.virtual_device("dm-1", "253:1", 1_047_483_648);
+    fake.queue(&volume, "none", true, 128);
+    fake.told(&format!("{volume}/dm/name"), "san-db\n");
+    fake.told(&format!("{volume}/dm/uuid"), "LVM-abcdef\n");
+    fake.stack(&volume, &multipath);
+    let subsystem = "/sys/devices/virtual/nvme-subsystem/nvme-subsys0";
+    fake.told(&format!("{subsystem}/subsysnqn"), "nqn.2014-08.org.nvmexpress:uuid:0\n");
+    let head = fake.device("nvme0n1", subsystem, "259:0", 3_750_748_848);
+    fake.link(&format!("{head}/device"), "../../../nvme-subsys0");
+    fake.queue(&head, "none", false, 128);
+    for controller in ["nvme0", "nvme1"] {
+        let folder = format!("/sys/devices/virtual/nvme-fabrics/ctl/{controller}");
+        fake.told(&format!("{folder}/transport"), "tcp\n");
+        fake.link(&format!("{subsystem}/{controller}"), &format!("../../nvme-fabrics/ctl/{controller}"));
+    }
+    for path in ["nvme0c0n1", "nvme0c1n1"] {
+        let folder = fake.device(path, "/sys/devices/virtual/nvme-fabrics/ctl/nvme0", "0:0", 3_750_748_848);
+        fake.told(&format!("{folder}/hidden"), "1\n");
+        fake.queue(&folder, "[none] mq-deadline kyber", false, 127);
+    }
+    fake
+}
+
 fn garbage(fake: &Fake) {
     let sdx = fake.device("sdx", &format!("{PCI}/usb2/2-1/2-1:1.0/host9/target9:0:0/9:0:0:0"), "65:112", 0);
     fake.queue(&sdx, "[none", true, 64);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use fuser::{RenameFlags, ReplyAttr, ReplyEmpty, ReplyEntry, TimeOrNow};
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Timestamps, Uid, chmodat, chownat, ftruncate, linkat, mkdirat, renameat_with, statat,
-    symlinkat, unlinkat, utimensat,
+    AtFlags, FileType, Gid, Mode, OFlags, Stat, Timestamps, Uid, chmodat, chownat, ftruncate, linkat, mkdirat,
+    renameat_with, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
@@ -117,19 +117,10 @@ impl<G: Gate> Through<G> {
         reply: ReplyEmpty,
     ) {
         self.change(asker, parent, reply, ReplyEmpty::error, move |through, node, directory, reply| {
-            // What was written to a file that is gone has not to be written back. Only what was opened here can have been.
-            let victim = if through.files.is_empty() || flags.contains(AtFlags::REMOVEDIR) {
-                None
-            } else {
-                statat(&directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW)
-                    .ok()
-                    .filter(|victim| victim.st_nlink == 1)
-            };
+            let victim = if flags.contains(AtFlags::REMOVEDIR) { None } else { through.victim(&directory, &name) };
             match unlinkat(&directory, name.as_os_str(), flags) {
                 Ok(()) => {
-                    if let Some(victim) = victim.filter(|victim| victim.st_dev == node.place.device()) {
-                        through.removed(&node, victim.st_ino);
-                    }
+                    through.removed(&node, victim);
                     reply.ok();
                 }
                 Err(error) => reply.error(errno(error)),
@@ -137,9 +128,19 @@ impl<G: Gate> Through<G> {
         });
     }
 
+    /// A file whose last name this is: what was written to it has not to be written back when the name is gone. Only what was opened here can have been.
+    fn victim(&self, directory: &Backing, name: &OsString) -> Option<Stat> {
+        if self.files.is_empty() {
+            return None;
+        }
+        let found = statat(directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        (found.st_nlink == 1 && FileType::from_raw_mode(found.st_mode).is_file()).then_some(found)
+    }
+
     /// The last name of a file is gone. If it is open, it may be read and written as before.
-    fn removed(&self, parent: &Node, inode: u64) {
-        let number = self.nodes.number_of(&parent.place, inode);
+    fn removed(&self, parent: &Node, victim: Option<Stat>) {
+        let Some(victim) = victim.filter(|victim| victim.st_dev == parent.place.device()) else { return };
+        let number = self.nodes.number_of(&parent.place, victim.st_ino);
         let Some(shared) = self.files.get(number) else { return };
         let known = {
             let mut state = shared.state();
@@ -159,18 +160,26 @@ impl<G: Gate> Through<G> {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let target = match self.nodes.get(new_parent) {
+        let new_node = match self.nodes.get(new_parent) {
             Ok(target) => target,
             Err(error) => return reply.error(errno(error)),
         };
         self.change(asker, parent, reply, ReplyEmpty::error, move |through, _, directory, reply| {
-            let target = match through.nodes.reach(&target) {
+            let target = match through.nodes.reach(&new_node) {
                 Ok(target) => target,
                 Err(error) => return reply.error(errno(error)),
             };
+            // Only a plain rename takes a name from another file.
+            let victim = if flags.is_empty() { through.victim(&target, &new_name) } else { None };
+            // To another name of itself nothing is moved.
+            let itself = victim.and_then(|_| statat(&directory, name.as_os_str(), AtFlags::SYMLINK_NOFOLLOW).ok());
+            let victim = victim.filter(|victim| itself.is_none_or(|itself| itself.st_ino != victim.st_ino));
             let flags = rustix::fs::RenameFlags::from_bits_retain(flags.bits());
             match renameat_with(&directory, name.as_os_str(), &target, new_name.as_os_str(), flags) {
-                Ok(()) => reply.ok(),
+                Ok(()) => {
+                    through.removed(&new_node, victim);
+                    reply.ok();
+                }
                 Err(error) => reply.error(errno(error)),
             }
         });

@@ -7,7 +7,7 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use fuser::{ReplyData, ReplyWrite, WriteFlags};
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, fstat};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use super::files::OpenFile;
@@ -193,12 +193,12 @@ impl<G: Gate> Through<G> {
         match written {
             Ok(written) => {
                 if plan.operation == Operation::Buffered && written > 0 {
-                    let Plan { asker, operation, below, offset, .. } = plan;
+                    let Plan { asker, operation, below, .. } = plan;
                     self.gate.dirtied(&Ask {
                         asker: *asker,
                         operation: *operation,
                         backing: below,
-                        offset: *offset,
+                        offset: plan.place_of(written),
                         length: written as u64,
                     });
                 }
@@ -210,6 +210,14 @@ impl<G: Gate> Through<G> {
 }
 
 impl Plan {
+    /// Where so many bytes were written. What was appended went to the file's end, wherever that is by now: the kernel's own is where it was when it looked.
+    fn place_of(&self, written: usize) -> u64 {
+        if !self.flags.contains(ReadWriteFlags::APPEND) {
+            return self.offset;
+        }
+        fstat(&self.below).map_or(self.offset, |found| (found.st_size as u64).saturating_sub(written as u64))
+    }
+
     /// What has to be read from the disk before so many bytes can be written into memory. Of what the kernel has gathered it has read the rest itself.
     #[inline]
     fn missing(&self, length: u64) -> Option<(u64, u64)> {

@@ -1,6 +1,6 @@
 //! What is open.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use fuser::BackingId;
@@ -58,6 +58,8 @@ pub(super) struct OpenFile {
     pub(super) direct: bool,
     /// Something was written.
     pub(super) wrote: AtomicBool,
+    /// The error of write-back that the next sync has to tell, as `errno` has it; 0: none.
+    pub(super) owed: AtomicI32,
     /// Its operations go from the kernel to the file below.
     pub(super) bypass: Option<Arc<BackingId>>,
     /// The same file without `O_DIRECT`, for pages that a mapping wrote: the last of them ends where the file does.

@@ -25,7 +25,7 @@ mod xattr;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -99,7 +99,7 @@ struct Through<G> {
     /// `st_dev` of the mount itself: below it nothing can be reached but by asking ourselves.
     own_device: AtomicU64,
     /// The kernel takes files that go past us.
-    can_bypass: std::sync::atomic::AtomicBool,
+    can_bypass: AtomicBool,
     room: Arc<room::Room>,
 }
 
@@ -128,7 +128,7 @@ impl<G: Gate> Passthrough<G> {
             open_directories: Open::new(),
             notifier: OnceLock::new(),
             own_device: AtomicU64::new(u64::MAX),
-            can_bypass: std::sync::atomic::AtomicBool::new(false),
+            can_bypass: AtomicBool::new(false),
             room: Arc::default(),
         })))
     }
@@ -192,7 +192,19 @@ fn asker_of(request: &Request) -> Asker {
 
 /// An error as the kernel's queue takes it. One that has no number is an input or output error.
 fn errno(error: impl Into<io::Error>) -> Errno {
-    Errno::from_i32(error.into().raw_os_error().unwrap_or(libc::EIO))
+    match error.into().raw_os_error() {
+        // It is this process that has no descriptor left, and not who asks.
+        Some(libc::EMFILE) => {
+            static TOLD: AtomicBool = AtomicBool::new(false);
+            if !TOLD.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    "there is no descriptor left: files cannot be opened until others are closed; `ulimit -n` before the mount is started says how many there may be"
+                );
+            }
+            Errno::ENFILE
+        }
+        number => Errno::from_i32(number.unwrap_or(libc::EIO)),
+    }
 }
 
 /// Names and links as system calls take them. The kernel sends none with a zero in it.

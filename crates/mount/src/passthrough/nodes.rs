@@ -26,7 +26,7 @@ const SHARDS: usize = 64;
 /// Numbers that are given to inodes whose own number is taken; file systems do not get there.
 const FIRST_ODD: u64 = 1 << 62;
 
-/// How many descriptors of directories are kept open where handles can open them again.
+/// How many descriptors of directories are kept open where handles can open them again, at most.
 const DIRECTORIES_MAX: usize = 4096;
 
 /// An inode that the kernel knows.
@@ -173,6 +173,11 @@ impl Nodes {
         Ok(backing)
     }
 
+    /// So many descriptors of directories may be kept open.
+    pub(super) fn keep_directories(&self, most: u64) {
+        lock(&self.directories).most = usize::try_from(most).unwrap_or(usize::MAX).min(DIRECTORIES_MAX);
+    }
+
     /// A descriptor of an inode, if one is open.
     pub(super) fn descriptor(&self, node: &Node) -> Option<Arc<Backing>> {
         match &node.reach {
@@ -266,10 +271,17 @@ impl backing::Reach for Node {
 }
 
 /// Descriptors of directories, those used lately. It has two halves: when the younger one is full, what is in the older one is dropped.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Recent {
+    most: usize,
     young: FxHashMap<u64, Arc<Backing>>,
     old: FxHashMap<u64, Arc<Backing>>,
+}
+
+impl Default for Recent {
+    fn default() -> Recent {
+        Recent { most: DIRECTORIES_MAX, young: FxHashMap::default(), old: FxHashMap::default() }
+    }
 }
 
 impl Recent {
@@ -283,7 +295,7 @@ impl Recent {
     }
 
     fn insert(&mut self, number: u64, backing: Arc<Backing>) {
-        if self.young.len() >= DIRECTORIES_MAX / 2 {
+        if self.young.len() >= self.most / 2 {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(number, backing);

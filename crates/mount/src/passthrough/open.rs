@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use fuser::{BackingId, FileHandle, FopenFlags, ReplyCreate, ReplyEmpty, ReplyLseek, ReplyOpen};
@@ -44,8 +44,9 @@ impl<G: Gate> Through<G> {
             .unwrap_or_else(|| self.nodes.stand_in(&node));
         self.run_on(asker, operation, &on, move |through| {
             let opened = through.open_below(&asker, &node, flags);
-            match opened.and_then(|backing| through.opened(&asker, &node, backing, flags, &|fd| reply.open_backing(fd)))
-            {
+            match opened.and_then(|backing| {
+                through.opened(&asker, &node, (backing, false), flags, &|fd| reply.open_backing(fd))
+            }) {
                 Ok((handle, flags, None)) => reply.opened(handle, flags),
                 Ok((handle, flags, Some(bypass))) => reply.opened_passthrough(handle, flags, &bypass),
                 Err(error) => reply.error(errno(error)),
@@ -91,7 +92,7 @@ impl<G: Gate> Through<G> {
             let entered =
                 created.and_then(|backing| Ok((through.made(&backing, &node.place, parent, &name)?, backing)));
             let opened = entered.and_then(|(entry, backing)| {
-                let opened = through.opened(&asker, &entry.node, backing, flags, &|fd| reply.open_backing(fd));
+                let opened = through.opened(&asker, &entry.node, (backing, true), flags, &|fd| reply.open_backing(fd));
                 if opened.is_err() {
                     through.forget(entry.node.number, 1);
                 }
@@ -148,7 +149,7 @@ impl<G: Gate> Through<G> {
         &self,
         asker: &Asker,
         node: &Node,
-        backing: Arc<Backing>,
+        (backing, is_new): (Arc<Backing>, bool),
         flags: OFlags,
         register: &dyn Fn(std::os::fd::BorrowedFd<'_>) -> io::Result<BackingId>,
     ) -> io::Result<(FileHandle, FopenFlags, Option<Arc<BackingId>>)> {
@@ -172,11 +173,13 @@ impl<G: Gate> Through<G> {
         }
         // What the kernel asks for is what its own reading ahead wants: below nothing is to be read that nobody's turn it is for.
         let _ = fadvise(&backing, 0, None, Advice::Random);
+        let owed = self.gate.owes(&backing, is_new).unwrap_or(0);
         let file = Arc::new(OpenFile {
             backing,
             shared,
             direct: flags.contains(OFlags::DIRECT),
             wrote: AtomicBool::new(false),
+            owed: AtomicI32::new(owed),
             bypass: bypass.clone(),
             buffered: OnceLock::new(),
         });
@@ -240,14 +243,27 @@ impl<G: Gate> Through<G> {
             Err(error) => return reply.error(errno(error)),
         };
         self.run_on(asker, Operation::Sync, &file.backing.clone(), move |through| {
-            match if only_data { fdatasync(&file.backing) } else { fsync(&file.backing) } {
-                Ok(()) => {
-                    through.gate.cleaned(&file.backing);
-                    reply.ok();
-                }
+            match through.sync_below(&file, only_data) {
+                Ok(()) => reply.ok(),
                 Err(error) => reply.error(errno(error)),
             }
         });
+    }
+
+    fn sync_below(&self, file: &OpenFile, only_data: bool) -> io::Result<()> {
+        let syncing = self.gate.syncing(&file.backing);
+        let synced = if only_data { fdatasync(&file.backing) } else { fsync(&file.backing) };
+        match synced {
+            Ok(()) => self.gate.synced(syncing),
+            Err(_) => drop(syncing),
+        }
+        // What went wrong before the file was opened here is told by the first sync, as by the kernel; once, whichever of the two tells.
+        let owed = file.owed.swap(0, Ordering::Relaxed);
+        let told = if owed == 0 { synced } else { synced.and(Err(Errno::from_raw_os_error(owed))) };
+        if told.is_err() {
+            self.gate.told(&file.backing);
+        }
+        Ok(told?)
     }
 
     pub(super) fn allocate(

@@ -27,8 +27,10 @@ pub(super) fn keep<G: Gate>(through: &Arc<Through<G>>) {
     let limit = getrlimit(Resource::Nofile);
     let wanted = Rlimit { current: limit.maximum.or(Some(1 << 20)), maximum: limit.maximum };
     let limit = if setrlimit(Resource::Nofile, wanted).is_ok() { wanted.current } else { limit.current };
-    // The rest is for open files.
-    through.room.most.store(limit.unwrap_or(1 << 20) / 2, Ordering::Relaxed);
+    // Half of them for inodes, an eighth for directories that can be opened again; the rest is for open files, and for those whose data are to be written back.
+    let limit = limit.unwrap_or(1 << 20);
+    through.room.most.store(limit / 2, Ordering::Relaxed);
+    through.nodes.keep_directories(limit / 8);
 }
 
 impl<G: Gate> Through<G> {

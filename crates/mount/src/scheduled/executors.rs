@@ -11,6 +11,7 @@ use rustix::io::ReadWriteFlags;
 use super::Shared;
 use super::queue::Queue;
 use super::ring::Ring;
+use crate::passthrough::give_up_reserves;
 use crate::{Backing, Job};
 
 /// So many threads do what blocks, at most: devices are given fewer at once.
@@ -176,6 +177,7 @@ impl Executors {
     }
 
     fn work(&self) {
+        give_up_reserves();
         let mut pool = self.lock();
         loop {
             if let Some(run) = pool.runs.pop_front() {

@@ -45,11 +45,12 @@ use queue::{Outcome, Queue, REQUEST_BYTES_MAX, State, Wanted};
 use rules::Rules;
 use systems::{FileSystem, Systems};
 use timer::Timer;
-use writeback::WriteBack;
+use writeback::{Ledger, WriteBack};
 
 pub use disks::DiskError;
 pub use steer::Operator;
 pub use watching::Watching;
+pub use writeback::Syncing;
 
 /// A directory, an inode: so much is read or written for it.
 const METADATA_BYTES: u64 = 4096;
@@ -98,7 +99,7 @@ struct Shared {
     systems: Systems,
     timer: Timer,
     executors: Executors,
-    writeback: Option<WriteBack>,
+    writeback: Option<Arc<WriteBack>>,
     since_ns: u64,
 }
 
@@ -115,7 +116,7 @@ impl Scheduled {
             systems: Systems::new(config)?,
             timer: Timer::default(),
             executors: Executors::default(),
-            writeback: ours.then(|| WriteBack::new(&config.mount)),
+            writeback: ours.then(|| Arc::new(WriteBack::new(&config.mount))),
             since_ns: now_ns(),
         });
         shared.systems.add(root, now_ns())?;
@@ -128,9 +129,6 @@ impl Scheduled {
                 background >> 20,
                 limit >> 20
             );
-        }
-        if ours {
-            writeback::start(&shared)?;
         }
         Ok(Scheduled { shared, callers: Callers::default() })
     }
@@ -229,8 +227,11 @@ enum Waits<'a> {
         at: usize,
         after: Option<After>,
     },
-    /// For others' data to be written back: so many bytes are to be added.
+    /// For data to be written back: so many bytes are to be added by somebody.
     Room {
+        ledger: &'a Ledger,
+        backing: Arc<Backing>,
+        asker: Asker,
         bytes: u64,
     },
     /// For nothing but a thread.
@@ -246,6 +247,7 @@ enum Waits<'a> {
 impl Gate for Scheduled {
     type Pass<'a> = Pass<'a>;
     type Ticket<'a> = Ticket<'a>;
+    type Syncing<'a> = Syncing<'a>;
 
     fn asked_by(&self, threads: usize) {
         self.callers.set(threads);
@@ -257,12 +259,20 @@ impl Gate for Scheduled {
             Some(stay) => Entered::Now(Pass { of: None, at: 0, after: None, _stay: stay }),
             None => Entered::Later(Ticket { shared, waits: Waits::Thread }),
         };
-        let waits = match (ask.operation, &shared.writeback) {
-            (Operation::Buffered, Some(writeback)) if !writeback.has_room(ask.length) => {
-                Waits::Room { bytes: ask.length }
+        let ledger = match ask.operation {
+            Operation::Buffered | Operation::Sync => shared.ledger(ask.backing).map(|(_, ledger)| ledger),
+            _ => None,
+        };
+        let waits = match (ask.operation, ledger) {
+            (Operation::Buffered, Some(ledger)) if !ledger.has_room(ask.length) => {
+                let class = || shared.class_of(ask.asker, ask.backing);
+                if ledger.has_part(&ask.asker, ask.length, class) {
+                    return unscheduled();
+                }
+                Waits::Room { ledger, backing: ask.backing.clone(), asker: ask.asker, bytes: ask.length }
             }
             (Operation::Buffered, _) => return unscheduled(),
-            (Operation::Sync, Some(writeback)) if writeback.is_much(ask.backing) => {
+            (Operation::Sync, Some(ledger)) if ledger.is_much(ask.backing) => {
                 Waits::Clean { backing: ask.backing.clone(), asker: ask.asker }
             }
             _ => {
@@ -302,11 +312,11 @@ impl Gate for Scheduled {
                 }
             }
             Waits::Thread => shared.executors.give([Run::free(job)]),
-            Waits::Room { bytes } => match &shared.writeback {
-                Some(writeback) => writeback.wait_for_room(bytes, job, &shared.executors),
-                None => shared.executors.give([Run::free(job)]),
-            },
-            Waits::Clean { backing, asker } => shared.sync_later(backing, asker, job),
+            Waits::Room { ledger, backing, asker, bytes } => {
+                let class = shared.class_of(asker, &backing);
+                shared.go_on(ledger.wait_for_room(&asker, bytes, class, job));
+            }
+            Waits::Clean { backing, asker } => shared.sync_later(&backing, asker, job),
             Waits::Over => {}
         }
     }
@@ -316,15 +326,31 @@ impl Gate for Scheduled {
         if let Some(system) = shared.systems.of(ask.backing) {
             system.places.changed(ask.backing.inode);
         }
-        if let Some(writeback) = &shared.writeback {
-            writeback.dirtied(ask);
+        if let Some((_, ledger)) = shared.ledger(ask.backing) {
+            ledger.dirtied(ask);
         }
     }
 
     fn cleaned(&self, backing: &Arc<Backing>) {
-        if let Some(writeback) = &self.shared.writeback {
-            writeback.cleaned(backing, &self.shared.executors);
+        if let Some((_, ledger)) = self.shared.ledger(backing) {
+            self.shared.go_on(ledger.cleaned(backing));
         }
+    }
+
+    fn syncing(&self, backing: &Arc<Backing>) -> Syncing<'_> {
+        self.shared.syncing(backing)
+    }
+
+    fn synced(&self, syncing: Syncing<'_>) {
+        syncing.succeeds();
+    }
+
+    fn owes(&self, backing: &Arc<Backing>, is_new: bool) -> Option<i32> {
+        self.shared.owes(backing, is_new)
+    }
+
+    fn told(&self, backing: &Arc<Backing>) {
+        self.shared.told(backing);
     }
 }
 
@@ -424,7 +450,7 @@ impl Shared {
                 data(WorkOp::Write, bytes, [0, ask.length])
             }
             Operation::Sync => {
-                let dirty = self.writeback.as_ref().map_or(0, |writeback| writeback.hold(ask.backing, now_ns));
+                let dirty = system.queue.ledger.get().map_or(0, |ledger| ledger.waits(ask.backing));
                 let bytes = dirty.clamp(METADATA_BYTES, REQUEST_BYTES_MAX);
                 data(WorkOp::Write, bytes, [0, dirty])
             }
@@ -491,8 +517,11 @@ impl Shared {
 
     fn close(self: &Arc<Self>) {
         if let Some(writeback) = &self.writeback {
-            writeback.close(&self.executors);
+            writeback.close();
         }
+        let mut jobs = Vec::new();
+        self.with_ledgers(|ledger| jobs.extend(ledger.close()));
+        self.executors.give(jobs.into_iter().map(Run::free));
         for queue in self.systems.queues() {
             let mut outcome = Outcome::default();
             queue.lock().close(&mut outcome);

@@ -1,6 +1,6 @@
 //! One disk's queue: whoever wants something of the disk asks here, and is told when it is his turn.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hoistway_core::Kind;
 use hoistway_serve::backend::Backend;
@@ -13,6 +13,7 @@ use slab::Slab;
 use super::disks::Disk;
 use super::people::{Key, People};
 use super::rules::{Rules, Whose};
+use super::writeback::Ledger;
 use super::{SetUpError, cgroups};
 use crate::Job;
 use crate::seldom::Seldom;
@@ -30,6 +31,8 @@ pub(super) struct Queue {
     pub disk: Disk,
     /// Its name in the control tree.
     pub name: String,
+    /// What is in memory for it, from the first write on.
+    pub ledger: OnceLock<Ledger>,
     state: Mutex<State>,
 }
 
@@ -142,7 +145,7 @@ impl Queue {
             look_ns: 0,
             looked: 0,
         };
-        Ok((Queue { name: disk.name.clone(), disk, state: Mutex::new(state) }, warnings))
+        Ok((Queue { name: disk.name.clone(), disk, ledger: OnceLock::new(), state: Mutex::new(state) }, warnings))
     }
 
     /// Whether nobody has its lock.
@@ -339,7 +342,7 @@ impl State {
     pub fn run(&mut self, now_ns: u64, outcome: &mut Outcome) {
         loop {
             self.device.run(&mut self.engine, now_ns, &mut self.done);
-            self.refused();
+            self.refused(outcome);
             self.device.take_begun(&mut self.begun);
             if self.begun.is_empty() {
                 break;
@@ -413,7 +416,7 @@ impl State {
     /// Takes up what the device has answered. Of what is over nothing is there any more; what is still there the device has refused: it is done all the
     /// same, as nobody is kept from his data by a queue.
     #[inline]
-    fn refused(&mut self) {
+    fn refused(&mut self, outcome: &mut Outcome) {
         for done in self.done.drain(..) {
             let at = done.ticket as u32 as usize;
             let Some(operation) = self.operations.get_mut(at).filter(|operation| operation.ticket == done.ticket)
@@ -430,7 +433,9 @@ impl State {
                     );
                 }
                 self.waiting = self.waiting.saturating_sub(1);
-                operation.stage = Stage::Begun(None);
+                if let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Begun(None)) {
+                    outcome.jobs.push((at, job));
+                }
             }
         }
     }
@@ -517,5 +522,39 @@ fn settings(disk: &Disk, config: &MountConfig) -> DeviceConfig {
         request_bytes_max: REQUEST_BYTES_MAX as u32,
         bandwidth: told.and_then(|told| told.bandwidth),
         position_ns: told.and_then(|told| told.position_ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_its_queue_refuses_is_done_all_the_same() {
+        let disk = Disk {
+            name: "test".into(),
+            number: 1,
+            bytes: 1 << 30,
+            rotates: false,
+            node: "test".into(),
+            has_places: false,
+        };
+        let mount = hoistway_serve::config::mount::MountTerms { depth: Some(1), ..Default::default() };
+        let config = MountConfig { mount, ..MountConfig::default() };
+        let (queue, _) = Queue::new(0, disk, &config, 0).expect("it can be set up");
+        let mut state = queue.lock();
+        let hints = Hints { is_async: false, is_metadata: false };
+        let wanted = Wanted { op: WorkOp::Read, place: 0, bytes: 4096, hints, counts: [0; 2] };
+        let member = state.crowd;
+        let mut outcome = Outcome::default();
+        assert!(state.ask((1, 0), member, &wanted, 0, &mut outcome).1, "it is alone");
+        let (at, is_now) = state.ask((1, 0), member, &Wanted { place: 1 << 20, ..wanted }, 0, &mut outcome);
+        assert!(!is_now && state.park(at, Job::Call(Box::new(|| ()))).is_none());
+        let ticket = state.operations[at].ticket;
+        let refusal = WorkOp::Read.check_range(1, 1, 0).expect_err("that lies behind the end");
+        state.done.push(Done { ticket, result: Err(refusal) });
+        state.run(0, &mut outcome);
+        assert!(matches!(outcome.jobs[..], [(done, _)] if done == at), "its job is there to be done");
+        assert_eq!(state.waiting, 0);
     }
 }

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use slab::Slab;
 
 use super::executors::{Executors, Run};
+use crate::passthrough::give_up_reserves;
 use crate::{Backing, Job};
 
 /// Submissions that the kernel takes at once. More than devices are given at once come rarely.
@@ -91,6 +92,7 @@ pub(super) fn start(executors: &Executors) {
     let ring = Ring { inner: Arc::new(inner) };
     let of_thread = ring.clone();
     let spawned = thread::Builder::new().name("hoistway-ring".into()).spawn(move || {
+        give_up_reserves();
         let _ = of_thread.inner.thread.set(thread::current().id());
         let mut worker = Worker {
             uring,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::executors::Run;
 use super::queue::{Outcome, Queue};
 use super::{Shared, cgroups, now_ns, people};
+use crate::passthrough::give_up_reserves;
 
 /// How often it is looked for threads that have gone: every 5 s.
 const SWEEP_NS: u64 = 5_000_000_000;
@@ -71,6 +72,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
 }
 
 fn run(shared: &Weak<Shared>) {
+    give_up_reserves();
     let mut sweep_ns = now_ns() + SWEEP_NS;
     while let Some(shared) = shared.upgrade() {
         if !shared.timer.wait(sweep_ns) {
@@ -106,7 +108,7 @@ fn give_up(shared: &Shared, queue: &Queue, waiters: &[u32]) {
 
 /// Lets those leave whose threads have gone.
 fn sweep(shared: &Arc<Shared>, now_ns: u64) {
-    let owed = shared.writeback.as_ref().map(|writeback| writeback.owners()).unwrap_or_default();
+    let owed = shared.owners();
     for queue in shared.systems.queues() {
         let left = people::sweep(&queue, now_ns, |key| owed.contains(&key), people::is_there);
         if left > 0 {

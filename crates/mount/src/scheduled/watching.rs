@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use hoistway_serve::control::{Session, Watch};
 use hoistway_serve::metrics::{Metrics, http};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
 use super::Operator;
 
@@ -69,17 +70,7 @@ impl Watching {
     pub fn control(&self, socket: OwnedFd) -> io::Result<()> {
         let listener = UnixListener::from(socket);
         listener.set_nonblocking(false)?;
-        self.accept(
-            "hoistway-ctl",
-            move || {
-                let (stream, _) = listener.accept()?;
-                stream.set_nonblocking(false)?;
-                stream.set_read_timeout(Some(QUIET))?;
-                stream.set_write_timeout(Some(QUIET))?;
-                Ok(stream)
-            },
-            Shared::steer,
-        )
+        self.accept("hoistway-ctl", move || with_patience(listener.accept()?.0), Shared::steer)
     }
 
     /// Tells metrics to those who connect to a socket.
@@ -89,17 +80,7 @@ impl Watching {
     pub fn metrics(&self, socket: OwnedFd) -> io::Result<()> {
         let listener = TcpListener::from(socket);
         listener.set_nonblocking(false)?;
-        self.accept(
-            "hoistway-http",
-            move || {
-                let (stream, _) = listener.accept()?;
-                stream.set_nonblocking(false)?;
-                stream.set_read_timeout(Some(QUIET))?;
-                stream.set_write_timeout(Some(QUIET))?;
-                Ok(stream)
-            },
-            Shared::scraped,
-        )
+        self.accept("hoistway-http", move || with_patience(listener.accept()?.0), Shared::scraped)
     }
 
     fn accept<S: Send + 'static>(
@@ -138,6 +119,16 @@ impl Watching {
         })?;
         Ok(())
     }
+}
+
+/// A connection whose thread sleeps until something comes, but not for ever.
+fn with_patience<S: From<OwnedFd> + Into<OwnedFd>>(stream: S) -> io::Result<S> {
+    let socket = stream.into();
+    rustix::io::ioctl_fionbio(&socket, false)?;
+    for direction in [Timeout::Recv, Timeout::Send] {
+        set_socket_timeout(&socket, direction, Some(QUIET))?;
+    }
+    Ok(socket.into())
 }
 
 impl Shared {

@@ -6,6 +6,7 @@ pub mod scheduled;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,9 +15,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use hoistway_mount::scheduled::Scheduled;
 use hoistway_mount::{
     Ask, Asker, Backing, Buffer, Entered, Gate, Job, MountOptions, Open, Operation, Options, Session, Users, WriteBack,
 };
+use hoistway_serve::config::mount::{MountConfig, MountTerms, WriteBackChoice};
 use rustix::io::{Errno, ReadWriteFlags, preadv2, pwritev2};
 use tempfile::TempDir;
 
@@ -130,15 +133,21 @@ pub struct Way {
     /// One of so many operations waits; 0: none does, and there is no gate.
     pub every: u64,
     pub handles: bool,
+    /// Whoever waits, waits for the disk: it is scheduled.
+    pub scheduled: bool,
 }
 
 impl Way {
     pub fn open(write_back: WriteBack) -> Way {
-        Way { write_back, every: 0, handles: true }
+        Way { write_back, every: 0, handles: true, scheduled: false }
     }
 
     pub fn waiting(write_back: WriteBack) -> Way {
         Way { every: 3, ..Way::open(write_back) }
+    }
+
+    pub fn scheduled(write_back: WriteBack) -> Way {
+        Way { scheduled: true, ..Way::open(write_back) }
     }
 }
 
@@ -154,16 +163,28 @@ const SERVE: &str = "HOISTWAY_MOUNT_FOR_A_TEST";
 
 impl Apart {
     pub fn new(source: &Path, way: Way) -> Apart {
+        Apart::begun(source, way, "")
+    }
+
+    /// With so many descriptors.
+    pub fn with_descriptors(source: &Path, way: Way, most: u32) -> Apart {
+        Apart::begun(source, way, &format!("ulimit -n {most} && "))
+    }
+
+    fn begun(source: &Path, way: Way, before: &str) -> Apart {
         let place = tempfile::Builder::new().prefix("hoistway-mount-").tempdir().expect("a directory");
         let what = format!(
-            "{:?}|{}|{}|{}|{}",
+            "{:?}|{}|{}|{}|{}|{}",
             way.write_back,
             way.every,
             way.handles,
+            way.scheduled,
             source.display(),
             place.path().display()
         );
-        let child = Command::new(std::env::current_exe().expect("a program"))
+        let child = Command::new("sh")
+            .args(["-c", &format!("{before}exec \"$0\" \"$@\"")])
+            .arg(std::env::current_exe().expect("a program"))
             .args(["--exact", "mounts_for_another_process", "--ignored", "--nocapture"])
             .env(SERVE, what)
             .stdin(Stdio::piped())
@@ -202,12 +223,13 @@ impl Drop for Apart {
 /// Mounts if this process was begun to do so, until its input ends. Says whether it was.
 pub fn serve() -> bool {
     let Ok(what) = std::env::var(SERVE) else { return false };
-    let words: Vec<_> = what.splitn(5, '|').collect();
+    let words: Vec<_> = what.splitn(6, '|').collect();
     let write_back = if words[0] == "Kernel" { WriteBack::Kernel } else { WriteBack::Ours };
     let options = Options { write_back, handles: words[2] == "true", ..Options::default() };
     let how = MountOptions { users: Users::All, ..MountOptions::default() };
-    let (source, at) = (Path::new(words[3]), Path::new(words[4]));
+    let (source, at) = (Path::new(words[4]), Path::new(words[5]));
     let session = match words[1].parse().expect("a number") {
+        0 if words[3] == "true" => Session::mount(source, at, scheduling(source, write_back), options, &how),
         0 => Session::mount(source, at, Arc::new(Open), options, &how),
         every => Session::mount(source, at, Parking::new(every, Duration::from_millis(1)), options, &how),
     };
@@ -216,6 +238,20 @@ pub fn serve() -> bool {
     let _ = io::stdin().read_to_end(&mut Vec::new());
     let _ = session.unmount(Duration::from_secs(2));
     true
+}
+
+/// The gate that schedules, over a directory. Who writes more than a little waits for the disk.
+pub fn scheduling(source: &Path, write_back: WriteBack) -> Arc<Scheduled> {
+    let choice = match write_back {
+        WriteBack::Ours => WriteBackChoice::Ours,
+        WriteBack::Kernel => WriteBackChoice::Kernel,
+    };
+    let mount = MountTerms { write_back: choice, dirty_limit: Some(2 << 20), ..MountTerms::default() };
+    let opened = std::fs::File::open(source).expect("it is there");
+    let told = opened.metadata().expect("it is open");
+    let root = Arc::new(Backing::new(opened.into(), told.dev(), told.ino()));
+    let config = MountConfig { mount, ..MountConfig::default() };
+    Arc::new(Scheduled::new(source.to_owned(), &root, &config).expect("a gate"))
 }
 
 /// A gate that counts, and lets every n-th operation wait until another thread does it.
@@ -227,6 +263,8 @@ pub struct Parking {
     /// Who asked last for each kind of operation.
     pub askers: Mutex<BTreeMap<String, Asker>>,
     pub dirty: AtomicU64,
+    /// Where the last bytes that were made dirty begin, and how many they are.
+    pub dirty_last: Mutex<(u64, u64)>,
     /// What was made dirty last, as a gate that writes back holds it.
     held: Mutex<Option<Arc<Backing>>>,
     pub cleaned: AtomicU64,
@@ -250,6 +288,7 @@ impl Parking {
             counted: Mutex::default(),
             askers: Mutex::default(),
             dirty,
+            dirty_last: Mutex::default(),
             held: Mutex::default(),
             cleaned,
         })
@@ -271,6 +310,7 @@ impl Parking {
 impl Gate for Parking {
     type Pass<'a> = ();
     type Ticket<'a> = ();
+    type Syncing<'a> = Arc<Backing>;
 
     fn enter(&self, ask: &Ask<'_>) -> Entered<(), ()> {
         *self.counted.lock().expect("no panic").entry(format!("{:?}", ask.operation)).or_default() += 1;
@@ -285,6 +325,7 @@ impl Gate for Parking {
 
     fn dirtied(&self, ask: &Ask<'_>) {
         self.dirty.fetch_add(ask.length, Ordering::Relaxed);
+        *self.dirty_last.lock().expect("no panic") = (ask.offset, ask.length);
         *self.held.lock().expect("no panic") = Some(ask.backing.clone());
     }
 
@@ -292,6 +333,20 @@ impl Gate for Parking {
         self.cleaned.fetch_add(1, Ordering::Relaxed);
         self.held.lock().expect("no panic").take_if(|held| held.inode == backing.inode);
     }
+
+    fn syncing(&self, backing: &Arc<Backing>) -> Arc<Backing> {
+        backing.clone()
+    }
+
+    fn synced(&self, syncing: Arc<Backing>) {
+        self.cleaned(&syncing);
+    }
+
+    fn owes(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
+        None
+    }
+
+    fn told(&self, _: &Arc<Backing>) {}
 }
 
 fn work(jobs: &Mutex<Receiver<Job>>, delay: Duration) {

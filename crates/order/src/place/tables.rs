@@ -3,11 +3,11 @@
 //! Linux keeps inodes in the memory that reading the device shows, so that what is read is what the file system knows; where an inode does not tell,
 //! the file system is asked.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
 
-use rustix::fs::{OFlags, major, minor, syncfs};
+use hoistway_machine::{Entry, Number, Root};
+use rustix::fs::{OFlags, syncfs};
 use rustix::process::geteuid;
 
 use crate::ext4::{InodeTables, first_block};
@@ -103,11 +103,8 @@ impl Device {
         if !mounts::kind(device)?.starts_with("ext") {
             return None;
         }
-        let (major, minor) = (major(device), minor(device));
-        let told = fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/uevent")).ok()?;
-        let name = told.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
-        let node = Path::new("/dev").join(name);
+        let node = Entry::of(&Root::machine(), Number::of_stat(device))?.node();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(node).ok()?;
         let is = file.metadata().ok()?;
         if !is.file_type().is_block_device() || is.rdev() != device {

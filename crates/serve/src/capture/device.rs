@@ -5,7 +5,12 @@ use std::ops::Range;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use hoistway_machine::{Entry, Number, Root};
+
 use super::CaptureError;
+
+/// What sectors are counted in, in bytes.
+const SECTOR_BYTES: u64 = 512;
 
 /// A block device that the kernel can trace, whole or a partition.
 #[derive(Clone, Debug)]
@@ -39,30 +44,28 @@ impl Traced {
         let there = if !path.exists() && in_dev.exists() { in_dev.as_path() } else { path };
         let metadata = fs::metadata(there).map_err(|error| bad(error.to_string()))?;
         if !metadata.file_type().is_block_device() {
-            let device = block_of(metadata.dev()).and_then(|sysfs| Some(sysfs.file_name()?.to_str()?.to_owned()));
+            let device = entry(Number::of_stat(metadata.dev())).map(|entry| entry.name());
             let lies = device.map_or_else(String::new, |name| format!(" (it lies on /dev/{name})"));
             return Err(bad(format!("this is no block device{lies}; /dev/sda, sda or a partition would be right")));
         }
-        let (major, minor) = (rustix::fs::major(metadata.rdev()), rustix::fs::minor(metadata.rdev()));
-        let sysfs = block_of(metadata.rdev()).ok_or_else(|| bad("it has no directory in /sys/dev/block".to_owned()))?;
-        let name = sysfs.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        if !sysfs.join("trace").is_dir() {
+        let own = Number::of_stat(metadata.rdev());
+        let entry = entry(own).ok_or_else(|| bad("it has no directory in /sys/dev/block".to_owned()))?;
+        if !entry.path().join("trace").is_dir() {
             let what =
                 "the kernel cannot trace it: it was built without CONFIG_BLK_DEV_IO_TRACE, or the device has no queue";
             return Err(bad(what.to_owned()));
         }
-        let is_partition = sysfs.join("partition").exists();
-        let disk = if is_partition { sysfs.parent().unwrap_or(&sysfs) } else { &sysfs };
-        let own = (major, minor);
-        let traced_as = [Some(own), number_of(disk)].into_iter().flatten();
-        let whole_and_parts: Vec<PathBuf> = std::iter::once(disk.to_path_buf()).chain(children(disk)).collect();
+        let disk = entry.disk();
+        let traced_as = [Some(own), disk.number()].into_iter().flatten();
+        let whole_and_parts: Vec<Entry> = std::iter::once(disk.clone()).chain(disk.partitions()).collect();
         // What lies on top: volumes of LVM, crypt and RAID.
-        let holders = whole_and_parts.iter().flat_map(|directory| holders(directory));
-        let family = whole_and_parts.iter().cloned().chain(holders).filter_map(|directory| number_of(&directory));
-        let family = family.map(|(major, minor)| rustix::fs::makedev(major, minor)).collect();
-        let traced_as = traced_as.map(|(major, minor)| major << 20 | minor & 0xf_ffff).collect();
-        let sectors = if is_partition { sectors_of(&sysfs) } else { None };
-        Ok(Traced { path: path.into(), name, major, minor, sysfs: sysfs.clone(), family, traced_as, sectors })
+        let holders = whole_and_parts.iter().flat_map(Entry::holders);
+        let family = whole_and_parts.iter().cloned().chain(holders).filter_map(|entry| entry.number());
+        let family = family.map(Number::as_stat).collect();
+        let traced_as = traced_as.map(|number| number.major << 20 | number.minor & 0xf_ffff).collect();
+        let sectors = if entry.is_partition() { sectors_of(&entry) } else { None };
+        let (name, sysfs) = (entry.name(), entry.path().to_path_buf());
+        Ok(Traced { path: path.into(), name, major: own.major, minor: own.minor, sysfs, family, traced_as, sectors })
     }
 
     /// How many requests it has completed since the machine came up, if the kernel counts them.
@@ -85,34 +88,12 @@ impl Traced {
     }
 }
 
-/// The directory in sysfs of a block device.
-fn block_of(number: u64) -> Option<PathBuf> {
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()
-}
-
-/// The directories of partitions.
-fn children(disk: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(disk).map(|entries| entries.flatten().map(|entry| entry.path()));
-    entries.map(|paths| paths.filter(|path| path.join("partition").exists()).collect()).unwrap_or_default()
-}
-
-/// The directories of devices that are made of this one.
-fn holders(device: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(device.join("holders"));
-    entries.map(|entries| entries.flatten().map(|entry| entry.path()).collect()).unwrap_or_default()
+fn entry(number: Number) -> Option<Entry> {
+    Entry::of(&Root::machine(), number)
 }
 
 /// Where a partition lies on its disk.
-fn sectors_of(sysfs: &Path) -> Option<Range<u64>> {
-    let number = |name: &str| fs::read_to_string(sysfs.join(name)).ok()?.trim().parse::<u64>().ok();
-    let start = number("start")?;
-    Some(start..start.checked_add(number("size")?)?)
-}
-
-/// A device's number, as its directory in sysfs says: `8:1`.
-fn number_of(sysfs: &Path) -> Option<(u32, u32)> {
-    let text = fs::read_to_string(sysfs.join("dev")).ok()?;
-    let (major, minor) = text.trim().split_once(':')?;
-    Some((major.parse().ok()?, minor.parse().ok()?))
+fn sectors_of(partition: &Entry) -> Option<Range<u64>> {
+    let (start, bytes) = (partition.start_bytes()?, partition.bytes()?);
+    Some(start / SECTOR_BYTES..start.checked_add(bytes)? / SECTOR_BYTES)
 }

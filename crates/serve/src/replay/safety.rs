@@ -1,9 +1,10 @@
 //! Whether anybody else uses what is about to be written over.
 
 use std::fs::{self, OpenOptions};
-use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use hoistway_machine::{Entry, Mounted, Number, Root, mounts};
 
 /// Why something must not be written to.
 #[derive(Debug, thiserror::Error)]
@@ -30,23 +31,27 @@ pub fn check_unused(path: &Path) -> Result<(), InUse> {
 }
 
 fn use_of_device(path: &Path, number: u64) -> Option<String> {
-    let directory = sysfs(number);
-    let own = vec![(directory.clone(), number)];
-    let all: Vec<(Option<PathBuf>, u64)> = own.into_iter().chain(relatives(directory.as_deref())).collect();
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let root = Root::machine();
+    let own = Entry::of(&root, Number::of_stat(number));
+    let all = std::iter::once((own.clone(), number)).chain(relatives(own.as_ref()));
+    let mounts = mounts(&root, "self");
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
-    for (directory, number) in &all {
-        let name = name_of(directory.as_deref(), path);
-        if let Some(place) = mounted_at(&mounts, *number) {
-            return Some(format!("{name} is mounted at {place}"));
+    for (entry, number) in all {
+        let name = entry.as_ref().map_or(path.to_path_buf(), Entry::node);
+        let name = name.display();
+        if let Some(place) = mounted_at(&mounts, number) {
+            return Some(format!("{name} is mounted at {}", place.display()));
         }
-        if swaps.lines().skip(1).filter_map(|line| line.split_whitespace().next()).any(|swap| is_device(swap, *number))
+        if swaps
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_whitespace().next())
+            .any(|swap| is_device(Path::new(swap), number))
         {
             return Some(format!("{name} is swap space"));
         }
-        let holders = directory.as_deref().and_then(|directory| fs::read_dir(directory.join("holders")).ok());
-        if let Some(holder) = holders.and_then(|mut holders| holders.next()?.ok()) {
-            return Some(format!("{name} is part of {}", holder.file_name().display()));
+        if let Some(holder) = entry.iter().flat_map(Entry::holders).next() {
+            return Some(format!("{name} is part of {}", holder.name()));
         }
     }
     // The kernel knows best: other mount namespaces, and file systems of several devices, do not show above.
@@ -64,7 +69,10 @@ fn use_of_file(path: &Path) -> Option<String> {
     for device in loops {
         let Ok(backing) = fs::read_to_string(device.join("loop/backing_file")) else { continue };
         if Path::new(backing.trim_end_matches('\n')) == path {
-            return Some(format!("it is behind the loop device {}", name_of(Some(&device), &device)));
+            return Some(format!(
+                "it is behind the loop device {}",
+                device.file_name().map_or_else(String::new, |name| format!("/dev/{}", name.display()))
+            ));
         }
     }
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
@@ -74,47 +82,20 @@ fn use_of_file(path: &Path) -> Option<String> {
 }
 
 /// The partitions of a disk, or the disk of a partition: what is written to one is written to the other.
-fn relatives(directory: Option<&Path>) -> Vec<(Option<PathBuf>, u64)> {
-    let Some(directory) = directory else { return Vec::new() };
-    let disk = if directory.join("partition").exists() { directory.parent().map(Path::to_path_buf) } else { None };
-    let parts = fs::read_dir(directory).map(|entries| entries.flatten().map(|entry| entry.path()));
-    let parts: Vec<PathBuf> =
-        parts.map(|paths| paths.filter(|path| path.join("partition").exists()).collect()).unwrap_or_default();
-    let numbered = disk.into_iter().chain(parts).filter_map(|path| {
-        let number = fs::read_to_string(path.join("dev")).ok()?;
-        let (major, minor) = number.trim().split_once(':')?;
-        let number = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
-        Some((Some(path), number))
-    });
-    numbered.collect()
+fn relatives(entry: Option<&Entry>) -> impl Iterator<Item = (Option<Entry>, u64)> {
+    let disk = entry.filter(|entry| entry.is_partition()).map(Entry::disk);
+    let parts = entry.map(Entry::partitions).unwrap_or_default();
+    disk.into_iter().chain(parts).filter_map(|entry| Some((Some(entry.clone()), entry.number()?.as_stat())))
 }
 
-fn sysfs(number: u64) -> Option<PathBuf> {
-    let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
-    fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()
+/// Where a device is mounted, by its number or by its node.
+fn mounted_at(mounts: &[Mounted], number: u64) -> Option<&Path> {
+    let is_it = |mount: &&Mounted| mount.number.as_stat() == number || is_device(&mount.source, number);
+    mounts.iter().find(is_it).map(|mount| mount.at.as_path())
 }
 
-/// Where a device is mounted, from `mountinfo` (proc(5): the third field is the device, the fifth the place; the second behind the lone `-` is the source).
-fn mounted_at(mounts: &str, number: u64) -> Option<String> {
-    let text = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
-    mounts.lines().find_map(|line| {
-        let (before, behind) = line.split_once(" - ")?;
-        let mut fields = before.split(' ');
-        let is_it = fields.nth(2)? == text || behind.split(' ').nth(1).is_some_and(|source| is_device(source, number));
-        // Two fields farther.
-        is_it.then(|| fields.nth(1).unwrap_or("an unknown place").to_owned())
-    })
-}
-
-fn is_device(path: &str, number: u64) -> bool {
-    let metadata: io::Result<fs::Metadata> = fs::metadata(path);
-    path.starts_with('/')
-        && metadata.is_ok_and(|metadata| metadata.file_type().is_block_device() && metadata.rdev() == number)
-}
-
-fn name_of(directory: Option<&Path>, path: &Path) -> String {
-    let name = directory.and_then(Path::file_name);
-    name.map_or_else(|| path.display().to_string(), |name| format!("/dev/{}", name.display()))
+fn is_device(path: &Path, number: u64) -> bool {
+    path.is_absolute() && Number::of_node(path).is_some_and(|node| node.as_stat() == number)
 }
 
 #[cfg(test)]
@@ -123,10 +104,14 @@ mod tests {
 
     #[test]
     fn the_place_of_a_mount_is_found_by_the_devices_number() {
-        let mounts =
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("proc/self")).unwrap();
+        let table =
             "22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/root rw\n30 22 0:25 / /data rw - btrfs /dev/nothing rw\n";
-        assert_eq!(mounted_at(mounts, rustix::fs::makedev(8, 1)).as_deref(), Some("/"));
-        assert_eq!(mounted_at(mounts, rustix::fs::makedev(8, 2)), None);
+        fs::write(folder.path().join("proc/self/mountinfo"), table).unwrap();
+        let mounts = mounts(&Root::at(folder.path()), "self");
+        assert_eq!(mounted_at(&mounts, rustix::fs::makedev(8, 1)), Some(Path::new("/")));
+        assert_eq!(mounted_at(&mounts, rustix::fs::makedev(8, 2)), None);
     }
 
     #[test]

@@ -16,8 +16,10 @@ use std::sync::atomic::AtomicBool;
 use hoistway_core::{ClockConfig, Flags, Kind, Op, OrderedMode};
 use hoistway_drive::Profile;
 use hoistway_fio::{Ioengine, Job, JobFile, Rw};
-use hoistway_trace::depends::{Asked, Finding, Pattern, Wait, find};
+use hoistway_trace::depends::{Asked, Finding, Pattern, Then, Wait, find};
 use hoistway_trace::{ReadError, Rwbs};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
 
 use crate::compare::{CompareRequest, Comparison, Progress, Recorded, Run, compare_workloads, run_workloads};
 use crate::config::{CpuCosts, HostConfig, Plugging};
@@ -223,6 +225,16 @@ impl Model {
         Ok(run_workloads(&request, recorded, &|_| {}, cancel)?)
     }
 
+    /// The same workload as it might have gone another time: the pauses of each process begin elsewhere in the row that was recorded, and go round. Where a
+    /// process makes batches, or asks at times of its own, they stay: there they are not each by itself.
+    ///
+    /// Some elevators judge a process by its first requests and keep to that for long, so that a few pauses decide what a run comes to.
+    pub fn with_pauses_turned(&self, seed: u64) -> Model {
+        let mut rng = Pcg64::seed_from_u64(seed);
+        let scripts = self.scripts.iter().map(|script| Arc::new(turned(script, &mut rng))).collect();
+        Model { scripts, ..self.clone() }
+    }
+
     fn request(&self, elevators: &[Kind], machine: &Machine, record: bool) -> Result<CompareRequest, WhatifError> {
         self.check_size(&machine.profile)?;
         Ok(CompareRequest {
@@ -251,6 +263,29 @@ impl Model {
             |script: &&Arc<Script>| script.requests.iter().map(|request| u64::from(request.sectors)).sum::<u64>();
         let busiest = self.scripts.iter().max_by_key(bytes);
         busiest.map(|script| Arc::new(Script { start_ns: 0, ..Script::clone(script) })).into_iter().collect()
+    }
+}
+
+fn turned(script: &Script, rng: &mut Pcg64) -> Script {
+    let mut script = script.clone();
+    let is_alike = script.requests.windows(2).all(|pair| pair[0].wait.under_way_max == pair[1].wait.under_way_max);
+    let mut pauses_ns: Vec<u64> = script.requests.iter().filter_map(|request| pause_ns(request.wait)).collect();
+    if !is_alike || pauses_ns.is_empty() {
+        return script;
+    }
+    let count = pauses_ns.len();
+    pauses_ns.rotate_left(rng.random_range(0..count));
+    let waiting = script.requests.iter_mut().filter(|request| pause_ns(request.wait).is_some());
+    for (request, pause_ns) in waiting.zip(pauses_ns) {
+        request.wait.then = Then::Think(pause_ns);
+    }
+    script
+}
+
+fn pause_ns(wait: Wait) -> Option<u64> {
+    match wait.then {
+        Then::Think(ns) => Some(ns),
+        Then::At(_) => None,
     }
 }
 

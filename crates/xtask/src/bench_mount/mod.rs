@@ -7,6 +7,7 @@ mod cost;
 mod load;
 mod sharing;
 mod ways;
+mod writing;
 
 use std::path::PathBuf;
 
@@ -16,8 +17,8 @@ use crate::parts::{self, Part};
 use crate::tools;
 
 const PAGE: &str = "docs/mount-benchmarks.md";
-const PARTS: [&str; 3] = ["cost", "cold", "sharing"];
-const USAGE: &str = "cargo xtask bench-mount [--only cost|cold|sharing]... [--rounds N] [--seconds S] [--folder DIR] [--hoistway PROGRAM] [--write]";
+const PARTS: [&str; 4] = ["cost", "cold", "writing", "sharing"];
+const USAGE: &str = "cargo xtask bench-mount [--only cost|cold|writing|sharing]... [--rounds N] [--seconds S] [--folder DIR] [--hoistway PROGRAM] [--write]";
 
 /// What is asked for.
 struct Options {
@@ -54,6 +55,7 @@ pub fn run(arguments: &[&str]) -> Result<()> {
         let part = match name {
             "cost" => cost::in_memory(&place)?,
             "cold" => cost::cold(&place)?,
+            "writing" => writing::measure(&place)?,
             _ => sharing::measure(&place)?,
         };
         parts.push((name, part));

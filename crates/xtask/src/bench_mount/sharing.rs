@@ -112,7 +112,7 @@ pub fn measure(place: &Place) -> Result<Part> {
 fn all(place: &Place, folder: &Path) -> Result<Part> {
     let image = image(folder)?;
     let mut text = format!(
-        "```console\n$ cargo xtask bench-mount --only sharing\n```\n\nAn ext4 on `{DRIVE}`, emulated in real time behind nbdfuse and a loop device. The reader streams a file, {COPIES} others copy one each, for {} s.\n\n\
+        "```console\n$ cargo xtask bench-mount --only sharing\n```\n\nAn ext4 on `{DRIVE}`, emulated in real time behind nbdfuse and a loop device, which the mount is told to be a rotating disk. The reader streams a file, {COPIES} others copy one each, for {} s.\n\n\
          | through | what | reader, MB/s | of what it gets alone | copies, MB/s in sum |\n|---|---|---|---|---|\n",
         place.seconds
     );
@@ -172,9 +172,7 @@ fn run(place: &Place, folder: &Path, image: &Path, case: &Case, number: u32) -> 
         Some(elevator) => {
             let at = folder.join("seen");
             let mut command = mount(&place.hoistway, source, &at, &["--elevator", elevator]);
-            if case.reserves {
-                command.arg("--config").arg(reservation(folder, &disk.mounted().device)?);
-            }
+            command.arg("--config").arg(config(folder, &disk.mounted().device, case.reserves)?);
             Reached::by(command, &at)?
         }
     };
@@ -238,12 +236,17 @@ impl Drop for Copies {
     }
 }
 
-/// A configuration in which whoever is called fio has [`RESERVED`], in the requests of 1 MiB that a reader's read-ahead comes in.
-fn reservation(folder: &Path, device: &str) -> Result<PathBuf> {
+/// A configuration that says what the loop device does not: that an arm moves below it, and how fast. Whoever is called fio may have [`RESERVED`], in the
+/// requests of 1 MiB that a reader's read-ahead comes in.
+fn config(folder: &Path, device: &str, reserves: bool) -> Result<PathBuf> {
     let file = folder.join("mount.toml");
-    let text = format!(
-        "[[device]]\nname = \"{device}\"\n{FIGURES}\n\n[[tenant]]\nname = \"stream\"\ncomm = \"fio\"\nreserve = {{ rate = \"{RESERVED}\", request = \"1M\" }}\n"
-    );
+    let mut text = format!("[[device]]\nname = \"{device}\"\nrotational = true\n{FIGURES}\n");
+    if reserves {
+        let _ = write!(
+            text,
+            "\n[[tenant]]\nname = \"stream\"\ncomm = \"fio\"\nreserve = {{ rate = \"{RESERVED}\", request = \"1M\" }}\n"
+        );
+    }
     fs::write(&file, text)?;
     Ok(file)
 }

@@ -24,6 +24,8 @@ pub enum Way {
     Unscheduled,
     /// Under an elevator.
     Under(&'static str),
+    /// The same, and the kernel gathers what is written.
+    KernelWrites(&'static str),
 }
 
 impl Way {
@@ -34,6 +36,7 @@ impl Way {
             Way::Bindfs => "bindfs".into(),
             Way::Unscheduled => "hoistway mount --elevator none".into(),
             Way::Under(elevator) => format!("hoistway mount --elevator {elevator}"),
+            Way::KernelWrites(elevator) => format!("hoistway mount --elevator {elevator} --write-back kernel"),
         }
     }
 }
@@ -58,6 +61,9 @@ impl Reached {
             }
             Way::Unscheduled => mount(hoistway, source, at, &["--elevator", "none"]),
             Way::Under(elevator) => mount(hoistway, source, at, &["--elevator", elevator]),
+            Way::KernelWrites(elevator) => {
+                mount(hoistway, source, at, &["--elevator", elevator, "--write-back", "kernel"])
+            }
         };
         Reached::by(command, at)
     }

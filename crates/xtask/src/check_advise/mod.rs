@@ -1,6 +1,7 @@
 //! What `hoistway advise` says beside what `trace whatif` predicts and what real runs on the emulated drive measure.
 
 mod case;
+mod loops;
 mod page;
 mod runs;
 
@@ -9,9 +10,12 @@ use anyhow::{Context, Result, bail};
 use crate::{tools, whatif};
 use case::CASES;
 
+/// The part of the page that measures nothing.
+const LOOPS: &str = "loop device";
+
 /// Advises, predicts, measures; writes docs/advise-checked.md if told to.
 pub fn run(words: &[&str]) -> Result<()> {
-    let (mut seconds, mut write) = (15, false);
+    let (mut seconds, mut write, mut only) = (15, false, None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
@@ -20,8 +24,18 @@ pub fn run(words: &[&str]) -> Result<()> {
                 let value = words.next().with_context(|| format!("{word} needs a value"))?;
                 seconds = value.parse().with_context(|| format!("{word} is `{value}`: it takes a number"))?;
             }
-            _ => bail!("{word} is not known: there are --seconds S and --write"),
+            "--only" => only = Some(*words.next().with_context(|| format!("{word} needs a value"))?),
+            _ => bail!("{word} is not known: there are --seconds S, --only CASE and --write"),
         }
+    }
+    if write && only.is_some() {
+        bail!("--write writes the whole page: it cannot stand beside --only");
+    }
+    let wanted = |name: &str| only.is_none_or(|only| name.contains(only));
+    let cases: Vec<_> = CASES.iter().filter(|case| wanted(case.name)).collect();
+    let names = || CASES.iter().map(|case| case.name).chain([LOOPS]).collect::<Vec<_>>().join("; ");
+    if cases.is_empty() && !wanted(LOOPS) {
+        bail!("--only `{}`: no case has that in its name; there are {}", only.unwrap_or_default(), names());
     }
     if tools::find("fio").is_none() {
         bail!("fio is not installed: one of the cases is run by it");
@@ -29,10 +43,13 @@ pub fn run(words: &[&str]) -> Result<()> {
     let programs = whatif::programs(true)?;
     let folder = std::env::temp_dir().join(format!("hoistway-check-advise-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    let outcomes: Result<Vec<_>> = CASES.iter().map(|case| runs::outcome(&programs, case, seconds, &folder)).collect();
+    let outcomes: Result<Vec<_>> =
+        cases.into_iter().map(|case| runs::outcome(&programs, case, seconds, &folder)).collect();
+    let loops = if wanted(LOOPS) { loops::rows(&programs, &folder) } else { Ok(None) };
     let _ = std::fs::remove_dir_all(&folder);
-    let outcomes = outcomes?;
-    let text = page::text(&outcomes, seconds);
+    let (outcomes, loops) = (outcomes?, loops?);
+    let mut text = page::text(&outcomes, seconds);
+    loops::section(&mut text, loops.as_deref());
     match write {
         true => page::write(&text),
         false => {

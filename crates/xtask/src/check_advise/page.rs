@@ -13,6 +13,20 @@ const PAGE: &str = "docs/advise-checked.md";
 /// What is lost against the best that was measured, up to which the advice is as good as that.
 const AS_GOOD: f64 = 0.1;
 
+/// Why figures may lie apart where the order is right.
+const SIZES: &str = "\n## How far sizes can be trusted\n\n\
+    The order of schedulers is what the advice is about; how much one gains is less sure where a scheduler makes long turns for one process, as `bfq \
+    low_latency=0` does for streams. Two things were found there:\n\n\
+    - Whether bfq waits for a process is decided by its first requests and kept for long. The same clients got 31, 37, 42 and 47 MB/s in four real runs of 15 s \
+    (`streams`), and 17, 33, 37 and 40 MB/s (`thinker`). A single run is no measure of such a choice: three are made, and the advice draws the pauses of \
+    processes anew with each seed, which shows its own spread in brackets.\n\
+    - Pauses are taken as they were recorded, and the time that the machine needs to wake a process that has slept for long is in them. The streams pause for \
+    300 to 510 us in a recording under mq-deadline, where each request takes 84 ms, and for 160 to 430 us under bfq, which serves them in bursts. With \
+    pauses 0.55 times as long, as the shortest of these are, the prediction for `streams` is 30 MB/s (27 to 36 over eight seeds) instead of 24 (15 to 29), and \
+    that for `thinker` 38 (34 to 42) instead of 30 (29 to 31). A recording does not tell which part of a pause is the process's own, so that gains of schedulers that serve in bursts are told too low rather than too high.\n\n\
+    The model of the drive, its depth and its write cache have no part in it: the emulated drive is the model, the clients read, and the same recording is \
+    predicted within 1 % under the scheduler that it was made under.\n";
+
 /// Writes the page.
 pub fn write(text: &str) -> Result<()> {
     let path = repository::root().join(PAGE);
@@ -33,9 +47,10 @@ struct Judged {
 fn judged(outcome: &Outcome) -> Option<Judged> {
     let advice = outcome.advice.as_ref()?;
     let (_, least) = outcome.case.goal();
-    let of = |name: &str| outcome.measured.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+    let all = || outcome.measured.iter().map(|measured| (measured.name.clone(), measured.median()));
+    let of = |name: &str| all().find(|(known, _)| known == name).map(|(_, value)| value);
     let better = |one: f64, other: f64| if least { one.total_cmp(&other) } else { other.total_cmp(&one) };
-    let best = outcome.measured.iter().min_by(|one, other| better(one.1, other.1))?.clone();
+    let best = all().min_by(|one, other| better(one.1, other.1))?;
     let advised = of(advice["advice"]["name"].as_str()?)?;
     let now = of(outcome.case.now)?;
     let lost = if least { advised / best.1 - 1.0 } else { 1.0 - advised / best.1 };
@@ -53,7 +68,8 @@ pub fn text(outcomes: &[Outcome], seconds: u64) -> String {
         "# The advice of `hoistway advise`, checked\n\n\
          `cargo xtask check-advise --write` makes this page. Each case is advised on from a recording of {seconds} s (or from a job file), and then run in real \
          time under each scheduler that could have been set, and under the advice with its tunables: `hoistway serve --drive sata-7200-2006`, whose emulated \
-         disk takes as long as the model says, with clients over its socket or fio's `nbd` engine. A recording is also given to `hoistway trace whatif`.\n\n\
+         disk takes as long as the model says, with clients over its socket or fio's `nbd` engine. What is advised is run three times, and the run in the middle \
+         counts. A recording is also given to `hoistway trace whatif`.\n\n\
          Of {} cases {answered} were answered. In {good} of these the advice is within {:.0} % of the best that was measured, in the figure that decides. In {same} of {asked} \
          `trace whatif` finds the same scheduler best in that figure (it knows no constraints and no seeds, and calls something best even where nothing \
          can be told apart). `p99(NAME)` is of the first client of that name.\n\n\
@@ -65,6 +81,7 @@ pub fn text(outcomes: &[Outcome], seconds: u64) -> String {
     for (outcome, judged) in &all {
         row(&mut text, outcome, judged.as_ref());
     }
+    text.push_str(SIZES);
     text.push_str("\n## What happened\n");
     for (outcome, judged) in &all {
         details(&mut text, outcome, judged.as_ref());
@@ -135,16 +152,27 @@ fn details(text: &mut String, outcome: &Outcome, judged: Option<&Judged>) {
     }
     let goal = outcome.case.goal().0;
     let _ = write!(text, "\n| scheduler | {goal}, measured | predicted by the advice |\n|---|---|---|\n");
-    for (name, value) in &outcome.measured {
-        let predicted = predicted(advice, name).map_or("-".into(), |value| told(outcome.case, value));
-        let _ = writeln!(text, "| {name} | {} | {predicted} |", told(outcome.case, *value));
+    for measured in &outcome.measured {
+        let told = |value: f64| told(outcome.case, value);
+        let range = match measured.values.as_slice() {
+            [least, .., most] => format!(" ({} to {})", told(*least), told(*most)),
+            _ => String::new(),
+        };
+        let predicted = predicted(advice, &measured.name).map_or("-".into(), |figures| range_of(outcome.case, figures));
+        let _ = writeln!(text, "| {} | {}{range} | {predicted} |", measured.name, told(measured.median()));
     }
 }
 
 /// What the advice said of a scheduler, in the figure that decides.
-fn predicted(advice: &Value, name: &str) -> Option<f64> {
+fn predicted<'a>(advice: &'a Value, name: &str) -> Option<&'a Value> {
     let choice = advice["choices"].as_array()?.iter().find(|choice| choice["name"] == name)?;
-    choice["figures"].as_array()?.first()?["mean"].as_f64()
+    choice["figures"].as_array()?.first()
+}
+
+/// The mean over the seeds, and between which the seeds are where they differ.
+fn range_of(case: &Case, figures: &Value) -> String {
+    let [mean, min, max] = ["mean", "min", "max"].map(|field| told(case, figures[field].as_f64().unwrap_or(f64::NAN)));
+    if min == max { mean } else { format!("{mean} ({min} to {max})") }
 }
 
 fn told(case: &Case, value: f64) -> String {

@@ -102,6 +102,9 @@ impl Plan {
     /// The command of ours that does it for good, and the rule that it writes.
     pub fn for_good(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
+        if self.words.is_empty() {
+            return lines;
+        }
         for (place, name) in self.names().iter().enumerate() {
             match self.rules.get(place) {
                 Some(Err(why)) => lines.push(format!("# no udev rule: {why}")),

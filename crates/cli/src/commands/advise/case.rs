@@ -126,8 +126,19 @@ impl Case {
         let profile =
             subject.as_ref().map_or_else(|| profile.clone(), |s| facts::profile_as_set(&s.queue(), profile.clone()));
         let bench = Bench { workload, profile, host };
-        let objective = objective(args, &bench, usual_objective)?;
         let usual = Choice::plain(facts::usual_scheduler(bench.profile.name().contains("nvme")));
+        Case::of_bench(args, subject, (bench, kind), drive, (usual_objective, usual))
+    }
+
+    /// What all workloads have in common. What is usual is taken where nothing else was asked for, or is set.
+    fn of_bench(
+        args: &AdviseArgs,
+        subject: Option<Subject>,
+        (bench, kind): (Bench, WorkloadKind),
+        drive: Drive,
+        (usual_objective, usual): (&str, Choice),
+    ) -> Result<Case> {
+        let objective = objective(args, &bench, usual_objective)?;
         let (now, candidates, missing) = settable(subject.as_ref(), usual)?;
         let now_is_set = subject.is_some();
         let (workload, merit, recorded, notes) = (String::new(), None, None, Vec::new());
@@ -176,26 +187,10 @@ impl Case {
         let mut host = facts::usual_host();
         host.depth_max = subject.as_ref().and_then(|subject| subject.queue().device_depth);
         let bench = Bench { workload: Workload::Recorded(Box::new(model), Box::new(machine)), profile, host };
-        let objective = objective(args, &bench, Objective::USUAL)?;
-        let (now, candidates, missing) = settable(subject.as_ref(), Choice::plain(under))?;
-        let now_is_set = subject.is_some();
+        let usual = (Objective::USUAL, Choice::plain(under));
+        let case = Case::of_bench(args, subject, (bench, WorkloadKind::Trace), drive, usual)?;
         let recorded = Some(Recorded { under, fidelity, confidence });
-        let (kind, workload) = (WorkloadKind::Trace, format!("what {name} has recorded"));
-        Ok(Found::Case(Box::new(Case {
-            subject,
-            workload,
-            kind,
-            objective,
-            merit: None,
-            bench,
-            drive,
-            now,
-            now_is_set,
-            candidates,
-            missing,
-            recorded,
-            notes,
-        })))
+        Ok(Found::Case(Box::new(Case { workload: format!("what {name} has recorded"), recorded, notes, ..case })))
     }
 }
 

@@ -66,7 +66,20 @@ impl Case {
                 ));
             }
         }
-        Confidence { level: of_workload.min(of_drive), reasons }
+        let mut level = of_workload.min(of_drive);
+        if let Some(subject) = &self.subject {
+            if subject.device.kind.is_stacked() && !hoistway_machine::schedules_for_paths(&subject.device) {
+                let name = &subject.device.name;
+                reasons.push(format!("requests to {name} pass a second queue below it, which is not simulated"));
+                level = Level::Low;
+            }
+            if !subject.alike.is_empty() {
+                let count = subject.alike.len() + 1;
+                reasons.push(format!("all of the work is simulated on one of the {count} drives that share it"));
+                level = level.min(Level::Fair);
+            }
+        }
+        Confidence { level, reasons }
     }
 
     /// How long the recording is, in ns; 0 without one.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use hoistway_advise::facts::{self, Standing};
 use hoistway_advise::{Use, scheduler_name};
-use hoistway_machine::{BlockDevice, Kind, Queue, devices, queues_below};
+use hoistway_machine::{BlockDevice, Kind, Queue, devices, queues_below, why_no_choice};
 
 use super::subject::{self, Subject, line};
 use super::usage;
@@ -46,9 +46,7 @@ pub fn run(args: &AdviseArgs, subject: Option<Subject>, out: &mut Out) -> Result
     if entries.is_empty() {
         out.line("This machine has no block device.")?;
     }
-    for entry in &entries {
-        entry.print(out)?;
-    }
+    print(&entries, subject.is_some(), out)?;
     let name = shown
         .iter()
         .find(|device| device.queue.as_ref().is_some_and(Queue::has_choice))
@@ -58,11 +56,43 @@ pub fn run(args: &AdviseArgs, subject: Option<Subject>, out: &mut Out) -> Result
     Ok(Exit::Success)
 }
 
+/// Prints them: of those of which the same is to be said that was said before, only so much; and files as devices without a scheduler, of which a machine
+/// may have dozens, in one sentence.
+fn print(entries: &[Entry], is_named: bool, out: &mut Out) -> Result<()> {
+    let is_quiet = |entry: &&Entry| !is_named && entry.is_loop && entry.scheduler.as_deref() == Some("none");
+    let (quiet, told): (Vec<&Entry>, Vec<&Entry>) = entries.iter().partition(is_quiet);
+    for (place, entry) in told.iter().enumerate() {
+        let before = told[..place].iter().find(|before| before.says_the_same(entry));
+        match before.filter(|_| !is_named) {
+            Some(before) => {
+                out.heading(&entry.line)?;
+                out.paragraph(2, &format!("as {}", before.name))?;
+                out.line("")?;
+            }
+            None => entry.print(out)?,
+        }
+    }
+    if !quiet.is_empty() {
+        let names: Vec<&str> = quiet.iter().map(|entry| entry.name.as_str()).collect();
+        out.paragraph(
+            0,
+            &format!(
+                "{}: files as devices, without a scheduler: the queues of the drives that the files lie on are those that count.",
+                names.join(", ")
+            ),
+        )?;
+        out.line("")?;
+    }
+    Ok(())
+}
+
 /// What there is to say of a device.
 #[derive(serde::Serialize)]
 struct Entry {
     name: String,
     line: String,
+    #[serde(skip)]
+    is_loop: bool,
     scheduler: Option<String>,
     schedulers: Vec<String>,
     /// What differs from the scheduler's defaults.
@@ -94,6 +124,7 @@ impl Entry {
         Entry {
             name: device.name.clone(),
             line: line(device),
+            is_loop: device.kind == Kind::Loop,
             scheduler: queue.scheduler.clone(),
             schedulers: queue.schedulers.clone(),
             tunables: now.choice.tunables.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
@@ -102,6 +133,17 @@ impl Entry {
             said,
             warnings: facts::warnings(root, all, device),
         }
+    }
+
+    /// Whether what is said of two devices differs in their names alone.
+    fn says_the_same(&self, other: &Entry) -> bool {
+        let texts = |entry: &Entry| {
+            let warnings = entry.warnings.iter().map(|warning| &warning.text);
+            let all = std::iter::once(&entry.line).chain(&entry.said).chain(warnings);
+            all.map(|text| text.replace(&entry.name, "it")).collect::<Vec<_>>()
+        };
+        (&self.scheduler, &self.schedulers, &self.tunables) == (&other.scheduler, &other.schedulers, &other.tunables)
+            && texts(self) == texts(other)
     }
 
     fn print(&self, out: &mut Out) -> Result<()> {
@@ -136,7 +178,8 @@ fn no_choice(root: &hoistway_machine::Root, all: &[BlockDevice], device: &BlockD
         .map(|below| below.name.as_str())
         .collect();
     match below.as_slice() {
-        [] => "it has no choice of schedulers".into(),
-        below => format!("no scheduler of its own: the queue that counts is that of {}", below.join(" and ")),
+        [] => format!("no scheduler to choose: {}", why_no_choice(root, device)),
+        [below] => format!("no scheduler of its own: the queue that counts is that of {below}"),
+        below => format!("no scheduler of its own: the queues that count are those of {}", below.join(", ")),
     }
 }

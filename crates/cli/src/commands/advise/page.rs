@@ -53,8 +53,9 @@ pub fn tuned(case: &Case, tuned: &Tuned, plan: &Plan) -> Sheet {
     sections.push(SheetSection {
         title: "What was tried".into(),
         intro: format!(
-            "{} things, each a point; nothing that was tried is better in both figures than what lies on the line.",
-            tuned.tried.len()
+            "{} things, each a point; nothing that was tried is better in both figures than what lies on the line. {}",
+            tuned.tried.len(),
+            tune::behind_the_front(tuned).unwrap_or_default()
         ),
         scatters: vec![scatter(tuned)],
         table: Some(SheetTable { head, rows: rows.collect(), marked: None }),

@@ -2,9 +2,10 @@
 
 use anyhow::{Result, bail};
 use hoistway_advise::facts::{self, Now, Warning};
-use hoistway_machine::{BlockDevice, Queue, Root, devices, find, queues_below};
+use hoistway_machine::{BlockDevice, Queue, Root, devices, queues_below, why_no_choice};
 
 use crate::cli::AdviseArgs;
+use crate::commands::devices::one;
 
 /// A device with a queue.
 pub struct Subject {
@@ -27,7 +28,7 @@ impl Subject {
     /// The device that a person means. One without schedulers of its own - a partition, a volume, an array - leads to what it lies on.
     pub fn find(args: &AdviseArgs, name: &str) -> Result<Subject> {
         let root = root(args);
-        let named = find(&root, name)?;
+        let named = one(&root, name)?;
         let all = devices(&root)?;
         let has_choice = |device: &BlockDevice| device.queue.as_ref().is_some_and(Queue::has_choice);
         let mut warnings = facts::warnings(&root, &all, &named);
@@ -37,12 +38,7 @@ impl Subject {
         let mut below: Vec<BlockDevice> =
             queues_below(&root, &all, &named).into_iter().filter(|device| has_choice(device)).cloned().collect();
         if below.is_empty() {
-            let why = if named.kind.is_memory() {
-                "it is memory, and no arm waits behind it"
-            } else {
-                "its driver takes requests as they come"
-            };
-            bail!("{}: there is no scheduler to choose: {why}", named.name);
+            bail!("{}: there is no scheduler to choose: {}", named.name, why_no_choice(&root, &named));
         }
         let device = below.remove(0);
         for warning in facts::warnings(&root, &all, &device) {

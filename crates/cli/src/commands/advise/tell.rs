@@ -3,13 +3,14 @@
 use anyhow::Result;
 use hoistway_advise::facts::{Effect, Standing, effect_of_priorities};
 use hoistway_advise::{Advice, Difference, Figure, Spread, Verdict, told};
+use hoistway_core::Kind as Scheduler;
 
 use super::apply::Plan;
 use super::case::{Case, WorkloadKind};
 use super::confidence::word;
 use super::{Answer, Depth};
 use crate::failure::tell as tell_on_stderr;
-use crate::output::{Out, best, table, width};
+use crate::output::{Out, best, table, width, wrap};
 
 /// What was asked, on what, by which measure.
 pub fn heading(case: &Case, out: &mut Out) -> Result<()> {
@@ -32,7 +33,7 @@ pub fn heading(case: &Case, out: &mut Out) -> Result<()> {
     }
     out.line("")?;
     for (label, value) in facts(case) {
-        let mut lines = wrapped(&value, out.columns().saturating_sub(11)).into_iter();
+        let mut lines = wrap(&value, 0, out.columns().saturating_sub(11)).into_iter();
         out.line(format_args!("{label:<10} {}", lines.next().unwrap_or_default()))?;
         lines.try_for_each(|line| out.line(format_args!("{:10} {line}", "")))?;
     }
@@ -93,7 +94,9 @@ pub fn advice(case: &Case, answer: &Answer, plan: &Plan, out: &mut Out) -> Resul
     let advice = &answer.advice;
     rows(advice, out)?;
     out.line("")?;
-    out.heading(verdict(case, answer))?;
+    for line in wrap(&verdict(case, answer), 0, out.columns()) {
+        out.heading(line)?;
+    }
     for paragraph in reasons(case, answer) {
         out.paragraph(2, &paragraph)?;
     }
@@ -182,6 +185,9 @@ pub fn warnings(case: &Case, answer: &Answer) -> Vec<String> {
             hoistway_advise::scheduler_name(chosen)
         ));
     }
+    if answer.advice.verdict == Verdict::Change {
+        all.extend(priorities_after(case.now.kind, chosen));
+    }
     if case.drive.standing == Standing::Unknown && case.subject.is_none() {
         all.push("nobody knows what lies below".into());
     }
@@ -196,6 +202,20 @@ pub fn warnings(case: &Case, answer: &Answer) -> Vec<String> {
         ));
     }
     all
+}
+
+/// What becomes of I/O priorities when the scheduler is changed, where that is less than now.
+fn priorities_after(now: Scheduler, chosen: Scheduler) -> Option<String> {
+    let name = hoistway_advise::scheduler_name(chosen);
+    match (effect_of_priorities(now), effect_of_priorities(chosen)) {
+        (Effect::Class | Effect::ClassAndLevel, Effect::None) => {
+            Some(format!("once {name} is set `ionice` has no effect any more: it does not look at priorities"))
+        }
+        (Effect::ClassAndLevel, Effect::Class) => Some(format!(
+            "once {name} is set only the class of `ionice` counts (-c1, -c2, -c3), and the level (-n) no more"
+        )),
+        _ => None,
+    }
 }
 
 /// The choices and their figures.
@@ -297,19 +317,4 @@ pub fn change(difference: &Difference) -> String {
     } else {
         signed(difference.mean)
     }
-}
-
-/// Words in lines of so many columns.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }

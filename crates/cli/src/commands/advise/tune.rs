@@ -17,7 +17,7 @@ use crate::cli::AdviseArgs;
 use crate::commands::compare::WholeFile;
 use crate::failure::{Exit, tell as tell_on_stderr};
 use crate::names::did_you_mean;
-use crate::output::{Out, table};
+use crate::output::{Out, table, wrap};
 use crate::progress::Bar;
 
 /// How long a search takes unless something is said.
@@ -175,10 +175,7 @@ fn check_tunable(kind: Kind, scheduler: &str, tunable: &str) -> Result<()> {
 
 fn print(args: &AdviseArgs, case: &Case, tuned: &Tuned, plan: &Plan, out: &mut Out) -> Result<()> {
     tell::heading(case, out)?;
-    out.paragraph(
-        0,
-        &format!("{} things were tried; the search began anew {}.", tuned.tried.len(), times(tuned.restarts)),
-    )?;
+    out.paragraph(0, &format!("{} things were tried; the search {}.", tuned.tried.len(), began_anew(tuned.restarts)))?;
     if args.evaluations.is_none() {
         out.paragraph(
             0,
@@ -188,7 +185,9 @@ fn print(args: &AdviseArgs, case: &Case, tuned: &Tuned, plan: &Plan, out: &mut O
     out.line("")?;
     front(tuned, out)?;
     out.line("")?;
-    out.heading(verdict(tuned))?;
+    for line in wrap(&verdict(tuned), 0, out.columns()) {
+        out.heading(line)?;
+    }
     reasons(tuned).iter().try_for_each(|text| out.paragraph(2, text))?;
     let confidence = case.confidence();
     out.paragraph(
@@ -228,6 +227,10 @@ fn front(tuned: &Tuned, out: &mut Out) -> Result<()> {
         ]);
     }
     out.table(&mut rows)?;
+    if let Some(text) = behind_the_front(tuned) {
+        out.line("")?;
+        out.paragraph(0, &text)?;
+    }
     if step > 1 {
         out.line(format_args!(
             "({} of {} shown; --json and --report have them all)",
@@ -278,11 +281,21 @@ pub fn reasons(tuned: &Tuned) -> Vec<String> {
     reasons
 }
 
-/// "once", "3 times".
-fn times(count: usize) -> String {
+fn began_anew(count: usize) -> String {
     match count {
-        0 => "never".into(),
-        1 => "once".into(),
-        count => format!("{count} times"),
+        0 => "never had to begin anew".into(),
+        1 => "began anew once".into(),
+        count => format!("began anew {count} times"),
     }
+}
+
+/// Why what is advised does not stand on the front, where it does not.
+pub fn behind_the_front(tuned: &Tuned) -> Option<String> {
+    let is_there = |place: &usize| tuned.tried[*place].choice == tuned.winner;
+    (tuned.verdict == Verdict::Change && !tuned.front.iter().any(is_there)).then(|| {
+        format!(
+            "These figures are of the few seeds of the search, where luck has its part; {} is not among these, and did best of the best on other seeds.",
+            tuned.winner.name()
+        )
+    })
 }

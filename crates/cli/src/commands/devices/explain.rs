@@ -3,7 +3,8 @@
 use anyhow::Result;
 use hoistway_core::Kind as Elevator;
 use hoistway_machine::{
-    Attribute, BlockDevice, Kind, Queue, Root, Row, SETTINGS, WriteCache, all_below, openers, queues_below, udev,
+    Attribute, BlockDevice, Kind, Queue, Root, Row, SETTINGS, WriteCache, all_below, openers, queues_below,
+    schedules_for_paths, udev, why_no_choice,
 };
 
 use super::list::{schedulers, uses, what};
@@ -22,8 +23,8 @@ pub fn print(root: &Root, all: &[BlockDevice], device: &BlockDevice, out: &mut O
     let below = queues_below(root, all, device);
     let is_own = below.iter().any(|other| other.number == device.number);
     if let Some(queue) = &device.queue {
-        queue_of(device, queue, out)?;
-        warnings(device, queue, out)?;
+        queue_of(root, device, queue, out)?;
+        warnings(all, device, queue, out)?;
     }
     if !is_own {
         return hand_over(device, &below, out);
@@ -32,8 +33,8 @@ pub fn print(root: &Root, all: &[BlockDevice], device: &BlockDevice, out: &mut O
 }
 
 fn line(out: &mut Out, name: &str, text: &str) -> Result<()> {
-    if !text.is_empty() {
-        out.line(format_args!("  {name:<16}{text}"))?;
+    for (place, text) in output::wrap(text, 0, out.columns().saturating_sub(18)).iter().enumerate() {
+        out.line(format_args!("  {:<16}{text}", if place == 0 { name } else { "" }))?;
     }
     Ok(())
 }
@@ -89,11 +90,11 @@ fn made_of(part: &BlockDevice) -> String {
     if part.holders.is_empty() { String::new() } else { format!("holds {}", part.holders.join(", ")) }
 }
 
-fn queue_of(device: &BlockDevice, queue: &Queue, out: &mut Out) -> Result<()> {
+fn queue_of(root: &Root, device: &BlockDevice, queue: &Queue, out: &mut Out) -> Result<()> {
     out.line("")?;
     out.heading("Queue")?;
-    let handed_on = "none to choose: requests are handed on at once".to_owned();
-    line(out, "scheduler", &if queue.has_choice() { schedulers(queue) } else { handed_on })?;
+    let handed_on = || format!("none to choose: {}", why_no_choice(root, device));
+    line(out, "scheduler", &if queue.has_choice() { schedulers(queue) } else { handed_on() })?;
     let rotates = queue.rotational.map_or("", |rotates| if rotates { "yes, as the kernel believes" } else { "no" });
     line(out, "rotates", if device.kind.is_memory() { "" } else { rotates })?;
     line(out, "zoned", queue.zoned.as_deref().unwrap_or_default())?;
@@ -184,8 +185,15 @@ fn attributes(pairs: &[(&Attribute, Option<&Row>)], out: &mut Out) -> Result<()>
 }
 
 /// What hides a scheduler, or makes it wait for nothing.
-fn warnings(device: &BlockDevice, queue: &Queue, out: &mut Out) -> Result<()> {
+fn warnings(all: &[BlockDevice], device: &BlockDevice, queue: &Queue, out: &mut Out) -> Result<()> {
     let mut told: Vec<String> = Vec::new();
+    let is_above = |other: &&BlockDevice| device.holders.contains(&other.name) && schedules_for_paths(other);
+    if let Some(above) = all.iter().find(is_above) {
+        told.push(format!(
+            "It is a path of {0}, which schedules and passes by what is set here: `hoistway devices {0}`.",
+            above.name
+        ));
+    }
     if device.kind.is_virtual() && queue.rotational == Some(true) {
         told.push(format!(
             "It says that it rotates, as virtual disks often do whatever lies below; bfq waits for an arm then. If it is flash: hoistway devices set {} \
@@ -200,7 +208,10 @@ fn warnings(device: &BlockDevice, queue: &Queue, out: &mut Out) -> Result<()> {
              order to it."
         ));
     }
-    if queue.has_choice() && device.kind.is_stacked() {
+    if schedules_for_paths(device) {
+        let paths = device.slaves.join(", ");
+        told.push(format!("It hands its requests to its paths ({paths}) past their schedulers: this one counts."));
+    } else if queue.has_choice() && device.kind.is_stacked() {
         told.push(
             "It lies on another device: two schedulers would sort, and only the lower one knows the arm.".to_owned(),
         );

@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 use hoistway_core::Kind;
 use hoistway_machine::{
-    BlockDevice, Class, CpuPolicy, GroupPolicy, Priority, Process, Root, Use, Who, all_below, devices, is_cost_enabled,
-    policies, process, queues_below, uses,
+    BlockDevice, Class, CpuPolicy, GroupPolicy, Priority, Process, Root, Use, Who, devices, is_cost_enabled, policies,
+    process, queues_below, uses, way_down,
 };
 use serde::Serialize;
 
@@ -174,7 +174,7 @@ impl Machine<'_> {
     }
 
     fn on_device(&self, device: &BlockDevice, used: Option<Use>, cgroup: &str, priority: Priority) -> OnDevice {
-        let way = all_below(self.root, self.all, device);
+        let way = way_down(self.root, self.all, device);
         let queues = queues_below(self.root, self.all, device);
         // What has a scheduler of its own on the way counts too.
         let scheduled = |other: &&&BlockDevice| {

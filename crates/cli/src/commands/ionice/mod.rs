@@ -24,6 +24,14 @@ const NOT_RUN: u8 = 126;
 
 /// Shows or sets priorities, runs a command with one, or explains what becomes of one.
 pub fn run(args: &IoniceArgs, out: &mut Out) -> Result<Exit> {
+    let args = &match args.clone().with_options_behind() {
+        Ok(args) => args,
+        Err(error) => {
+            // When that cannot be written there is nobody left to tell.
+            let _ = error.print();
+            return Ok(Exit::Failed);
+        }
+    };
     let wanted = wanted(args)?;
     let whose = whose(args)?;
     if args.explain {
@@ -90,6 +98,9 @@ fn whose(args: &IoniceArgs) -> Result<Vec<Who>> {
     let numbers = first.into_iter().chain(args.rest.iter().map(OsString::as_os_str));
     let read = |text: &OsStr| match text.to_str().and_then(|text| text.parse::<u32>().ok()) {
         Some(number) if number <= i32::MAX as u32 => Ok(who(number)),
+        _ if what == "user" => {
+            bail!("`{}` is no number of a user: it takes one as `id -u NAME` prints it", text.display())
+        }
         _ => bail!("`{}` is no number of a {what}", text.display()),
     };
     numbers.map(read).collect()

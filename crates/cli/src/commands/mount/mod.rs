@@ -37,7 +37,7 @@ pub fn run(args: &MountArgs, out: &mut Out) -> Result<Exit> {
     let (Some(source), Some(mount_point)) = (&args.source, &args.mount_point) else {
         return Err(UsageError("say what is mounted, and where: SOURCE and MOUNTPOINT".to_owned()).into());
     };
-    let log = log::start(args.quiet, args.verbose);
+    let log = log::start(args.watching.quiet, args.watching.verbose);
     let checked = args::config(args)?;
     for warning in &checked.warnings {
         tracing::warn!("{warning}");
@@ -50,7 +50,7 @@ pub fn run(args: &MountArgs, out: &mut Out) -> Result<Exit> {
     let gate = Arc::new(Scheduled::new(path.clone(), &root(&path)?, &config)?);
     // Sockets are made before anything is mounted: what fails leaves nothing behind.
     let ways_in = WaysIn::open(&config)?;
-    let recording = args.record.as_deref().map(|path| begin_recording(path, &gate)).transpose()?;
+    let recording = args.watching.record.as_deref().map(|path| begin_recording(path, &gate)).transpose()?;
     let passing = gate.clone();
     let options =
         Options { bypass: Some(Box::new(move |asker, backing| passing.passes(asker, backing))), ..options(&config) };
@@ -95,7 +95,7 @@ fn unscheduled(
     if !config.tenants.is_empty() {
         tracing::warn!("nothing is scheduled: no rule counts");
     }
-    if config.control.is_some() || config.metrics.is_some() || args.record.is_some() {
+    if config.control.is_some() || config.metrics.is_some() || args.watching.record.is_some() {
         let why =
             "--elevator none: there is no queue to watch, steer or record; leave --control, --metrics and --record out";
         return Err(UsageError(why.to_owned()).into());

@@ -31,14 +31,14 @@ pub fn config(args: &ServeArgs, surroundings: &dyn Surroundings) -> Result<Check
         (Section::Tls, "key", "--tls-key", &args.tls_key),
         (Section::Tls, "client_authority", "--tls-ca", &args.tls_ca),
         (Section::Control, "socket", "--control", &args.control),
-        (Section::Top, "record", "--record", &args.record),
+        (Section::Top, "record", "--record", &args.watching.record),
     ];
     for (section, key, option, path) in told {
         if let Some(path) = path {
             draft.set(section, key, option, &path.to_string_lossy());
         }
     }
-    if let Some(address) = &args.metrics {
+    if let Some(address) = &args.watching.metrics {
         draft.set(Section::Metrics, "address", "--metrics", address);
     }
     for (given, section, key, option) in [

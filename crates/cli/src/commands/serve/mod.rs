@@ -31,7 +31,7 @@ const DESCRIPTORS_KEPT: u64 = 64;
 
 /// Serves until told to stop.
 pub fn run(args: &ServeArgs, out: &mut Out) -> Result<Exit> {
-    let log = log::start(args.quiet, args.verbose);
+    let log = log::start(args.watching.quiet, args.watching.verbose);
     if let Some(job) = &args.check {
         return check::run(job, args, out);
     }

@@ -88,6 +88,37 @@ fn jobs_that_read_and_write_bring_and_take_data() {
 }
 
 #[test]
+fn who_does_what_had_to_wait_has_no_right_to_the_blocks_that_are_kept_for_root() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root has that right");
+        return;
+    }
+    let right = || {
+        let sets = rustix::thread::capabilities(None).expect("they can be asked for");
+        sets.effective.contains(rustix::thread::CapabilitySet::SYS_RESOURCE)
+    };
+    if !right() {
+        eprintln!("skipped: this root has not got it");
+        return;
+    }
+    let house = house(terms(Kind::Noop));
+    let log = Log::new();
+    let pass = house.take(myself());
+    let (of_call, of_read) = (log.clone(), log.clone());
+    for job in [
+        Job::Call(Box::new(move || of_call.note(right()))),
+        Job::Read { file: house.file.clone(), offset: 0, length: 512, done: Box::new(move |_| of_read.note(right())) },
+    ] {
+        match house.gate.enter(&house.ask(myself(), Operation::Read, MIB, 512)) {
+            Entered::Later(ticket) => house.gate.park(ticket, job),
+            Entered::Now(_) => panic!("the device is taken"),
+        }
+    }
+    drop(pass);
+    assert_eq!(log.wait(2), [false, false]);
+}
+
+#[test]
 fn what_fails_is_told_and_the_next_one_has_its_turn() {
     let house = house(terms(Kind::Noop));
     let log = Log::new();

@@ -239,7 +239,7 @@ fn the_elevator_is_switched_while_requests_wait() {
     assert!(told.is_ok(), "{told:?}");
     drop(pass);
     assert_eq!(log.wait(50).len(), 50);
-    // The last job is over before its end is counted, and the other elevator follows on that.
+    // It is another one when nothing of the old one's is left: the end of a job is counted after it.
     drop(house.take(myself()));
     let facts = operator.device(&device).expect("it is there");
     assert_eq!((facts.elevator, facts.depth), (Kind::Bfq, 1));

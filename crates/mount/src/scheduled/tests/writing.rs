@@ -7,15 +7,25 @@ fn dirty_terms(age_ms: u64) -> MountTerms {
 }
 
 fn write(house: &House, offset: u64, length: u64) {
-    let data = vec![9; length as usize];
-    let ask = house.ask(myself(), Operation::Buffered, offset, length);
+    write_as(house, &house.file, myself(), offset, length);
+}
+
+/// Writes to a file in somebody's name. There is room for it.
+fn write_as(house: &House, file: &Arc<Backing>, asker: Asker, offset: u64, length: u64) {
+    assert!(try_write(house, file, asker, offset, length), "there is room in memory");
+}
+
+/// The same; says whether there was room.
+fn try_write(house: &House, file: &Arc<Backing>, asker: Asker, offset: u64, length: u64) -> bool {
+    let ask = Ask { asker, operation: Operation::Buffered, backing: file, offset, length };
     match house.gate.enter(&ask) {
         Entered::Now(_pass) => {
-            let written = rustix::io::pwrite(&house.file.fd, &data, offset).expect("there is room");
+            let written = rustix::io::pwrite(&file.fd, &vec![9; length as usize], offset).expect("there is room");
             assert_eq!(written as u64, length);
             house.gate.dirtied(&ask);
+            true
         }
-        Entered::Later(_) => panic!("there is room in memory"),
+        Entered::Later(_) => false,
     }
 }
 
@@ -28,7 +38,8 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 fn dirty(house: &House) -> u64 {
-    house.gate.shared.writeback.as_ref().expect("it is ours").dirty()
+    let queue = house.gate.shared.systems.queues().remove(0);
+    queue.ledger.get().map_or(0, |ledger| ledger.dirty())
 }
 
 #[test]
@@ -80,13 +91,104 @@ fn what_was_made_durable_is_not_written_twice() {
     write(&house, 0, 4 * KIB);
     match house.gate.enter(&house.ask(myself(), Operation::Sync, 0, 0)) {
         Entered::Now(pass) => {
+            let syncing = house.gate.syncing(&house.file);
             rustix::fs::fsync(&house.file.fd).expect("it is written");
+            house.gate.synced(syncing);
             drop(pass);
         }
         Entered::Later(_) => panic!("it is alone"),
     }
-    house.gate.cleaned(&house.file);
     assert_eq!(dirty(&house), 0);
+}
+
+#[test]
+fn what_is_written_while_a_file_is_made_durable_is_written_back_later() {
+    let house = house(dirty_terms(3_600_000));
+    write(&house, 0, 64 * KIB);
+    let syncing = house.gate.syncing(&house.file);
+    write(&house, MIB, 4 * KIB);
+    house.gate.synced(syncing);
+    assert_eq!(dirty(&house), 4 * KIB);
+}
+
+#[test]
+fn what_could_not_be_made_durable_is_written_back_when_it_is_old() {
+    let house = house(dirty_terms(200));
+    write(&house, 0, 64 * KIB);
+    drop(house.gate.syncing(&house.file));
+    assert_eq!(dirty(&house), 64 * KIB, "it is where it was");
+    wait_until("it is written back", || dirty(&house) == 0);
+}
+
+/// A disk that has nobody's turn but one's, a hog whose data fill all the memory that there is, and nothing of it written: his class has no turns.
+fn beside_a_hog(limit: u64) -> (House, Idler) {
+    let mount = MountTerms { dirty_background: Some(MIB), dirty_limit: Some(limit), ..dirty_terms(3_600_000) };
+    let house = house(MountTerms { depth: Some(1), ..mount });
+    let hog = Idler::start();
+    hog.set_ioprio(3, 0);
+    (house, hog)
+}
+
+#[test]
+fn data_of_one_whose_turn_does_not_come_hold_nobody_else() {
+    let (house, hog) = beside_a_hog(16 * MIB);
+    let pass = house.take(myself());
+    let of_hog = new_file(&house.folder, "hog");
+    let mut brought = 0;
+    while try_write(&house, &of_hog, hog.asker(), brought * MIB, MIB) {
+        brought += 1;
+        assert!(brought <= 20, "he is held at last");
+    }
+    assert!(brought >= 16);
+    write(&house, 0, MIB);
+    write(&house, MIB, MIB);
+    let other = Idler::start();
+    write_as(&house, &new_file(&house.folder, "other"), other.asker(), 0, MIB);
+    // But nobody has more than a part while others wait.
+    let mut mine = 2;
+    while try_write(&house, &house.file, myself(), mine % 8 * MIB, MIB) && mine < 40 {
+        mine += 1;
+        house.gate.dirtied(&house.ask(myself(), Operation::Buffered, (mine + 100) * MIB, MIB));
+    }
+    assert!(mine < 40, "{mine} MiB");
+    drop(pass);
+}
+
+#[test]
+fn making_a_file_durable_does_not_wait_for_those_whose_turn_does_not_come() {
+    let mount = MountTerms { elevator: Some(Kind::Cfq), dirty_background: Some(MIB), ..dirty_terms(3_600_000) };
+    let house = house(MountTerms { depth: Some(1), dirty_limit: Some(512 * MIB), ..mount });
+    let (hog, usual) = (Idler::start(), Idler::start());
+    hog.set_ioprio(3, 0);
+    // As many writes of the hog's as the queue takes are there before.
+    let pass = house.take(usual.asker());
+    let of_hog = new_file(&house.folder, "hog");
+    for at in 0..300 {
+        let ask = Ask {
+            asker: hog.asker(),
+            operation: Operation::Buffered,
+            backing: &of_hog,
+            offset: at * 2 * MIB,
+            length: MIB,
+        };
+        house.gate.dirtied(&ask);
+    }
+    let queue = house.gate.shared.systems.queues().remove(0);
+    let in_queue = || {
+        let (waiting, held) = queue.lock().device.waiting();
+        waiting + held
+    };
+    wait_until("they are in the queue", || in_queue() >= 128);
+    write(&house, 0, 4 * MIB);
+    let log = Log::new();
+    let Entered::Later(ticket) = house.gate.enter(&house.ask(myself(), Operation::Sync, 0, 0)) else {
+        panic!("4 MiB have to be written first");
+    };
+    let (of_job, of_hog) = (log.clone(), queue.clone());
+    let left = move || of_hog.ledger.get().map_or(0, |ledger| ledger.dirty());
+    house.gate.park(ticket, Job::Call(Box::new(move || of_job.note(left()))));
+    drop(pass);
+    assert_eq!(log.wait(1), [300 * MIB], "the hog's are all behind");
 }
 
 #[test]

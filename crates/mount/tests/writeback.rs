@@ -1,0 +1,151 @@
+//! What was written, on its way to the disk: descriptors that run short, and a disk that takes nothing any more.
+
+mod support;
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hoistway_mount::{Options, WriteBack};
+use rustix::fs::{FallocateFlags, fallocate};
+
+use self::support::{Apart, Mounted, Way, can_mount, has, run, scheduling, scratch};
+
+#[test]
+#[ignore = "it is begun by other tests, as a process of its own"]
+fn mounts_for_another_process() {
+    support::serve();
+}
+
+#[test]
+fn many_files_in_a_row_do_not_use_descriptors_up() {
+    if !can_mount("few descriptors") {
+        return;
+    }
+    for write_back in [WriteBack::Ours, WriteBack::Kernel] {
+        let place = scratch();
+        let mounted = Apart::with_descriptors(place.path(), Way::scheduled(write_back), 256);
+        for folder in 0..400 {
+            fs::create_dir(mounted.path().join(format!("d{folder}"))).expect("a directory");
+        }
+        for number in 0..2000 {
+            let path = mounted.path().join(format!("d{}/f{number}", number % 400));
+            fs::write(&path, format!("{number}")).unwrap_or_else(|error| panic!("file {number}: {error}"));
+        }
+        drop(mounted);
+        for number in 0..2000 {
+            let found = fs::read_to_string(place.path().join(format!("d{}/f{number}", number % 400)));
+            assert_eq!(found.expect("it is there"), number.to_string());
+        }
+    }
+}
+
+#[test]
+fn without_a_descriptor_left_it_is_the_system_that_has_none() {
+    if !can_mount("no descriptors") {
+        return;
+    }
+    let place = scratch();
+    for number in 0..300 {
+        fs::write(place.path().join(format!("f{number}")), "x").expect("it is written");
+    }
+    let mounted = Apart::with_descriptors(place.path(), Way::scheduled(WriteBack::Ours), 256);
+    let mut open = Vec::new();
+    let told = loop {
+        match File::open(mounted.path().join(format!("f{}", open.len()))) {
+            Ok(file) => open.push(file),
+            Err(error) => break error.raw_os_error(),
+        }
+    };
+    assert_eq!(told, Some(libc::ENFILE), "the process that asks has descriptors enough");
+    drop(open);
+    std::thread::sleep(Duration::from_millis(100));
+    assert_eq!(fs::read(mounted.path().join("f299")).expect("there are some again"), b"x");
+}
+
+/// A file system on a disk that has no room for what it says that it has, after a while: writes fail.
+struct Failing {
+    place: tempfile::TempDir,
+}
+
+impl Failing {
+    fn new() -> Failing {
+        let failing = Failing { place: scratch() };
+        let (memory, at) = (failing.place.path().join("memory"), failing.at());
+        fs::create_dir(&memory).and_then(|()| fs::create_dir(&at)).expect("directories");
+        run("mount", &["-t", "tmpfs", "-o", "size=32m", "tmpfs", text(&memory)]);
+        let image = memory.join("image");
+        File::create(&image).and_then(|image| image.set_len(64 << 20)).expect("an image");
+        // Metadata need no room any more, and there is no journal that could fail.
+        let options = "lazy_itable_init=0,lazy_journal_init=0";
+        run("mkfs.ext4", &["-q", "-F", "-O", "^has_journal", "-E", options, text(&image)]);
+        run("mount", &["-o", "loop,errors=continue", text(&image), text(&at)]);
+        failing
+    }
+
+    fn at(&self) -> PathBuf {
+        self.place.path().join("volume")
+    }
+
+    /// From now on there is no room for data.
+    fn fills(&self) {
+        run("sync", &["-f", text(&self.at())]);
+        let filler = File::create(self.place.path().join("memory/filler")).expect("a file");
+        let mut bytes = 32 << 20;
+        while bytes >= 4096 {
+            let end = filler.metadata().expect("it is open").len();
+            if fallocate(&filler, FallocateFlags::empty(), end, bytes).is_err() {
+                bytes /= 2;
+            }
+        }
+    }
+
+    fn empties(&self) {
+        fs::remove_file(self.place.path().join("memory/filler")).expect("it is there");
+    }
+}
+
+impl Drop for Failing {
+    fn drop(&mut self) {
+        for at in [self.at(), self.place.path().join("memory")] {
+            let _ = std::process::Command::new("umount").args(["-l", text(&at)]).status();
+        }
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("a path")
+}
+
+#[test]
+fn an_error_of_write_back_is_told_once_to_who_opens_the_file_after_it() {
+    if !can_mount("errors of write-back") || !has("errors of write-back", "mkfs.ext4") {
+        return;
+    }
+    let disk = Failing::new();
+    let gate = scheduling(&disk.at(), WriteBack::Ours);
+    let mounted = Mounted::new(&disk.at(), gate, Options::default());
+    let (path, other) = (mounted.path().join("a"), mounted.path().join("b"));
+    fs::write(&other, "fine").and_then(|()| File::open(&other)?.sync_all()).expect("there is room");
+    let early = File::create(&path).expect("it is created");
+    disk.fills();
+    early.write_all_at(&[7; 200_000], 0).expect("that is into memory");
+    fs::write(&path, vec![8; 200_000]).expect("that too");
+    // It becomes a second old, and is written back in vain.
+    std::thread::sleep(Duration::from_millis(2500));
+    let (late, later) = (File::open(&path).expect("it opens"), File::open(&path).expect("it opens"));
+    disk.empties();
+    let sync = |file: &File| file.sync_all().map_err(|error| error.raw_os_error());
+    // What a disk without room for what it says that it has makes of it is the kernel's affair.
+    let told = sync(&early);
+    assert!(matches!(told, Err(Some(libc::EIO | libc::ENOSPC))), "who had it open is told: {told:?}");
+    assert_eq!(sync(&early), Ok(()), "once");
+    for (file, who) in [(&late, "who opened it then"), (&later, "another")] {
+        assert_eq!(sync(file), told, "{who} is told");
+        assert_eq!(sync(file), Ok(()), "{who} is told once");
+    }
+    let at_last = File::open(&path).expect("it opens");
+    assert_eq!(sync(&at_last), Ok(()), "others were told by now");
+    assert_eq!(File::open(&other).and_then(|file| file.sync_all()).map_err(drop), Ok(()), "another file has none");
+}

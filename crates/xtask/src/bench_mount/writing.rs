@@ -1,0 +1,154 @@
+//! What it costs that the mount writes back by itself, and not the kernel: a large file in small writes, and many small files.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use super::ways::{Reached, Way};
+use super::{Part, Place};
+use crate::emulated::Mounted;
+use crate::processor::Cpu;
+use crate::tools;
+
+/// The large file, and what it is written by.
+const FILE_BYTES: u64 = 2 << 30;
+const WRITE_BYTES: usize = 64 << 10;
+/// The small ones, and how many of them are in a directory.
+const FILES: usize = 20_000;
+const SMALL_BYTES: usize = 4096;
+const A_FOLDER: usize = 200;
+
+/// The kernel's writing back is compared under the same elevator.
+const WAYS: [Way; 4] = [Way::Plain, Way::Unscheduled, Way::Under("mq-deadline"), Way::KernelWrites("mq-deadline")];
+
+/// What a load took.
+#[derive(Clone, Copy, Debug, Default)]
+struct Took {
+    /// Until the last call had returned, in s.
+    written_s: f64,
+    /// Until all of it was on the disk, in s.
+    durable_s: f64,
+    /// Of the processor, this program's and that of whoever stands between, in s; threads of the kernel are not in it.
+    cpu_s: f64,
+}
+
+/// Measures all ways, in memory: what stands between is all that is to be seen.
+pub fn measure(place: &Place) -> Result<Part> {
+    let folder = PathBuf::from(format!("/dev/shm/hoistway-mount-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let found = all(place, &folder);
+    let _ = fs::remove_dir_all(&folder);
+    let found = found?;
+    let mut text = format!(
+        "```console\n$ cargo xtask bench-mount --only writing\n```\n\nAn ext4 on a loop device in memory; medians of {} rounds in which the ways take turns. *Written*: until the last call has returned; *durable*: until \
+         everything is on the disk (`fsync` of the large file, `sync -f` of the file system below for the small ones). The processor's time is that of who writes and of whoever stands between; threads of the kernel are not in it.\n\n",
+        place.rounds
+    );
+    for (what, row) in found {
+        let _ = write!(text, "### {what}\n\n| way | written, s | durable, s | processor, s |\n|---|---|---|---|\n");
+        for (way, took) in row {
+            let Took { written_s, durable_s, cpu_s } = took;
+            let _ = writeln!(text, "| {} | {written_s:.2} | {durable_s:.2} | {cpu_s:.2} |", way.name());
+        }
+        text.push('\n');
+    }
+    Ok(Part { text, goals: Vec::new() })
+}
+
+type Load = fn(&Reached, &Path) -> Result<Took>;
+type Row = Vec<(Way, Took)>;
+
+fn all(place: &Place, folder: &Path) -> Result<Vec<(String, Row)>> {
+    let loads: [(String, Load); 2] = [
+        (format!("a file of {} GiB, in writes of {} KiB", FILE_BYTES >> 30, WRITE_BYTES >> 10), large),
+        (format!("{FILES} files of {} KiB", SMALL_BYTES >> 10), small),
+    ];
+    let mut found = Vec::new();
+    for (what, load) in loads {
+        let mut measured = vec![Vec::new(); WAYS.len()];
+        for _ in 0..place.rounds {
+            for (way, measured) in WAYS.iter().zip(&mut measured) {
+                let took = once(place, folder, *way, load);
+                measured.push(took.with_context(|| format!("{}: {what}", way.name()))?);
+            }
+        }
+        let row = WAYS.iter().zip(&measured).map(|(way, measured)| (*way, medians(measured))).collect();
+        found.push((what, row));
+    }
+    Ok(found)
+}
+
+/// One load on a new file system.
+fn once(place: &Place, folder: &Path, way: Way, load: Load) -> Result<Took> {
+    let image = folder.join("disk.img");
+    File::create(&image)?.set_len(FILE_BYTES + (1 << 30))?;
+    tools::run(Command::new("mkfs.ext4").args(["-q", "-F", "-b", "4096"]).arg(&image))?;
+    let mounted = Mounted::writable(&image, &folder.join("source"))?;
+    let reached = Reached::new(way, &place.hoistway, &mounted.at, &folder.join("seen"))?;
+    let took = load(&reached, &mounted.at);
+    drop(reached);
+    drop(mounted);
+    fs::remove_file(&image)?;
+    took
+}
+
+fn large(reached: &Reached, _: &Path) -> Result<Took> {
+    timed(
+        || {
+            let mut file = File::create(reached.at.join("large"))?;
+            let block = vec![7; WRITE_BYTES];
+            for _ in 0..FILE_BYTES / WRITE_BYTES as u64 {
+                file.write_all(&block)?;
+            }
+            Ok(file)
+        },
+        |file| Ok(file.sync_all()?),
+    )
+}
+
+fn small(reached: &Reached, below: &Path) -> Result<Took> {
+    timed(
+        || {
+            let data = vec![7; SMALL_BYTES];
+            for number in 0..FILES {
+                let folder = reached.at.join(format!("d{}", number / A_FOLDER));
+                if number % A_FOLDER == 0 {
+                    fs::create_dir(&folder)?;
+                }
+                fs::write(folder.join(format!("f{number}")), &data)?;
+            }
+            Ok(())
+        },
+        |()| tools::run(Command::new("sync").arg("-f").arg(below)),
+    )
+}
+
+/// Does something, and then makes it durable.
+fn timed<T>(write: impl FnOnce() -> Result<T>, make_durable: impl FnOnce(T) -> Result<()>) -> Result<Took> {
+    // Whoever stands between is a child of this program, and counts with it.
+    let me = std::process::id();
+    let (before, begun) = (Cpu::of(me)?, Instant::now());
+    let written = write()?;
+    let written_s = begun.elapsed().as_secs_f64();
+    make_durable(written)?;
+    let durable_s = begun.elapsed().as_secs_f64();
+    Ok(Took { written_s, durable_s, cpu_s: Cpu::of(me)?.since(before) })
+}
+
+fn medians(of: &[Took]) -> Took {
+    let median = |figure: fn(&Took) -> f64| {
+        let mut figures: Vec<f64> = of.iter().map(figure).collect();
+        figures.sort_by(f64::total_cmp);
+        figures.get(figures.len() / 2).copied().unwrap_or(0.0)
+    };
+    Took {
+        written_s: median(|took| took.written_s),
+        durable_s: median(|took| took.durable_s),
+        cpu_s: median(|took| took.cpu_s),
+    }
+}
