@@ -445,3 +445,29 @@ fn a_file_that_is_not_open_is_opened_in_its_turn() {
     std::mem::take(&mut *gate.jobs.lock().expect("no panic")).into_iter().for_each(support::carry_out);
     assert!(changed.join().expect("no panic").is_err(), "it was open before its turn");
 }
+
+#[test]
+fn names_of_attributes_that_are_roots_are_told_to_root_alone() {
+    let Some(Stage { mounted, source, .. }) = stage("names of attributes", 0, Options::default()) else { return };
+    let (below, inside) = (source.path().join("a"), mounted.path().join("a"));
+    fs::write(&below, "x").expect("it is written");
+    fs::set_permissions(&below, PermissionsExt::from_mode(0o666)).expect("root may");
+    for name in ["trusted.one", "user.one", "trusted.two"] {
+        rustix::fs::setxattr(&below, name, b"1", rustix::fs::XattrFlags::empty()).expect("it can be set");
+    }
+    let names = || {
+        let length = rustix::fs::listxattr_query(&inside).expect("it has some");
+        let mut names = vec![0; length];
+        let told = rustix::fs::listxattr(&inside, &mut names[..]).expect("there is room");
+        assert_eq!(told, length);
+        let mut names: Vec<String> = names
+            .split(|byte| *byte == 0)
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .filter(|name| name.contains(".one") || name.contains(".two"))
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(), ["trusted.one", "trusted.two", "user.one"]);
+    assert_eq!(as_user(ME, &[], names), ["user.one"]);
+}
