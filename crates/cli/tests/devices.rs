@@ -222,6 +222,16 @@ fn tunables_are_reset_to_what_a_scheduler_is_shipped_with() {
 }
 
 #[test]
+fn what_is_set_on_a_path_of_several_is_said_to_count_for_nothing() {
+    let fake = fake::array();
+    let ran = on(&fake, &["set", "sda", "scheduler=none", "--dry-run"]);
+    assert!(ran.err.contains("sda is a path of dm-0, whose scheduler counts"), "{}", ran.err);
+    assert_eq!(on(&fake, &["set", "dm-0", "scheduler=bfq", "--dry-run"]).err, "");
+    let ran = on(&fake, &["set", "nvme0n1", "scheduler=kyber"]);
+    assert!(ran.code == Some(1) && ran.err.contains("nvme0c0n1, nvme0c1n1"), "{}", ran.err);
+}
+
+#[test]
 fn telling_and_doing_do_not_stand_together() {
     let fake = server();
     on(&fake, &["sda", "set", "sda", "nomerges=1"]).refused(2, &["cannot stand together"]);

@@ -197,6 +197,34 @@ fn a_mount_is_seen_steered_and_recorded() {
 }
 
 #[test]
+fn a_service_manager_is_told_when_a_mount_is_ready_and_when_it_leaves() {
+    if !can_mount(&[]) {
+        return;
+    }
+    let (folder, source, at) = folders();
+    let path = folder.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("it can");
+    let told = || {
+        let mut message = [0; 4096];
+        let length = socket.recv(&mut message).expect("it is told");
+        text(&message[..length])
+    };
+    let mut child = Command::new(HOISTWAY)
+        .arg("mount")
+        .args([&source, &at])
+        .env("NOTIFY_SOCKET", &path)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it was built");
+    let ready = told();
+    assert!(ready.starts_with("READY=1\nSTATUS=mounted at ") && is_mounted(&at), "{ready}");
+    let _ = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(told().starts_with("STOPPING=1"));
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
 fn a_mount_that_is_in_use_ends_in_time_and_leaves_nothing_behind() {
     if !can_mount(&[]) {
         return;

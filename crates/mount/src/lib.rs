@@ -21,6 +21,7 @@ mod gate;
 mod memory;
 mod passthrough;
 pub mod scheduled;
+mod seldom;
 mod session;
 
 pub use backing::Backing;

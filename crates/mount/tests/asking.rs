@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hoistway_mount::{Ask, Backing, Buffer, Entered, Gate, Job, Operation, Options, WriteBack};
 use rustix::fs::{Advice, fadvise};
@@ -32,6 +32,15 @@ fn stage(test: &str, every: u64, options: Options) -> Option<Stage> {
     let gate = Parking::new(every, Duration::ZERO);
     let mounted = Mounted::new(source.path(), gate.clone(), options);
     Some(Stage { gate, mounted, source })
+}
+
+/// Waits for what the kernel does when it comes to it, 10 s at most.
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < until, "{what}: not within 10 s");
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Drops what the file system below keeps of a file in memory.
@@ -177,17 +186,15 @@ fn a_file_that_is_cut_to_nothing_or_removed_is_clean() {
     assert_eq!(cleaned(), before + 1);
     file.write_all_at(&[1; 100], 0).expect("it is written");
     drop(file);
-    // The kernel tells of the last close when it comes to it.
-    std::thread::sleep(Duration::from_millis(50));
     fs::remove_file(&path).expect("it is removed");
-    assert_eq!(cleaned(), before + 2);
+    // The kernel tells of the last close when it comes to it, before that or after.
+    wait_until("the removed file is clean", || cleaned() == before + 2);
     let file = File::create(&path).expect("it is created");
     file.write_all_at(&[1; 100], 0).expect("it is written");
     fs::remove_file(&path).expect("it is removed");
     assert_eq!(cleaned(), before + 2, "who has it open may read it still");
     drop(file);
-    std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(cleaned(), before + 3);
+    wait_until("the removed file is clean when it is closed", || cleaned() == before + 3);
 }
 
 #[test]
@@ -203,11 +210,10 @@ fn a_file_whose_name_another_takes_is_clean() {
     fs::rename(mounted.path().join("too"), &new).expect("that does nothing");
     fs::remove_file(mounted.path().join("too")).expect("it is there still");
     fs::write(&old, [1; 100]).expect("it is written");
-    // The kernel tells of the last close when it comes to it.
-    std::thread::sleep(Duration::from_millis(50));
     assert_eq!(cleaned(), before, "all of them have a name");
     fs::rename(&new, &old).expect("it is moved");
-    assert_eq!(cleaned(), before + 1, "the other one is gone");
+    // The kernel tells of the last close when it comes to it, before that or after.
+    wait_until("the other one is gone", || cleaned() == before + 1);
     assert_eq!(fs::read(&old).expect("it is there"), [2; 100]);
 }
 
@@ -378,11 +384,7 @@ fn a_file_without_a_name_is_closed_in_its_turn() {
         let before = gate.count(Operation::Change);
         drop(file);
         // The kernel tells of it after the close.
-        let until = std::time::Instant::now() + Duration::from_secs(10);
-        while gate.count(Operation::Change) == before {
-            assert!(std::time::Instant::now() < until, "nobody was asked, opened to write: {writes}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        wait_until(&format!("somebody is asked, opened to write: {writes}"), || gate.count(Operation::Change) > before);
     }
 }
 
@@ -444,4 +446,30 @@ fn a_file_that_is_not_open_is_opened_in_its_turn() {
     gate.holds.store(false, Ordering::SeqCst);
     std::mem::take(&mut *gate.jobs.lock().expect("no panic")).into_iter().for_each(support::carry_out);
     assert!(changed.join().expect("no panic").is_err(), "it was open before its turn");
+}
+
+#[test]
+fn names_of_attributes_that_are_roots_are_told_to_root_alone() {
+    let Some(Stage { mounted, source, .. }) = stage("names of attributes", 0, Options::default()) else { return };
+    let (below, inside) = (source.path().join("a"), mounted.path().join("a"));
+    fs::write(&below, "x").expect("it is written");
+    fs::set_permissions(&below, PermissionsExt::from_mode(0o666)).expect("root may");
+    for name in ["trusted.one", "user.one", "trusted.two"] {
+        rustix::fs::setxattr(&below, name, b"1", rustix::fs::XattrFlags::empty()).expect("it can be set");
+    }
+    let names = || {
+        let length = rustix::fs::listxattr_query(&inside).expect("it has some");
+        let mut names = vec![0; length];
+        let told = rustix::fs::listxattr(&inside, &mut names[..]).expect("there is room");
+        assert_eq!(told, length);
+        let mut names: Vec<String> = names
+            .split(|byte| *byte == 0)
+            .map(|name| String::from_utf8_lossy(name).into_owned())
+            .filter(|name| name.contains(".one") || name.contains(".two"))
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(), ["trusted.one", "trusted.two", "user.one"]);
+    assert_eq!(as_user(ME, &[], names), ["user.one"]);
 }

@@ -468,3 +468,40 @@ fn file_systems_below_the_source_are_seen_and_their_numbers_differ() {
         run("umount", &[below.to_str().expect("a path")]);
     }
 }
+
+#[test]
+fn what_is_mounted_below_can_be_unmounted_when_the_kernel_has_forgotten_it() {
+    if !can_mount("unmounting below") {
+        return;
+    }
+    for handles in [true, false] {
+        let source = scratch();
+        let below = source.path().join("below");
+        fs::create_dir(&below).expect("a directory");
+        let at = below.to_str().expect("a path");
+        run("mount", &["-t", "tmpfs", "tmpfs", at]);
+        fs::create_dir(below.join("d")).and_then(|()| fs::write(below.join("d/f"), "x")).expect("it is written");
+        let mounted = Mounted::new(source.path(), Arc::new(Open), Options { handles, ..Options::default() });
+        assert_eq!(fs::read(mounted.path().join("below/d/f")).expect("it is seen"), b"x");
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            fs::write("/proc/sys/vm/drop_caches", "2").expect("root may");
+            if Command::new("umount").arg(at).stderr(Stdio::null()).status().expect("it is there").success() {
+                break;
+            }
+            if Instant::now() > until {
+                drop(mounted);
+                run("umount", &["-l", at]);
+                panic!("it is busy still, handles: {handles}");
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        // Another one takes its place.
+        run("mount", &["-t", "tmpfs", "tmpfs", at]);
+        fs::write(below.join("g"), "y").expect("it is written");
+        std::thread::sleep(Duration::from_millis(1100));
+        assert_eq!(fs::read(mounted.path().join("below/g")).expect("it is seen"), b"y");
+        drop(mounted);
+        run("umount", &[at]);
+    }
+}

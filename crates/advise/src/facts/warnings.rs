@@ -176,7 +176,12 @@ fn layers(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut
             ),
         );
     }
-    // What lies on it reaches it by its queue: one that has a scheduler of its own is worth a word.
+    above(root, devices, device, warn);
+}
+
+/// What lies on a device reaches it by its queue: one that has a scheduler of its own is worth a word.
+fn above(root: &Root, devices: &[BlockDevice], device: &BlockDevice, warn: &mut impl FnMut(&'static str, String)) {
+    let name = &device.name;
     let above = devices.iter().filter(|above| {
         above.kind == Kind::Loop
             && above.number != device.number

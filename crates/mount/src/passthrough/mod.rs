@@ -100,7 +100,7 @@ struct Through<G> {
     own_device: AtomicU64,
     /// The kernel takes files that go past us.
     can_bypass: AtomicBool,
-    room: room::Room,
+    room: Arc<room::Room>,
 }
 
 /// Figures of a mount, for whoever looks.
@@ -129,7 +129,7 @@ impl<G: Gate> Passthrough<G> {
             notifier: OnceLock::new(),
             own_device: AtomicU64::new(u64::MAX),
             can_bypass: AtomicBool::new(false),
-            room: room::Room::default(),
+            room: Arc::default(),
         })))
     }
 

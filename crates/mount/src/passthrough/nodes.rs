@@ -99,8 +99,14 @@ impl Nodes {
     pub(super) fn found(&self, fd: OwnedFd, spot: &Spot, near: &Arc<Place>) -> io::Result<Arc<Node>> {
         let place = self.places.of(spot, &fd, Some(near))?;
         let handle = place.handle_of(&fd);
-        let number = self.number_of(&place, spot.inode);
+        let mut number = self.number_of(&place, spot.inode);
         let mut shard = self.shard(number);
+        if shard.get(&number).is_some_and(|known| !known.node.is(&place, spot.inode)) {
+            // Another file has taken the number in this moment.
+            drop(shard);
+            number = self.odd_number(&place, spot.inode);
+            shard = self.shard(number);
+        }
         let before = shard.get_mut(&number).filter(|known| known.node.is(&place, spot.inode));
         if let Some(known) = before.filter(|known| !known.node.is_replaced_by(handle.as_ref())) {
             known.lookups += 1;
@@ -140,6 +146,9 @@ impl Nodes {
             if number >= FIRST_ODD {
                 lock(&self.odd).remove(&(node.place.index, node.inode));
             }
+            let place = node.place.clone();
+            drop(node);
+            self.places.forgot_of(place);
         }
         true
     }
@@ -204,6 +213,11 @@ impl Nodes {
                 return number;
             }
         }
+        self.odd_number(place, inode)
+    }
+
+    /// A number of no file system's own.
+    fn odd_number(&self, place: &Place, inode: u64) -> u64 {
         let mut odd = lock(&self.odd);
         *odd.entry((place.index, inode)).or_insert_with(|| self.next_odd.fetch_add(1, Ordering::Relaxed))
     }

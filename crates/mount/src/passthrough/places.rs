@@ -82,6 +82,11 @@ impl Place {
     }
 }
 
+/// Gives up places that nobody knows but this list, which nobody else can read meanwhile. The source's own stays.
+fn keep_used(met: &mut Vec<Arc<Place>>) {
+    met.retain(|place| place.index == 0 || Arc::strong_count(place) > 1);
+}
+
 /// All places that were met. There are few: they are looked through.
 #[derive(Debug)]
 pub(super) struct Places {
@@ -114,9 +119,21 @@ impl Places {
         if let Some(place) = met.iter().find(|place| here(place)) {
             return Ok(place.clone());
         }
-        let place = Arc::new(self.meet(met.len() as u32, spot, fd)?);
+        keep_used(&mut met);
+        let is_free = |index: &u32| met.iter().all(|place| place.index != *index);
+        let place = Arc::new(self.meet((0..).find(is_free).unwrap_or_default(), spot, fd)?);
         met.push(place.clone());
         Ok(place)
+    }
+
+    /// Something of a place was forgotten. One of which nothing is known any more is given up, so that what is mounted there can be unmounted again.
+    pub(super) fn forgot_of(&self, place: Arc<Place>) {
+        // It is known here, and to the caller.
+        if place.index == 0 || Arc::strong_count(&place) > 2 {
+            return;
+        }
+        drop(place);
+        keep_used(&mut self.met.write().unwrap_or_else(PoisonError::into_inner));
     }
 
     fn meet(&self, index: u32, spot: &Spot, fd: impl AsFd) -> io::Result<Place> {

@@ -50,11 +50,13 @@ impl<G: Gate> Through<G> {
         }
     }
 
-    /// Asks the kernel to forget a quarter of what it was told first, by a thread of its own: the kernel may wait for answers of ours before it does so.
+    /// Asks the kernel to forget a quarter of what it was told first, by a thread of its own: the kernel may wait for answers of ours before it does so. There is one such
+    /// thread at a time, and it ends when it has asked for all of them.
     fn clear(&self) {
+        let over = Clearing(self.room.clone());
         let Some(notifier) = self.notifier.get().cloned() else { return };
         let mut names = lock(&self.room.names);
-        let some = names.len() / 4 + 1;
+        let some = (names.len() / 4 + 1).min(names.len());
         let oldest: Vec<_> = names.drain(..some).collect();
         drop(names);
         let asked = std::thread::Builder::new().name("mount-room".into()).spawn(move || {
@@ -62,10 +64,19 @@ impl<G: Gate> Through<G> {
                 // One that is in use stays; one that is gone does not matter.
                 let _ = notifier.inval_entry(INodeNo(parent), &name);
             }
+            drop(over);
         });
         if let Err(error) = asked {
             tracing::warn!("cannot make room for more descriptors: {error}");
         }
-        self.room.clearing.store(false, Ordering::Release);
+    }
+}
+
+/// Held while room is made.
+struct Clearing(Arc<Room>);
+
+impl Drop for Clearing {
+    fn drop(&mut self) {
+        self.0.clearing.store(false, Ordering::Release);
     }
 }

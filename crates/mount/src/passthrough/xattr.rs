@@ -1,12 +1,13 @@
 //! Extended attributes, access control lists among them.
 
-use std::ffi::OsString;
+use std::ffi::{CStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use fuser::{ReplyEmpty, ReplyXattr};
 use rustix::fs::{XattrFlags, getxattr, getxattr_query, listxattr, listxattr_query, removexattr, setxattr};
+use rustix::io::Errno;
 
 use super::identity::{Mask, Rights};
 use super::{Through, errno};
@@ -39,7 +40,20 @@ impl<G: Gate> Through<G> {
     pub(super) fn list_attributes(self: &Arc<Self>, asker: Asker, number: u64, room: u32, reply: ReplyXattr) {
         self.look(asker, number, reply, ReplyXattr::error, move |through, known, reply| {
             let path = through.nodes.descriptors.path(&known);
-            answer(room, reply, || listxattr_query(path.as_c_str()), |into| listxattr(path.as_c_str(), into));
+            if asker.uid == 0 {
+                return answer(
+                    room,
+                    reply,
+                    || listxattr_query(path.as_c_str()),
+                    |into| listxattr(path.as_c_str(), into),
+                );
+            }
+            match names_for_all(&path) {
+                Ok(names) if room == 0 => reply.size(names.len() as u32),
+                Ok(names) if names.len() > room as usize => reply.error(fuser::Errno::ERANGE),
+                Ok(names) => reply.data(&names),
+                Err(error) => reply.error(errno(error)),
+            }
         });
     }
 
@@ -79,6 +93,24 @@ impl<G: Gate> Through<G> {
         };
         self.on_node(asker, (Operation::Change, 0), number, reply, ReplyEmpty::error, work);
     }
+}
+
+/// The names of a file's attributes without those that root alone is told: we may be root, and who asks is not.
+fn names_for_all(path: &CStr) -> rustix::io::Result<Vec<u8>> {
+    let mut names = vec![0; listxattr_query(path)?];
+    while !names.is_empty() {
+        match listxattr(path, &mut names[..]) {
+            Ok(length) => {
+                names.truncate(length);
+                break;
+            }
+            // There are more by now.
+            Err(Errno::RANGE) => names.resize(2 * names.len().max(listxattr_query(path)?), 0),
+            Err(error) => return Err(error),
+        }
+    }
+    let kept = names.split_inclusive(|byte| *byte == 0).filter(|name| !name.starts_with(b"trusted."));
+    Ok(kept.flatten().copied().collect())
 }
 
 /// Answers with what there is, or with its length where nobody has room for it yet.

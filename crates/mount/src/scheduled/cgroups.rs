@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use hoistway_serve::device::{Device, JoinError, MemberId};
+use hoistway_serve::device::{Device, JoinError, MemberId, TermsError};
 use hoistway_serve::engine::Process;
 use hoistway_serve::tenant::{Limits, Terms};
 
 use super::queue::Queue;
+use crate::seldom::Seldom;
 
 /// Where the unified hierarchy is (cgroups(7)).
 const ROOT: &str = "/sys/fs/cgroup";
@@ -31,18 +32,26 @@ pub(super) fn join(
         let mut parent: Option<&str> = None;
         for (at, group) in above.iter().enumerate() {
             if let Err(error) = device.set_group(group, parent, weight(at), &Limits::default(), now_ns) {
-                tracing::warn!(cgroup = group, "{error}");
+                refused(group, &error, now_ns);
                 return device.join(None, Some(process), now_ns);
             }
             parent = Some(group);
         }
         let terms = Terms { weight: weight(above.len()), parent: parent.map(str::to_owned), ..Terms::default() };
         if let Err(error) = device.set_tenant(own, &terms, now_ns) {
-            tracing::warn!(cgroup = own, "{error}");
+            refused(own, &error, now_ns);
             return device.join(None, Some(process), now_ns);
         }
     }
     device.join(Some(own), Some(process), now_ns)
+}
+
+/// A control group could not be made one of the device's: who is in it is nobody's but his own.
+fn refused(cgroup: &str, error: &TermsError, now_ns: u64) {
+    static REFUSED: Seldom = Seldom::new();
+    if let Some(left_out) = REFUSED.line(now_ns) {
+        tracing::warn!(cgroup, left_out, "{error}");
+    }
 }
 
 /// The weights of a control group and of all that it lies in, the outermost first.

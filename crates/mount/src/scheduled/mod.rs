@@ -193,15 +193,24 @@ impl Drop for Scheduled {
 pub struct Pass<'a> {
     of: Option<(&'a Arc<Shared>, &'a Arc<Queue>)>,
     at: usize,
-    learns: Option<Learns>,
+    after: Option<After>,
     /// The caller's thread is kept for so long.
     _stay: Stay<'a>,
 }
 
-/// Where a file lies on the disk is to be found out, in the turn of who asks for it.
-struct Learns {
+/// What is to be done at the end of somebody's turn.
+struct After {
+    what: What,
     backing: Arc<Backing>,
     offset: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// Where the file lies on the disk is to be found out: the file system may read for that.
+    Learn,
+    /// It may lie elsewhere now than was told while it was changed.
+    Changed,
 }
 
 /// Somebody's turn has not come.
@@ -216,7 +225,7 @@ enum Waits<'a> {
     Queue {
         queue: &'a Arc<Queue>,
         at: usize,
-        learns: Option<Learns>,
+        after: Option<After>,
     },
     /// For data to be written back: so many bytes are to be added by somebody.
     Room {
@@ -247,7 +256,7 @@ impl Gate for Scheduled {
     fn enter(&self, ask: &Ask<'_>) -> Entered<Pass<'_>, Ticket<'_>> {
         let shared = &self.shared;
         let unscheduled = || match self.callers.stay() {
-            Some(stay) => Entered::Now(Pass { of: None, at: 0, learns: None, _stay: stay }),
+            Some(stay) => Entered::Now(Pass { of: None, at: 0, after: None, _stay: stay }),
             None => Entered::Later(Ticket { shared, waits: Waits::Thread }),
         };
         let ledger = match ask.operation {
@@ -270,13 +279,18 @@ impl Gate for Scheduled {
                 let Some(system) = shared.systems.of(ask.backing) else { return unscheduled() };
                 let now_ns = now_ns();
                 let (wanted, learns) = shared.wanted(system, ask, false, now_ns);
-                let learns = learns.then(|| Learns { backing: ask.backing.clone(), offset: ask.offset });
+                let what = match ask.operation {
+                    _ if learns => Some(What::Learn),
+                    Operation::Write | Operation::Change => Some(What::Changed),
+                    _ => None,
+                };
+                let after = what.map(|what| After { what, backing: ask.backing.clone(), offset: ask.offset });
                 let queue = &system.queue;
                 let (at, is_now) = shared.ask_for_this(queue, ask, &wanted, false, now_ns);
                 match is_now.then(|| self.callers.stay()).flatten() {
-                    Some(stay) => return Entered::Now(Pass { of: Some((shared, queue)), at, learns, _stay: stay }),
+                    Some(stay) => return Entered::Now(Pass { of: Some((shared, queue)), at, after, _stay: stay }),
                     // Its turn may have come: then it is done at once, by a thread of ours.
-                    None => Waits::Queue { queue, at, learns },
+                    None => Waits::Queue { queue, at, after },
                 }
             }
         };
@@ -286,9 +300,9 @@ impl Gate for Scheduled {
     fn park(&self, mut ticket: Ticket<'_>, job: Job) {
         let shared = &self.shared;
         match std::mem::replace(&mut ticket.waits, Waits::Over) {
-            Waits::Queue { queue, at, learns } => {
-                let job = match learns {
-                    Some(learns) => shared.learning(learns, job),
+            Waits::Queue { queue, at, after } => {
+                let job = match after {
+                    Some(after) => shared.with_after(after, job),
                     None => job,
                 };
                 // Bound first: the lock is let go before the job is done.
@@ -343,8 +357,8 @@ impl Gate for Scheduled {
 impl Drop for Pass<'_> {
     fn drop(&mut self) {
         if let Some((shared, queue)) = self.of {
-            if let Some(learns) = self.learns.take() {
-                shared.learn(&learns);
+            if let Some(after) = self.after.take() {
+                shared.after(&after);
             }
             shared.over(queue, self.at, false);
         }
@@ -448,18 +462,29 @@ impl Shared {
         }
     }
 
-    /// A job that finds out where a file lies after it has done what it is for: by then what tells it is in memory, most often.
-    fn learning(self: &Arc<Self>, learns: Learns, job: Job) -> Job {
+    /// A job that does more at its end. What tells where a file lies is in memory by then, most often.
+    fn with_after(self: &Arc<Self>, after: After, job: Job) -> Job {
         let shared = self.clone();
-        Job::Call(Box::new(move || {
-            Run::free(job).go();
-            shared.learn(&learns);
-        }))
+        match job {
+            Job::Write { file, offset, data, flags, done } if after.what == What::Changed => {
+                let done = Box::new(move |written| {
+                    shared.after(&after);
+                    done(written);
+                });
+                Job::Write { file, offset, data, flags, done }
+            }
+            job => Job::Call(Box::new(move || {
+                Run::free(job).go();
+                shared.after(&after);
+            })),
+        }
     }
 
-    fn learn(&self, learns: &Learns) {
-        if let Some(system) = self.systems.of(&learns.backing) {
-            system.places.learn(&learns.backing, learns.offset, now_ns());
+    fn after(&self, after: &After) {
+        let Some(system) = self.systems.of(&after.backing) else { return };
+        match after.what {
+            What::Learn => system.places.learn(&after.backing, after.offset, now_ns()),
+            What::Changed => system.places.changed(after.backing.inode),
         }
     }
 

@@ -27,6 +27,8 @@ pub(super) type Key = (u32, u32);
 #[derive(Debug, Default)]
 pub(super) struct People {
     known: FxHashMap<Key, Person>,
+    /// As which user a thread asked first: there is one, but for those that serve others.
+    users: FxHashMap<u32, u32>,
 }
 
 /// One who asks.
@@ -62,6 +64,14 @@ impl People {
     /// Somebody, however old what is known of him is.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut Person> {
         self.known.get_mut(&key)
+    }
+
+    /// A thread, as one of the users that it asks as.
+    pub fn of_thread(&self, tid: u32) -> Option<(Key, &Person)> {
+        let by_user = |uid: &u32| self.known.get_key_value(&(tid, *uid));
+        // Who left first may have been the one that was noted.
+        let found = self.users.get(&tid).and_then(by_user).or_else(|| self.known.iter().find(|(key, _)| key.0 == tid));
+        found.map(|(key, person)| (*key, person))
     }
 
     /// Everybody.
@@ -102,6 +112,7 @@ impl People {
             bytes: [0; 2],
             since_ns: now_ns,
         };
+        self.users.entry(key.0).or_insert(key.1);
         self.known.insert(key, person);
     }
 
@@ -129,6 +140,9 @@ pub(super) fn sweep(queue: &Queue, now_ns: u64, owed: impl Fn(Key) -> bool, is_t
             && let Some(mut person) = people.known.remove(&key)
         {
             person.leave(device, now_ns);
+            if people.users.get(&key.0) == Some(&key.1) {
+                people.users.remove(&key.0);
+            }
         }
     }
     before - people.known.len()

@@ -128,6 +128,13 @@ impl Places {
         }
     }
 
+    /// Whether a file may have changed since it was asked about.
+    #[cfg(test)]
+    pub fn is_stale(&self, inode: u64) -> bool {
+        let known = self.lock();
+        known.files.get(&inode).and_then(|at| known.slab.get(*at)).is_none_or(|file| file.is_stale)
+    }
+
     /// Where a byte lies as far as it is known, and whether the file system has to be asked.
     fn known(&self, backing: &Backing, offset: u64, now_ns: u64) -> (u64, bool) {
         if !self.asks {

@@ -16,6 +16,7 @@ use super::rules::{Rules, Whose};
 use super::writeback::Ledger;
 use super::{SetUpError, cgroups};
 use crate::Job;
+use crate::seldom::Seldom;
 
 /// The largest request that the kernel makes of a mount, and that a queue sees: 1 MiB. What moves more counts as this.
 pub(super) const REQUEST_BYTES_MAX: u64 = 1 << 20;
@@ -423,7 +424,14 @@ impl State {
                 continue;
             };
             if !matches!(operation.stage, Stage::Begun(_)) {
-                tracing::error!(?done.result, "a request was refused by its queue, and is done out of turn");
+                static REFUSED: Seldom = Seldom::new();
+                if let Some(left_out) = REFUSED.line(super::now_ns()) {
+                    tracing::error!(
+                        ?done.result,
+                        left_out,
+                        "a request was refused by its queue, and is done out of turn"
+                    );
+                }
                 self.waiting = self.waiting.saturating_sub(1);
                 if let Stage::Parked(job) = std::mem::replace(&mut operation.stage, Stage::Begun(None)) {
                     outcome.jobs.push((at, job));
@@ -466,20 +474,29 @@ impl State {
             };
             match joined {
                 Ok(member) => Some(member),
-                Err(JoinError::Full(most)) => {
-                    tracing::warn!(
-                        most,
-                        "so many threads use the device: more share one context until others have gone"
-                    );
-                    None
-                }
                 Err(error) => {
-                    tracing::error!("{error}");
+                    not_taken_in(&error, now_ns);
                     None
                 }
             }
         };
         person.member(whose, join).unwrap_or(*crowd)
+    }
+}
+
+/// Somebody could not be taken in as one of his own.
+fn not_taken_in(error: &JoinError, now_ns: u64) {
+    static CROWD: Seldom = Seldom::new();
+    static OTHERS: Seldom = Seldom::new();
+    let kind = if matches!(error, JoinError::Full(_)) { &CROWD } else { &OTHERS };
+    match (error, kind.line(now_ns)) {
+        (_, None) => {}
+        (JoinError::Full(most), Some(left_out)) => tracing::warn!(
+            most,
+            left_out,
+            "so many threads use the device: more share one context until others have gone"
+        ),
+        (error, Some(left_out)) => tracing::error!(left_out, "{error}"),
     }
 }
 

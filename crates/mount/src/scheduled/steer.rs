@@ -56,13 +56,11 @@ impl Operator {
     }
 
     /// The tenant as whom somebody asked last.
-    fn tenant_of(&self, person: &Person) -> String {
+    fn tenant_of<'a>(&'a self, person: &'a Person) -> &'a str {
         match person.last() {
-            Some(Whose::Tenant(place)) => {
-                self.tenants().get(place as usize).map_or_else(String::new, |tenant| tenant.name.clone())
-            }
-            Some(Whose::Cgroup) => person.facts.process.cgroup.clone(),
-            _ => Device::DEFAULT_TENANT.to_owned(),
+            Some(Whose::Tenant(place)) => self.tenants().get(place as usize).map_or("", |tenant| &tenant.name),
+            Some(Whose::Cgroup) => &person.facts.process.cgroup,
+            _ => Device::DEFAULT_TENANT,
         }
     }
 
@@ -235,10 +233,13 @@ impl Steer for Operator {
     }
 
     fn client(&self, number: u64) -> Option<ClientFacts> {
-        let found = self.people(|queue, key, person| {
-            (u64::from(key.0) == number).then(|| ClientFacts {
+        let tid = u32::try_from(number).ok()?;
+        self.shared.systems.queues().iter().find_map(|queue| {
+            let state = queue.lock();
+            let (key, person) = state.people.of_thread(tid)?;
+            Some(ClientFacts {
                 export: queue.name.clone(),
-                tenant: self.tenant_of(person),
+                tenant: self.tenant_of(person).to_owned(),
                 address: "process".to_owned(),
                 pid: Some(key.0),
                 uid: Some(key.1),
@@ -250,8 +251,7 @@ impl Steer for Operator {
                 read_bytes: person.bytes[0],
                 written_bytes: person.bytes[1],
             })
-        });
-        found.into_iter().next()
+        })
     }
 
     /// Whoever is told asks for more meanwhile: it is told of copies, without the queue's lock.

@@ -49,7 +49,9 @@ pub fn run(words: &[&str]) -> Result<()> {
     let _ = std::fs::remove_dir_all(&folder);
     let (outcomes, loops) = (outcomes?, loops?);
     let mut text = page::text(&outcomes, seconds);
-    loops::section(&mut text, loops.as_deref());
+    if wanted(LOOPS) {
+        loops::section(&mut text, loops.as_deref());
+    }
     match write {
         true => page::write(&text),
         false => {

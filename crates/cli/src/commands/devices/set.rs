@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use hoistway_machine::udev::{self, OtherRule, Prepared, Rule};
 use hoistway_machine::{
-    Applied, Assignment, BlockDevice, Change, Plan, PlanError, Root, Row, devices, setting, successor,
+    Applied, Assignment, BlockDevice, Change, Plan, PlanError, Root, Row, devices, schedules_for_paths, setting,
+    successor,
 };
 use serde::Serialize;
 
@@ -61,12 +62,26 @@ fn set(root: &Root, args: &SetArgs, device: &BlockDevice, words: &[Assignment], 
         persisted.put(root, applied, device)?;
     }
     let told = Told::new(root, device, &plan, applied, persisted.as_ref());
+    note_of_path(root, device)?;
     if args.json {
         out.json(&told)?
     } else {
         print(&told, &plan, out)?
     }
     Ok(Exit::Success)
+}
+
+/// Says of a path of several to one disk that what is set on it changes nothing.
+fn note_of_path(root: &Root, device: &BlockDevice) -> Result<()> {
+    let all = if device.holders.is_empty() { Vec::new() } else { devices(root)? };
+    let is_above = |other: &&BlockDevice| device.holders.contains(&other.name) && schedules_for_paths(other);
+    if let Some(above) = all.iter().find(is_above) {
+        tell(&format!(
+            "note: {} is a path of {}, whose scheduler counts: requests pass this one by",
+            device.name, above.name
+        ));
+    }
+    Ok(())
 }
 
 /// What a misspelt word may have meant.

@@ -16,6 +16,7 @@ use hoistway_serve::access::{Bound, Judgement, bind_tcp, bind_unix, judge_metric
 use hoistway_serve::config::mount::{MountConfig, WriteBackChoice};
 use hoistway_serve::config::{Draft, Machine};
 use hoistway_serve::record::Recording;
+use hoistway_serve::systemd::Notify;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -139,6 +140,8 @@ fn attend(session: &Session, out: &mut Out) -> Result<Exit> {
     let handle = signals.handle();
     out.line(format_args!("ready: {}", session.mount_point().display()))?;
     out.flush()?;
+    let notify = Notify::of_process();
+    notify.ready(&format!("mounted at {}", session.mount_point().display()));
     let unmounter = session.unmounter();
     let waiting = std::thread::Builder::new().name("hoistway-stop".into()).spawn(move || {
         let mut leaving = None;
@@ -150,6 +153,7 @@ fn attend(session: &Session, out: &mut Out) -> Result<Exit> {
                 }
                 continue;
             }
+            notify.stopping();
             leaving = leave(unmounter.clone());
         }
         leaving

@@ -78,7 +78,56 @@ fn a_thousand_threads_ask_at_once_and_each_is_served() {
     let mut counts = [0; 1000];
     done.iter().for_each(|number| counts[*number as usize] += 1);
     assert!(counts.iter().all(|count| *count == 5));
-    assert_eq!(house.gate.operator().names(Things::Clients).len(), 1000);
+    let operator = house.gate.operator();
+    let names = operator.names(Things::Clients);
+    assert_eq!(names.len(), 1000);
+    for name in names {
+        let client = operator.client(name.parse().expect("it is a number")).expect("it is there");
+        assert_eq!((client.pid.map(|tid| tid.to_string()), client.uid), (Some(name), Some(0)));
+    }
+}
+
+#[test]
+fn a_thread_that_asks_as_several_users_is_found_whoever_has_left() {
+    let house = house(terms(Kind::Noop));
+    let me = myself();
+    let root = house.file.clone();
+    for uid in [5, 6] {
+        let ask =
+            Ask { asker: Asker { uid, ..me }, operation: Operation::Read, backing: &root, offset: 0, length: 512 };
+        drop(house.gate.enter(&ask));
+    }
+    let operator = house.gate.operator();
+    assert_eq!(operator.client(me.tid.into()).expect("it is there").uid, Some(5));
+    let queue = house.gate.shared.systems.queues().remove(0);
+    let later_ns = now_ns() + 3_600_000_000_000;
+    assert_eq!(people::sweep(&queue, later_ns, |key| key.1 == 6, |_| false), 1);
+    assert_eq!(operator.client(me.tid.into()).expect("it is there still").uid, Some(6));
+    assert_eq!(people::sweep(&queue, later_ns, |_| false, |_| false), 1);
+    assert!(operator.client(me.tid.into()).is_none());
+}
+
+#[test]
+fn where_a_file_lies_is_asked_for_again_after_it_was_changed_and_not_only_before() {
+    let house = house(terms(Kind::Noop));
+    let system = house.gate.shared.systems.of(&house.file).expect("it is scheduled");
+    if !system.queue.disk.has_places {
+        eprintln!("skipped: temporary files lie on no disk here");
+        return;
+    }
+    let hour_ns = 3_600_000_000_000;
+    for (hours, operation) in [(1, Operation::Change), (2, Operation::Write)] {
+        let ask = house.ask(myself(), operation, 0, 4096);
+        let Entered::Now(pass) = house.gate.enter(&ask) else { panic!("it is alone") };
+        // Somebody asks while it is being changed.
+        system.places.learn(&house.file, 0, now_ns() + hours * hour_ns);
+        assert!(!system.places.is_stale(house.file.inode), "{operation:?}");
+        drop(pass);
+        assert!(
+            system.places.is_stale(house.file.inode),
+            "{operation:?}: what was told meanwhile is believed for ever"
+        );
+    }
 }
 
 #[test]
