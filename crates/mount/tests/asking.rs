@@ -4,6 +4,7 @@ mod support;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,11 +44,22 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Drops what the file system below keeps of a file in memory.
+/// Drops what the file system below keeps of a file in memory. Pages that somebody else is busy with stay at first.
 fn to_disk(path: &Path) {
     let file = File::open(path).expect("it is there");
     file.sync_all().expect("it is synced");
-    fadvise(&file, 0, None, Advice::DontNeed).expect("it is forgotten");
+    wait_until("nothing of it is in memory", || {
+        fadvise(&file, 0, None, Advice::DontNeed).expect("it is forgotten");
+        pages_in_memory(&file).is_none_or(|pages| pages == 0)
+    });
+}
+
+/// By cachestat(2), where the system has it.
+fn pages_in_memory(file: &File) -> Option<u64> {
+    let (range, mut pages) = ([0u64; 2], [0u64; 5]);
+    // SAFETY: the call reads two numbers and writes five, which live through it.
+    let result = unsafe { libc::syscall(451, file.as_raw_fd(), range.as_ptr(), pages.as_mut_ptr(), 0) };
+    (result == 0).then_some(pages[0])
 }
 
 #[test]
