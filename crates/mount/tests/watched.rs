@@ -182,10 +182,15 @@ fn who_is_killed_while_he_waits_is_gone_soon_and_what_he_asked_for_is_not_done()
         fs::write(source.path().join(format!("little-{number}")), "x").expect("it is written");
     }
     // What is beyond the burst waits for minutes.
-    let cases = [("1M", "exec dd if=much of=/dev/null bs=1M iflag=direct"), ("40k", "exec rm little-*")];
+    let cases = [
+        ("1M", "exec dd if=much of=/dev/null bs=1M iflag=direct"),
+        ("40k", "exec rm little-*"),
+        ("200k", "exec dd if=/dev/zero of=new bs=1M count=100"),
+    ];
     for (burst, script) in cases {
         let tenant = format!("[[tenant]]\nname = \"slow\"\nuid = 0\nlimit = \"1k\"\nburst = {burst:?}\n");
-        let mut mounted = Scheduling::new(source.path(), &format!("[mount]\nelevator = \"bfq\"\n{tenant}"));
+        let mut mounted =
+            Scheduling::new(source.path(), &format!("[mount]\nelevator = \"bfq\"\ndirty_limit = \"1M\"\n{tenant}"));
         let mut child = parked(&mounted, script);
         child.kill().expect("it is killed");
         let begun = Instant::now();

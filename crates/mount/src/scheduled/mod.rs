@@ -41,7 +41,7 @@ use crate::{Ask, Asker, Backing, Entered, Gate, Job, Operation};
 use callers::{Callers, Stay};
 use executors::{Executors, Run};
 use people::Key;
-use queue::{Outcome, Queue, REQUEST_BYTES_MAX, State, Wanted};
+use queue::{LOOK_NS, Outcome, Queue, REQUEST_BYTES_MAX, State, Wanted};
 use rules::Rules;
 use systems::{FileSystem, Systems};
 use timer::Timer;
@@ -315,6 +315,8 @@ impl Gate for Scheduled {
             Waits::Room { ledger, backing, asker, bytes } => {
                 let class = shared.class_of(asker, &backing);
                 shared.go_on(ledger.wait_for_room(&asker, bytes, class, job));
+                // It is looked now and then whether he is still alive.
+                shared.timer.set(now_ns() + LOOK_NS);
             }
             Waits::Clean { backing, asker } => shared.sync_later(&backing, asker, job),
             Waits::Over => {}

@@ -21,7 +21,7 @@ use crate::seldom::Seldom;
 /// The largest request that the kernel makes of a mount, and that a queue sees: 1 MiB. What moves more counts as this.
 pub(super) const REQUEST_BYTES_MAX: u64 = 1 << 20;
 /// Whoever waits for his turn is looked at after so long, and again: 500 ms.
-const LOOK_NS: u64 = 500_000_000;
+pub(super) const LOOK_NS: u64 = 500_000_000;
 /// No timer is set.
 const NEVER: u64 = u64::MAX;
 
@@ -291,10 +291,10 @@ impl State {
         self.park(at, job)
     }
 
-    /// Who has waited since the last look, if it is time for one.
-    pub fn waiters(&mut self, now_ns: u64) -> Vec<u32> {
-        if self.waiting == 0 || now_ns < self.look_ns {
-            return Vec::new();
+    /// Who has waited for his turn since the last look; `None` if it is not time for one.
+    pub fn waiters(&mut self, now_ns: u64) -> Option<Vec<u32>> {
+        if now_ns < self.look_ns {
+            return None;
         }
         self.look_ns = now_ns.saturating_add(LOOK_NS);
         let looked = std::mem::replace(&mut self.looked, self.serial);
@@ -311,7 +311,7 @@ impl State {
             .collect();
         who.sort_unstable();
         who.dedup();
-        who
+        Some(who)
     }
 
     /// Takes away what somebody waits for who will not take the answer. It leaves the queue when its turn comes, and takes no time of the disk.

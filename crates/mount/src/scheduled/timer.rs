@@ -5,8 +5,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
+use rustc_hash::FxHashSet;
+
 use super::executors::Run;
-use super::queue::{Outcome, Queue};
+use super::queue::{LOOK_NS, Outcome, Queue};
+use super::writeback::Ledger;
 use super::{Shared, cgroups, now_ns, people};
 use crate::passthrough::give_up_reserves;
 
@@ -88,7 +91,13 @@ fn run(shared: &Weak<Shared>) {
                 waiters
             };
             shared.follow(&queue, outcome);
-            give_up(&shared, &queue, &waiters);
+            let for_room = queue.ledger.get().map(Ledger::waiters).unwrap_or_default();
+            if !for_room.is_empty() {
+                shared.timer.set(now_ns + LOOK_NS);
+            }
+            if let Some(waiters) = waiters {
+                give_up(&shared, &queue, [waiters, for_room].concat());
+            }
         }
         if now_ns >= sweep_ns {
             sweep_ns = now_ns + SWEEP_NS;
@@ -97,10 +106,13 @@ fn run(shared: &Weak<Shared>) {
     }
 }
 
-/// Answers those who were killed while they wait: the kernel lets none of them go before that.
-fn give_up(shared: &Shared, queue: &Queue, waiters: &[u32]) {
-    for tid in waiters.iter().copied().filter(|tid| people::is_killed(*tid)) {
-        let jobs = queue.lock().give_up(tid);
+/// Answers those who were killed while they wait, for their turn or for room in memory: the kernel lets none of them go before that.
+fn give_up(shared: &Shared, queue: &Queue, waiters: Vec<u32>) {
+    let waiters: FxHashSet<u32> = waiters.into_iter().filter(|tid| *tid != 0).collect();
+    let killed: Vec<u32> = waiters.into_iter().filter(|tid| people::is_killed(*tid)).collect();
+    for tid in killed {
+        let mut jobs = queue.lock().give_up(tid);
+        jobs.extend(queue.ledger.get().map(|ledger| ledger.give_up(tid)).unwrap_or_default());
         tracing::debug!(device = queue.name, tid, jobs = jobs.len(), "killed while it waited");
         shared.executors.give(jobs.into_iter().map(Run::given_up));
     }

@@ -87,6 +87,19 @@ impl Ledger {
         })
     }
 
+    /// The threads that wait for room.
+    pub fn waiters(&self) -> Vec<u32> {
+        match self.is_waited_for.load(Ordering::Relaxed) {
+            true => self.lock().table.waiting.threads().collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// What a thread that waited for room wanted to write: it has been killed.
+    pub fn give_up(&self, tid: u32) -> Vec<Job> {
+        self.with(|table| table.waiting.give_up(tid))
+    }
+
     /// Somebody has put data into memory.
     pub fn dirtied(&self, ask: &Ask<'_>) {
         let key = file_of(ask.backing);

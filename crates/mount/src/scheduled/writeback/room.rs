@@ -94,6 +94,19 @@ impl Waiting {
         jobs
     }
 
+    /// The threads that wait.
+    pub fn threads(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().map(|(writer, ..)| writer.who.0)
+    }
+
+    /// Takes out what a thread wanted to write: it has been killed.
+    pub fn give_up(&mut self, tid: u32) -> Vec<Job> {
+        let (gone, left) = std::mem::take(&mut self.0).into_iter().partition(|(writer, ..)| writer.who.0 == tid);
+        self.0 = left;
+        let gone: VecDeque<(Writer, Class, Job)> = gone;
+        gone.into_iter().map(|(_, _, job)| job).collect()
+    }
+
     /// Takes all out.
     pub fn take(&mut self) -> Vec<Job> {
         self.0.drain(..).map(|(_, _, job)| job).collect()
