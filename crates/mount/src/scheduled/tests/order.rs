@@ -257,7 +257,7 @@ impl Slow {
 fn who_is_real_time_is_next_while_slow_storage_keeps_many_who_are_idle() {
     const REAL_TIME: u64 = 1_000_000;
     for callers in [2, 4, 40] {
-        let house = Arc::new(house(MountTerms { depth: Some(32), ..terms(Kind::Bfq) }));
+        let house = Arc::new(house(MountTerms { depth: Some(32), ..terms(Kind::MqDeadline) }));
         let (let_one, lets) = channel();
         let slow = Arc::new(Slow { begun: Log::new(), lets: Mutex::new(lets) });
         let callers = Callers::start(callers, &house, &slow);
