@@ -168,6 +168,44 @@ fn what_was_written_after_a_sync_began_stays_to_be_written() {
 }
 
 #[test]
+fn who_waits_for_a_large_file_goes_on_when_another_has_made_it_durable() {
+    for is_durable in [true, false] {
+        let mut table = Table::default();
+        let file = backing(1);
+        dirtied(&mut table, &file, 1, 0, 100 * MIB, 0);
+        assert!(table.clean_then(file_of(&file), asker(2), job(), &mut Vec::new()).is_none());
+        let first = begun(&mut table, &when(1));
+        assert_eq!(first.len(), 32, "the rest of it is begun as these end");
+        let taken = table.syncing(file_of(&file)).expect("it has data");
+        assert!(begun(&mut table, &when(2)).is_empty(), "nothing of it is begun meanwhile");
+        let syncs = table.synced(taken, is_durable);
+        if is_durable {
+            assert!(syncs.is_some_and(|(_, syncs)| syncs.len() == 1), "nothing is left to wait for");
+            assert!(begun(&mut table, &when(3)).is_empty());
+            for chunk in first {
+                assert!(!done(&mut table, &chunk.place).0);
+            }
+        } else {
+            assert!(syncs.is_none());
+            let went_on = write_all(&mut table, first);
+            assert_eq!(went_on, 1, "all of it is written as if nothing had been");
+        }
+        assert_eq!((table.dirty(), table.files(), table.owners.keys().count()), (0, 0, 0));
+    }
+}
+
+/// Works off what is in the queue and what comes after it; answers how many who waited for that went on.
+fn write_all(table: &mut Table, queued: Vec<Chunk>) -> usize {
+    let mut queued = std::collections::VecDeque::from(queued);
+    let mut went_on = 0;
+    while let Some(chunk) = queued.pop_front() {
+        went_on += done(table, &chunk.place).1.map_or(0, |(_, syncs)| syncs.len());
+        queued.extend(begun(table, &when(3)));
+    }
+    went_on
+}
+
+#[test]
 fn a_sync_that_fails_leaves_data_as_old_as_they_were() {
     let mut table = Table::default();
     let file = backing(1);
