@@ -26,6 +26,9 @@ pub enum Operation {
     Write,
     /// Data are put into memory; the disk gets them later, from [`Gate::dirtied`] on.
     Buffered,
+    /// The same of pages that the kernel has gathered, those of mappings too. They count for the asker, but he does not wait for them: they have to be written also when he is
+    /// killed, and he may hold what can be asked of a process while he waits for something else.
+    Gathered,
     /// Data and metadata of a file are made durable (`fsync`, `fdatasync`).
     Sync,
     /// Directories, inodes and attributes are looked at.

@@ -267,7 +267,7 @@ fn what_the_kernel_writes_back_counts_for_who_opened_the_file_for_writing_last()
     assert_eq!(gate.dirty.load(Ordering::Relaxed), 0);
     file.sync_all().expect("it is synced");
     assert_eq!(gate.dirty.load(Ordering::Relaxed), 200_000);
-    assert_eq!(gate.asker(Operation::Buffered).map(|asker| asker.uid), Some(ME));
+    assert_eq!(gate.asker(Operation::Gathered).map(|asker| asker.uid), Some(ME));
 }
 
 #[test]

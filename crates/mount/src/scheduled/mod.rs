@@ -168,7 +168,10 @@ impl Scheduled {
     /// Whether what a process opens here needs no scheduling, so that the kernel may read and write it by itself.
     pub fn passes(&self, asker: &Asker, backing: &Backing) -> bool {
         let shared = &self.shared;
-        let facts = people::read(*asker);
+        if !shared.rules.has_passes() {
+            return false;
+        }
+        let facts = people::read(*asker, shared.rules.has_commands());
         shared.rules.passes(&facts, &mut || shared.path_of(backing))
     }
 
@@ -232,6 +235,8 @@ enum Waits<'a> {
         ledger: &'a Ledger,
         backing: Arc<Backing>,
         asker: Asker,
+        /// The asker waits for it himself, and with him it comes to nothing.
+        is_his: bool,
         bytes: u64,
     },
     /// For nothing but a thread.
@@ -260,18 +265,21 @@ impl Gate for Scheduled {
             None => Entered::Later(Ticket { shared, waits: Waits::Thread }),
         };
         let ledger = match ask.operation {
-            Operation::Buffered | Operation::Sync => shared.ledger(ask.backing).map(|(_, ledger)| ledger),
+            Operation::Buffered | Operation::Gathered | Operation::Sync => {
+                shared.ledger(ask.backing).map(|(_, ledger)| ledger)
+            }
             _ => None,
         };
         let waits = match (ask.operation, ledger) {
-            (Operation::Buffered, Some(ledger)) if !ledger.has_room(ask.length) => {
-                let class = || shared.class_of(ask.asker, ask.backing);
+            (Operation::Buffered | Operation::Gathered, Some(ledger)) if !ledger.has_room(ask.length) => {
+                let is_his = ask.operation == Operation::Buffered;
+                let class = || shared.class_of(ask.asker, is_his, ask.backing);
                 if ledger.has_part(&ask.asker, ask.length, class) {
                     return unscheduled();
                 }
-                Waits::Room { ledger, backing: ask.backing.clone(), asker: ask.asker, bytes: ask.length }
+                Waits::Room { ledger, backing: ask.backing.clone(), asker: ask.asker, is_his, bytes: ask.length }
             }
-            (Operation::Buffered, _) => return unscheduled(),
+            (Operation::Buffered | Operation::Gathered, _) => return unscheduled(),
             (Operation::Sync, Some(ledger)) if ledger.is_much(ask.backing) => {
                 Waits::Clean { backing: ask.backing.clone(), asker: ask.asker }
             }
@@ -312,9 +320,9 @@ impl Gate for Scheduled {
                 }
             }
             Waits::Thread => shared.executors.give([Run::free(job)]),
-            Waits::Room { ledger, backing, asker, bytes } => {
-                let class = shared.class_of(asker, &backing);
-                shared.go_on(ledger.wait_for_room(&asker, bytes, class, job));
+            Waits::Room { ledger, backing, asker, is_his, bytes } => {
+                let class = shared.class_of(asker, is_his, &backing);
+                shared.go_on(ledger.wait_for_room(&asker, is_his, bytes, class, job));
             }
             Waits::Clean { backing, asker } => shared.sync_later(&backing, asker, job),
             Waits::Over => {}
@@ -398,7 +406,7 @@ impl Shared {
         if needs.is_any() {
             // The system takes its time: nobody else waits for it.
             drop(state);
-            let facts = needs.facts.then(|| people::read(ask.asker));
+            let facts = needs.facts.then(|| people::read(ask.asker, self.rules.has_commands()));
             let ioprio = needs.priority.then(|| people::priority(ask.asker.tid));
             path = needs.path.then(|| self.path_of(ask.backing));
             state = queue.lock();
@@ -443,7 +451,7 @@ impl Shared {
         };
         match ask.operation {
             Operation::Read => data(WorkOp::Read, bytes, [ask.length, 0]),
-            Operation::Write | Operation::Buffered => {
+            Operation::Write | Operation::Buffered | Operation::Gathered => {
                 if !is_async {
                     system.places.changed(inode);
                 }

@@ -204,7 +204,7 @@ fn a_control_group_can_be_a_tenant() {
     let mount = MountTerms { groups: GroupsChoice::Cgroup, ..terms(Kind::Bfq) };
     let house = house(mount);
     drop(house.take(myself()));
-    let facts = people::read(myself());
+    let facts = people::read(myself(), true);
     let operator = house.gate.operator();
     let cgroup = facts.process.cgroup;
     match cgroup.len() {

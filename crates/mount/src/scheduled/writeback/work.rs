@@ -75,9 +75,10 @@ impl Shared {
         owners
     }
 
-    /// The class of somebody, for what he writes to a file.
-    pub(in super::super) fn class_of(&self, asker: Asker, backing: &Backing) -> Class {
-        let facts = people::read(asker);
+    /// The class of somebody, for what he writes to a file. Where it is not he who waits for that, he may hold what his command line is read by until it is written: it is not
+    /// looked at then.
+    pub(in super::super) fn class_of(&self, asker: Asker, is_his: bool, backing: &Backing) -> Class {
+        let facts = people::read(asker, is_his && self.rules.has_commands());
         let whose = self.rules.of_request(&facts, Operation::Buffered, &mut || self.path_of(backing));
         let of_tenant = match whose {
             Whose::Tenant(place) => self.rules.tenants.get(place as usize).map(|tenant| tenant.terms.priority),
