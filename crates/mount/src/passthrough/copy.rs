@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use fuser::ReplyWrite;
-use rustix::fs::{copy_file_range, fstatfs};
+use rustix::fs::copy_file_range;
 
 use super::files::OpenFile;
 use super::identity::Mask;
@@ -112,5 +112,5 @@ fn reading(asker: Asker, from: &Arc<OpenFile>, copy: Copy) -> Ask<'_> {
 }
 
 fn shares(file: &Backing) -> bool {
-    fstatfs(file).is_ok_and(|told| SHARING.contains(&(told.f_type as u32)))
+    file.kind().is_some_and(|kind| SHARING.contains(&kind.number))
 }

@@ -7,7 +7,7 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use fuser::{ReplyData, ReplyWrite, WriteFlags};
-use rustix::fs::{OFlags, fstat};
+use rustix::fs::{Advice, OFlags, fadvise, fstat};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use super::files::OpenFile;
@@ -165,7 +165,8 @@ impl<G: Gate> Through<G> {
             return Ok(buffered.clone());
         }
         let fd = self.nodes.descriptors.reopen(&file.backing, OFlags::RDWR)?;
-        let buffered = Arc::new(Backing::new(fd, file.backing.device, file.backing.inode));
+        let buffered = Arc::new(Backing::beside(&file.backing, fd, file.backing.device, file.backing.inode));
+        let _ = fadvise(&buffered, 0, None, Advice::Random);
         Ok(file.buffered.get_or_init(|| buffered).clone())
     }
 

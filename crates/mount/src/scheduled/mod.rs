@@ -241,12 +241,23 @@ enum Waits<'a> {
     },
     /// For nothing but a thread.
     Thread,
+    /// For a thread that may find out where it lies.
+    First(First),
     /// For what the file has in memory to be written back.
     Clean {
         backing: Arc<Backing>,
         asker: Asker,
     },
     Over,
+}
+
+/// The first that is asked of a file system.
+struct First {
+    asker: Asker,
+    operation: Operation,
+    backing: Arc<Backing>,
+    offset: u64,
+    length: u64,
 }
 
 impl Gate for Scheduled {
@@ -264,6 +275,13 @@ impl Gate for Scheduled {
             Some(stay) => Entered::Now(Pass { of: None, at: 0, after: None, _stay: stay }),
             None => Entered::Later(Ticket { shared, waits: Waits::Thread }),
         };
+        if !shared.systems.knows(ask.backing) {
+            // Where it lies is found out in the caller's own time: he is counted as one who is kept.
+            match self.callers.stay() {
+                Some(_stay) => shared.systems.of(ask.backing),
+                None => return Entered::Later(Ticket { shared, waits: Waits::First(First::of(ask)) }),
+            };
+        }
         let ledger = match ask.operation {
             Operation::Buffered | Operation::Gathered | Operation::Sync => {
                 shared.ledger(ask.backing).map(|(_, ledger)| ledger)
@@ -320,6 +338,10 @@ impl Gate for Scheduled {
                 }
             }
             Waits::Thread => shared.executors.give([Run::free(job)]),
+            Waits::First(first) => {
+                let of_thread = shared.clone();
+                shared.executors.give([Run::free(Job::Call(Box::new(move || of_thread.first(&first, job))))]);
+            }
             Waits::Room { ledger, backing, asker, is_his, bytes } => {
                 let class = shared.class_of(asker, is_his, &backing);
                 shared.go_on(ledger.wait_for_room(&asker, is_his, bytes, class, job));
@@ -359,6 +381,13 @@ impl Gate for Scheduled {
 
     fn told(&self, backing: &Arc<Backing>) {
         self.shared.told(backing);
+    }
+}
+
+impl First {
+    fn of(ask: &Ask<'_>) -> First {
+        let Ask { asker, operation, backing, offset, length } = *ask;
+        First { asker, operation, backing: backing.clone(), offset, length }
     }
 }
 

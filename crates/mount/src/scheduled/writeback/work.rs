@@ -7,12 +7,12 @@ use std::thread;
 use hoistway_core::Class;
 use rustc_hash::FxHashSet;
 
-use super::super::Shared;
 use super::super::executors::Run;
 use super::super::people::{self, Key};
 use super::super::queue::Queue;
 use super::super::rules::Whose;
 use super::super::systems::FileSystem;
+use super::super::{First, Shared};
 use super::file_of;
 use super::ledger::{After, Ledger, Next};
 use super::table::{Chunk, Place, Taken};
@@ -141,11 +141,21 @@ impl Shared {
         self.ask_for(&ask, place.of.is_some(), job);
     }
 
+    /// Does what was asked first of a file system when its turn comes, or at once if it has none.
+    pub(in super::super) fn first(self: &Arc<Self>, first: &First, job: Job) {
+        let First { asker, operation, ref backing, offset, length } = *first;
+        match operation {
+            Operation::Buffered | Operation::Gathered => Run::free(job).go(),
+            _ => self.ask_for(&Ask { asker, operation, backing, offset, length }, false, job),
+        }
+    }
+
     /// Puts something into the queue of its disk, to be done when its turn comes.
     fn ask_for(self: &Arc<Self>, ask: &Ask<'_>, is_async: bool, job: Job) {
         let Some(system) = self.systems.of(ask.backing) else { return self.executors.give([Run::free(job)]) };
         let (at, is_now) = self.ask(system, ask, is_async);
-        let is_his = ask.operation == Operation::Sync;
+        // What is written back is not waited for by who wrote it.
+        let is_his = !matches!(ask.operation, Operation::Buffered | Operation::Gathered);
         let park = |job| {
             let mut state = system.queue.lock();
             if is_his { state.park_his(at, job) } else { state.park(at, job) }
