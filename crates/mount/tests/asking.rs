@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -75,6 +75,57 @@ fn what_lies_in_memory_is_read_without_asking() {
     to_disk(&source.path().join("b"));
     assert_eq!(fs::read(mounted.path().join("b")).expect("it is read").len(), 1 << 20);
     assert!(gate.count(Operation::Read) > 0);
+}
+
+#[test]
+fn what_lies_in_memory_below_an_overlay_is_read_and_written_without_asking() {
+    if !can_mount("reading from memory below an overlay") {
+        return;
+    }
+    let source = scratch();
+    let path = |name: &str| source.path().join(name).to_str().expect("it is plain").to_owned();
+    // One overlay cannot be the upper layer of another: what is below is in memory.
+    fs::create_dir(path("layers")).expect("it is made");
+    fs::create_dir(path("seen")).expect("it is made");
+    let Some(_layers) = OtherMount::new(&["-t", "tmpfs", "none"], &path("layers")) else { return };
+    for name in ["layers/lower", "layers/upper", "layers/work"] {
+        fs::create_dir(path(name)).expect("it is made");
+    }
+    fs::write(path("layers/lower/a"), vec![7; 1 << 20]).expect("it is written");
+    let layers = format!("lowerdir={0}/lower,upperdir={0}/upper,workdir={0}/work", path("layers"));
+    let Some(_overlay) = OtherMount::new(&["-t", "overlay", "none", "-o", &layers], &path("seen")) else { return };
+    fs::write(path("seen/b"), vec![8; 1 << 20]).expect("it is written");
+    let gate = Parking::new(0, Duration::ZERO);
+    let mounted = Mounted::new(Path::new(&path("seen")), gate.clone(), Options::default());
+    for (name, byte) in [("a", 7), ("b", 8)] {
+        assert!(fs::read(mounted.path().join(name)).expect("it is read") == vec![byte; 1 << 20]);
+    }
+    // A part of a page, of which the rest is in memory.
+    let file = OpenOptions::new().write(true).open(mounted.path().join("b")).expect("it is there");
+    file.write_all_at(b"x", 100).expect("it is written");
+    assert_eq!((gate.count(Operation::Read), gate.count(Operation::Buffered)), (0, 1));
+    drop((file, mounted));
+}
+
+/// Something that is mounted for as long as this lives.
+struct OtherMount(String);
+
+impl OtherMount {
+    fn new(arguments: &[&str], at: &str) -> Option<OtherMount> {
+        let mounted = std::process::Command::new("mount").args(arguments).arg(at).status();
+        if mounted.is_ok_and(|status| status.success()) {
+            return Some(OtherMount(at.to_owned()));
+        }
+        assert!(std::env::var_os("CI").is_none(), "{arguments:?} cannot be mounted");
+        eprintln!("skipped: {arguments:?} cannot be mounted");
+        None
+    }
+}
+
+impl Drop for OtherMount {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").args(["-l", &self.0]).status();
+    }
 }
 
 #[test]
