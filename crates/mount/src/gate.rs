@@ -117,6 +117,11 @@ pub trait Gate: Send + Sync + 'static {
     /// Gives away what has to wait. It is done once, by whatever thread, also when the gate is closed.
     fn park(&self, ticket: Self::Ticket<'_>, job: Job);
 
+    /// Has something done that no disk's turn is kept for, and that may wait: what a job of [`Gate::park`] is for beyond its turn.
+    fn hand_on(&self, work: Box<dyn FnOnce() + Send>) {
+        work();
+    }
+
     /// [`Operation::Buffered`] has put so many bytes into memory: the disk is to get them.
     fn dirtied(&self, ask: &Ask<'_>);
 

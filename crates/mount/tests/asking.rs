@@ -172,6 +172,103 @@ fn a_copy_is_read_in_whole_turns_and_written_into_memory() {
     }
 }
 
+/// A gate that counts whose turn it is.
+#[derive(Default)]
+struct Turns {
+    is_later: bool,
+    now: Arc<AtomicUsize>,
+    handed: Arc<Mutex<Vec<Box<dyn FnOnce() + Send>>>>,
+    /// How often something was written into memory, and that in a turn.
+    writes: AtomicUsize,
+    in_turn: AtomicUsize,
+}
+
+/// It is one's.
+struct Turn(Arc<AtomicUsize>);
+
+impl Turn {
+    fn begin(now: &Arc<AtomicUsize>) -> Turn {
+        now.fetch_add(1, Ordering::SeqCst);
+        Turn(now.clone())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Gate for Turns {
+    type Pass<'a> = Option<Turn>;
+    type Ticket<'a> = ();
+    type Syncing<'a> = ();
+
+    fn enter(&self, ask: &Ask<'_>) -> Entered<Option<Turn>, ()> {
+        match ask.operation {
+            Operation::Buffered => {
+                self.writes.fetch_add(1, Ordering::SeqCst);
+                self.in_turn.fetch_add(self.now.load(Ordering::SeqCst), Ordering::SeqCst);
+                Entered::Now(None)
+            }
+            Operation::Read if self.is_later => Entered::Later(()),
+            Operation::Read => Entered::Now(Some(Turn::begin(&self.now))),
+            _ => Entered::Now(None),
+        }
+    }
+
+    fn park(&self, (): (), job: Job) {
+        let (turn, handed) = (Turn::begin(&self.now), self.handed.clone());
+        std::thread::spawn(move || {
+            support::carry_out(job);
+            drop(turn);
+            std::mem::take(&mut *handed.lock().expect("no panic")).into_iter().for_each(|work| work());
+        });
+    }
+
+    fn hand_on(&self, work: Box<dyn FnOnce() + Send>) {
+        self.handed.lock().expect("no panic").push(work);
+    }
+
+    fn dirtied(&self, _: &Ask<'_>) {}
+
+    fn cleaned(&self, _: &Arc<Backing>) {}
+
+    fn syncing(&self, _: &Arc<Backing>) {}
+
+    fn synced(&self, (): ()) {}
+
+    fn owes(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
+        None
+    }
+
+    fn told(&self, _: &Arc<Backing>) {}
+}
+
+#[test]
+fn a_copy_keeps_no_disk_while_it_writes_to_another() {
+    if !can_mount("copying without keeping the disk") {
+        return;
+    }
+    for is_later in [false, true] {
+        let source = scratch();
+        fs::write(source.path().join("a"), vec![7; 1 << 20]).expect("it is written");
+        to_disk(&source.path().join("a"));
+        let gate = Arc::new(Turns { is_later, ..Turns::default() });
+        let mounted = Mounted::new(source.path(), gate.clone(), Options::default());
+        let from = File::open(mounted.path().join("a")).expect("it is there");
+        let to = File::create(mounted.path().join("b")).expect("it is created");
+        let copied = rustix::fs::copy_file_range(&from, None, &to, None, 1 << 20).expect("it is copied");
+        assert_eq!(copied, 1 << 20);
+        if gate.writes.load(Ordering::SeqCst) == 0 {
+            eprintln!("skipped: the file system here shares what is copied");
+            return;
+        }
+        assert_eq!(fs::read(source.path().join("b")).expect("it is there"), vec![7; 1 << 20]);
+        assert_eq!(gate.in_turn.load(Ordering::SeqCst), 0, "the turn of a read was kept (later: {is_later})");
+    }
+}
+
 #[test]
 fn names_in_memory_are_looked_up_without_asking() {
     let Some(Stage { gate, mounted, source }) = stage("looking up in memory", 0, Options::default()) else { return };

@@ -351,6 +351,10 @@ impl Gate for Scheduled {
         }
     }
 
+    fn hand_on(&self, work: Box<dyn FnOnce() + Send>) {
+        self.shared.executors.give([Run::free(Job::Call(work))]);
+    }
+
     fn dirtied(&self, ask: &Ask<'_>) {
         let shared = &self.shared;
         if let Some(system) = shared.systems.of(ask.backing) {
