@@ -139,6 +139,11 @@ pub trait Gate: Send + Sync + 'static {
 
     /// Somebody was told of the file's errors so far.
     fn told(&self, backing: &Arc<Backing>);
+
+    /// A file of this file system, as `st_dev` has it, is gone for good, or was just made: of errors of the one that had its number until now nobody is to be told.
+    fn gone(&self, device: u64, inode: u64) {
+        let _ = (device, inode);
+    }
 }
 
 /// Lets everything pass: with it scheduling is compiled out.

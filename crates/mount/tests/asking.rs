@@ -548,6 +548,44 @@ fn a_file_without_a_name_is_closed_in_its_turn() {
     }
 }
 
+#[test]
+fn the_gate_is_told_when_a_number_is_another_file_s() {
+    let Some(Stage { gate, mounted, source }) = stage("numbers that are given away", 0, Options::default()) else {
+        return;
+    };
+    let inside = mounted.path().join("a");
+    let gone = || std::mem::take(&mut *gate.gone.lock().expect("no panic"));
+    let made = || {
+        fs::write(&inside, "x").expect("it is written");
+        let number = fs::metadata(source.path().join("a")).expect("it is there").ino();
+        gone();
+        number
+    };
+    let number = made();
+    fs::hard_link(&inside, mounted.path().join("b")).expect("it is linked");
+    fs::remove_file(mounted.path().join("b")).expect("it is removed");
+    assert!(gone().is_empty(), "it has a name still");
+    fs::remove_file(&inside).expect("it is removed");
+    // What the kernel has to close yet is closed soon.
+    wait_until("its last name was its end", || gone().contains(&number));
+    let number = made();
+    let file = File::open(&inside).expect("it is there");
+    fs::remove_file(&inside).expect("it is removed");
+    assert!(!gone().contains(&number), "somebody has it open");
+    drop(file);
+    wait_until("its last closing was its end", || gone().contains(&number));
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &inside,
+        rustix::fs::FileType::RegularFile,
+        rustix::fs::Mode::from_raw_mode(0o644),
+        0,
+    )
+    .expect("it is made");
+    let number = fs::metadata(source.path().join("a")).expect("it is there").ino();
+    assert!(gone().contains(&number), "a new one has the number");
+}
+
 /// A gate that keeps what it is asked for until it is let.
 #[derive(Default)]
 struct Held {

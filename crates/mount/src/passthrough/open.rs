@@ -221,6 +221,7 @@ impl<G: Gate> Through<G> {
         if last && now.stx_nlink == 0 {
             // Its last name went while it was open: nobody will read what was written to it.
             self.gate.cleaned(&file.backing);
+            self.gate.gone(file.backing.device, file.backing.inode);
             self.let_go(file);
         }
     }

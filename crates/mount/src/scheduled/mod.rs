@@ -384,7 +384,11 @@ impl Gate for Scheduled {
     }
 
     fn told(&self, backing: &Arc<Backing>) {
-        self.shared.told(backing);
+        self.shared.told((backing.device, backing.inode));
+    }
+
+    fn gone(&self, device: u64, inode: u64) {
+        self.shared.told((device, inode));
     }
 }
 

@@ -6,6 +6,7 @@ use std::thread;
 
 use hoistway_core::Class;
 use rustc_hash::FxHashSet;
+use rustix::fs::fstat;
 
 use super::super::executors::Run;
 use super::super::people::{self, Key};
@@ -13,9 +14,9 @@ use super::super::queue::Queue;
 use super::super::rules::Whose;
 use super::super::systems::FileSystem;
 use super::super::{First, Shared};
-use super::file_of;
 use super::ledger::{After, Ledger, Next};
 use super::table::{Chunk, Place, Taken};
+use super::{File, file_of};
 use crate::passthrough::give_up_reserves;
 use crate::{Ask, Asker, Backing, Job, Operation};
 
@@ -173,6 +174,8 @@ impl Shared {
         if let Some(going) = &going
             && let Err(error) = going.write()
             && let Some(writeback) = &self.writeback
+            // Of a file without a name nobody will be told who has not got it open by now: those the kernel tells.
+            && fstat(&going.backing).is_ok_and(|told| told.st_nlink > 0)
             && writeback.untold.note(place.file, error.raw_os_error().unwrap_or(libc::EIO))
         {
             tracing::warn!(
@@ -195,10 +198,10 @@ impl Shared {
         untold.of(file_of(backing))
     }
 
-    /// Somebody was told.
-    pub(in super::super) fn told(&self, backing: &Backing) {
+    /// Somebody was told, or nobody has to be any more.
+    pub(in super::super) fn told(&self, file: File) {
         if let Some(writeback) = &self.writeback {
-            writeback.untold.told(file_of(backing));
+            writeback.untold.told(file);
         }
     }
 }
