@@ -177,7 +177,7 @@ fn a_copy_is_read_in_whole_turns_and_written_into_memory() {
 struct Turns {
     is_later: bool,
     now: Arc<AtomicUsize>,
-    handed: Arc<Mutex<Vec<Box<dyn FnOnce() + Send>>>>,
+    handed: Arc<Mutex<Vec<Job>>>,
     /// How often something was written into memory, and that in a turn.
     writes: AtomicUsize,
     in_turn: AtomicUsize,
@@ -222,12 +222,12 @@ impl Gate for Turns {
         std::thread::spawn(move || {
             support::carry_out(job);
             drop(turn);
-            std::mem::take(&mut *handed.lock().expect("no panic")).into_iter().for_each(|work| work());
+            std::mem::take(&mut *handed.lock().expect("no panic")).into_iter().for_each(support::carry_out);
         });
     }
 
     fn hand_on(&self, work: Box<dyn FnOnce() + Send>) {
-        self.handed.lock().expect("no panic").push(work);
+        self.handed.lock().expect("no panic").push(Job::Call(work));
     }
 
     fn dirtied(&self, _: &Ask<'_>) {}
