@@ -304,7 +304,7 @@ impl Gate for Scheduled {
             _ => {
                 let Some(system) = shared.systems.of(ask.backing) else { return unscheduled() };
                 let now_ns = now_ns();
-                let (wanted, learns) = shared.wanted(system, ask, false, now_ns);
+                let (wanted, learns) = shared.wanted(system, ask, false, Some(&self.callers), now_ns);
                 let what = match ask.operation {
                     _ if learns => Some(What::Learn),
                     Operation::Write | Operation::Change => Some(What::Changed),
@@ -424,7 +424,7 @@ impl Shared {
     /// Puts a request into the queue of the disk that it goes to. Answers its place there, and whether it is its turn already.
     fn ask(self: &Arc<Self>, system: &FileSystem, ask: &Ask<'_>, is_async: bool) -> (usize, bool) {
         let now_ns = now_ns();
-        let (wanted, _) = self.wanted(system, ask, is_async, now_ns);
+        let (wanted, _) = self.wanted(system, ask, is_async, None, now_ns);
         self.ask_for_this(&system.queue, ask, &wanted, is_async, now_ns)
     }
 
@@ -471,7 +471,15 @@ impl Shared {
     }
 
     /// What an operation wants of its disk, and whether where that lies has to be learned in its turn. What nobody waits for is asked by threads that may wait for the disk.
-    fn wanted(&self, system: &FileSystem, ask: &Ask<'_>, is_async: bool, now_ns: u64) -> (Wanted, bool) {
+    /// A caller of the session asks where it lies only while another is left.
+    fn wanted(
+        &self,
+        system: &FileSystem,
+        ask: &Ask<'_>,
+        is_async: bool,
+        callers: Option<&Callers>,
+        now_ns: u64,
+    ) -> (Wanted, bool) {
         let (places, inode) = (&system.places, ask.backing.inode);
         let bytes = ask.length.clamp(512, REQUEST_BYTES_MAX);
         let metadata = |op| {
@@ -482,7 +490,10 @@ impl Shared {
         let data = |op, bytes, counts| {
             let (place, learns) = match is_async {
                 true => (places.of_data(ask.backing, ask.offset, bytes, now_ns), false),
-                false => places.of_data_now(ask.backing, ask.offset, bytes, now_ns),
+                false => {
+                    let begin = || callers.map_or(Some(None), |callers| callers.stay().map(Some));
+                    places.of_data_now(ask.backing, (ask.offset, bytes), begin, now_ns)
+                }
             };
             (Wanted { op, place, bytes, hints: Hints { is_async, is_metadata: false }, counts }, learns)
         };
