@@ -26,6 +26,9 @@ pub enum Operation {
     Write,
     /// Data are put into memory; the disk gets them later, from [`Gate::dirtied`] on.
     Buffered,
+    /// The same of pages that the kernel has gathered, those of mappings too. They count for the asker, but he does not wait for them: they have to be written also when he is
+    /// killed, and he may hold what can be asked of a process while he waits for something else.
+    Gathered,
     /// Data and metadata of a file are made durable (`fsync`, `fdatasync`).
     Sync,
     /// Directories, inodes and attributes are looked at.
@@ -114,6 +117,11 @@ pub trait Gate: Send + Sync + 'static {
     /// Gives away what has to wait. It is done once, by whatever thread, also when the gate is closed.
     fn park(&self, ticket: Self::Ticket<'_>, job: Job);
 
+    /// Has something done that no disk's turn is kept for, and that may wait: what a job of [`Gate::park`] is for beyond its turn.
+    fn hand_on(&self, work: Box<dyn FnOnce() + Send>) {
+        work();
+    }
+
     /// [`Operation::Buffered`] has put so many bytes into memory: the disk is to get them.
     fn dirtied(&self, ask: &Ask<'_>);
 
@@ -131,6 +139,11 @@ pub trait Gate: Send + Sync + 'static {
 
     /// Somebody was told of the file's errors so far.
     fn told(&self, backing: &Arc<Backing>);
+
+    /// A file of this file system, as `st_dev` has it, is gone for good, or was just made: of errors of the one that had its number until now nobody is to be told.
+    fn gone(&self, device: u64, inode: u64) {
+        let _ = (device, inode);
+    }
 }
 
 /// Lets everything pass: with it scheduling is compiled out.

@@ -4,9 +4,10 @@
 //! Asked so, every read would be begun out of turn.
 
 use std::io::IoSliceMut;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd, AsRawFd as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
@@ -40,12 +41,17 @@ pub(crate) fn read(file: &Backing, offset: u64, buffer: &mut [u8]) -> Option<usi
         return None;
     }
     let mut have = 0;
+    let mut flags = ReadWriteFlags::NOWAIT;
     while have < buffer.len() {
         let rest = &mut [IoSliceMut::new(&mut buffer[have..])];
-        match preadv2(file, rest, offset + have as u64, ReadWriteFlags::NOWAIT) {
+        match preadv2(file, rest, offset + have as u64, flags) {
             Ok(0) => break,
             Ok(read) => have += read,
             Err(Errno::INTR) => {}
+            // What was there a moment ago will be there still. Others than these may ask a server before they tell.
+            Err(Errno::OPNOTSUPP) if !flags.is_empty() && is_of(file, &[OVERLAY, TMPFS]) => {
+                flags = ReadWriteFlags::empty();
+            }
             // It was given up in this moment, or is on its way from the disk; or the file system cannot tell.
             Err(_) => return None,
         }
@@ -53,14 +59,23 @@ pub(crate) fn read(file: &Backing, offset: u64, buffer: &mut [u8]) -> Option<usi
     Some(have)
 }
 
+/// overlayfs, as statfs(2) has it. Its files have no pages of their own, which cachestat(2) would count; what is mapped of them are the pages of the files below.
+const OVERLAY: u32 = 0x794c_7630;
+/// tmpfs, which lies in memory but for what was swapped out.
+const TMPFS: u32 = 0x0102_1994;
+
 /// Whether all of a part of a file lies in memory. Beyond the file's end nothing does.
 pub(crate) fn holds(file: &Backing, offset: u64, bytes: u64) -> bool {
+    if bytes == 0 {
+        // To cachestat(2) that were all up to the end.
+        return true;
+    }
     let page_bytes = page_size() as u64;
     let first = offset - offset % page_bytes;
     let Some(end) = offset.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(page_bytes)) else {
         return false;
     };
-    if HAS_CACHESTAT.load(Ordering::Relaxed) {
+    if !is_of(file, &[OVERLAY]) && HAS_CACHESTAT.load(Ordering::Relaxed) {
         match cached(file, first, end - first) {
             Ok(pages) => return pages == (end - first) / page_bytes,
             Err(Errno::NOSYS) => HAS_CACHESTAT.store(false, Ordering::Relaxed),
@@ -68,7 +83,21 @@ pub(crate) fn holds(file: &Backing, offset: u64, bytes: u64) -> bool {
             Err(_) => return false,
         }
     }
-    resident(file, first, end - first).unwrap_or(false)
+    let told = match resident(file, first, end - first) {
+        // What is open for writing alone cannot be mapped.
+        Err(Errno::ACCESS) => {
+            let path = format!("/proc/self/fd/{}", file.fd.as_raw_fd());
+            open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+                .and_then(|readable| resident(readable, first, end - first))
+        }
+        told => told,
+    };
+    told.unwrap_or(false)
+}
+
+/// Whether a file is of one of these kinds of file systems.
+fn is_of(file: &Backing, kinds: &[u32]) -> bool {
+    file.kind().is_some_and(|kind| kinds.contains(&kind.number))
 }
 
 /// Pages of a part of a file that lie in memory, by cachestat(2).
@@ -84,7 +113,7 @@ fn cached(file: &Backing, first: u64, bytes: u64) -> Result<u64, Errno> {
 const SYS_CACHESTAT: libc::c_long = 451;
 
 /// Whether all pages of a part of a file lie in memory, by mincore(2).
-fn resident(file: &Backing, first: u64, bytes: u64) -> Result<bool, Errno> {
+fn resident(file: impl AsFd, first: u64, bytes: u64) -> Result<bool, Errno> {
     let length = usize::try_from(bytes).map_err(|_| Errno::INVAL)?;
     let mut pages = vec![0u8; length.div_ceil(page_size())];
     // SAFETY: a new mapping at an address of the kernel's choice, which is only asked about, never read, and unmapped below.
@@ -160,7 +189,7 @@ mod tests {
             eprintln!("skipped: the file system here keeps its pages");
             return;
         }
-        assert!(holds(&file, 0, 16 * 4096));
+        assert!(holds(&file, 0, 16 * 4096) && holds(&file, 16 * 4096, 0), "nothing is always there");
         for (offset, bytes) in [(0, 17 * 4096), (31 * 4096, 8192), (0, 64 * 4096), (16 * 4096 + 1, 1)] {
             assert!(
                 !holds(&file, offset, bytes)

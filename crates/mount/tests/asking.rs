@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -78,6 +78,57 @@ fn what_lies_in_memory_is_read_without_asking() {
 }
 
 #[test]
+fn what_lies_in_memory_below_an_overlay_is_read_and_written_without_asking() {
+    if !can_mount("reading from memory below an overlay") {
+        return;
+    }
+    let source = scratch();
+    let path = |name: &str| source.path().join(name).to_str().expect("it is plain").to_owned();
+    // One overlay cannot be the upper layer of another: what is below is in memory.
+    fs::create_dir(path("layers")).expect("it is made");
+    fs::create_dir(path("seen")).expect("it is made");
+    let Some(_layers) = OtherMount::new(&["-t", "tmpfs", "none"], &path("layers")) else { return };
+    for name in ["layers/lower", "layers/upper", "layers/work"] {
+        fs::create_dir(path(name)).expect("it is made");
+    }
+    fs::write(path("layers/lower/a"), vec![7; 1 << 20]).expect("it is written");
+    let layers = format!("lowerdir={0}/lower,upperdir={0}/upper,workdir={0}/work", path("layers"));
+    let Some(_overlay) = OtherMount::new(&["-t", "overlay", "none", "-o", &layers], &path("seen")) else { return };
+    fs::write(path("seen/b"), vec![8; 1 << 20]).expect("it is written");
+    let gate = Parking::new(0, Duration::ZERO);
+    let mounted = Mounted::new(Path::new(&path("seen")), gate.clone(), Options::default());
+    for (name, byte) in [("a", 7), ("b", 8)] {
+        assert!(fs::read(mounted.path().join(name)).expect("it is read") == vec![byte; 1 << 20]);
+    }
+    // A part of a page, of which the rest is in memory.
+    let file = OpenOptions::new().write(true).open(mounted.path().join("b")).expect("it is there");
+    file.write_all_at(b"x", 100).expect("it is written");
+    assert_eq!((gate.count(Operation::Read), gate.count(Operation::Buffered)), (0, 1));
+    drop((file, mounted));
+}
+
+/// Something that is mounted for as long as this lives.
+struct OtherMount(String);
+
+impl OtherMount {
+    fn new(arguments: &[&str], at: &str) -> Option<OtherMount> {
+        let mounted = std::process::Command::new("mount").args(arguments).arg(at).status();
+        if mounted.is_ok_and(|status| status.success()) {
+            return Some(OtherMount(at.to_owned()));
+        }
+        assert!(std::env::var_os("CI").is_none(), "{arguments:?} cannot be mounted");
+        eprintln!("skipped: {arguments:?} cannot be mounted");
+        None
+    }
+}
+
+impl Drop for OtherMount {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").args(["-l", &self.0]).status();
+    }
+}
+
+#[test]
 fn reads_that_find_a_part_in_memory_get_the_rest_when_it_is_their_turn() {
     let Some(Stage { gate, mounted, source }) = stage("reading a part from memory", 1, Options::default()) else {
         return;
@@ -118,6 +169,103 @@ fn a_copy_is_read_in_whole_turns_and_written_into_memory() {
         assert!((3..=4).contains(&gate.count(Operation::Read)), "{} turns", gate.count(Operation::Read));
         assert!(shares || gate.count(Operation::Buffered) == 3, "{} writes", gate.count(Operation::Buffered));
         assert_eq!(gate.dirty.load(Ordering::Relaxed), data.len() as u64);
+    }
+}
+
+/// A gate that counts whose turn it is.
+#[derive(Default)]
+struct Turns {
+    is_later: bool,
+    now: Arc<AtomicUsize>,
+    handed: Arc<Mutex<Vec<Job>>>,
+    /// How often something was written into memory, and that in a turn.
+    writes: AtomicUsize,
+    in_turn: AtomicUsize,
+}
+
+/// It is one's.
+struct Turn(Arc<AtomicUsize>);
+
+impl Turn {
+    fn begin(now: &Arc<AtomicUsize>) -> Turn {
+        now.fetch_add(1, Ordering::SeqCst);
+        Turn(now.clone())
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Gate for Turns {
+    type Pass<'a> = Option<Turn>;
+    type Ticket<'a> = ();
+    type Syncing<'a> = ();
+
+    fn enter(&self, ask: &Ask<'_>) -> Entered<Option<Turn>, ()> {
+        match ask.operation {
+            Operation::Buffered => {
+                self.writes.fetch_add(1, Ordering::SeqCst);
+                self.in_turn.fetch_add(self.now.load(Ordering::SeqCst), Ordering::SeqCst);
+                Entered::Now(None)
+            }
+            Operation::Read if self.is_later => Entered::Later(()),
+            Operation::Read => Entered::Now(Some(Turn::begin(&self.now))),
+            _ => Entered::Now(None),
+        }
+    }
+
+    fn park(&self, (): (), job: Job) {
+        let (turn, handed) = (Turn::begin(&self.now), self.handed.clone());
+        std::thread::spawn(move || {
+            support::carry_out(job);
+            drop(turn);
+            std::mem::take(&mut *handed.lock().expect("no panic")).into_iter().for_each(support::carry_out);
+        });
+    }
+
+    fn hand_on(&self, work: Box<dyn FnOnce() + Send>) {
+        self.handed.lock().expect("no panic").push(Job::Call(work));
+    }
+
+    fn dirtied(&self, _: &Ask<'_>) {}
+
+    fn cleaned(&self, _: &Arc<Backing>) {}
+
+    fn syncing(&self, _: &Arc<Backing>) {}
+
+    fn synced(&self, (): ()) {}
+
+    fn owes(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
+        None
+    }
+
+    fn told(&self, _: &Arc<Backing>) {}
+}
+
+#[test]
+fn a_copy_keeps_no_disk_while_it_writes_to_another() {
+    if !can_mount("copying without keeping the disk") {
+        return;
+    }
+    for is_later in [false, true] {
+        let source = scratch();
+        fs::write(source.path().join("a"), vec![7; 1 << 20]).expect("it is written");
+        to_disk(&source.path().join("a"));
+        let gate = Arc::new(Turns { is_later, ..Turns::default() });
+        let mounted = Mounted::new(source.path(), gate.clone(), Options::default());
+        let from = File::open(mounted.path().join("a")).expect("it is there");
+        let to = File::create(mounted.path().join("b")).expect("it is created");
+        let copied = rustix::fs::copy_file_range(&from, None, &to, None, 1 << 20).expect("it is copied");
+        assert_eq!(copied, 1 << 20);
+        if gate.writes.load(Ordering::SeqCst) == 0 {
+            eprintln!("skipped: the file system here shares what is copied");
+            return;
+        }
+        assert_eq!(fs::read(source.path().join("b")).expect("it is there"), vec![7; 1 << 20]);
+        assert_eq!(gate.in_turn.load(Ordering::SeqCst), 0, "the turn of a read was kept (later: {is_later})");
     }
 }
 
@@ -267,7 +415,7 @@ fn what_the_kernel_writes_back_counts_for_who_opened_the_file_for_writing_last()
     assert_eq!(gate.dirty.load(Ordering::Relaxed), 0);
     file.sync_all().expect("it is synced");
     assert_eq!(gate.dirty.load(Ordering::Relaxed), 200_000);
-    assert_eq!(gate.asker(Operation::Buffered).map(|asker| asker.uid), Some(ME));
+    assert_eq!(gate.asker(Operation::Gathered).map(|asker| asker.uid), Some(ME));
 }
 
 #[test]
@@ -398,6 +546,44 @@ fn a_file_without_a_name_is_closed_in_its_turn() {
         // The kernel tells of it after the close.
         wait_until(&format!("somebody is asked, opened to write: {writes}"), || gate.count(Operation::Change) > before);
     }
+}
+
+#[test]
+fn the_gate_is_told_when_a_number_is_another_file_s() {
+    let Some(Stage { gate, mounted, source }) = stage("numbers that are given away", 0, Options::default()) else {
+        return;
+    };
+    let inside = mounted.path().join("a");
+    let gone = || std::mem::take(&mut *gate.gone.lock().expect("no panic"));
+    let made = || {
+        fs::write(&inside, "x").expect("it is written");
+        let number = fs::metadata(source.path().join("a")).expect("it is there").ino();
+        gone();
+        number
+    };
+    let number = made();
+    fs::hard_link(&inside, mounted.path().join("b")).expect("it is linked");
+    fs::remove_file(mounted.path().join("b")).expect("it is removed");
+    assert!(gone().is_empty(), "it has a name still");
+    fs::remove_file(&inside).expect("it is removed");
+    // What the kernel has to close yet is closed soon.
+    wait_until("its last name was its end", || gone().contains(&number));
+    let number = made();
+    let file = File::open(&inside).expect("it is there");
+    fs::remove_file(&inside).expect("it is removed");
+    assert!(!gone().contains(&number), "somebody has it open");
+    drop(file);
+    wait_until("its last closing was its end", || gone().contains(&number));
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &inside,
+        rustix::fs::FileType::RegularFile,
+        rustix::fs::Mode::from_raw_mode(0o644),
+        0,
+    )
+    .expect("it is made");
+    let number = fs::metadata(source.path().join("a")).expect("it is there").ino();
+    assert!(gone().contains(&number), "a new one has the number");
 }
 
 /// A gate that keeps what it is asked for until it is let.

@@ -104,7 +104,11 @@ impl<G: Gate> Through<G> {
     pub(super) fn make(self: &Arc<Self>, asker: Asker, parent: u64, name: OsString, make: Make, reply: ReplyEntry) {
         self.change(asker, parent, reply, ReplyEntry::error, move |through, node, directory, reply| {
             let made = make_in(&asker, &directory, &name, &make);
-            through.reply_entry(made.and_then(|()| through.look_up(&directory, &node.place, parent, &name)), reply);
+            let entry = made.and_then(|()| through.look_up(&directory, &node.place, parent, &name));
+            if let Ok(entry) = &entry {
+                through.gate.gone(entry.node.place.device(), entry.node.inode);
+            }
+            through.reply_entry(entry, reply);
         });
     }
 
@@ -141,14 +145,19 @@ impl<G: Gate> Through<G> {
     fn removed(&self, parent: &Node, victim: Option<Stat>) {
         let Some(victim) = victim.filter(|victim| victim.st_dev == parent.place.device()) else { return };
         let number = self.nodes.number_of(&parent.place, victim.st_ino);
-        let Some(shared) = self.files.get(number) else { return };
-        let known = {
-            let mut state = shared.state();
-            state.removed = true;
-            if state.opened == 0 { state.known.upgrade() } else { None }
+        let (known, is_open) = match self.files.get(number) {
+            None => (None, false),
+            Some(shared) => {
+                let mut state = shared.state();
+                state.removed = true;
+                if state.opened == 0 { (state.known.upgrade(), false) } else { (None, true) }
+            }
         };
         if let Some(known) = known {
             self.gate.cleaned(&known);
+        }
+        if !is_open {
+            self.gate.gone(victim.st_dev, victim.st_ino);
         }
     }
 

@@ -4,17 +4,18 @@
 //! wait. So what is not in memory is read in one request and written as any write is: when there is room for it, and as data of who copies. File systems that share
 //! what is copied, or copy on a server, do it below.
 
+use std::io;
 use std::sync::Arc;
 
 use fuser::ReplyWrite;
-use rustix::fs::{copy_file_range, fstatfs};
+use rustix::fs::copy_file_range;
 
 use super::files::OpenFile;
 use super::identity::Mask;
 use super::{Through, errno};
 use crate::backing::Backing;
-use crate::buffer::with_buffer;
-use crate::gate::{Ask, Asker, Gate, Operation};
+use crate::buffer::{Buffer, with_buffer};
+use crate::gate::{Ask, Asker, Entered, Gate, Job, Operation};
 use crate::memory;
 
 /// As much is copied between two files in one turn.
@@ -54,22 +55,63 @@ impl<G: Gate> Through<G> {
         if !G::HOLDS || from.direct || to.direct || shares(&from.backing) {
             return self.copy_below(asker, from, to, copy, reply);
         }
-        if memory::holds(&from.backing, copy.from.1, copy.length) {
-            return self.copy_here(asker, &from, to, copy, reply);
-        }
-        let on = from.clone();
-        self.run(reading(asker, &on, copy), move |through| through.copy_here(asker, &from, to, copy, reply));
-    }
-
-    /// Reads and writes.
-    fn copy_here(self: &Arc<Self>, asker: Asker, from: &OpenFile, to: Arc<OpenFile>, copy: Copy, reply: ReplyWrite) {
+        let mut left = Some((to, reply));
         with_buffer(copy.length as usize, |buffer| {
             let buffer = &mut buffer[..copy.length as usize];
-            match from.backing.read_all(copy.from.1, buffer) {
+            // What lies in memory meets no gate.
+            if let Some(read) = memory::read(&from.backing, copy.from.1, buffer)
+                && let Some((to, reply)) = left.take()
+            {
+                self.write_copied(asker, to, copy.to.1, &buffer[..read], reply);
+            }
+        });
+        let Some((to, reply)) = left else { return };
+        match self.gate.enter(&reading(asker, &from, copy)) {
+            Entered::Now(pass) => self.copy_here(asker, &from, to, copy, pass, reply),
+            Entered::Later(ticket) => self.gate.park(ticket, self.copy_job(asker, &from, to, copy, reply)),
+        }
+    }
+
+    /// Reads and writes. The turn is for the reading: who waits for the disk that it is from does not wait for the one that it goes to.
+    fn copy_here(
+        self: &Arc<Self>,
+        asker: Asker,
+        from: &OpenFile,
+        to: Arc<OpenFile>,
+        copy: Copy,
+        turn: G::Pass<'_>,
+        reply: ReplyWrite,
+    ) {
+        with_buffer(copy.length as usize, |buffer| {
+            let buffer = &mut buffer[..copy.length as usize];
+            let read = from.backing.read_all(copy.from.1, buffer);
+            drop(turn);
+            match read {
                 Ok(read) => self.write_copied(asker, to, copy.to.1, &buffer[..read], reply),
                 Err(error) => reply.error(errno(error)),
             }
         });
+    }
+
+    /// Reads when it is the turn of that, and has somebody write who may wait.
+    fn copy_job(
+        self: &Arc<Self>,
+        asker: Asker,
+        from: &OpenFile,
+        to: Arc<OpenFile>,
+        copy: Copy,
+        reply: ReplyWrite,
+    ) -> Job {
+        let through = self.clone();
+        let done = move |read: io::Result<&[u8]>| match read {
+            Ok(data) => {
+                let (data, gate) = (Buffer::from(data), through.gate.clone());
+                gate.hand_on(Box::new(move || through.write_copied(asker, to, copy.to.1, &data, reply)));
+            }
+            Err(error) => reply.error(errno(error)),
+        };
+        let (offset, length) = (copy.from.1, copy.length as usize);
+        Job::Read { file: from.backing.clone(), offset, length, done: Box::new(done) }
     }
 
     /// The same, done by the file system below in one call.
@@ -112,5 +154,5 @@ fn reading(asker: Asker, from: &Arc<OpenFile>, copy: Copy) -> Ask<'_> {
 }
 
 fn shares(file: &Backing) -> bool {
-    fstatfs(file).is_ok_and(|told| SHARING.contains(&(told.f_type as u32)))
+    file.kind().is_some_and(|kind| SHARING.contains(&kind.number))
 }

@@ -7,7 +7,7 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use fuser::{ReplyData, ReplyWrite, WriteFlags};
-use rustix::fs::{OFlags, fstat};
+use rustix::fs::{Advice, OFlags, fadvise, fstat};
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 
 use super::files::OpenFile;
@@ -37,8 +37,6 @@ struct Plan {
     below: Arc<Backing>,
     offset: u64,
     flags: ReadWriteFlags,
-    /// Pages that the kernel gathered: it does not take less than all of it for an answer.
-    gathered: bool,
 }
 
 impl<G: Gate> Through<G> {
@@ -95,7 +93,7 @@ impl<G: Gate> Through<G> {
     ) {
         file.note_written();
         let (operation, below, flags) = (Operation::Buffered, file.backing.clone(), ReadWriteFlags::empty());
-        self.put(Plan { asker, operation, file, below, offset, flags, gathered: false }, data, reply);
+        self.put(Plan { asker, operation, file, below, offset, flags }, data, reply);
     }
 
     /// Writes when it is the writer's turn, and answers.
@@ -153,8 +151,12 @@ impl<G: Gate> Through<G> {
         } else if direct && asked.contains(OFlags::DSYNC) {
             flags |= ReadWriteFlags::DSYNC;
         }
-        let operation = if direct { Operation::Write } else { Operation::Buffered };
-        Ok(Plan { asker, operation, file, below, offset: write.offset, flags, gathered })
+        let operation = match (gathered, direct) {
+            (true, _) => Operation::Gathered,
+            (false, true) => Operation::Write,
+            (false, false) => Operation::Buffered,
+        };
+        Ok(Plan { asker, operation, file, below, offset: write.offset, flags })
     }
 
     /// The same file without `O_DIRECT`.
@@ -163,7 +165,8 @@ impl<G: Gate> Through<G> {
             return Ok(buffered.clone());
         }
         let fd = self.nodes.descriptors.reopen(&file.backing, OFlags::RDWR)?;
-        let buffered = Arc::new(Backing::new(fd, file.backing.device, file.backing.inode));
+        let buffered = Arc::new(Backing::beside(&file.backing, fd, file.backing.device, file.backing.inode));
+        let _ = fadvise(&buffered, 0, None, Advice::Random);
         Ok(file.buffered.get_or_init(|| buffered).clone())
     }
 
@@ -178,7 +181,7 @@ impl<G: Gate> Through<G> {
                 }
             }));
         }
-        if plan.gathered || Mask::is_needed_to_write(&plan.asker) {
+        if plan.is_gathered() || Mask::is_needed_to_write(&plan.asker) {
             return Job::Call(Box::new(move || {
                 let written = plan.write(&data);
                 through.written(&plan, written, reply);
@@ -192,7 +195,7 @@ impl<G: Gate> Through<G> {
     fn written(&self, plan: &Plan, written: io::Result<usize>, reply: ReplyWrite) {
         match written {
             Ok(written) => {
-                if plan.operation == Operation::Buffered && written > 0 {
+                if plan.operation != Operation::Write && written > 0 {
                     let Plan { asker, operation, below, .. } = plan;
                     self.gate.dirtied(&Ask {
                         asker: *asker,
@@ -210,6 +213,11 @@ impl<G: Gate> Through<G> {
 }
 
 impl Plan {
+    /// Whether it is pages that the kernel gathered: it does not take less than all of it for an answer.
+    fn is_gathered(&self) -> bool {
+        self.operation == Operation::Gathered
+    }
+
     /// Where so many bytes were written. What was appended went to the file's end, wherever that is by now: the kernel's own is where it was when it looked.
     fn place_of(&self, written: usize) -> u64 {
         if !self.flags.contains(ReadWriteFlags::APPEND) {
@@ -227,7 +235,7 @@ impl Plan {
     /// Whether such a write covers parts of pages.
     #[inline]
     fn is_partial(&self, length: u64) -> bool {
-        self.operation == Operation::Buffered && !self.gathered && partial::is_partial(self.offset, length)
+        self.operation == Operation::Buffered && partial::is_partial(self.offset, length)
     }
 
     fn write(&self, data: &[u8]) -> io::Result<usize> {
@@ -237,11 +245,11 @@ impl Plan {
             match pwritev2(&self.below, &[IoSlice::new(&data[done..])], self.offset + done as u64, self.flags) {
                 Ok(written) => done += written,
                 Err(Errno::INTR) => continue,
-                Err(error) if done == 0 || self.gathered => return Err(error.into()),
+                Err(error) if done == 0 || self.is_gathered() => return Err(error.into()),
                 // What was written is written: the writer learns of the error when it goes on.
                 Err(_) => return Ok(done),
             }
-            if done >= data.len() || !self.gathered {
+            if done >= data.len() || !self.is_gathered() {
                 return Ok(done);
             }
         }

@@ -43,7 +43,14 @@ impl<G: Gate> Through<G> {
         // What lies in memory meets no gate. Kernels before 5.12 do not know the question and answer `EINVAL`.
         if let Some(directory) = self.nodes.descriptor(&node) {
             match open_cached(&directory, &name) {
-                Ok(fd) => return self.reply_entry(self.entry(fd, &node.place, parent, &name), reply),
+                Ok(fd) => match look_at(&fd) {
+                    // A file system that is new here is asked about itself, which may take its time.
+                    Ok(found) if !self.nodes.places.knows(&Spot::of(&found), &node.place) => {}
+                    Ok(found) => {
+                        return self.reply_entry(self.entry_of(fd, &found, &node.place, parent, &name), reply);
+                    }
+                    Err(error) => return reply.error(errno(error)),
+                },
                 Err(Errno::NOENT) => return reply.error(fuser::Errno::ENOENT),
                 Err(_) => {}
             }
@@ -72,7 +79,18 @@ impl<G: Gate> Through<G> {
     /// Takes in what a name leads to.
     pub(super) fn entry(&self, fd: OwnedFd, place: &Arc<Place>, parent: u64, name: &OsString) -> io::Result<Entry> {
         let found = look_at(&fd)?;
-        let spot = Spot::of(&found);
+        self.entry_of(fd, &found, place, parent, name)
+    }
+
+    fn entry_of(
+        &self,
+        fd: OwnedFd,
+        found: &Statx,
+        place: &Arc<Place>,
+        parent: u64,
+        name: &OsString,
+    ) -> io::Result<Entry> {
+        let spot = Spot::of(found);
         if spot.device == self.own_device.load(Ordering::Relaxed) {
             return Err(Errno::LOOP.into());
         }
@@ -80,7 +98,7 @@ impl<G: Gate> Through<G> {
         if node.holds_descriptor() {
             self.note_held(node.number, parent, name);
         }
-        let attributes = attributes(&found, node.number);
+        let attributes = attributes(found, node.number);
         Ok(Entry { node, attributes })
     }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
-use rustix::fs::OFlags;
+use rustix::fs::{Advice, OFlags, fadvise};
 use rustix::io::Errno;
 
 use super::descriptors::Descriptors;
@@ -84,7 +84,7 @@ impl Nodes {
         };
         let spot = Spot::of(&super::places::look_at(&source)?);
         let place = nodes.places.of(&spot, &source, None)?;
-        let reach = Reach::Descriptor(Arc::new(Backing::new(source, spot.device, spot.inode)));
+        let reach = Reach::Descriptor(Arc::new(Backing::beside(&place.backing, source, spot.device, spot.inode)));
         let node = Arc::new(Node { number: ROOT, generation: 0, place, inode: spot.inode, is_directory: true, reach });
         nodes.shard(ROOT).insert(ROOT, Known { node, lookups: 1 });
         Ok(nodes)
@@ -120,7 +120,7 @@ impl Nodes {
             Some(handle) => Reach::Handle(handle),
             None => {
                 self.held.fetch_add(1, Ordering::Relaxed);
-                Reach::Descriptor(Arc::new(Backing::new(fd, spot.device, spot.inode)))
+                Reach::Descriptor(Arc::new(Backing::beside(&place.backing, fd, spot.device, spot.inode)))
             }
         };
         let node =
@@ -166,7 +166,7 @@ impl Nodes {
             return Ok(backing);
         }
         let fd = backing::Reach::reach(node)?;
-        let backing = Arc::new(Backing::new(fd, node.place.device(), node.inode));
+        let backing = Arc::new(node.opened(fd));
         if node.is_directory {
             lock(&self.directories).insert(node.number, backing.clone());
         }
@@ -202,7 +202,11 @@ impl Nodes {
             Reach::Handle(handle) => node.place.open(handle, flags)?,
             Reach::Descriptor(backing) => self.descriptors.reopen(backing, flags)?,
         };
-        Ok(Arc::new(Backing::new(fd, node.place.device(), node.inode)))
+        let backing = node.opened(fd);
+        // A turn is for what was asked for: were the file system to read ahead by itself, it would do so out of turn. The kernel reads ahead above the mount.
+        // What cannot be read takes no advice.
+        let _ = fadvise(&backing, 0, None, Advice::Random);
+        Ok(Arc::new(backing))
     }
 
     /// The number under which an inode is presented, or would be.
@@ -249,6 +253,11 @@ impl Node {
     /// Whether it takes a descriptor to know it.
     pub(super) fn holds_descriptor(&self) -> bool {
         matches!(self.reach, Reach::Descriptor(_))
+    }
+
+    /// It, by a descriptor.
+    fn opened(&self, fd: OwnedFd) -> Backing {
+        Backing::beside(&self.place.backing, fd, self.place.device(), self.inode)
     }
 
     fn is(&self, place: &Place, inode: u64) -> bool {

@@ -126,7 +126,10 @@ impl<G: Gate> Through<G> {
         };
         let found = look_at(&fd)?;
         let spot = super::places::Spot::of(&found);
-        Ok(Arc::new(Backing::new(fd, spot.device, spot.inode)))
+        let backing = Backing::beside(directory, fd, spot.device, spot.inode);
+        // As in every file that is opened, nothing is read out of turn.
+        let _ = fadvise(&backing, 0, None, Advice::Random);
+        Ok(Arc::new(backing))
     }
 
     fn reply_created(
@@ -171,8 +174,6 @@ impl<G: Gate> Through<G> {
         if self.options.write_back == WriteBack::Kernel && writes && self.cannot_read(&backing) {
             answer |= FopenFlags::FOPEN_DIRECT_IO;
         }
-        // What the kernel asks for is what its own reading ahead wants: below nothing is to be read that nobody's turn it is for.
-        let _ = fadvise(&backing, 0, None, Advice::Random);
         let owed = self.gate.owes(&backing, is_new).unwrap_or(0);
         let file = Arc::new(OpenFile {
             backing,
@@ -220,6 +221,7 @@ impl<G: Gate> Through<G> {
         if last && now.stx_nlink == 0 {
             // Its last name went while it was open: nobody will read what was written to it.
             self.gate.cleaned(&file.backing);
+            self.gate.gone(file.backing.device, file.backing.inode);
             self.let_go(file);
         }
     }

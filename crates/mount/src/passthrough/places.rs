@@ -76,6 +76,11 @@ impl Place {
         handle.open(mount, flags)
     }
 
+    /// Whether a file lies here.
+    fn has(&self, spot: &Spot) -> bool {
+        self.device == spot.device && (self.mount == spot.mount || !spot.is_directory)
+    }
+
     /// `st_dev` of its files.
     pub(super) fn device(&self) -> u64 {
         self.device
@@ -106,7 +111,7 @@ impl Places {
     /// A bind mount is a place of its own for directories, since what is mounted below it differs; a file is the same file in all of them, for
     /// the sake of its hard links and of what the kernel caches of it.
     pub(super) fn of(&self, spot: &Spot, fd: impl AsFd, near: Option<&Arc<Place>>) -> io::Result<Arc<Place>> {
-        let here = |place: &Place| place.device == spot.device && (place.mount == spot.mount || !spot.is_directory);
+        let here = |place: &Place| place.has(spot);
         if let Some(near) = near.filter(|near| near.mount == spot.mount && here(near)) {
             return Ok(near.clone());
         }
@@ -115,15 +120,24 @@ impl Places {
             return Ok(place.clone());
         }
         drop(met);
+        // Others need not wait for a file system that does not answer.
+        let mut place = self.meet(spot, fd)?;
         let mut met = self.met.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = met.iter().find(|place| here(place)) {
             return Ok(place.clone());
         }
         keep_used(&mut met);
         let is_free = |index: &u32| met.iter().all(|place| place.index != *index);
-        let place = Arc::new(self.meet((0..).find(is_free).unwrap_or_default(), spot, fd)?);
+        place.index = (0..).find(is_free).unwrap_or_default();
+        let place = Arc::new(place);
         met.push(place.clone());
         Ok(place)
+    }
+
+    /// Whether the place of a file that was found in `near` was met already, so that nothing has to be asked of its file system.
+    pub(super) fn knows(&self, spot: &Spot, near: &Place) -> bool {
+        near.has(spot) && near.mount == spot.mount
+            || self.met.read().unwrap_or_else(PoisonError::into_inner).iter().any(|place| place.has(spot))
     }
 
     /// Something of a place was forgotten. One of which nothing is known any more is given up, so that what is mounted there can be unmounted again.
@@ -136,17 +150,15 @@ impl Places {
         keep_used(&mut self.met.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn meet(&self, index: u32, spot: &Spot, fd: impl AsFd) -> io::Result<Place> {
+    /// One that was not met before; it has no index yet.
+    fn meet(&self, spot: &Spot, fd: impl AsFd) -> io::Result<Place> {
         let known = openat(&fd, c".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
             .or_else(|_| rustix::io::fcntl_dupfd_cloexec(&fd, 3))?;
         let by_handle = if self.handles && spot.is_directory { self.try_handles(&fd) } else { None };
-        Ok(Place {
-            index,
-            mount: spot.mount,
-            device: spot.device,
-            by_handle,
-            backing: Arc::new(Backing::new(known, spot.device, spot.inode)),
-        })
+        let backing = Arc::new(Backing::new(known, spot.device, spot.inode));
+        // It is asked now, in the turn of who came here, so that nobody has to ask it without one.
+        let _ = backing.kind();
+        Ok(Place { index: 0, mount: spot.mount, device: spot.device, by_handle, backing })
     }
 
     /// Opens a directory that handles can be opened by, and does it once: it takes a privilege, and a file system that can be exported.

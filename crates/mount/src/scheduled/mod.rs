@@ -168,7 +168,10 @@ impl Scheduled {
     /// Whether what a process opens here needs no scheduling, so that the kernel may read and write it by itself.
     pub fn passes(&self, asker: &Asker, backing: &Backing) -> bool {
         let shared = &self.shared;
-        let facts = people::read(*asker);
+        if !shared.rules.has_passes() {
+            return false;
+        }
+        let facts = people::read(*asker, shared.rules.has_commands());
         shared.rules.passes(&facts, &mut || shared.path_of(backing))
     }
 
@@ -232,16 +235,29 @@ enum Waits<'a> {
         ledger: &'a Ledger,
         backing: Arc<Backing>,
         asker: Asker,
+        /// The asker waits for it himself, and with him it comes to nothing.
+        is_his: bool,
         bytes: u64,
     },
     /// For nothing but a thread.
     Thread,
+    /// For a thread that may find out where it lies.
+    First(First),
     /// For what the file has in memory to be written back.
     Clean {
         backing: Arc<Backing>,
         asker: Asker,
     },
     Over,
+}
+
+/// The first that is asked of a file system.
+struct First {
+    asker: Asker,
+    operation: Operation,
+    backing: Arc<Backing>,
+    offset: u64,
+    length: u64,
 }
 
 impl Gate for Scheduled {
@@ -259,26 +275,36 @@ impl Gate for Scheduled {
             Some(stay) => Entered::Now(Pass { of: None, at: 0, after: None, _stay: stay }),
             None => Entered::Later(Ticket { shared, waits: Waits::Thread }),
         };
+        if !shared.systems.knows(ask.backing) {
+            // Where it lies is found out in the caller's own time: he is counted as one who is kept.
+            match self.callers.stay() {
+                Some(_stay) => shared.systems.of(ask.backing),
+                None => return Entered::Later(Ticket { shared, waits: Waits::First(First::of(ask)) }),
+            };
+        }
         let ledger = match ask.operation {
-            Operation::Buffered | Operation::Sync => shared.ledger(ask.backing).map(|(_, ledger)| ledger),
+            Operation::Buffered | Operation::Gathered | Operation::Sync => {
+                shared.ledger(ask.backing).map(|(_, ledger)| ledger)
+            }
             _ => None,
         };
         let waits = match (ask.operation, ledger) {
-            (Operation::Buffered, Some(ledger)) if !ledger.has_room(ask.length) => {
-                let class = || shared.class_of(ask.asker, ask.backing);
+            (Operation::Buffered | Operation::Gathered, Some(ledger)) if !ledger.has_room(ask.length) => {
+                let is_his = ask.operation == Operation::Buffered;
+                let class = || shared.class_of(ask.asker, is_his, ask.backing);
                 if ledger.has_part(&ask.asker, ask.length, class) {
                     return unscheduled();
                 }
-                Waits::Room { ledger, backing: ask.backing.clone(), asker: ask.asker, bytes: ask.length }
+                Waits::Room { ledger, backing: ask.backing.clone(), asker: ask.asker, is_his, bytes: ask.length }
             }
-            (Operation::Buffered, _) => return unscheduled(),
+            (Operation::Buffered | Operation::Gathered, _) => return unscheduled(),
             (Operation::Sync, Some(ledger)) if ledger.is_much(ask.backing) => {
                 Waits::Clean { backing: ask.backing.clone(), asker: ask.asker }
             }
             _ => {
                 let Some(system) = shared.systems.of(ask.backing) else { return unscheduled() };
                 let now_ns = now_ns();
-                let (wanted, learns) = shared.wanted(system, ask, false, now_ns);
+                let (wanted, learns) = shared.wanted(system, ask, false, Some(&self.callers), now_ns);
                 let what = match ask.operation {
                     _ if learns => Some(What::Learn),
                     Operation::Write | Operation::Change => Some(What::Changed),
@@ -312,13 +338,21 @@ impl Gate for Scheduled {
                 }
             }
             Waits::Thread => shared.executors.give([Run::free(job)]),
-            Waits::Room { ledger, backing, asker, bytes } => {
-                let class = shared.class_of(asker, &backing);
-                shared.go_on(ledger.wait_for_room(&asker, bytes, class, job));
+            Waits::First(first) => {
+                let of_thread = shared.clone();
+                shared.executors.give([Run::free(Job::Call(Box::new(move || of_thread.first(&first, job))))]);
+            }
+            Waits::Room { ledger, backing, asker, is_his, bytes } => {
+                let class = shared.class_of(asker, is_his, &backing);
+                shared.go_on(ledger.wait_for_room(&asker, is_his, bytes, class, job));
             }
             Waits::Clean { backing, asker } => shared.sync_later(&backing, asker, job),
             Waits::Over => {}
         }
+    }
+
+    fn hand_on(&self, work: Box<dyn FnOnce() + Send>) {
+        self.shared.executors.give([Run::free(Job::Call(work))]);
     }
 
     fn dirtied(&self, ask: &Ask<'_>) {
@@ -350,7 +384,18 @@ impl Gate for Scheduled {
     }
 
     fn told(&self, backing: &Arc<Backing>) {
-        self.shared.told(backing);
+        self.shared.told((backing.device, backing.inode));
+    }
+
+    fn gone(&self, device: u64, inode: u64) {
+        self.shared.told((device, inode));
+    }
+}
+
+impl First {
+    fn of(ask: &Ask<'_>) -> First {
+        let Ask { asker, operation, backing, offset, length } = *ask;
+        First { asker, operation, backing: backing.clone(), offset, length }
     }
 }
 
@@ -379,7 +424,7 @@ impl Shared {
     /// Puts a request into the queue of the disk that it goes to. Answers its place there, and whether it is its turn already.
     fn ask(self: &Arc<Self>, system: &FileSystem, ask: &Ask<'_>, is_async: bool) -> (usize, bool) {
         let now_ns = now_ns();
-        let (wanted, _) = self.wanted(system, ask, is_async, now_ns);
+        let (wanted, _) = self.wanted(system, ask, is_async, None, now_ns);
         self.ask_for_this(&system.queue, ask, &wanted, is_async, now_ns)
     }
 
@@ -398,7 +443,7 @@ impl Shared {
         if needs.is_any() {
             // The system takes its time: nobody else waits for it.
             drop(state);
-            let facts = needs.facts.then(|| people::read(ask.asker));
+            let facts = needs.facts.then(|| people::read(ask.asker, self.rules.has_commands()));
             let ioprio = needs.priority.then(|| people::priority(ask.asker.tid));
             path = needs.path.then(|| self.path_of(ask.backing));
             state = queue.lock();
@@ -426,7 +471,15 @@ impl Shared {
     }
 
     /// What an operation wants of its disk, and whether where that lies has to be learned in its turn. What nobody waits for is asked by threads that may wait for the disk.
-    fn wanted(&self, system: &FileSystem, ask: &Ask<'_>, is_async: bool, now_ns: u64) -> (Wanted, bool) {
+    /// A caller of the session asks where it lies only while another is left.
+    fn wanted(
+        &self,
+        system: &FileSystem,
+        ask: &Ask<'_>,
+        is_async: bool,
+        callers: Option<&Callers>,
+        now_ns: u64,
+    ) -> (Wanted, bool) {
         let (places, inode) = (&system.places, ask.backing.inode);
         let bytes = ask.length.clamp(512, REQUEST_BYTES_MAX);
         let metadata = |op| {
@@ -437,13 +490,16 @@ impl Shared {
         let data = |op, bytes, counts| {
             let (place, learns) = match is_async {
                 true => (places.of_data(ask.backing, ask.offset, bytes, now_ns), false),
-                false => places.of_data_now(ask.backing, ask.offset, bytes, now_ns),
+                false => {
+                    let begin = || callers.map_or(Some(None), |callers| callers.stay().map(Some));
+                    places.of_data_now(ask.backing, (ask.offset, bytes), begin, now_ns)
+                }
             };
             (Wanted { op, place, bytes, hints: Hints { is_async, is_metadata: false }, counts }, learns)
         };
         match ask.operation {
             Operation::Read => data(WorkOp::Read, bytes, [ask.length, 0]),
-            Operation::Write | Operation::Buffered => {
+            Operation::Write | Operation::Buffered | Operation::Gathered => {
                 if !is_async {
                     system.places.changed(inode);
                 }

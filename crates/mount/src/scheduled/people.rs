@@ -208,7 +208,8 @@ impl Person {
 }
 
 /// What the system tells of a thread. Of one that is gone, or that lies outside of this program's view, nothing but who it asks as.
-pub(super) fn read(asker: Asker) -> Facts {
+/// Its command line is read only if it `has_command` to be known.
+pub(super) fn read(asker: Asker, has_command: bool) -> Facts {
     let mut facts = Facts {
         process: Process { pid: asker.tid, uid: asker.uid, gid: asker.gid, ..Process::default() },
         command: String::new(),
@@ -222,9 +223,11 @@ pub(super) fn read(asker: Asker) -> Facts {
     facts.process.ioprio = peer::ioprio(tid);
     facts.process.comm = String::from_utf8_lossy(&read("comm")).trim_end_matches('\n').to_owned();
     facts.process.cgroup = peer::cgroup(&String::from_utf8_lossy(&read("cgroup")));
-    let words = read("cmdline");
-    let words: Vec<_> = words.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
-    facts.command = words.join(" ").trim_end().to_owned();
+    if has_command {
+        let words = read("cmdline");
+        let words: Vec<_> = words.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        facts.command = words.join(" ").trim_end().to_owned();
+    }
     facts
 }
 
@@ -296,10 +299,11 @@ mod tests {
     #[test]
     fn this_thread_is_known_by_its_name_command_and_beginning() {
         let tid = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        let facts = read(Asker { tid, uid: 7, gid: 8 });
+        let facts = read(Asker { tid, uid: 7, gid: 8 }, true);
         assert_eq!((facts.process.pid, facts.process.uid, facts.process.gid), (tid, 7, 8));
         assert!(!facts.process.comm.is_empty() && !facts.command.is_empty() && facts.began > 0, "{facts:?}");
         assert!(!facts.is_gone());
+        assert_eq!(read(Asker { tid, uid: 7, gid: 8 }, false).command, "", "that was not asked for");
         assert!(is_there(tid));
     }
 
@@ -321,7 +325,7 @@ mod tests {
     #[test]
     fn of_a_thread_that_is_gone_nothing_is_known_but_its_user() {
         // Numbers of threads end at 4194304.
-        let facts = read(Asker { tid: 4_194_305, uid: 7, gid: 8 });
+        let facts = read(Asker { tid: 4_194_305, uid: 7, gid: 8 }, true);
         assert!(facts.is_gone() && facts.process.uid == 7 && facts.command.is_empty());
         assert!(!is_there(4_194_305));
     }

@@ -95,10 +95,19 @@ impl Places {
     }
 
     /// The same, for who may not wait for the disk: as far as it is known, and whether it has to be asked for, by [`Places::learn`], when it is the asker's turn. Files
-    /// that are not large are asked about at once: where they lie is in their inodes, and these are in memory.
-    pub fn of_data_now(&self, backing: &Backing, offset: u64, length: u64, now_ns: u64) -> (u64, bool) {
+    /// that are not large are asked about at once, if the asker has the time for it, by `begin`: where they lie is in their inodes, and these are in memory.
+    pub fn of_data_now<T>(
+        &self,
+        backing: &Backing,
+        (offset, length): (u64, u64),
+        begin: impl FnOnce() -> Option<T>,
+        now_ns: u64,
+    ) -> (u64, bool) {
         let (mut place, mut learns) = self.known(backing, offset, now_ns);
-        if learns && fstat(backing).is_ok_and(|told| told.st_size <= LARGE_BYTES) {
+        if learns
+            && let Some(_kept) = begin()
+            && fstat(backing).is_ok_and(|told| told.st_size <= LARGE_BYTES)
+        {
             self.learn(backing, offset, now_ns);
             (place, learns) = (self.known(backing, offset, now_ns).0, false);
         }
@@ -345,11 +354,12 @@ mod tests {
             let file = File::create(folder.path().join(inode.to_string())).expect("it is ours");
             file.set_len(bytes).expect("it has holes");
             let backing = Backing::new(file.into(), 0, inode);
-            let (place, learns) = places.of_data_now(&backing, 0, 4096, 0);
+            assert!(places.of_data_now(&backing, (0, 4096), || None::<()>, 0).1, "who has no time for it asks nobody");
+            let (place, learns) = places.of_data_now(&backing, (0, 4096), || Some(()), 0);
             assert_eq!((place, learns), (places.of_inode(inode, 4096), waits), "near its inode until it is known");
             assert_eq!(places.lock().files.contains_key(&inode), !waits, "nobody has asked");
             places.learn(&backing, 0, 0);
-            assert!(!places.of_data_now(&backing, 0, 4096, 0).1, "it is known from then on");
+            assert!(!places.of_data_now(&backing, (0, 4096), || Some(()), 0).1, "it is known from then on");
         }
     }
 

@@ -42,13 +42,29 @@ pub(super) struct Rules {
     by_cgroup: bool,
     /// Some rule is about paths.
     has_paths: bool,
+    /// Some rule is about command lines.
+    has_commands: bool,
 }
 
 impl Rules {
     pub fn new(config: &MountConfig) -> Rules {
-        let is_of_path = |rule: &MountRule| matches!(rule, MountRule::Path(_));
-        let has_paths = config.tenants.iter().flat_map(|tenant| &tenant.rules).any(is_of_path);
-        Rules { tenants: config.tenants.clone(), by_cgroup: config.mount.groups == GroupsChoice::Cgroup, has_paths }
+        let rules = || config.tenants.iter().flat_map(|tenant| &tenant.rules);
+        Rules {
+            tenants: config.tenants.clone(),
+            by_cgroup: config.mount.groups == GroupsChoice::Cgroup,
+            has_paths: rules().any(|rule| matches!(rule, MountRule::Path(_))),
+            has_commands: rules().any(|rule| matches!(rule, MountRule::Command(_))),
+        }
+    }
+
+    /// Whether command lines have to be known. They lie in the memory of processes: who reads one waits while a process changes what it has mapped, and that may wait for us.
+    pub fn has_commands(&self) -> bool {
+        self.has_commands
+    }
+
+    /// Whether any tenant's files are for the kernel to read and write itself.
+    pub fn has_passes(&self) -> bool {
+        self.tenants.iter().any(|tenant| tenant.pass)
     }
 
     /// Whether paths have to be known.
@@ -83,7 +99,7 @@ impl Rules {
 
     /// Whether files that a thread opens there are for the kernel to read and write itself.
     pub fn passes(&self, facts: &Facts, path: &mut dyn FnMut() -> String) -> bool {
-        if !self.tenants.iter().any(|tenant| tenant.pass) {
+        if !self.has_passes() {
             return false;
         }
         match self.of_request(facts, Operation::Read, path) {
@@ -113,7 +129,7 @@ fn holds_for(rule: &MountRule, facts: &Facts) -> bool {
 fn ops_of(operation: Operation) -> Ops {
     let name = match operation {
         Operation::Read => "read",
-        Operation::Write | Operation::Buffered => "write",
+        Operation::Write | Operation::Buffered | Operation::Gathered => "write",
         Operation::Sync => "sync",
         Operation::Look | Operation::Change => "meta",
     };

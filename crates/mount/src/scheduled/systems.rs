@@ -1,6 +1,5 @@
 //! The file systems below the mount, each with the disk that it lies on.
 
-use std::os::fd::AsRawFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, RwLock};
 
@@ -11,12 +10,10 @@ use super::places::Places;
 use super::queue::Queue;
 use super::{SetUpError, now_ns};
 use crate::Backing;
+use crate::backing::Kind;
 
 /// So many file systems are told apart; of what lies below beyond that, nothing is scheduled.
 const SYSTEMS_MAX: usize = 256;
-
-/// What tells a file system from another that has its number after it: its kind and its own number, as statfs(2) has them.
-type Mark = (i64, [i32; 2]);
 
 /// A file system.
 pub(super) struct FileSystem {
@@ -27,7 +24,8 @@ pub(super) struct FileSystem {
     /// Where its files lie.
     pub places: Places,
     kind: String,
-    mark: Mark,
+    /// What tells it from another that has its number after it, if it told that.
+    mark: Option<Kind>,
     /// Another one has its number.
     is_gone: AtomicBool,
 }
@@ -61,23 +59,26 @@ impl Systems {
     /// The file system of a file; `None` where it could not be set up, which is told once.
     #[inline]
     pub fn of(&self, backing: &Backing) -> Option<&FileSystem> {
-        let noted = backing.noted.load(Ordering::Relaxed);
+        let noted = backing.volume.noted.load(Ordering::Relaxed);
         match noted.checked_sub(1).and_then(|at| self.known.get(at as usize)) {
             Some(system) => system.get(),
             None => self.found(backing),
         }
     }
 
+    /// Whether it was found out where a file lies, so that nothing has to be asked for that.
+    #[inline]
+    pub fn knows(&self, backing: &Backing) -> bool {
+        backing.volume.noted.load(Ordering::Relaxed) != 0
+    }
+
     #[cold]
     fn found(&self, backing: &Backing) -> Option<&FileSystem> {
-        // A turn is for what was asked for: were the file system to read ahead by itself, it would do so out of turn. The kernel reads ahead above the mount.
-        // What cannot be read takes no advice.
-        let _ = rustix::fs::fadvise(&backing.fd, 0, None, rustix::fs::Advice::Random);
         match self.add(backing, now_ns()) {
             Ok(system) => system,
             Err(error) => {
                 tracing::error!("what lies on file system {:#x} is not scheduled: {error}", backing.device);
-                backing.noted.store(u32::MAX, Ordering::Relaxed);
+                backing.volume.noted.store(u32::MAX, Ordering::Relaxed);
                 None
             }
         }
@@ -88,39 +89,13 @@ impl Systems {
     /// # Errors
     /// When that cannot be.
     pub fn add(&self, backing: &Backing, now_ns: u64) -> Result<Option<&FileSystem>, SetUpError> {
-        if backing.noted.load(Ordering::Relaxed) == u32::MAX {
+        if backing.volume.noted.load(Ordering::Relaxed) == u32::MAX {
             return Ok(None);
         }
-        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
-        let mark = mark_of(backing);
-        let of = |system: &FileSystem| {
-            let has_number = system.number == backing.device && !system.is_gone.load(Ordering::Relaxed);
-            if has_number && system.mark != mark {
-                system.is_gone.store(true, Ordering::Relaxed);
-            }
-            has_number && system.mark == mark
-        };
-        let mut known = self.known.iter().enumerate();
-        let Some((at, place)) = known.find(|(_, system)| system.get().is_none_or(of)) else {
-            static FULL: Once = Once::new();
-            FULL.call_once(|| {
-                let most = self.known.len();
-                tracing::warn!("{most} file systems were met below the source: on others nothing is scheduled");
-            });
-            backing.noted.store(u32::MAX, Ordering::Relaxed);
-            return Ok(None);
-        };
-        if place.get().is_none() {
-            let system = self.set_up(backing, mark, now_ns)?;
-            tracing::info!("{}", system.told());
-            // Nobody else adds meanwhile.
-            let _ = place.set(system);
+        if let Some(system) = self.met(backing) {
+            return Ok(Some(system));
         }
-        backing.noted.store(at as u32 + 1, Ordering::Relaxed);
-        Ok(place.get())
-    }
-
-    fn set_up(&self, backing: &Backing, mark: Mark, now_ns: u64) -> Result<FileSystem, SetUpError> {
+        // All that may take its time is asked before the lock: a file system or a device that does not answer holds those alone who want something of it.
         let mut lies = disks::find(backing);
         if let Some(only) = &self.only
             && only.number != lies.disk.number
@@ -128,6 +103,45 @@ impl Systems {
             lies = Lies { disk: only.clone(), offset: 0, kind: lies.kind, volume: None };
         }
         let places = Places::new(&lies);
+        let _adding = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(system) = self.met(backing) {
+            return Ok(Some(system));
+        }
+        let Some((at, place)) = self.known.iter().enumerate().find(|(_, place)| place.get().is_none()) else {
+            static FULL: Once = Once::new();
+            FULL.call_once(|| {
+                let most = self.known.len();
+                tracing::warn!("{most} file systems were met below the source: on others nothing is scheduled");
+            });
+            backing.volume.noted.store(u32::MAX, Ordering::Relaxed);
+            return Ok(None);
+        };
+        let system = self.set_up(backing, lies, places, now_ns)?;
+        tracing::info!("{}", system.told());
+        // Nobody else adds meanwhile.
+        let _ = place.set(system);
+        backing.volume.noted.store(at as u32 + 1, Ordering::Relaxed);
+        Ok(place.get())
+    }
+
+    /// The file system of a file, if it was met before. One that has its number, and is another by what both told, is gone; who told nothing may be either.
+    fn met(&self, backing: &Backing) -> Option<&FileSystem> {
+        let mark = backing.kind();
+        let is_it = |system: &FileSystem| {
+            let has_number = system.number == backing.device && !system.is_gone.load(Ordering::Relaxed);
+            let is_other = mark.zip(system.mark).is_some_and(|(mark, known)| mark != known);
+            if has_number && is_other {
+                system.is_gone.store(true, Ordering::Relaxed);
+            }
+            has_number && !is_other
+        };
+        let mut known = self.known.iter().map_while(OnceLock::get).enumerate();
+        let (at, system) = known.find(|(_, system)| is_it(system))?;
+        backing.volume.noted.store(at as u32 + 1, Ordering::Relaxed);
+        Some(system)
+    }
+
+    fn set_up(&self, backing: &Backing, mut lies: Lies, places: Places, now_ns: u64) -> Result<FileSystem, SetUpError> {
         let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
         // A number or a name may be another disk's by now.
         let is_same = |queue: &&Arc<Queue>| {
@@ -152,7 +166,7 @@ impl Systems {
             }
         };
         let is_gone = AtomicBool::new(false);
-        Ok(FileSystem { number: backing.device, queue, places, kind: lies.kind, mark, is_gone })
+        Ok(FileSystem { number: backing.device, queue, places, kind: lies.kind, mark: backing.kind(), is_gone })
     }
 
     /// The queues.
@@ -164,18 +178,6 @@ impl Systems {
     pub fn told(&self) -> Vec<String> {
         self.known.iter().map_while(OnceLock::get).map(FileSystem::told).collect()
     }
-}
-
-fn mark_of(backing: &Backing) -> Mark {
-    // SAFETY: all of it are numbers, for which zeros do.
-    let mut told: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open, and the structure lives through the call.
-    if unsafe { libc::fstatfs(backing.fd.as_raw_fd(), &raw mut told) } != 0 {
-        return Mark::default();
-    }
-    // SAFETY: it is two numbers, of which the library shows none.
-    let own = unsafe { std::mem::transmute::<libc::fsid_t, [i32; 2]>(told.f_fsid) };
-    (told.f_type as i64, own)
 }
 
 impl FileSystem {
@@ -218,6 +220,37 @@ mod tests {
             "who has it open knows it still"
         );
         assert_ne!(of(&at("/")), first, "it has come back, as another");
+    }
+
+    #[test]
+    fn a_file_system_that_fails_to_tell_its_kind_is_the_one_that_it_was() {
+        let systems = Systems::new(&MountConfig::default()).expect("no device is named");
+        let at = || Backing::new(File::open("/").expect("every Linux has it").into(), 7, 1);
+        let of = |backing: &Backing| systems.of(backing).map(std::ptr::from_ref);
+        let before = of(&at());
+        assert!(before.is_some() && of(&at().told(None)) == before);
+        assert_eq!(of(&at()), before, "and it is not taken to be gone");
+        assert_eq!(systems.known.iter().filter(|system| system.get().is_some()).count(), 1);
+    }
+
+    #[test]
+    fn files_of_one_file_system_are_found_out_about_once() {
+        let systems = Systems::new(&MountConfig::default()).expect("no device is named");
+        let root = || File::open("/").expect("every Linux has it").into();
+        let first = Backing::new(root(), 7, 1);
+        let (second, elsewhere) = (Backing::beside(&first, root(), 7, 2), Backing::beside(&first, root(), 8, 2));
+        assert!(!systems.knows(&first) && systems.of(&second).is_some());
+        assert!(systems.knows(&first) && !systems.knows(&elsewhere));
+    }
+
+    #[test]
+    fn what_is_known_is_found_while_another_file_system_is_set_up() {
+        let systems = Systems::new(&MountConfig::default()).expect("no device is named");
+        let at = || Backing::new(File::open("/").expect("every Linux has it").into(), 7, 1);
+        assert!(systems.of(&at()).is_some());
+        let _adding = systems.adding.lock().expect("nobody has panicked");
+        // It would never come back.
+        assert!(systems.of(&at()).is_some());
     }
 
     #[test]

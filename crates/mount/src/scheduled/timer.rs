@@ -1,6 +1,7 @@
-//! The thread that comes back to a queue when its elevator or a limit lets somebody go on, and that looks now and then for who has gone.
+//! The thread that comes back to a queue when its elevator or a limit lets somebody go on, and the one that looks now and then for who has gone.
 
 use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
@@ -12,6 +13,12 @@ use crate::passthrough::give_up_reserves;
 
 /// How often it is looked for threads that have gone: every 5 s.
 const SWEEP_NS: u64 = 5_000_000_000;
+
+/// So many queues with people to look after may wait for that.
+const LOOKS_MAX: usize = 256;
+
+/// Threads that have waited in a queue for a while.
+type Look = (Arc<Queue>, Vec<u32>);
 
 /// When the thread is wanted next.
 pub(super) struct Timer {
@@ -62,20 +69,22 @@ impl Timer {
     }
 }
 
-/// Starts the thread.
+/// Starts the threads.
 ///
 /// # Errors
-/// When there is none to be had.
+/// When there are none to be had.
 pub(super) fn start(shared: &Arc<Shared>) -> io::Result<()> {
-    let shared = Arc::downgrade(shared);
-    thread::Builder::new().name("hoistway-timer".into()).spawn(move || run(&shared)).map(|_| ())
+    let (looks, looked) = sync_channel(LOOKS_MAX);
+    let (of_timer, of_people) = (Arc::downgrade(shared), Arc::downgrade(shared));
+    thread::Builder::new().name("hoistway-timer".into()).spawn(move || run(&of_timer, &looks))?;
+    thread::Builder::new().name("hoistway-people".into()).spawn(move || look_after(&of_people, &looked))?;
+    Ok(())
 }
 
-fn run(shared: &Weak<Shared>) {
+fn run(shared: &Weak<Shared>, looks: &SyncSender<Look>) {
     give_up_reserves();
-    let mut sweep_ns = now_ns() + SWEEP_NS;
     while let Some(shared) = shared.upgrade() {
-        if !shared.timer.wait(sweep_ns) {
+        if !shared.timer.wait(now_ns() + SWEEP_NS) {
             return;
         }
         let now_ns = now_ns();
@@ -88,8 +97,29 @@ fn run(shared: &Weak<Shared>) {
                 waiters
             };
             shared.follow(&queue, outcome);
+            if !waiters.is_empty() {
+                // One that there is no room for comes again.
+                let _ = looks.try_send((queue, waiters));
+            }
+        }
+    }
+}
+
+/// Looks after people: that takes its time with each of them, and the timer is wanted within a millisecond.
+fn look_after(shared: &Weak<Shared>, looks: &Receiver<Look>) {
+    give_up_reserves();
+    let mut sweep_ns = now_ns() + SWEEP_NS;
+    loop {
+        let look = match looks.recv_timeout(Duration::from_nanos(sweep_ns.saturating_sub(now_ns()))) {
+            Ok(look) => Some(look),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let Some(shared) = shared.upgrade() else { return };
+        if let Some((queue, waiters)) = look {
             give_up(&shared, &queue, &waiters);
         }
+        let now_ns = now_ns();
         if now_ns >= sweep_ns {
             sweep_ns = now_ns + SWEEP_NS;
             sweep(&shared, now_ns);

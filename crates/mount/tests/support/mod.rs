@@ -267,6 +267,8 @@ pub struct Parking {
     pub dirty_last: Mutex<(u64, u64)>,
     /// What was made dirty last, as a gate that writes back holds it.
     held: Mutex<Option<Arc<Backing>>>,
+    /// Inodes that were said to be gone, or new.
+    pub gone: Mutex<Vec<u64>>,
     pub cleaned: AtomicU64,
 }
 
@@ -290,6 +292,7 @@ impl Parking {
             dirty,
             dirty_last: Mutex::default(),
             held: Mutex::default(),
+            gone: Mutex::default(),
             cleaned,
         })
     }
@@ -347,6 +350,10 @@ impl Gate for Parking {
     }
 
     fn told(&self, _: &Arc<Backing>) {}
+
+    fn gone(&self, _: u64, inode: u64) {
+        self.gone.lock().expect("no panic").push(inode);
+    }
 }
 
 fn work(jobs: &Mutex<Receiver<Job>>, delay: Duration) {

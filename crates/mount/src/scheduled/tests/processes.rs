@@ -204,7 +204,7 @@ fn a_control_group_can_be_a_tenant() {
     let mount = MountTerms { groups: GroupsChoice::Cgroup, ..terms(Kind::Bfq) };
     let house = house(mount);
     drop(house.take(myself()));
-    let facts = people::read(myself());
+    let facts = people::read(myself(), true);
     let operator = house.gate.operator();
     let cgroup = facts.process.cgroup;
     match cgroup.len() {
@@ -268,4 +268,17 @@ fn everything_that_the_control_tree_tells_can_be_asked_for() {
     assert!(text.contains("hoistway_requests_total"), "{text}");
     drop(pass);
     log.wait(1);
+}
+
+#[test]
+fn the_last_thread_that_is_free_does_not_find_out_where_a_file_system_lies() {
+    let mut house = house(terms(Kind::Noop));
+    house.gate.asked_by(1);
+    // It was not met before, and has a number that no file system has.
+    house.file = Arc::new(Backing::new(File::open("/proc").expect("every Linux has it").into(), 0x7777_7777, 1));
+    let systems = &house.gate.shared.systems;
+    let log = Log::new();
+    house.park(&house.ask(myself(), Operation::Look, 0, 0), &log, "looked");
+    assert_eq!(log.wait(1), ["looked"]);
+    assert!(systems.knows(&house.file), "a thread of the gate's has found it out");
 }

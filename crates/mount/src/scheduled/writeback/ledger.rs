@@ -88,13 +88,13 @@ impl Ledger {
         level.has_part(own, owing, bytes, class)
     }
 
-    /// Has a job done when there is room for what it brings.
-    pub fn wait_for_room(&self, asker: &Asker, bytes: u64, class: Class, job: Job) -> After {
+    /// Has a job done when there is room for what it brings; `is_his`: unless the asker is killed before.
+    pub fn wait_for_room(&self, asker: &Asker, is_his: bool, bytes: u64, class: Class, job: Job) -> After {
         self.after(|table| {
             if table.is_closed {
                 return (None, vec![job]);
             }
-            table.waiting.add(Writer { who: who(asker), bytes }, class, job);
+            table.waiting.add(Writer { who: who(asker), is_his, bytes }, class, job);
             (None, Vec::new())
         })
     }

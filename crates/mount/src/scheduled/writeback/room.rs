@@ -20,8 +20,10 @@ const BEYOND_BYTES: u64 = 8 << 20;
 /// Somebody who wants to put data into memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writer {
-    /// Who.
+    /// Whose they are.
     pub who: Key,
+    /// He waits for the answer himself: with him it comes to nothing. Else nobody does but the kernel, which does not give up.
+    pub is_his: bool,
     /// How many bytes.
     pub bytes: u64,
 }
@@ -77,7 +79,7 @@ impl Waiting {
         let mut come: FxHashMap<Key, u64> = FxHashMap::default();
         let (mut jobs, mut left) = (Vec::new(), VecDeque::new());
         for (writer, class, job) in self.0.drain(..) {
-            let Writer { who, bytes } = writer;
+            let Writer { who, bytes, .. } = writer;
             let brought = come.entry(who).or_default();
             let own = owners.dirty_of(who) + *brought;
             // Room that is left over is for who came first, whatever the others bring.
@@ -94,14 +96,15 @@ impl Waiting {
         jobs
     }
 
-    /// The threads that wait.
+    /// The threads that wait themselves.
     pub fn tids(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.iter().map(|(writer, ..)| writer.who.0)
+        self.0.iter().filter(|(writer, ..)| writer.is_his).map(|(writer, ..)| writer.who.0)
     }
 
-    /// Takes out what a thread waits for.
+    /// Takes out what a thread waits for itself.
     pub fn give_up(&mut self, tid: u32) -> Vec<Job> {
-        let (his, others): (Vec<_>, Vec<_>) = self.0.drain(..).partition(|(writer, ..)| writer.who.0 == tid);
+        let is_his = |(writer, ..): &(Writer, Class, Job)| writer.is_his && writer.who.0 == tid;
+        let (his, others): (Vec<_>, Vec<_>) = self.0.drain(..).partition(is_his);
         self.0 = others.into();
         his.into_iter().map(|(_, _, job)| job).collect()
     }

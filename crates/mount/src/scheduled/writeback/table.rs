@@ -109,6 +109,8 @@ pub(super) struct Going {
 pub(super) struct Taken {
     file: File,
     ranges: Ranges,
+    /// What of it somebody waited for by then.
+    urgent: Ranges,
     since_ns: u64,
     serial: u64,
 }
@@ -181,20 +183,21 @@ impl Table {
     /// Somebody makes all of a file durable that is in memory by now: it is not begun meanwhile.
     pub fn syncing(&mut self, key: File) -> Option<Taken> {
         let file = self.files.get_mut(&key)?;
-        let ranges = std::mem::take(&mut file.ranges);
-        let taken = Taken { file: key, since_ns: file.since_ns, serial: self.serial, ranges };
-        file.syncing += taken.ranges.bytes();
-        self.begun += taken.ranges.bytes();
+        let (ranges, urgent) = (std::mem::take(&mut file.ranges), std::mem::take(&mut file.urgent));
+        let taken = Taken { file: key, since_ns: file.since_ns, serial: self.serial, ranges, urgent };
+        file.syncing += taken.bytes();
+        self.begun += taken.bytes();
         self.settle(key);
         Some(taken)
     }
 
     /// It is durable, or it is not: then it is where it was before. Who waited for it comes back.
     pub fn synced(&mut self, taken: Taken, is_durable: bool) -> Syncs {
-        let Taken { file: key, mut ranges, since_ns, serial } = taken;
+        let bytes = taken.bytes();
+        let Taken { file: key, mut ranges, mut urgent, since_ns, serial } = taken;
         let file = self.files.get_mut(&key)?;
-        file.syncing -= ranges.bytes();
-        self.begun -= ranges.bytes();
+        file.syncing -= bytes;
+        self.begun -= bytes;
         if is_durable {
             // What waits for its turn since before that has been written by it.
             self.begun -= file.void(serial);
@@ -203,8 +206,17 @@ impl Table {
             while let Some((start, end)) = ranges.take(u64::MAX) {
                 file.ranges.add(start, end);
             }
+            // Who waited for it may have gone meanwhile.
+            let back = if file.syncs.is_empty() { &mut file.ranges } else { &mut file.urgent };
+            while let Some((start, end)) = urgent.take(u64::MAX) {
+                back.add(start, end);
+            }
         }
         let over = file.syncs_over();
+        // The requests at whose end more would have been begun may be among those that are void.
+        if file.has_to_be_begun() {
+            self.urgent.push_back(key);
+        }
         self.settle(key);
         over
     }
@@ -230,7 +242,7 @@ impl Table {
             return Some(job);
         }
         file.syncs.push((asker, job));
-        if !file.urgent.is_empty() && !std::mem::replace(&mut file.is_queued, true) {
+        if file.has_to_be_begun() {
             self.urgent.push_back(key);
         }
         self.settle(key);
@@ -315,7 +327,7 @@ impl Table {
             file.own = Own::default();
         }
         let over = file.syncs_over();
-        if !file.urgent.is_empty() && !std::mem::replace(&mut file.is_queued, true) {
+        if file.has_to_be_begun() {
             self.urgent.push_back(key);
         }
         self.settle(key);
@@ -448,6 +460,11 @@ impl Dirty {
         bytes
     }
 
+    /// Whether it is to be put among those of which urgent data are begun: there are some, and it is not there. It is taken to be from now on.
+    fn has_to_be_begun(&mut self) -> bool {
+        !self.urgent.is_empty() && !std::mem::replace(&mut self.is_queued, true)
+    }
+
     /// Nobody waits for it any more.
     fn is_patient(&mut self, now_ns: u64) {
         if self.ranges.is_empty() {
@@ -468,6 +485,12 @@ impl Dirty {
             return None;
         }
         Some((self.backing.clone(), std::mem::take(&mut self.syncs)))
+    }
+}
+
+impl Taken {
+    fn bytes(&self) -> u64 {
+        self.ranges.bytes() + self.urgent.bytes()
     }
 }
 

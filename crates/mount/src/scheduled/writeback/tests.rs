@@ -168,6 +168,44 @@ fn what_was_written_after_a_sync_began_stays_to_be_written() {
 }
 
 #[test]
+fn who_waits_for_a_large_file_goes_on_when_another_has_made_it_durable() {
+    for is_durable in [true, false] {
+        let mut table = Table::default();
+        let file = backing(1);
+        dirtied(&mut table, &file, 1, 0, 100 * MIB, 0);
+        assert!(table.clean_then(file_of(&file), asker(2), job(), &mut Vec::new()).is_none());
+        let first = begun(&mut table, &when(1));
+        assert_eq!(first.len(), 32, "the rest of it is begun as these end");
+        let taken = table.syncing(file_of(&file)).expect("it has data");
+        assert!(begun(&mut table, &when(2)).is_empty(), "nothing of it is begun meanwhile");
+        let syncs = table.synced(taken, is_durable);
+        if is_durable {
+            assert!(syncs.is_some_and(|(_, syncs)| syncs.len() == 1), "nothing is left to wait for");
+            assert!(begun(&mut table, &when(3)).is_empty());
+            for chunk in first {
+                assert!(!done(&mut table, &chunk.place).0);
+            }
+        } else {
+            assert!(syncs.is_none());
+            let went_on = write_all(&mut table, first);
+            assert_eq!(went_on, 1, "all of it is written as if nothing had been");
+        }
+        assert_eq!((table.dirty(), table.files(), table.owners.keys().count()), (0, 0, 0));
+    }
+}
+
+/// Works off what is in the queue and what comes after it; answers how many who waited for that went on.
+fn write_all(table: &mut Table, queued: Vec<Chunk>) -> usize {
+    let mut queued = std::collections::VecDeque::from(queued);
+    let mut went_on = 0;
+    while let Some(chunk) = queued.pop_front() {
+        went_on += done(table, &chunk.place).1.map_or(0, |(_, syncs)| syncs.len());
+        queued.extend(begun(table, &when(3)));
+    }
+    went_on
+}
+
+#[test]
 fn a_sync_that_fails_leaves_data_as_old_as_they_were() {
     let mut table = Table::default();
     let file = backing(1);
@@ -189,8 +227,8 @@ fn who_waits_is_not_passed_by_those_with_little() {
     let level = |table: &Table| Level { dirty: table.dirty(), limit };
     assert!(!level(&table).has_room(4 * KIB));
     // Both have more than their part: who wants much came first, who wants little after him.
-    table.waiting.add(Writer { who: (1, 0), bytes: MIB }, Class::BestEffort, job());
-    table.waiting.add(Writer { who: (2, 0), bytes: 4 * KIB }, Class::BestEffort, job());
+    table.waiting.add(Writer { who: (1, 0), is_his: true, bytes: MIB }, Class::BestEffort, job());
+    table.waiting.add(Writer { who: (2, 0), is_his: true, bytes: 4 * KIB }, Class::BestEffort, job());
     let small = Level { dirty: limit - 64 * KIB, limit };
     assert_eq!(table.waiting.let_in(small, &table.owners).len(), 0, "that is no room for a MiB");
     let enough = Level { dirty: limit - MIB, limit };
@@ -361,7 +399,7 @@ fn what_was_urgent_for_one_who_was_killed_is_written_as_the_rest() {
     assert!(table.clean_then(file_of(&file), asker(2), job(), &mut Vec::new()).is_none());
     let urgent = begun(&mut table, &when(1));
     assert_eq!((urgent.len(), table.waiters()), (32, vec![2]));
-    table.waiting.add(Writer { who: (3, 0), bytes: MIB }, Class::BestEffort, job());
+    table.waiting.add(Writer { who: (3, 0), is_his: true, bytes: MIB }, Class::BestEffort, job());
     assert_eq!(table.waiters(), [2, 3]);
     assert_eq!((table.give_up(2, 1).len(), table.give_up(3, 1).len()), (1, 1));
     assert!(!table.is_waited_for());
@@ -372,6 +410,20 @@ fn what_was_urgent_for_one_who_was_killed_is_written_as_the_rest() {
     assert!(begun(&mut table, &when(2)).is_empty(), "nobody is in a hurry");
     let rest = begun(&mut table, &when(1_000_000_001));
     assert_eq!(rest.iter().map(|chunk| chunk.asker.tid).collect::<Vec<_>>(), [1; 18]);
+}
+
+#[test]
+fn pages_that_the_kernel_gathered_are_kept_when_the_writer_they_count_for_is_killed() {
+    let mut table = Table::default();
+    for is_his in [true, false] {
+        table.waiting.add(Writer { who: (3, 0), is_his, bytes: MIB }, Class::BestEffort, job());
+    }
+    assert_eq!(table.waiters(), [3]);
+    assert_eq!(table.give_up(3, 1).len(), 1, "what he waits for himself");
+    assert!(table.waiters().is_empty() && table.is_waited_for(), "nobody can be killed who waits for the other");
+    assert!(table.give_up(3, 1).is_empty());
+    let level = Level { dirty: 0, limit: 8 * MIB };
+    assert_eq!(table.waiting.let_in(level, &table.owners).len(), 1, "it is written when there is room");
 }
 
 #[test]

@@ -6,16 +6,17 @@ use std::thread;
 
 use hoistway_core::Class;
 use rustc_hash::FxHashSet;
+use rustix::fs::fstat;
 
-use super::super::Shared;
 use super::super::executors::Run;
 use super::super::people::{self, Key};
 use super::super::queue::Queue;
 use super::super::rules::Whose;
 use super::super::systems::FileSystem;
-use super::file_of;
+use super::super::{First, Shared};
 use super::ledger::{After, Ledger, Next};
 use super::table::{Chunk, Place, Taken};
+use super::{File, file_of};
 use crate::passthrough::give_up_reserves;
 use crate::{Ask, Asker, Backing, Job, Operation};
 
@@ -75,9 +76,10 @@ impl Shared {
         owners
     }
 
-    /// The class of somebody, for what he writes to a file.
-    pub(in super::super) fn class_of(&self, asker: Asker, backing: &Backing) -> Class {
-        let facts = people::read(asker);
+    /// The class of somebody, for what he writes to a file. Where it is not he who waits for that, he may hold what his command line is read by until it is written: it is not
+    /// looked at then.
+    pub(in super::super) fn class_of(&self, asker: Asker, is_his: bool, backing: &Backing) -> Class {
+        let facts = people::read(asker, is_his && self.rules.has_commands());
         let whose = self.rules.of_request(&facts, Operation::Buffered, &mut || self.path_of(backing));
         let of_tenant = match whose {
             Whose::Tenant(place) => self.rules.tenants.get(place as usize).map(|tenant| tenant.terms.priority),
@@ -140,11 +142,21 @@ impl Shared {
         self.ask_for(&ask, place.of.is_some(), job);
     }
 
+    /// Does what was asked first of a file system when its turn comes, or at once if it has none.
+    pub(in super::super) fn first(self: &Arc<Self>, first: &First, job: Job) {
+        let First { asker, operation, ref backing, offset, length } = *first;
+        match operation {
+            Operation::Buffered | Operation::Gathered => Run::free(job).go(),
+            _ => self.ask_for(&Ask { asker, operation, backing, offset, length }, false, job),
+        }
+    }
+
     /// Puts something into the queue of its disk, to be done when its turn comes.
     fn ask_for(self: &Arc<Self>, ask: &Ask<'_>, is_async: bool, job: Job) {
         let Some(system) = self.systems.of(ask.backing) else { return self.executors.give([Run::free(job)]) };
         let (at, is_now) = self.ask(system, ask, is_async);
-        let is_his = ask.operation == Operation::Sync;
+        // What is written back is not waited for by who wrote it.
+        let is_his = !matches!(ask.operation, Operation::Buffered | Operation::Gathered);
         let park = |job| {
             let mut state = system.queue.lock();
             if is_his { state.park_his(at, job) } else { state.park(at, job) }
@@ -162,6 +174,8 @@ impl Shared {
         if let Some(going) = &going
             && let Err(error) = going.write()
             && let Some(writeback) = &self.writeback
+            // Of a file without a name nobody will be told who has not got it open by now: those the kernel tells.
+            && fstat(&going.backing).is_ok_and(|told| told.st_nlink > 0)
             && writeback.untold.note(place.file, error.raw_os_error().unwrap_or(libc::EIO))
         {
             tracing::warn!(
@@ -184,10 +198,10 @@ impl Shared {
         untold.of(file_of(backing))
     }
 
-    /// Somebody was told.
-    pub(in super::super) fn told(&self, backing: &Backing) {
+    /// Somebody was told, or nobody has to be any more.
+    pub(in super::super) fn told(&self, file: File) {
         if let Some(writeback) = &self.writeback {
-            writeback.untold.told(file_of(backing));
+            writeback.untold.told(file);
         }
     }
 }
