@@ -258,8 +258,7 @@ fn check(
         Some(figure) => (figure, broken.clone().all(|place| is_better(&place))),
         None => {
             let figure = pick.deciding(&judged[chosen].runs, &judged[now].runs);
-            let holds = pick.decides(&runs[0], &runs[1]).is_some_and(|difference| difference.is_better);
-            (figure, holds)
+            (figure, pick.confirms(&runs[0], &runs[1], figure))
         }
     };
     Ok(Checked { choice: chosen, seeds, spreads, against_now, figure, holds })
@@ -287,6 +286,15 @@ impl Pick<'_> {
     fn decides(&self, of: &[Measured], against: &[Measured]) -> Option<Difference> {
         let goals = 0..self.objective.goals.len();
         goals.map(|goal| self.difference(of, against, goal)).find(|difference| difference.is_told)
+    }
+
+    /// Whether one is better in the figure of a goal that it was chosen for, and in the first one in which the two can be told apart now.
+    fn confirms(&self, of: &[Measured], against: &[Measured], figure: usize) -> bool {
+        let is_better = |difference: &Difference| difference.is_told && difference.is_better;
+        let goal =
+            (0..self.objective.goals.len()).find(|goal| self.place(&self.objective.goals[*goal].figure) == figure);
+        goal.is_some_and(|goal| is_better(&self.difference(of, against, goal)))
+            && self.decides(of, against).is_some_and(|difference| is_better(&difference))
     }
 
     /// The place of the figure in which two are told apart first; that of the first goal if they are not.
@@ -397,5 +405,37 @@ impl std::fmt::Display for Constraint {
             Bound::OfBest(share) => write!(f, "{:.0}% of best", share * 100.0),
             Bound::OfNow(share) => write!(f, "{:.0}% of now", share * 100.0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(figures: &[(f64, f64)]) -> Vec<Measured> {
+        let run = |(throughput, p99): &(f64, f64)| Measured {
+            figures: vec![*throughput, *p99],
+            jobs: Vec::new(),
+            arm_share: 0.0,
+            idle_share: 0.0,
+        };
+        figures.iter().map(run).collect()
+    }
+
+    #[test]
+    fn what_was_chosen_for_one_figure_is_not_confirmed_by_another() {
+        let objective = Objective::parse("throughput max, p99(worst) min", &[]).expect("it is one");
+        let figures = figures(&objective);
+        let pick = Pick { objective: &objective, figures: &figures, floor: FLOOR };
+        let now = runs(&[(2.8, 90.0), (2.8, 91.0), (2.9, 90.0), (2.8, 89.0)]);
+        // More bytes at one seed of four, and less waiting at all of them.
+        let chance = runs(&[(11.0, 50.0), (2.7, 51.0), (2.6, 50.0), (2.7, 52.0)]);
+        let (throughput, p99) = (0, 1);
+        assert!(!pick.confirms(&chance, &now, throughput));
+        assert!(pick.confirms(&chance, &now, p99));
+        let more = runs(&[(5.0, 50.0), (5.1, 51.0), (5.2, 50.0), (5.1, 52.0)]);
+        assert!(pick.confirms(&more, &now, throughput) && !pick.confirms(&now, &more, throughput));
+        let dearer = runs(&[(2.0, 50.0), (2.1, 51.0), (2.0, 50.0), (2.1, 52.0)]);
+        assert!(!pick.confirms(&dearer, &now, p99), "an earlier goal is worse");
     }
 }
