@@ -115,8 +115,9 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // There is nobody to tell: what could not be unmounted stays, and is seen in `losetup`.
-        let _ = Command::new("umount").arg(&self.at).status();
+        // There is nobody to tell: what could not be unmounted stays, and is seen in `losetup`. The kernel lets go of the files of an io_uring some time after the
+        // process has ended.
+        unmount(&self.at);
         let _ = Command::new("losetup").args(["--detach", &self.device]).status();
     }
 }
@@ -157,17 +158,22 @@ impl Fuse {
 impl Drop for Fuse {
     fn drop(&mut self) {
         // nbdfuse ends when it is unmounted; a loop device may hold it for a moment.
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            let unmounted = Command::new("umount").arg(&self.at).stderr(Stdio::null()).status();
-            if unmounted.is_ok_and(|status| status.success()) {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        if begun.elapsed() >= PATIENCE {
+        if !unmount(&self.at) {
             let _ = self.child.kill();
         }
         let _ = self.child.wait();
     }
+}
+
+/// Unmounts, as soon as nobody is busy there. Answers whether that was soon enough.
+fn unmount(at: &Path) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        let unmounted = Command::new("umount").arg(at).stderr(Stdio::null()).status();
+        if unmounted.is_ok_and(|status| status.success()) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    false
 }
