@@ -31,6 +31,9 @@ pub(crate) struct Volume {
     kind: OnceLock<Option<Kind>>,
 }
 
+/// overlayfs, as statfs(2) has it.
+pub(crate) const OVERLAY: u32 = 0x794c_7630;
+
 /// What statfs(2) tells of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
@@ -80,6 +83,11 @@ impl Backing {
     /// What its file system tells of itself; `None`: it told nothing when it was asked. It is asked once, which takes as long as it takes to answer.
     pub(crate) fn kind(&self) -> Option<Kind> {
         *self.volume.kind.get_or_init(|| kind_of(&self.fd))
+    }
+
+    /// Whether its file system is of one of these kinds, by the numbers that statfs(2) lists.
+    pub(crate) fn is_of(&self, kinds: &[u32]) -> bool {
+        self.kind().is_some_and(|kind| kinds.contains(&kind.number))
     }
 
     /// Does something with a descriptor of the file itself; `None` if it does not exist any more. It may take the disk.

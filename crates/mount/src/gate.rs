@@ -123,10 +123,14 @@ pub trait Gate: Send + Sync + 'static {
     }
 
     /// [`Operation::Buffered`] has put so many bytes into memory: the disk is to get them.
-    fn dirtied(&self, ask: &Ask<'_>);
+    fn dirtied(&self, ask: &Ask<'_>) {
+        let _ = ask;
+    }
 
     /// What was dirtied of a file so far does not exist any more: nothing has to be written back.
-    fn cleaned(&self, backing: &Arc<Backing>);
+    fn cleaned(&self, backing: &Arc<Backing>) {
+        let _ = backing;
+    }
 
     /// The turn of an [`Operation::Sync`] has come: what was dirtied of the file by now is about to be made durable.
     fn syncing(&self, backing: &Arc<Backing>) -> Self::Syncing<'_>;
@@ -135,10 +139,15 @@ pub trait Gate: Send + Sync + 'static {
     fn synced(&self, syncing: Self::Syncing<'_>);
 
     /// A file was opened, or `is_new`, made: the error of write-back, as `errno` has it, that the next sync by this opening has to tell, as nobody was told of it yet.
-    fn owes(&self, backing: &Arc<Backing>, is_new: bool) -> Option<i32>;
+    fn owes(&self, backing: &Arc<Backing>, is_new: bool) -> Option<i32> {
+        let _ = (backing, is_new);
+        None
+    }
 
     /// Somebody was told of the file's errors so far.
-    fn told(&self, backing: &Arc<Backing>);
+    fn told(&self, backing: &Arc<Backing>) {
+        let _ = backing;
+    }
 
     /// A file of this file system, as `st_dev` has it, is gone for good, or was just made: of errors of the one that had its number until now nobody is to be told.
     fn gone(&self, device: u64, inode: u64) {
@@ -167,22 +176,8 @@ impl Gate for Open {
     }
 
     #[inline]
-    fn dirtied(&self, _: &Ask<'_>) {}
-
-    #[inline]
-    fn cleaned(&self, _: &Arc<Backing>) {}
-
-    #[inline]
     fn syncing(&self, _: &Arc<Backing>) {}
 
     #[inline]
     fn synced(&self, (): ()) {}
-
-    #[inline]
-    fn owes(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
-        None
-    }
-
-    #[inline]
-    fn told(&self, _: &Arc<Backing>) {}
 }

@@ -12,7 +12,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::param::page_size;
 
-use crate::backing::Backing;
+use crate::backing::{Backing, OVERLAY};
 
 /// cachestat(2) came with Linux 6.5.
 static HAS_CACHESTAT: AtomicBool = AtomicBool::new(true);
@@ -49,7 +49,7 @@ pub(crate) fn read(file: &Backing, offset: u64, buffer: &mut [u8]) -> Option<usi
             Ok(read) => have += read,
             Err(Errno::INTR) => {}
             // What was there a moment ago will be there still. Others than these may ask a server before they tell.
-            Err(Errno::OPNOTSUPP) if !flags.is_empty() && is_of(file, &[OVERLAY, TMPFS]) => {
+            Err(Errno::OPNOTSUPP) if !flags.is_empty() && file.is_of(&[OVERLAY, TMPFS]) => {
                 flags = ReadWriteFlags::empty();
             }
             // It was given up in this moment, or is on its way from the disk; or the file system cannot tell.
@@ -59,8 +59,6 @@ pub(crate) fn read(file: &Backing, offset: u64, buffer: &mut [u8]) -> Option<usi
     Some(have)
 }
 
-/// overlayfs, as statfs(2) has it. Its files have no pages of their own, which cachestat(2) would count; what is mapped of them are the pages of the files below.
-const OVERLAY: u32 = 0x794c_7630;
 /// tmpfs, which lies in memory but for what was swapped out.
 const TMPFS: u32 = 0x0102_1994;
 
@@ -75,7 +73,8 @@ pub(crate) fn holds(file: &Backing, offset: u64, bytes: u64) -> bool {
     let Some(end) = offset.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(page_bytes)) else {
         return false;
     };
-    if !is_of(file, &[OVERLAY]) && HAS_CACHESTAT.load(Ordering::Relaxed) {
+    // Files on overlayfs have no pages of their own, which cachestat(2) would count; what is mapped of them are the pages of the files below.
+    if !file.is_of(&[OVERLAY]) && HAS_CACHESTAT.load(Ordering::Relaxed) {
         match cached(file, first, end - first) {
             Ok(pages) => return pages == (end - first) / page_bytes,
             Err(Errno::NOSYS) => HAS_CACHESTAT.store(false, Ordering::Relaxed),
@@ -93,11 +92,6 @@ pub(crate) fn holds(file: &Backing, offset: u64, bytes: u64) -> bool {
         told => told,
     };
     told.unwrap_or(false)
-}
-
-/// Whether a file is of one of these kinds of file systems.
-fn is_of(file: &Backing, kinds: &[u32]) -> bool {
-    file.kind().is_some_and(|kind| kinds.contains(&kind.number))
 }
 
 /// Pages of a part of a file that lie in memory, by cachestat(2).

@@ -230,19 +230,9 @@ impl Gate for Turns {
         self.handed.lock().expect("no panic").push(Job::Call(work));
     }
 
-    fn dirtied(&self, _: &Ask<'_>) {}
-
-    fn cleaned(&self, _: &Arc<Backing>) {}
-
     fn syncing(&self, _: &Arc<Backing>) {}
 
     fn synced(&self, (): ()) {}
-
-    fn owes(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
-        None
-    }
-
-    fn told(&self, _: &Arc<Backing>) {}
 }
 
 #[test]
@@ -606,19 +596,9 @@ impl Gate for Held {
         self.jobs.lock().expect("no panic").push(job);
     }
 
-    fn dirtied(&self, _: &Ask<'_>) {}
-
-    fn cleaned(&self, _: &Arc<Backing>) {}
-
     fn syncing(&self, _: &Arc<Backing>) {}
 
     fn synced(&self, (): ()) {}
-
-    fn owes(&self, _: &Arc<Backing>, _: bool) -> Option<i32> {
-        None
-    }
-
-    fn told(&self, _: &Arc<Backing>) {}
 }
 
 #[test]

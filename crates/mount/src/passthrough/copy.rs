@@ -13,7 +13,7 @@ use rustix::fs::copy_file_range;
 use super::files::OpenFile;
 use super::identity::Mask;
 use super::{Through, errno};
-use crate::backing::Backing;
+use crate::backing::{Backing, OVERLAY};
 use crate::buffer::{Buffer, with_buffer};
 use crate::gate::{Ask, Asker, Entered, Gate, Job, Operation};
 use crate::memory;
@@ -28,7 +28,7 @@ const SHARING: [u32; 10] = [
     0xca45_1a4e,
     0x7461_636f,
     0x2fc1_2fc1,
-    0x794c_7630,
+    OVERLAY,
     0x6969,
     0xff53_4d42,
     0xfe53_4d42,
@@ -154,5 +154,5 @@ fn reading(asker: Asker, from: &Arc<OpenFile>, copy: Copy) -> Ask<'_> {
 }
 
 fn shares(file: &Backing) -> bool {
-    file.kind().is_some_and(|kind| SHARING.contains(&kind.number))
+    file.is_of(&SHARING)
 }
