@@ -3,7 +3,7 @@
 //! Begin with the inputs in `crates/nbd/tests/corpus/handshake`.
 #![no_main]
 
-#[path = "../../crates/nbd/tests/machine/mod.rs"]
+#[path = "../../crates/nbd/tests/it/machine/mod.rs"]
 #[allow(dead_code)]
 mod machine;
 

@@ -1,7 +1,7 @@
 //! Any sequence of calls of the request queue, under any elevator: everything is served once, nothing waits for ever.
 #![no_main]
 
-#[path = "../../crates/core/tests/machine/mod.rs"]
+#[path = "../../crates/core/tests/it/machine/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod machine;
 

@@ -3,6 +3,7 @@
 //! An allocator that counts stands in for the system's. Each thread counts its own allocations: those of the test harness do not matter.
 
 #[allow(dead_code)]
+#[path = "it/machine/mod.rs"]
 mod machine;
 
 use std::alloc::{GlobalAlloc, Layout, System};

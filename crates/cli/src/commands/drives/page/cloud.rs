@@ -31,7 +31,7 @@ pub fn part(_: &Recordings) -> Result<String> {
     let header = ["volume", "documented", "reads/s", "model, reads/s", "within 1 %"];
     Ok(format!(
         "{DEPTH} reads at a time. That 100 GiB of gp2 burst for 5.4 million / (3000 - 300) = 2000 s, and run at 300 operations a second from \
-         there, takes 6 million reads to see: a test of its own does it (`crates/drive/tests/cloud.rs`).\n\n{}",
+         there, takes 6 million reads to see: a test of its own does it (`crates/drive/tests/it/cloud.rs`).\n\n{}",
         judged(&header, PROMISES.into_iter().map(row))?
     ))
 }

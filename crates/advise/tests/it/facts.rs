@@ -1,0 +1,182 @@
+//! What is known of devices, on machines made of files.
+
+use crate::fake::{Fake, array, server};
+use hoistway_advise::facts::{self, Standing, candidates, host_of, model_of, model_under, now, usual_host, warnings};
+use hoistway_core::Kind;
+use hoistway_machine::{BlockDevice, Root, devices};
+
+fn all(fake: &Fake) -> (Root, Vec<BlockDevice>) {
+    let root = Root::at(fake.root());
+    let devices = devices(&root).expect("devices");
+    (root, devices)
+}
+
+fn named<'a>(devices: &'a [BlockDevice], name: &str) -> &'a BlockDevice {
+    devices.iter().find(|device| device.name == name).unwrap_or_else(|| panic!("there is {name}"))
+}
+
+/// What is said of a device about something.
+fn said(fake: &Fake, name: &str, about: &str) -> Vec<String> {
+    let (root, devices) = all(fake);
+    let warnings = warnings(&root, &devices, named(&devices, name));
+    warnings.into_iter().filter(|warning| warning.about == about).map(|warning| warning.text).collect()
+}
+
+#[test]
+fn every_kind_of_device_has_the_model_that_is_nearest_and_says_how_near() {
+    let (_, devices) = all(&server());
+    let model = |name: &str| model_of(named(&devices, name)).map(|model| (model.profile, model.standing));
+    assert_eq!(model("sda"), Some(("cmr-4tb", Standing::Generic)));
+    assert_eq!(model("nvme0n1"), Some(("ssd-nvme-tlc", Standing::Generic)));
+    assert_eq!(model("vda"), Some(("cloud-gp3", Standing::Unknown)));
+    assert_eq!(model("nbd0").map(|model| model.1), Some(Standing::Unknown));
+    assert_eq!(model("zram0"), None, "memory is no drive");
+    for device in &devices {
+        if let Some(model) = model_of(device) {
+            assert!(hoistway_drive::Profile::builtin(model.profile).is_some(), "{}: {}", device.name, model.profile);
+        }
+    }
+}
+
+#[test]
+fn a_file_as_a_device_is_as_fast_as_what_the_file_lies_on() {
+    let fake = server();
+    let (root, devices) = all(&fake);
+    let under = model_under(&root, &devices, named(&devices, "loop0")).expect("a model");
+    assert_eq!((under.profile, under.standing), ("cmr-4tb", Standing::Generic));
+    assert!(under.why.starts_with("it lies on sda"), "{}", under.why);
+}
+
+#[test]
+fn disks_are_told_apart_by_size_and_by_how_they_are_attached() {
+    let (_, devices) = all(&server());
+    let of = |bytes: u64, rotational: bool, model: &str| {
+        let mut device = named(&devices, "sda").clone();
+        device.bytes = bytes;
+        device.identity.model = Some(model.into());
+        if let Some(queue) = &mut device.queue {
+            queue.rotational = Some(rotational);
+        }
+        model_of(&device).expect("a model")
+    };
+    const TB: u64 = 1_000_000_000_000;
+    assert_eq!(of(20 * TB, true, "ST20000").profile, "cmr-20tb");
+    assert_eq!(of(8 * TB, true, "HUS").profile, "cmr-8tb");
+    assert_eq!(of(2 * TB, true, "ST2000").profile, "st2000dm006");
+    assert_eq!(of(TB / 8, true, "old").profile, "sata-7200-2006");
+    assert_eq!(of(TB, false, "Samsung SSD 860").profile, "ssd-sata-consumer");
+    let made_up = of(TB, true, "QEMU HARDDISK");
+    assert_eq!(made_up.standing, Standing::Unknown);
+    assert!(made_up.why.contains("nobody knows"), "{}", made_up.why);
+}
+
+#[test]
+fn what_is_set_is_what_the_files_say() {
+    let fake = server();
+    fake.file("/sys/block/sda/queue/iosched/fifo_batch", "1\n");
+    let (root, devices) = all(&fake);
+    let sda = named(&devices, "sda");
+    let queue = sda.queue.as_ref().expect("a queue");
+    assert_eq!(now(sda, queue).choice.name(), "mq-deadline fifo_batch=1");
+    let (can, cannot) = candidates(&root, sda, queue);
+    assert_eq!((can, cannot), (vec![Kind::Noop, Kind::MqDeadline, Kind::Kyber, Kind::Bfq], vec![]));
+    let host = host_of(queue, usual_host());
+    assert_eq!((host.depth_max, host.read_ahead_kib, host.queue.max_sectors), (Some(32), 128, 2560));
+    assert!(host.pool_follows_drive, "64 is what the kernel sets for a depth of 32");
+}
+
+#[test]
+fn a_scheduler_in_a_module_can_be_set_and_one_that_is_not_installed_cannot() {
+    let fake = server();
+    fake.file("/sys/block/sda/queue/scheduler", "none [mq-deadline]\n");
+    let of = |fake: &Fake| {
+        let (root, devices) = all(fake);
+        let sda = named(&devices, "sda");
+        candidates(&root, sda, sda.queue.as_ref().expect("a queue"))
+    };
+    assert_eq!(of(&fake), (vec![Kind::Noop, Kind::MqDeadline], vec!["kyber", "bfq"]));
+    fake.told("/proc/sys/kernel/osrelease", "6.1.0-test\n");
+    fake.told("/lib/modules/6.1.0-test/modules.dep", "kernel/block/bfq.ko:\n");
+    assert_eq!(of(&fake), (vec![Kind::Noop, Kind::MqDeadline, Kind::Bfq], vec!["kyber"]));
+}
+
+#[test]
+fn a_scheduler_that_nobody_knows_is_named_and_stood_in_for() {
+    let fake = server();
+    fake.file("/sys/block/sda/queue/scheduler", "none [adios] mq-deadline\n");
+    let (_, devices) = all(&fake);
+    let sda = named(&devices, "sda");
+    let now = now(sda, sda.queue.as_ref().expect("a queue"));
+    assert_eq!((now.choice.name().as_str(), now.unknown_scheduler.as_deref()), ("mq-deadline", Some("adios")));
+}
+
+#[test]
+fn it_is_said_what_ionice_does_under_each_scheduler() {
+    let fake = server();
+    let priorities = |scheduler: &str| {
+        fake.file("/sys/block/sda/queue/scheduler", scheduler);
+        said(&fake, "sda", "priorities")
+    };
+    assert!(priorities("none [mq-deadline] kyber bfq")[0].contains("only the class counts"));
+    assert!(priorities("[none] mq-deadline kyber bfq")[0].contains("`ionice` has no effect on sda now: none"));
+    assert!(priorities("none mq-deadline [kyber] bfq")[0].contains("kyber does not look at priorities"));
+    assert_eq!(priorities("none mq-deadline kyber [bfq]"), [""; 0]);
+}
+
+#[test]
+fn layers_are_told_with_the_queue_that_counts() {
+    let fake = server();
+    assert!(said(&fake, "dm-1", "layers")[0].contains("the queue that counts is that of sda"));
+    assert!(said(&fake, "md0", "layers")[0].contains(" and "), "both halves of a mirror");
+    let on_loop = said(&fake, "loop0", "layers");
+    assert!(on_loop[0].contains("is a file on"), "{on_loop:?}");
+    assert!(said(&fake, "vda", "layers")[0].contains("somebody else schedules"));
+    assert_eq!(said(&fake, "nvme0n1", "layers"), [""; 0]);
+}
+
+#[test]
+fn a_virtual_disk_that_says_it_rotates_is_not_believed() {
+    let fake = server();
+    fake.file("/sys/block/vda/queue/rotational", "1\n");
+    assert!(said(&fake, "vda", "rotational")[0].contains("no drive's"));
+    assert_eq!(said(&fake, "sda", "rotational"), [""; 0], "a disk that says so is one");
+    fake.file("/sys/block/sda/queue/rotational", "0\n");
+    assert!(said(&fake, "sda", "rotational")[0].contains("its model is one of a disk"));
+}
+
+#[test]
+fn what_hides_the_scheduler_and_what_is_not_simulated_is_said() {
+    let fake = server();
+    assert!(said(&fake, "sda", "write-cache")[0].contains("from its cache"));
+    assert!(said(&fake, "sda", "throttling")[0].contains("75 ms"));
+    fake.file("/sys/block/sda/queue/write_cache", "write through\n");
+    fake.file("/sys/block/sda/queue/wbt_lat_usec", "0\n");
+    assert!(said(&fake, "sda", "write-cache").is_empty() && said(&fake, "sda", "throttling").is_empty());
+    let (_, devices) = all(&fake);
+    let queue = named(&devices, "sda").queue.as_ref().expect("a queue").clone();
+    let profile = hoistway_drive::Profile::builtin("cmr-4tb").expect("a drive");
+    assert_ne!(facts::profile_as_set(&queue, profile.clone()), profile, "a disk without its cache is another");
+}
+
+#[test]
+fn the_queue_above_several_paths_is_the_one_that_counts_and_the_paths_say_so() {
+    let fake = array();
+    let above = said(&fake, "dm-0", "layers");
+    assert!(above.len() == 1 && above[0].contains("its own queue is the one that counts"), "{above:?}");
+    let path = said(&fake, "sda", "layers");
+    assert!(path.len() == 1 && path[0].contains("the one that counts is that of dm-0"), "{path:?}");
+    let volume = said(&fake, "dm-1", "layers");
+    assert!(volume.len() == 1 && volume[0].ends_with("the queue that counts is that of dm-0"), "{volume:?}");
+    let (root, devices) = all(&fake);
+    let model = model_under(&root, &devices, named(&devices, "dm-0")).expect("a model");
+    assert_eq!(model.standing, Standing::Unknown, "what an array is made of nobody knows: {}", model.why);
+}
+
+#[test]
+fn a_file_as_a_device_whose_place_is_not_known_lies_on_nothing_and_not_on_itself() {
+    let fake = server();
+    fake.file("/sys/devices/virtual/block/loop0/queue/scheduler", "none mq-deadline kyber [bfq]\n");
+    fake.file("/proc/self/mountinfo", "23 22 0:21 / / rw,nosuid shared:2 - tmpfs tmpfs rw\n");
+    let said = said(&fake, "loop0", "layers");
+    assert!(said.len() == 1 && said[0].contains("on which device that lies is not known"), "{said:?}");
+}

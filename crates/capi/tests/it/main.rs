@@ -1,0 +1,4 @@
+//! Integration tests of `hoistway-capi`: one binary, so that they are linked once.
+
+mod c_program;
+mod calls;

@@ -1,0 +1,88 @@
+//! `hoistway drives --fit`: a profile from a trace, and what is told of a trace that makes none.
+
+use std::fmt::Write;
+
+use crate::common::{Folder, TINY_JOB, run};
+
+const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drive/testdata/cheetah4LP.trace.gz");
+
+/// A trace of a drive whose requests take 4 ms and up to 8 more, wherever they go: 7200 rpm with a constant seek.
+fn trace(requests: u64) -> String {
+    let mut text = "issue_us,op,sector,sectors,service_us\n".to_owned();
+    let (mut issue_us, mut random) = (0, 1u64);
+    // Knuth's MMIX generator; its upper bits.
+    let mut below = |end: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % end
+    };
+    for _ in 0..requests {
+        let service_us = 4000 + below(8333);
+        writeln!(text, "{issue_us},R,{},8,{service_us}", below(100_000_000)).expect("a string");
+        issue_us += service_us + 500;
+    }
+    text
+}
+
+#[test]
+fn a_fitted_profile_is_explained_and_compared_with() {
+    let folder = Folder::new();
+    let mine = folder.name("mine.toml");
+    let fitted = run(&["drives", "--fit", &folder.file("trace.csv", trace(1000)), "-o", &mine]);
+    assert_eq!((fitted.code, fitted.err.as_str()), (Some(0), ""));
+    assert!(fitted.out.contains("7200.0 rpm") && fitted.out.contains("held out"), "{}", fitted.out);
+    assert!(fitted.out.contains("surfaces are assumed"), "what is not known is told: {}", fitted.out);
+    let explained = run(&["drives", &mine, "--json"]).json();
+    assert_eq!(explained["drives"][0]["name"], "mine");
+    // 4 ms, half a revolution, and next to nothing of transfer.
+    let read_ms = explained["drives"][0]["random_read_4k_ms"].as_f64().expect("a number");
+    assert!((read_ms - 8.17).abs() < 0.2, "{read_ms}");
+    let compared = run(&["compare", &folder.file("job.fio", TINY_JOB), "--drive", &mine, "--elevators", "noop"]);
+    assert_eq!(compared.code, Some(0), "{}", compared.err);
+}
+
+#[test]
+fn a_gzipped_recording_is_fitted_and_told_as_json() {
+    let document = run(&["drives", "--fit", RECORDING, "--json"]).json();
+    assert_eq!(document["held_out"]["requests"], 5000);
+    let found = document["found"].as_array().expect("a list");
+    assert!(found.iter().any(|found| found["what"] == "revolution" && found["value"] == "6000000.0 ns, 10000.0 rpm"));
+    assert!(document["toml"].as_str().expect("text").contains("[seek]"));
+}
+
+#[test]
+fn without_a_file_to_write_the_profile_is_printed() {
+    let folder = Folder::new();
+    let fitted = run(&["drives", "--fit", &folder.file("trace.csv", trace(500))]);
+    let profile = fitted.out.split("The profile\n").nth(1).expect("the profile comes last");
+    let again = run(&["drives", &folder.file("again.toml", profile)]);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+}
+
+#[test]
+fn a_base_keeps_its_geometry() {
+    let folder = Folder::new();
+    let mine = folder.name("mine.toml");
+    let fitted = run(&["drives", "--fit", &folder.file("t.csv", trace(500)), "--base", "cmr-4tb", "-o", &mine]);
+    assert_eq!(fitted.code, Some(0), "{}", fitted.err);
+    let [base, mine] = ["cmr-4tb", &mine].map(|drive| run(&["drives", drive, "--json"]).json()["drives"][0].clone());
+    for kept in ["cylinders", "surfaces", "capacity_bytes", "head_switch_ms"] {
+        assert_eq!(base[kept], mine[kept], "{kept}");
+    }
+    assert_ne!(base["random_read_4k_ms"], mine["random_read_4k_ms"]);
+}
+
+#[test]
+fn traces_that_make_no_profile_are_told_with_line_and_reason() {
+    let folder = Folder::new();
+    let refused = |text: &str, parts: &[&str]| run(&["drives", "--fit", &folder.file("t.csv", text)]).refused(1, parts);
+    refused(&trace(100), &["t.csv", "has 100 requests", "at least 400 are needed"]);
+    refused("issue_us,op\n", &["t.csv:1: field 3", "`issue_us,op,sector,sectors,service_us`"]);
+    refused(&trace(500).replacen("\n0,R", "\nsoon,R", 1), &["t.csv:2: field 1 is `soon`", "a time in microseconds"]);
+    refused("R Hit 5 8 4067.0\n", &["t.csv:1: field 6", "a time in microseconds"]);
+    run(&["drives", "--fit", &folder.name("absent.csv")]).refused(1, &["absent.csv", "No such file"]);
+    run(&["drives", "sata-7200-2006", "--fit", "t.csv"]).refused(2, &["cannot be used with"]);
+    run(&["drives", "-o", "t.toml"]).refused(2, &["--fit"]);
+    let good = folder.file("good.csv", trace(500));
+    run(&["drives", "--fit", &good, "--base", "ssd-fiops"]).refused(1, &["ssd-fiops", "without a platter"]);
+    run(&["drives", "--fit", &good, "--base", "cmr-5tb"]).refused(2, &["did you mean `cmr-4tb`?"]);
+}

@@ -1,0 +1,310 @@
+//! `hoistway ionice`: beside util-linux's, and what it explains.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+
+use crate::common::{Ran, hoistway, run};
+use crate::fake::{Fake, server};
+use serde_json::json;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_hoistway");
+
+/// A process to act on; it ends when it is dropped.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn start() -> Sleeper {
+        // In a group of its own, so that groups can be asked for.
+        Sleeper(Command::new("sleep").arg("60").process_group(0).spawn().expect("sleep starts"))
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn ionice(args: &[&str]) -> Ran {
+    run(&[&["ionice"], args].concat())
+}
+
+/// util-linux's, if it is there.
+fn theirs(args: &[&str]) -> Option<Ran> {
+    Command::new("ionice").args(args).output().ok().map(Ran::of)
+}
+
+/// Tests that need more than there is are skipped on a person's machine and fail where all is to be run.
+fn skipped(why: &str) {
+    assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "{why}");
+    eprintln!("skipped: {why}");
+}
+
+#[test]
+fn priorities_are_set_and_told_as_the_known_ionice_does() {
+    if theirs(&["-V"]).is_none() {
+        return skipped("util-linux's ionice is not there");
+    }
+    let sleeper = Sleeper::start();
+    let pid = sleeper.pid();
+    let mut tried = vec![
+        vec!["-c", "idle"],
+        vec!["-c3"],
+        vec!["-c", "best-effort", "-n", "0"],
+        vec!["-c2", "-n7"],
+        vec!["-n", "3"],
+        vec!["-c", "2"],
+        vec!["-c", "Best-Effort", "-n5"],
+        vec!["-c", "none"],
+        vec!["-c0", "-n", "3"],
+        vec!["-c", "idle", "-n", "3"],
+        vec!["--class", "idle", "--ignore"],
+    ];
+    if rustix::process::geteuid().is_root() {
+        tried.extend([vec!["-c", "realtime", "-n", "2"], vec!["-c1"]]);
+    }
+    for options in tried {
+        let set = [&options[..], &["-p", &pid]].concat();
+        let (their_set, their_told) = (theirs(&set).unwrap(), theirs(&["-p", &pid]).unwrap());
+        assert_eq!(their_set.code, Some(0), "{options:?}");
+        assert_eq!(ionice(&["-p", &pid]).out, their_told.out, "{options:?}: told");
+        // From another state, so that setting shows.
+        assert_eq!(ionice(&["-c2", "-n6", "-p", &pid]).code, Some(0));
+        let our_set = ionice(&set);
+        assert_eq!((our_set.code, our_set.out.as_str()), (Some(0), ""), "{options:?}");
+        assert_eq!(our_set.err.is_empty(), their_set.err.is_empty(), "{options:?}: {}{}", our_set.err, their_set.err);
+        assert_eq!(theirs(&["-p", &pid]).unwrap().out, their_told.out, "{options:?}: set");
+    }
+}
+
+#[test]
+fn several_processes_groups_and_users_are_told_as_the_known_ionice_does() {
+    if theirs(&["-V"]).is_none() {
+        return skipped("util-linux's ionice is not there");
+    }
+    let (one, other) = (Sleeper::start(), Sleeper::start());
+    assert_eq!(ionice(&["-c", "idle", "-p", &one.pid()]).code, Some(0));
+    let group = one.pid();
+    for args in [&["-p", &one.pid(), &other.pid()][..], &["-P", &group], &[]] {
+        let (ours, theirs) = (ionice(args), theirs(args).unwrap());
+        assert_eq!((ours.code, ours.out), (theirs.code, theirs.out), "{args:?}");
+    }
+    assert_eq!(ionice(&["-P", &group]).out, "idle\n");
+}
+
+#[test]
+fn the_priority_of_a_user_s_processes_is_set_and_told() {
+    if theirs(&["-V"]).is_none() || !rustix::process::geteuid().is_root() {
+        return skipped("util-linux's ionice, or root to start another user's process, is not there");
+    }
+    // A user of whom nothing else runs. (Of user 0 the known one tells its own priority.)
+    let child = Command::new("sleep").arg("60").uid(54_321).gid(54_321).spawn().expect("sleep starts");
+    let _sleeper = Sleeper(child);
+    for options in [&["-c", "idle"][..], &["-c", "realtime", "-n", "1"], &["-n", "7"]] {
+        assert_eq!(ionice(&[options, &["-u", "54321"]].concat()).code, Some(0), "{options:?}");
+        assert_eq!(ionice(&["-u", "54321"]).out, theirs(&["-u", "54321"]).unwrap().out, "{options:?}");
+    }
+    assert_eq!(ionice(&["-u", "54321"]).out, "best-effort: prio 7\n");
+}
+
+#[test]
+fn a_command_runs_with_the_priority_and_its_exit_code_is_the_answer() {
+    let told = |options: &[&str]| ionice(&[options, &[BINARY, "ionice"]].concat());
+    assert_eq!(told(&["-c", "idle"]).out, "idle\n");
+    assert_eq!(told(&["-c2", "-n1"]).out, "best-effort: prio 1\n");
+    assert_eq!(told(&["-n7"]).out, "best-effort: prio 7\n");
+    // With neither class nor level it is that of an ordinary process.
+    assert_eq!(told(&[]).out, "best-effort: prio 4\n");
+    // What stands behind the command is the command's.
+    assert_eq!(ionice(&["-c3", "sh", "-c", "exit $1", "-n", "5"]).code, Some(5));
+    assert_eq!(ionice(&["-c3", "--", "sh", "-c", "exit 6"]).code, Some(6));
+}
+
+#[test]
+fn exit_codes_are_those_of_the_known_ionice() {
+    if theirs(&["-V"]).is_none() {
+        return skipped("util-linux's ionice is not there");
+    }
+    for args in [
+        &["no-such-command-anywhere"][..],
+        &["/etc/passwd"],
+        &["-p", "x"],
+        &["-p", "5000000"],
+        &["-c2", "-p", "5000000"],
+        &["-t", "-c2", "-p", "5000000"],
+        &["-p", "1", "-P", "1"],
+        &["-c", "strange", "true"],
+        &["-n", "x", "true"],
+        &["-c", "idle"],
+        &["-p"],
+        &["-Z"],
+        &["-c3", "false"],
+        &["-c3", "true"],
+        &["-P", "5000000"],
+        &["-u", "424242"],
+        &["-t"],
+    ] {
+        assert_eq!(ionice(args).code, theirs(args).unwrap().code, "{args:?}");
+    }
+}
+
+#[test]
+fn bad_input_names_the_thing_and_what_would_be_right() {
+    for (args, parts) in [
+        (&["-c", "idel", "true"][..], &["no class `idel` (did you mean `idle`?)", "realtime"][..]),
+        (&["-c", "4", "true"], &["no class `4`", "0 to 3"]),
+        (&["-n", "8", "true"], &["`8` is no level", "0 (best) to 7"]),
+        (&["-n", "-1", "true"], &["`-1` is no level"]),
+        (&["-p", "1", "-u", "1"], &["only one of -p, -P and -u"]),
+        (&["-p", "abc"], &["`abc` is no number of a process"]),
+        (&["-P", "-5"], &["-5"]),
+        (&["-p", "1", "sh"], &["`sh` is no number of a process"]),
+        (&["-p", "5000000"], &["process 5000000: there is no such process"]),
+        (&["-u", "424242"], &["user 424242: there is no process of this user"]),
+        (&["-c", "idle"], &["for a command to run, or for processes"]),
+        (&["--explain", "5000000"], &["process 5000000: there is no such process"]),
+        (&["--explain", "-u", "0"], &["--explain takes processes"]),
+        (&["--explain", "--device", "nosuch"], &["no block device `nosuch`"]),
+        (&["--device", "sda", "true"], &["--explain"]),
+    ] {
+        ionice(args).refused(1, parts);
+    }
+}
+
+#[test]
+fn who_may_not_is_told_what_needs_root() {
+    if !rustix::process::geteuid().is_root() || Command::new("setpriv").arg("--version").output().is_err() {
+        return skipped("setpriv, or root to begin with, is not there");
+    }
+    let folder = tempfile::Builder::new().prefix("hoistway").tempdir_in("/tmp").expect("a folder");
+    let binary = folder.path().join("hoistway");
+    std::fs::copy(BINARY, &binary).expect("a copy");
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("its mode");
+    let nobody = |args: &[&str]| {
+        let output = Command::new("setpriv")
+            .args(["--reuid", "65534", "--clear-groups"])
+            .arg(&binary)
+            .arg("ionice")
+            .args(args)
+            .output()
+            .expect("setpriv starts");
+        Ran::of(output)
+    };
+    nobody(&["-c", "realtime", "true"]).refused(1, &["needs root", "realtime"]);
+    let sleeper = Sleeper::start();
+    nobody(&["-c", "best-effort", "-p", &sleeper.pid()]).refused(1, &["needs root", "another user's"]);
+    let ran = nobody(&["-t", "-c", "realtime", "echo", "ran"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "ran\n"), "{}", ran.err);
+}
+
+fn explained(fake: &Fake, args: &[&str]) -> Ran {
+    ionice(&[args, &["--explain", "--root", fake.root().to_str().expect("UTF-8")]].concat())
+}
+
+#[test]
+fn what_becomes_of_a_priority_is_told_for_each_device_of_a_process() {
+    let fake = server();
+    let ran = explained(&fake, &["-p", "901"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for part in [
+        "qemu-system-x86 (901): none: prio 0",
+        "It counts as best-effort: prio 4: none is set: it follows nice 0.",
+        "On dm-1 (1 open file): its requests go through dm-1, dm-0, sda2, sda",
+        "sda, mq-deadline: it goes after realtime and before idle",
+        "dm-0 is encrypted",
+        "by threads of the kernel",
+        "weight 40, as usual",
+    ] {
+        let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(part), "`{part}` is missing in:\n{}", ran.out);
+    }
+}
+
+#[test]
+fn options_may_stand_behind_the_processes_that_are_explained() {
+    let fake = server();
+    let root = fake.root().to_str().expect("UTF-8");
+    let before = ionice(&["-c1", "--explain", "--device", "sdb", "--json", "--root", root, "901", "812"]);
+    let behind = ionice(&["--explain", "901", "812", "--device", "sdb", "-c1", "--json", "--root", root]);
+    assert_eq!(before.json(), behind.json());
+    let ran = ionice(&["--explain", "901", "--nonsense", "--root", root]);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("--nonsense"), "{}", ran.err);
+    // A command's own options are the command's.
+    assert_eq!(ionice(&["-c", "idle", "echo", "--json", "-c"]).out, "--json -c\n");
+}
+
+#[test]
+fn several_paths_are_explained_at_the_queue_above_them() {
+    let fake = crate::fake::array();
+    let ran = explained(&fake, &["-c1", "--device", "dm-1"]);
+    assert!(ran.out.contains("its requests go through dm-1, dm-0\n"), "{}", ran.out);
+    assert!(!ran.out.contains("sda, mq-deadline"), "{}", ran.out);
+}
+
+#[test]
+fn where_a_priority_has_no_effect_it_is_said_with_what_would_heed_it() {
+    let fake = server();
+    let of = |device: &str| explained(&fake, &["-c1", "-n0", "--device", device]);
+    let ran = of("nvme0n1");
+    assert!(ran.out.contains("nvme0n1, none: No effect: without a scheduler"), "{}", ran.out);
+    assert!(ran.out.contains("hoistway devices set nvme0n1 scheduler=bfq"), "{}", ran.out);
+    assert!(of("zram0").out.contains("No effect: zram0 has no scheduler"));
+    fake.file("/sys/block/nbd0/queue/scheduler", "none mq-deadline [kyber]\n");
+    let ran = of("nbd0");
+    assert!(ran.out.contains("No effect: kyber looks at no priority"), "{}", ran.out);
+    assert!(of("sda").out.contains("it goes before everything else"));
+}
+
+#[test]
+fn bfq_gives_a_level_its_weight_and_a_mirror_each_disk_s() {
+    let fake = server();
+    let document = explained(&fake, &["-n0", "--device", "/home", "--json"]).json();
+    let queues = document["explained"][0]["devices"][0]["queues"].as_array().unwrap().clone();
+    let names: Vec<_> = queues.iter().map(|queue| (&queue["device"], &queue["counts"])).collect();
+    assert_eq!(names, [(&json!("sdb"), &json!(true)), (&json!("sdc"), &json!(true))]);
+    assert!(
+        queues[0]["effect"].as_str().unwrap().contains("weight 80, 40 at level 4 (2 times its share)"),
+        "{}",
+        queues[0]
+    );
+    assert!(queues[0]["notes"].to_string().contains("low_latency is 1"), "{}", queues[0]);
+}
+
+#[test]
+fn what_a_control_group_makes_of_a_priority_counts() {
+    let fake = server();
+    fake.told("/proc/901/cgroup", "0::/backup\n");
+    fake.file("/sys/fs/cgroup/backup/io.prio.class", "idle\n");
+    fake.file("/sys/fs/cgroup/backup/io.latency", "8:0 target=75000\n");
+    let ran = explained(&fake, &["-n0", "-p", "901"]);
+    let text = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "It counts as idle: its control group makes that of it",
+        "a latency of 75000 us is kept",
+        "wait until no other is queued",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing in:\n{}", ran.out);
+    }
+}
+
+#[test]
+fn every_elevator_says_what_it_makes_of_it() {
+    let document = explained(&server(), &["-c", "idle", "--device", "sda", "--json"]).json();
+    let elevators = document["explained"][0]["elevators"].as_array().unwrap().clone();
+    assert_eq!(elevators.len(), hoistway_core::Kind::ALL.len());
+    let of = |name: &str| elevators.iter().find(|row| row["elevator"] == name).unwrap();
+    assert_eq!((&of("cfq")["counts"], &of("deadline")["counts"]), (&json!(true), &json!(false)));
+}
+
+#[test]
+fn this_process_can_be_explained() {
+    let ran = hoistway(&["ionice", "--explain"]).output().map(Ran::of).expect("it runs");
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.starts_with("hoistway (") && ran.out.contains("What elevators make of"), "{}", ran.out);
+}

@@ -1,0 +1,359 @@
+//! `hoistway mount` as a person runs it. What needs root, `/dev/fuse` or a tool is skipped aloud where that is absent, and fails with CI=true.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const HOISTWAY: &str = env!("CARGO_BIN_EXE_hoistway");
+
+fn hoistway(args: &[&str]) -> Output {
+    Command::new(HOISTWAY).args(args).env_remove("RUST_LOG").output().expect("it was built")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whether this machine lets us mount.
+fn can_mount(needs: &[&str]) -> bool {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|of| std::os::unix::fs::MetadataExt::uid(&of) == 0);
+    let has = |tool: &&&str| {
+        let paths = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&paths).any(|folder| folder.join(tool).exists())
+    };
+    let missing = needs.iter().find(|tool| !has(tool)).copied();
+    let why = match (is_root, Path::new("/dev/fuse").exists(), missing) {
+        (false, ..) => "root",
+        (_, false, _) => "/dev/fuse",
+        (.., Some(tool)) => tool,
+        _ => return true,
+    };
+    assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "CI has {why}");
+    eprintln!("skipped: this needs {why}");
+    false
+}
+
+/// A mount, which is taken away in the end.
+struct Mounted {
+    child: Child,
+    at: PathBuf,
+}
+
+impl Mounted {
+    fn start(source: &Path, at: &Path, args: &[&str]) -> Mounted {
+        let mut child = Command::new(HOISTWAY)
+            .arg("mount")
+            .args([source, at])
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it was built");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line).expect("it is text");
+        if !line.starts_with("ready: ") {
+            let ended = child.wait_with_output().expect("it has ended");
+            panic!("{args:?}: {line}{}", text(&ended.stderr));
+        }
+        Mounted { child, at: at.to_owned() }
+    }
+
+    /// Tells it to leave; answers its exit code.
+    fn end(mut self) -> Option<i32> {
+        let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            match self.child.try_wait().expect("it is ours") {
+                Some(status) => return status.code(),
+                None if Instant::now() > until => return None,
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            let _ = Command::new("umount").arg("-l").arg(&self.at).status();
+        }
+    }
+}
+
+fn is_mounted(at: &Path) -> bool {
+    let table = fs::read_to_string("/proc/mounts").expect("every Linux has it");
+    table.lines().any(|line| line.split(' ').nth(1).map(Path::new) == Some(at))
+}
+
+fn folders() -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, at) = (folder.path().join("source"), folder.path().join("at"));
+    fs::create_dir(&source).expect("it is ours");
+    fs::create_dir(&at).expect("it is ours");
+    (folder, source, at)
+}
+
+#[test]
+fn what_is_wrong_is_told_and_nothing_is_mounted() {
+    let (folder, source, at) = folders();
+    let bad = folder.path().join("bad.toml");
+    fs::write(&bad, "[mount]\nelevator = \"cqf\"\n[[tenant]]\nop = \"x\"\n").expect("it is ours");
+    let [source, at, bad] = [&source, &at, &bad].map(|path| path.to_str().expect("it is text"));
+    let cases: [(&[&str], i32, &str); 9] = [
+        (&["mount"], 2, "SOURCE"),
+        (&["mount", source], 2, "MOUNTPOINT"),
+        (&["mount", "/nowhere/at/all", at], 1, "the source /nowhere/at/all"),
+        (&["mount", source, at, "--elevator", "cqf"], 2, "cfq"),
+        (&["mount", source, at, "--device", "nosuchdisk"], 1, "there is no block device `nosuchdisk`"),
+        (&["mount", source, at, "--set", "cfq.slice_idle=0"], 2, "say --elevator cfq"),
+        (&["mount", source, at, "--config", bad], 1, "bad.toml:2:12: `elevator` is \"cqf\""),
+        (&["mount", "--check-config", bad], 1, "bad.toml:4:6: `op` is \"x\""),
+        (&["mount", source, at, "--elevator", "none", "--control", "/tmp/x.sock"], 2, "there is no queue to watch"),
+    ];
+    for (args, code, expected) in cases {
+        let output = hoistway(args);
+        let told = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {told}");
+        assert!(told.contains(expected), "{args:?}: {told}");
+        assert!(!told.contains("panicked"), "{told}");
+    }
+    assert!(!is_mounted(Path::new(at)));
+}
+
+#[test]
+fn a_configuration_that_can_be_used_is_said_to_be_so() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/mount");
+    for name in ["media-server.toml", "build-host.toml", "backup.toml"] {
+        let path = examples.join(name);
+        let output = hoistway(&["mount", "--check-config", path.to_str().expect("it is text")]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(text(&output.stdout).contains("it can be used"), "{}", text(&output.stdout));
+    }
+}
+
+#[test]
+fn files_are_the_same_through_every_kind_of_mount_and_it_ends_when_told() {
+    if !can_mount(&[]) {
+        return;
+    }
+    let kinds: [&[&str]; 4] = [
+        &["--elevator", "cfq", "--depth", "1"],
+        &["--elevator", "bfq", "--write-back", "kernel"],
+        &["--elevator", "none"],
+        &["--elevator", "deadline", "--depth", "1", "--threads", "3"],
+    ];
+    for args in kinds {
+        let (_folder, source, at) = folders();
+        fs::write(source.join("before"), b"there already").expect("it is ours");
+        let mounted = Mounted::start(&source, &at, args);
+        assert_eq!(fs::read(at.join("before")).expect("it is seen"), b"there already");
+        let data: Vec<u8> = (0..3_000_000u32).map(|n| (n >> 3) as u8).collect();
+        fs::create_dir(at.join("sub")).expect("it is made");
+        fs::write(at.join("sub/file"), &data).expect("it is written");
+        fs::File::open(at.join("sub/file")).and_then(|file| file.sync_all()).expect("it is durable");
+        fs::rename(at.join("sub/file"), at.join("moved")).expect("it is renamed");
+        assert!(fs::read(at.join("moved")).expect("it is there") == data, "{args:?}");
+        assert_eq!(mounted.end(), Some(0), "{args:?}");
+        assert!(!is_mounted(&at), "{args:?}");
+        assert!(fs::read(source.join("moved")).expect("it is below") == data, "{args:?}");
+    }
+}
+
+#[test]
+fn a_mount_is_seen_steered_and_recorded() {
+    if !can_mount(&[]) {
+        return;
+    }
+    let (folder, source, at) = folders();
+    let (socket, record) = (folder.path().join("c.sock"), folder.path().join("trace"));
+    let [control, recorded] = [&socket, &record].map(|path| path.to_str().expect("it is text"));
+    let args = ["--elevator", "cfq", "--depth", "1", "--control", control, "--record", recorded];
+    let mounted = Mounted::start(&source, &at, &args);
+    fs::write(at.join("file"), vec![1; 1 << 20]).expect("it is written");
+    fs::File::open(at.join("file")).and_then(|file| file.sync_all()).expect("it is durable");
+    let ctl = |args: &[&str]| {
+        let output = hoistway(&[&["ctl", "--control", control], args].concat());
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let device = ctl(&["ls", "devices"]).lines().next().expect("there is one").trim_end_matches('/').to_owned();
+    let scheduler = format!("devices/{device}/queue/scheduler");
+    assert!(ctl(&["get", &scheduler]).contains("[cfq]"));
+    ctl(&["set", &scheduler, "bfq"]);
+    assert!(ctl(&["get", &scheduler]).contains("[bfq]"));
+    assert!(ctl(&["get", "-r"]).contains("default"), "who has no tenant is counted");
+    let refused = hoistway(&["ctl", "--control", control, "set", &format!("devices/{device}/queue/depth"), "0"]);
+    assert!(!refused.status.success());
+    assert_eq!(mounted.end(), Some(0));
+    assert!(!socket.exists(), "the socket goes with the mount");
+    let described = hoistway(&["trace", "describe", recorded]);
+    assert!(described.status.success(), "{}", text(&described.stderr));
+}
+
+#[test]
+fn a_service_manager_is_told_when_a_mount_is_ready_and_when_it_leaves() {
+    if !can_mount(&[]) {
+        return;
+    }
+    let (folder, source, at) = folders();
+    let path = folder.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("it can");
+    let told = || {
+        let mut message = [0; 4096];
+        let length = socket.recv(&mut message).expect("it is told");
+        text(&message[..length])
+    };
+    let mut child = Command::new(HOISTWAY)
+        .arg("mount")
+        .args([&source, &at])
+        .env("NOTIFY_SOCKET", &path)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("it was built");
+    let ready = told();
+    assert!(ready.starts_with("READY=1\nSTATUS=mounted at ") && is_mounted(&at), "{ready}");
+    let _ = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(told().starts_with("STOPPING=1"));
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_mount_that_is_in_use_ends_in_time_and_leaves_nothing_behind() {
+    if !can_mount(&[]) {
+        return;
+    }
+    for write_back in ["ours", "kernel"] {
+        let (folder, source, at) = folders();
+        let (socket, record) = (folder.path().join("c.sock"), folder.path().join("trace"));
+        let [control, recorded] = [&socket, &record].map(|path| path.to_str().expect("it is text"));
+        let args = ["--write-back", write_back, "--elevator", "cfq", "--control", control, "--record", recorded];
+        let mounted = Mounted::start(&source, &at, &args);
+        let mut file = fs::File::create(at.join("file")).expect("it is made");
+        file.write_all(&vec![7; 3 << 20]).and_then(|()| file.sync_all()).expect("it is durable");
+        file.write_all(b"and more").expect("it is written");
+        let begun = Instant::now();
+        assert_eq!(mounted.end(), Some(1), "{write_back}");
+        let took = begun.elapsed();
+        assert!(took > Duration::from_secs(8) && took < Duration::from_secs(13), "{write_back}: {took:?}");
+        assert!(!socket.exists(), "{write_back}: the socket goes with the mount");
+        assert!(!is_mounted(&at), "{write_back}");
+        let described = hoistway(&["trace", "describe", recorded]);
+        assert!(described.status.success(), "{write_back}: {}", text(&described.stderr));
+        assert!(text(&described.stdout).contains("write"), "{write_back}: {}", text(&described.stdout));
+        drop(file);
+        let found = fs::read(source.join("file")).expect("it is there");
+        assert!(found.ends_with(b"and more"), "{write_back}: {} bytes", found.len());
+    }
+}
+
+/// A slow disk: the model of a drive behind NBD, FUSE and a loop device, with an ext4 on it.
+struct SlowDisk {
+    folder: tempfile::TempDir,
+    server: Child,
+    nbdfuse: Option<Child>,
+    device: Option<String>,
+}
+
+impl SlowDisk {
+    fn start() -> Option<SlowDisk> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("d.sock");
+        let server = Command::new(HOISTWAY)
+            .args(["serve", "--export", "=mem:1G,depth=32", "--drive", "sata-7200-2006", "--elevator", "noop", "-q"])
+            .arg("--socket")
+            .arg(&socket)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("it was built");
+        let mut disk = SlowDisk { folder, server, nbdfuse: None, device: None };
+        let until = Instant::now() + Duration::from_secs(20);
+        while !socket.exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let path = |name: &str| disk.folder.path().join(name);
+        let (shown, below) = (path("nbd"), path("below"));
+        fs::create_dir(&shown).expect("it is ours");
+        fs::create_dir(&below).expect("it is ours");
+        fs::create_dir(path("at")).expect("it is ours");
+        let uri = format!("nbd+unix:///?socket={}", socket.display());
+        disk.nbdfuse = Some(Command::new("nbdfuse").arg(&shown).arg(uri).spawn().expect("it is there"));
+        let image = shown.join("nbd");
+        while !image.exists() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let found =
+            Command::new("losetup").args(["-f", "--show", "--direct-io=on"]).arg(&image).output().expect("a tool");
+        if !found.status.success() {
+            eprintln!("skipped: no loop device is to be had: {}", text(&found.stderr));
+            return None;
+        }
+        let device = text(&found.stdout).trim().to_owned();
+        let _ = fs::write(format!("/sys/block/{}/queue/rotational", device.trim_start_matches("/dev/")), "1");
+        disk.device = Some(device.clone());
+        let made =
+            Command::new("mkfs.ext4").args(["-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", &device]).status();
+        assert!(made.expect("a tool").success());
+        disk.mount();
+        for name in ["0", "1"] {
+            fs::write(below.join(name), vec![7; 200 << 20]).expect("there is room");
+        }
+        // What is in memory would take nothing of the disk.
+        assert!(Command::new("umount").arg(&below).status().expect("a tool").success());
+        disk.mount();
+        Some(disk)
+    }
+
+    fn mount(&self) {
+        let device = self.device.as_deref().expect("it is there");
+        let mounted = Command::new("mount").arg(device).arg(self.folder.path().join("below")).status();
+        assert!(mounted.expect("a tool").success());
+    }
+}
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.folder.path().join("below")).status();
+        if let Some(device) = &self.device {
+            let _ = Command::new("losetup").args(["-d", device]).status();
+        }
+        let _ = Command::new("umount").arg(self.folder.path().join("nbd")).status();
+        if let Some(nbdfuse) = &mut self.nbdfuse {
+            let _ = nbdfuse.kill();
+            let _ = nbdfuse.wait();
+        }
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+}
+
+#[test]
+fn of_two_readers_the_one_of_the_real_time_class_has_most_of_a_slow_disk() {
+    if !can_mount(&["nbdfuse", "losetup", "mkfs.ext4", "ionice"]) {
+        return;
+    }
+    let Some(disk) = SlowDisk::start() else { return };
+    let at = disk.folder.path().join("at");
+    // A program that was built without optimisation, on a machine with other work, comes back for more late: the elevator is to wait for it all the same.
+    let args = ["--elevator", "cfq", "--depth", "1", "--set", "cfq.slice_idle=100"];
+    let mounted = Mounted::start(&disk.folder.path().join("below"), &at, &args);
+    let read = |name: &str, class: &str| {
+        let command = format!("exec dd if={} of=/dev/null bs=1M 2>/dev/null", at.join(name).display());
+        Command::new("ionice").args([class, "sh", "-c", &command]).spawn().expect("a tool")
+    };
+    let (mut urgent, mut usual) = (read("0", "-c1"), read("1", "-c2"));
+    assert!(urgent.wait().expect("it ends").success());
+    // What the other one has read by then.
+    let told = fs::read_to_string(format!("/proc/{}/io", usual.id())).expect("it goes on");
+    let count =
+        told.lines().find_map(|line| line.strip_prefix("rchar: ")).and_then(|count| count.trim().parse::<u64>().ok());
+    let other = count.expect("it is counted");
+    let _ = usual.kill();
+    let _ = usual.wait();
+    assert_eq!(mounted.end(), Some(0));
+    assert!(other < 80 << 20, "one has read 200 MiB, and the other {} MiB", other >> 20);
+}

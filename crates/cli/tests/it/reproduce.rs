@@ -1,0 +1,108 @@
+//! `hoistway reproduce`, from outside, and the page that it makes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::{Folder, run};
+use hoistway_sim::published::{Kind, publications};
+
+/// Rows that any machine has run in a moment: drives alone, the eight readers, constants, a gated sweep of 128 processes.
+const QUICK: [&str; 12] =
+    ["S1-02", "S1-03", "S1-04", "S1-06", "S1-07", "S1-09", "S1-11", "S1-19", "S1-20", "S2-02", "S2-08", "S2-10"];
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+fn page() -> String {
+    fs::read_to_string(docs().join("reproduced.md")).expect("docs/reproduced.md is there")
+}
+
+/// What a page has on a row, from its heading to the next.
+fn section<'a>(page: &'a str, id: &str) -> &'a str {
+    let begin = page.find(&format!("### {id}\n")).unwrap_or_else(|| panic!("no section {id}: cargo xtask pages write"));
+    let rest = &page[begin + 4..];
+    let ends = ["\n### ", "\n## "].map(|heading| rest.find(heading).unwrap_or(rest.len()));
+    &rest[..ends[0].min(ends[1])]
+}
+
+#[test]
+fn the_page_has_a_section_and_a_picture_for_every_row() {
+    let page = page();
+    for row in publications().expect("the rows are right").iter().flat_map(|publication| &publication.rows) {
+        let section = section(&page, &row.id);
+        assert!(page.contains(&format!("| [{0}](#{1}) |", row.id, row.id.to_lowercase())), "{}", row.id);
+        for value in &row.values {
+            assert!(section.contains(&value.name), "{}: {} is missing: cargo xtask pages write", row.id, value.name);
+        }
+        let picture = docs().join(format!("reproduced/{}.svg", row.id));
+        assert!(row.values.is_empty() || picture.exists(), "{} is missing", picture.display());
+    }
+}
+
+#[test]
+fn the_page_tells_what_quick_rows_come_to_now() {
+    let folder = Folder::new();
+    let name = folder.name("pages");
+    let ran = run(&[&["reproduce"], &QUICK[..], &["--page", &name]].concat());
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let made = fs::read_to_string(folder.path("pages").join("reproduced.md")).expect("a page");
+    let page = page();
+    for id in QUICK {
+        assert_eq!(section(&made, id).trim(), section(&page, id).trim(), "{id}: cargo xtask pages write");
+    }
+}
+
+#[test]
+fn json_has_what_was_published_what_came_out_and_the_verdict() {
+    let document = run(&["reproduce", "s1-02", "S2-08", "--json"]).json();
+    let rows = document["rows"].as_array().expect("rows");
+    let ids: Vec<&str> = rows.iter().filter_map(|row| row["id"].as_str()).collect();
+    assert_eq!(ids, ["S1-02", "S2-08"]);
+    assert_eq!(rows[0]["published"], "98 / 65 / 43 us");
+    assert_eq!((&rows[0]["verdict"], &rows[0]["parameters_fitted"]), (&"reproduced".into(), &serde_json::json!([])));
+    let ours = rows[0]["values"][0]["ours"].as_f64().expect("a figure");
+    assert!((97.0..99.0).contains(&ours), "{ours}");
+    assert_eq!(document["summary"]["numbers"], serde_json::json!({"reproduced": 2, "of": 2}));
+}
+
+#[test]
+fn the_table_ends_with_its_summary() {
+    let ran = run(&["reproduce", "S1-02", "S1-01", "S1-20"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let summary = ran.out.split("\n\n").last().expect("a summary").replace('\n', " ");
+    assert!(summary.contains("Numbers: 1 of 1 rows reproduced (3 of 3 figures"), "{summary}");
+    assert!(summary.contains("Orders and rules: 1 of 1. Outside the count: 1 that describe a drive"), "{summary}");
+}
+
+#[test]
+fn an_unknown_id_is_answered_with_those_that_there_are() {
+    run(&["reproduce", "S1-99"]).refused(2, &["`S1-99`", "S1-06", "S2-15", "all"]);
+}
+
+#[test]
+fn no_row_is_reproduced_with_a_parameter_that_was_fitted_to_it() {
+    let page = page();
+    for row in publications().expect("the rows are right").iter().flat_map(|publication| &publication.rows) {
+        let reproduced = section(&page, &row.id).contains("**reproduced**");
+        assert!(!reproduced || (row.fitted.is_empty() && row.kind != Kind::Input), "{}", row.id);
+        let differs = section(&page, &row.id).contains("**differs**");
+        assert!(!differs || !row.missing.is_empty(), "{} differs, and it is not said why", row.id);
+    }
+}
+
+#[test]
+fn the_readme_has_the_count_of_the_page() {
+    let page = page();
+    let summary = page.lines().find(|line| line.starts_with("**Numbers: ")).expect("a summary");
+    let counts: Vec<&str> = summary.split(" of ").collect();
+    let count = |index: usize| {
+        let before = counts[index].rsplit([' ', '(']).next().unwrap_or_default();
+        let after = counts[index + 1].split([' ', '.']).next().unwrap_or_default();
+        format!("{before} of {after}")
+    };
+    let readme = fs::read_to_string(docs().join("../README.md")).expect("README.md");
+    for count in [count(0), format!("{} figures within tolerance", count(1)), format!("rules {}", count(2))] {
+        assert!(readme.contains(&count), "the README does not say `{count}`, as docs/reproduced.md does: {summary}");
+    }
+}

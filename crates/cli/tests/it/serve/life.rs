@@ -1,0 +1,139 @@
+//! How a server begins, is changed, and ends.
+
+use hoistway_nbd::wire::{Command, CommandFlags, Errno};
+use rustix::process::Signal;
+
+use super::client::{Client, shake_hands, wants};
+use super::server::Server;
+use crate::common::{Folder, Ran, hoistway, run};
+
+#[test]
+fn sigterm_answers_what_was_asked_for_and_refuses_what_comes_after() {
+    // Each request takes 50 ms or more on this drive, so that some are under way when the signal comes.
+    let server = Server::start(&["--export", "=mem:64M", "--drive", "sata-7200-2006", "--elevator", "noop"]);
+    let mut client = Client::of(&server.socket(), "");
+    for at in 0..32 {
+        client.send(Command::Read, CommandFlags::default(), (at * 7 % 32) << 20, 4096, &[]);
+    }
+    client.answers(1);
+    server.signal(Signal::TERM);
+    let refused = loop {
+        // The signal comes when it comes: what is asked before is done, the first request after it is refused.
+        client.send(Command::Read, CommandFlags::default(), 0, 512, &[]);
+        let refused = client.answers(1).into_iter().find_map(|answer| answer.result.err());
+        if let Some(refused) = refused {
+            break refused;
+        }
+    };
+    assert_eq!(refused.0, Errno::Shutdown);
+    let (code, log) = server.ended();
+    assert_eq!(code, Some(0), "{log}");
+}
+
+#[test]
+fn a_server_that_drains_is_empty_in_a_moment_when_nobody_asks_for_anything() {
+    let server = Server::start(&["--export", "=mem:1M"]);
+    let mut idle = Client::of(&server.socket(), "");
+    idle.write(0, &[1; 512]).expect("it can be written");
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(idle.is_closed());
+}
+
+#[test]
+fn sighup_takes_up_a_new_configuration_and_leaves_clients_alone() {
+    let folder = Folder::new();
+    let config = |more: &str| {
+        format!(
+            "[[device]]\nname = \"memory\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"a\"\ndevice = \"memory\"\n{more}"
+        )
+    };
+    folder.file("config.toml", config(""));
+    let server = Server::start_in(folder, &["--config", "FOLDER/config.toml"]);
+    let mut before = Client::of(&server.socket(), "a");
+    before.write(0, &[5; 512]).expect("it can be written");
+    assert!(shake_hands(&server.socket(), wants("b"), None).is_err());
+    server.folder.file("config.toml", config("size = \"512k\n"));
+    server.signal(Signal::HUP);
+    assert_eq!(before.read(0, 512).expect("a wrong configuration changes nothing"), vec![5; 512]);
+    let more =
+        "[[export]]\nname = \"b\"\ndevice = \"memory\"\n[[tenant]]\nname = \"t\"\nexport = \"b\"\nweight = 300\n";
+    server.folder.file("config.toml", config(more));
+    server.signal(Signal::HUP);
+    let mut after = loop {
+        if let Ok(super::client::Led::To(client)) = shake_hands(&server.socket(), wants("b"), None) {
+            break client;
+        }
+    };
+    assert_eq!(after.read(0, 512).expect("it is the same device"), vec![5; 512]);
+    assert_eq!(before.read(0, 512).expect("it was left alone"), vec![5; 512]);
+    server.folder.file("config.toml", config(""));
+    server.signal(Signal::HUP);
+    assert!(after.is_closed(), "its export is served no more");
+    assert_eq!(before.read(0, 512).expect("it was left alone"), vec![5; 512]);
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("the configuration stays as it was"), "{log}");
+}
+
+#[test]
+fn a_command_is_run_beside_the_server_and_its_exit_code_is_the_servers() {
+    let folder = Folder::new();
+    let socket = folder.name("s");
+    let command =
+        "test -S \"$unixsocket\" && test \"$uri\" = \"$NBD_URI\" && echo \"$uri $exportname $tls\" && exit 42";
+    let ran = run(&["serve", "--export", "a b=mem:1M", "--socket", &socket, "--run", command]);
+    assert_eq!(ran.code, Some(42), "{}", ran.err);
+    let uri = format!("nbd+unix:///a%20b?socket={socket}");
+    assert_eq!(ran.out, format!("{uri} a b off\n"));
+    assert!(folder.files().is_empty(), "{:?}", folder.files());
+}
+
+#[test]
+fn a_command_is_told_nothing_of_the_service_manager() {
+    let folder = Folder::new();
+    let socket = folder.name("s");
+    let command = "! env | grep -E '^(LISTEN_|WATCHDOG_|NOTIFY_)'";
+    let mut serve = hoistway(&["serve", "-q", "--export", "=mem:1M", "--socket", &socket, "--run", command]);
+    // The sockets are for another process, so that none is looked for.
+    for name in ["LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PID", "WATCHDOG_USEC", "WATCHDOG_PID", "NOTIFY_SOCKET"] {
+        serve.env(name, "1");
+    }
+    let ran = Ran::of(serve.output().expect("the binary starts"));
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{}", ran.err);
+}
+
+#[test]
+fn a_server_that_cannot_start_says_why_and_leaves_nothing_behind() {
+    let folder = Folder::new();
+    let socket = folder.name("s");
+    folder.file("disk", vec![0; 4096]);
+    folder.file("nonsense.pem", "nonsense");
+    let (disk, pem) = (folder.name("disk"), folder.name("nonsense.pem"));
+    let gone = folder.name("gone");
+    let before = folder.files();
+    // 2: the command line says something that cannot be; 1: what it says cannot be done.
+    let cases: [(&[&str], i32, &str); 6] = [
+        (&["--export", &format!("={gone}")], 2, "gone"),
+        (&["--export", "a=mem:1M", "--export", "a=mem:2M"], 2, "already export `a`"),
+        (&["--export", &format!("={disk},size=1M")], 2, "4096"),
+        (&["--export", "=mem:1M", "--tls-cert", &pem, "--tls-key", &pem], 1, "nonsense.pem"),
+        (&["--export", "=mem:1M", "--tls-cert", &gone, "--tls-key", &gone], 1, "gone"),
+        (&["--export", "=mem:1M", "--listen", "192.0.2.1:10809"], 2, "192.0.2.1"),
+    ];
+    for (args, code, said) in cases {
+        let ran = run(&[&["serve", "-q", "--socket", &socket], args].concat());
+        ran.refused(code, &[said]);
+        assert_eq!(folder.files().len(), before.len(), "{args:?} leaves {:?}", folder.files());
+    }
+}
+
+#[test]
+fn a_socket_that_a_server_listens_to_is_left_to_it() {
+    let server = Server::start(&["--export", "=mem:1M"]);
+    let socket = server.socket();
+    let second = run(&["serve", "-q", "--export", "=mem:1M", "--socket", socket.to_str().expect("UTF-8")]);
+    second.refused(1, &["busy"]);
+    Client::of(&socket, "").write(0, &[1; 512]).expect("the first is still there");
+    assert_eq!(server.end().0, Some(0));
+}

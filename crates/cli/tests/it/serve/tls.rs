@@ -1,0 +1,146 @@
+//! Certificates: the server's, and those by which clients are known.
+
+use std::sync::Arc;
+
+use hoistway_nbd::client::{TlsWish, Wants};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rustls::ClientConfig;
+use rustls::RootCertStore;
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use super::client::{Client, Led, shake_hands, wants};
+use super::server::Server;
+use crate::common::Folder;
+
+/// An authority, and the files of a server's certificate from it.
+struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new(folder: &Folder) -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "the authority");
+        let key = KeyPair::generate().expect("a key");
+        let issuer = CertifiedIssuer::self_signed(params, key).expect("a certificate");
+        folder.file("ca.pem", issuer.pem());
+        let authority = Authority { issuer };
+        let (certificate, key) = authority.issue("localhost", ExtendedKeyUsagePurpose::ServerAuth);
+        folder.file("cert.pem", certificate.pem());
+        folder.file("key.pem", key.serialize_pem());
+        authority
+    }
+
+    fn issue(&self, name: &str, purpose: ExtendedKeyUsagePurpose) -> (rcgen::Certificate, KeyPair) {
+        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.extended_key_usages.push(purpose);
+        let key = KeyPair::generate().expect("a key");
+        (params.signed_by(&key, &self.issuer).expect("a certificate"), key)
+    }
+
+    /// What a client trusts, and what it shows.
+    fn client(&self, shows: Option<&str>) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from(self.issuer.der().to_vec())).expect("an authority");
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("versions")
+            .with_root_certificates(roots);
+        let config = match shows {
+            None => builder.with_no_client_auth(),
+            Some(name) => {
+                let (certificate, key) = self.issue(name, ExtendedKeyUsagePurpose::ClientAuth);
+                let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+                builder.with_client_auth_cert(vec![certificate.der().clone()], key).expect("they fit together")
+            }
+        };
+        Arc::new(config)
+    }
+}
+
+fn encrypted(export: &str) -> Wants {
+    Wants { tls: TlsWish::Always, ..wants(export) }
+}
+
+#[track_caller]
+fn client(server: &Server, wants: Wants, tls: Arc<ClientConfig>) -> Client {
+    match shake_hands(&server.socket(), wants, Some(tls)) {
+        Ok(Led::To(client)) => *client,
+        Ok(Led::Over(_)) => panic!("the handshake ended without an export"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn what_goes_through_tls_arrives_as_it_was_sent() {
+    let folder = Folder::new();
+    let authority = Authority::new(&folder);
+    let server = Server::start_in(
+        folder,
+        &["--export", "=mem:64M", "--tls-cert", "FOLDER/cert.pem", "--tls-key", "FOLDER/key.pem"],
+    );
+    let mut client = client(&server, encrypted(""), authority.client(None));
+    let data: Vec<u8> = (0..3_000_001_u32).map(|at| (at % 251) as u8).collect();
+    client.write(77, &data).expect("it can be written");
+    client.flush().expect("it can be flushed");
+    assert_eq!(client.read(77, data.len() as u64).expect("it can be read"), data);
+    let mut plain = Client::of(&server.socket(), "");
+    assert_eq!(plain.read(77, 1000).expect("TLS is offered, not required"), data[..1000]);
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+}
+
+#[test]
+fn nothing_is_served_in_plain_text_where_tls_is_required() {
+    let folder = Folder::new();
+    let authority = Authority::new(&folder);
+    let server = Server::start_in(
+        folder,
+        &["--export", "=mem:1M", "--tls-cert", "FOLDER/cert.pem", "--tls-key", "FOLDER/key.pem", "--tls-required"],
+    );
+    assert!(server.uris[0].starts_with("nbds+unix:"), "{:?}", server.uris);
+    assert!(shake_hands(&server.socket(), wants(""), None).is_err());
+    client(&server, encrypted(""), authority.client(None)).write(0, &[1; 512]).expect("it can be written");
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn a_clients_certificate_says_which_tenant_it_is() {
+    let folder = Folder::new();
+    let authority = Authority::new(&folder);
+    folder.file(
+        "config.toml",
+        "[[device]]\nname = \"memory\"\nbackend = \"mem:1M\"\n\
+         [[export]]\nname = \"db\"\ndevice = \"memory\"\ntenants = [\"database\"]\n\
+         [[export]]\nname = \"all\"\ndevice = \"memory\"\n\
+         [[tenant]]\nname = \"database\"\ncertificate = \"db-*.example\"\n\
+         [[tenant]]\nname = \"others\"\n",
+    );
+    let server = Server::start_in(
+        folder,
+        &[
+            "--config",
+            "FOLDER/config.toml",
+            "--tls-cert",
+            "FOLDER/cert.pem",
+            "--tls-key",
+            "FOLDER/key.pem",
+            "--tls-ca",
+            "FOLDER/ca.pem",
+            "--tls-required",
+        ],
+    );
+    let database = authority.client(Some("db-1.example"));
+    let other = authority.client(Some("web.example"));
+    client(&server, encrypted("db"), Arc::clone(&database)).write(0, &[1; 512]).expect("it is the database");
+    assert!(shake_hands(&server.socket(), encrypted("db"), Some(Arc::clone(&other))).is_err());
+    client(&server, encrypted("all"), other).write(0, &[1; 512]).expect("it is everybody's");
+    let nobody = shake_hands(&server.socket(), encrypted("all"), Some(authority.client(None)));
+    assert!(nobody.is_err(), "a client without a certificate is not let in");
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("tenant=\"database\"") && log.contains("tenant=\"others\""), "{log}");
+}

@@ -1,0 +1,246 @@
+//! A running server, seen and steered: its control socket, `hoistway ctl`, `hoistway top`, metrics, recordings.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+
+use super::client::Client;
+use super::server::Server;
+use crate::common::{Folder, Ran, run};
+
+/// Two tenants, known by their exports, on one device.
+const TWO: &str = r#"
+[control]
+socket = "control"
+[[device]]
+name = "sda"
+backend = "mem:64M"
+elevator = "bfq"
+[[export]]
+name = "db"
+device = "sda"
+size = "32M"
+[[export]]
+name = "backup"
+device = "sda"
+offset = "32M"
+[[tenant]]
+name = "database"
+export = "db"
+weight = 300
+[[tenant]]
+name = "backup"
+export = "backup"
+"#;
+
+fn start() -> Server {
+    let folder = Folder::new();
+    folder.file("two.toml", TWO);
+    Server::start_in(folder, &["--config", "FOLDER/two.toml"])
+}
+
+fn ctl(server: &Server, args: &[&str]) -> Ran {
+    let control = server.folder.name("control");
+    run(&["ctl"].iter().chain(args).copied().chain(["--control", control.as_str()]).collect::<Vec<_>>())
+}
+
+#[track_caller]
+fn get(server: &Server, path: &str) -> String {
+    let ran = ctl(server, &["get", path]);
+    assert_eq!(ran.code, Some(0), "{path}: {}", ran.err);
+    ran.out.trim_end().to_owned()
+}
+
+#[test]
+fn elevators_are_switched_under_a_client_that_reads_back_what_it_wrote() {
+    let server = start();
+    let mut client = Client::of(&server.socket(), "db");
+    for (round, elevator) in ["noop", "deadline", "cfq", "kyber", "fiops", "bfq", "cfq-v3"].into_iter().enumerate() {
+        let data = vec![round as u8 + 1; 8192];
+        client.write(round as u64 * 8192, &data).expect("it can be written");
+        assert_eq!(ctl(&server, &["set", "devices/sda/queue/scheduler", elevator]).code, Some(0));
+        assert!(get(&server, "devices/sda/queue/scheduler").contains(&format!("[{elevator}]")));
+        assert_eq!(client.read(round as u64 * 8192, 8192).expect("it can be read"), data);
+    }
+    assert_eq!(ctl(&server, &["set", "devices/sda/queue/iosched/slice_idle", "3"]).code, Some(0));
+    assert_eq!(get(&server, "devices/sda/queue/iosched/slice_idle"), "3");
+    ctl(&server, &["set", "devices/sda/queue/scheduler", "cqf"]).refused(1, &["did you mean \"cfq\"?"]);
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn the_control_socket_is_its_owners_alone_and_goes_with_the_server() {
+    let server = start();
+    let path = server.folder.path("control");
+    let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let folder = server.folder.name("s");
+    run(&["ctl", "get", "server/version", "--control", &folder]).refused(1, &["is where NBD clients connect"]);
+    // As a person with socat has it: the last line without an end.
+    let mut stream = UnixStream::connect(&path).expect("it listens");
+    stream.write_all(b"get server/version\nls tenants\nget tenants/database/weight").expect("it takes it");
+    stream.shutdown(std::net::Shutdown::Write).expect("a socket");
+    let mut told = String::new();
+    stream.read_to_string(&mut told).expect("it answers and closes");
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(told, format!("= {version}\nok\n= database/\n= backup/\n= default/\nok\n= 300\nok\n"));
+    assert_eq!(server.end().0, Some(0));
+    assert!(!path.exists(), "the control socket is left behind");
+}
+
+#[test]
+fn a_client_is_seen_counted_and_sent_away() {
+    let server = start();
+    let mut client = Client::of(&server.socket(), "backup");
+    client.write(0, &[7; 65536]).expect("it can be written");
+    client.read(0, 4096).expect("it can be read");
+    let number = ctl(&server, &["ls", "clients"]).out.trim_end().trim_end_matches('/').to_owned();
+    let told = ctl(&server, &["get", "-r", &format!("clients/{number}")]).out;
+    for line in ["export: backup", "tenant: backup", "address: unix", &format!("pid: {}", std::process::id())] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    assert!(told.contains("stat: requests=2 in_flight=0 rbytes=4096 wbytes=65536"), "{told}");
+    let stat = get(&server, "tenants/backup/stat");
+    assert!(stat.starts_with("sda rbytes=4096 wbytes=65536 rios=1 wios=1 "), "{stat}");
+    let json: serde_json::Value = serde_json::from_str(&get(&server, "tenants/backup/stat.json")).expect("JSON");
+    assert_eq!((&json["requests"], &json["latency_ns"]["count"]), (&2.into(), &2.into()));
+    for (path, clients) in
+        [("exports/backup", "1"), ("exports/db", "0"), ("tenants/backup", "1"), ("tenants/database", "0")]
+    {
+        assert_eq!(get(&server, &format!("{path}/clients")), clients, "{path}");
+    }
+    assert_eq!(ctl(&server, &["set", &format!("clients/{number}/disconnect"), "1"]).code, Some(0));
+    assert_eq!(client.stream.read(&mut [0]).expect("an end"), 0);
+    assert_eq!(ctl(&server, &["ls", "clients"]).out, "");
+    assert_eq!(
+        (get(&server, "exports/backup/clients").as_str(), get(&server, "tenants/backup/clients").as_str()),
+        ("0", "0")
+    );
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn a_reload_takes_back_what_was_set() {
+    let server = start();
+    assert_eq!(ctl(&server, &["set", "tenants/backup/weight", "7"]).code, Some(0));
+    assert_eq!(ctl(&server, &["set", "server/reload", "1"]).code, Some(0));
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while get(&server, "server/reload") != "ok" && std::time::Instant::now() < end {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!((get(&server, "server/reload").as_str(), get(&server, "tenants/backup/weight").as_str()), ("ok", "100"));
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn top_tells_of_a_real_server() {
+    let server = start();
+    let mut client = Client::of(&server.socket(), "db");
+    client.write(0, &[7; 65536]).expect("it can be written");
+    let control = server.folder.name("control");
+    let json = run(&["top", "--json", "--interval", "0.1", "--control", &control]).json();
+    assert_eq!((&json["devices"][0]["name"], &json["devices"][0]["elevator"]), (&"sda".into(), &"bfq".into()));
+    assert_eq!(json["devices"][0]["tenants"][0]["name"], "database");
+    assert_eq!(json["connections"], 1);
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn metrics_are_told_over_http() {
+    // A port that was free a moment ago.
+    let port =
+        std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port();
+    let address = format!("127.0.0.1:{port}");
+    let server = Server::start(&["--export", "=mem:1M", "--metrics", &address]);
+    let mut client = Client::of(&server.socket(), "");
+    client.write(0, &[7; 4096]).expect("it can be written");
+    let mut stream = BufReader::new(TcpStream::connect(&address).expect("it listens"));
+    for _ in 0..2 {
+        stream.get_mut().write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it takes it");
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).expect("it answers");
+            if let Some(bytes) = line.strip_prefix("Content-Length: ") {
+                length = bytes.trim().parse().expect("a number");
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).expect("as many bytes as it said");
+        let text = String::from_utf8(body).expect("text");
+        let bytes = text.lines().find(|line| line.starts_with("hoistway_bytes_total{op=\"write\",tenant=\"default\""));
+        assert!(bytes.is_some_and(|line| line.ends_with(" 4096")) && text.ends_with("# EOF\n"), "{text}");
+    }
+    assert_eq!(server.end().0, Some(0));
+}
+
+#[test]
+fn a_device_that_a_reload_brings_is_recorded_too() {
+    let kept = tempfile::tempdir().expect("a folder");
+    let trace = kept.path().join("trace").display().to_string();
+    let folder = Folder::new();
+    folder.file("two.toml", TWO);
+    let server = Server::start_in(folder, &["--config", "FOLDER/two.toml", "--record", &trace]);
+    let more = "[[device]]\nname = \"sdb\"\nbackend = \"mem:1M\"\n[[export]]\nname = \"new\"\ndevice = \"sdb\"\n";
+    server.folder.file("two.toml", format!("{TWO}{more}"));
+    assert_eq!(ctl(&server, &["set", "server/reload", "1"]).code, Some(0));
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while get(&server, "server/reload") == "never" && std::time::Instant::now() < end {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let mut client = Client::of(&server.socket(), "new");
+    client.write(8192, &[7; 4096]).expect("it can be written");
+    drop(client);
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+    let [first, second] = ["trace", "trace.sdb"].map(|name| kept.path().join(format!("{name}.blktrace.0")));
+    let length = |path: &std::path::Path| std::fs::metadata(path).unwrap_or_else(|_| panic!("{log}")).len();
+    assert!(length(&second) > length(&first) + 4 * 48, "{log}");
+    let mode = std::fs::metadata(&second).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn a_recording_is_not_touched_by_a_start_that_fails() {
+    let folder = Folder::new();
+    let [kept, new] = ["kept", "new"].map(|name| folder.name(&format!("{name}.blktrace.0")));
+    std::fs::write(&kept, "kept").expect("it can be written");
+    for trace in [&kept, &new] {
+        let socket = folder.name("s");
+        let args =
+            ["serve", "--export", "=mem:1M", "--socket", &socket, "--record", trace, "--pid-file", "/nowhere/pid"];
+        run(&args).refused(1, &["/nowhere/pid"]);
+    }
+    assert_eq!(std::fs::read(&kept).expect("it is there"), b"kept");
+    assert!(!std::path::Path::new(&new).exists());
+}
+
+#[test]
+fn a_recording_is_read_by_blkparse() {
+    let kept = tempfile::tempdir().expect("a folder");
+    let trace = kept.path().join("trace").display().to_string();
+    let folder = Folder::new();
+    folder.file("two.toml", TWO);
+    let server = Server::start_in(folder, &["--config", "FOLDER/two.toml", "--record", &trace]);
+    let mut client = Client::of(&server.socket(), "db");
+    client.write(8192, &[7; 4096]).expect("it can be written");
+    for _ in 0..10 {
+        client.read(8192, 4096).expect("it can be read");
+    }
+    drop(client);
+    // The recording lies where the server's own folder does not: that goes with the server.
+    let (code, log) = server.end();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("recorded"), "{log}");
+    let Ok(output) = Command::new("blkparse").args(["-i", "trace"]).current_dir(kept.path()).output() else {
+        return eprintln!("SKIPPED: blkparse does not run here; Debian has it in the package blktrace");
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("Q  WS 16 + 8 [database]") && text.contains("C   R 16 + 8 [0]"), "{text}");
+    assert!(text.contains("Reads Completed:       10,       40KiB"), "{text}");
+}

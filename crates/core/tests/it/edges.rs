@@ -1,0 +1,497 @@
+//! Edges of what can be asked of a queue, under every elevator: nothing may be lost, served twice or left waiting there either.
+//!
+//! The host of `machine` plays each case and watches; see `invariants.rs` for what holds.
+
+use crate::machine::{Call, Case, Place, Value, play_case};
+use hoistway_core::{
+    Bio, Capacity, Class, ElevatorStorage, Flags, GroupError, GroupWeights, Kind, Next, NoSink, Op, Priority,
+    QueueConfig, RequestQueue, Reservation, Storage, Submitted, TunableError, Work,
+};
+
+/// A case for a kind of elevator in the block layer that it worked in, with room for everything that the edges need.
+fn case_of(kind: Kind) -> Case {
+    Case {
+        kind,
+        layered: false,
+        config: QueueConfig { layer: kind.info().layer, nr_requests: None, ..QueueConfig::default() },
+        capacity: Capacity { requests: 200, contexts: 20, merged_bios: 200, groups: 8 },
+        depth: 4,
+        pulls_each: false,
+        stands_still: false,
+        calls: Vec::new(),
+    }
+}
+
+/// Plays a case for each kind, as it is and under reservations; `change` makes the queue and the calls what they are about.
+fn for_every_kind(change: impl Fn(&mut Case)) {
+    for &kind in Kind::ALL {
+        for layered in [false, true] {
+            let mut case = Case { layered, ..case_of(kind) };
+            change(&mut case);
+            if layered {
+                case.calls.splice(0..0, reservations());
+            }
+            if let Err(what) = play_case(&case) {
+                panic!("{} (layered: {layered}): {what}", kind.info().name);
+            }
+        }
+    }
+}
+
+/// The first process and the root group reserve something, reads and writes, as the device allows it.
+fn reservations() -> impl Iterator<Item = Call> {
+    let reservation = Reservation { depth_bytes: Some(8192), request_bytes: 4096, ..Reservation::of(100_000) };
+    let own = |name: &str| Reservation::TUNABLES.iter().position(|row| row.name == name).expect("a tunable") as u8;
+    let both = Call::SetTunable { index: own("dirs"), value: Value::Greatest };
+    let near = Call::SetTunable { index: own("device_position"), value: Value::Least };
+    [both, near, Call::Reserve { process: 0, reservation }, Call::ReserveGroup { group: 0, reservation }].into_iter()
+}
+
+fn submit(process: usize, op: Op, place: Place, sectors: u32) -> Call {
+    Call::Submit { process: process as u16, op, place, sectors, flags: Flags::NONE }
+}
+
+/// Processes of all classes and levels, beyond the three that there are.
+fn processes(count: u32) -> impl Iterator<Item = Call> {
+    let classes = [Class::BestEffort, Class::None, Class::RealTime, Class::BestEffort, Class::Idle];
+    (0..count).map(move |number| Call::Create {
+        pid: 100 + number,
+        priority: Priority::new(classes[number as usize % 5], (number % 8) as u8).unwrap_or_default(),
+        nice: 0,
+    })
+}
+
+/// Reads and writes, far and near, sync and not, of so many processes: the number of each says what it is.
+fn mixed_load(count: usize, processes: usize) -> impl Iterator<Item = Call> {
+    (0..count).map(move |number| {
+        let flags = [Flags::NONE, Flags::SYNC, Flags::META, Flags::SYNC.and(Flags::IDLE), Flags::NONE][number % 5];
+        Call::Submit {
+            process: (number % processes) as u16,
+            op: if number % 3 == 2 { Op::Write } else { Op::Read },
+            place: Place::At((number as u64).wrapping_mul(0x9E37_79B9) % (1 << 30) / 8 * 8),
+            sectors: 8 + 8 * (number % 4) as u32,
+            flags,
+        }
+    })
+}
+
+/// Groups below the root and below each other, with processes in them.
+fn groups(processes: u16) -> impl Iterator<Item = Call> {
+    let weights = [100, 1, 1000, 500].map(GroupWeights::of);
+    let made = (0..5u16)
+        .map(move |number| Call::CreateGroup { parent: number / 2, weights: weights[usize::from(number % 4)] });
+    made.chain((0..processes).map(|process| Call::Move { process, group: process % 6 }))
+}
+
+#[test]
+fn every_pair_of_elevators_is_switched_under_load() {
+    for (number, (from, to)) in
+        Kind::ALL.iter().flat_map(|&from| Kind::ALL.iter().map(move |&to| (from, to))).enumerate()
+    {
+        // Without the layer, with it, to it and from it.
+        for layered in [[false, false], [number % 2 == 0, number % 2 == 1], [true, true]] {
+            let mut case = Case { layered: layered[0], ..case_of(from) };
+            if layered[0] {
+                case.calls.extend(reservations());
+            }
+            case.calls.extend(processes(7));
+            case.calls.extend(groups(10));
+            case.calls.extend(mixed_load(40, 10));
+            // Some go to the device, some are given back, some processes exit with requests inside.
+            case.calls.extend([Call::Unplug, Call::Pass { ns: 7_000_000 }, Call::Complete { which: 1 }]);
+            case.calls.extend([Call::Requeue { which: 0 }, Call::Timer, Call::Exit { process: 4 }]);
+            case.calls.push(Call::Switch { kind: to, layered: layered[1] });
+            case.calls.extend(mixed_load(20, 8));
+            case.calls.extend([Call::Move { process: 2, group: 3 }, Call::Exit { process: 1 }]);
+            // As many completions as there can be requests of the old elevator, so that the new one gets a load of its own.
+            case.calls.extend([Call::Complete { which: 0 }; 60]);
+            if layered[1] {
+                case.calls.extend(reservations());
+            }
+            case.calls.extend(mixed_load(40, 7));
+            // And back again, which may come while that one is still at work.
+            let [to_first, to_second] =
+                [(from, layered[0]), (to, layered[1])].map(|(kind, layered)| Call::Switch { kind, layered });
+            case.calls.extend([to_first, to_second, to_first]);
+            case.calls.extend(mixed_load(20, 7));
+            if let Err(what) = play_case(&case) {
+                panic!("{} to {} (layered: {layered:?}): {what}", from.info().name, to.info().name);
+            }
+        }
+    }
+}
+
+#[test]
+fn full_tables_are_answers() {
+    for (requests, contexts) in [(4, 1), (16, 3), (60, 20)] {
+        for_every_kind(|case| {
+            case.capacity = Capacity { requests, contexts, merged_bios: 2, groups: 2 };
+            case.calls.extend(processes(30));
+            case.calls.extend(groups(20));
+            for _ in 0..3 {
+                case.calls.extend(mixed_load(100, 20));
+                case.calls.extend([Call::Complete { which: 0 }; 7]);
+            }
+        });
+    }
+}
+
+#[test]
+fn one_process_alone_is_served() {
+    for_every_kind(|case| {
+        case.capacity.contexts = 1;
+        case.calls.extend(mixed_load(150, 1));
+        case.calls.extend([Call::Complete { which: 0 }, Call::Exit { process: 0 }]);
+    });
+}
+
+#[test]
+fn ten_thousand_processes_are_served() {
+    for_every_kind(|case| {
+        case.capacity = Capacity { requests: 1000, contexts: 10_000, merged_bios: 16, groups: 60 };
+        // The host makes 5,000 at once.
+        case.calls.extend(processes(5_000));
+        case.calls.extend((0..59).map(|parent| Call::CreateGroup { parent, weights: GroupWeights::default() }));
+        case.calls.extend((0..10_000).map(|process| Call::Move { process, group: process }));
+        case.calls.extend(mixed_load(900, 10_000));
+        case.calls.extend([Call::Complete { which: 0 }; 10]);
+    });
+}
+
+#[test]
+fn a_device_takes_one_request_or_a_thousand() {
+    for depth in [1, 1024] {
+        for_every_kind(|case| {
+            case.depth = depth;
+            case.capacity.requests = 1100;
+            case.calls.extend(processes(10));
+            case.calls.extend(mixed_load(1050, 13));
+            case.calls.extend([Call::Unplug, Call::Pass { ns: 20_000_000 }]);
+            case.calls.extend([Call::Complete { which: 7 }; 200]);
+            case.calls.extend(mixed_load(100, 13));
+        });
+    }
+}
+
+#[test]
+fn bios_without_gaps_between_them_are_served_merged_or_not() {
+    for merging in [true, false] {
+        for_every_kind(|case| {
+            case.config.merging = merging;
+            case.capacity.requests = 600;
+            for round in 0..20usize {
+                let op = if round % 3 == 0 { Op::Write } else { Op::Read };
+                for process in 0..3usize {
+                    // Behind the last one, in front of it, and where another process is.
+                    let place =
+                        [Place::AfterLast, Place::BeforeLast, Place::At(8 * round as u64)][(round / 7 + process) % 3];
+                    case.calls.extend([submit(process, op, place, 8), submit(process, op, Place::AfterLast, 8)]);
+                }
+                case.calls.push(Call::Complete { which: 0 });
+            }
+        });
+    }
+}
+
+#[test]
+fn any_number_of_bios_at_one_sector_are_served() {
+    for merging in [true, false] {
+        for_every_kind(|case| {
+            case.config.merging = merging;
+            case.calls.extend(processes(6));
+            for number in 0..150usize {
+                let op = [Op::Read, Op::Write, Op::Read, Op::Discard][number % 4];
+                case.calls.push(submit(number % 9, op, Place::At(4096), 8));
+                if number.is_multiple_of(10) {
+                    case.calls.push(Call::Complete { which: 0 });
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn the_last_sector_there_is_can_be_asked_for() {
+    for_every_kind(|case| {
+        for number in 0..60u64 {
+            // Ends at 2^64 - 1 at the latest, which is as far as the end of an extent can be told.
+            let place = [u64::MAX - 1, u64::MAX - 8, 0, u64::MAX - 9, 1 << 63, u64::MAX / 2][number as usize % 6];
+            let sectors = if place == u64::MAX - 1 { 1 } else { 8 };
+            let op = if number.is_multiple_of(4) { Op::Write } else { Op::Read };
+            case.calls.push(submit(number as usize % 3, op, Place::At(place), sectors));
+            if number.is_multiple_of(5) {
+                case.calls.push(Call::Complete { which: 0 });
+            }
+        }
+        // The last extent that is none: refused, and nothing has changed.
+        case.calls.push(submit(0, Op::Read, Place::At(u64::MAX), 1));
+    });
+}
+
+#[test]
+fn time_may_stand_still() {
+    for_every_kind(|case| {
+        case.stands_still = true;
+        case.calls.extend(processes(6));
+        case.calls.extend(groups(9));
+        for _ in 0..4 {
+            case.calls.extend(mixed_load(40, 9));
+            case.calls.extend([Call::Unplug, Call::Timer, Call::Complete { which: 0 }, Call::Complete { which: 1 }]);
+            case.calls.extend([Call::Complete { which: 0 }; 20]);
+        }
+    });
+}
+
+#[test]
+fn hardware_queues_are_pulled_each_and_all() {
+    for pulls_each in [true, false] {
+        for_every_kind(|case| {
+            case.config.hw_queues = 4;
+            case.pulls_each = pulls_each;
+            case.calls.extend(processes(6));
+            case.calls.extend((0..9u16).map(|process| Call::SetCpu { process, cpu: process * 3 }));
+            case.calls.extend(mixed_load(60, 9));
+            case.calls.extend([Call::Next { hw_queue: Some(2) }, Call::Next { hw_queue: None }]);
+            case.calls.push(Call::Next { hw_queue: Some(u16::MAX) });
+            case.calls.extend([Call::Complete { which: 0 }; 30]);
+            case.calls.extend((0..9u16).map(|process| Call::SetCpu { process, cpu: u16::MAX - process }));
+            case.calls.extend(mixed_load(60, 9));
+        });
+    }
+}
+
+#[test]
+fn every_tunable_works_at_both_ends_of_its_range() {
+    for &kind in Kind::ALL {
+        for (index, tunable) in kind.info().tunables.iter().enumerate() {
+            for value in [tunable.min, tunable.max] {
+                let mut case = case_of(kind);
+                case.calls.extend(processes(6));
+                case.calls.extend(groups(9));
+                case.calls.extend(mixed_load(30, 9));
+                case.calls.push(Call::SetTunable { index: index as u8, value: Value::Of(value) });
+                case.calls.extend([Call::Complete { which: 0 }; 10]);
+                case.calls.extend(mixed_load(30, 9));
+                case.calls.extend([Call::Timer, Call::Complete { which: 0 }]);
+                if let Err(what) = play_case(&case) {
+                    panic!("{} with {}={value}: {what}", kind.info().name, tunable.name);
+                }
+            }
+        }
+    }
+}
+
+/// Two threads share a queue by their process's id. When queues go by group from then on, the first thread takes the queue along to its
+/// group, and when that one has gone, the group has no process and no request, but the queue still has the other thread's.
+#[test]
+fn a_group_can_be_removed_though_a_thread_elsewhere_shares_its_queue() {
+    let mut case = case_of(Kind::CfqV2);
+    let thread = Call::Create { pid: 7, priority: Priority::UNSET, nice: 0 };
+    case.calls.extend([thread, thread, Call::CreateGroup { parent: 0, weights: GroupWeights::default() }]);
+    case.calls.extend([submit(3, Op::Read, Place::At(0), 8), submit(4, Op::Read, Place::At(1000), 8)]);
+    let by_group = Kind::CfqV2.info().tunables.iter().position(|tunable| tunable.name == "key_type");
+    let index = by_group.expect("a tunable of cfq-v2") as u8;
+    case.calls.extend([Call::SetTunable { index, value: Value::Greatest }, Call::Move { process: 3, group: 1 }]);
+    case.calls.extend([submit(3, Op::Read, Place::At(2000), 8), Call::Unplug]);
+    case.calls.extend([Call::Complete { which: 0 }; 3]);
+    case.calls.extend([submit(4, Op::Read, Place::At(3000), 8), Call::Exit { process: 3 }]);
+    // The host expects that it is gone, and that another can take its place.
+    case.calls.extend([Call::RemoveGroup { group: 1 }, submit(3, Op::Read, Place::At(4000), 8)]);
+    case.calls.push(Call::CreateGroup { parent: 0, weights: GroupWeights::default() });
+    case.calls.extend([Call::Move { process: 0, group: 1 }, submit(0, Op::Read, Place::At(5000), 8)]);
+    if let Err(what) = play_case(&case) {
+        panic!("{what}");
+    }
+}
+
+/// With a pool of four, three reads of one process are within the pool, and the fourth makes that process the one that may go beyond: the
+/// two others sleep. The first completion wakes the first sleeper. It exits before anybody has asked who is woken, so its turn is the
+/// second one's.
+#[test]
+fn nobody_who_has_exited_is_woken() {
+    let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 0, groups: 1 };
+    let config = QueueConfig { nr_requests: Some(4), plugging: false, ..QueueConfig::default() };
+    let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::Noop, capacity));
+    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    let [reader, first, second] = [1, 2, 3].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("room"));
+    let read = |token, context| Bio::new(token, context, Op::Read, token * 1000, 8);
+    for token in 0..4 {
+        let (submitted, _) = queue.submit(read(token, reader), 0).expect("room");
+        assert!(matches!(submitted, Submitted::Queued(_)));
+    }
+    for (token, sleeper) in [(4, first), (5, second)] {
+        assert_eq!(queue.submit(read(token, sleeper), 0).expect("room").0, Submitted::Asleep);
+    }
+    let Next::Request(id) = queue.next(0) else { panic!("four reads are queued") };
+    let _ = queue.complete(id, 1, |_| {}).expect("it is in the device");
+    let _ = queue.exit_context(first, 2).expect("it runs");
+    let work: Vec<Work> = core::iter::from_fn(|| queue.next_work()).filter(|work| *work != Work::Run).collect();
+    assert_eq!(work, [Work::Wake(second)]);
+}
+
+/// A group cannot be removed as long as a write of it is in the device, and its queue does not lose the disk by the attempt: what its process,
+/// back in the group, writes next comes before another's.
+#[test]
+fn a_group_that_cannot_be_removed_keeps_its_turn() {
+    let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 0, groups: 2 };
+    let config = QueueConfig { nr_requests: None, plugging: false, merging: false, ..QueueConfig::default() };
+    let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::CfqWf2q, capacity));
+    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    let [writer, other] = [1, 2].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("room"));
+    let group = queue.create_group(queue.root_group(), GroupWeights::default(), 0).expect("room");
+    let write = |context, sector| Bio::new(sector, context, Op::Write, sector, 8);
+    let _ = queue.move_context(writer, group, 0).expect("both are there");
+    let _ = queue.submit(write(writer, 0), 0).expect("room");
+    let Next::Request(first) = queue.next(0) else { panic!("a write is queued") };
+    let _ = queue.submit(write(other, 5000), 0).expect("room");
+    let _ = queue.move_context(writer, queue.root_group(), 500_000).expect("both are there");
+    // It has had 0.5 ms of its slice: beginning anew, it would come behind the other.
+    assert_eq!(queue.remove_group(group, 500_000).unwrap_err(), GroupError::Busy);
+    let _ = queue.move_context(writer, group, 500_000).expect("both are there");
+    let _ = queue.submit(write(writer, 8), 500_000).expect("room");
+    let _ = queue.complete(first, 1_000_000, |_| {}).expect("it is in the device");
+    let Next::Request(next) = queue.next(1_000_000) else { panic!("two writes are queued") };
+    assert_eq!(queue.request(next).map(|request| request.sector()), Some(8));
+}
+
+/// Two processes sleep for a request, and their bios have the same token. The first one's goes between 1000 and 2000, where it fits, and not
+/// where the second one's would go, for which a place was looked last.
+#[test]
+fn bios_of_one_token_have_each_its_own_place_in_the_list_of_2_4() {
+    let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 4, groups: 1 };
+    let config = QueueConfig { nr_requests: Some(4), plugging: false, ..QueueConfig::default() };
+    let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(Kind::Linus, capacity));
+    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    let [reader, first, second] = [1, 2, 3].map(|pid| queue.create_context(pid, Priority::UNSET, 0).expect("room"));
+    let read = |context, sector| Bio::new(7, context, Op::Read, sector, 8);
+    for sector in [0, 1000, 2000, 3000] {
+        let (submitted, _) = queue.submit(read(reader, sector), 0).expect("room");
+        assert!(matches!(submitted, Submitted::Queued(_)));
+    }
+    let Next::Request(id) = queue.next(0) else { panic!("four reads are queued") };
+    for (sleeper, sector) in [(first, 1500), (second, 2500)] {
+        assert_eq!(queue.submit(read(sleeper, sector), 0).expect("room").0, Submitted::Asleep);
+    }
+    let _ = queue.complete(id, 1, |_| {}).expect("it is in the device");
+    let (submitted, _) = queue.resubmit(read(first, 1500), 1).expect("it was woken");
+    assert!(matches!(submitted, Submitted::Queued(_)));
+    let mut sectors = Vec::new();
+    while let Next::Request(id) = queue.next(1) {
+        sectors.extend(queue.request(id).map(|request| request.sector()));
+    }
+    assert_eq!(sectors, [1000, 1500, 2000, 3000]);
+}
+
+/// So many requests, contexts and groups as a queue takes, whose own tables and whose elevator's were made for these capacities. With the layer the
+/// last context and the last group reserve something.
+fn room_of(
+    (kind, layered): (Kind, bool),
+    own: Capacity,
+    elevators: Capacity,
+    switched: Option<(Kind, Capacity)>,
+) -> [u32; 3] {
+    let make = if layered { ElevatorStorage::owned_reserving } else { ElevatorStorage::owned };
+    let config = QueueConfig { nr_requests: None, merging: false, ..QueueConfig::default() };
+    let (storage, elevator) = (Storage::owned(own), make(kind, elevators));
+    let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+    if let Some((other, capacity)) = switched {
+        let _ = queue.switch(make(other, capacity), 0);
+        assert_eq!(queue.kind(), if capacity.requests < elevators.requests { kind } else { other });
+        assert!(queue.take_retired_storage().is_some());
+    }
+    let mut contexts = Vec::new();
+    while let Ok(context) = queue.create_context(contexts.len() as u32, Priority::UNSET, 0) {
+        contexts.push(context);
+    }
+    let (mut groups, mut last) = (1, queue.root_group());
+    while let Ok(group) = queue.create_group(queue.root_group(), GroupWeights::default(), 0) {
+        (groups, last) = (groups + 1, group);
+    }
+    if let (true, [.., before_last, of_its_own]) = (layered, contexts.as_slice()) {
+        assert!(queue.move_context(*before_last, last, 0).is_ok());
+        assert!(queue.reserve(*of_its_own, Reservation::of(100_000), 0).is_ok());
+        assert!(queue.reserve_group(last, Reservation::of(100_000), 0).is_ok());
+    }
+    let mut requests = 0;
+    for &context in contexts.iter().cycle() {
+        let bio = Bio::new(requests, context, Op::Read, requests * 1000, 8);
+        if queue.submit(bio, 0).is_err() {
+            break;
+        }
+        requests += 1;
+    }
+    let (mut served, mut now_ns) = (0, 0);
+    loop {
+        match queue.next(now_ns) {
+            Next::Request(id) => {
+                let _ = queue.complete(id, now_ns, |_| served += 1).expect("it is in the device");
+            }
+            Next::Wait => {
+                now_ns = queue.next_timer().expect("something ends a wait");
+                let _ = queue.timer(now_ns);
+            }
+            Next::Empty => break,
+        }
+    }
+    assert_eq!(served, requests, "all that was taken is served");
+    [requests as u32, contexts.len() as u32, groups]
+}
+
+/// Whichever of the two storages is the smaller, the queue holds no more than that: what lay beyond its end would be lost.
+#[test]
+fn a_queue_holds_what_its_storage_and_its_elevators_both_hold() {
+    let small = Capacity { requests: 10, contexts: 3, merged_bios: 4, groups: 2 };
+    let large = Capacity { requests: 30, contexts: 7, merged_bios: 9, groups: 5 };
+    for &kind in Kind::ALL {
+        for (own, elevators) in [(small, small), (small, large), (large, small)] {
+            for layered in [false, true] {
+                let room = room_of((kind, layered), own, elevators, None);
+                assert_eq!(room, [10, 3, 2], "{} (layered: {layered})", kind.info().name);
+            }
+        }
+        let other = if kind == Kind::Noop { Kind::CfqV3 } else { Kind::Noop };
+        for layered in [false, true] {
+            let room = |own, other| room_of((kind, layered), own, own, Some(other));
+            assert_eq!(room(large, (other, small)), [30, 7, 5], "a storage too small is left over");
+            assert_eq!(room(small, (other, large)), [10, 3, 2], "a larger one is taken");
+        }
+    }
+}
+
+/// A switch from an elevator to the same with the layer over it is a switch, and back; what was reserved ends with it.
+#[test]
+fn the_layer_comes_and_goes_with_a_switch() {
+    let capacity = Capacity { requests: 20, contexts: 3, merged_bios: 4, groups: 2 };
+    for &kind in Kind::ALL {
+        let config = QueueConfig { layer: kind.info().layer, ..QueueConfig::default() };
+        let (storage, elevator) = (Storage::owned(capacity), ElevatorStorage::owned(kind, capacity));
+        let mut queue = RequestQueue::new(config, storage, elevator, NoSink, 0);
+        let context = queue.create_context(1, Priority::UNSET, 0).expect("room");
+        let group = queue.create_group(queue.root_group(), GroupWeights::default(), 0).expect("room");
+        let own = kind.info().reservations;
+        assert_eq!(queue.is_reserving(), own);
+        assert_eq!(queue.reserve(context, Reservation::of(1000), 0).is_ok(), own);
+        assert_eq!(queue.set_tunable("dirs", 2), if own { Ok(()) } else { Err(TunableError::Unknown) });
+        let rows = queue.tunables().count();
+        for layered in [true, false, true] {
+            let storage = if layered { ElevatorStorage::owned_reserving } else { ElevatorStorage::owned };
+            let _ = queue.switch(storage(kind, capacity), 0);
+            assert_eq!((queue.kind(), queue.is_reserving()), (kind, layered || own));
+            let more = if own || !layered { 0 } else { Reservation::TUNABLES.len() };
+            assert_eq!(queue.tunables().count(), rows + more);
+            let retired = queue.take_retired_storage().expect("one of the two is left over");
+            // cfq-bw has the layer already: the same is nothing to switch to, and what was reserved stays.
+            assert_eq!(retired.is_reserving(), own || !layered, "{}", kind.info().name);
+            assert_eq!(queue.reservation(context).is_some(), own);
+            assert_eq!(queue.group_reservation(group), None);
+        }
+        assert!(queue.reserve(context, Reservation::of(1000), 0).is_ok());
+        assert!(queue.reserve_group(group, Reservation::of(1000), 0).is_ok());
+        let reserved = queue.reserved().expect("a layer");
+        assert_eq!((reserved.contexts, reserved.groups), (1, 1));
+        // A tunable is found by its name: the layer's and the elevator's must not be alike.
+        let mut names: Vec<_> = queue.tunables().map(|(row, _)| row.name).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}: {names:?}", kind.info().name);
+    }
+}

@@ -1,0 +1,18 @@
+//! Integration tests of `hoistway-core`: one binary, so that they are linked once.
+
+#![cfg(feature = "alloc")]
+
+mod ageing;
+mod bandwidth;
+mod edges;
+mod fair_shares;
+mod fiops_bounds;
+mod invariants;
+mod kyber;
+mod machine;
+mod models;
+mod patience;
+mod reserved;
+mod scenario;
+mod scenarios;
+mod waiting;

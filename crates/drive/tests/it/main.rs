@@ -1,0 +1,23 @@
+//! Integration tests of `hoistway-drive`: one binary, so that they are linked once.
+
+mod array;
+mod cloud;
+mod disk;
+mod drive_pages;
+mod errors;
+mod faults;
+mod fit_profile;
+mod flash;
+mod flash_garbage;
+mod flash_real;
+mod flash_timing;
+mod hand_sums;
+mod probe;
+mod profiles;
+mod queueing;
+mod real_latency;
+mod recorded;
+mod recording;
+mod small_flash;
+mod speed;
+mod write_cache;

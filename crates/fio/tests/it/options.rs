@@ -1,0 +1,349 @@
+//! Every option that is supported, one by one. Values were checked against the manual of fio 3.33 and by running it.
+
+use crate::common::job;
+use hoistway_fio::{
+    BlockSize, Direction, Directions, Distribution, FileSystemKind, Ioengine, RateProcess, Rw, Sequencer, Size,
+    SplitEntry, Walk, Zone, units::KbBase,
+};
+
+const S: u64 = 1_000_000_000;
+const MS: u64 = 1_000_000;
+
+fn split(entries: &[(u64, u8)]) -> BlockSize {
+    BlockSize::Split(entries.iter().map(|&(bytes, percent)| SplitEntry { bytes, percent }).collect())
+}
+
+#[test]
+fn a_job_without_options_has_the_defaults_of_fio() {
+    let job = job("");
+    assert_eq!((job.rw, job.ioengine, job.direct), (Rw::Read, Ioengine::Psync, false));
+    assert_eq!((job.iodepth, job.numjobs, job.nrfiles, job.loops), (1, 1, 1, 1));
+    assert_eq!(job.bs, Directions::both(BlockSize::Fixed(4096)));
+    assert_eq!((job.rwmixread, job.thinktime_blocks, job.bwavgtime_ms), (50, 1, 500));
+    assert_eq!((job.prio, job.prioclass, job.nice), (None, None, None));
+    assert_eq!(job.startdelay_ns, 0..=0);
+}
+
+#[test]
+fn rw_takes_every_pattern_and_both_names() {
+    let patterns = [
+        ("read", Rw::Read),
+        ("write", Rw::Write),
+        ("randread", Rw::Randread),
+        ("randwrite", Rw::Randwrite),
+        ("rw", Rw::Readwrite),
+        ("readwrite", Rw::Readwrite),
+        ("randrw", Rw::Randrw),
+    ];
+    for (name, rw) in patterns {
+        assert_eq!(job(&format!("rw={name}")).rw, rw);
+        assert_eq!(job(&format!("readwrite={name}")).rw, rw);
+    }
+    assert!(Rw::Randrw.reads() && Rw::Randrw.writes() && Rw::Randrw.is_random());
+    assert!(!Rw::Write.reads() && !Rw::Read.writes() && !Rw::Readwrite.is_random());
+}
+
+#[test]
+fn rw_takes_a_number_after_a_colon() {
+    assert_eq!(job("rw=randread:8").rw_modifier, Some(8));
+    assert_eq!(job("rw=write:4k").rw_modifier, Some(4096));
+    assert_eq!(job("rw=read:-8k").rw_modifier, Some(-8192), "backwards");
+    assert_eq!(job("rw=read").rw_modifier, None);
+    assert_eq!(job("rw_sequencer=identical").rw_sequencer, Sequencer::Identical);
+}
+
+#[test]
+fn bs_gives_reads_and_writes_their_sizes() {
+    let fixed = |read, write| Directions { read: BlockSize::Fixed(read), write: BlockSize::Fixed(write) };
+    assert_eq!(job("bs=256k").bs, fixed(262_144, 262_144));
+    assert_eq!(job("blocksize=8k,32k").bs, fixed(8192, 32_768));
+    assert_eq!(job("bs=8k,32k,").bs, fixed(8192, 32_768));
+    assert_eq!(job("bs=8k,32k,64k").bs, fixed(8192, 32_768));
+    assert_eq!(job("bs=,8k").bs, fixed(4096, 8192));
+    assert_eq!(job("bs=8k,").bs, fixed(8192, 4096));
+    assert_eq!(job("bs=64k\nbs=,8k").bs, fixed(65_536, 8192), "a blank leaves what was set before");
+}
+
+#[test]
+fn bsrange_is_a_range_whichever_end_comes_first() {
+    let range = |min, max| BlockSize::Range { min, max };
+    assert_eq!(job("bsrange=1k-4k").bs, Directions::both(range(1024, 4096)));
+    assert_eq!(job("bsrange=4k:1k").bs, Directions::both(range(1024, 4096)));
+    assert_eq!(job("blocksize_range=1k-4k,8k-16k").bs.write, range(8192, 16_384));
+    assert_eq!(job("bsrange=1k-4k/8k-32k").bs.write, range(8192, 32_768), "the older delimiter");
+    assert_eq!((range(1024, 4096).min(), range(1024, 4096).max()), (1024, 4096));
+}
+
+#[test]
+fn bssplit_blanks_share_what_is_left() {
+    assert_eq!(job("bssplit=4k/10:64k/50:32k/40").bs.read, split(&[(4096, 10), (65_536, 50), (32_768, 40)]));
+    assert_eq!(job("bssplit=4k/50:1k/:32k/").bs.read, split(&[(4096, 50), (1024, 25), (32_768, 25)]));
+    assert_eq!(job("bssplit=4k/50:8k/30:64k").bs.read, split(&[(4096, 50), (8192, 30), (65_536, 20)]));
+    // 100 / 3 = 33, 1 left over: 34 + 33 + 33 = 100.
+    assert_eq!(job("bssplit=4k/:8k/:16k/").bs.read, split(&[(4096, 34), (8192, 33), (16_384, 33)]));
+    let both = job("bssplit=2k/50:4k/50,4k/90:8k/10").bs;
+    assert_eq!(both.read, split(&[(2048, 50), (4096, 50)]));
+    assert_eq!(both.write, split(&[(4096, 90), (8192, 10)]));
+    assert_eq!((both.write.min(), both.write.max()), (4096, 8192));
+}
+
+#[test]
+fn sizes_are_bytes_or_percentages() {
+    assert_eq!(job("size=128m").size, Size::Bytes(128 << 20));
+    assert_eq!(job("size=20%").size, Size::Percent(20));
+    assert_eq!(job("io_size=2m").io_size, Some(Size::Bytes(2 << 20)));
+    assert_eq!(job("io_limit=50%").io_size, Some(Size::Percent(50)));
+    assert_eq!(job("offset=8k").offset, Size::Bytes(8192));
+    assert_eq!(job("fileoffset=25%").offset, Size::Percent(25));
+    assert_eq!(job("offset_increment=1g").offset_increment, Size::Bytes(1 << 30));
+    assert_eq!(job("offset_align=4k").offset_align, 4096);
+    assert_eq!(Size::Percent(33).of(1_000), 330);
+    assert_eq!(Size::Percent(99).of(u64::MAX), 18_262_276_632_972_456_098, "no overflow");
+    assert_eq!(Size::Percent(33).to_string(), "33%");
+    assert_eq!(Size::Bytes(8192).to_string(), "8k");
+}
+
+#[test]
+fn a_device_needs_no_size_and_is_used_whole() {
+    let file = crate::common::parse_text("[j]\nfilename=/dev/sda:/dev/sdb\n").expect("devices know their size");
+    assert_eq!((file.jobs[0].size, file.jobs[0].size_given), (Size::Percent(100), false));
+}
+
+#[test]
+fn filesize_may_be_a_range_and_stands_for_size() {
+    assert_eq!(job("filesize=4k-8k").filesize, Some(4096..=8192));
+    assert_eq!(job("filesize=8k:4k").filesize, Some(4096..=8192));
+    let file = crate::common::parse_text("[j]\nfilesize=64k\n").expect("filesize is a size");
+    assert_eq!(file.jobs[0].filesize, Some(65_536..=65_536));
+}
+
+#[test]
+fn kb_base_holds_for_values_above_it_too() {
+    let job = job("size=40k\nbs=1kib\nkb_base=1000\n");
+    assert_eq!((job.size, job.kb_base), (Size::Bytes(40_000), KbBase::Standard));
+    assert_eq!(job.bs.read, BlockSize::Fixed(1024));
+}
+
+#[test]
+fn filenames_are_separated_by_colons_and_may_hold_escaped_ones() {
+    assert_eq!(job("filename=/dev/sda:/dev/sdb").filename, ["/dev/sda", "/dev/sdb"]);
+    assert_eq!(job(r"filename=/dev/dsk/foo@3,0\:c").filename, ["/dev/dsk/foo@3,0:c"]);
+    assert_eq!(job("directory=/a:/b").directory, ["/a", "/b"]);
+}
+
+#[test]
+fn names_of_files_are_made_up_as_fio_makes_them_up() {
+    let job1 = job("nrfiles=2\nnumjobs=2");
+    assert_eq!(job1.files_of_clone(0), ["j.0.0", "j.0.1"]);
+    assert_eq!(job1.files_of_clone(1), ["j.1.0", "j.1.1"]);
+    let job2 = job("directory=/a/:/b\nfilename_format=$jobname-$jobnum/$filenum.dat");
+    assert_eq!(job2.files_of_clone(0), ["/a/j-0/0.dat"]);
+    assert_eq!(job2.files_of_clone(1), ["/b/j-1/0.dat"]);
+    let job3 = job("directory=/a:/b\nfilename=x:y\nnr_files=7");
+    assert_eq!(job3.files_of_clone(1), ["/a/x", "/a/y"], "a given name is shared by all clones");
+}
+
+#[test]
+fn counts_are_taken() {
+    let job = job("numjobs=8\niodepth=32\nloops=3\nnumber_ios=1k\nfsync=32\nfdatasync=16\nnrfiles=4");
+    assert_eq!((job.numjobs, job.iodepth, job.loops, job.nrfiles), (8, 32, 3, 4));
+    assert_eq!((job.number_ios, job.fsync, job.fdatasync), (Some(1024), 32, 16));
+    assert_eq!(crate::common::job("number_ios=0").number_ios, None);
+}
+
+#[test]
+fn engines_know_whether_they_wait() {
+    let engines = [
+        ("sync", Ioengine::Sync, true),
+        ("psync", Ioengine::Psync, true),
+        ("vsync", Ioengine::Vsync, true),
+        ("pvsync", Ioengine::Pvsync, true),
+        ("pvsync2", Ioengine::Pvsync2, true),
+        ("mmap", Ioengine::Mmap, true),
+        ("null", Ioengine::Null, true),
+        ("libaio", Ioengine::Libaio, false),
+        ("io_uring", Ioengine::IoUring, false),
+        ("posixaio", Ioengine::PosixAio, false),
+    ];
+    assert_eq!(engines.len(), Ioengine::ALL.len());
+    for (name, engine, synchronous) in engines {
+        let job = job(&format!("ioengine={name}\niodepth=8"));
+        assert_eq!((job.ioengine, job.ioengine.is_synchronous()), (engine, synchronous), "{name}");
+        assert_eq!(job.effective_iodepth(), if synchronous { 1 } else { 8 }, "{name}");
+        assert_eq!(engine.to_string(), name);
+    }
+}
+
+#[test]
+fn buffered_is_the_opposite_of_direct_and_the_later_stands() {
+    assert!(job("direct=1").direct);
+    assert!(job("buffered=0").direct);
+    assert!(!job("direct=1\nbuffered=1").direct);
+    assert!(job("buffered=1\ndirect=1").direct);
+}
+
+#[test]
+fn times_without_a_unit_are_seconds_but_thinktime_is_microseconds() {
+    assert_eq!(job("runtime=30").runtime_ns, Some(30 * S));
+    assert_eq!(job("timeout=500ms").runtime_ns, Some(500 * MS));
+    assert_eq!(job("runtime=0").runtime_ns, None, "no limit");
+    assert_eq!(job("ramp_time=2").ramp_time_ns, 2 * S);
+    assert_eq!(job("startdelay=5").startdelay_ns, 5 * S..=5 * S);
+    assert_eq!(job("startdelay=100ms-50ms").startdelay_ns, 50 * MS..=100 * MS);
+    assert_eq!(job("thinktime=5").thinktime_ns, 5_000);
+    assert_eq!(job("thinktime=5ms\nthinktime_spin=20").thinktime_spin_ns, 20_000);
+    assert_eq!(job("thinktime=1\nthinktime_blocks=4").thinktime_blocks, 4);
+    assert!(job("time_based\nruntime=1").time_based);
+    assert!(!job("time_based=0").time_based);
+}
+
+#[test]
+fn rates_cap_one_direction_or_both() {
+    let caps = |read, write| Directions { read, write };
+    assert_eq!(job("rate=1m").rate, caps(Some(1 << 20), Some(1 << 20)));
+    assert_eq!(job("rate=1m,500k").rate, caps(Some(1 << 20), Some(512_000)));
+    assert_eq!(job("rate=,500k").rate, caps(None, Some(512_000)));
+    assert_eq!(job("rate=500k,").rate, caps(Some(512_000), None));
+    assert_eq!(job("rate=1m\nrate=0").rate, caps(None, None), "zero lifts the cap");
+    assert_eq!(job("rate_iops=100,200").rate_iops, caps(Some(100), Some(200)));
+    assert_eq!(job("rate_process=poisson").rate_process, RateProcess::Poisson);
+    assert_eq!(job("rate_process=linear").rate_process, RateProcess::Linear);
+}
+
+#[test]
+fn the_mix_is_set_from_either_side() {
+    assert_eq!(job("rwmixread=70").rwmixread, 70);
+    assert_eq!(job("rwmixwrite=10").rwmixread, 90);
+    assert_eq!(job("rwmixread=30\nrwmixwrite=50").rwmixread, 50, "the latter overrides");
+    assert_eq!(job("percentage_random=80,20").percentage_random, Directions { read: 80, write: 20 });
+}
+
+#[test]
+fn random_offsets_are_described() {
+    assert_eq!(job("randseed=0x89").randseed, Some(0x89));
+    assert!(job("norandommap").norandommap);
+    assert_eq!(job("random_distribution=random").random_distribution, Distribution::Random);
+    assert_eq!(job("random_distribution=zipf:1.2").random_distribution, Distribution::Zipf(1.2));
+    assert_eq!(job("random_distribution=pareto:0.9").random_distribution, Distribution::Pareto(0.9));
+    assert_eq!(job("random_distribution=normal:20").random_distribution, Distribution::Normal(20.0));
+    let zone = |access_percent, span_percent| Zone { access_percent, span_percent };
+    assert_eq!(
+        job("random_distribution=zoned:60/10:30/20:8/30:2/40").random_distribution,
+        Distribution::Zoned(vec![zone(60, 10), zone(30, 20), zone(8, 30), zone(2, 40)])
+    );
+}
+
+#[test]
+fn writes_are_synchronous_by_any_of_the_words() {
+    for (value, sync) in [("none", false), ("0", false), ("sync", true), ("1", true), ("dsync", true)] {
+        assert_eq!(job(&format!("sync={value}")).sync, sync, "{value}");
+    }
+    assert!(job("end_fsync=1").end_fsync);
+}
+
+#[test]
+fn standing_is_taken() {
+    let job = job("prio=7\nprioclass=3\nnice=-20\ncgroup=web\ncgroup_weight=500\nname=other");
+    assert_eq!((job.prio, job.prioclass, job.nice), (Some(7), Some(3), Some(-20)));
+    assert_eq!((job.cgroup.as_deref(), &job.cgroup_weight[..]), (Some("web"), &[500][..]));
+    assert_eq!(job.name, "other");
+}
+
+#[test]
+fn groups_lie_in_one_another_and_are_listed_from_the_top() {
+    let text = "[global]\nsize=1m\ncgroup_weight=70\n[a]\ncgroup=users/alice\ncgroup_weight=300/50\n[b]\ncgroup=users/bob\n\
+                [c]\ncgroup=users\ncgroup_weight=300\n[d]\ncgroup=system/log/old\n[e]\n";
+    let file = crate::common::parse_text(text).expect("each group has one weight");
+    let groups: Vec<(String, Option<u32>)> =
+        file.cgroups().into_iter().map(|group| (group.path, group.weight)).collect();
+    // What nobody weighs has no weight; the weight of all jobs is that of each one's own group.
+    let expected = [
+        ("users", Some(300)),
+        ("users/alice", Some(50)),
+        ("users/bob", Some(70)),
+        ("system", None),
+        ("system/log", None),
+        ("system/log/old", Some(70)),
+    ];
+    assert_eq!(groups, expected.map(|(path, weight)| (path.to_owned(), weight)));
+    assert_eq!(file.jobs[0].cgroup_way(), [("users", Some(300)), ("users/alice", Some(50))]);
+    assert_eq!(file.jobs[4].cgroup_way(), []);
+}
+
+#[test]
+fn a_reservation_is_a_rate() {
+    assert_eq!(job("hoistway_reserve=10m").hoistway_reserve, Some(10 << 20));
+    assert_eq!(job("").hoistway_reserve, None);
+}
+
+#[test]
+fn a_tree_is_told_in_parts_and_a_linux_tree_stands_for_the_rest() {
+    let tree = |value: &str| job(&format!("hoistway_tree={value}")).hoistway_tree.expect("a tree");
+    let linux = tree("linux");
+    assert_eq!((linux.files, linux.directories, linux.rounds, linux.full_percent), (22_500, 1_400, 0, 0));
+    let own = tree("files=1k,dirs=50,median=300,mean=300,age=3,fs=ext3");
+    assert_eq!((own.files, own.median_bytes, own.mean_bytes, own.full_percent), (1024, 300, 300, 80));
+    assert_eq!(own.kind, Some(FileSystemKind::Ext3));
+    assert_eq!(job("hoistway_tree=linux\nhoistway_walk=block").hoistway_walk, Walk::Block);
+}
+
+#[test]
+fn wait_for_names_a_job_above() {
+    let file = crate::common::parse_text("[global]\nsize=1m\n[a]\n[b]\nwait_for=a\n").expect("a stands above b");
+    assert_eq!(file.jobs[1].wait_for.as_deref(), Some("a"));
+}
+
+#[test]
+fn a_bandwidth_log_takes_the_name_of_the_job() {
+    assert_eq!(job("write_bw_log=foo").write_bw_log.as_deref(), Some("foo"));
+    assert_eq!(job("write_bw_log\nname=late").write_bw_log.as_deref(), Some("late"));
+    assert_eq!(job("").write_bw_log, None);
+    let logged = job("log_avg_msec=500\nlog_offset=1\nlog_prio=1\nbwavgtime=250\niopsavgtime=100");
+    assert_eq!((logged.log_avg_msec, logged.log_offset, logged.log_prio), (500, true, true));
+    assert_eq!((logged.bwavgtime_ms, logged.iopsavgtime_ms), (250, 100));
+}
+
+#[test]
+fn flags_are_bare_or_zero_or_one() {
+    for flag in ["stonewall", "wait_for_previous", "new_group", "group_reporting", "norandommap"] {
+        for (text, on) in [(flag.to_owned(), true), (format!("{flag}=1"), true), (format!("{flag}=0"), false)] {
+            let job = job(&text);
+            let taken = [job.stonewall, job.new_group, job.group_reporting, job.norandommap].contains(&true);
+            assert_eq!(taken, on, "{text}");
+        }
+    }
+}
+
+#[test]
+fn blanks_around_names_and_values_do_not_count() {
+    assert_eq!(job("   iodepth   =   4   ").iodepth, 4);
+    assert_eq!(job("\tiodepth=4\r").iodepth, 4);
+}
+
+#[test]
+fn comments_end_a_line_wherever_they_start() {
+    assert_eq!(job("; iodepth=4\n  # iodepth=5\n").iodepth, 1);
+    assert_eq!(job("iodepth=4 ; not 5").iodepth, 4);
+    assert_eq!(job("filename=a#b").filename, ["a"], "as fio 3.33 has it");
+}
+
+#[test]
+fn options_are_kept_under_canonical_names_with_the_later_value() {
+    let job = job("readwrite=write\nblocksize=8k\nstonewall\nsize=2m");
+    let expected = [("size", "2m"), ("rw", "write"), ("bs", "8k"), ("stonewall", "")];
+    assert_eq!(job.options, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+}
+
+#[test]
+fn block_sizes_print_as_a_job_file_has_them() {
+    for text in ["4k", "1k-4k", "4k/50:8k/30:64k/20"] {
+        let option = if text.contains('/') {
+            "bssplit"
+        } else if text.contains('-') {
+            "bsrange"
+        } else {
+            "bs"
+        };
+        assert_eq!(job(&format!("{option}={text}")).bs.get(Direction::Write).to_string(), text);
+    }
+}

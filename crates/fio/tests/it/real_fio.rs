@@ -1,0 +1,156 @@
+//! The same files, given to fio itself. Skipped aloud where fio is not installed.
+
+use crate::common::{parse_text, path_of, testdata};
+use hoistway_fio::{
+    load,
+    results::Report,
+    units::{KbBase, parse_size},
+};
+use std::{path::Path, process::Command};
+
+/// fio's version, or nothing when there is none.
+fn installed() -> bool {
+    let there = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !there {
+        eprintln!("SKIPPED: fio is not installed, so nothing is compared with it");
+    }
+    there
+}
+
+/// Runs a job file in a directory of its own and reads what fio prints.
+fn run(text: &str) -> Report {
+    let dir = tempfile::tempdir().expect("a place to run in");
+    let file = dir.path().join("job.fio");
+    std::fs::write(&file, text).expect("the job file is written");
+    let output = fio(dir.path(), &["--output-format=json", "job.fio"]);
+    // Notes of fio may stand before the JSON.
+    let json = output.find("{\n").map_or("", |start| &output[start..]);
+    Report::from_json(json).unwrap_or_else(|error| panic!("{error} in {output}"))
+}
+
+fn fio(dir: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("fio").args(arguments).current_dir(dir).output().expect("fio runs");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn fio_takes_every_example() {
+    if !installed() {
+        return;
+    }
+    for name in ["competing-readers.fio", "priorities.fio", "media-server.fio", "several-globals.fio"] {
+        fio(Path::new("/"), &["--parse-only", &path_of(name)]);
+    }
+}
+
+#[test]
+fn fio_makes_the_same_jobs_of_several_global_sections() {
+    if !installed() {
+        return;
+    }
+    let ours = load(path_of("several-globals.fio")).unwrap_or_else(|error| panic!("{error}"));
+    let theirs = run(&testdata("several-globals.fio"));
+    let ours: Vec<_> = ours.jobs.iter().map(|job| (job.name.as_str(), job.groupid, job.size.of(0))).collect();
+    let theirs: Vec<_> = theirs
+        .jobs
+        .iter()
+        .map(|job| (job.jobname.as_str(), job.groupid, job.read.io_bytes + job.write.io_bytes))
+        .collect();
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn fio_reads_the_same_sizes() {
+    if !installed() {
+        return;
+    }
+    // Not `ki` without a `b`: there fio 3.33 does not do what its manual says.
+    let sizes = ["1000", "1000b", "3k", "3K", "3kb", "3kB", "3kib", "3KiB", "0x1000", "1m", "1mib"];
+    for (base, name) in [(KbBase::Compatible, "1024"), (KbBase::Standard, "1000")] {
+        let jobs: String = sizes.iter().map(|size| format!("[{size}]\nsize={size}\n")).collect();
+        let text = format!("[global]\nioengine=null\nrw=write\nbs=1\nkb_base={name}\n{jobs}");
+        for job in run(&text).jobs {
+            assert_eq!(parse_size(&job.jobname, base), Ok(job.write.io_bytes), "{} by {name}", job.jobname);
+        }
+    }
+}
+
+#[test]
+fn fio_issues_requests_of_the_same_sizes() {
+    if !installed() {
+        return;
+    }
+    for (options, direction) in
+        [("bs=8k,16k", "write"), ("bs=8k,16k", "read"), ("bs=,16k", "read"), ("bs=16k,", "write")]
+    {
+        let text = format!("[j]\nioengine=null\nsize=64k\nrw={direction}\n{options}\n");
+        let ours = parse_text(&text).expect("nothing is wrong").jobs.remove(0);
+        let theirs = run(&text).jobs.remove(0);
+        let (bs, ios) = match direction {
+            "read" => (ours.bs.read.min(), theirs.read.total_ios),
+            _ => (ours.bs.write.min(), theirs.write.total_ios),
+        };
+        assert_eq!(65_536 / bs, ios, "{options} {direction}");
+    }
+}
+
+#[test]
+fn fio_drops_the_rest_of_a_line_after_a_semicolon_or_a_hash() {
+    if !installed() {
+        return;
+    }
+    let text = "[j]\nioengine=null\nrw=write\nsize=64k ; not 4k\nfilename=a#b\n  # whole\n";
+    let ours = parse_text(text).expect("nothing is wrong").jobs.remove(0);
+    let theirs = run(text).jobs.remove(0);
+    assert_eq!(ours.size.of(0), theirs.write.io_bytes);
+    let options = theirs.job_options.expect("it has options").0;
+    assert!(options.contains(&("filename".into(), ours.filename.join(":"))), "{options:?}");
+}
+
+#[test]
+fn fio_refuses_what_is_refused_here_for_being_out_of_range() {
+    if !installed() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a place to run in");
+    for option in [
+        "iodepth=0",
+        "bs=0",
+        "prio=8",
+        "rwmixread=101",
+        "nice=20",
+        "direct=2",
+        "direct",
+        "random_distribution=zipf:1",
+        "sync=2",
+    ] {
+        let text = format!("[j]\nioengine=null\nsize=64k\n{option}\n");
+        assert!(parse_text(&text).is_err(), "{option} here");
+        std::fs::write(dir.path().join("job.fio"), &text).expect("the job file is written");
+        let output = Command::new("fio").args(["--parse-only", "job.fio"]).current_dir(dir.path()).output();
+        assert!(!output.expect("fio runs").status.success(), "{option} there");
+    }
+}
+
+#[test]
+fn fio_gives_the_files_of_clones_the_same_names() {
+    if !installed() {
+        return;
+    }
+    let text =
+        "[global]\nsize=8k\nrw=write\n[a]\nnumjobs=2\nnrfiles=2\n[b]\nfilename_format=$jobname-$jobnum-$filenum.dat\n";
+    let ours = parse_text(text).expect("nothing is wrong");
+    let mut names: Vec<String> =
+        ours.jobs.iter().flat_map(|job| (0..job.numjobs).flat_map(|clone| job.files_of_clone(clone))).collect();
+    names.push("job.fio".into());
+    names.sort();
+    let dir = tempfile::tempdir().expect("a place to run in");
+    std::fs::write(dir.path().join("job.fio"), text).expect("the job file is written");
+    fio(dir.path(), &["job.fio"]);
+    let entries = std::fs::read_dir(dir.path()).expect("the place is there");
+    let mut made: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    made.sort();
+    assert_eq!(names, made);
+}

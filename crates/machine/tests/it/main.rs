@@ -1,0 +1,7 @@
+//! Integration tests of `hoistway-machine`: one binary, so that they are linked once.
+
+mod devices;
+mod fake;
+mod process;
+mod set;
+mod udev;

@@ -1,0 +1,232 @@
+//! Files that change, shrink, grow and vanish while they are read, always at the same moment.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use hoistway_order::archive::{self, Format, Moment, Options, Severity, Told, Trouble, WriteError};
+use hoistway_order::{By, Follow};
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+use super::{archive_of, is_possible, is_root, walked};
+
+/// A folder `t` with two files of so many bytes, `a` and `b`.
+fn two_files(bytes: usize) -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let top = folder.path().join("t");
+    fs::create_dir(&top).unwrap();
+    fs::write(top.join("a"), vec![b'a'; bytes]).unwrap();
+    fs::write(top.join("b"), vec![b'b'; bytes]).unwrap();
+    (folder, top)
+}
+
+/// An archive during which something is done to `a` at a moment.
+fn disturbed(folder: &Path, wanted: Moment, disturb: impl Fn() + Sync) -> (Vec<u8>, Vec<Told>) {
+    let hook = move |moment: Moment, path: &[u8]| {
+        if moment == wanted && path == b"t/a" {
+            disturb();
+        }
+    };
+    archive_of(folder, &Options { by: By::Name, hook: Some(&hook), ..Options::default() })
+}
+
+/// Files of an archive, by name.
+fn files(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut archive = tar::Archive::new(bytes);
+    let mut found = Vec::new();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let mut data = Vec::new();
+        std::io::Read::read_to_end(&mut entry, &mut data).unwrap();
+        found.push((name, data));
+    }
+    found
+}
+
+fn trouble(path: &str, trouble: Trouble) -> Told {
+    Told::Trouble(path.as_bytes().to_vec(), trouble)
+}
+
+#[test]
+fn a_file_that_shrinks_is_filled_up_with_zeros() {
+    // One that is read at once, and one that comes in pieces.
+    for bytes in [10_000, 1_000_000] {
+        let (folder, top) = two_files(bytes);
+        let shrink = || File::options().write(true).open(top.join("a")).unwrap().set_len(100).unwrap();
+        let (archive, told) = disturbed(folder.path(), Moment::Opened, shrink);
+        assert_eq!(told, [trouble("t/a", Trouble::Shrank { bytes: bytes as u64 - 100 })]);
+        let files = files(&archive);
+        let (_, data) = &files[1];
+        assert_eq!(data.len(), bytes);
+        assert!(data[..100].iter().all(|byte| *byte == b'a') && data[100..].iter().all(|byte| *byte == 0));
+        assert_eq!(files[2], ("t/b".to_owned(), vec![b'b'; bytes]), "what follows is in its place");
+    }
+}
+
+#[test]
+fn a_file_that_grows_or_changes_is_told() {
+    for bytes in [10_000, 1_000_000] {
+        let (folder, top) = two_files(bytes);
+        let grow = || File::options().write(true).open(top.join("a")).unwrap().set_len(2 * bytes as u64).unwrap();
+        let (archive, told) = disturbed(folder.path(), Moment::Opened, grow);
+        assert_eq!(told, [trouble("t/a", Trouble::Changed)]);
+        assert_eq!(files(&archive)[1].1.len(), bytes, "it is as long as its header says");
+        assert_eq!(Trouble::Changed.severity(), Severity::Differs);
+    }
+}
+
+#[test]
+fn a_file_that_vanishes_is_told_and_the_rest_goes_on() {
+    let (folder, top) = two_files(10);
+    let (archive, told) = disturbed(folder.path(), Moment::Found, || fs::remove_file(top.join("a")).unwrap());
+    assert_eq!(told, [trouble("t/a", Trouble::Removed)]);
+    let names: Vec<_> = files(&archive).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["t/", "t/b"]);
+}
+
+#[test]
+fn a_file_that_another_one_took_the_place_of_is_archived_as_that() {
+    let (folder, top) = two_files(10);
+    let replace = || {
+        fs::write(top.join("new"), b"another").unwrap();
+        fs::rename(top.join("new"), top.join("a")).unwrap();
+    };
+    let (archive, told) = disturbed(folder.path(), Moment::Found, replace);
+    assert_eq!(told, []);
+    assert_eq!(files(&archive)[1], ("t/a".to_owned(), b"another".to_vec()));
+    let (folder, top) = two_files(10);
+    let replace = || {
+        fs::remove_file(top.join("a")).unwrap();
+        symlink("b", top.join("a")).unwrap();
+    };
+    let (archive, told) = disturbed(folder.path(), Moment::Found, replace);
+    assert_eq!((told, files(&archive)[1].1.len()), (vec![], 0), "a link is a link, not what it leads to");
+}
+
+#[test]
+fn nothing_outside_is_archived_through_a_link_in_the_place_of_a_directory() {
+    let folder = TempDir::new().unwrap();
+    let top = folder.path().join("t");
+    fs::create_dir_all(top.join("d")).unwrap();
+    fs::create_dir(folder.path().join("secret")).unwrap();
+    fs::write(top.join("d/file"), b"harmless").unwrap();
+    fs::write(folder.path().join("secret/file"), b"secret").unwrap();
+    let hook = |moment: Moment, path: &[u8]| {
+        if moment == Moment::Found && path == b"t/d/file" {
+            fs::rename(top.join("d"), top.join("away")).unwrap();
+            symlink("../secret", top.join("d")).unwrap();
+        }
+    };
+    let options = Options { by: By::Name, hook: Some(&hook), ..Options::default() };
+    let (archive, told) = archive_of(folder.path(), &options);
+    assert_eq!(told, [trouble("t/d/file", Trouble::Removed)]);
+    assert!(files(&archive).iter().all(|(_, data)| data != b"secret"));
+}
+
+#[test]
+fn a_file_that_nobody_may_read_is_told_and_the_rest_goes_on() {
+    // Whoever may do everything is refused nothing; the test of the command does it as somebody else.
+    if !is_possible("root is refused nothing", !is_root()) {
+        return;
+    }
+    let (folder, top) = two_files(10);
+    fs::set_permissions(top.join("a"), Permissions::from_mode(0o000)).unwrap();
+    let (archive, told) = archive_of(folder.path(), &Options::default());
+    assert_eq!(told, [trouble("t/a", Trouble::Open(Errno::ACCESS))]);
+    assert!(files(&archive).iter().any(|(name, _)| name == "t/b"));
+}
+
+#[test]
+fn sockets_and_the_archive_itself_are_left_out() {
+    let (folder, top) = two_files(10);
+    let _socket = std::os::unix::net::UnixListener::bind(top.join("s")).unwrap();
+    let metadata = fs::metadata(top.join("a")).unwrap();
+    use std::os::unix::fs::MetadataExt;
+    let own = [(metadata.dev(), metadata.ino())];
+    let options = Options { by: By::Name, archive: &own, ..Options::default() };
+    let (archive, told) = archive_of(folder.path(), &options);
+    assert_eq!(told, [trouble("t/a", Trouble::Itself), trouble("t/s", Trouble::Socket)]);
+    assert!(told.iter().all(|told| matches!(told, Told::Trouble(_, what) if what.severity() == Severity::Note)));
+    assert_eq!(files(&archive).len(), 2);
+}
+
+#[test]
+fn links_are_followed_where_that_is_asked_for() {
+    let (folder, top) = two_files(10);
+    fs::create_dir(folder.path().join("far")).unwrap();
+    fs::write(folder.path().join("far/file"), b"far").unwrap();
+    symlink("../far", top.join("c")).unwrap();
+    symlink("b", top.join("d")).unwrap();
+    let (archive, told) =
+        archive_of(folder.path(), &Options { by: By::Name, follow: Follow::Always, ..Options::default() });
+    assert_eq!(told, []);
+    let names: Vec<_> = files(&archive).into_iter().map(|(name, data)| (name, data.len())).collect();
+    let wanted = [("t/", 0), ("t/a", 10), ("t/b", 10), ("t/c/", 0), ("t/c/file", 3), ("t/d", 0)];
+    assert_eq!(names, wanted.map(|(name, bytes)| (name.to_owned(), bytes)), "d is b under another name");
+}
+
+#[test]
+fn what_no_link_can_lead_to_is_stored_once_more() {
+    let (folder, top) = two_files(10);
+    // In the format ustar a target has 100 bytes at most.
+    let long = top.join(format!("A{}", "n".repeat(98)));
+    fs::hard_link(top.join("a"), &long).unwrap();
+    fs::hard_link(top.join("a"), top.join("c")).unwrap();
+    let options = Options { by: By::Name, format: Format::Ustar, ..Options::default() };
+    let (archive, told) = archive_of(folder.path(), &options);
+    assert_eq!(told, []);
+    let sizes: Vec<_> = files(&archive).into_iter().map(|(_, data)| data.len()).collect();
+    assert_eq!(sizes, [0, 10, 10, 10, 0], "t/A..., a and b have data, and c is a link");
+}
+
+#[test]
+fn a_writer_that_fails_ends_it_without_an_end_mark() {
+    struct Full(usize);
+    impl std::io::Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            if self.0 < bytes.len() {
+                return Err(rustix::io::Errno::NOSPC.into());
+            }
+            self.0 -= bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let (folder, _top) = two_files(3_000_000);
+    for by in [By::Auto, By::Name] {
+        let options = Options { by, read_ahead_bytes: 1 << 20, ..Options::default() };
+        let tree = walked(folder.path(), &options);
+        let written = archive::write(&tree, &options, &mut Full(2_000_000), &mut |told| panic!("{told:?}"));
+        assert!(matches!(written, Err(WriteError::Output(error)) if error.raw_os_error() == Some(28)));
+    }
+}
+
+#[test]
+fn paths_longer_than_the_kernel_takes_are_archived() {
+    let folder = TempDir::new().unwrap();
+    let base = File::open(folder.path()).unwrap();
+    let part = "p".repeat(200);
+    let mode = rustix::fs::Mode::from_bits_truncate(0o755);
+    let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+    rustix::fs::mkdirat(&base, "t", mode).unwrap();
+    let mut directory = rustix::fs::openat(&base, "t", flags, mode).unwrap();
+    for _ in 0..30 {
+        rustix::fs::mkdirat(&directory, &part, mode).unwrap();
+        directory = rustix::fs::openat(&directory, &part, flags, mode).unwrap();
+    }
+    let create = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
+    let file = rustix::fs::openat(&directory, "bottom", create, mode).unwrap();
+    rustix::io::write(&file, b"deep").unwrap();
+    let (archive, told) = archive_of(folder.path(), &Options::default());
+    assert_eq!(told, []);
+    let found = files(&archive);
+    let (name, data) = found.iter().find(|(name, _)| name.ends_with("/bottom")).expect("it is there");
+    assert_eq!((name.len(), &data[..]), (1 + 30 * 201 + 7, &b"deep"[..]));
+    // What made it cannot remove it by its path.
+    let removed = std::process::Command::new("rm").arg("-rf").arg(folder.path().join("t")).status();
+    is_possible("rm cannot remove the deep tree", removed.is_ok_and(|status| status.success()));
+}

@@ -1,0 +1,225 @@
+//! Trees on images of ext4, xfs, btrfs and on tmpfs, made on the spot, through three programs that extract. It needs root; without, the folder for temporary files
+//! takes the place of the images.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use hoistway_order::By;
+use hoistway_order::archive::{Attributes, Format, Options};
+use tempfile::TempDir;
+
+use super::tree::{Takes, Told, make, told};
+use super::{archive_into, is_installed, is_possible, is_root};
+
+/// A file system in a folder.
+struct Mounted {
+    folder: TempDir,
+    is_mounted: bool,
+}
+
+impl Mounted {
+    /// Made with a program and its arguments on an image of so many bytes; nothing for a tmpfs.
+    fn new(make: Option<(&str, &[&str], u64)>) -> Option<Mounted> {
+        if !is_possible("root is needed to mount", is_root()) {
+            return None;
+        }
+        let mut mounted = Mounted { folder: TempDir::new().unwrap(), is_mounted: false };
+        let mut mount = Command::new("mount");
+        match make {
+            Some((program, args, bytes)) => {
+                if !is_installed(program) {
+                    return None;
+                }
+                let image = mounted.folder.path().join("image");
+                File::create(&image).unwrap().set_len(bytes).unwrap();
+                let made =
+                    Command::new(program).args(args).arg(&image).stdout(Stdio::null()).stderr(Stdio::null()).status();
+                assert!(made.unwrap().success(), "{program} made no file system");
+                mount.args(["-o", "loop"]).arg(image);
+            }
+            None => {
+                mount.args(["-t", "tmpfs", "tmpfs"]);
+            }
+        }
+        fs::create_dir(mounted.root()).unwrap();
+        let did = mount.arg(mounted.root()).output().unwrap();
+        mounted.is_mounted = did.status.success();
+        is_possible(&format!("no mount: {}", String::from_utf8_lossy(&did.stderr)), mounted.is_mounted)
+            .then_some(mounted)
+    }
+
+    fn root(&self) -> PathBuf {
+        self.folder.path().join("root")
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if self.is_mounted {
+            let _ = Command::new("umount").arg(self.root()).status();
+        }
+    }
+}
+
+/// Programs that extract, and what each of them keeps.
+struct Extractor {
+    name: &'static str,
+    program: &'static str,
+    args: &'static [&'static str],
+    attributes: bool,
+    /// Whether times are kept to the nanosecond; else to the microsecond, and none of links.
+    exact: bool,
+}
+
+const EXTRACTORS: &[Extractor] = &[
+    Extractor {
+        name: "GNU tar",
+        program: "tar",
+        args: &["--xattrs", "--xattrs-include=*", "--acls", "--numeric-owner", "-xpf"],
+        attributes: true,
+        exact: true,
+    },
+    Extractor { name: "bsdtar", program: "bsdtar", args: &["--numeric-owner", "-xpf"], attributes: true, exact: true },
+    Extractor {
+        name: "Python's tarfile",
+        program: "python3",
+        args: &["-c", "import sys, tarfile; tarfile.open(sys.argv[1]).extractall(numeric_owner=True)"],
+        attributes: false,
+        exact: false,
+    },
+];
+
+fn extract(extractor: &Extractor, archive: &Path) -> Option<TempDir> {
+    if !is_installed(extractor.program) {
+        return None;
+    }
+    let folder = TempDir::new().unwrap();
+    let mut command = Command::new(extractor.program);
+    // Names as bytes, whatever the machine's language.
+    command.env("LC_ALL", "C.UTF-8").env("PYTHONWARNINGS", "ignore").current_dir(folder.path());
+    let ran = command.args(extractor.args).arg(archive).output().unwrap();
+    assert!(ran.status.success(), "{}: {}", extractor.name, String::from_utf8_lossy(&ran.stderr));
+    Some(folder)
+}
+
+/// Fails unless what was extracted is what there was, as far as the program keeps it.
+#[track_caller]
+fn compare(extractor: &Extractor, before: &Path, after: &Path) {
+    let (before, after) = (told(before), told(after));
+    let names = |found: &std::collections::BTreeMap<Vec<u8>, Told>| -> Vec<String> {
+        found.keys().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    };
+    assert_eq!(names(&before), names(&after), "{}", extractor.name);
+    for (name, wanted) in before {
+        let mut wanted = wanted.clone();
+        let mut found = after[&name].clone();
+        for told in [&mut wanted, &mut found] {
+            let is_link = told.mode & 0o170_000 == 0o120_000;
+            if !extractor.attributes {
+                told.attributes.clear();
+            }
+            if !extractor.exact {
+                told.mtime = if is_link { (0, 0) } else { (told.mtime.0, told.mtime.1 / 1000) };
+            }
+            if !is_root() {
+                told.owners = (0, 0);
+            }
+            // File systems differ in how small a hole can be.
+            told.has_holes &= told.size > 1 << 30;
+        }
+        assert_eq!(found, wanted, "{}: {}", extractor.name, String::from_utf8_lossy(&name));
+    }
+}
+
+/// Archives a tree in each order and compares what each program extracts.
+fn round_trips(folder: &Path, takes: Takes) {
+    let top = make(folder, takes);
+    let away = TempDir::new().unwrap();
+    let archive = away.path().join("x.tar");
+    for by in [By::Auto, By::Name] {
+        let attributes = Attributes { xattrs: true, acls: true, selinux: false };
+        let options = Options { by, attributes, ..Options::default() };
+        let (_, said) = archive_into(folder, &options, &mut File::create(&archive).unwrap());
+        assert_eq!(said, [], "nothing was wrong");
+        let bytes = archive.metadata().unwrap().len();
+        assert!(bytes < 20 << 20, "holes take no room, and a file with three names is there once: {bytes}");
+        for extractor in EXTRACTORS {
+            if let Some(extracted) = extract(extractor, &archive) {
+                compare(extractor, &top, &extracted.path().join("t"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tree_on_ext4_is_extracted_as_it_was() {
+    let made = Mounted::new(Some(("mkfs.ext4", &["-q", "-b", "4096"], 256 << 20)));
+    if let Some(mounted) = made {
+        round_trips(&mounted.root(), Takes { attributes: true });
+    }
+}
+
+#[test]
+fn a_tree_on_xfs_is_extracted_as_it_was() {
+    if let Some(mounted) = Mounted::new(Some(("mkfs.xfs", &["-q"], 400 << 20))) {
+        round_trips(&mounted.root(), Takes { attributes: true });
+    }
+}
+
+#[test]
+fn a_tree_on_btrfs_is_extracted_as_it_was() {
+    if let Some(mounted) = Mounted::new(Some(("mkfs.btrfs", &["-q"], 400 << 20))) {
+        round_trips(&mounted.root(), Takes { attributes: true });
+    }
+}
+
+#[test]
+fn a_tree_on_tmpfs_is_extracted_as_it_was() {
+    if let Some(mounted) = Mounted::new(None) {
+        round_trips(&mounted.root(), Takes { attributes: false });
+    }
+}
+
+#[test]
+fn a_tree_where_temporary_files_are_is_extracted_as_it_was() {
+    let folder = TempDir::new().unwrap();
+    round_trips(folder.path(), Takes { attributes: false });
+}
+
+#[test]
+fn the_formats_gnu_and_ustar_are_extracted_up_to_what_they_hold() {
+    let folder = TempDir::new().unwrap();
+    let top = folder.path().join("t");
+    fs::create_dir_all(top.join("a")).unwrap();
+    fs::write(top.join("a/one"), b"1").unwrap();
+    fs::write(top.join(format!("a/{}", "n".repeat(150))), b"long").unwrap();
+    fs::hard_link(top.join("a/one"), top.join("two")).unwrap();
+    let hollow = File::create(top.join("hollow")).unwrap();
+    hollow.set_len(5 << 30).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&hollow, b"far", 5 << 30).unwrap();
+    let archive = folder.path().join("x.tar");
+    let gnu = Options { format: Format::Gnu, ..Options::default() };
+    let (_, said) = archive_into(folder.path(), &gnu, &mut File::create(&archive).unwrap());
+    assert_eq!(said, []);
+    assert!(archive.metadata().unwrap().len() < 1 << 20);
+    for extractor in EXTRACTORS {
+        if let Some(extracted) = extract(extractor, &archive) {
+            let (before, after) = (told(&top), told(&extracted.path().join("t")));
+            for (name, wanted) in before {
+                let found = &after[&name];
+                let of = |told: &Told| (told.mode, told.size, told.data, told.first_name.clone(), told.mtime.0);
+                assert_eq!(of(found), of(&wanted), "{}: {}", extractor.name, String::from_utf8_lossy(&name));
+            }
+        }
+    }
+    fs::remove_file(top.join("hollow")).unwrap();
+    let ustar = Options { format: Format::Ustar, sparse: false, ..Options::default() };
+    let (_, said) = archive_into(folder.path(), &ustar, &mut File::create(&archive).unwrap());
+    assert_eq!(said.len(), 1, "the long name does not fit: {said:?}");
+    for extractor in EXTRACTORS {
+        if let Some(extracted) = extract(extractor, &archive) {
+            assert_eq!(fs::read(extracted.path().join("t/two")).unwrap(), b"1");
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Places on file systems that are made on the spot: ext4, xfs, btrfs and tmpfs.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use hoistway_order::walk::Options;
+use hoistway_order::{At, By, Id, Kind, Place, Problem, Tree, Trouble, order, place};
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
+
+use crate::common::image::{Image, filefrag, skipped};
+use crate::common::{Walked, found, paths, walked};
+
+const DISKS: [&str; 3] = ["ext4", "xfs", "btrfs"];
+
+/// Asks for the places of everything in a tree.
+fn placed(tree: &mut Tree, options: &place::Options<'_>) -> (place::Placed, Vec<Problem>) {
+    let ids: Vec<Id> = tree.ids().collect();
+    let mut problems = Vec::new();
+    let placed = place::place(tree, &ids, options, &mut |problem| problems.push(problem));
+    (placed, problems)
+}
+
+fn surveyed(root: &Path) -> Tree {
+    let Walked { mut tree, problems } = walked(&[root.to_owned()], &Options::default());
+    assert!(problems.is_empty(), "{problems:?}");
+    let (_, problems) = placed(&mut tree, &place::Options::default());
+    assert!(problems.is_empty(), "{problems:?}");
+    tree
+}
+
+fn id(tree: &Tree, name: &str) -> Id {
+    tree.ids().find(|id| tree.name(*id) == name).unwrap_or_else(|| panic!("{name} is not there"))
+}
+
+fn place_of(tree: &Tree, name: &str) -> Place {
+    tree.entry(id(tree, name)).place
+}
+
+/// A file of `bytes` with data from `at` on.
+fn sparse(path: &Path, at: u64, data: &[u8], bytes: u64) {
+    let mut file = File::create(path).unwrap();
+    file.set_len(bytes).unwrap();
+    file.seek(SeekFrom::Start(at)).unwrap();
+    file.write_all(data).unwrap();
+}
+
+#[test]
+fn places_are_those_that_filefrag_tells() {
+    for kind in DISKS {
+        let Some(image) = Image::new(kind, &[]) else { continue };
+        image.file("plain", vec![1; 100_000]);
+        sparse(&image.path("behind a hole"), 1 << 20, &[2; 9000], 2 << 20);
+        sparse(&image.path("five gigabytes"), 9 << 29, &[3; 5000], 5 << 30);
+        image.file("with attributes", vec![4; 20_000]);
+        let set = rustix::fs::setxattr(
+            image.path("with attributes"),
+            "user.note",
+            &[b'x'; 2000],
+            rustix::fs::XattrFlags::empty(),
+        );
+        set.unwrap();
+        fs::hard_link(image.path("plain"), image.path("its other name")).unwrap();
+        image.sync();
+        let tree = surveyed(&image.root);
+        for name in ["plain", "behind a hole", "five gigabytes", "with attributes", "its other name"] {
+            let Some(extents) = filefrag(&image.path(name)) else { return };
+            let (_, physical) = extents.first().unwrap_or_else(|| panic!("{kind}: {name} has no extent"));
+            assert_eq!(place_of(&tree, name), Place::At(*physical), "{kind}: {name}");
+            let data = place::extents(&tree, id(&tree, name), false).unwrap();
+            let asked: Vec<(u64, u64)> = data.extents.iter().map(|extent| (extent.logical, extent.physical)).collect();
+            assert_eq!(asked, extents, "{kind}: {name}");
+            assert_eq!(data.bytes, fs::metadata(image.path(name)).unwrap().len());
+        }
+    }
+}
+
+#[test]
+fn what_needs_no_data_read_lies_nowhere() {
+    for kind in DISKS {
+        let Some(image) = Image::new(kind, &[]) else { continue };
+        image.file("empty", "");
+        File::create(image.path("all hole")).unwrap().set_len(5 << 30).unwrap();
+        let reserved = File::create(image.path("reserved")).unwrap();
+        fallocate(&reserved, FallocateFlags::empty(), 0, 1 << 20).unwrap();
+        symlink("x".repeat(1000), image.path("long link")).unwrap();
+        let mut names = vec!["empty", "all hole", "reserved", "long link"];
+        if kind == "btrfs" {
+            // A few bytes are kept with the metadata there.
+            image.file("short", "short");
+            names.push("short");
+        }
+        image.sync();
+        let tree = surveyed(&image.root);
+        for name in names {
+            assert_eq!(place_of(&tree, name), Place::Nowhere, "{kind}: {name}");
+        }
+        let reserved = place::extents(&tree, id(&tree, "reserved"), false).unwrap();
+        assert!(!reserved.extents.is_empty(), "{kind}: there is room for it on the disk");
+        assert!(reserved.extents.iter().all(|extent| extent.at == At::Unwritten), "{kind}: {reserved:?}");
+    }
+}
+
+#[test]
+fn data_within_the_inode_lie_nowhere_on_ext4() {
+    let Some(image) = Image::new("ext4", &["-O", "inline_data", "-I", "256"]) else { return };
+    image.file("tiny", "tiny");
+    image.file("larger", vec![1; 5000]);
+    image.sync();
+    let tree = surveyed(&image.root);
+    assert_eq!(place_of(&tree, "tiny"), Place::Nowhere);
+    let data = place::extents(&tree, id(&tree, "tiny"), false).unwrap();
+    assert!(data.extents.iter().all(|extent| extent.at == At::Inline), "{data:?}");
+    assert!(matches!(place_of(&tree, "larger"), Place::At(_)));
+}
+
+#[test]
+fn reserved_room_before_the_data_is_passed_over() {
+    let Some(image) = Image::new("ext4", &[]) else { return };
+    let mut file = File::create(image.path("late")).unwrap();
+    fallocate(&file, FallocateFlags::empty(), 0, 1 << 20).unwrap();
+    file.seek(SeekFrom::Start(512 << 10)).unwrap();
+    file.write_all(&[7; 4096]).unwrap();
+    image.sync();
+    let tree = surveyed(&image.root);
+    let data = place::extents(&tree, id(&tree, "late"), false).unwrap();
+    let written: Vec<_> = data.extents.iter().filter(|extent| extent.at == At::Disk).collect();
+    assert_eq!(written.len(), 1, "{data:?}");
+    assert_eq!((written[0].logical, place_of(&tree, "late")), (512 << 10, Place::At(written[0].physical)));
+}
+
+#[test]
+fn a_file_in_many_pieces_is_told_whole() {
+    let Some(image) = Image::new("ext4", &[]) else { return };
+    // Every other block is a hole: more extents than one call takes.
+    let mut file = File::create(image.path("pieces")).unwrap();
+    for piece in 0..300u64 {
+        file.seek(SeekFrom::Start(piece * 8192)).unwrap();
+        file.write_all(&[1; 4096]).unwrap();
+        file.sync_data().unwrap();
+    }
+    let tree = surveyed(&image.root);
+    let data = place::extents(&tree, id(&tree, "pieces"), false).unwrap();
+    let logical: Vec<u64> = data.extents.iter().map(|extent| extent.logical).collect();
+    assert_eq!(logical, (0..300).map(|piece| piece * 8192).collect::<Vec<u64>>());
+}
+
+#[test]
+fn what_is_in_memory_alone_has_no_place_until_it_is_synced() {
+    let Some(image) = Image::new("ext4", &[]) else { return };
+    image.sync();
+    image.file("young", vec![1; 50_000]);
+    let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
+    let (told, problems) = placed(&mut tree, &place::Options::default());
+    assert!(problems.is_empty());
+    assert_eq!((told.not_written, place_of(&tree, "young")), (1, Place::Unknown));
+    let (told, _) = placed(&mut tree, &place::Options { sync: true, ..place::Options::default() });
+    assert_eq!(told.not_written, 0);
+    assert!(matches!(place_of(&tree, "young"), Place::At(_)));
+}
+
+#[test]
+fn block_order_goes_up_the_disk_and_the_number_of_threads_changes_nothing() {
+    for kind in DISKS {
+        let Some(image) = Image::new(kind, &[]) else { continue };
+        for number in 0..1500u64 {
+            // Scattered over the directories, so that neither of them is in the order of the disk.
+            image.file(&format!("{}/{}", number * 7 % 13, number * 31 % 1500), vec![1; 9000]);
+        }
+        image.sync();
+        let tree = surveyed(&image.root);
+        let sorted = order(&tree, By::Auto);
+        let places: Vec<Place> = sorted.iter().map(|id| tree.entry(*id).place).collect();
+        assert!(places.is_sorted_by_key(|place| match place {
+            Place::Nowhere => 0,
+            Place::Unknown => 1,
+            Place::At(at) => 2 + at,
+        }));
+        assert_eq!(places.iter().filter(|place| matches!(place, Place::At(_))).count(), 1500, "{kind}");
+        for threads in [1, 3, 16] {
+            let mut again = tree.clone();
+            again.ids().for_each(|id| again.set_place(id, Place::Unknown));
+            placed(&mut again, &place::Options { threads, ..place::Options::default() });
+            let files =
+                |tree: &Tree| tree.ids().map(|id| tree.entry(id)).filter(|e| e.kind == Kind::File).collect::<Vec<_>>();
+            assert_eq!(files(&tree), files(&again), "{kind}: {threads} threads");
+        }
+    }
+}
+
+#[test]
+fn inode_tables_tell_what_the_file_system_answers() {
+    let Some(image) = Image::new("ext4", &["-O", "inline_data", "-I", "256"]) else { return };
+    for number in 0..600 {
+        image.file(&format!("d{}/small{number}", number % 7), vec![1; 300 + 4096 * (number % 3)]);
+    }
+    image.file("empty", "");
+    image.file("inline", "few");
+    sparse(&image.path("behind a hole"), 1 << 20, b"data", 2 << 20);
+    let reserved = File::create(image.path("reserved")).unwrap();
+    fallocate(&reserved, FallocateFlags::empty(), 0, 1 << 20).unwrap();
+    let pieces = File::create(image.path("pieces")).unwrap();
+    for piece in 0..40 {
+        pieces.write_all_at(&[7; 4096], piece * 8192).unwrap();
+        pieces.sync_all().unwrap();
+    }
+    fs::hard_link(image.path("pieces"), image.path("linked")).unwrap();
+    rustix::fs::sync();
+    // Whoever else calls sync(2) meanwhile writes this one.
+    let (read, by_tables, asked, by_asking) = (0..20)
+        .map(|_| {
+            image.file("not written", vec![3; 10_000]);
+            let mut read = surveyed(&image.root);
+            let (by_tables, problems) = placed(&mut read, &place::Options::default());
+            assert_eq!(problems, []);
+            let mut asked = surveyed(&image.root);
+            let options = place::Options { asks_each: true, ..place::Options::default() };
+            let (by_asking, problems) = placed(&mut asked, &options);
+            assert_eq!(problems, []);
+            (read, by_tables, asked, by_asking)
+        })
+        .find(|(.., by_asking)| by_asking.not_written == 1)
+        .expect("nobody calls sync(2) all the time");
+    // Not told by their inodes: the empty file, the one within its inode, those that begin with a hole or were never written to, the one that is not
+    // written yet, and the 40 pieces with two names.
+    assert_eq!((by_tables.asked, by_tables.told_by_tables, by_asking.told_by_tables), (607, 600, 0));
+    assert_eq!(by_tables.not_written, by_asking.not_written);
+    let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).place).collect::<Vec<Place>>();
+    assert_eq!(places(&read), places(&asked));
+    assert!(places(&read).iter().filter(|place| matches!(place, Place::At(_))).count() >= 600);
+}
+
+#[test]
+fn inode_tables_of_all_layouts_are_read() {
+    for options in [
+        &["-b", "4096", "-O", "bigalloc"][..],
+        &["-b", "1024", "-O", "bigalloc"],
+        &["-b", "1024", "-O", "bigalloc,^64bit"],
+        &["-b", "1024", "-O", "meta_bg,^resize_inode"],
+        &["-b", "1024", "-O", "meta_bg,^resize_inode,^sparse_super"],
+        &["-b", "4096", "-O", "^64bit,^flex_bg", "-I", "128"],
+        &["-b", "4096", "-O", "sparse_super2", "-g", "1024"],
+    ] {
+        let Some(image) = Image::new("ext4", options) else { return };
+        for number in 0..300 {
+            image.file(&format!("d{}/{number}", number % 40), vec![1; 5000]);
+        }
+        rustix::fs::sync();
+        let mut read = surveyed(&image.root);
+        let (by_tables, _) = placed(&mut read, &place::Options::default());
+        assert_eq!(by_tables.told_by_tables, 300, "{options:?}");
+        let mut asked = surveyed(&image.root);
+        placed(&mut asked, &place::Options { asks_each: true, ..place::Options::default() });
+        let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).place).collect::<Vec<Place>>();
+        assert_eq!(places(&read), places(&asked), "{options:?}");
+    }
+}
+
+#[test]
+fn what_is_in_memory_alone_is_written_before_tables_are_read() {
+    let Some(image) = Image::new("ext4", &[]) else { return };
+    for number in 0..300 {
+        image.file(&number.to_string(), vec![1; 5000]);
+    }
+    let mut tree = surveyed(&image.root);
+    let (placed, problems) = placed(&mut tree, &place::Options { sync: true, ..place::Options::default() });
+    assert_eq!((placed.told_by_tables, placed.not_written, problems.len()), (300, 0, 0));
+}
+
+#[test]
+fn a_file_system_that_does_not_tell_is_said_once_and_ordered_by_inode() {
+    let Some(image) = Image::new("tmpfs", &[]) else { return };
+    for number in (0..600).rev() {
+        image.file(&number.to_string(), "x");
+    }
+    let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
+    let (told, problems) = placed(&mut tree, &place::Options::default());
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].is_note() && problems[0].what == Trouble::NoPlaces);
+    assert_eq!(told.silent.iter().map(|(_, files)| *files).collect::<Vec<_>>(), [600]);
+    let files = order(&tree, By::Auto).into_iter().filter(|id| tree.entry(*id).kind == Kind::File);
+    assert!(files.map(|id| tree.entry(id).inode).is_sorted());
+    assert_eq!(place::extents(&tree, id(&tree, "5"), false), Err(Trouble::NoPlaces));
+}
+
+#[test]
+fn what_is_mounted_is_known_by_its_own_numbers_and_left_out_on_request() {
+    let Some(outer) = Image::new("ext4", &[]) else { return };
+    outer.file("above/file", "1");
+    outer.file("under", "what lies under the mount");
+    fs::create_dir(outer.path("above/inner")).unwrap();
+    outer.file("elsewhere", "bound over a file");
+    let mount = |args: &[&str], on: &str| {
+        let mounted = Command::new("mount").args(args).arg(outer.path(on)).status();
+        assert!(mounted.is_ok_and(|status| status.success()), "{args:?} {on}");
+    };
+    mount(&["-t", "tmpfs", "none"], "above/inner");
+    outer.file("above/inner/deep/file", "2");
+    let elsewhere = outer.path("elsewhere");
+    mount(&["--bind", elsewhere.to_str().unwrap()], "under");
+    let all = walked(std::slice::from_ref(&outer.root), &Options::default());
+    assert!(all.problems.is_empty(), "{:?}", all.problems);
+    let mut seen = paths(&all.tree);
+    seen.sort();
+    assert_eq!(seen, found(&outer.root));
+    assert_eq!(all.tree.devices().len(), 2);
+    // What a directory says of a place that something is mounted on is not what is there.
+    let inner = all.tree.open(id(&all.tree, "inner"), OFlags::DIRECTORY).unwrap();
+    assert_eq!(inner.stat.st_dev, fs_device(&outer.path("above/inner")));
+    assert!(all.tree.open(id(&all.tree, "under"), OFlags::empty()).is_ok());
+    let one = walked(std::slice::from_ref(&outer.root), &Options { one_file_system: true, ..Options::default() });
+    let seen = paths(&one.tree);
+    assert!(seen.contains(&outer.path("above/inner")) && !seen.contains(&outer.path("above/inner/deep")));
+}
+
+#[test]
+fn a_directory_mounted_within_itself_is_told_and_not_entered_again() {
+    let Some(image) = Image::new("ext4", &[]) else { return };
+    image.file("a/b/file", "");
+    let (a, b) = (image.path("a"), image.path("a/b"));
+    let mounted = Command::new("mount").arg("--bind").args([&a, &b]).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        return skipped("no bind mounts here").unwrap_or_default();
+    }
+    let Walked { tree, problems } = walked(std::slice::from_ref(&image.root), &Options::default());
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!((problems[0].what, problems[0].path.ends_with(b"/a/b")), (Trouble::Loop, true));
+    assert!(tree.len() < 8);
+}
+
+#[test]
+fn files_that_go_while_they_are_asked_for_are_told_with_their_names() {
+    let Some(image) = Image::new("ext4", &[]) else { return };
+    for name in ["one", "two", "three"] {
+        image.file(name, vec![1; 5000]);
+    }
+    image.sync();
+    let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
+    fs::remove_file(image.path("two")).unwrap();
+    let (_, problems) = placed(&mut tree, &place::Options::default());
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].is_gone());
+    assert_eq!(problems[0].id, Some(id(&tree, "two")));
+    assert!(matches!(place_of(&tree, "three"), Place::At(_)));
+}
+
+#[test]
+fn reading_moves_no_time_of_access() {
+    let Some(image) = Image::new("ext4", &[]) else { return };
+    image.file("file", "read me");
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    let times = fs::FileTimes::new().set_accessed(old).set_modified(old + std::time::Duration::from_secs(1));
+    OpenOptions::new().write(true).open(image.path("file")).unwrap().set_times(times).unwrap();
+    let Walked { tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
+    let opened = tree.open(id(&tree, "file"), OFlags::empty()).unwrap();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut File::from(opened.fd), &mut text).unwrap();
+    assert_eq!(text, "read me");
+    assert_eq!(fs::metadata(image.path("file")).unwrap().accessed().unwrap(), old);
+}
+
+fn fs_device(path: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).unwrap().dev()
+}

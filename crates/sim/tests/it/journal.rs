@@ -1,0 +1,101 @@
+//! What syncing costs on a file system with a journal: each sum is worked beside it.
+
+use crate::common::{noop, request, run};
+use hoistway_core::Kind;
+use hoistway_sim::Run;
+
+/// Requests of the drive, and blocks that it was asked for.
+fn asked(run: &Run) -> (u64, u64) {
+    (run.drive_requests, run.drive_bytes / 4096)
+}
+
+fn writer(more: &str) -> (u64, u64) {
+    asked(&noop(&format!("[a]\nrw=write\nsize=16k\n{more}")))
+}
+
+/// A writer of a file that was there before.
+fn overwriter(more: &str) -> (u64, u64) {
+    let (read_requests, read) = asked(&noop("[r]\nfilename=x\nsize=16k\nbs=16k\n"));
+    let jobs = format!("[r]\nfilename=x\nsize=16k\nbs=16k\n[w]\nfilename=x\nrw=write\nsize=16k\nstonewall\n{more}");
+    let (requests, blocks) = asked(&noop(&jobs));
+    (requests - read_requests, blocks - read)
+}
+
+#[test]
+fn a_sync_of_a_file_that_grows_writes_data_log_and_commit_block() {
+    assert_eq!(writer("fsync=1\n"), (4, 4));
+    // Four times: a block of data; descriptor, inode, bitmap and group descriptor in one write; the commit block.
+    assert_eq!(writer("fsync=1\nhoistway_journal=ext3\n"), (4 * 3, 4 * (1 + 4 + 1)));
+    // With barriers, the drive's cache is flushed before and after the commit block.
+    assert_eq!(writer("fsync=1\nhoistway_journal=ext4\n"), (4 * 5, 4 * (1 + 4 + 1)));
+}
+
+#[test]
+fn a_file_that_does_not_grow_has_its_inode_in_the_journal_only() {
+    assert_eq!(overwriter("fsync=1\nhoistway_journal=ext3\n"), (4 * 3, 4 * (1 + 2 + 1)));
+    // Its times alone are nothing to fdatasync; but ext4 flushes the drive's cache.
+    assert_eq!(overwriter("fdatasync=1\nhoistway_journal=ext3\n"), (4, 4));
+    assert_eq!(overwriter("fdatasync=1\nhoistway_journal=ext4\n"), (4 * 2, 4));
+}
+
+#[test]
+fn a_synchronous_write_waits_for_the_journal_past_the_page_cache_too() {
+    for direct in [0, 1] {
+        let jobs = format!("sync=1\ndirect={direct}\n");
+        assert_eq!(writer(&jobs), (4, 4), "direct={direct}");
+        let journalled = writer(&format!("{jobs}hoistway_journal=ext3\n"));
+        assert_eq!(journalled, (4 * 3, 4 * (1 + 4 + 1)), "direct={direct}");
+    }
+}
+
+#[test]
+fn nobody_syncs_and_a_transaction_is_committed_after_five_seconds() {
+    // Ten blocks a second for 12 s: transactions from 0 to 5 s and from 5.1 to 10.1 s, each with its 50 or 51 blocks of data in one write.
+    let jobs = "rw=write\nsize=4m\nrate_iops=10\nruntime=12\n";
+    let none = noop(&format!("[a]\n{jobs}"));
+    assert_eq!(asked(&none), (0, 0));
+    let (requests, blocks) = asked(&noop(&format!("[a]\n{jobs}hoistway_journal=ext3\n")));
+    assert_eq!(requests, 2 * 3);
+    assert!((100..=104).contains(&(blocks - 2 * 5)), "{blocks}");
+}
+
+#[test]
+fn ordered_data_of_ext3_is_that_of_every_file_and_of_ext4_that_of_files_that_grew() {
+    // `a` overwrites a megabyte that it does not sync; `b` grows by a block and syncs it.
+    let jobs = |system: &str| {
+        let text = format!(
+            "[global]\nhoistway_journal={system}\n[r]\nfilename=x\nsize=1m\nbs=1m\n[a]\nfilename=x\nrw=write\nsize=1m\nbs=1m\nstonewall\n\
+             [b]\nrw=write\nsize=4k\nfsync=1\nstonewall\n"
+        );
+        noop(&text).drive_bytes / 4096
+    };
+    // 256 blocks read; ext3 writes them before the commit that `b` waits for. One of data, 1 + 1 + 3 of log, one of commit.
+    assert_eq!((jobs("ext3"), jobs("ext4")), (256 + 256 + 7, 256 + 7));
+}
+
+#[test]
+fn metadata_goes_to_its_place_when_it_is_old() {
+    // A transaction at 5 s makes three blocks dirty, which are old 30 s later.
+    let jobs =
+        "[a]\nrw=write\nsize=4k\nhoistway_journal=ext3\n[clock]\nrw=read\nsize=64k\nthinktime=45000000\nnumber_ios=2\n";
+    let blocks = asked(&noop(jobs)).1;
+    let read = asked(&noop("[clock]\nrw=read\nsize=64k\nthinktime=45000000\nnumber_ios=2\n")).1;
+    assert_eq!(blocks - read, 1 + 4 + 1 + 3);
+}
+
+#[test]
+fn every_elevator_carries_a_commit_out() {
+    let elevators = Kind::ALL;
+    let jobs = "[a]\nrw=write\nsize=64k\nfsync=4\nhoistway_journal=ext4\nnumjobs=2\n[b]\nsize=1m\ndirect=1\n";
+    let comparison = run(&request(jobs, elevators)).expect("a run");
+    for run in comparison.runs {
+        assert_eq!(run.processes[0].bytes, 64 << 10, "{}", run.elevator);
+    }
+}
+
+#[test]
+fn jobs_with_two_journals_are_an_error() {
+    let jobs = "[a]\nsize=1m\nhoistway_journal=ext3\n[b]\nsize=1m\nhoistway_journal=ext4\n";
+    let error = run(&request(jobs, &[Kind::Noop])).expect_err("two journals").to_string();
+    assert!(error.contains("test.fio:4") && error.contains("not that of job `a` of line 1"), "{error}");
+}

@@ -1,0 +1,157 @@
+//! Hosts of particular kernels: what a user of that kernel could have measured.
+
+use crate::common::{bytes, request, run, seconds, with_host};
+use hoistway_core::Kind;
+use hoistway_drive::Profile;
+use hoistway_sim::{CompareRequest, HostConfig, Kernel, Plugging, Run, SliceKind, WriteBack};
+
+const MIB: u64 = 1 << 20;
+
+fn host_of(kernel: Kernel, mib: u64) -> HostConfig {
+    HostConfig { page_cache_mib: mib, ..HostConfig::kernel(kernel) }
+}
+
+/// Four processes that write more than memory takes, for 20 seconds.
+fn four_writers(kernel: Kernel) -> Run {
+    with_host("[w]\nrw=write\nsize=200m\nnumjobs=4\nruntime=20\ntime_based\n", host_of(kernel, 256))
+}
+
+#[test]
+fn dirty_memory_stays_within_the_limit_of_each_kernel() {
+    for (kernel, percent) in [(Kernel::V2_6_18, 40), (Kernel::V2_6_24, 10), (Kernel::V3_2, 20), (Kernel::V6_1, 20)] {
+        let run = four_writers(kernel);
+        let limit = 256 * MIB * percent / 100;
+        // Writers are looked at now and then. pdflush's: every 1024 pages at first, 4 MiB each. Those that are paused: at the limit every page or
+        // two, but the rate of the device has to become known first.
+        let late = if percent == 20 { limit / 50 } else { 4 * 4 * MIB };
+        assert!(run.dirty_bytes_max <= limit + late, "{}: {}", kernel.name(), run.dirty_bytes_max);
+        assert!(run.dirty_bytes_max > limit / 2, "{}: {}", kernel.name(), run.dirty_bytes_max);
+    }
+}
+
+#[test]
+fn paused_writers_get_equal_shares_and_no_pause_is_longer_than_200_ms() {
+    for kernel in [Kernel::V3_2, Kernel::V6_1] {
+        let run = four_writers(kernel);
+        let rates = run.process_bytes_per_s;
+        assert!(rates.max / rates.min < 1.1, "{}: {rates:?}", kernel.name());
+        assert!(run.latency_ns.max > 4_000_000, "{}", run.latency_ns.max);
+        assert!(run.latency_ns.max < 210_000_000, "{}", run.latency_ns.max);
+    }
+}
+
+#[test]
+fn a_writer_that_writes_back_itself_stands_still_for_longer_than_one_that_is_paused() {
+    let (old, new) = (four_writers(Kernel::V2_6_18), four_writers(Kernel::V3_2));
+    assert!(old.latency_ns.max > 2 * new.latency_ns.max, "{} {}", old.latency_ns.max, new.latency_ns.max);
+}
+
+#[test]
+fn background_writing_begins_at_the_ratio_of_the_kernel_and_not_before() {
+    for (kernel, percent) in [(Kernel::V2_6_18, 10), (Kernel::V2_6_24, 5), (Kernel::V3_2, 10), (Kernel::V6_1, 10)] {
+        // Slowly, so that whoever looks only now and then has looked; nothing gets old meanwhile.
+        let written = |share: u64| {
+            let size = 200 * MIB * percent * share / 10_000;
+            let host = HostConfig { dirty_expire_ms: 3_600_000, ..host_of(kernel, 200) };
+            with_host(&format!("[w]\nrw=write\nsize={}k\nrate=4m\n", size / 1024), host).drive_bytes
+        };
+        assert_eq!(written(95), 0, "{}", kernel.name());
+        assert!(written(160) > 0, "{}", kernel.name());
+    }
+}
+
+#[test]
+fn old_pages_are_written_within_one_interval_of_their_expiry() {
+    for kernel in Kernel::ALL {
+        let written = |pause: u32| {
+            // 1 MiB, a pause, and one more page that ends the run.
+            let jobs = format!("[w]\nrw=write\nsize=1028k\nthinktime={pause}s\nthinktime_blocks=256\n");
+            with_host(&jobs, host_of(kernel, 256)).drive_bytes
+        };
+        assert_eq!(written(29), 0, "{}", kernel.name());
+        assert_eq!(written(36), MIB, "{}", kernel.name());
+    }
+}
+
+#[test]
+fn a_reader_in_order_keeps_the_drive_s_rate_under_every_kernel() {
+    for kernel in Kernel::ALL {
+        let run = with_host("[r]\nsize=64m\n", HostConfig::kernel(kernel));
+        let rate = bytes(&run) as f64 / seconds(&run) / 1e6;
+        assert!((60.0..65.0).contains(&rate), "{}: {rate}", kernel.name());
+        // Read ahead in windows of 128 KiB, not page by page.
+        assert!(run.drive_requests < 64 * 1024 / 100, "{}: {}", kernel.name(), run.drive_requests);
+    }
+}
+
+#[test]
+fn random_readers_read_what_they_want_and_no_more() {
+    for kernel in [Kernel::V2_6_24, Kernel::V3_2, Kernel::V6_1] {
+        let run = with_host("[r]\nrw=randread\nbs=8k\nsize=1g\nnumber_ios=200\n", HostConfig::kernel(kernel));
+        assert!(
+            (200 * 8192..200 * 8192 * 11 / 10).contains(&run.drive_bytes),
+            "{}: {}",
+            kernel.name(),
+            run.drive_bytes
+        );
+    }
+}
+
+#[test]
+fn what_one_call_submits_is_sorted_as_a_whole_where_the_task_holds_it_back() {
+    // Three files that lie in one order and are synced in the other, by one call. Without a plug the idle drive takes the first page before
+    // the elevator knows the others.
+    let jobs = "[lay]\nfilename=a:b:c\nsize=12m\ndirect=1\nbs=4k\nnumber_ios=1\n\
+                [w]\nstonewall\nfilename=c:b:a\nsize=12m\nrw=randwrite\nbs=4k\nnumber_ios=12\nend_fsync=1\n";
+    let sectors = |plugging| -> Vec<u64> {
+        let host = HostConfig { plugging, ..HostConfig::default() };
+        let request = CompareRequest { host, record: true, ..request(jobs, &[Kind::Deadline]) };
+        run(&request).unwrap().runs.remove(0).head.iter().skip(1).map(|sample| sample.sector).collect()
+    };
+    let (held, free) = (sectors(Plugging::Task { requests: 16, kib: 0 }), sectors(Plugging::None));
+    assert!(held.len() > 8 && held.is_sorted(), "{held:?}");
+    assert!(!free.is_sorted() && free[1..].is_sorted(), "{free:?}");
+    // A plug of two requests is full before the others come.
+    assert!(!sectors(Plugging::Task { requests: 2, kib: 0 }).is_sorted());
+}
+
+#[test]
+fn cfq_of_3_2_waits_until_a_tick_and_that_of_4_19_to_the_nanosecond() {
+    // They think for longer than they are waited for: each wait ends with its time.
+    let jobs = "[r]\nrw=randread\nbs=4k\ndirect=1\nsize=64m\nnumber_ios=12\nthinktime=50ms\nnumjobs=2\n";
+    let waits = |host: HostConfig| -> Vec<(u64, u64)> {
+        let request = CompareRequest { host, record: true, ..request(jobs, &[Kind::Cfq]) };
+        let run = run(&request).unwrap().runs.remove(0);
+        let idle = run.slices.into_iter().filter(|slice| slice.kind == SliceKind::Idle);
+        idle.map(|slice| (slice.start_ns, slice.end_ns)).collect()
+    };
+    let (ticks, fine) = (waits(HostConfig::kernel(Kernel::V3_2)), waits(HostConfig::default()));
+    let tick_ns = 4_000_000;
+    assert!(
+        ticks.len() > 5 && ticks.iter().filter(|wait| wait.1 % tick_ns == 0).count() * 10 > ticks.len() * 8,
+        "{ticks:?}"
+    );
+    assert!(
+        fine.len() > 5 && fine.iter().filter(|wait| wait.1 - wait.0 == 8_000_000).count() * 10 > fine.len() * 8,
+        "{fine:?}"
+    );
+}
+
+#[test]
+fn cfq_of_3_2_gives_out_slices_of_time_on_flash_and_leaves_some_of_it_unused() {
+    let jobs = "[global]\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\nsize=64m\nruntime=2\ntime_based\niodepth=32\nnumjobs=2\n\
+                [low]\nprio=6\n[high]\nprio=2\n";
+    let rate = |kernel| {
+        let profile = Profile::builtin("ssd-fiops").unwrap();
+        let host = HostConfig { kernel, ..HostConfig::default() };
+        let run = run(&CompareRequest { host, profile, ..request(jobs, &[Kind::Cfq]) }).unwrap().runs.remove(0);
+        run.bytes_per_s
+    };
+    assert!(rate(Some(Kernel::V3_2)) < 0.97 * rate(None));
+}
+
+#[test]
+fn a_host_without_a_kernel_is_the_one_of_before() {
+    let host = HostConfig::default();
+    assert_eq!((host.kernel, host.write_back, host.plugging), (None, WriteBack::Waiting, Plugging::Queue));
+}

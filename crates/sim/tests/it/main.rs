@@ -1,0 +1,18 @@
+//! Integration tests of `hoistway-sim`: one binary, so that they are linked once.
+
+mod common;
+mod competing_readers;
+mod decision_groups;
+mod decisions;
+mod failing;
+mod files;
+mod groups;
+mod host;
+mod hosts_page;
+mod journal;
+mod kernels;
+mod mapped;
+mod options;
+mod shares;
+mod whatif;
+mod worlds;
