@@ -3,11 +3,8 @@
 //! It mounts a new directory in `/var/tmp` (or in DIRECTORY) four times - written back by us and by the kernel, with and without operations that wait - and
 //! changes two files through each. It takes root. The seed of each file is printed first; a run with it does the same again.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod support;
-
-#[path = "../tests/support/fsx.rs"]
-mod fsx;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +12,7 @@ use std::time::Duration;
 
 use hoistway_mount::WriteBack;
 
-use self::fsx::{Exercise, new_seed};
+use self::support::fsx::{Exercise, new_seed};
 use self::support::{Apart, Way};
 
 fn main() -> ExitCode {

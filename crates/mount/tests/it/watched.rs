@@ -1,7 +1,5 @@
 //! A mount that is looked at while it has much to do.
 
-mod support;
-
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -13,17 +11,11 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise};
 
-use self::support::scheduled::Scheduling;
-use self::support::{can_mount, scratch};
+use crate::support::scheduled::Scheduling;
+use crate::support::{can_mount, scratch};
 
 /// How long anything that is asked may take.
 const LONG: Duration = Duration::from_secs(20);
-
-#[test]
-#[ignore = "it is begun by other tests, as a process of its own"]
-fn mounts_for_another_process() {
-    support::scheduled::serve();
-}
 
 /// Threads that read and write until they are told to stop, or cannot any more.
 struct Crowd {

@@ -1,7 +1,5 @@
 //! What was written, on its way to the disk: descriptors that run short, and a disk that takes nothing any more.
 
-mod support;
-
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -10,13 +8,7 @@ use std::time::Duration;
 use hoistway_mount::{Options, WriteBack};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use self::support::{Apart, Mounted, Way, can_mount, has, run, scheduling, scratch};
-
-#[test]
-#[ignore = "it is begun by other tests, as a process of its own"]
-fn mounts_for_another_process() {
-    support::serve();
-}
+use crate::support::{Apart, Mounted, Way, can_mount, has, run, scheduling, scratch};
 
 #[test]
 fn many_files_in_a_row_do_not_use_descriptors_up() {

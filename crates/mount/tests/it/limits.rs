@@ -1,7 +1,5 @@
 //! What a mount cannot pass on: each of these is refused as by a file system that has it not, so that programs do without. `docs/mount-files.md` lists them.
 
-mod support;
-
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +11,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use self::support::{Mounted, can_mount, scratch};
+use crate::support::{Mounted, can_mount, scratch};
 
 #[test]
 fn what_cannot_be_passed_on_is_refused() {

@@ -1,7 +1,5 @@
 //! What a gate is asked, and what it is not: in whose name, for which kind of work, and nothing for what lies in memory.
 
-mod support;
-
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -14,7 +12,7 @@ use std::time::{Duration, Instant};
 use hoistway_mount::{Ask, Backing, Buffer, Entered, Gate, Job, Operation, Options, WriteBack};
 use rustix::fs::{Advice, fadvise};
 
-use self::support::{Mounted, Parking, as_user, can_mount, scratch};
+use crate::support::{Mounted, Parking, as_user, can_mount, scratch};
 
 const ME: u32 = 1234;
 
@@ -220,9 +218,9 @@ impl Gate for Turns {
     fn park(&self, (): (), job: Job) {
         let (turn, handed) = (Turn::begin(&self.now), self.handed.clone());
         std::thread::spawn(move || {
-            support::carry_out(job);
+            crate::support::carry_out(job);
             drop(turn);
-            std::mem::take(&mut *handed.lock().expect("no panic")).into_iter().for_each(support::carry_out);
+            std::mem::take(&mut *handed.lock().expect("no panic")).into_iter().for_each(crate::support::carry_out);
         });
     }
 
@@ -622,7 +620,7 @@ fn a_file_that_is_not_open_is_opened_in_its_turn() {
     // Who had it open by now would not notice.
     fs::remove_file(&below).expect("it is removed");
     gate.holds.store(false, Ordering::SeqCst);
-    std::mem::take(&mut *gate.jobs.lock().expect("no panic")).into_iter().for_each(support::carry_out);
+    std::mem::take(&mut *gate.jobs.lock().expect("no panic")).into_iter().for_each(crate::support::carry_out);
     assert!(changed.join().expect("no panic").is_err(), "it was open before its turn");
 }
 

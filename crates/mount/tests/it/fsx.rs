@@ -1,16 +1,11 @@
 //! Random changes of files through a mount: what is read has to be what was written, in both ways of writing back, with and without waiting.
 
-mod support;
-
-#[path = "support/fsx.rs"]
-mod fsx;
-
 use std::time::Duration;
 
 use hoistway_mount::WriteBack;
 
-use self::fsx::{Exercise, new_seed};
-use self::support::{Apart, Volume, Way, can_mount, has};
+use crate::support::fsx::{Exercise, new_seed};
+use crate::support::{Apart, Volume, Way, can_mount, has};
 
 fn exercise(kind: &'static str, way: Way) {
     if !can_mount("random changes") || (kind != "tmpfs" && !has("random changes", &format!("mkfs.{kind}"))) {
@@ -41,12 +36,6 @@ fn exercise(kind: &'static str, way: Way) {
     for thread in threads {
         thread.join().expect("as it was written, so it is read");
     }
-}
-
-#[test]
-#[ignore = "it is begun by other tests, as a process of its own"]
-fn mounts_for_another_process() {
-    support::serve();
 }
 
 #[test]

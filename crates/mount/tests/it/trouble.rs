@@ -1,7 +1,5 @@
 //! What a mount survives: its program killed, the disk full or broken, clients that die, crowds, and bad places to mount at.
 
-mod support;
-
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -13,13 +11,7 @@ use std::time::{Duration, Instant};
 
 use hoistway_mount::{FILE_SYSTEM, MountError, MountOptions, Open, Options, Session, Unmounted, WriteBack};
 
-use self::support::{Apart, Mounted, Parking, Volume, Way, can_mount, has, run, scratch};
-
-#[test]
-#[ignore = "it is begun by other tests, as a process of its own"]
-fn mounts_for_another_process() {
-    support::serve();
-}
+use crate::support::{Apart, Mounted, Parking, Volume, Way, can_mount, has, run, scratch};
 
 fn ways() -> [Way; 4] {
     [WriteBack::Ours, WriteBack::Kernel]
@@ -166,7 +158,7 @@ fn users_do_not_get_the_blocks_that_are_kept_for_root() {
         File::create(&path)
             .and_then(|file| std::os::unix::fs::fchown(&file, Some(1234), Some(1234)))
             .expect("it is created");
-        support::as_user(1234, &[], || {
+        crate::support::as_user(1234, &[], || {
             let mut file = File::options().append(true).open(&path).expect("it is mine");
             let mut written = 0;
             while let Ok(more) = file.write(&[b'x'; 4096]) {

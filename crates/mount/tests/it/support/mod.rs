@@ -2,6 +2,7 @@
 
 #![allow(dead_code)]
 
+pub mod fsx;
 pub mod scheduled;
 
 use std::collections::BTreeMap;

@@ -1,18 +1,10 @@
 //! The same calls on a directory and on the mount of one: the results, and what is left behind, have to be equal.
 
-mod support;
-
-#[path = "posix/attributes.rs"]
 mod attributes;
-#[path = "posix/data.rs"]
 mod data;
-#[path = "posix/extended.rs"]
 mod extended;
-#[path = "posix/names.rs"]
 mod names;
-#[path = "posix/scene.rs"]
 mod scene;
-#[path = "posix/users.rs"]
 mod users;
 
 use std::path::Path;
@@ -20,7 +12,7 @@ use std::path::Path;
 use hoistway_mount::WriteBack;
 
 use self::scene::{Scenario, play};
-use self::support::{Apart, Volume, Way, can_mount, has};
+use crate::support::{Apart, Volume, Way, can_mount, has};
 
 fn all() -> Vec<Scenario> {
     [names::SCENARIOS, attributes::SCENARIOS, data::SCENARIOS, extended::SCENARIOS, users::SCENARIOS].concat()
@@ -70,12 +62,6 @@ fn compare_all(kind: &str) {
         compare(&volume.path(), &format!("{kind}-{write_back:?}-scheduled"), Way::scheduled(write_back));
     }
     compare(&volume.path(), &format!("{kind}-descriptors"), Way { handles: false, ..Way::open(WriteBack::Ours) });
-}
-
-#[test]
-#[ignore = "it is begun by other tests, as a process of its own"]
-fn mounts_for_another_process() {
-    support::serve();
 }
 
 #[test]

@@ -1,0 +1,19 @@
+//! Integration tests of `hoistway-mount`: one binary, so that they are linked once.
+
+mod asking;
+mod fsx;
+mod limits;
+mod posix;
+mod support;
+mod trouble;
+mod watched;
+mod writeback;
+
+/// The process that serves a mount for another test: tests start this program again with this test as its filter.
+#[test]
+#[ignore = "other tests start it as a process of its own"]
+fn mounts_for_another_process() {
+    if !support::serve() {
+        support::scheduled::serve();
+    }
+}
