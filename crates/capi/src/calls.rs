@@ -2,7 +2,7 @@
 //!
 //! `queue` must always be null or point to a queue that `hoistway_queue_init` made and that no other thread uses during the call.
 
-use hoistway_core::{CpuPolicy, Kick, Next, ReserveError, Stale, SubmitError, Submitted, Work};
+use hoistway_core::{CpuPolicy, DeferredWork, Kick, Next, ReserveError, Stale, SubmitError, Submitted};
 
 use crate::arguments;
 use crate::events::CEvent;
@@ -391,7 +391,7 @@ pub unsafe extern "C" fn hoistway_next_work(queue: *mut Shell, work: *mut CWork)
         shell.queue.next_work().ok_or(Status::Empty)
     });
     let next = match next {
-        Ok(Work::Wake(context)) => CWork { what: 1, reserved: 0, context: arguments::context_bits(context) },
+        Ok(DeferredWork::Wake(context)) => CWork { what: 1, reserved: 0, context: arguments::context_bits(context) },
         Ok(_) => CWork::default(),
         Err(status) => return status as i32,
     };

@@ -2,14 +2,14 @@
 
 use core::mem::{align_of, size_of};
 
-use hoistway_core::{Borrowed, Capacity, ElevatorStorage, Kind, Maker, RequestQueue, Storage};
+use hoistway_core::{Borrowed, Capacity, ElevatorStorage, Kind, RequestQueue, Storage, TableMaker};
 
 use crate::arguments;
 use crate::events::{CEvent, EventRing};
 use crate::types::{CCapacity, CConfig, Choice, Status};
 
 /// The queue with its home: tables in the block behind it.
-pub(crate) type Home = Borrowed<'static, EventRing>;
+pub(crate) type CHost = Borrowed<'static, EventRing>;
 
 /// What stands at the start of a block.
 #[allow(missing_debug_implementations)]
@@ -22,7 +22,7 @@ pub struct Shell {
     /// Which of the two sets of elevator tables is in use.
     in_use: usize,
     pub(crate) merged_bios: u32,
-    pub(crate) queue: RequestQueue<Home>,
+    pub(crate) queue: RequestQueue<CHost>,
 }
 
 /// Marks a block that holds a queue: "hoistway" in ASCII.
@@ -106,7 +106,7 @@ impl Shell {
     ///
     /// # Safety
     /// No switch is under way and the storage that the last one retired is dropped: then nobody refers to the set that is cut.
-    pub(crate) unsafe fn other_elevator_storage(&mut self, elevator: Choice) -> ElevatorStorage<Home> {
+    pub(crate) unsafe fn other_elevator_storage(&mut self, elevator: Choice) -> ElevatorStorage<CHost> {
         self.in_use ^= 1;
         // SAFETY: the tables lie in the same block, behind the shell; the rest is the caller's promise.
         unsafe { self.plan.elevator_storage(self.base, self.in_use, elevator) }
@@ -143,7 +143,7 @@ impl Plan {
 
     /// # Safety
     /// `base` is the start of a block of the plan's size, aligned, and nobody else refers to the queue's tables.
-    unsafe fn storage(&self, base: *mut u8) -> Storage<Home> {
+    unsafe fn storage(&self, base: *mut u8) -> Storage<CHost> {
         // SAFETY: the caller's promise.
         Storage::make(self.capacity, &mut unsafe { Cutter::at(base, self.queue) })
     }
@@ -157,7 +157,7 @@ impl Plan {
 
     /// # Safety
     /// As for [`Plan::storage`], about the elevator's tables of set `index`, 0 or 1.
-    unsafe fn elevator_storage(&self, base: *mut u8, index: usize, elevator: Choice) -> ElevatorStorage<Home> {
+    unsafe fn elevator_storage(&self, base: *mut u8, index: usize, elevator: Choice) -> ElevatorStorage<CHost> {
         let [first, second] = self.elevators;
         let offset = if index == 0 { first } else { second };
         // SAFETY: the caller's promise.
@@ -195,7 +195,7 @@ struct Ruler {
     end: Option<usize>,
 }
 
-impl Maker<Home> for Ruler {
+impl TableMaker<CHost> for Ruler {
     fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> &'static mut [T] {
         self.end = self.end.and_then(|end| place::<T>(end, len)).map(|(_, end)| end);
         &mut []
@@ -218,7 +218,7 @@ impl Cutter {
     }
 }
 
-impl Maker<Home> for Cutter {
+impl TableMaker<CHost> for Cutter {
     fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> &'static mut [T] {
         let Some((start, end)) = place::<T>(self.end, len) else { return &mut [] };
         self.end = end;

@@ -1,6 +1,6 @@
 //! I/O contexts: who asks.
 
-use crate::parts::{Link, LinkOf, Mean, NIL, Slot};
+use crate::collections::{Link, LinkOf, Mean, NIL, Slot};
 use crate::priority::{CpuPolicy, Priority};
 
 /// Names an I/O context. It goes stale when the context's process has exited and its last request is done.

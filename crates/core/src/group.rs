@@ -1,6 +1,6 @@
 //! Groups: a tree of shares, as the kernel's control groups (`blkio`, `io`) or one group a user.
 
-use crate::parts::{Link, LinkOf, NIL, Slot};
+use crate::collections::{Link, LinkOf, NIL, Slot};
 
 /// Names a group; stale once it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! Requests: what the elevator orders and the driver carries out.
 
 use crate::bio::{Flags, Op};
-use crate::parts::{Link, LinkOf, NIL, Slot};
+use crate::collections::{Link, LinkOf, NIL, Slot};
 use crate::priority::Priority;
 
 /// Names a request from its submission to its completion; stale afterwards.

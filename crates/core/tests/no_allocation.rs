@@ -8,8 +8,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use hoistway_core::{
-    Bio, Capacity, Class, ContextId, ElevatorStorage, Flags, GroupId, GroupWeights, Kind, Next, NoSink, Op, Owned,
-    Priority, QueueConfig, RequestId, RequestQueue, Reservation, Storage, Submitted, Work,
+    Bio, Capacity, Class, ContextId, DeferredWork, ElevatorStorage, Flags, GroupId, GroupWeights, Kind, Next, NoSink,
+    Op, Owned, Priority, QueueConfig, RequestId, RequestQueue, Reservation, Storage, Submitted,
 };
 
 /// Counts what it is asked for and passes it on.
@@ -272,7 +272,7 @@ impl Host {
     fn work(&mut self) {
         while let Some(work) = self.queue.next_work() {
             match work {
-                Work::Wake(context) => self.wake(context),
+                DeferredWork::Wake(context) => self.wake(context),
                 _ => self.run(),
             }
         }

@@ -1,6 +1,6 @@
 //! Tunables as people write them: `cfq-v3.slice_idle=8ms`.
 
-use hoistway_core::{Home, Kind, RequestQueue, Tunable, TunableError, Unit};
+use hoistway_core::{HostTypes, Kind, RequestQueue, Tunable, TunableError, Unit};
 
 use crate::error::SimError;
 
@@ -39,7 +39,7 @@ impl Setting {
         Ok(Setting { elevator, tunable: found.name, value, text: text.into() })
     }
 
-    pub(crate) fn apply<H: Home>(&self, queue: &mut RequestQueue<H>) -> Result<(), SimError> {
+    pub(crate) fn apply<H: HostTypes>(&self, queue: &mut RequestQueue<H>) -> Result<(), SimError> {
         if queue.kind() != self.elevator {
             return Ok(());
         }

@@ -5,9 +5,9 @@
 
 use super::bandwidth::{self, Bandwidth};
 use super::cfq_v3::{self, CfqV3};
+use crate::elevator::info::Info;
+use crate::elevator::tunable::Tunable;
 use crate::layer::BlockLayer;
-use crate::registry::Info;
-use crate::tunable::Tunable;
 
 /// The layer over CFQ.
 pub(crate) type CfqBw<H> = Bandwidth<H, CfqV3<H>>;

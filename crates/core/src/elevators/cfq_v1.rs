@@ -9,17 +9,17 @@
 //!
 //! Nothing of this was recorded from a kernel: it is by specification only.
 
-use super::driver_list::DriverList;
-use super::sorted_fifo;
-use super::{Elevator, MakeTables, MayQueue, Merge};
 use crate::bio::{Bio, Op};
+use crate::collections::tree::Range;
+use crate::collections::{Arena, HashChains, Link, LinkOf, List, NIL, Node, Slot, Tree};
+use crate::elevator::info::Info;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf, buckets};
+use crate::elevator::tunable::{Tunable, Unit};
+use crate::elevator::{Elevator, MakeTables, MayQueue, Merge};
+use crate::elevators::shared::driver_list::DriverList;
+use crate::elevators::shared::sorted_fifo;
 use crate::layer::BlockLayer;
-use crate::parts::tree::Range;
-use crate::parts::{Arena, HashChains, Link, LinkOf, List, NIL, Node, Slot, Tree};
-use crate::queue::block::{Block, Of};
-use crate::registry::Info;
-use crate::storage::{Capacity, Home, Maker, buckets};
-use crate::tunable::{Tunable, Unit};
 
 /// The size of the pool of requests a direction that it sets when it is attached.
 const NR_REQUESTS: u32 = 8192;
@@ -112,7 +112,7 @@ impl LinkOf<Queue> for Turns {
 }
 
 /// Its tables: queues with requests are no more than contexts.
-pub(crate) struct Tables<H: Home> {
+pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<Queue>,
     buckets: H::Slots<u32>,
     /// One entry a request, for the driver's list.
@@ -120,8 +120,8 @@ pub(crate) struct Tables<H: Home> {
 }
 
 /// The state.
-pub(crate) struct CfqV1<H: Home> {
-    queues: Of<H, Queue>,
+pub(crate) struct CfqV1<H: HostTypes> {
+    queues: TableOf<H, Queue>,
     free_queues: List<ByPid>,
     by_pid: HashChains<H::Slots<u32>>,
     turns: List<Turns>,
@@ -134,8 +134,8 @@ pub(crate) struct CfqV1<H: Home> {
     head_bug: bool,
 }
 
-impl<H: Home> MakeTables<H> for CfqV1<H> {
-    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+impl<H: HostTypes> MakeTables<H> for CfqV1<H> {
+    fn make_tables<M: TableMaker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         Tables {
             queues: maker.table(capacity.contexts),
             buckets: maker.table(buckets(capacity.contexts)),
@@ -144,10 +144,10 @@ impl<H: Home> MakeTables<H> for CfqV1<H> {
     }
 }
 
-impl<H: Home> Elevator<H> for CfqV1<H> {
+impl<H: HostTypes> Elevator<H> for CfqV1<H> {
     type Tables = Tables<H>;
 
-    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
+    fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
         let mut new = CfqV1 {
             queues: Arena::new(tables.queues),
             free_queues: List::default(),
@@ -155,7 +155,7 @@ impl<H: Home> Elevator<H> for CfqV1<H> {
             turns: List::default(),
             busy_queues: 0,
             driver_list: DriverList::new(Arena::new(tables.places)),
-            max_queued: block.nr_requests,
+            max_queued: core.nr_requests,
             quantum: 0,
             queued: 0,
             head_bug: false,
@@ -164,7 +164,7 @@ impl<H: Home> Elevator<H> for CfqV1<H> {
             new.free_queues.push_back(&mut new.queues, slot);
         }
         for (index, tunable) in INFO.tunables.iter().enumerate() {
-            new.set_tunable(block, index, tunable.default);
+            new.set_tunable(core, index, tunable.default);
         }
         new
     }
@@ -182,7 +182,7 @@ impl<H: Home> Elevator<H> for CfqV1<H> {
         }
     }
 
-    fn set_tunable(&mut self, _: &mut Block<H>, index: usize, value: i64) {
+    fn set_tunable(&mut self, _: &mut QueueCore<H>, index: usize, value: i64) {
         match index {
             0 => self.quantum = value.unsigned_abs() as u32,
             1 => self.queued = value.unsigned_abs() as u32,
@@ -190,26 +190,26 @@ impl<H: Home> Elevator<H> for CfqV1<H> {
         }
     }
 
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
         // Only the submitter's own queue is looked through; back merges are found in all.
-        let slot = self.find_queue(block.table.contexts[bio.context.slot].pid);
-        if slot == NIL { NIL } else { self.queues[slot].tree.find(&block.table.nodes, bio.end()) }
+        let slot = self.find_queue(core.tables.contexts[bio.context.slot].pid);
+        if slot == NIL { NIL } else { self.queues[slot].tree.find(&core.tables.nodes, bio.end()) }
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
-        let owner = block.table.requests[request].owner;
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
+        let owner = core.tables.requests[request].owner;
         if merge == Merge::Front && owner != NIL {
-            self.queues[owner].tree.remove(&mut block.table.nodes, request);
-            self.sort(block, owner, request);
+            self.queues[owner].tree.remove(&mut core.tables.nodes, request);
+            self.sort(core, owner, request);
         }
     }
 
-    fn join(&mut self, block: &mut Block<H>, _: Slot, absorbed: Slot) {
-        self.remove(block, absorbed);
+    fn join(&mut self, core: &mut QueueCore<H>, _: Slot, absorbed: Slot) {
+        self.remove(core, absorbed);
     }
 
-    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
-        let slot = self.find_queue(block.table.contexts[context].pid);
+    fn may_queue(&mut self, core: &mut QueueCore<H>, context: Slot, op: Op) -> MayQueue {
+        let slot = self.find_queue(core.tables.contexts[context].pid);
         if slot == NIL || self.busy_queues == 0 {
             return MayQueue::May;
         }
@@ -220,32 +220,32 @@ impl<H: Home> Elevator<H> for CfqV1<H> {
         if queued > limit { MayQueue::No } else { MayQueue::May }
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let slot = self.get_queue(block, request);
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let slot = self.get_queue(core, request);
         if slot == NIL {
             // No room for another queue: the storage was made too small. It is served in order of arrival.
-            return self.driver_list.append(block, request);
+            return self.driver_list.append(core, request);
         }
-        block.table.requests[request].owner = slot;
-        let queued = &mut self.queues[slot].queued[block.table.requests[request].op.direction()];
+        core.tables.requests[request].owner = slot;
+        let queued = &mut self.queues[slot].queued[core.tables.requests[request].op.direction()];
         *queued = queued.saturating_add(1);
-        self.sort(block, slot, request);
+        self.sort(core, slot, request);
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         if force {
             while self.busy_queues > 0 {
-                self.pass(block);
+                self.pass(core);
             }
-            return self.driver_list.give_all(block);
+            return self.driver_list.give_all(core);
         }
         if self.driver_list.is_empty() {
             let mut moved = 0u32;
             while moved < self.quantum && self.busy_queues > 0 {
-                moved = moved.saturating_add(self.pass(block));
+                moved = moved.saturating_add(self.pass(core));
             }
         }
-        self.driver_list.give_first(block)
+        self.driver_list.give_first(core)
     }
 
     fn is_empty(&self) -> bool {
@@ -253,9 +253,9 @@ impl<H: Home> Elevator<H> for CfqV1<H> {
     }
 }
 
-impl<H: Home> CfqV1<H> {
+impl<H: HostTypes> CfqV1<H> {
     /// Visits every queue once and moves as many requests.
-    fn pass(&mut self, block: &mut Block<H>) -> u32 {
+    fn pass(&mut self, core: &mut QueueCore<H>) -> u32 {
         let (mut moved, mut at) = (0u32, self.turns.head());
         debug_assert_ne!(at, NIL);
         while at != NIL {
@@ -263,7 +263,7 @@ impl<H: Home> CfqV1<H> {
             let next = self.turns.next(&self.queues, at);
             let served = if self.head_bug { self.turns.head() } else { at };
             let request = self.queues[served].tree.first();
-            self.move_to_driver(block, request);
+            self.move_to_driver(core, request);
             self.drop_if_empty(served);
             moved = moved.saturating_add(1);
             at = next;
@@ -273,12 +273,12 @@ impl<H: Home> CfqV1<H> {
 
     /// Takes a request out of its queue and puts it on the driver's list. One below the first goes right before the last; any other one before the last that does not
     /// lie below it. (That is no order by sector, though it was meant to be one.)
-    fn move_to_driver(&mut self, block: &mut Block<H>, request: Slot) {
-        self.remove(block, request);
+    fn move_to_driver(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        self.remove(core, request);
         let list = &mut self.driver_list;
-        let sector = block.table.requests[request].sector;
+        let sector = core.tables.requests[request].sector;
         let (first, last) = (list.first(), list.last());
-        let after = if first != NIL && sector < block.table.requests[first].sector {
+        let after = if first != NIL && sector < core.tables.requests[first].sector {
             list.before(last)
         } else {
             match list.last_that(|range| range.greatest >= sector) {
@@ -286,24 +286,24 @@ impl<H: Home> CfqV1<H> {
                 above => list.before(above),
             }
         };
-        self.driver_list.insert_after(block, after, request);
+        self.driver_list.insert_after(core, after, request);
     }
 
     /// Sorts a request into its queue.
-    fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
-        let sector = block.table.requests[request].sector;
-        self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
-        sorted_fifo::move_alias(self, block, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_driver);
+    fn sort(&mut self, core: &mut QueueCore<H>, owner: Slot, request: Slot) {
+        let sector = core.tables.requests[request].sector;
+        self.queues[owner].tree.insert(&mut core.tables.nodes, request, sector);
+        sorted_fifo::move_alias(self, core, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_driver);
     }
 
     /// Takes a request out of its queue.
-    fn remove(&mut self, block: &mut Block<H>, request: Slot) {
-        let entry = &mut block.table.requests[request];
+    fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let entry = &mut core.tables.requests[request];
         let owner = core::mem::replace(&mut entry.owner, NIL);
         let queue = &mut self.queues[owner];
         let queued = &mut queue.queued[entry.op.direction()];
         *queued = queued.saturating_sub(1);
-        queue.tree.remove(&mut block.table.nodes, request);
+        queue.tree.remove(&mut core.tables.nodes, request);
     }
 
     /// A queue without requests is gone, and all that was known of it.
@@ -329,8 +329,8 @@ impl<H: Home> CfqV1<H> {
     }
 
     /// The queue for a request, made at the head of the list if there is none. [`NIL`]: no room.
-    fn get_queue(&mut self, block: &Block<H>, request: Slot) -> Slot {
-        let pid = block.table.contexts[block.table.requests[request].context].pid;
+    fn get_queue(&mut self, core: &QueueCore<H>, request: Slot) -> Slot {
+        let pid = core.tables.contexts[core.tables.requests[request].context].pid;
         let found = self.find_queue(pid);
         if found != NIL {
             return found;

@@ -4,17 +4,17 @@
 //! direction whenever a batch begins, and start with it if it has waited too long. Reads go first, writes at the latest after
 //! a few rounds of reads. No idling, no timers; priorities do not count.
 
-use super::direction::{Direction, READ, WRITE, WRITES_STARVED};
-use super::sorted_fifo::{self, SortedFifo};
-use super::{Elevator, MakeTables, Merge};
 use crate::bio::{Bio, Op};
+use crate::collections::{NIL, Slot};
+use crate::elevator::info::Info;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker};
+use crate::elevator::tunable::{Tunable, Unit};
+use crate::elevator::{Elevator, MakeTables, Merge};
+use crate::elevators::shared::direction::{Direction, READ, WRITE, WRITES_STARVED};
+use crate::elevators::shared::sorted_fifo::{self, SortedFifo};
 use crate::event::Note;
 use crate::layer::BlockLayer;
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
-use crate::registry::Info;
-use crate::storage::{Capacity, Home, Maker};
-use crate::tunable::{Tunable, Unit};
 
 /// How long a write may wait, in both deadlines.
 pub(super) const WRITE_EXPIRE: Tunable = Tunable {
@@ -118,14 +118,14 @@ pub(crate) struct Deadline {
     form: Form,
 }
 
-impl<H: Home> MakeTables<H> for Deadline {
-    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+impl<H: HostTypes> MakeTables<H> for Deadline {
+    fn make_tables<M: TableMaker<H>>(_: Capacity, _: &mut M) {}
 }
 
-impl<H: Home> Elevator<H> for Deadline {
+impl<H: HostTypes> Elevator<H> for Deadline {
     type Tables = ();
 
-    fn new(block: &mut Block<H>, (): ()) -> Self {
+    fn new(core: &mut QueueCore<H>, (): ()) -> Self {
         let mut new = Deadline {
             sides: [SortedFifo::default(); 2],
             next: [NIL; 2],
@@ -139,7 +139,7 @@ impl<H: Home> Elevator<H> for Deadline {
             form: Form::Contiguous,
         };
         for (index, tunable) in INFO.tunables.iter().enumerate() {
-            Elevator::<H>::set_tunable(&mut new, block, index, tunable.default);
+            Elevator::<H>::set_tunable(&mut new, core, index, tunable.default);
         }
         new
     }
@@ -157,12 +157,12 @@ impl<H: Home> Elevator<H> for Deadline {
         }
     }
 
-    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
         match index {
             0 | 1 => {
                 let side = if index == 0 { READ } else { WRITE };
                 self.expire_ms[side] = value;
-                self.expire[side] = block.clock.ticks_of_stored_ms(value.unsigned_abs());
+                self.expire[side] = core.clock.ticks_of_stored_ms(value.unsigned_abs());
             }
             2 => self.direction.writes_starved = value,
             3 => self.front_merges = value != 0,
@@ -177,44 +177,44 @@ impl<H: Home> Elevator<H> for Deadline {
         }
     }
 
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        if self.front_merges { self.side(bio.op).at_sector(block, bio.end()) } else { NIL }
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
+        if self.front_merges { self.side(bio.op).at_sector(core, bio.end()) } else { NIL }
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
         if merge == Merge::Back {
             return;
         }
-        let op = block.table.requests[request].op;
+        let op = core.tables.requests[request].op;
         if self.form == Form::Contiguous {
-            self.leave_next(block, request);
+            self.leave_next(core, request);
         }
-        self.side_mut(op).resort(block, request);
-        self.dispatch_alias(block, request);
+        self.side_mut(op).resort(core, request);
+        self.dispatch_alias(core, request);
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        let op = block.table.requests[request].op;
-        self.side_mut(op).inherit(block, request, absorbed);
-        self.leave_next(block, absorbed);
-        self.side_mut(op).remove(block, absorbed);
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        let op = core.tables.requests[request].op;
+        self.side_mut(op).inherit(core, request, absorbed);
+        self.leave_next(core, absorbed);
+        self.side_mut(op).remove(core, absorbed);
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let op = block.table.requests[request].op;
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let op = core.tables.requests[request].op;
         let [reads, writes] = self.expire;
-        let deadline = block.ticks().saturating_add(if op == Op::Read { reads } else { writes });
-        self.side_mut(op).insert(block, request, deadline);
-        self.dispatch_alias(block, request);
+        let deadline = core.ticks().saturating_add(if op == Op::Read { reads } else { writes });
+        self.side_mut(op).insert(core, request, deadline);
+        self.dispatch_alias(core, request);
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, _force: bool) -> u32 {
-        let request = self.select(block);
+    fn dispatch(&mut self, core: &mut QueueCore<H>, _force: bool) -> u32 {
+        let request = self.select(core);
         if request == NIL {
             return 0;
         }
         self.batching = self.batching.saturating_add(1);
-        self.move_to_dispatch(block, request);
+        self.move_to_dispatch(core, request);
         1
     }
 
@@ -225,10 +225,10 @@ impl<H: Home> Elevator<H> for Deadline {
 
 impl Deadline {
     /// The request to dispatch: the next of the batch, or the first of a new one.
-    fn select<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
+    fn select<H: HostTypes>(&mut self, core: &mut QueueCore<H>) -> Slot {
         let next = if self.next[WRITE] != NIL { self.next[WRITE] } else { self.next[READ] };
         if next != NIL {
-            if self.form != Form::Counted && self.last_sector != block.table.requests[next].sector {
+            if self.form != Form::Counted && self.last_sector != core.tables.requests[next].sector {
                 self.batching = self.batching.saturating_add(self.fifo_batch);
             }
             if self.batching < self.fifo_batch {
@@ -237,19 +237,19 @@ impl Deadline {
         }
         let waiting = [!self.sides[READ].is_empty(), !self.sides[WRITE].is_empty()];
         let Some(side) = self.direction.choose(waiting) else { return NIL };
-        block.note(|_| Note::Batch { op: if side == READ { Op::Read } else { Op::Write } });
-        self.begin_batch(block, side)
+        core.note(|_| Note::Batch { op: if side == READ { Op::Read } else { Op::Write } });
+        self.begin_batch(core, side)
     }
 
-    fn begin_batch<H: Home>(&mut self, block: &mut Block<H>, side: usize) -> Slot {
+    fn begin_batch<H: HostTypes>(&mut self, core: &mut QueueCore<H>, side: usize) -> Slot {
         let (sorted, next) =
             if side == READ { (&self.sides[READ], self.next[READ]) } else { (&self.sides[WRITE], self.next[WRITE]) };
         let (oldest, lowest) = (sorted.oldest(), sorted.lowest());
         // Form 2 counts a request as overdue on the very tick of its deadline, the others on the next.
-        let now = block.ticks().saturating_add(u64::from(self.form == Form::Counted));
-        if sorted.is_overdue(block, now) {
+        let now = core.ticks().saturating_add(u64::from(self.form == Form::Counted));
+        if sorted.is_overdue(core, now) {
             self.batching = 0;
-            block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+            core.note(|core| Note::Overdue { token: core.tables.requests[oldest].token });
             return oldest;
         }
         if self.form == Form::Contiguous {
@@ -264,30 +264,30 @@ impl Deadline {
         if next != NIL { next } else { oldest }
     }
 
-    fn move_to_dispatch<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
-        let entry = &block.table.requests[request];
+    fn move_to_dispatch<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let entry = &core.tables.requests[request];
         let op = entry.op;
         self.last_sector = entry.end();
         self.next = [NIL; 2];
-        let after = block.table.nodes[request].next();
+        let after = core.tables.nodes[request].next();
         if op == Op::Read {
             self.next[READ] = after;
         } else {
             self.next[WRITE] = after;
         }
-        self.side_mut(op).remove(block, request);
-        block.dispatch_append(request);
+        self.side_mut(op).remove(core, request);
+        core.dispatch_append(request);
     }
 
     /// A queued request of the same direction and first sector goes to the dispatch list, though not in the form for later kernels, whose
     /// tree had room for more. The new one, which is not sorted in when it goes, does not count as its successor.
     #[inline]
-    fn dispatch_alias<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
+    fn dispatch_alias<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
         if self.form != Form::Counted {
-            let op = block.table.requests[request].op;
+            let op = core.tables.requests[request].op;
             sorted_fifo::move_alias(
                 self,
-                block,
+                core,
                 request,
                 |deadline| deadline.side_mut(op).tree_mut(),
                 Self::move_to_dispatch,
@@ -296,10 +296,10 @@ impl Deadline {
     }
 
     /// A request that leaves its place hands the rest of the batch to its successor.
-    fn leave_next<H: Home>(&mut self, block: &Block<H>, request: Slot) {
+    fn leave_next<H: HostTypes>(&mut self, core: &QueueCore<H>, request: Slot) {
         for next in &mut self.next {
             if *next == request {
-                *next = block.table.nodes[request].next();
+                *next = core.tables.nodes[request].next();
             }
         }
     }

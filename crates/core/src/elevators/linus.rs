@@ -15,15 +15,15 @@
 //! go ahead of a long row of writes. Form 3 is the `noop` of that time, which merges and appends. The first form of all, that of 2.4.0,
 //! is not here. In 2.4 the driver worked on the head of the list in place; here it takes requests off the list, so nothing in it is in work.
 
-use super::{Elevator, MakeTables, Merge, Search};
 use crate::bio::{Bio, Op};
+use crate::collections::{Arena, List, NIL, Slot};
+use crate::elevator::info::Info;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::tunable::{Tunable, Unit};
+use crate::elevator::{Elevator, MakeTables, Merge, Search};
 use crate::layer::BlockLayer;
-use crate::parts::{Arena, List, NIL, Slot};
-use crate::queue::block::{Block, Of};
-use crate::registry::Info;
 use crate::request::Arrivals;
-use crate::storage::{Capacity, Home, Maker};
-use crate::tunable::{Tunable, Unit};
 
 /// What the registry tells of it.
 pub(crate) const INFO: Info = Info {
@@ -92,15 +92,15 @@ enum Form {
 }
 
 /// Its tables.
-pub(crate) struct Tables<H: Home> {
+pub(crate) struct Tables<H: HostTypes> {
     left: H::Slots<i64>,
 }
 
 /// The state.
-pub(crate) struct Linus<H: Home> {
+pub(crate) struct Linus<H: HostTypes> {
     queue: List<Arrivals>,
     /// The passovers that each request has left.
-    left: Of<H, i64>,
+    left: TableOf<H, i64>,
     /// Where the bio that was looked at last goes, if it comes as a request before anything else changes.
     place: Option<Place>,
     read_latency: i64,
@@ -138,16 +138,16 @@ struct Walk {
     met_read: bool,
 }
 
-impl<H: Home> MakeTables<H> for Linus<H> {
-    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+impl<H: HostTypes> MakeTables<H> for Linus<H> {
+    fn make_tables<M: TableMaker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         Tables { left: maker.table(capacity.request_slots()) }
     }
 }
 
-impl<H: Home> Elevator<H> for Linus<H> {
+impl<H: HostTypes> Elevator<H> for Linus<H> {
     type Tables = Tables<H>;
 
-    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
+    fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
         let mut new = Linus {
             queue: List::default(),
             left: Arena::new(tables.left),
@@ -158,7 +158,7 @@ impl<H: Home> Elevator<H> for Linus<H> {
             form: Form::First,
         };
         for (index, tunable) in INFO.tunables.iter().enumerate() {
-            new.set_tunable(block, index, tunable.default);
+            new.set_tunable(core, index, tunable.default);
         }
         new
     }
@@ -176,7 +176,7 @@ impl<H: Home> Elevator<H> for Linus<H> {
         }
     }
 
-    fn set_tunable(&mut self, _: &mut Block<H>, index: usize, value: i64) {
+    fn set_tunable(&mut self, _: &mut QueueCore<H>, index: usize, value: i64) {
         match index {
             0 => self.read_latency = value,
             1 => self.write_latency = value,
@@ -200,34 +200,34 @@ impl<H: Home> Elevator<H> for Linus<H> {
         true
     }
 
-    fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
+    fn find_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Search {
         let newcomer = Newcomer { op: bio.op, sector: bio.sector, sectors: bio.sectors, merges: true };
-        let walk = self.walk(block, newcomer);
+        let walk = self.walk(core, newcomer);
         if let Some((request, merge)) = walk.merge {
             self.place = None;
             return Search::Found(request, merge);
         }
-        let after = self.place_of(block, newcomer, &walk);
+        let after = self.place_of(core, newcomer, &walk);
         self.place = Some(Place { context: bio.context.slot, token: bio.token, sector: bio.sector, after });
         Search::Nothing
     }
 
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
-        self.queue.prev(&block.table.arrivals, request)
+    fn former(&self, core: &QueueCore<H>, request: Slot) -> Slot {
+        self.queue.prev(&core.tables.arrivals, request)
     }
 
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
-        self.queue.next(&block.table.arrivals, request)
+    fn latter(&self, core: &QueueCore<H>, request: Slot) -> Slot {
+        self.queue.next(&core.tables.arrivals, request)
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
         self.left[request] = self.left[request].min(self.left[absorbed]);
-        self.queue.remove(&mut block.table.arrivals, absorbed);
+        self.queue.remove(&mut core.tables.arrivals, absorbed);
         self.place = None;
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let entry = &block.table.requests[request];
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let entry = &core.tables.requests[request];
         let newcomer = Newcomer { op: entry.op, sector: entry.sector, sectors: entry.sectors, merges: false };
         let is_of_it =
             |place: &Place| (place.context, place.token, place.sector) == (entry.context, entry.token, entry.sector);
@@ -235,25 +235,25 @@ impl<H: Home> Elevator<H> for Linus<H> {
             Some(place) => place.after,
             // Nobody looked for a place, or things have changed while its process slept.
             None => {
-                let walk = self.walk(block, newcomer);
-                self.place_of(block, newcomer, &walk)
+                let walk = self.walk(core, newcomer);
+                self.place_of(core, newcomer, &walk)
             }
         };
         self.left[request] = if newcomer.op == Op::Read { self.read_latency } else { self.write_latency };
         if after == NIL {
-            self.queue.push_back(&mut block.table.arrivals, request);
+            self.queue.push_back(&mut core.tables.arrivals, request);
         } else {
-            self.queue.insert_after(&mut block.table.arrivals, after, request);
+            self.queue.insert_after(&mut core.tables.arrivals, after, request);
         }
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, _force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, _force: bool) -> u32 {
         self.place = None;
-        let head = self.queue.pop_front(&mut block.table.arrivals);
+        let head = self.queue.pop_front(&mut core.tables.arrivals);
         if head == NIL {
             return 0;
         }
-        block.dispatch_append(head);
+        core.dispatch_append(head);
         1
     }
 
@@ -262,12 +262,12 @@ impl<H: Home> Elevator<H> for Linus<H> {
     }
 }
 
-impl<H: Home> Linus<H> {
-    fn walk(&mut self, block: &Block<H>, newcomer: Newcomer) -> Walk {
+impl<H: HostTypes> Linus<H> {
+    fn walk(&mut self, core: &QueueCore<H>, newcomer: Newcomer) -> Walk {
         let walk = match self.form {
-            Form::First | Form::RedHat => self.walk_and_age(block, newcomer),
-            Form::Last => self.walk_then_age(block, newcomer),
-            Form::Noop => self.walk_to_merge(block, newcomer),
+            Form::First | Form::RedHat => self.walk_and_age(core, newcomer),
+            Form::Last => self.walk_then_age(core, newcomer),
+            Form::Noop => self.walk_to_merge(core, newcomer),
         };
         debug_assert!(walk.merge.is_none() || newcomer.merges);
         walk
@@ -275,7 +275,7 @@ impl<H: Home> Linus<H> {
 
     /// 2.4.1, and Red Hat's: whatever is looked at loses a passover. One that had none left ends the walk, or, in Red Hat's, lets nobody be
     /// inserted before it.
-    fn walk_and_age(&mut self, block: &Block<H>, newcomer: Newcomer) -> Walk {
+    fn walk_and_age(&mut self, core: &QueueCore<H>, newcomer: Newcomer) -> Walk {
         let mut walk = Walk { after: NIL, merge: None, met_read: false };
         let cost = i64::from(newcomer.sectors);
         let (mut at, mut closed) = (self.queue.tail(), false);
@@ -286,40 +286,40 @@ impl<H: Home> Linus<H> {
             if closed && self.form == Form::First {
                 break;
             }
-            if walk.after == NIL && !closed && self.fits_behind(block, at, newcomer.sector) {
+            if walk.after == NIL && !closed && self.fits_behind(core, at, newcomer.sector) {
                 walk.after = at;
             }
-            if takes(block, at, newcomer) {
+            if takes(core, at, newcomer) {
                 closed |= self.left[at] < cost;
                 if closed && self.form == Form::First {
                     break;
                 }
-                if let Some(merge) = touch(block, at, newcomer) {
+                if let Some(merge) = touch(core, at, newcomer) {
                     if merge == Merge::Front {
                         self.left[at] = self.left[at].saturating_sub(cost);
                     }
-                    self.age_after(block, at, cost);
+                    self.age_after(core, at, cost);
                     walk.merge = Some((at, merge));
                     break;
                 }
             }
-            at = self.queue.prev(&block.table.arrivals, at);
+            at = self.queue.prev(&core.tables.arrivals, at);
         }
         walk
     }
 
     /// 2.4.32: nothing is lost by being looked at; what the newcomer goes before loses a passover. One that has none left takes a bio at
     /// its end, and ends the walk.
-    fn walk_then_age(&mut self, block: &Block<H>, newcomer: Newcomer) -> Walk {
+    fn walk_then_age(&mut self, core: &QueueCore<H>, newcomer: Newcomer) -> Walk {
         let mut walk = Walk { after: NIL, merge: None, met_read: false };
         let mut at = self.queue.tail();
         while at != NIL {
-            walk.met_read |= block.reads(at);
+            walk.met_read |= core.reads(at);
             let spent = self.left[at] <= 0;
-            if walk.after == NIL && !spent && self.fits_behind(block, at, newcomer.sector) {
+            if walk.after == NIL && !spent && self.fits_behind(core, at, newcomer.sector) {
                 walk.after = at;
             }
-            let merge = if takes(block, at, newcomer) { touch(block, at, newcomer) } else { None };
+            let merge = if takes(core, at, newcomer) { touch(core, at, newcomer) } else { None };
             if let Some(merge) = merge
                 && (merge == Merge::Back || !spent)
             {
@@ -332,31 +332,31 @@ impl<H: Home> Linus<H> {
             if spent {
                 break;
             }
-            at = self.queue.prev(&block.table.arrivals, at);
+            at = self.queue.prev(&core.tables.arrivals, at);
         }
         let before = walk.merge.map_or(walk.after, |(request, _)| request);
         if before != NIL {
-            self.age_after(block, before, 1);
+            self.age_after(core, before, 1);
         }
         walk
     }
 
     /// noop: the first from the tail that it can join.
-    fn walk_to_merge(&self, block: &Block<H>, newcomer: Newcomer) -> Walk {
+    fn walk_to_merge(&self, core: &QueueCore<H>, newcomer: Newcomer) -> Walk {
         let mut at = self.queue.tail();
         while at != NIL {
-            if takes(block, at, newcomer)
-                && let Some(merge) = touch(block, at, newcomer)
+            if takes(core, at, newcomer)
+                && let Some(merge) = touch(core, at, newcomer)
             {
                 return Walk { after: NIL, merge: Some((at, merge)), met_read: false };
             }
-            at = self.queue.prev(&block.table.arrivals, at);
+            at = self.queue.prev(&core.tables.arrivals, at);
         }
         Walk { after: NIL, merge: None, met_read: false }
     }
 
     /// Where the newcomer goes: where it fits, or, if it reads, ahead of a long row of writes; or [`NIL`], to the tail.
-    fn place_of(&self, block: &Block<H>, newcomer: Newcomer, walk: &Walk) -> Slot {
+    fn place_of(&self, core: &QueueCore<H>, newcomer: Newcomer, walk: &Walk) -> Slot {
         let promotes = match self.form {
             Form::RedHat => true,
             Form::Last => !walk.met_read,
@@ -367,47 +367,47 @@ impl<H: Home> Linus<H> {
         }
         let (mut at, mut cost) = (self.queue.head(), 0i64);
         while at != NIL && at != walk.after {
-            if !block.reads(at) {
-                cost = cost.saturating_add(i64::from(block.table.requests[at].sectors / 64).saturating_add(1));
+            if !core.reads(at) {
+                cost = cost.saturating_add(i64::from(core.tables.requests[at].sectors / 64).saturating_add(1));
                 if cost >= self.max_bomb_segments {
                     return at;
                 }
             }
-            at = self.queue.next(&block.table.arrivals, at);
+            at = self.queue.next(&core.tables.arrivals, at);
         }
         walk.after
     }
 
     /// Whether a request of this sector goes between `at` and the one after it: within a sweep, or where one ends and the next begins.
-    fn fits_behind(&self, block: &Block<H>, at: Slot, sector: u64) -> bool {
-        let after = self.queue.next(&block.table.arrivals, at);
+    fn fits_behind(&self, core: &QueueCore<H>, at: Slot, sector: u64) -> bool {
+        let after = self.queue.next(&core.tables.arrivals, at);
         if after == NIL {
             return false;
         }
-        let (low, high) = (block.table.requests[at].sector, block.table.requests[after].sector);
+        let (low, high) = (core.tables.requests[at].sector, core.tables.requests[after].sector);
         if high > low { low < sector && sector < high } else { sector > low || sector < high }
     }
 
     /// Everything behind `request` loses so many passovers.
-    fn age_after(&mut self, block: &Block<H>, request: Slot, cost: i64) {
-        let mut at = self.queue.next(&block.table.arrivals, request);
+    fn age_after(&mut self, core: &QueueCore<H>, request: Slot, cost: i64) {
+        let mut at = self.queue.next(&core.tables.arrivals, request);
         while at != NIL {
             self.left[at] = self.left[at].saturating_sub(cost);
-            at = self.queue.next(&block.table.arrivals, at);
+            at = self.queue.next(&core.tables.arrivals, at);
         }
     }
 }
 
 /// Whether a request may take the newcomer, if they touch.
-fn takes<H: Home>(block: &Block<H>, request: Slot, newcomer: Newcomer) -> bool {
-    let entry = &block.table.requests[request];
-    let room = entry.sectors.checked_add(newcomer.sectors).is_some_and(|sectors| sectors <= block.max_sectors);
-    newcomer.merges && room && entry.op == newcomer.op && block.is_mergeable(request)
+fn takes<H: HostTypes>(core: &QueueCore<H>, request: Slot, newcomer: Newcomer) -> bool {
+    let entry = &core.tables.requests[request];
+    let room = entry.sectors.checked_add(newcomer.sectors).is_some_and(|sectors| sectors <= core.max_sectors);
+    newcomer.merges && room && entry.op == newcomer.op && core.is_mergeable(request)
 }
 
 /// At which end they touch, if they do.
-fn touch<H: Home>(block: &Block<H>, request: Slot, newcomer: Newcomer) -> Option<Merge> {
-    let entry = &block.table.requests[request];
+fn touch<H: HostTypes>(core: &QueueCore<H>, request: Slot, newcomer: Newcomer) -> Option<Merge> {
+    let entry = &core.tables.requests[request];
     if entry.end() == newcomer.sector {
         return Some(Merge::Back);
     }

@@ -6,19 +6,19 @@
 //! reads are one for the device, whichever class is served. The level inside a class does not count.
 
 use super::deadline::{FRONT_MERGES, WRITE_EXPIRE};
-use super::direction::{Direction, READ, WRITE, WRITES_STARVED};
-use super::sorted_fifo::SortedFifo;
-use super::{Elevator, MakeTables, Merge};
 use crate::bio::{Bio, Op};
 use crate::clock::{Clock, Timer};
+use crate::collections::{NIL, Slot};
+use crate::elevator::info::Info;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker};
+use crate::elevator::tunable::{Tunable, Unit};
+use crate::elevator::{Elevator, MakeTables, Merge, hooks};
+use crate::elevators::shared::direction::{Direction, READ, WRITE, WRITES_STARVED};
+use crate::elevators::shared::sorted_fifo::SortedFifo;
 use crate::event::Note;
 use crate::layer::BlockLayer;
-use crate::parts::{NIL, Slot};
 use crate::priority::{Class, Priority};
-use crate::queue::block::Block;
-use crate::registry::{Info, hooks};
-use crate::storage::{Capacity, Home, Maker};
-use crate::tunable::{Tunable, Unit};
 
 /// What the registry tells of it.
 pub(crate) const INFO: Info = Info {
@@ -163,14 +163,14 @@ pub(crate) struct MqDeadline {
     rerun: Time,
 }
 
-impl<H: Home> MakeTables<H> for MqDeadline {
-    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+impl<H: HostTypes> MakeTables<H> for MqDeadline {
+    fn make_tables<M: TableMaker<H>>(_: Capacity, _: &mut M) {}
 }
 
-impl<H: Home> Elevator<H> for MqDeadline {
+impl<H: HostTypes> Elevator<H> for MqDeadline {
     type Tables = ();
 
-    fn new(block: &mut Block<H>, (): ()) -> Self {
+    fn new(core: &mut QueueCore<H>, (): ()) -> Self {
         let mut new = MqDeadline {
             queues: [Queue::default(); CLASSES],
             last_direction: WRITE,
@@ -184,7 +184,7 @@ impl<H: Home> Elevator<H> for MqDeadline {
             rerun: Time::default(),
         };
         for (index, tunable) in INFO.tunables.iter().enumerate() {
-            Elevator::<H>::set_tunable(&mut new, block, index, tunable.default);
+            Elevator::<H>::set_tunable(&mut new, core, index, tunable.default);
         }
         new
     }
@@ -204,8 +204,8 @@ impl<H: Home> Elevator<H> for MqDeadline {
         }
     }
 
-    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
-        let time = Time::of(&block.clock, value);
+    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
+        let time = Time::of(&core.clock, value);
         match index {
             0 => self.expire[READ] = time,
             1 => self.expire[WRITE] = time,
@@ -218,82 +218,82 @@ impl<H: Home> Elevator<H> for MqDeadline {
         }
     }
 
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        let priority = block.table.contexts[bio.context.slot].effective_priority();
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
+        let priority = core.tables.contexts[bio.context.slot].effective_priority();
         let end = bio.end();
-        if self.front_merges { self.queue(class_of(priority)).side(bio.op).at_sector(block, end) } else { NIL }
+        if self.front_merges { self.queue(class_of(priority)).side(bio.op).at_sector(core, end) } else { NIL }
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
             // The next request of the batch stays that, though its sector has changed.
-            let (class, op) = place_of(block, request);
-            self.queue_mut(class).side_mut(op).resort(block, request);
+            let (class, op) = place_of(core, request);
+            self.queue_mut(class).side_mut(op).resort(core, request);
         }
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        let (class, op) = place_of(block, absorbed);
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        let (class, op) = place_of(core, absorbed);
         debug_assert_eq!(
             (class, op),
-            place_of(block, request),
+            place_of(core, request),
             "only requests of one class and direction are neighbours"
         );
         let queue = self.queue_mut(class);
-        queue.side_mut(op).inherit(block, request, absorbed);
+        queue.side_mut(op).inherit(core, request, absorbed);
         for next in &mut queue.next {
             if *next == absorbed {
-                *next = block.table.nodes[absorbed].next();
+                *next = core.tables.nodes[absorbed].next();
             }
         }
-        queue.side_mut(op).remove(block, absorbed);
+        queue.side_mut(op).remove(core, absorbed);
     }
 
-    fn depth_limit(&self, _: &Block<H>, nr_requests: u32, bio: &Bio) -> u32 {
+    fn depth_limit(&self, _: &QueueCore<H>, nr_requests: u32, bio: &Bio) -> u32 {
         // Every read is synchronous.
         if bio.op == Op::Read || self.async_depth == 0 { nr_requests } else { nr_requests.min(self.async_depth) }
     }
 
-    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
-        block.table.requests[request].owner = NIL;
+    fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        core.tables.requests[request].owner = NIL;
     }
 
-    fn prepare_insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let class = class_of(block.table.requests[request].priority);
-        block.table.requests[request].owner = class as Slot;
+    fn prepare_insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let class = class_of(core.tables.requests[request].priority);
+        core.tables.requests[request].owner = class as Slot;
         let taken = &mut self.queue_mut(class).taken;
         *taken = taken.saturating_add(1);
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let (class, op) = place_of(block, request);
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let (class, op) = place_of(core, request);
         let [reads, writes] = self.expire;
         let expire = if op == Op::Read { reads } else { writes };
-        let deadline = block.ticks().saturating_add(expire.ticks);
-        self.queue_mut(class).side_mut(op).insert(block, request, deadline);
+        let deadline = core.ticks().saturating_add(expire.ticks);
+        self.queue_mut(class).side_mut(op).insert(core, request, deadline);
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
-        let request = if force { self.select_any(block) } else { self.select(block) };
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
+        let request = if force { self.select_any(core) } else { self.select(core) };
         if request != NIL {
-            self.move_to_dispatch(block, request);
-            block.timers.cancel(Timer::Idle);
+            self.move_to_dispatch(core, request);
+            core.timers.cancel(Timer::Idle);
             return 1;
         }
         if !Elevator::<H>::is_empty(self) {
-            self.arm_rerun(block);
+            self.arm_rerun(core);
         }
         0
     }
 
     /// While a request of a lower class has grown old, real time has no precedence over it: all take their turn in `dispatch`.
-    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
-        let precedes = !self.queue(REAL_TIME).is_empty() && !self.somebody_has_aged(block);
-        if precedes { hooks::dispatch(self, block, false) } else { 0 }
+    fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
+        let precedes = !self.queue(REAL_TIME).is_empty() && !self.somebody_has_aged(core);
+        if precedes { hooks::dispatch(self, core, false) } else { 0 }
     }
 
-    fn free(&mut self, block: &mut Block<H>, request: Slot) {
-        let class = core::mem::replace(&mut block.table.requests[request].owner, NIL);
+    fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let class = core::mem::replace(&mut core.tables.requests[request].owner, NIL);
         if class != NIL {
             let taken = &mut self.queue_mut(class as usize).taken;
             debug_assert!(*taken > 0, "a request is freed once");
@@ -305,21 +305,21 @@ impl<H: Home> Elevator<H> for MqDeadline {
         self.queues.iter().all(Queue::is_empty)
     }
 
-    fn timer(&mut self, block: &mut Block<H>, _: Timer) {
-        block.kick();
+    fn timer(&mut self, core: &mut QueueCore<H>, _: Timer) {
+        core.kick();
     }
 }
 
 impl MqDeadline {
     /// The request to dispatch: one of a lower class that has waited for too long, or one of the best class that has any. [`NIL`] if
     /// there is none, or if all that the best class has is on its way already.
-    fn select<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
-        let aged = self.select_aged(block);
+    fn select<H: HostTypes>(&mut self, core: &mut QueueCore<H>) -> Slot {
+        let aged = self.select_aged(core);
         if aged != NIL {
             return aged;
         }
         for class in [REAL_TIME, BEST_EFFORT, IDLE] {
-            let request = self.pick(block, class, None);
+            let request = self.pick(core, class, None);
             if request != NIL || self.queue(class).taken > 0 {
                 debug_assert!(request != NIL || self.queue(class).is_empty(), "what is queued can be picked");
                 return request;
@@ -328,16 +328,16 @@ impl MqDeadline {
         NIL
     }
 
-    fn select_aged<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
+    fn select_aged<H: HostTypes>(&mut self, core: &mut QueueCore<H>) -> Slot {
         let classes = self.queues.iter().filter(|queue| queue.taken > 0).count();
         if classes < 2 {
             return NIL;
         }
-        let latest = self.aged_by(block);
+        let latest = self.aged_by(core);
         for class in [BEST_EFFORT, IDLE] {
-            let request = self.pick(block, class, Some(latest));
+            let request = self.pick(core, class, Some(latest));
             if request != NIL {
-                block.note(|block| Note::Aged { token: block.table.requests[request].token });
+                core.note(|core| Note::Aged { token: core.tables.requests[request].token });
                 return request;
             }
         }
@@ -345,49 +345,49 @@ impl MqDeadline {
     }
 
     /// The tick by which a request came that has grown old by now. Machines that have been up for less than that have none: the difference is signed.
-    fn aged_by<H: Home>(&self, block: &Block<H>) -> i64 {
-        (block.ticks() as i64).wrapping_sub(self.ageing.ticks as i64)
+    fn aged_by<H: HostTypes>(&self, core: &QueueCore<H>) -> i64 {
+        (core.ticks() as i64).wrapping_sub(self.ageing.ticks as i64)
     }
 
     /// Whether a request of a class below real time has grown old.
-    fn somebody_has_aged<H: Home>(&self, block: &Block<H>) -> bool {
+    fn somebody_has_aged<H: HostTypes>(&self, core: &QueueCore<H>) -> bool {
         let oldest = |class| self.queue(class).sides.iter().map(SortedFifo::oldest);
         let mut waiting = [BEST_EFFORT, IDLE].into_iter().flat_map(oldest).filter(|&request| request != NIL);
-        waiting.any(|request| self.arrived(block, request) <= self.aged_by(block))
+        waiting.any(|request| self.arrived(core, request) <= self.aged_by(core))
     }
 
     /// Everything that is queued is to go, whatever its class.
-    fn select_any<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
+    fn select_any<H: HostTypes>(&mut self, core: &mut QueueCore<H>) -> Slot {
         let class = [REAL_TIME, BEST_EFFORT, IDLE].into_iter().find(|&class| !self.queue(class).is_empty());
-        class.map_or(NIL, |class| self.pick(block, class, None))
+        class.map_or(NIL, |class| self.pick(core, class, None))
     }
 
     /// The next request of a class: of its batch, or the first of a new one. If it came after tick `latest` it is not taken; but a batch
     /// that was begun for it has begun, for all classes.
-    fn pick<H: Home>(&mut self, block: &mut Block<H>, class: usize, latest: Option<i64>) -> Slot {
-        let too_young = |elevator: &Self, block: &Block<H>, request: Slot| {
-            latest.is_some_and(|latest| elevator.arrived(block, request) > latest)
+    fn pick<H: HostTypes>(&mut self, core: &mut QueueCore<H>, class: usize, latest: Option<i64>) -> Slot {
+        let too_young = |elevator: &Self, core: &QueueCore<H>, request: Slot| {
+            latest.is_some_and(|latest| elevator.arrived(core, request) > latest)
         };
         let queue = self.queue(class);
         let next = if self.last_direction == READ { queue.next[READ] } else { queue.next[WRITE] };
         if next != NIL && self.batching < self.fifo_batch {
-            return if too_young(self, block, next) { NIL } else { next };
+            return if too_young(self, core, next) { NIL } else { next };
         }
         let waiting = queue.waiting();
         let Some(direction) = self.direction.choose(waiting) else { return NIL };
-        let (request, overdue) = self.begin_batch(block, class, direction);
-        if too_young(self, block, request) {
+        let (request, overdue) = self.begin_batch(core, class, direction);
+        if too_young(self, core, request) {
             return NIL;
         }
-        block.note(|_| Note::Batch { op: if direction == READ { Op::Read } else { Op::Write } });
+        core.note(|_| Note::Batch { op: if direction == READ { Op::Read } else { Op::Write } });
         if overdue {
-            block.note(|block| Note::Overdue { token: block.table.requests[request].token });
+            core.note(|core| Note::Overdue { token: core.tables.requests[request].token });
         }
         request
     }
 
     /// The oldest request if it is overdue (and whether it is) or the sweep is at its end, else the sweep goes on.
-    fn begin_batch<H: Home>(&mut self, block: &Block<H>, class: usize, direction: usize) -> (Slot, bool) {
+    fn begin_batch<H: HostTypes>(&mut self, core: &QueueCore<H>, class: usize, direction: usize) -> (Slot, bool) {
         self.last_direction = direction;
         self.batching = 0;
         let queue = self.queue(class);
@@ -397,37 +397,37 @@ impl MqDeadline {
             (&queue.sides[WRITE], queue.next[WRITE])
         };
         // A request is overdue on the very tick of its deadline.
-        let overdue = sorted.is_overdue(block, block.ticks().saturating_add(1));
+        let overdue = sorted.is_overdue(core, core.ticks().saturating_add(1));
         debug_assert!(!sorted.is_empty(), "a direction with requests was chosen");
         (if overdue || next == NIL { sorted.oldest() } else { next }, overdue)
     }
 
     /// The tick at which a request came, as far as its deadline tells: what it was joined with and a change of the tunable count too.
-    fn arrived<H: Home>(&self, block: &Block<H>, request: Slot) -> i64 {
-        let expire = if block.reads(request) { self.expire[READ] } else { self.expire[WRITE] };
-        (block.table.arrivals[request].deadline as i64).wrapping_sub(expire.ticks as i64)
+    fn arrived<H: HostTypes>(&self, core: &QueueCore<H>, request: Slot) -> i64 {
+        let expire = if core.reads(request) { self.expire[READ] } else { self.expire[WRITE] };
+        (core.tables.arrivals[request].deadline as i64).wrapping_sub(expire.ticks as i64)
     }
 
-    fn move_to_dispatch<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
+    fn move_to_dispatch<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.batching = self.batching.saturating_add(1);
-        let (class, op) = place_of(block, request);
-        let after = block.table.nodes[request].next();
+        let (class, op) = place_of(core, request);
+        let after = core.tables.nodes[request].next();
         let queue = self.queue_mut(class);
         if op == Op::Read {
             queue.next[READ] = after;
         } else {
             queue.next[WRITE] = after;
         }
-        queue.side_mut(op).remove(block, request);
-        block.dispatch_append(request);
+        queue.side_mut(op).remove(core, request);
+        core.dispatch_append(request);
     }
 
     /// What is held back waits for a request of a better class that is on its way, whose completion runs the queue. That may be late for
     /// what grows old meanwhile, so the block layer asks again every few ms.
-    fn arm_rerun<H: Home>(&mut self, block: &mut Block<H>) {
-        if self.rerun.ticks > 0 && block.timers.armed_for(Timer::Idle).is_none() {
-            let tick = block.ticks().saturating_add(self.rerun.ticks);
-            block.arm_at_tick(Timer::Idle, tick);
+    fn arm_rerun<H: HostTypes>(&mut self, core: &mut QueueCore<H>) {
+        if self.rerun.ticks > 0 && core.timers.armed_for(Timer::Idle).is_none() {
+            let tick = core.ticks().saturating_add(self.rerun.ticks);
+            core.arm_at_tick(Timer::Idle, tick);
         }
     }
 
@@ -456,7 +456,7 @@ fn class_of(priority: Priority) -> usize {
 }
 
 /// Where a request is queued: its class and direction.
-fn place_of<H: Home>(block: &Block<H>, request: Slot) -> (usize, Op) {
-    let request = &block.table.requests[request];
+fn place_of<H: HostTypes>(core: &QueueCore<H>, request: Slot) -> (usize, Op) {
+    let request = &core.tables.requests[request];
     (class_of(request.priority), request.op)
 }

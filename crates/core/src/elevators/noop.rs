@@ -3,13 +3,13 @@
 //! The idea: the device, or whoever is behind it, knows better; merge what lies side by side and keep the order of arrival.
 //! On a forced drain of several requests the dispatch list sorts them.
 
-use super::{Elevator, MakeTables};
+use crate::collections::{List, Slot};
+use crate::elevator::info::Info;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker};
+use crate::elevator::{Elevator, MakeTables};
 use crate::layer::BlockLayer;
-use crate::parts::{List, Slot};
-use crate::queue::block::Block;
-use crate::registry::Info;
 use crate::request::Arrivals;
-use crate::storage::{Capacity, Home, Maker};
 
 /// What the registry tells of it.
 pub(crate) const INFO: Info = Info {
@@ -34,41 +34,41 @@ pub(crate) struct Noop {
     queue: List<Arrivals>,
 }
 
-impl<H: Home> MakeTables<H> for Noop {
-    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+impl<H: HostTypes> MakeTables<H> for Noop {
+    fn make_tables<M: TableMaker<H>>(_: Capacity, _: &mut M) {}
 }
 
-impl<H: Home> Elevator<H> for Noop {
+impl<H: HostTypes> Elevator<H> for Noop {
     type Tables = ();
 
-    fn new(_: &mut Block<H>, (): ()) -> Self {
+    fn new(_: &mut QueueCore<H>, (): ()) -> Self {
         Noop::default()
     }
 
     fn into_tables(self) {}
 
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
-        self.queue.prev(&block.table.arrivals, request)
+    fn former(&self, core: &QueueCore<H>, request: Slot) -> Slot {
+        self.queue.prev(&core.tables.arrivals, request)
     }
 
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
-        self.queue.next(&block.table.arrivals, request)
+    fn latter(&self, core: &QueueCore<H>, request: Slot) -> Slot {
+        self.queue.next(&core.tables.arrivals, request)
     }
 
-    fn join(&mut self, block: &mut Block<H>, _: Slot, absorbed: Slot) {
-        self.queue.remove(&mut block.table.arrivals, absorbed);
+    fn join(&mut self, core: &mut QueueCore<H>, _: Slot, absorbed: Slot) {
+        self.queue.remove(&mut core.tables.arrivals, absorbed);
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        self.queue.push_back(&mut block.table.arrivals, request);
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        self.queue.push_back(&mut core.tables.arrivals, request);
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, _force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, _force: bool) -> u32 {
         if self.queue.is_empty() {
             return 0;
         }
-        let head = self.queue.pop_front(&mut block.table.arrivals);
-        block.dispatch_sort(head);
+        let head = self.queue.pop_front(&mut core.tables.arrivals);
+        core.dispatch_sort(head);
         1
     }
 

@@ -11,16 +11,16 @@
 //! The state: 64 buckets, each sorted by sector and by arrival, and a list of those that have requests. The hash is salted by a seed
 //! and by the number of the period since boot, so the same calls give the same buckets: the core draws no random numbers.
 
-use super::sorted_fifo::SortedFifo;
-use super::{Elevator, MakeTables, Merge};
 use crate::bio::Bio;
+use crate::collections::{Arena, Link, LinkOf, List, NIL, Slot};
+use crate::elevator::info::Info;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::tunable::{Tunable, Unit};
+use crate::elevator::{Elevator, MakeTables, Merge};
+use crate::elevators::shared::sorted_fifo::SortedFifo;
 use crate::event::Note;
 use crate::layer::BlockLayer;
-use crate::parts::{Arena, Link, LinkOf, List, NIL, Slot};
-use crate::queue::block::{Block, Of};
-use crate::registry::Info;
-use crate::storage::{Capacity, Home, Maker};
-use crate::tunable::{Tunable, Unit};
 
 /// Buckets: a power of two.
 const BUCKETS: u32 = 64;
@@ -101,13 +101,13 @@ impl LinkOf<Bucket> for Busy {
 }
 
 /// Its tables.
-pub(crate) struct Tables<H: Home> {
+pub(crate) struct Tables<H: HostTypes> {
     buckets: H::Slots<Bucket>,
 }
 
 /// The state.
-pub(crate) struct Sfq<H: Home> {
-    buckets: Of<H, Bucket>,
+pub(crate) struct Sfq<H: HostTypes> {
+    buckets: TableOf<H, Bucket>,
     /// Those that have requests, in the order in which they got some.
     busy: List<Busy>,
     quantum: u32,
@@ -118,16 +118,16 @@ pub(crate) struct Sfq<H: Home> {
     sorted: bool,
 }
 
-impl<H: Home> MakeTables<H> for Sfq<H> {
-    fn make_tables<M: Maker<H>>(_: Capacity, maker: &mut M) -> Tables<H> {
+impl<H: HostTypes> MakeTables<H> for Sfq<H> {
+    fn make_tables<M: TableMaker<H>>(_: Capacity, maker: &mut M) -> Tables<H> {
         Tables { buckets: maker.table(BUCKETS) }
     }
 }
 
-impl<H: Home> Elevator<H> for Sfq<H> {
+impl<H: HostTypes> Elevator<H> for Sfq<H> {
     type Tables = Tables<H>;
 
-    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
+    fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
         let mut new = Sfq {
             buckets: Arena::new(tables.buckets),
             busy: List::default(),
@@ -138,7 +138,7 @@ impl<H: Home> Elevator<H> for Sfq<H> {
             sorted: true,
         };
         for (index, tunable) in INFO.tunables.iter().enumerate() {
-            new.set_tunable(block, index, tunable.default);
+            new.set_tunable(core, index, tunable.default);
         }
         new
     }
@@ -156,12 +156,12 @@ impl<H: Home> Elevator<H> for Sfq<H> {
         }
     }
 
-    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
         match index {
             0 => self.quantum = value.unsigned_abs() as u32,
             1 => {
                 self.perturb_ms = value;
-                self.perturb = block.clock.ticks_of_stored_ms(value.unsigned_abs());
+                self.perturb = core.clock.ticks_of_stored_ms(value.unsigned_abs());
             }
             2 => self.seed = value,
             _ => self.sorted = value != 0,
@@ -169,47 +169,47 @@ impl<H: Home> Elevator<H> for Sfq<H> {
     }
 
     /// Only in the bucket that the bio itself would go to.
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        let bucket = self.bucket_of(block, bio.context.slot);
-        self.buckets[bucket].requests.at_sector(block, bio.end())
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
+        let bucket = self.bucket_of(core, bio.context.slot);
+        self.buckets[bucket].requests.at_sector(core, bio.end())
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
-            let bucket = block.table.requests[request].owner;
-            self.buckets[bucket].requests.resort(block, request);
+            let bucket = core.tables.requests[request].owner;
+            self.buckets[bucket].requests.resort(core, request);
         }
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        let (bucket, other) = (block.table.requests[request].owner, block.table.requests[absorbed].owner);
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        let (bucket, other) = (core.tables.requests[request].owner, core.tables.requests[absorbed].owner);
         if bucket == other {
-            self.buckets[bucket].requests.inherit(block, request, absorbed);
+            self.buckets[bucket].requests.inherit(core, request, absorbed);
         }
-        self.remove(block, absorbed);
+        self.remove(core, absorbed);
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let context = block.table.requests[request].context;
-        let bucket = self.bucket_of(block, context);
-        block.table.requests[request].owner = bucket;
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let context = core.tables.requests[request].context;
+        let bucket = self.bucket_of(core, context);
+        core.tables.requests[request].owner = bucket;
         if self.buckets[bucket].requests.is_empty() {
             self.busy.push_back(&mut self.buckets, bucket);
         }
-        let arrived = block.ticks();
-        self.buckets[bucket].requests.insert(block, request, arrived);
+        let arrived = core.ticks();
+        self.buckets[bucket].requests.insert(core, request, arrived);
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, _force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, _force: bool) -> u32 {
         let mut moved = 0u32;
-        while moved < self.quantum.min(block.batch_max) && !self.busy.is_empty() {
-            moved = moved.saturating_add(self.round(block));
+        while moved < self.quantum.min(core.batch_max) && !self.busy.is_empty() {
+            moved = moved.saturating_add(self.round(core));
         }
         moved
     }
 
-    fn free(&mut self, block: &mut Block<H>, request: Slot) {
-        block.table.requests[request].owner = NIL;
+    fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        core.tables.requests[request].owner = NIL;
     }
 
     fn is_empty(&self) -> bool {
@@ -217,21 +217,21 @@ impl<H: Home> Elevator<H> for Sfq<H> {
     }
 }
 
-impl<H: Home> Sfq<H> {
+impl<H: HostTypes> Sfq<H> {
     /// Moves one request of each bucket.
-    fn round(&mut self, block: &mut Block<H>) -> u32 {
+    fn round(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut moved = 0u32;
         let mut bucket = self.busy.head();
-        while bucket != NIL && moved < block.batch_max {
+        while bucket != NIL && moved < core.batch_max {
             let next = self.busy.next(&self.buckets, bucket);
             let requests = &self.buckets[bucket].requests;
             let request = if self.sorted { requests.lowest() } else { requests.oldest() };
             debug_assert!(request != NIL, "a busy bucket has a request");
-            block.note(|_| Note::Charge { queue: bucket, amount: 1 });
-            self.remove(block, request);
-            block.dispatch_sort(request);
+            core.note(|_| Note::Charge { queue: bucket, amount: 1 });
+            self.remove(core, request);
+            core.dispatch_sort(request);
             moved = moved.saturating_add(1);
-            if moved == block.batch_max && !self.buckets[bucket].requests.is_empty() {
+            if moved == core.batch_max && !self.buckets[bucket].requests.is_empty() {
                 // A round that is cut short goes on behind it.
                 self.busy.remove(&mut self.buckets, bucket);
                 self.busy.push_back(&mut self.buckets, bucket);
@@ -242,19 +242,19 @@ impl<H: Home> Sfq<H> {
     }
 
     /// Takes a request out of its bucket.
-    fn remove(&mut self, block: &mut Block<H>, request: Slot) {
-        let bucket = block.table.requests[request].owner;
-        self.buckets[bucket].requests.remove(block, request);
+    fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let bucket = core.tables.requests[request].owner;
+        self.buckets[bucket].requests.remove(core, request);
         if self.buckets[bucket].requests.is_empty() {
             self.busy.remove(&mut self.buckets, bucket);
         }
     }
 
     /// The bucket that a process's requests go to now.
-    fn bucket_of(&self, block: &Block<H>, context: Slot) -> Slot {
-        let period = block.ticks().checked_div(self.perturb).unwrap_or(0);
+    fn bucket_of(&self, core: &QueueCore<H>, context: Slot) -> Slot {
+        let period = core.ticks().checked_div(self.perturb).unwrap_or(0);
         let salt = mix(self.seed.unsigned_abs().wrapping_add(mix(period)));
-        let pid = u64::from(block.table.contexts[context].pid);
+        let pid = u64::from(core.tables.contexts[context].pid);
         (mix(pid ^ salt) % u64::from(BUCKETS)) as Slot
     }
 }

@@ -5,10 +5,10 @@
 
 use super::RequestQueue;
 use crate::bio::{Flags, Op};
+use crate::collections::{NIL, Slot};
+use crate::elevator::tables::HostTypes;
 use crate::event::Event;
-use crate::parts::{NIL, Slot};
 use crate::request::{Marks, Request, State};
-use crate::storage::Home;
 
 /// How a device keeps barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,51 +105,51 @@ impl Sequence {
     }
 }
 
-impl<H: Home> RequestQueue<H> {
+impl<H: HostTypes> RequestQueue<H> {
     /// Appends a request to the dispatch list, behind everything that the elevator holds; nothing is sorted past it.
     pub(super) fn insert_back(&mut self, slot: Slot) {
-        let request = &mut self.block.table.requests[slot];
+        let request = &mut self.core.tables.requests[slot];
         request.marks.set(Marks::SOFT_BARRIER);
         let barrier = request.marks.has(Marks::HARD_BARRIER);
         if barrier {
-            self.block.dispatch.set_boundary(&mut self.block.table, slot);
+            self.core.dispatch.set_boundary(&mut self.core.tables, slot);
         }
-        self.block.tell(|block| Event::Insert(block.io(slot)));
+        self.core.tell(|core| Event::Insert(core.io(slot)));
         self.drain_elevator();
-        self.block.table.requests[slot].state = State::Dispatched;
-        self.block.dispatch.push_back(&mut self.block.table, slot);
+        self.core.tables.requests[slot].state = State::Dispatched;
+        self.core.dispatch.push_back(&mut self.core.tables, slot);
         self.remove_plug();
-        self.block.run_now();
+        self.core.run_now();
     }
 
     /// Puts a request that the driver gave back at the head, or at its place in the running sequence.
     pub(super) fn insert_requeued(&mut self, slot: Slot) {
-        let request = &mut self.block.table.requests[slot];
+        let request = &mut self.core.tables.requests[slot];
         request.marks.set(Marks::SOFT_BARRIER);
         request.marks.clear(Marks::ACTIVATED);
         request.state = State::Dispatched;
         if self.ordered.original == NIL {
-            return self.block.dispatch.push_front(&mut self.block.table, slot);
+            return self.core.dispatch.push_front(&mut self.core.tables, slot);
         }
         let stage = self.stage_of(slot);
-        self.block.dispatch.make_plain(&mut self.block.table);
-        let mut at = self.block.dispatch.head();
+        self.core.dispatch.make_plain(&mut self.core.tables);
+        let mut at = self.core.dispatch.head();
         while at != NIL && self.stage_of(at) < stage {
-            at = self.block.dispatch.next(&self.block.table, at);
+            at = self.core.dispatch.next(&self.core.tables, at);
         }
-        self.block.dispatch.insert_before(&mut self.block.table, at, slot);
+        self.core.dispatch.insert_before(&mut self.core.tables, at, slot);
     }
 
     /// The request that may be issued in place of `head`: itself, the first step of the sequence that it starts, or [`NIL`].
     #[inline]
     pub(super) fn pass_ordered(&mut self, head: Slot) -> Slot {
-        let barrier = self.block.table.requests[head].marks.has(Marks::HARD_BARRIER);
+        let barrier = self.core.tables.requests[head].marks.has(Marks::HARD_BARRIER);
         if self.ordered.original == NIL {
             if !barrier {
                 return head;
             }
             self.start_sequence(head);
-            let head = self.block.dispatch.head();
+            let head = self.core.dispatch.head();
             return if self.may_pass(head) { head } else { NIL };
         }
         if self.may_pass(head) { head } else { NIL }
@@ -157,13 +157,13 @@ impl<H: Home> RequestQueue<H> {
 
     /// The device has run empty: a sequence that waited for that goes on.
     pub(super) fn drained(&mut self) {
-        if self.ordered.original == NIL || self.ordered.stage() != Stage::Drain || self.block.in_flight > 0 {
+        if self.ordered.original == NIL || self.ordered.stage() != Stage::Drain || self.core.in_flight > 0 {
             return;
         }
-        let head = self.block.dispatch.head();
+        let head = self.core.dispatch.head();
         if head == NIL || self.stage_of(head) > Stage::Drain {
             self.ordered.done |= Stage::Drain.bit();
-            self.block.run_now();
+            self.core.run_now();
         }
     }
 
@@ -172,7 +172,7 @@ impl<H: Home> RequestQueue<H> {
         let stage = self.stage_of(slot);
         self.put_free_request(slot);
         self.ordered.done |= stage.bit();
-        self.block.run_now();
+        self.core.run_now();
         self.finish_sequence_if_done(done);
     }
 
@@ -181,14 +181,14 @@ impl<H: Home> RequestQueue<H> {
             return;
         }
         let original = core::mem::replace(&mut self.ordered.original, NIL);
-        self.block.table.requests[original].marks.clear(Marks::HARD_BARRIER);
+        self.core.tables.requests[original].marks.clear(Marks::HARD_BARRIER);
         self.finish(original, done);
     }
 
     fn start_sequence(&mut self, barrier: Slot) {
-        self.block.dispatch.remove(&mut self.block.table, barrier);
+        self.core.dispatch.remove(&mut self.core.tables, barrier);
         let (pre, post, fua) = self.config.ordered.steps();
-        let empty = self.block.table.requests[barrier].sectors == 0;
+        let empty = self.core.tables.requests[barrier].sectors == 0;
         self.ordered.original = barrier;
         self.ordered.done = 0;
         for (stage, wanted) in
@@ -199,26 +199,26 @@ impl<H: Home> RequestQueue<H> {
                 Stage::PreFlush => self.ordered.pre = step,
                 Stage::PostFlush => self.ordered.post = step,
                 // The stand-in is what passes the driver: it takes the boundary over.
-                _ => self.block.dispatch.hand_boundary_over(barrier, step),
+                _ => self.core.dispatch.hand_boundary_over(barrier, step),
             }
             if step == NIL {
                 self.ordered.done |= stage.bit();
             } else {
-                self.block.dispatch.push_front(&mut self.block.table, step);
+                self.core.dispatch.push_front(&mut self.core.tables, step);
             }
         }
-        if !self.config.ordered.drains() || self.block.in_flight == 0 {
+        if !self.config.ordered.drains() || self.core.in_flight == 0 {
             self.ordered.done |= Stage::Drain.bit();
         }
     }
 
     /// A request of the sequence, from those kept in reserve: a flush, or the barrier's stand-in.
     fn make_step(&mut self, barrier: Slot, stage: Stage, fua: bool) -> Slot {
-        let original = self.block.table.requests[barrier];
+        let original = self.core.tables.requests[barrier];
         let drains = self.config.ordered.drains();
         let slot = self.take_free_request();
         debug_assert!(slot != NIL, "three requests are kept in reserve");
-        let request = &mut self.block.table.requests[slot];
+        let request = &mut self.core.tables.requests[slot];
         let generation = request.generation.wrapping_add(1);
         *request = Request { generation, state: State::Dispatched, ..Request::default() };
         request.token = original.token;
@@ -246,11 +246,11 @@ impl<H: Home> RequestQueue<H> {
         if self.config.ordered.drains() {
             return self.stage_of(slot) <= self.ordered.stage();
         }
-        !self.block.table.requests[slot].marks.has(Marks::HARD_BARRIER)
+        !self.core.tables.requests[slot].marks.has(Marks::HARD_BARRIER)
     }
 
     fn stage_of(&self, slot: Slot) -> Stage {
-        if self.block.table.requests[slot].marks.has(Marks::SEQUENCE) {
+        if self.core.tables.requests[slot].marks.has(Marks::SEQUENCE) {
             return match slot {
                 slot if slot == self.ordered.pre => Stage::PreFlush,
                 slot if slot == self.ordered.post => Stage::PostFlush,
@@ -258,7 +258,7 @@ impl<H: Home> RequestQueue<H> {
             };
         }
         let original = self.ordered.original;
-        let colour = |slot: Slot| self.block.table.requests[slot].marks.has(Marks::ORDERED_COLOUR);
+        let colour = |slot: Slot| self.core.tables.requests[slot].marks.has(Marks::ORDERED_COLOUR);
         if original != NIL && colour(slot) == colour(original) { Stage::Drain } else { Stage::Done }
     }
 }

@@ -1,16 +1,16 @@
 //! Groups of contexts: making, weighing, moving between and removing them.
 
 use super::{Kick, RequestQueue, Stale};
+use crate::collections::{NIL, Slot};
 use crate::context::ContextId;
-use crate::elevators::Elevator;
+use crate::elevator::Elevator;
+use crate::elevator::tables::HostTypes;
 use crate::group::{Group, GroupError, GroupId, GroupWeights, ROOT};
-use crate::parts::{NIL, Slot};
-use crate::storage::Home;
 
-impl<H: Home> RequestQueue<H> {
+impl<H: HostTypes> RequestQueue<H> {
     /// The root group, in which every context starts.
     pub fn root_group(&self) -> GroupId {
-        GroupId { slot: ROOT, generation: self.block.table.groups[ROOT].generation }
+        GroupId { slot: ROOT, generation: self.core.tables.groups[ROOT].generation }
     }
 
     /// Makes a group below `parent`.
@@ -20,21 +20,21 @@ impl<H: Home> RequestQueue<H> {
         if !weights.are_valid() {
             return Err(GroupError::BadWeight);
         }
-        let slot = self.free_groups.pop_front(&mut self.block.table.groups);
+        let slot = self.free_groups.pop_front(&mut self.core.tables.groups);
         if slot == NIL {
             return Err(GroupError::Full);
         }
-        let generation = self.block.table.groups[slot].generation.wrapping_add(1);
-        self.block.table.groups[slot] = Group { generation, in_use: true, weights, parent, ..Group::default() };
-        let children = &mut self.block.table.groups[parent].children;
+        let generation = self.core.tables.groups[slot].generation.wrapping_add(1);
+        self.core.tables.groups[slot] = Group { generation, in_use: true, weights, parent, ..Group::default() };
+        let children = &mut self.core.tables.groups[parent].children;
         *children = children.saturating_add(1);
-        self.elevator.group_created(&mut self.block, slot);
+        self.elevator.group_created(&mut self.core, slot);
         Ok(GroupId { slot, generation })
     }
 
     /// What is known of a group.
     pub fn group(&self, id: GroupId) -> Option<&Group> {
-        self.known_group(id).map(|slot| &self.block.table.groups[slot])
+        self.known_group(id).map(|slot| &self.core.tables.groups[slot])
     }
 
     /// Changes a group's weights.
@@ -44,8 +44,8 @@ impl<H: Home> RequestQueue<H> {
         if !weights.are_valid() {
             return Err(GroupError::BadWeight);
         }
-        self.block.table.groups[slot].weights = weights;
-        self.elevator.group_weights_changed(&mut self.block, slot);
+        self.core.tables.groups[slot].weights = weights;
+        self.elevator.group_weights_changed(&mut self.core, slot);
         Ok(self.end())
     }
 
@@ -54,14 +54,14 @@ impl<H: Home> RequestQueue<H> {
     pub fn remove_group(&mut self, id: GroupId, now_ns: u64) -> Result<Kick, GroupError> {
         self.begin(now_ns);
         let slot = self.known_group(id).ok_or(GroupError::Stale)?;
-        let Group { children, contexts, parent, .. } = self.block.table.groups[slot];
-        if slot == ROOT || children > 0 || contexts > 0 || !self.elevator.release_group(&mut self.block, slot) {
+        let Group { children, contexts, parent, .. } = self.core.tables.groups[slot];
+        if slot == ROOT || children > 0 || contexts > 0 || !self.elevator.release_group(&mut self.core, slot) {
             return Err(GroupError::Busy);
         }
-        let above = &mut self.block.table.groups[parent].children;
+        let above = &mut self.core.tables.groups[parent].children;
         *above = above.saturating_sub(1);
-        self.block.table.groups[slot].in_use = false;
-        self.free_groups.push_back(&mut self.block.table.groups, slot);
+        self.core.tables.groups[slot].in_use = false;
+        self.free_groups.push_back(&mut self.core.tables.groups, slot);
         Ok(self.end())
     }
 
@@ -70,18 +70,18 @@ impl<H: Home> RequestQueue<H> {
         self.begin(now_ns);
         let context = self.running_context(id).ok_or(Stale)?;
         let group = self.known_group(group).ok_or(Stale)?;
-        if self.block.table.contexts[context].group == group {
+        if self.core.tables.contexts[context].group == group {
             // It is there already, and loses nothing.
             return Ok(self.end());
         }
-        self.block.leave_group(context);
-        self.block.enter_group(context, group);
-        self.elevator.group_changed(&mut self.block, context);
+        self.core.leave_group(context);
+        self.core.enter_group(context, group);
+        self.elevator.group_changed(&mut self.core, context);
         Ok(self.end())
     }
 
     pub(super) fn known_group(&self, id: GroupId) -> Option<Slot> {
-        let group = &self.block.table.groups[id.slot];
+        let group = &self.core.tables.groups[id.slot];
         (group.in_use && group.generation == id.generation).then_some(id.slot)
     }
 }

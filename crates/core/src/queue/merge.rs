@@ -2,13 +2,13 @@
 
 use super::RequestQueue;
 use crate::bio::{Bio, Flags};
-use crate::elevators::{Elevator, Merge, Search};
+use crate::collections::{NIL, Slot};
+use crate::elevator::tables::HostTypes;
+use crate::elevator::{Elevator, Merge, Search};
 use crate::event::Event;
-use crate::parts::{NIL, Slot};
 use crate::request::{Marks, MergedBio, Plain, RequestId};
-use crate::storage::Home;
 
-impl<H: Home> RequestQueue<H> {
+impl<H: HostTypes> RequestQueue<H> {
     /// Tries to make the bio part of a queued request. The first candidate decides: if it is too large, none is tried after it.
     pub(super) fn try_merge(&mut self, bio: &Bio) -> Option<RequestId> {
         let alone = bio.flags.has(Flags::BARRIER) || bio.flags.has(Flags::FUA);
@@ -17,10 +17,10 @@ impl<H: Home> RequestQueue<H> {
             return None;
         }
         let (slot, merge) = self.find_merge(bio)?;
-        if self.rules.multi_queue && !self.elevator.allow_merge(&mut self.block, slot, bio) {
+        if self.rules.multi_queue && !self.elevator.allow_merge(&mut self.core, slot, bio) {
             return None;
         }
-        let request = &self.block.table.requests[slot];
+        let request = &self.core.tables.requests[slot];
         if self.is_too_large(request.sectors, bio.sectors) {
             self.refuse(slot);
             return None;
@@ -29,15 +29,15 @@ impl<H: Home> RequestQueue<H> {
             Merge::Back => self.merge_back(slot, bio),
             Merge::Front => self.merge_front(slot, bio),
         };
-        self.block.last_merge = id;
+        self.core.last_merge = id;
         Some(self.id_of(id))
     }
 
     /// Files a request under its end, for back merges.
     pub(super) fn hash_insert(&mut self, slot: Slot) {
-        let end = self.block.table.requests[slot].end();
-        self.block.table.requests[slot].marks.set(Marks::HASHED);
-        self.block.hash.insert::<Plain, _, _>(&mut self.block.table.requests, end, slot);
+        let end = self.core.tables.requests[slot].end();
+        self.core.tables.requests[slot].marks.set(Marks::HASHED);
+        self.core.hash.insert::<Plain, _, _>(&mut self.core.tables.requests, end, slot);
     }
 
     /// A request that is being inserted joins one that ends where it begins, if there is one, and so on: multi-queue block layers look
@@ -46,38 +46,38 @@ impl<H: Home> RequestQueue<H> {
         if !self.config.merging || self.elevator.searches_merges() {
             return None;
         }
-        let last = self.block.last_merge;
+        let last = self.core.last_merge;
         if self.can_join(last, slot) {
             self.join(last, slot);
-            self.block.last_merge = last;
+            self.core.last_merge = last;
             return Some(self.id_of(last));
         }
         let (mut joined, mut at) = (None, slot);
         loop {
-            let below = self.find_by_end(self.block.table.requests[at].sector);
+            let below = self.find_by_end(self.core.tables.requests[at].sector);
             if !self.can_join(below, at) {
                 return joined;
             }
             self.join(below, at);
-            self.block.last_merge = below;
+            self.core.last_merge = below;
             joined = Some(self.id_of(below));
             at = below;
         }
     }
 
     fn id_of(&self, slot: Slot) -> RequestId {
-        RequestId { slot, generation: self.block.table.requests[slot].generation }
+        RequestId { slot, generation: self.core.tables.requests[slot].generation }
     }
 
     fn find_merge(&mut self, bio: &Bio) -> Option<(Slot, Merge)> {
-        match self.elevator.find_merge(&mut self.block, bio) {
+        match self.elevator.find_merge(&mut self.core, bio) {
             Search::Usual => {}
             Search::Nothing => return None,
             Search::Found(slot, merge) => return self.takes(slot, bio).then_some((slot, merge)),
         }
-        let last = self.block.last_merge;
+        let last = self.core.last_merge;
         if last != NIL && self.takes(last, bio) {
-            let request = &self.block.table.requests[last];
+            let request = &self.core.tables.requests[last];
             if request.end() == bio.sector {
                 return Some((last, Merge::Back));
             }
@@ -91,18 +91,18 @@ impl<H: Home> RequestQueue<H> {
                 return Some((found, Merge::Back));
             }
         }
-        let found = self.elevator.find_front_merge(&mut self.block, bio);
+        let found = self.elevator.find_front_merge(&mut self.core, bio);
         (found != NIL && self.takes(found, bio)).then_some((found, Merge::Front))
     }
 
     /// The newest mergeable request that ends at `sector`; those that became unmergeable are dropped on the way.
     fn find_by_end(&mut self, sector: u64) -> Slot {
-        let mut at = self.block.hash.first(sector);
+        let mut at = self.core.hash.first(sector);
         while at != NIL {
-            let request = &self.block.table.requests[at];
+            let request = &self.core.tables.requests[at];
             let next = request.list.next;
-            if !self.block.is_mergeable(at) {
-                self.block.unhash(at);
+            if !self.core.is_mergeable(at) {
+                self.core.unhash(at);
             } else if request.end() == sector {
                 return at;
             }
@@ -113,15 +113,15 @@ impl<H: Home> RequestQueue<H> {
 
     /// Whether the bio may become part of this request, if they touch.
     fn takes(&mut self, slot: Slot, bio: &Bio) -> bool {
-        let request = &self.block.table.requests[slot];
-        if !self.block.is_mergeable(slot) || request.op != bio.op {
+        let request = &self.core.tables.requests[slot];
+        if !self.core.is_mergeable(slot) || request.op != bio.op {
             return false;
         }
-        let priority = self.block.table.contexts[bio.context.slot].effective_priority();
+        let priority = self.core.tables.contexts[bio.context.slot].effective_priority();
         if self.rules.multi_queue && request.priority != priority {
             return false;
         }
-        !self.rules.asks_elevator || self.elevator.allow_merge(&mut self.block, slot, bio)
+        !self.rules.asks_elevator || self.elevator.allow_merge(&mut self.core, slot, bio)
     }
 
     fn is_too_large(&self, one: u32, other: u32) -> bool {
@@ -130,80 +130,80 @@ impl<H: Home> RequestQueue<H> {
 
     fn refuse(&mut self, slot: Slot) {
         if self.config.refusal_ends_merging {
-            self.block.table.requests[slot].marks.set(Marks::NO_MERGE);
-            if self.block.last_merge == slot {
-                self.block.last_merge = NIL;
+            self.core.tables.requests[slot].marks.set(Marks::NO_MERGE);
+            if self.core.last_merge == slot {
+                self.core.last_merge = NIL;
             }
         }
     }
 
     fn merge_back(&mut self, slot: Slot, bio: &Bio) -> Slot {
-        let into = self.block.table.requests[slot].token;
-        self.block.tell(|block| Event::BackMerge { bio: super::io_of(block, bio), into });
+        let into = self.core.tables.requests[slot].token;
+        self.core.tell(|core| Event::BackMerge { bio: super::io_of(core, bio), into });
         self.add_bio(slot, bio.token);
-        let request = &mut self.block.table.requests[slot];
+        let request = &mut self.core.tables.requests[slot];
         let end = request.end();
         request.sectors = request.sectors.saturating_add(bio.sectors);
         self.rehash(slot, end);
-        let latter = self.elevator.latter(&self.block, slot);
+        let latter = self.elevator.latter(&self.core, slot);
         if self.can_join(slot, latter) {
             return self.join(slot, latter);
         }
-        self.elevator.merged(&mut self.block, slot, Merge::Back);
+        self.elevator.merged(&mut self.core, slot, Merge::Back);
         slot
     }
 
     fn merge_front(&mut self, slot: Slot, bio: &Bio) -> Slot {
-        let into = self.block.table.requests[slot].token;
-        self.block.tell(|block| Event::FrontMerge { bio: super::io_of(block, bio), into });
+        let into = self.core.tables.requests[slot].token;
+        self.core.tell(|core| Event::FrontMerge { bio: super::io_of(core, bio), into });
         self.add_bio(slot, bio.token);
         // The neighbour is looked for by the place that the request has had so far.
-        let former = self.elevator.former(&self.block, slot);
-        let request = &mut self.block.table.requests[slot];
+        let former = self.elevator.former(&self.core, slot);
+        let request = &mut self.core.tables.requests[slot];
         request.sector = bio.sector;
         request.sectors = request.sectors.saturating_add(bio.sectors);
         if self.can_join(former, slot) {
             return self.join(former, slot);
         }
-        self.elevator.merged(&mut self.block, slot, Merge::Front);
+        self.elevator.merged(&mut self.core, slot, Merge::Front);
         slot
     }
 
     fn can_join(&self, lower: Slot, upper: Slot) -> bool {
         // The absorbed request's own token needs an entry among the merged bios.
         let room = self.free_merged != NIL;
-        if lower == NIL || upper == NIL || !room || !self.block.is_mergeable(lower) || !self.block.is_mergeable(upper) {
+        if lower == NIL || upper == NIL || !room || !self.core.is_mergeable(lower) || !self.core.is_mergeable(upper) {
             return false;
         }
-        let (a, b) = (&self.block.table.requests[lower], &self.block.table.requests[upper]);
+        let (a, b) = (&self.core.tables.requests[lower], &self.core.tables.requests[upper]);
         let apart = self.rules.multi_queue && a.priority != b.priority;
         a.op == b.op && !apart && a.end() == b.sector && !self.is_too_large(a.sectors, b.sectors)
     }
 
     /// Makes `absorbed` part of `request`, its lower neighbour.
     fn join(&mut self, request: Slot, absorbed: Slot) -> Slot {
-        let into = self.block.table.requests[request].token;
-        self.block.tell(|block| Event::Join { request: block.io(absorbed), into });
-        let gone = self.block.table.requests[absorbed];
+        let into = self.core.tables.requests[request].token;
+        self.core.tell(|core| Event::Join { request: core.io(absorbed), into });
+        let gone = self.core.tables.requests[absorbed];
         self.add_bio(request, gone.token);
         self.append_chain(request, gone.merged);
-        let survivor = &mut self.block.table.requests[request];
+        let survivor = &mut self.core.tables.requests[request];
         let end = survivor.end();
         survivor.sectors = survivor.sectors.saturating_add(gone.sectors);
         survivor.submitted_ns = survivor.submitted_ns.min(gone.submitted_ns);
-        self.block.unhash(absorbed);
+        self.core.unhash(absorbed);
         self.rehash(request, end);
         // One that joins as it is inserted is not in the elevator yet.
-        if self.block.table.requests[absorbed].marks.has(Marks::SORTED) {
-            self.elevator.join(&mut self.block, request, absorbed);
+        if self.core.tables.requests[absorbed].marks.has(Marks::SORTED) {
+            self.elevator.join(&mut self.core, request, absorbed);
         }
         self.free_request(absorbed);
         request
     }
 
     fn rehash(&mut self, slot: Slot, old_end: u64) {
-        if self.block.table.requests[slot].marks.has(Marks::HASHED) {
-            self.block.hash.remove::<Plain, _, _>(&mut self.block.table.requests, old_end, slot);
+        if self.core.tables.requests[slot].marks.has(Marks::HASHED) {
+            self.core.hash.remove::<Plain, _, _>(&mut self.core.tables.requests, old_end, slot);
             self.hash_insert(slot);
         }
     }
@@ -214,8 +214,8 @@ impl<H: Home> RequestQueue<H> {
             debug_assert!(false, "a bio is merged only while there is an entry for it");
             return;
         }
-        self.free_merged = self.block.table.merged[entry].next;
-        self.block.table.merged[entry] = MergedBio { token, next: NIL };
+        self.free_merged = self.core.tables.merged[entry].next;
+        self.core.tables.merged[entry] = MergedBio { token, next: NIL };
         self.append_chain(slot, [entry, entry]);
     }
 
@@ -224,11 +224,11 @@ impl<H: Home> RequestQueue<H> {
         if first == NIL {
             return;
         }
-        let request = &mut self.block.table.requests[slot];
+        let request = &mut self.core.tables.requests[slot];
         let [head, tail] = request.merged;
         request.merged = [if head == NIL { first } else { head }, last];
         if tail != NIL {
-            self.block.table.merged[tail].next = first;
+            self.core.tables.merged[tail].next = first;
         }
     }
 }

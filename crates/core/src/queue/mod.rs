@@ -5,32 +5,31 @@
 //! the time, owns no thread, lock or timer, and is driven by calls; see [`RequestQueue`].
 
 mod barrier;
-pub(crate) mod block;
-mod dispatch_list;
 mod groups;
 mod merge;
 mod plug;
 mod pool;
-pub(crate) mod reserve;
+mod reserve;
 mod switch;
 
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::{Clock, ClockConfig, Timer, Timers};
+use crate::collections::{Arena, HashChains, List, NIL, Ring, Slot};
 use crate::context::{Context, ContextId, Sleep, State as ContextState};
-use crate::elevators::Elevator;
+use crate::elevator::Elevator;
+use crate::elevator::dispatch_list::DispatchList;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, DeferredWork, HostTypes, QueueTables};
+use crate::elevator::tunable::{Tunable, TunableError};
 use crate::event::{Event, Io};
 use crate::group::{FreeGroups, ROOT};
 use crate::layer::{BlockLayer, Rules};
-use crate::parts::{Arena, HashChains, List, NIL, Ring, Slot};
 use crate::priority::{CpuPolicy, Priority};
 use crate::registry::{AnyElevator, Kind};
 use crate::request::{Marks, Plain, Request, RequestId, State};
-use crate::storage::{Capacity, ElevatorStorage, Home, Storage, Work};
-use crate::tunable::{Tunable, TunableError};
+use crate::storage::{ElevatorStorage, Storage};
 
 pub use barrier::OrderedMode;
-use block::{Block, Table};
-use dispatch_list::DispatchList;
 use pool::Pool;
 
 /// How a queue behaves, beside its elevator.
@@ -162,12 +161,12 @@ pub struct Full;
 /// [`next_timer`](Self::next_timer) has come. After each of these calls (and after the run that it asked for) it does
 /// what [`next_work`](Self::next_work) lists.
 #[allow(missing_debug_implementations)]
-pub struct RequestQueue<H: Home> {
+pub struct RequestQueue<H: HostTypes> {
     config: QueueConfig,
     /// What both the queue's tables and the elevator's hold.
     capacity: Capacity,
     rules: Rules,
-    block: Block<H>,
+    core: QueueCore<H>,
     elevator: AnyElevator<H>,
     /// Whether back merges are looked for in the hash.
     hashing: bool,
@@ -181,7 +180,7 @@ pub struct RequestQueue<H: Home> {
     switching: switch::Switching<H>,
 }
 
-impl<H: Home> RequestQueue<H> {
+impl<H: HostTypes> RequestQueue<H> {
     /// A queue with an elevator of the kind that `elevator_storage` is for. It holds what both storages have room for.
     pub fn new(
         config: QueueConfig,
@@ -192,8 +191,8 @@ impl<H: Home> RequestQueue<H> {
     ) -> Self {
         let rules = config.layer.rules();
         let capacity = storage.capacity.common(elevator_storage.capacity);
-        let mut block = Block {
-            table: Table {
+        let mut core = QueueCore {
+            tables: QueueTables {
                 requests: Arena::new(storage.requests),
                 nodes: Arena::new(storage.nodes),
                 arrivals: Arena::new(storage.arrivals),
@@ -221,14 +220,14 @@ impl<H: Home> RequestQueue<H> {
             run_now: false,
             sink,
         };
-        block.table.groups[ROOT].in_use = true;
-        let elevator = AnyElevator::new(&mut block, elevator_storage.tables);
+        core.tables.groups[ROOT].in_use = true;
+        let elevator = AnyElevator::new(&mut core, elevator_storage.tables);
         let kind = elevator.kind();
         let mut queue = RequestQueue {
             config,
             capacity,
             rules,
-            block,
+            core,
             elevator,
             hashing: false,
             free_requests: List::default(),
@@ -254,7 +253,7 @@ impl<H: Home> RequestQueue<H> {
     pub fn set_merging(&mut self, merging: bool, max_sectors: u32) {
         self.config.merging = merging;
         self.config.max_sectors = max_sectors.max(1);
-        self.block.max_sectors = self.config.max_sectors;
+        self.core.max_sectors = self.config.max_sectors;
         self.fit_to(self.kind());
     }
 
@@ -265,12 +264,12 @@ impl<H: Home> RequestQueue<H> {
 
     /// The sink of the trace events.
     pub fn sink(&self) -> &H::Sink {
-        &self.block.sink
+        &self.core.sink
     }
 
     /// The same, to be emptied.
     pub fn sink_mut(&mut self) -> &mut H::Sink {
-        &mut self.block.sink
+        &mut self.core.sink
     }
 
     /// How many requests of an operation's direction the pool has given out, and how many it holds a direction (multi-queue: of both); `None`
@@ -281,31 +280,31 @@ impl<H: Home> RequestQueue<H> {
 
     /// Requests that the driver has.
     pub fn in_flight(&self) -> u32 {
-        self.block.in_flight
+        self.core.in_flight
     }
 
     /// Whether nothing waits for the driver.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.block.dispatch.is_empty() && self.elevator.is_empty()
+        self.core.dispatch.is_empty() && self.elevator.is_empty()
     }
 
     /// Takes in a process. Its entry is free again when it has exited and its last request is done.
     pub fn create_context(&mut self, pid: u32, priority: Priority, nice: i8) -> Result<ContextId, Full> {
-        let slot = self.block.free_contexts.pop_front(&mut self.block.table.contexts);
+        let slot = self.core.free_contexts.pop_front(&mut self.core.tables.contexts);
         if slot == NIL {
             return Err(Full);
         }
-        let generation = self.block.table.contexts[slot].generation.wrapping_add(1);
-        self.block.table.contexts[slot] =
+        let generation = self.core.tables.contexts[slot].generation.wrapping_add(1);
+        self.core.tables.contexts[slot] =
             Context { generation, pid, priority, nice, state: ContextState::Running, ..Context::default() };
-        self.block.enter_group(slot, ROOT);
+        self.core.enter_group(slot, ROOT);
         Ok(ContextId { slot, generation })
     }
 
     /// What is known of a context.
     pub fn context(&self, id: ContextId) -> Option<&Context> {
-        let context = &self.block.table.contexts[id.slot];
+        let context = &self.core.tables.contexts[id.slot];
         (context.generation == id.generation && context.state != ContextState::Free).then_some(context)
     }
 
@@ -314,9 +313,9 @@ impl<H: Home> RequestQueue<H> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
         self.stop_sleeping(slot);
-        self.elevator.exit(&mut self.block, slot);
-        self.block.table.contexts[slot].state = ContextState::Exited;
-        self.block.free_context_if_unused(slot);
+        self.elevator.exit(&mut self.core, slot);
+        self.core.tables.contexts[slot].state = ContextState::Exited;
+        self.core.free_context_if_unused(slot);
         Ok(self.end())
     }
 
@@ -324,8 +323,8 @@ impl<H: Home> RequestQueue<H> {
     pub fn set_priority(&mut self, id: ContextId, priority: Priority, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
-        self.block.table.contexts[slot].priority = priority;
-        self.elevator.priority_changed(&mut self.block, slot);
+        self.core.tables.contexts[slot].priority = priority;
+        self.elevator.priority_changed(&mut self.core, slot);
         Ok(self.end())
     }
 
@@ -334,7 +333,7 @@ impl<H: Home> RequestQueue<H> {
     pub fn set_nice(&mut self, id: ContextId, nice: i8, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
-        self.block.table.contexts[slot].nice = nice;
+        self.core.tables.contexts[slot].nice = nice;
         Ok(self.end())
     }
 
@@ -344,7 +343,7 @@ impl<H: Home> RequestQueue<H> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
         if self.rules.cpu_policy_counts {
-            self.block.table.contexts[slot].policy = policy;
+            self.core.tables.contexts[slot].policy = policy;
         }
         Ok(self.end())
     }
@@ -352,7 +351,7 @@ impl<H: Home> RequestQueue<H> {
     /// Tells on which CPU a context's process runs: multi-queue elevators file its requests by it.
     pub fn set_cpu(&mut self, id: ContextId, cpu: u16) -> Result<(), Stale> {
         let slot = self.running_context(id).ok_or(Stale)?;
-        self.block.table.contexts[slot].cpu = cpu;
+        self.core.tables.contexts[slot].cpu = cpu;
         Ok(())
     }
 
@@ -371,7 +370,7 @@ impl<H: Home> RequestQueue<H> {
         if value < tunable.min || value > tunable.max {
             return Err(TunableError::OutOfRange { min: tunable.min, max: tunable.max });
         }
-        self.elevator.set_tunable(&mut self.block, index, value);
+        self.elevator.set_tunable(&mut self.core, index, value);
         Ok(())
     }
 
@@ -379,10 +378,10 @@ impl<H: Home> RequestQueue<H> {
     pub fn submit(&mut self, bio: Bio, now_ns: u64) -> Result<(Submitted, Kick), SubmitError> {
         self.begin(now_ns);
         self.check(&bio)?;
-        if self.block.table.contexts[bio.context.slot].sleep != Sleep::Awake {
+        if self.core.tables.contexts[bio.context.slot].sleep != Sleep::Awake {
             return Err(SubmitError::Asleep);
         }
-        self.block.tell(|block| Event::Queue(io_of(block, &bio)));
+        self.core.tell(|core| Event::Queue(io_of(core, &bio)));
         let submitted = match self.try_merge(&bio) {
             Some(request) => Submitted::Merged(request),
             None => self.make_request(&bio, false)?,
@@ -394,7 +393,7 @@ impl<H: Home> RequestQueue<H> {
     pub fn resubmit(&mut self, bio: Bio, now_ns: u64) -> Result<(Submitted, Kick), SubmitError> {
         self.begin(now_ns);
         self.check(&bio)?;
-        if !self.block.table.contexts[bio.context.slot].sleep.is_woken() {
+        if !self.core.tables.contexts[bio.context.slot].sleep.is_woken() {
             return Err(SubmitError::NotWoken);
         }
         let submitted = self.make_request(&bio, true)?;
@@ -416,28 +415,28 @@ impl<H: Home> RequestQueue<H> {
             self.end_run();
             return if self.is_empty() { Next::Empty } else { Next::Wait };
         }
-        self.block.dispatch.remove(&mut self.block.table, slot);
-        let request = &mut self.block.table.requests[slot];
+        self.core.dispatch.remove(&mut self.core.tables, slot);
+        let request = &mut self.core.tables.requests[slot];
         request.state = State::Started;
         let id = RequestId { slot, generation: request.generation };
-        self.block.in_flight = self.block.in_flight.saturating_add(1);
-        self.block.tell(|block| Event::Issue(block.io(slot)));
+        self.core.in_flight = self.core.in_flight.saturating_add(1);
+        self.core.tell(|core| Event::Issue(core.io(slot)));
         Next::Request(id)
     }
 
     /// The next request for one hardware queue of the driver, 0 to one less than the configuration's number of them. Elevators that
     /// know of one queue only answer as [`next`](Self::next) does.
     pub fn next_for(&mut self, hw_queue: u16, now_ns: u64) -> Next {
-        self.block.hw_queue = Some(hw_queue);
+        self.core.hw_queue = Some(hw_queue);
         let next = self.next(now_ns);
-        self.block.hw_queue = None;
+        self.core.hw_queue = None;
         next
     }
 
     /// A request, while it is queued or in the device.
     #[inline]
     pub fn request(&self, id: RequestId) -> Option<&Request> {
-        let request = &self.block.table.requests[id.slot];
+        let request = &self.core.tables.requests[id.slot];
         (request.generation == id.generation && request.state != State::Free).then_some(request)
     }
 
@@ -445,7 +444,7 @@ impl<H: Home> RequestQueue<H> {
     pub fn tokens(&self, id: RequestId) -> impl Iterator<Item = u64> + '_ {
         let request = self.request(id);
         let first = request.map_or(NIL, |request| request.merged[0]);
-        let next_of = |slot: Slot| (slot != NIL).then(|| &self.block.table.merged[slot]);
+        let next_of = |slot: Slot| (slot != NIL).then(|| &self.core.tables.merged[slot]);
         let joined = core::iter::successors(next_of(first), move |entry| next_of(entry.next));
         request.map(|request| request.token).into_iter().chain(joined.map(|entry| entry.token))
     }
@@ -453,7 +452,7 @@ impl<H: Home> RequestQueue<H> {
     /// The context that a request was made for.
     pub fn context_of(&self, id: RequestId) -> Option<&Context> {
         let request = self.request(id)?;
-        (request.context != NIL).then(|| &self.block.table.contexts[request.context])
+        (request.context != NIL).then(|| &self.core.tables.contexts[request.context])
     }
 
     /// The device has finished a request; `done` gets the token of each bio in it, in the order in which they joined. A barrier's
@@ -461,8 +460,8 @@ impl<H: Home> RequestQueue<H> {
     pub fn complete(&mut self, id: RequestId, now_ns: u64, done: impl FnMut(u64)) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.started(id).ok_or(Stale)?;
-        self.block.in_flight = self.block.in_flight.saturating_sub(1);
-        self.block.tell(|block| Event::Complete(block.io(slot)));
+        self.core.in_flight = self.core.in_flight.saturating_sub(1);
+        self.core.tell(|core| Event::Complete(core.io(slot)));
         self.finish(slot, done);
         self.drained();
         self.unplug_after_completion();
@@ -474,10 +473,10 @@ impl<H: Home> RequestQueue<H> {
     pub fn requeue(&mut self, id: RequestId, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.started(id).ok_or(Stale)?;
-        self.block.in_flight = self.block.in_flight.saturating_sub(1);
-        self.block.tell(|block| Event::Requeue(block.io(slot)));
-        if self.block.table.requests[slot].marks.has(Marks::SORTED) {
-            self.elevator.deactivate(&mut self.block, slot);
+        self.core.in_flight = self.core.in_flight.saturating_sub(1);
+        self.core.tell(|core| Event::Requeue(core.io(slot)));
+        if self.core.tables.requests[slot].marks.has(Marks::SORTED) {
+            self.elevator.deactivate(&mut self.core, slot);
         }
         self.insert_requeued(slot);
         Ok(self.end())
@@ -485,38 +484,38 @@ impl<H: Home> RequestQueue<H> {
 
     /// When [`timer`](Self::timer) has to be called next, in ns of the host's time.
     pub fn next_timer(&self) -> Option<u64> {
-        self.block.timers.next().map(|(_, at_ns)| at_ns)
+        self.core.timers.next().map(|(_, at_ns)| at_ns)
     }
 
     /// Fires the first timer that is due, if any is. Call it again while [`next_timer`](Self::next_timer) is not in the future.
     pub fn timer(&mut self, now_ns: u64) -> Kick {
         self.begin(now_ns);
-        if let Some((timer, at_ns)) = self.block.timers.next()
-            && at_ns <= self.block.clock.now_ns()
+        if let Some((timer, at_ns)) = self.core.timers.next()
+            && at_ns <= self.core.clock.now_ns()
         {
-            self.block.timers.cancel(timer);
+            self.core.timers.cancel(timer);
             match timer {
                 Timer::Unplug => self.unplug_timer(),
-                timer => self.elevator.timer(&mut self.block, timer),
+                timer => self.elevator.timer(&mut self.core, timer),
             }
         }
         self.end()
     }
 
     /// Takes the oldest piece of deferred work; the host does it and asks again.
-    pub fn next_work(&mut self) -> Option<Work> {
+    pub fn next_work(&mut self) -> Option<DeferredWork> {
         loop {
-            match self.block.work.pop()? {
-                Work::Run => {
-                    self.block.run_pending = false;
+            match self.core.work.pop()? {
+                DeferredWork::Run => {
+                    self.core.run_pending = false;
                     self.remove_plug();
-                    return Some(Work::Run);
+                    return Some(DeferredWork::Run);
                 }
-                Work::Unplug if self.remove_plug() => return Some(Work::Run),
-                Work::Unplug => {}
-                Work::Wake(context) if self.is_woken(context) => return Some(Work::Wake(context)),
+                DeferredWork::Unplug if self.remove_plug() => return Some(DeferredWork::Run),
+                DeferredWork::Unplug => {}
+                DeferredWork::Wake(context) if self.is_woken(context) => return Some(DeferredWork::Wake(context)),
                 // Its process has exited since, and another one was woken in its place.
-                Work::Wake(_) => {}
+                DeferredWork::Wake(_) => {}
             }
         }
     }
@@ -530,39 +529,39 @@ impl<H: Home> RequestQueue<H> {
     }
 
     fn fill_free_lists(&mut self) {
-        let Block { table, free_contexts, dispatch, .. } = &mut self.block;
+        let QueueCore { tables, free_contexts, dispatch, .. } = &mut self.core;
         // Tables that were handed over in different lengths hold what the shortest holds.
-        let beside = table.nodes.capacity().min(table.arrivals.capacity()).min(dispatch.capacity());
-        self.free_request_count = table.requests.capacity().min(beside).min(self.capacity.request_slots());
+        let beside = tables.nodes.capacity().min(tables.arrivals.capacity()).min(dispatch.capacity());
+        self.free_request_count = tables.requests.capacity().min(beside).min(self.capacity.request_slots());
         for slot in 0..self.free_request_count {
-            self.free_requests.push_back(&mut table.requests, slot);
+            self.free_requests.push_back(&mut tables.requests, slot);
         }
-        for slot in ROOT.saturating_add(1)..table.groups.capacity().min(self.capacity.group_slots()) {
-            self.free_groups.push_back(&mut table.groups, slot);
+        for slot in ROOT.saturating_add(1)..tables.groups.capacity().min(self.capacity.group_slots()) {
+            self.free_groups.push_back(&mut tables.groups, slot);
         }
-        for slot in 0..table.contexts.capacity().min(self.capacity.contexts) {
-            free_contexts.push_back(&mut table.contexts, slot);
+        for slot in 0..tables.contexts.capacity().min(self.capacity.contexts) {
+            free_contexts.push_back(&mut tables.contexts, slot);
         }
-        for slot in (0..table.merged.capacity()).rev() {
-            table.merged[slot].next = self.free_merged;
+        for slot in (0..tables.merged.capacity()).rev() {
+            tables.merged[slot].next = self.free_merged;
             self.free_merged = slot;
         }
     }
 
     #[inline]
     fn begin(&mut self, now_ns: u64) {
-        self.block.clock.set(now_ns);
-        self.block.run_now = false;
+        self.core.clock.set(now_ns);
+        self.core.run_now = false;
     }
 
     #[inline]
     fn end(&mut self) -> Kick {
-        if core::mem::take(&mut self.block.run_now) { Kick::Run } else { Kick::Quiet }
+        if core::mem::take(&mut self.core.run_now) { Kick::Run } else { Kick::Quiet }
     }
 
     /// What an elevator asks for while the queue is being run anyway is not asked twice.
     fn end_run(&mut self) {
-        self.block.run_now = false;
+        self.core.run_now = false;
     }
 
     fn check(&self, bio: &Bio) -> Result<(), SubmitError> {
@@ -579,27 +578,27 @@ impl<H: Home> RequestQueue<H> {
 
     #[inline]
     fn running_context(&self, id: ContextId) -> Option<Slot> {
-        let context = &self.block.table.contexts[id.slot];
+        let context = &self.core.tables.contexts[id.slot];
         (context.generation == id.generation && context.is_running()).then_some(id.slot)
     }
 
     #[inline]
     fn started(&self, id: RequestId) -> Option<Slot> {
-        let request = &self.block.table.requests[id.slot];
+        let request = &self.core.tables.requests[id.slot];
         (request.generation == id.generation && request.state == State::Started).then_some(id.slot)
     }
 
     /// Allocates a request for a bio that was not merged and inserts it, or puts the process to sleep.
     fn make_request(&mut self, bio: &Bio, woken: bool) -> Result<Submitted, SubmitError> {
-        if self.free_request_count <= crate::storage::RESERVED_REQUESTS {
+        if self.free_request_count <= crate::elevator::tables::RESERVED_REQUESTS {
             return Err(SubmitError::Full);
         }
         let context = bio.context.slot;
         if woken {
-            self.block.table.contexts[context].sleep = Sleep::Awake;
+            self.core.tables.contexts[context].sleep = Sleep::Awake;
         }
         if !self.allocate_from_pool(context, bio, woken) {
-            self.block.tell(|block| Event::Sleep(io_of(block, bio)));
+            self.core.tell(|core| Event::Sleep(io_of(core, bio)));
             self.sleep(context, bio.op);
             if woken {
                 self.pass_on(bio.op);
@@ -608,7 +607,7 @@ impl<H: Home> RequestQueue<H> {
         }
         let slot = self.take_free_request();
         let generation = self.fill(slot, bio);
-        self.block.tell(|block| Event::Get(block.io(slot)));
+        self.core.tell(|core| Event::Get(core.io(slot)));
         if self.config.plugging && self.is_empty() {
             self.plug();
         }
@@ -628,23 +627,23 @@ impl<H: Home> RequestQueue<H> {
 
     fn take_free_request(&mut self) -> Slot {
         self.free_request_count = self.free_request_count.saturating_sub(1);
-        self.free_requests.pop_front(&mut self.block.table.requests)
+        self.free_requests.pop_front(&mut self.core.tables.requests)
     }
 
     fn put_free_request(&mut self, slot: Slot) {
-        self.block.table.requests[slot].state = State::Free;
-        self.free_requests.push_front(&mut self.block.table.requests, slot);
+        self.core.tables.requests[slot].state = State::Free;
+        self.free_requests.push_front(&mut self.core.tables.requests, slot);
         self.free_request_count = self.free_request_count.saturating_add(1);
     }
 
     /// Makes a free request that of a bio; answers its generation.
     fn fill(&mut self, slot: Slot, bio: &Bio) -> u32 {
         let context = bio.context.slot;
-        let now_ns = self.block.clock.now_ns();
-        let entry = &mut self.block.table.contexts[context];
+        let now_ns = self.core.clock.now_ns();
+        let entry = &mut self.core.tables.contexts[context];
         entry.requests = entry.requests.saturating_add(1);
         let priority = entry.effective_priority();
-        let request = &mut self.block.table.requests[slot];
+        let request = &mut self.core.tables.requests[slot];
         let generation = request.generation.wrapping_add(1);
         request.generation = generation;
         request.sector = bio.sector;
@@ -662,7 +661,7 @@ impl<H: Home> RequestQueue<H> {
         request.marks = if private { Marks::PRIVATE } else { Marks::default() };
         if private {
             self.switching.private = self.switching.private.saturating_add(1);
-            self.elevator.allocate(&mut self.block, slot);
+            self.elevator.allocate(&mut self.core, slot);
         }
         generation
     }
@@ -670,7 +669,7 @@ impl<H: Home> RequestQueue<H> {
     /// Hands a new request to the elevator; one that it must not see goes to the end of the dispatch list. Answers the request that it
     /// has become part of, if it has.
     fn insert(&mut self, slot: Slot) -> Option<RequestId> {
-        let request = &mut self.block.table.requests[slot];
+        let request = &mut self.core.tables.requests[slot];
         let mut marks = request.marks;
         self.ordered.colour(request.flags, &mut marks);
         let goes_back = marks.has(Marks::HARD_BARRIER) || !marks.has(Marks::PRIVATE);
@@ -683,27 +682,27 @@ impl<H: Home> RequestQueue<H> {
             return None;
         }
         if self.rules.multi_queue {
-            self.elevator.prepare_insert(&mut self.block, slot);
+            self.elevator.prepare_insert(&mut self.core, slot);
             let joined = self.join_at_insert(slot);
             if joined.is_some() {
-                self.block.run_now();
+                self.core.run_now();
                 return joined;
             }
-            self.block.table.requests[slot].marks.set(Marks::SORTED);
+            self.core.tables.requests[slot].marks.set(Marks::SORTED);
         }
         if self.config.merging {
-            if self.block.last_merge == NIL {
-                self.block.last_merge = slot;
+            if self.core.last_merge == NIL {
+                self.core.last_merge = slot;
             }
             if self.hashing {
                 self.hash_insert(slot);
             }
         }
-        self.block.tell(|block| Event::Insert(block.io(slot)));
+        self.core.tell(|core| Event::Insert(core.io(slot)));
         if !self.rules.multi_queue {
-            self.elevator.prepare_insert(&mut self.block, slot);
+            self.elevator.prepare_insert(&mut self.core, slot);
         }
-        self.elevator.insert(&mut self.block, slot);
+        self.elevator.insert(&mut self.core, slot);
         None
     }
 
@@ -711,9 +710,9 @@ impl<H: Home> RequestQueue<H> {
     #[inline]
     fn next_slot(&mut self) -> Slot {
         loop {
-            let head = self.block.dispatch.head();
+            let head = self.core.dispatch.head();
             if head == NIL {
-                if self.elevator.dispatch(&mut self.block, false) == 0 {
+                if self.elevator.dispatch(&mut self.core, false) == 0 {
                     return NIL;
                 }
                 continue;
@@ -722,15 +721,15 @@ impl<H: Home> RequestQueue<H> {
             if slot == NIL {
                 return NIL;
             }
-            let request = &mut self.block.table.requests[slot];
+            let request = &mut self.core.tables.requests[slot];
             let (op, end) = (request.op, request.end());
             let first_time = request.marks.has(Marks::SORTED) && !request.marks.has(Marks::ACTIVATED);
             if first_time {
                 request.marks.set(Marks::ACTIVATED);
-                self.elevator.activate(&mut self.block, slot);
+                self.elevator.activate(&mut self.core, slot);
             }
             if op != Op::Flush {
-                self.block.dispatch.passed(&mut self.block.table, slot, end);
+                self.core.dispatch.passed(&mut self.core.tables, slot, end);
             }
             return slot;
         }
@@ -738,35 +737,35 @@ impl<H: Home> RequestQueue<H> {
 
     /// Ends a request: its elevator, its bios' owner, the pool and its context let go of it.
     fn finish(&mut self, slot: Slot, mut done: impl FnMut(u64)) {
-        if self.block.table.requests[slot].marks.has(Marks::SEQUENCE) {
+        if self.core.tables.requests[slot].marks.has(Marks::SEQUENCE) {
             return self.finish_sequence_request(slot, done);
         }
-        let request = &self.block.table.requests[slot];
+        let request = &self.core.tables.requests[slot];
         let (mut merged, sorted) = (request.merged[0], request.marks.has(Marks::SORTED));
         done(request.token);
         while merged != NIL {
-            let entry = self.block.table.merged[merged];
+            let entry = self.core.tables.merged[merged];
             done(entry.token);
-            self.block.table.merged[merged].next = self.free_merged;
+            self.core.tables.merged[merged].next = self.free_merged;
             self.free_merged = merged;
             merged = entry.next;
         }
         if sorted {
-            self.elevator.complete(&mut self.block, slot);
+            self.elevator.complete(&mut self.core, slot);
         }
         self.free_request(slot);
     }
 
     /// Frees a request that is done or was absorbed.
     fn free_request(&mut self, slot: Slot) {
-        let request = &self.block.table.requests[slot];
+        let request = &self.core.tables.requests[slot];
         let (op, context, private) = (request.op, request.context, request.marks.has(Marks::PRIVATE));
         if private {
-            self.elevator.free(&mut self.block, slot);
+            self.elevator.free(&mut self.core, slot);
         }
         self.put_free_request(slot);
         self.free_to_pool(op);
-        self.block.unhold_context(context);
+        self.core.unhold_context(context);
         if private {
             self.switching.private = self.switching.private.saturating_sub(1);
             self.switch_if_drained();
@@ -775,10 +774,10 @@ impl<H: Home> RequestQueue<H> {
 }
 
 /// A bio as events show it.
-fn io_of<H: Home>(block: &Block<H>, bio: &Bio) -> Io {
+fn io_of<H: HostTypes>(core: &QueueCore<H>, bio: &Bio) -> Io {
     Io {
         token: bio.token,
-        pid: block.table.contexts[bio.context.slot].pid,
+        pid: core.tables.contexts[bio.context.slot].pid,
         op: bio.op,
         sector: bio.sector,
         sectors: bio.sectors,

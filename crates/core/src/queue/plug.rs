@@ -2,25 +2,25 @@
 
 use super::{RequestQueue, direction};
 use crate::clock::Timer;
+use crate::elevator::tables::{DeferredWork, HostTypes};
 use crate::event::Event;
-use crate::storage::{Home, Work};
 
 /// A plugged queue is unplugged after 3 ms (rounded down to ticks, but at least one) ...
 const UNPLUG_DELAY_MS: u64 = 3;
 /// ... or as soon as this many requests wait.
 const UNPLUG_THRESHOLD: u32 = 4;
 
-impl<H: Home> RequestQueue<H> {
+impl<H: HostTypes> RequestQueue<H> {
     /// Plugs the queue, unless it is plugged.
     pub(super) fn plug(&mut self) {
         if self.plugged {
             return;
         }
         self.plugged = true;
-        let delay = self.block.clock.ticks_of_ms(UNPLUG_DELAY_MS).max(1);
-        let expires = self.block.ticks().saturating_add(delay);
-        self.block.arm_at_tick(Timer::Unplug, expires);
-        self.block.tell(|_| Event::Plug);
+        let delay = self.core.clock.ticks_of_ms(UNPLUG_DELAY_MS).max(1);
+        let expires = self.core.ticks().saturating_add(delay);
+        self.core.arm_at_tick(Timer::Unplug, expires);
+        self.core.tell(|_| Event::Plug);
     }
 
     /// Takes the plug out, if it is in; answers whether it was.
@@ -29,22 +29,22 @@ impl<H: Home> RequestQueue<H> {
             return false;
         }
         self.plugged = false;
-        self.block.timers.cancel(Timer::Unplug);
+        self.core.timers.cancel(Timer::Unplug);
         let waiting = self.waiting();
-        self.block.tell(|_| Event::Unplug { waiting });
+        self.core.tell(|_| Event::Unplug { waiting });
         true
     }
 
     /// Takes the plug out and runs the queue, if it is plugged.
     pub(super) fn unplug(&mut self) {
         if self.remove_plug() {
-            self.block.run_now();
+            self.core.run_now();
         }
     }
 
     /// After an insertion: unplug when enough requests wait. A run that the elevator asked for has taken the plug out before.
     pub(super) fn unplug_at_threshold(&mut self) {
-        if self.block.run_now {
+        if self.core.run_now {
             self.remove_plug();
         } else if self.plugged && self.waiting() >= UNPLUG_THRESHOLD {
             self.unplug();
@@ -53,26 +53,26 @@ impl<H: Home> RequestQueue<H> {
 
     /// The timer only schedules the unplugging.
     pub(super) fn unplug_timer(&mut self) {
-        self.block.tell(|_| Event::UnplugTimer);
-        self.block.work.push(Work::Unplug);
+        self.core.tell(|_| Event::UnplugTimer);
+        self.core.work.push(DeferredWork::Unplug);
     }
 
     /// A completion lets the queue run.
     pub(super) fn unplug_after_completion(&mut self) {
         self.remove_plug();
         if !self.is_empty() {
-            self.block.run_now();
+            self.core.run_now();
         }
     }
 
     /// Requests that are allocated and not in the device.
     fn waiting(&self) -> u32 {
-        self.pool.allocated().saturating_sub(self.block.in_flight)
+        self.pool.allocated().saturating_sub(self.core.in_flight)
     }
 
     /// A process goes to sleep: whatever is held back goes to the driver.
     pub(super) fn sleep(&mut self, context: u32, op: crate::bio::Op) {
-        self.pool.add_waiter(&mut self.block.table.contexts, context, direction(op));
+        self.pool.add_waiter(&mut self.core.tables.contexts, context, direction(op));
         self.unplug();
     }
 }

@@ -2,10 +2,10 @@
 
 use super::{RequestQueue, direction};
 use crate::bio::{Bio, Op};
+use crate::collections::{Arena, List, Slot};
 use crate::context::{Context, ContextId, Sleep, Waiting};
-use crate::elevators::{Elevator, MayQueue};
-use crate::parts::{Arena, List, Slot};
-use crate::storage::{Home, Work};
+use crate::elevator::tables::{DeferredWork, HostTypes};
+use crate::elevator::{Elevator, MayQueue};
 use core::ops::DerefMut;
 
 /// The least size of the pool a direction.
@@ -74,7 +74,7 @@ impl Pool {
     }
 }
 
-impl<H: Home> RequestQueue<H> {
+impl<H: HostTypes> RequestQueue<H> {
     /// Counts a request for this context, if the pool's rules allow it. A woken sleeper becomes a batcher first.
     pub(super) fn allocate_from_pool(&mut self, context: Slot, bio: &Bio, woken: bool) -> bool {
         let Some(size) = self.pool.size else {
@@ -87,13 +87,13 @@ impl<H: Home> RequestQueue<H> {
         if woken {
             self.make_batcher(context);
         }
-        self.block.bio_flags = bio.flags;
+        self.core.bio_flags = bio.flags;
         self.try_allocate(context, bio.op)
     }
 
     /// Multi-queue: the tags are one pool, of which the elevator may deny a part to some.
     fn take_tag(&mut self, size: u32, bio: &Bio) -> bool {
-        let limit = self.elevator.depth_limit(&self.block, size, bio).clamp(1, size.max(1));
+        let limit = self.elevator.depth_limit(&self.core, size, bio).clamp(1, size.max(1));
         let free = self.pool.allocated() < limit;
         self.pool.denied = !free;
         if free {
@@ -103,7 +103,7 @@ impl<H: Home> RequestQueue<H> {
     }
 
     fn try_allocate(&mut self, context: Slot, op: Op) -> bool {
-        let may = self.elevator.may_queue(&mut self.block, context, op);
+        let may = self.elevator.may_queue(&mut self.core, context, op);
         let Some(size) = self.pool.size else { return true };
         self.pool.denied = may == MayQueue::No;
         if self.pool.denied {
@@ -127,7 +127,7 @@ impl<H: Home> RequestQueue<H> {
         }
         self.pool.count_one(direction(op));
         if reaches_size && self.is_batcher(context) {
-            let credit = &mut self.block.table.contexts[context].batch_credit;
+            let credit = &mut self.core.tables.contexts[context].batch_credit;
             *credit = credit.saturating_sub(1);
         }
         true
@@ -152,7 +152,7 @@ impl<H: Home> RequestQueue<H> {
     /// A process that sleeps, or was woken and has not gone on, will not: another one may go on in its place.
     pub(super) fn stop_sleeping(&mut self, context: Slot) {
         let [reads, writes] = &mut self.pool.sides;
-        let contexts = &mut self.block.table.contexts;
+        let contexts = &mut self.core.tables.contexts;
         match core::mem::take(&mut contexts[context].sleep) {
             Sleep::Awake => {}
             Sleep::ForRead => {
@@ -170,7 +170,7 @@ impl<H: Home> RequestQueue<H> {
 
     /// Whether a process was woken and has not gone on.
     pub(super) fn is_woken(&self, id: ContextId) -> bool {
-        let context = &self.block.table.contexts[id.slot];
+        let context = &self.core.tables.contexts[id.slot];
         context.generation == id.generation && context.sleep.is_woken()
     }
 
@@ -190,20 +190,20 @@ impl<H: Home> RequestQueue<H> {
             return;
         }
         side.full = false;
-        let slot = side.waiters.pop_front(&mut self.block.table.contexts);
-        if slot != crate::parts::NIL {
+        let slot = side.waiters.pop_front(&mut self.core.tables.contexts);
+        if slot != crate::collections::NIL {
             side.sleeping = side.sleeping.saturating_sub(1);
-            let context = &mut self.block.table.contexts[slot];
+            let context = &mut self.core.tables.contexts[slot];
             context.sleep = Sleep::WOKEN.get(index).copied().unwrap_or_default();
             let generation = context.generation;
-            self.block.work.push(Work::Wake(ContextId { slot, generation }));
+            self.core.work.push(DeferredWork::Wake(ContextId { slot, generation }));
         }
     }
 
     fn is_batcher(&self, context: Slot) -> bool {
-        let limit = self.block.clock.ticks_of_ms(BATCH_MS);
-        let context = &self.block.table.contexts[context];
-        let in_time = self.block.ticks() < context.last_waited.saturating_add(limit);
+        let limit = self.core.clock.ticks_of_ms(BATCH_MS);
+        let context = &self.core.tables.contexts[context];
+        let in_time = self.core.ticks() < context.last_waited.saturating_add(limit);
         context.batch_credit == BATCH_REQUESTS || (context.batch_credit > 0 && in_time)
     }
 
@@ -211,8 +211,8 @@ impl<H: Home> RequestQueue<H> {
         if self.is_batcher(context) {
             return;
         }
-        let ticks = self.block.ticks();
-        let context = &mut self.block.table.contexts[context];
+        let ticks = self.core.ticks();
+        let context = &mut self.core.tables.contexts[context];
         context.batch_credit = BATCH_REQUESTS;
         context.last_waited = ticks;
     }

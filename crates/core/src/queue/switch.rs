@@ -3,20 +3,21 @@
 use super::{Kick, RequestQueue};
 use crate::clock::Timer;
 use crate::context::History;
-use crate::elevators::Elevator;
+use crate::elevator::Elevator;
+use crate::elevator::tables::HostTypes;
 use crate::event::{Event, Note};
 use crate::registry::AnyElevator;
-use crate::storage::{ElevatorStorage, Home};
+use crate::storage::ElevatorStorage;
 
 /// A switch under way, and the storage of the elevator that it retired.
-pub(super) struct Switching<H: Home> {
+pub(super) struct Switching<H: HostTypes> {
     next: Option<ElevatorStorage<H>>,
     retired: [Option<ElevatorStorage<H>>; 2],
     /// Requests that the present elevator knows.
     pub private: u32,
 }
 
-impl<H: Home> Switching<H> {
+impl<H: HostTypes> Switching<H> {
     /// No switch.
     pub fn new() -> Self {
         Switching { next: None, retired: [None, None], private: 0 }
@@ -35,7 +36,7 @@ impl<H: Home> Switching<H> {
     }
 }
 
-impl<H: Home> RequestQueue<H> {
+impl<H: HostTypes> RequestQueue<H> {
     /// Begins to switch to an elevator of the kind that the storage is for, or does nothing if it is the present one. The same elevator
     /// with the layer of reserved bandwidth over it is another one; what was reserved ends with a switch.
     ///
@@ -58,7 +59,7 @@ impl<H: Home> RequestQueue<H> {
         self.switch_if_drained();
         if !self.is_empty() {
             self.remove_plug();
-            self.block.run_now();
+            self.core.run_now();
         }
         self.end()
     }
@@ -81,7 +82,7 @@ impl<H: Home> RequestQueue<H> {
 
     /// Moves everything that the elevator holds to the dispatch list.
     pub(super) fn drain_elevator(&mut self) {
-        while self.elevator.dispatch(&mut self.block, true) > 0 {}
+        while self.elevator.dispatch(&mut self.core, true) > 0 {}
         debug_assert!(self.elevator.is_empty(), "a forced dispatch empties the elevator");
     }
 
@@ -92,18 +93,18 @@ impl<H: Home> RequestQueue<H> {
         }
         let Some(storage) = self.switching.next.take() else { return };
         for timer in Timer::ELEVATORS {
-            self.block.timers.cancel(timer);
+            self.core.timers.cancel(timer);
         }
-        self.elevator.retire(&mut self.block);
-        for slot in 0..self.block.table.contexts.capacity() {
-            self.block.table.contexts[slot].history = History::default();
+        self.elevator.retire(&mut self.core);
+        for slot in 0..self.core.tables.contexts.capacity() {
+            self.core.tables.contexts[slot].history = History::default();
         }
-        let new = AnyElevator::new(&mut self.block, storage.tables);
+        let new = AnyElevator::new(&mut self.core, storage.tables);
         let old = core::mem::replace(&mut self.elevator, new);
         self.switching.retire(ElevatorStorage { tables: old.into_tables(), capacity: self.capacity });
         let kind = self.kind();
         self.fit_to(kind);
-        self.block.last_merge = crate::parts::NIL;
-        self.block.tell(|_| Event::Note(Note::Switched { elevator: kind.index() }));
+        self.core.last_merge = crate::collections::NIL;
+        self.core.tell(|_| Event::Note(Note::Switched { elevator: kind.index() }));
     }
 }

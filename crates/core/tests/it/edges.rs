@@ -4,8 +4,8 @@
 
 use crate::machine::{Call, Case, Place, Value, play_case};
 use hoistway_core::{
-    Bio, Capacity, Class, ElevatorStorage, Flags, GroupError, GroupWeights, Kind, Next, NoSink, Op, Priority,
-    QueueConfig, RequestQueue, Reservation, Storage, Submitted, TunableError, Work,
+    Bio, Capacity, Class, DeferredWork, ElevatorStorage, Flags, GroupError, GroupWeights, Kind, Next, NoSink, Op,
+    Priority, QueueConfig, RequestQueue, Reservation, Storage, Submitted, TunableError,
 };
 
 /// A case for a kind of elevator in the block layer that it worked in, with room for everything that the edges need.
@@ -325,8 +325,9 @@ fn nobody_who_has_exited_is_woken() {
     let Next::Request(id) = queue.next(0) else { panic!("four reads are queued") };
     let _ = queue.complete(id, 1, |_| {}).expect("it is in the device");
     let _ = queue.exit_context(first, 2).expect("it runs");
-    let work: Vec<Work> = core::iter::from_fn(|| queue.next_work()).filter(|work| *work != Work::Run).collect();
-    assert_eq!(work, [Work::Wake(second)]);
+    let work: Vec<DeferredWork> =
+        core::iter::from_fn(|| queue.next_work()).filter(|work| *work != DeferredWork::Run).collect();
+    assert_eq!(work, [DeferredWork::Wake(second)]);
 }
 
 /// A group cannot be removed as long as a write of it is in the device, and its queue does not lose the disk by the attempt: what its process,

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use hoistway_core::{
-    Bio, BlockLayer, Capacity, ContextId, ElevatorStorage, Event, Flags, Kind, Next, Note, Op, Owned, Priority,
-    QueueConfig, RequestId, RequestQueue, Sink, Storage, Submitted, Work,
+    Bio, BlockLayer, Capacity, ContextId, DeferredWork, ElevatorStorage, Event, Flags, Kind, Next, Note, Op, Owned,
+    Priority, QueueConfig, RequestId, RequestQueue, Sink, Storage, Submitted,
 };
 
 const MS: u64 = 1_000_000;
@@ -87,7 +87,7 @@ impl Host {
 
     /// Whether a run of the queue was put off.
     fn was_kicked(&mut self) -> bool {
-        std::iter::from_fn(|| self.queue.next_work()).any(|work| work == Work::Run)
+        std::iter::from_fn(|| self.queue.next_work()).any(|work| work == DeferredWork::Run)
     }
 
     /// One after the other, so many requests that wait and take so long, in ns; the timer is due long before the end and fires then.

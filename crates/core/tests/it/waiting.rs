@@ -7,8 +7,8 @@
 //! The promises hold under reservations too: what is left to best effort whatever is reserved is enough for them.
 
 use hoistway_core::{
-    Bio, Capacity, Class, ContextId, ElevatorStorage, Flags, Kick, Kind, Next, NoSink, Op, Owned, Priority,
-    QueueConfig, RequestId, RequestQueue, Reservation, Storage, Submitted, Work,
+    Bio, Capacity, Class, ContextId, DeferredWork, ElevatorStorage, Flags, Kick, Kind, Next, NoSink, Op, Owned,
+    Priority, QueueConfig, RequestId, RequestQueue, Reservation, Storage, Submitted,
 };
 
 const MS: u64 = 1_000_000;
@@ -249,7 +249,7 @@ impl World {
 
     fn work(&mut self) {
         while let Some(work) = self.queue.next_work() {
-            if work == Work::Run {
+            if work == DeferredWork::Run {
                 self.run();
             }
         }

@@ -1,7 +1,7 @@
 //! What the running server tells of itself, and what it can be told: the contract between the control tree and the server.
 
 use hdrhistogram::Histogram;
-use hoistway_core::{Kind, Reserved, Tunable};
+use hoistway_core::{Kind, ReservationSummary, Tunable};
 
 use crate::tenant::Terms;
 
@@ -110,7 +110,7 @@ pub struct DeviceFacts {
     /// What positioning costs a request, in ns, for the same.
     pub position_ns: Option<u64>,
     /// How much of it is reserved, where the layer of reservations is in use.
-    pub reserved: Option<Reserved>,
+    pub reserved: Option<ReservationSummary>,
     /// Requests in the device, reads and all others.
     pub in_flight: [u64; 2],
     /// Requests that wait in the queue above it.

@@ -1,6 +1,6 @@
 //! From the limits to the device and back: admission to the queue, dispatch up to the depth, completion.
 
-use hoistway_core::{Bio, Flags, Kick, Next, Op, RequestId, SubmitError, Work as Deferred};
+use hoistway_core::{Bio, DeferredWork, Flags, Kick, Next, Op, RequestId, SubmitError};
 use hoistway_drive::{Access, Command};
 use hoistway_nbd::wire::Errno;
 
@@ -284,7 +284,7 @@ impl Device {
     /// Does what the queue has put off: it never puts anybody to sleep, as its pool has no bound.
     fn deferred(&mut self) {
         while let Some(work) = self.queue.next_work() {
-            self.kicked |= work == Deferred::Run;
+            self.kicked |= work == DeferredWork::Run;
         }
     }
 

@@ -358,7 +358,7 @@ impl Device {
     }
 
     /// How much of the device is reserved; `None` while no tenant reserves anything.
-    pub fn reserved(&self) -> Option<hoistway_core::Reserved> {
+    pub fn reserved(&self) -> Option<hoistway_core::ReservationSummary> {
         self.queue.reserved()
     }
 

@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use hoistway_core::{
-    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, GroupId, Kick, Next, Owned, QueueConfig, RequestId,
-    RequestQueue, Storage, Submitted, Work,
+    Bio, Capacity, ClockConfig, ContextId, DeferredWork, ElevatorStorage, GroupId, Kick, Next, Owned, QueueConfig,
+    RequestId, RequestQueue, Storage, Submitted,
 };
 
 pub use super::log::Made;
@@ -326,7 +326,7 @@ impl<'a> World<'a> {
         for _ in 0..CIRCLING {
             match self.queue.next_work() {
                 None => return Ok(()),
-                Some(Work::Wake(context)) => self.wake(context)?,
+                Some(DeferredWork::Wake(context)) => self.wake(context)?,
                 Some(_) => self.attempt()?,
             }
         }

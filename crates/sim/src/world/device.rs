@@ -4,8 +4,8 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use hoistway_core::{
-    Bio, BlockLayer, ContextId, Flags, GroupId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue, Reservation,
-    ReserveError, SubmitError, Submitted, Tunable, Work,
+    Bio, BlockLayer, ContextId, DeferredWork, Flags, GroupId, Kick, Next, Op, Owned, Priority, RequestId, RequestQueue,
+    Reservation, ReserveError, SubmitError, Submitted, Tunable,
 };
 use hoistway_drive::{Access, Command, Completion, Drive, Phases, Status};
 
@@ -394,9 +394,9 @@ impl<S: Observer> Device<S> {
     fn work(&mut self, now_ns: u64) {
         while let Some(work) = self.queue.next_work() {
             match work {
-                Work::Run => self.run(now_ns),
-                Work::Unplug => {}
-                Work::Wake(context) => {
+                DeferredWork::Run => self.run(now_ns),
+                DeferredWork::Unplug => {}
+                DeferredWork::Wake(context) => {
                     if let Some(task) = self.by_context.get(&context).copied() {
                         self.retry(task, true, now_ns);
                     }

@@ -1,9 +1,9 @@
 //! What the anticipatory elevator expects of processes, and when that says not to wait.
 
 use super::{Anticipatory, Status};
-use crate::parts::{Mean, NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
+use crate::collections::{Mean, NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 
 /// Mark of a context: it has sent a sync request.
 const STARTED: u8 = 1;
@@ -30,11 +30,11 @@ pub(super) struct Estimate {
 
 impl Estimate {
     /// Adds a sync request to the history of a context.
-    pub fn update<H: Home>(&mut self, block: &mut Block<H>, context: Slot, request: Slot) {
-        let think_max = block.clock.ticks_of_ms(THINK_MAX_MS).saturating_sub(1);
-        let now = block.ticks();
-        let (sector, end) = (block.table.requests[request].sector, block.table.requests[request].end());
-        let history = &mut block.table.contexts[context].history;
+    pub fn update<H: HostTypes>(&mut self, core: &mut QueueCore<H>, context: Slot, request: Slot) {
+        let think_max = core.clock.ticks_of_ms(THINK_MAX_MS).saturating_sub(1);
+        let now = core.ticks();
+        let (sector, end) = (core.tables.requests[request].sector, core.tables.requests[request].end());
+        let history = &mut core.tables.contexts[context].history;
         if history.marks & (STARTED | COMPLETED) != 0 {
             let free = history.marks & COMPLETED != 0 && history.queued == 0 && history.dispatched == 0;
             let think = if free { now.saturating_sub(history.last_end).min(think_max) } else { 0 };
@@ -68,28 +68,28 @@ impl Estimate {
 
 impl Anticipatory {
     /// Whether it is wrong to wait (longer), now that `request` (or none) could be dispatched instead.
-    pub(super) fn breaks<H: Home>(&mut self, block: &mut Block<H>, request: Slot) -> bool {
-        let context = &block.table.contexts[self.awaited];
+    pub(super) fn breaks<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) -> bool {
+        let context = &core.tables.contexts[self.awaited];
         let history = context.history;
         let (exited, unknown) = (!context.is_running(), history.think.samples == 0);
-        if request != NIL && block.table.requests[request].context == self.awaited {
+        if request != NIL && core.tables.requests[request].context == self.awaited {
             return true;
         }
-        let waited = block.ticks().saturating_sub(self.antic_start);
+        let waited = core.ticks().saturating_sub(self.antic_start);
         if self.awaited_finished && waited >= self.tunables.antic_expire {
             return true;
         }
         if history.queued > 0 || history.dispatched > 0 {
             return true;
         }
-        if request != NIL && block.table.requests[request].is_sync() && self.is_close(block, request) {
+        if request != NIL && core.tables.requests[request].is_sync() && self.is_close(core, request) {
             if exited {
                 if unknown {
                     self.estimate.exit_more_likely();
                 }
                 self.estimate.cooperation();
             }
-            self.estimate.update(block, self.awaited, request);
+            self.estimate.update(core, self.awaited, request);
             return true;
         }
         if exited {
@@ -109,13 +109,13 @@ impl Anticipatory {
 
     /// Whether a request lies so near that the awaited process's next one would hardly be nearer. The longer the wait has
     /// lasted, the farther is near.
-    fn is_close<H: Home>(&self, block: &Block<H>, request: Slot) -> bool {
+    fn is_close<H: HostTypes>(&self, core: &QueueCore<H>, request: Slot) -> bool {
         let last = self.last_sector[self.side & 1];
-        let next = block.table.requests[request].sector;
+        let next = core.tables.requests[request].sector;
         let delay = if self.status == Status::Off || !self.awaited_finished {
             0
         } else {
-            block.clock.ms_of_ticks(block.ticks().saturating_sub(self.antic_start))
+            core.clock.ms_of_ticks(core.ticks().saturating_sub(self.antic_start))
         };
         let delta = if delay == 0 {
             CLOSE_SECTORS
@@ -127,7 +127,7 @@ impl Anticipatory {
         if last <= next.saturating_add(delta / 2) && next <= last.saturating_add(delta) {
             return true;
         }
-        let history = &block.table.contexts[self.awaited].history;
+        let history = &core.tables.contexts[self.awaited].history;
         let expected = if history.seek.samples == 0 { self.estimate.new_seek.mean } else { history.seek.mean };
         expected > next.abs_diff(last)
     }

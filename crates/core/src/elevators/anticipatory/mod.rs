@@ -8,16 +8,16 @@
 mod estimate;
 mod tunables;
 
-use super::chooser::Chooser;
-use super::sorted_fifo::{self, SortedFifo};
-use super::{Elevator, MakeTables, MayQueue, Merge};
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker};
+use crate::elevator::{Elevator, MakeTables, MayQueue, Merge};
+use crate::elevators::shared::chooser::Chooser;
+use crate::elevators::shared::sorted_fifo::{self, SortedFifo};
 use crate::event::Note;
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
 use crate::request::Request;
-use crate::storage::{Capacity, Home, Maker};
 
 use estimate::{COMPLETED, Estimate};
 pub(crate) use tunables::INFO;
@@ -77,22 +77,22 @@ pub(crate) struct Anticipatory {
     tunables: Tunables,
 }
 
-impl<H: Home> MakeTables<H> for Anticipatory {
-    fn make_tables<M: Maker<H>>(_: Capacity, _: &mut M) {}
+impl<H: HostTypes> MakeTables<H> for Anticipatory {
+    fn make_tables<M: TableMaker<H>>(_: Capacity, _: &mut M) {}
 }
 
-impl<H: Home> Elevator<H> for Anticipatory {
+impl<H: HostTypes> Elevator<H> for Anticipatory {
     type Tables = ();
 
-    fn new(block: &mut Block<H>, (): ()) -> Self {
-        let tunables = Tunables::defaults(&block.clock);
+    fn new(core: &mut QueueCore<H>, (): ()) -> Self {
+        let tunables = Tunables::defaults(&core.clock);
         Anticipatory {
             sides: [SortedFifo::default(); 2],
             next: [NIL; 2],
             last_sector: [0; 2],
             last_check: [0; 2],
             side: ASYNC,
-            batch_expires: block.ticks().saturating_add(tunables.batch_expire[SYNC]),
+            batch_expires: core.ticks().saturating_add(tunables.batch_expire[SYNC]),
             changed: false,
             new_batch: false,
             write_batch_count: (tunables.batch_expire[ASYNC] / 10).max(2) as u32,
@@ -110,29 +110,29 @@ impl<H: Home> Elevator<H> for Anticipatory {
 
     fn into_tables(self) {}
 
-    fn retire(&mut self, block: &mut Block<H>) {
-        self.await_context(block, NIL);
+    fn retire(&mut self, core: &mut QueueCore<H>) {
+        self.await_context(core, NIL);
     }
 
     fn tunable(&self, index: usize) -> i64 {
         self.tunables.get(index)
     }
 
-    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
-        self.tunables.set(&block.clock, index, value);
+    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
+        self.tunables.set(&core.clock, index, value);
     }
 
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
         // The kernel takes the data direction for the kind here: a read looks among async requests, where no read is.
         let side = if bio.op == Op::Read { ASYNC } else { SYNC };
-        self.sides[side].at_sector(block, bio.end())
+        self.sides[side].at_sector(core, bio.end())
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
-            let side = side_of(&block.table.requests[request]);
-            self.sides[side].resort(block, request);
-            self.dispatch_alias(block, request, side);
+            let side = side_of(&core.tables.requests[request]);
+            self.sides[side].resort(core, request);
+            self.dispatch_alias(core, request, side);
             if self.next[side] == NIL {
                 // The alias was the last beside this one, which was not sorted in when it left.
                 self.next[side] = request;
@@ -140,51 +140,51 @@ impl<H: Home> Elevator<H> for Anticipatory {
         }
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        let side = side_of(&block.table.requests[request]);
-        if self.sides[side].inherit(block, request, absorbed) {
-            let (own, other) = (block.table.requests[request].context, block.table.requests[absorbed].context);
-            block.table.requests[request].context = other;
-            block.table.requests[absorbed].context = own;
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        let side = side_of(&core.tables.requests[request]);
+        if self.sides[side].inherit(core, request, absorbed) {
+            let (own, other) = (core.tables.requests[request].context, core.tables.requests[absorbed].context);
+            core.tables.requests[request].context = other;
+            core.tables.requests[absorbed].context = own;
         }
         if self.next[side] == absorbed {
-            self.next[side] = self.neighbour(block, absorbed, side);
+            self.next[side] = self.neighbour(core, absorbed, side);
         }
-        self.sides[side].remove(block, absorbed);
-        self.leave_queue(block, absorbed);
+        self.sides[side].remove(core, absorbed);
+        self.leave_queue(core, absorbed);
         if side == SYNC {
-            self.note_completion(block, absorbed);
+            self.note_completion(core, absorbed);
         }
     }
 
-    fn may_queue(&mut self, _: &mut Block<H>, context: Slot, _: Op) -> MayQueue {
+    fn may_queue(&mut self, _: &mut QueueCore<H>, context: Slot, _: Op) -> MayQueue {
         if self.is_waiting() && self.awaited == context { MayQueue::Must } else { MayQueue::May }
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let side = side_of(&block.table.requests[request]);
-        let context = block.table.requests[request].context;
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let side = side_of(&core.tables.requests[request]);
+        let context = core.tables.requests[request].context;
         if side == SYNC {
-            self.estimate.update(block, context, request);
+            self.estimate.update(core, context, request);
         }
-        let history = &mut block.context_of(request).history;
+        let history = &mut core.context_of(request).history;
         history.queued = history.queued.saturating_add(1);
-        let deadline = block.ticks().saturating_add(self.tunables.expire[side]);
-        self.sides[side].insert(block, request, deadline);
-        self.dispatch_alias(block, request, side);
-        self.next[side] = CHOOSER.best(block, request, self.next[side], self.last_sector[side]);
-        if self.is_waiting() && self.breaks(block, request) {
-            let pid = block.table.contexts[self.awaited].pid;
-            block.note(|_| Note::AnticipationBroken { pid });
-            self.stop_waiting(block);
+        let deadline = core.ticks().saturating_add(self.tunables.expire[side]);
+        self.sides[side].insert(core, request, deadline);
+        self.dispatch_alias(core, request, side);
+        self.next[side] = CHOOSER.best(core, request, self.next[side], self.last_sector[side]);
+        if self.is_waiting() && self.breaks(core, request) {
+            let pid = core.tables.contexts[self.awaited].pid;
+            core.note(|_| Note::AnticipationBroken { pid });
+            self.stop_waiting(core);
         }
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         if force {
-            return self.drain(block);
+            return self.drain(core);
         }
-        let request = self.select(block);
+        let request = self.select(core);
         if request == NIL {
             return 0;
         }
@@ -193,30 +193,30 @@ impl<H: Home> Elevator<H> for Anticipatory {
                 return 0;
             }
             if self.side == ASYNC {
-                self.batch_expires = block.ticks().saturating_add(self.tunables.batch_expire[ASYNC]);
+                self.batch_expires = core.ticks().saturating_add(self.tunables.batch_expire[ASYNC]);
             } else {
                 self.new_batch = true;
             }
             self.changed = false;
         }
-        self.move_to_dispatch(block, request);
+        self.move_to_dispatch(core, request);
         1
     }
 
-    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
-        let history = &mut block.context_of(request).history;
+    fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let history = &mut core.context_of(request).history;
         history.dispatched = history.dispatched.saturating_sub(1);
     }
 
-    fn deactivate(&mut self, block: &mut Block<H>, request: Slot) {
-        let history = &mut block.context_of(request).history;
+    fn deactivate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let history = &mut core.context_of(request).history;
         history.dispatched = history.dispatched.saturating_add(1);
     }
 
-    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
-        let side = side_of(&block.table.requests[request]);
+    fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let side = side_of(&core.tables.requests[request]);
         if self.changed && self.dispatched == 1 {
-            block.kick();
+            core.kick();
             self.changed = false;
             if self.side == SYNC {
                 self.new_batch = true;
@@ -224,19 +224,19 @@ impl<H: Home> Elevator<H> for Anticipatory {
         }
         self.dispatched = self.dispatched.saturating_sub(1);
         if self.new_batch && side == self.side {
-            self.resize_write_batch(block.ticks());
-            self.batch_expires = block.ticks().saturating_add(self.tunables.batch_expire[SYNC]);
+            self.resize_write_batch(core.ticks());
+            self.batch_expires = core.ticks().saturating_add(self.tunables.batch_expire[SYNC]);
             self.new_batch = false;
         }
-        if self.awaited != NIL && self.awaited == block.table.requests[request].context {
-            self.antic_start = block.ticks();
+        if self.awaited != NIL && self.awaited == core.tables.requests[request].context {
+            self.antic_start = core.ticks();
             self.awaited_finished = true;
             if self.status == Status::WaitRequest {
-                self.wait_for_next(block);
+                self.wait_for_next(core);
             }
         }
         if side == SYNC {
-            self.note_completion(block, request);
+            self.note_completion(core, request);
         }
     }
 
@@ -244,15 +244,15 @@ impl<H: Home> Elevator<H> for Anticipatory {
         self.sides[ASYNC].is_empty() && self.sides[SYNC].is_empty()
     }
 
-    fn timer(&mut self, block: &mut Block<H>, _: Timer) {
+    fn timer(&mut self, core: &mut QueueCore<H>, _: Timer) {
         if !self.is_waiting() {
             return;
         }
-        let awaited = &block.table.contexts[self.awaited];
+        let awaited = &core.tables.contexts[self.awaited];
         let (pid, unknown, exited) = (awaited.pid, awaited.history.think.samples == 0, !awaited.is_running());
-        block.note(|_| Note::AnticipationTimeout { pid });
+        core.note(|_| Note::AnticipationTimeout { pid });
         self.status = Status::Finished;
-        block.kick();
+        core.kick();
         if unknown {
             self.estimate.exit_more_likely();
         }
@@ -264,7 +264,7 @@ impl<H: Home> Elevator<H> for Anticipatory {
 
 impl Anticipatory {
     /// The request to dispatch now, or [`NIL`]: the next of the batch, unless it is better to wait or to change the kind.
-    fn select<H: Home>(&mut self, block: &mut Block<H>) -> Slot {
+    fn select<H: HostTypes>(&mut self, core: &mut QueueCore<H>) -> Slot {
         let (sync_waits, async_waits) = (!self.sides[SYNC].is_empty(), !self.sides[ASYNC].is_empty());
         if self.side == ASYNC && !sync_waits && (self.current_write_count == 0 || !async_waits) {
             self.write_batch_idled = true;
@@ -272,37 +272,37 @@ impl Anticipatory {
         if (!sync_waits && !async_waits) || self.is_waiting() || self.changed {
             return NIL;
         }
-        if !(sync_waits && async_waits && self.batch_expired(block.ticks())) {
+        if !(sync_waits && async_waits && self.batch_expired(core.ticks())) {
             let next = self.next[self.side & 1];
             if self.side == SYNC && self.tunables.antic_expire > 0 {
-                if self.check_fifo(block, SYNC) {
-                    return self.overdue(block, SYNC);
+                if self.check_fifo(core, SYNC) {
+                    return self.overdue(core, SYNC);
                 }
-                if self.can_anticipate(block, next) {
-                    self.start_waiting(block);
+                if self.can_anticipate(core, next) {
+                    self.start_waiting(core);
                     return NIL;
                 }
             }
             if next != NIL {
                 if sync_waits && !async_waits {
-                    self.batch_expires = block.ticks().saturating_add(self.tunables.batch_expire[SYNC]);
+                    self.batch_expires = core.ticks().saturating_add(self.tunables.batch_expire[SYNC]);
                 }
-                return self.unless_overdue(block, next);
+                return self.unless_overdue(core, next);
             }
         }
-        let next = self.change_side(block, sync_waits, async_waits);
-        self.unless_overdue(block, next)
+        let next = self.change_side(core, sync_waits, async_waits);
+        self.unless_overdue(core, next)
     }
 
     /// Begins a batch of the other kind, or goes on with sync requests if there are no others.
-    fn change_side<H: Home>(&mut self, block: &mut Block<H>, sync_waits: bool, async_waits: bool) -> Slot {
+    fn change_side<H: HostTypes>(&mut self, core: &mut QueueCore<H>, sync_waits: bool, async_waits: bool) -> Slot {
         if sync_waits && !(async_waits && self.side == SYNC) {
             if self.side == ASYNC {
                 self.changed = true;
             }
             self.side = SYNC;
-            self.last_check[SYNC] = block.ticks();
-            block.note(|_| Note::Batch { op: Op::Read });
+            self.last_check[SYNC] = core.ticks();
+            core.note(|_| Note::Batch { op: Op::Read });
             return self.sides[SYNC].oldest();
         }
         if self.side == SYNC {
@@ -312,29 +312,29 @@ impl Anticipatory {
         self.side = ASYNC;
         self.current_write_count = self.write_batch_count;
         self.write_batch_idled = false;
-        block.note(|_| Note::Batch { op: Op::Write });
+        core.note(|_| Note::Batch { op: Op::Write });
         self.next[ASYNC]
     }
 
-    fn unless_overdue<H: Home>(&mut self, block: &mut Block<H>, request: Slot) -> Slot {
+    fn unless_overdue<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) -> Slot {
         let side = self.side & 1;
-        if self.check_fifo(block, side) { self.overdue(block, side) } else { request }
+        if self.check_fifo(core, side) { self.overdue(core, side) } else { request }
     }
 
-    fn overdue<H: Home>(&mut self, block: &mut Block<H>, side: usize) -> Slot {
+    fn overdue<H: HostTypes>(&mut self, core: &mut QueueCore<H>, side: usize) -> Slot {
         let oldest = self.sides[side & 1].oldest();
-        block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+        core.note(|core| Note::Overdue { token: core.tables.requests[oldest].token });
         oldest
     }
 
     /// Whether the oldest request of a kind is overdue; looked at no more often than requests of that kind expire.
-    fn check_fifo<H: Home>(&mut self, block: &Block<H>, side: usize) -> bool {
-        let (now, side) = (block.ticks(), side & 1);
+    fn check_fifo<H: HostTypes>(&mut self, core: &QueueCore<H>, side: usize) -> bool {
+        let (now, side) = (core.ticks(), side & 1);
         if now.saturating_sub(self.last_check[side]) < self.tunables.expire[side] {
             return false;
         }
         self.last_check[side] = now;
-        self.sides[side].is_overdue(block, now)
+        self.sides[side].is_overdue(core, now)
     }
 
     fn batch_expired(&self, now: u64) -> bool {
@@ -344,58 +344,58 @@ impl Anticipatory {
         now > self.batch_expires || (self.side == ASYNC && self.current_write_count == 0)
     }
 
-    fn move_to_dispatch<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
-        let entry = &block.table.requests[request];
+    fn move_to_dispatch<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let entry = &core.tables.requests[request];
         let (side, context, end) = (side_of(entry), entry.context, entry.end());
-        self.stop_waiting(block);
+        self.stop_waiting(core);
         self.status = Status::Off;
         self.last_sector[side] = end;
         if side == SYNC {
-            self.await_context(block, context);
+            self.await_context(core, context);
         } else {
-            self.await_context(block, NIL);
+            self.await_context(core, NIL);
             self.current_write_count = self.current_write_count.saturating_sub(1);
         }
         self.awaited_finished = false;
-        self.next[side] = self.neighbour(block, request, side);
-        self.sides[side].remove(block, request);
-        self.leave_queue(block, request);
-        let history = &mut block.context_of(request).history;
+        self.next[side] = self.neighbour(core, request, side);
+        self.sides[side].remove(core, request);
+        self.leave_queue(core, request);
+        let history = &mut core.context_of(request).history;
         history.dispatched = history.dispatched.saturating_add(1);
-        block.dispatch_sort(request);
+        core.dispatch_sort(request);
         self.dispatched = self.dispatched.saturating_add(1);
     }
 
     /// Of the requests around one that leaves, the nearer to the head; above the highest the lowest comes.
-    fn neighbour<H: Home>(&self, block: &Block<H>, request: Slot, side: usize) -> Slot {
-        CHOOSER.neighbour(block, self.sides[side & 1].tree(), request, self.last_sector[side & 1])
+    fn neighbour<H: HostTypes>(&self, core: &QueueCore<H>, request: Slot, side: usize) -> Slot {
+        CHOOSER.neighbour(core, self.sides[side & 1].tree(), request, self.last_sector[side & 1])
     }
 
     /// A queued request of the same kind and first sector goes to the dispatch list.
     #[inline]
-    fn dispatch_alias<H: Home>(&mut self, block: &mut Block<H>, request: Slot, side: usize) {
+    fn dispatch_alias<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot, side: usize) {
         sorted_fifo::move_alias(
             self,
-            block,
+            core,
             request,
             |elevator| elevator.sides[side & 1].tree_mut(),
             Self::move_to_dispatch,
         );
     }
 
-    fn leave_queue<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
-        let history = &mut block.context_of(request).history;
+    fn leave_queue<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let history = &mut core.context_of(request).history;
         history.queued = history.queued.saturating_sub(1);
     }
 
-    fn note_completion<H: Home>(&mut self, block: &mut Block<H>, request: Slot) {
-        let now = block.ticks();
-        let history = &mut block.context_of(request).history;
+    fn note_completion<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let now = core.ticks();
+        let history = &mut core.context_of(request).history;
         history.marks |= COMPLETED;
         history.last_end = now;
     }
 
-    fn drain<H: Home>(&mut self, block: &mut Block<H>) -> u32 {
+    fn drain<H: HostTypes>(&mut self, core: &mut QueueCore<H>) -> u32 {
         self.side = SYNC;
         self.changed = false;
         self.new_batch = false;
@@ -403,10 +403,10 @@ impl Anticipatory {
         for side in [SYNC, ASYNC] {
             while !self.sides[side].is_empty() {
                 let next = if self.next[side] == NIL { self.sides[side].lowest() } else { self.next[side] };
-                self.move_to_dispatch(block, next);
+                self.move_to_dispatch(core, next);
                 moved = moved.saturating_add(1);
             }
-            self.last_check[side] = block.ticks();
+            self.last_check[side] = core.ticks();
         }
         moved
     }
@@ -435,43 +435,43 @@ impl Anticipatory {
         matches!(self.status, Status::WaitRequest | Status::WaitNext)
     }
 
-    fn can_anticipate<H: Home>(&mut self, block: &mut Block<H>, request: Slot) -> bool {
-        self.awaited != NIL && self.status != Status::Finished && !self.breaks(block, request)
+    fn can_anticipate<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) -> bool {
+        self.awaited != NIL && self.status != Status::Finished && !self.breaks(core, request)
     }
 
-    fn start_waiting<H: Home>(&mut self, block: &mut Block<H>) {
+    fn start_waiting<H: HostTypes>(&mut self, core: &mut QueueCore<H>) {
         if self.status != Status::Off {
             return;
         }
         if self.awaited == NIL || self.awaited_finished {
-            self.wait_for_next(block);
+            self.wait_for_next(core);
         } else {
             self.status = Status::WaitRequest;
         }
     }
 
-    fn wait_for_next<H: Home>(&mut self, block: &mut Block<H>) {
+    fn wait_for_next<H: HostTypes>(&mut self, core: &mut QueueCore<H>) {
         let until = self.antic_start.saturating_add(self.tunables.antic_expire);
-        block.arm_at_tick(Timer::Idle, until);
+        core.arm_at_tick(Timer::Idle, until);
         self.status = Status::WaitNext;
-        let pid = block.table.contexts[self.awaited].pid;
-        block.note(|block| Note::Anticipate { pid, until_ns: block.clock.time_of_tick(until) });
+        let pid = core.tables.contexts[self.awaited].pid;
+        core.note(|core| Note::Anticipate { pid, until_ns: core.clock.time_of_tick(until) });
     }
 
-    fn stop_waiting<H: Home>(&mut self, block: &mut Block<H>) {
+    fn stop_waiting<H: HostTypes>(&mut self, core: &mut QueueCore<H>) {
         if !self.is_waiting() {
             return;
         }
-        block.timers.cancel(Timer::Idle);
+        core.timers.cancel(Timer::Idle);
         self.status = Status::Finished;
-        block.kick();
+        core.kick();
     }
 
     /// Makes `context` the one that the elevator may wait for, and keeps its entry meanwhile.
-    fn await_context<H: Home>(&mut self, block: &mut Block<H>, context: Slot) {
+    fn await_context<H: HostTypes>(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if self.awaited != context {
-            block.hold_context(context);
-            block.unhold_context(self.awaited);
+            core.hold_context(context);
+            core.unhold_context(self.awaited);
             self.awaited = context;
         }
     }

@@ -2,9 +2,9 @@
 
 use super::{ASYNC, SYNC};
 use crate::clock::Clock;
+use crate::elevator::info::Info;
+use crate::elevator::tunable::{Tunable, Unit};
 use crate::layer::BlockLayer;
-use crate::registry::Info;
-use crate::tunable::{Tunable, Unit};
 
 const fn milliseconds(name: &'static str, default: i64, meaning: &'static str, trade_off: &'static str) -> Tunable {
     Tunable { name, unit: Unit::Milliseconds, default, min: 0, max: i32::MAX as i64, meaning, trade_off }

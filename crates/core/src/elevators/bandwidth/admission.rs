@@ -5,17 +5,17 @@
 use super::Bandwidth;
 use super::flow::Flow;
 use crate::bucket::TokenBucket;
-use crate::elevators::Elevator;
-use crate::parts::Slot;
-use crate::queue::block::Block;
-use crate::queue::reserve::{Reservation, ReserveError, Reserved};
-use crate::storage::Home;
+use crate::collections::Slot;
+use crate::elevator::Elevator;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::reservation::{Reservation, ReservationSummary, ReserveError};
+use crate::elevator::tables::HostTypes;
 
-impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
+impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
     /// Takes a reservation in, or refuses it.
-    pub(super) fn admit(&mut self, block: &Block<H>, flow: Slot, wanted: Reservation) -> Result<(), ReserveError> {
+    pub(super) fn admit(&mut self, core: &QueueCore<H>, flow: Slot, wanted: Reservation) -> Result<(), ReserveError> {
         let Reservation { bytes_per_second: rate, depth_bytes, request_bytes } = wanted;
-        let now_ns = block.clock.now_ns();
+        let now_ns = core.clock.now_ns();
         let figures = self.tunables.figures();
         figures.admit(self.load_ns(), self.flows[flow].reservation(), wanted)?;
         // What comes in within a horizon: rate * T; 10^10 * 10^4 ms stays far below 2^64.
@@ -29,7 +29,7 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
             entry.begin(TokenBucket::full(rate, depth, now_ns));
         }
         entry.request_bytes = request_bytes;
-        self.refile(block, flow, now_ns);
+        self.refile(core, flow, now_ns);
         self.set_bounds();
         Ok(())
     }
@@ -75,10 +75,10 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     }
 
     /// What is reserved, all told.
-    pub(super) fn sum(&self) -> Reserved {
+    pub(super) fn sum(&self) -> ReservationSummary {
         let contexts = self.reserving().filter(|&(flow, _)| flow < self.first_group).count();
         let contexts = u32::try_from(contexts).unwrap_or(u32::MAX);
-        Reserved {
+        ReservationSummary {
             contexts,
             groups: self.reservations.saturating_sub(contexts),
             load_ns: self.load_ns(),

@@ -3,50 +3,50 @@
 use super::flow::Stage;
 use super::{BEST_EFFORT, Bandwidth, REAL_TIME, bytes_of, weight_of};
 use crate::clock::Timer;
-use crate::elevators::Elevator;
-use crate::parts::{NIL, Slot};
+use crate::collections::{NIL, Slot};
+use crate::elevator::Elevator;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::priority::NORMAL_LEVEL;
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// Sectors are scaled by this before they are divided by a weight.
 const SCALE: u64 = 1 << 10;
 
-impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
+impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
     /// Moves what comes next, one request unless the layer has nothing to do.
-    pub(super) fn dispatch_by_class(&mut self, block: &mut Block<H>) -> u32 {
+    pub(super) fn dispatch_by_class(&mut self, core: &mut QueueCore<H>) -> u32 {
         if self.reservations == 0 && self.inside == 0 {
-            return self.inner.dispatch(block, false);
+            return self.inner.dispatch(core, false);
         }
-        block.timers.cancel(Timer::Refill);
+        core.timers.cancel(Timer::Refill);
         // Who has reserved something waits for one request at most, even if nothing of it is here yet.
-        block.batch_max = 1;
+        core.batch_max = 1;
         let idle = self.inside == 0 && self.awaited == NIL;
-        let moved = if idle { self.dispatch_inner(block) } else { self.dispatch_one(block) };
-        block.batch_max = u32::MAX;
+        let moved = if idle { self.dispatch_inner(core) } else { self.dispatch_one(core) };
+        core.batch_max = u32::MAX;
         moved
     }
 
-    fn dispatch_one(&mut self, block: &mut Block<H>) -> u32 {
+    fn dispatch_one(&mut self, core: &mut QueueCore<H>) -> u32 {
         if self.queued(REAL_TIME) > 0 {
-            let moved = self.inner.dispatch_real_time(block);
+            let moved = self.inner.dispatch_real_time(core);
             if moved > 0 {
                 return moved;
             }
         }
-        self.promote(block);
-        self.begin_sweep(block);
-        if self.waits_for_next(block) {
+        self.promote(core);
+        self.begin_sweep(core);
+        if self.waits_for_next(core) {
             return 0;
         }
         if !self.sweep.is_empty() {
-            self.dispatch_swept(block);
+            self.dispatch_swept(core);
             return 1;
         }
         let others = self.queued(REAL_TIME) > 0 || self.queued(BEST_EFFORT) > 0;
         let excess_leads = self.least_served.is_empty() || !self.tunables.shares_excess || self.excess_lead >= 0;
         if others && excess_leads {
-            let moved = self.dispatch_inner(block);
+            let moved = self.dispatch_inner(core);
             if moved > 0 {
                 return moved;
             }
@@ -54,27 +54,27 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         if !self.least_served.is_empty() {
             // In turn with best effort that has requests, it need not have fallen silent.
             let in_turn = !excess_leads && self.queued(BEST_EFFORT) > 0;
-            return self.dispatch_excess(block, in_turn);
+            return self.dispatch_excess(core, in_turn);
         }
         // Of the idle class perhaps; whoever is of a better one has been asked already.
-        if others { 0 } else { self.dispatch_inner(block) }
+        if others { 0 } else { self.dispatch_inner(core) }
     }
 
     /// The inner elevator's turn. Its service is reckoned against the excess, if there is some.
     ///
     /// While it keeps the disk idle for somebody and would begin the wait anew, it is not asked. It would be asked after each request of a
     /// reserving process: those who wait with it would never have their turn.
-    fn dispatch_inner(&mut self, block: &mut Block<H>) -> u32 {
-        if self.inner.waits_anew(block) {
+    fn dispatch_inner(&mut self, core: &mut QueueCore<H>) -> u32 {
+        if self.inner.waits_anew(core) {
             return 0;
         }
-        let moved = self.inner.dispatch(block, false);
+        let moved = self.inner.dispatch(core, false);
         if moved == 0 {
             return 0;
         }
-        let first = block.dispatch.head();
-        self.largest_bytes = self.largest_bytes.max(bytes_of(block, first));
-        let sectors = u64::from(block.table.requests[first].sectors).saturating_mul(u64::from(moved));
+        let first = core.dispatch.head();
+        self.largest_bytes = self.largest_bytes.max(bytes_of(core, first));
+        let sectors = u64::from(core.tables.requests[first].sectors).saturating_mul(u64::from(moved));
         let part = sectors.saturating_mul(SCALE) / self.inner_weight.max(1);
         self.excess_lead = match self.least_served.is_empty() {
             true => 0,
@@ -85,35 +85,35 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
 
     /// Serves the first request of the flow that has had the least beyond its reservation, when it is the excess's turn or best effort
     /// has been silent for long enough. It pays no tokens for that.
-    fn dispatch_excess(&mut self, block: &mut Block<H>, in_turn: bool) -> u32 {
+    fn dispatch_excess(&mut self, core: &mut QueueCore<H>, in_turn: bool) -> u32 {
         let silent_at_ns = self.inner_end_ns.saturating_add(self.tunables.excess_wait_ns);
-        if !in_turn && block.clock.now_ns() < silent_at_ns {
+        if !in_turn && core.clock.now_ns() < silent_at_ns {
             // Who comes within its reservation meanwhile does not wait.
             let first = self.soonest.first();
             let at_ns = silent_at_ns.min(self.soonest_nodes[first].key());
-            block.timers.arm(Timer::Refill, at_ns);
+            core.timers.arm(Timer::Refill, at_ns);
             return 0;
         }
         let slot = self.least_served.first();
         let request = self.flows[slot].pending.head();
         debug_assert!(request != NIL, "it is filed, so it has some");
-        let sectors = u64::from(block.table.requests[request].sectors);
+        let sectors = u64::from(core.tables.requests[request].sectors);
         let flow = &mut self.flows[slot];
         self.excess_floor = flow.excess_served;
         flow.excess_served = flow.excess_served.saturating_add(sectors);
-        let now_ns = block.clock.now_ns();
-        self.take_pending(block, request, now_ns);
+        let now_ns = core.clock.now_ns();
+        self.take_pending(core, request, now_ns);
         let part = sectors.saturating_mul(SCALE) / u64::from(weight_of(NORMAL_LEVEL)).max(1);
         self.excess_lead = match self.queued(BEST_EFFORT) {
             0 => 0,
             _ => self.excess_lead.saturating_add_unsigned(part),
         };
-        block.dispatch_append(request);
+        core.dispatch_append(request);
         1
     }
 
     /// Moves everything, sweeps first; no tokens are paid.
-    pub(super) fn drain(&mut self, block: &mut Block<H>) -> u32 {
+    pub(super) fn drain(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut moved = 0u32;
         loop {
             let mut sweep = if self.sweep.is_empty() { self.next_sweep } else { self.sweep };
@@ -121,11 +121,11 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
             if request == NIL {
                 break;
             }
-            sweep.remove(&mut block.table.nodes, request);
+            sweep.remove(&mut core.tables.nodes, request);
             *(if self.sweep.is_empty() { &mut self.next_sweep } else { &mut self.sweep }) = sweep;
             self.held[request].stage = Stage::Ours;
             self.inside = self.inside.saturating_sub(1);
-            block.dispatch_sort(request);
+            core.dispatch_sort(request);
             moved = moved.saturating_add(1);
         }
         self.next_sweep_bytes = 0;
@@ -137,12 +137,12 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
                 break;
             }
             let request = self.flows[flow].pending.head();
-            self.take_pending(block, request, 0);
-            block.dispatch_sort(request);
+            self.take_pending(core, request, 0);
+            core.dispatch_sort(request);
             moved = moved.saturating_add(1);
         }
         debug_assert_eq!(self.inside, 0);
-        moved.saturating_add(self.inner.dispatch(block, true))
+        moved.saturating_add(self.inner.dispatch(core, true))
     }
 
     fn queued(&self, class: usize) -> u32 {

@@ -4,7 +4,7 @@
 //! slowest, t_pos what positioning takes. The stroke back at the end of a sweep costs t_ret once in a sweep's horizon T.
 
 use super::tunables::{ROWS, Tunables};
-use crate::queue::reserve::{Reservation, ReserveError};
+use crate::elevator::reservation::{Reservation, ReserveError};
 
 const SECOND_NS: u64 = 1_000_000_000;
 

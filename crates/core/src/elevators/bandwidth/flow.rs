@@ -1,8 +1,8 @@
 //! What is kept of a reserving process or group, and of each of its requests.
 
 use crate::bucket::TokenBucket;
-use crate::parts::{List, Slot, Tree};
-use crate::queue::reserve::Reservation;
+use crate::collections::{List, Slot, Tree};
+use crate::elevator::reservation::Reservation;
 use crate::request::Arrivals;
 
 /// A process or group with a reservation. The entry of one without has the inner elevator's count only.

@@ -29,19 +29,18 @@ mod sweep;
 mod tunables;
 mod waiting;
 
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::reservation::{Reservation, ReservationHolder, ReservationSummary, ReserveError};
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::{Elevator, MakeTables, MayQueue, Merge, Search};
 use core::mem::take;
 
-use super::{Elevator, Layer, MakeTables, MayQueue, Merge, Search};
 use crate::bio::{Bio, Op};
 use crate::bucket::TokenBucket;
 use crate::clock::Timer;
-use crate::parts::{Arena, NIL, Node, Slot, Tree};
+use crate::collections::{Arena, NIL, Node, Slot, Tree};
 use crate::priority::Class;
-use crate::queue::block::{Block, Of};
-use crate::queue::reserve::{Holder, Reservation, ReserveError, Reserved};
-use crate::registry::{AnyElevator, AnyTables, Kind, NoLayer};
 use crate::request::Marks;
-use crate::storage::{Capacity, Home, Maker};
 
 pub use figures::DeviceFigures;
 use flow::{Flow, Held, Stage};
@@ -53,29 +52,29 @@ use tunables::Tunables;
 const SECTOR_BYTES: u64 = 512;
 
 /// Its tables: one entry a context and one a group in three of them, one a request in the fourth.
-pub(crate) struct Tables<H: Home, T> {
+pub(crate) struct Tables<H: HostTypes, T> {
     /// How many contexts they were made for: the groups' entries come behind those.
     contexts: u32,
     flows: H::Slots<Flow>,
     soonest: H::Slots<Node>,
     least_served: H::Slots<Node>,
     held: H::Slots<Held>,
-    inner: T,
+    pub(crate) inner: T,
 }
 
 /// The state of the layer and the elevator below.
-pub(crate) struct Bandwidth<H: Home, E: Elevator<H>> {
-    inner: E,
+pub(crate) struct Bandwidth<H: HostTypes, E: Elevator<H>> {
+    pub(crate) inner: E,
     /// Those of contexts at their places, and from `first_group` on those of groups.
-    flows: Of<H, Flow>,
+    flows: TableOf<H, Flow>,
     first_group: Slot,
-    held: Of<H, Held>,
+    held: TableOf<H, Held>,
     /// Flows with pending requests by when the first of them comes within the reservation (ns) ...
     soonest: Tree,
-    soonest_nodes: Of<H, Node>,
+    soonest_nodes: TableOf<H, Node>,
     /// ... and by the excess that they have been served (sectors), then by place.
     least_served: Tree,
-    least_served_nodes: Of<H, Node>,
+    least_served_nodes: TableOf<H, Node>,
     /// The excess that the last one served beyond its reservation had had before.
     excess_floor: u64,
     /// The present sweep and the next, by sector, then by arrival.
@@ -116,28 +115,18 @@ pub(crate) struct Bandwidth<H: Home, E: Elevator<H>> {
     tunables: Tunables,
 }
 
-impl<H: Home, E: MakeTables<H>> MakeTables<H> for Bandwidth<H, E> {
-    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Self::Tables {
+impl<H: HostTypes, E: MakeTables<H>> MakeTables<H> for Bandwidth<H, E> {
+    fn make_tables<M: TableMaker<H>>(capacity: Capacity, maker: &mut M) -> Self::Tables {
         Self::make_tables_over(capacity, maker, |maker| E::make_tables(capacity, maker))
     }
 }
 
-impl<H: Home> Layer<H> for Bandwidth<H, AnyElevator<H, NoLayer>> {
-    fn kind(&self) -> Kind {
-        self.inner.kind()
-    }
-
-    fn kind_of(tables: &Tables<H, AnyTables<H, NoLayer>>) -> Kind {
-        tables.inner.kind()
-    }
-}
-
-impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
+impl<H: HostTypes, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
     type Tables = Tables<H, E::Tables>;
 
-    fn new(block: &mut Block<H>, tables: Self::Tables) -> Self {
+    fn new(core: &mut QueueCore<H>, tables: Self::Tables) -> Self {
         Bandwidth {
-            inner: E::new(block, tables.inner),
+            inner: E::new(core, tables.inner),
             flows: Arena::new(tables.flows),
             first_group: tables.contexts,
             held: Arena::new(tables.held),
@@ -182,8 +171,8 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         }
     }
 
-    fn retire(&mut self, block: &mut Block<H>) {
-        self.inner.retire(block);
+    fn retire(&mut self, core: &mut QueueCore<H>) {
+        self.inner.retire(core);
     }
 
     fn tunable(&self, index: usize) -> i64 {
@@ -193,9 +182,9 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         }
     }
 
-    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
         match index.checked_sub(COUNT) {
-            Some(index) => self.inner.set_tunable(block, index, value),
+            Some(index) => self.inner.set_tunable(core, index, value),
             None => {
                 self.tunables.set(index, value);
                 self.set_bounds();
@@ -204,19 +193,19 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
     }
 
     /// A reserving process's bio joins pending requests of its own flow only, and no other joins those.
-    fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
-        let flow = self.flow_for(block, bio.context.slot, bio.op);
+    fn find_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Search {
+        let flow = self.flow_for(core, bio.context.slot, bio.op);
         if flow == NIL {
-            if block.last_merge != NIL && self.held[block.last_merge].stage != Stage::Inner {
-                block.last_merge = NIL;
+            if core.last_merge != NIL && self.held[core.last_merge].stage != Stage::Inner {
+                core.last_merge = NIL;
             }
-            return self.inner.find_merge(block, bio);
+            return self.inner.find_merge(core, bio);
         }
-        let (sorted, nodes) = (&self.flows[flow].sorted, &block.table.nodes);
+        let (sorted, nodes) = (&self.flows[flow].sorted, &core.tables.nodes);
         let above = sorted.first_not_below(nodes, bio.sector);
         let below = if above == NIL { sorted.last() } else { nodes[above].prev() };
-        let is_of_its_kind = |request: Slot| request != NIL && block.table.requests[request].op == bio.op;
-        if is_of_its_kind(below) && block.table.requests[below].end() == bio.sector {
+        let is_of_its_kind = |request: Slot| request != NIL && core.tables.requests[request].op == bio.op;
+        if is_of_its_kind(below) && core.tables.requests[below].end() == bio.sector {
             return Search::Found(below, Merge::Back);
         }
         let front = sorted.find(nodes, bio.end());
@@ -227,153 +216,153 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         self.inner.searches_merges()
     }
 
-    fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
-        let flow = self.flow_for(block, bio.context.slot, bio.op);
+    fn allow_merge(&mut self, core: &mut QueueCore<H>, request: Slot, bio: &Bio) -> bool {
+        let flow = self.flow_for(core, bio.context.slot, bio.op);
         match self.held[request].stage {
-            Stage::Inner => flow == NIL && self.inner.allow_merge(block, request, bio),
+            Stage::Inner => flow == NIL && self.inner.allow_merge(core, request, bio),
             Stage::Pending => self.held[request].flow == flow,
             Stage::Ours | Stage::Swept => false,
         }
     }
 
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        self.inner.find_front_merge(block, bio)
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
+        self.inner.find_front_merge(core, bio)
     }
 
-    fn former(&self, block: &Block<H>, request: Slot) -> Slot {
+    fn former(&self, core: &QueueCore<H>, request: Slot) -> Slot {
         match self.held[request].stage {
-            Stage::Inner => self.inner.former(block, request),
-            Stage::Pending => block.table.nodes[request].prev(),
+            Stage::Inner => self.inner.former(core, request),
+            Stage::Pending => core.tables.nodes[request].prev(),
             Stage::Ours | Stage::Swept => NIL,
         }
     }
 
-    fn latter(&self, block: &Block<H>, request: Slot) -> Slot {
+    fn latter(&self, core: &QueueCore<H>, request: Slot) -> Slot {
         match self.held[request].stage {
-            Stage::Inner => self.inner.latter(block, request),
-            Stage::Pending => block.table.nodes[request].next(),
+            Stage::Inner => self.inner.latter(core, request),
+            Stage::Pending => core.tables.nodes[request].next(),
             Stage::Ours | Stage::Swept => NIL,
         }
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
         if self.held[request].stage == Stage::Inner {
-            return self.inner.merged(block, request, merge);
+            return self.inner.merged(core, request, merge);
         }
-        self.merged_pending(block, request, merge);
+        self.merged_pending(core, request, merge);
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
         if self.held[absorbed].stage == Stage::Inner {
-            self.left_inner(block, absorbed);
-            return self.inner.join(block, request, absorbed);
+            self.left_inner(core, absorbed);
+            return self.inner.join(core, request, absorbed);
         }
-        self.join_pending(block, request, absorbed);
+        self.join_pending(core, request, absorbed);
     }
 
     /// A reserving process gets a request from a full pool as long as it has fewer waiting than its bucket holds: others must not be able
     /// to keep it from what was promised.
-    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
-        let flow = self.flow_for(block, context, op);
+    fn may_queue(&mut self, core: &mut QueueCore<H>, context: Slot, op: Op) -> MayQueue {
+        let flow = self.flow_for(core, context, op);
         if flow != NIL && u64::from(self.flows[flow].queued) < self.flows[flow].burst_requests() {
             return MayQueue::Must;
         }
-        self.inner.may_queue(block, context, op)
+        self.inner.may_queue(core, context, op)
     }
 
     /// What the inner elevator denies to some is for its own requests.
-    fn depth_limit(&self, block: &Block<H>, nr_requests: u32, bio: &Bio) -> u32 {
-        let own = self.flow_for(block, bio.context.slot, bio.op) != NIL;
-        if own { nr_requests } else { self.inner.depth_limit(block, nr_requests, bio) }
+    fn depth_limit(&self, core: &QueueCore<H>, nr_requests: u32, bio: &Bio) -> u32 {
+        let own = self.flow_for(core, bio.context.slot, bio.op) != NIL;
+        if own { nr_requests } else { self.inner.depth_limit(core, nr_requests, bio) }
     }
 
-    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
-        let (context, op) = (block.table.requests[request].context, block.table.requests[request].op);
+    fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let (context, op) = (core.tables.requests[request].context, core.tables.requests[request].op);
         debug_assert_eq!(self.held[request].stage, Stage::Inner);
-        let flow = self.flow_for(block, context, op);
+        let flow = self.flow_for(core, context, op);
         if flow != NIL {
             self.held[request] = Held { stage: Stage::Ours, flow, ..Held::default() };
         } else {
-            self.inner.allocate(block, request);
+            self.inner.allocate(core, request);
         }
     }
 
-    fn free(&mut self, block: &mut Block<H>, request: Slot) {
+    fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let stage = take(&mut self.held[request]).stage;
         debug_assert!(matches!(stage, Stage::Inner | Stage::Ours), "{stage:?} is in a list");
         if stage == Stage::Inner {
-            self.inner.free(block, request);
+            self.inner.free(core, request);
         }
     }
 
-    fn prepare_insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let last = block.last_merge;
+    fn prepare_insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let last = core.last_merge;
         if self.held[request].stage == Stage::Inner {
             if last != NIL && self.held[last].stage != Stage::Inner {
-                block.last_merge = NIL;
+                core.last_merge = NIL;
             }
-            return self.inner.prepare_insert(block, request);
+            return self.inner.prepare_insert(core, request);
         }
         // Until it is among its own, it does not join: multi-queue layers would look for anybody's request.
-        block.table.requests[request].marks.set(Marks::NO_MERGE);
+        core.tables.requests[request].marks.set(Marks::NO_MERGE);
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         if self.held[request].stage != Stage::Inner {
-            return self.insert_pending(block, request);
+            return self.insert_pending(core, request);
         }
-        self.entered_inner(block, request);
-        self.inner.insert(block, request);
+        self.entered_inner(core, request);
+        self.inner.insert(core, request);
         // The wait may be the layer's own, and then the inner elevator does not know how to end it. Best effort ends the excess's wait for
         // silence, but not the one for a reserving process's next request.
         let layer_waits = self.waiting && (self.inside > 0 || self.awaited != NIL);
-        let ends_wait = match usize::from(block.table.requests[request].priority.class().rank()) {
+        let ends_wait = match usize::from(core.tables.requests[request].priority.class().rank()) {
             REAL_TIME => true,
             BEST_EFFORT => self.awaited == NIL,
             _ => false,
         };
         if layer_waits && ends_wait {
-            block.run_now();
+            core.run_now();
         }
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         if force {
-            return self.drain(block);
+            return self.drain(core);
         }
-        let moved = self.dispatch_by_class(block);
+        let moved = self.dispatch_by_class(core);
         self.waiting = moved == 0 && !self.is_empty();
         moved
     }
 
-    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
-        self.inner.dispatch_real_time(block)
+    fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
+        self.inner.dispatch_real_time(core)
     }
 
-    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
+    fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         if self.held[request].stage == Stage::Inner {
-            self.left_inner(block, request);
-            self.inner.activate(block, request);
+            self.left_inner(core, request);
+            self.inner.activate(core, request);
         }
     }
 
-    fn deactivate(&mut self, block: &mut Block<H>, request: Slot) {
+    fn deactivate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         if self.held[request].stage == Stage::Inner {
-            self.entered_inner(block, request);
-            self.inner.deactivate(block, request);
+            self.entered_inner(core, request);
+            self.inner.deactivate(core, request);
         }
     }
 
-    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
+    fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
         // This one is not counted any more.
-        self.deepest = self.deepest.max(block.in_flight.saturating_add(1));
+        self.deepest = self.deepest.max(core.in_flight.saturating_add(1));
         if self.held[request].stage == Stage::Inner {
-            if block.table.requests[request].priority.class() != Class::Idle {
-                self.inner_end_ns = block.clock.now_ns();
+            if core.tables.requests[request].priority.class() != Class::Idle {
+                self.inner_end_ns = core.clock.now_ns();
             }
-            return self.inner.complete(block, request);
+            return self.inner.complete(core, request);
         }
-        self.completed(block, request);
+        self.completed(core, request);
     }
 
     // So that the plain elevators do not pay for the room that it would take.
@@ -382,25 +371,30 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
         self.inside == 0 && self.inner.is_empty()
     }
 
-    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
+    fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
         // While the process is still there, for the inner elevator may have to get to know it.
-        self.release(block, Holder::Context(context));
-        self.give_up(block, context);
-        self.inner.exit(block, context);
+        self.release(core, ReservationHolder::Context(context));
+        self.give_up(core, context);
+        self.inner.exit(core, context);
     }
 
-    fn priority_changed(&mut self, block: &mut Block<H>, context: Slot) {
-        self.inner.priority_changed(block, context);
+    fn priority_changed(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        self.inner.priority_changed(core, context);
     }
 
-    fn reserve(&mut self, block: &mut Block<H>, who: Holder, wanted: Reservation) -> Result<(), ReserveError> {
-        self.admit(block, self.flow_of(who), wanted)
+    fn reserve(
+        &mut self,
+        core: &mut QueueCore<H>,
+        holder: ReservationHolder,
+        wanted: Reservation,
+    ) -> Result<(), ReserveError> {
+        self.admit(core, self.flow_of(holder), wanted)
     }
 
     /// What is in a sweep stays there. What waits for tokens goes to where its process's new requests go: the flow of its group, or the
     /// inner elevator.
-    fn release(&mut self, block: &mut Block<H>, who: Holder) {
-        let flow = self.flow_of(who);
+    fn release(&mut self, core: &mut QueueCore<H>, holder: ReservationHolder) {
+        let flow = self.flow_of(holder);
         if !self.flows[flow].is_reserved() {
             return;
         }
@@ -414,65 +408,65 @@ impl<H: Home, E: Elevator<H>> Elevator<H> for Bandwidth<H, E> {
             if request == NIL {
                 break;
             }
-            self.take_pending(block, request, 0);
-            let (context, op) = (block.table.requests[request].context, block.table.requests[request].op);
-            match self.flow_for(block, context, op) {
-                NIL => self.pass_to_inner(block, request),
+            self.take_pending(core, request, 0);
+            let (context, op) = (core.tables.requests[request].context, core.tables.requests[request].op);
+            match self.flow_for(core, context, op) {
+                NIL => self.pass_to_inner(core, request),
                 other => {
                     self.held[request].flow = other;
-                    self.insert_pending(block, request);
+                    self.insert_pending(core, request);
                 }
             }
         }
         self.set_bounds();
         if self.waiting {
-            block.run_now();
+            core.run_now();
         }
     }
 
-    fn reservation(&self, who: Holder) -> Option<Reservation> {
-        self.flows[self.flow_of(who)].reservation()
+    fn reservation(&self, holder: ReservationHolder) -> Option<Reservation> {
+        self.flows[self.flow_of(holder)].reservation()
     }
 
-    fn reserved(&self) -> Option<Reserved> {
+    fn reserved(&self) -> Option<ReservationSummary> {
         Some(self.sum())
     }
 
-    fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
-        self.inner.group_created(block, group);
+    fn group_created(&mut self, core: &mut QueueCore<H>, group: Slot) {
+        self.inner.group_created(core, group);
     }
 
-    fn group_weights_changed(&mut self, block: &mut Block<H>, group: Slot) {
-        self.inner.group_weights_changed(block, group);
+    fn group_weights_changed(&mut self, core: &mut QueueCore<H>, group: Slot) {
+        self.inner.group_weights_changed(core, group);
     }
 
-    fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
-        let released = self.inner.release_group(block, group);
+    fn release_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
+        let released = self.inner.release_group(core, group);
         if released {
             // Requests of processes that have left the group may wait for its tokens yet.
-            self.release(block, Holder::Group(group));
+            self.release(core, ReservationHolder::Group(group));
         }
         released
     }
 
-    fn group_changed(&mut self, block: &mut Block<H>, context: Slot) {
-        self.inner.group_changed(block, context);
+    fn group_changed(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        self.inner.group_changed(core, context);
     }
 
-    fn timer(&mut self, block: &mut Block<H>, timer: Timer) {
+    fn timer(&mut self, core: &mut QueueCore<H>, timer: Timer) {
         if timer != Timer::Refill {
-            self.inner.timer(block, timer);
+            self.inner.timer(core, timer);
         }
         // The inner elevator asks for a run only if it has something itself.
         if self.inside > 0 || (timer == Timer::Refill && !self.is_empty()) {
-            block.kick();
+            core.kick();
         }
     }
 }
 
-impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
+impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
     /// The tables of the layer, and those that `inner` makes.
-    pub fn make_tables_over<M: Maker<H>>(
+    pub fn make_tables_over<M: TableMaker<H>>(
         capacity: Capacity,
         maker: &mut M,
         inner: impl FnOnce(&mut M) -> E::Tables,
@@ -489,16 +483,16 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     }
 
     /// The place of a context's or group's flow.
-    fn flow_of(&self, who: Holder) -> Slot {
-        match who {
-            Holder::Context(context) => context,
-            Holder::Group(group) => self.first_group.saturating_add(group),
+    fn flow_of(&self, holder: ReservationHolder) -> Slot {
+        match holder {
+            ReservationHolder::Context(context) => context,
+            ReservationHolder::Group(group) => self.first_group.saturating_add(group),
         }
     }
 
     /// The flow that a new request of this process would belong to: its own, if it has reserved something, or its group's, if that has;
     /// [`NIL`] if neither has, or what the process asks for is not reserved.
-    fn flow_for(&self, block: &Block<H>, context: Slot, op: Op) -> Slot {
+    fn flow_for(&self, core: &QueueCore<H>, context: Slot, op: Op) -> Slot {
         let reserves = match op {
             Op::Read => self.tunables.reads,
             Op::Write => self.tunables.writes,
@@ -510,36 +504,36 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         if self.flows[context].is_reserved() {
             return context;
         }
-        let group = self.flow_of(Holder::Group(block.table.contexts[context].group));
+        let group = self.flow_of(ReservationHolder::Group(core.tables.contexts[context].group));
         if self.flows[group].is_reserved() { group } else { NIL }
     }
 
     /// A request that nobody has any more becomes one of the inner elevator's.
-    fn pass_to_inner(&mut self, block: &mut Block<H>, request: Slot) {
+    fn pass_to_inner(&mut self, core: &mut QueueCore<H>, request: Slot) {
         debug_assert_eq!(self.held[request].stage, Stage::Ours);
         self.held[request] = Held::default();
-        self.inner.allocate(block, request);
-        self.inner.prepare_insert(block, request);
-        self.insert(block, request);
+        self.inner.allocate(core, request);
+        self.inner.prepare_insert(core, request);
+        self.insert(core, request);
     }
 
     /// A process exits: what waits for tokens of a group in its name becomes best effort. If the group gave its reservation back later, the
     /// inner elevator would get to know a process that is gone.
-    fn give_up(&mut self, block: &mut Block<H>, context: Slot) {
-        if self.inside == 0 || block.table.contexts[context].requests == 0 {
+    fn give_up(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        if self.inside == 0 || core.tables.contexts[context].requests == 0 {
             return;
         }
         for request in 0..self.held.capacity() {
-            if self.held[request].stage == Stage::Pending && block.table.requests[request].context == context {
-                self.take_pending(block, request, 0);
-                self.pass_to_inner(block, request);
+            if self.held[request].stage == Stage::Pending && core.tables.requests[request].context == context {
+                self.take_pending(core, request, 0);
+                self.pass_to_inner(core, request);
             }
         }
     }
 
     /// The inner elevator has one more request.
-    fn entered_inner(&mut self, block: &Block<H>, request: Slot) {
-        let request = &block.table.requests[request];
+    fn entered_inner(&mut self, core: &QueueCore<H>, request: Slot) {
+        let request = &core.tables.requests[request];
         let class = usize::from(request.priority.class().rank());
         if let Some(queued) = self.inner_queued.get_mut(class) {
             *queued = queued.saturating_add(1);
@@ -556,8 +550,8 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
     }
 
     /// It has one less: the driver has it, or another has absorbed it.
-    fn left_inner(&mut self, block: &Block<H>, request: Slot) {
-        let request = &block.table.requests[request];
+    fn left_inner(&mut self, core: &QueueCore<H>, request: Slot) {
+        let request = &core.tables.requests[request];
         let class = usize::from(request.priority.class().rank());
         if let Some(queued) = self.inner_queued.get_mut(class) {
             debug_assert!(*queued > 0);
@@ -583,6 +577,6 @@ fn weight_of(level: u8) -> u32 {
     9u32.saturating_sub(u32::from(level))
 }
 
-fn bytes_of<H: Home>(block: &Block<H>, request: Slot) -> u64 {
-    u64::from(block.table.requests[request].sectors).saturating_mul(SECTOR_BYTES)
+fn bytes_of<H: HostTypes>(core: &QueueCore<H>, request: Slot) -> u64 {
+    u64::from(core.tables.requests[request].sectors).saturating_mul(SECTOR_BYTES)
 }

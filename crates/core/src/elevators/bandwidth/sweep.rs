@@ -3,45 +3,45 @@
 use super::flow::Stage;
 use super::{Bandwidth, bytes_of};
 use crate::clock::Timer;
-use crate::elevators::Elevator;
+use crate::collections::{NIL, Slot, Tree};
+use crate::elevator::Elevator;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::Note;
-use crate::parts::{NIL, Slot, Tree};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// In so many sweeps in a row somebody must be late before it is told.
 const LATE_SWEEPS: u32 = 3;
 
-impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
+impl<H: HostTypes, E: Elevator<H>> Bandwidth<H, E> {
     /// Puts all requests that are within their reservation by now into a sweep.
-    pub(super) fn promote(&mut self, block: &mut Block<H>) {
-        let now_ns = block.clock.now_ns();
+    pub(super) fn promote(&mut self, core: &mut QueueCore<H>) {
+        let now_ns = core.clock.now_ns();
         loop {
             let flow = self.soonest.first();
             let within_at_ns = self.soonest_nodes[flow].key();
             if flow == NIL || within_at_ns > now_ns {
                 return;
             }
-            self.promote_first(block, flow, within_at_ns);
+            self.promote_first(core, flow, within_at_ns);
         }
     }
 
     /// A flow pays for its first pending request, as of the moment at which there were the tokens for it: a full bucket would have let
     /// more go to waste than the flow did. The request goes into the present sweep if that has not passed it and the flow has not
     /// had its share of the sweep, else into the next.
-    fn promote_first(&mut self, block: &mut Block<H>, slot: Slot, within_at_ns: u64) {
+    fn promote_first(&mut self, core: &mut QueueCore<H>, slot: Slot, within_at_ns: u64) {
         let request = self.flows[slot].pending.head();
-        let (bytes, sector) = (bytes_of(block, request), block.table.requests[request].sector);
+        let (bytes, sector) = (bytes_of(core, request), core.tables.requests[request].sector);
         let flow = &mut self.flows[slot];
         flow.bucket.refill(within_at_ns);
         debug_assert!(flow.bucket.holds(bytes), "its time has come, and there are no tokens");
         flow.bucket.take(bytes);
-        self.take_pending(block, request, within_at_ns);
+        self.take_pending(core, request, within_at_ns);
         self.held[request].stage = Stage::Swept;
         self.held[request].conformed_ns = Some(within_at_ns);
         self.inside = self.inside.saturating_add(1);
-        block.note(|block| Note::Charge {
-            queue: block.table.contexts[block.table.requests[request].context].pid,
+        core.note(|core| Note::Charge {
+            queue: core.tables.contexts[core.tables.requests[request].context].pid,
             amount: bytes,
         });
         let number = self.sweep_number;
@@ -50,29 +50,29 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         if !self.sweep.is_empty() && sector >= self.head && within_quota {
             flow.put_in_sweep(bytes, number);
             let mut sweep = self.sweep;
-            self.file(block, &mut sweep, request, sector);
+            self.file(core, &mut sweep, request, sector);
             self.sweep = sweep;
             return;
         }
         if !self.sweep.is_empty() {
-            block.note(|_| Note::Postponed);
+            core.note(|_| Note::Postponed);
         }
         flow.put_in_next(bytes, number);
         self.next_sweep_bytes = self.next_sweep_bytes.saturating_add(bytes);
         let mut next = self.next_sweep;
-        self.file(block, &mut next, request, sector);
+        self.file(core, &mut next, request, sector);
         self.next_sweep = next;
     }
 
     /// Files a request in a sweep: by sector, and among those that begin at one sector by arrival.
-    fn file(&self, block: &mut Block<H>, sweep: &mut Tree, request: Slot, sector: u64) {
+    fn file(&self, core: &mut QueueCore<H>, sweep: &mut Tree, request: Slot, sector: u64) {
         let order = self.held[request].order;
         let precedes = |other: Slot, key: u64| (sector, order) < (key, self.held[other].order);
-        sweep.insert_by(&mut block.table.nodes, request, sector, precedes);
+        sweep.insert_by(&mut core.tables.nodes, request, sector, precedes);
     }
 
     /// When a sweep is over, the next begins at the bottom of the disk.
-    pub(super) fn begin_sweep(&mut self, block: &mut Block<H>) {
+    pub(super) fn begin_sweep(&mut self, core: &mut QueueCore<H>) {
         if !self.sweep.is_empty() || self.next_sweep.is_empty() {
             return;
         }
@@ -80,56 +80,56 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         self.sweep_number = self.sweep_number.wrapping_add(1);
         self.head = 0;
         let bytes = core::mem::take(&mut self.next_sweep_bytes);
-        block.note(|_| Note::SweepBegun { bytes });
+        core.note(|_| Note::SweepBegun { bytes });
         self.late_sweeps = if core::mem::take(&mut self.late) { self.late_sweeps.saturating_add(1) } else { 0 };
         if self.late_sweeps == LATE_SWEEPS {
             self.late_sweeps = 0;
             let bound_ns = self.late_after_ns();
-            block.note(|_| Note::Degraded { bound_ns });
+            core.note(|_| Note::Degraded { bound_ns });
         }
     }
 
     /// Takes the next request of the sweep to the dispatch list.
-    pub(super) fn dispatch_swept(&mut self, block: &mut Block<H>) {
+    pub(super) fn dispatch_swept(&mut self, core: &mut QueueCore<H>) {
         let request = self.sweep.first();
-        self.sweep.remove(&mut block.table.nodes, request);
+        self.sweep.remove(&mut core.tables.nodes, request);
         self.held[request].stage = Stage::Ours;
         self.inside = self.inside.saturating_sub(1);
-        debug_assert!(block.table.nodes[request].next() == NIL, "it is out of the tree");
-        self.head = self.head.max(block.table.requests[request].end());
+        debug_assert!(core.tables.nodes[request].next() == NIL, "it is out of the tree");
+        self.head = self.head.max(core.tables.requests[request].end());
         self.awaited = NIL;
-        block.dispatch_append(request);
+        core.dispatch_append(request);
     }
 
     /// A request of a reserving process is done: was it in time, and will the process go on?
-    pub(super) fn completed(&mut self, block: &mut Block<H>, request: Slot) {
+    pub(super) fn completed(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let Some(conformed_ns) = self.held[request].conformed_ns else { return };
-        let now_ns = block.clock.now_ns();
+        let now_ns = core.clock.now_ns();
         if now_ns.saturating_sub(conformed_ns) > self.late_after_ns() {
             self.late = true;
-            block.late_requests = block.late_requests.saturating_add(1);
+            core.late_requests = core.late_requests.saturating_add(1);
         }
-        let (context, end) = (block.table.requests[request].context, block.table.requests[request].end());
+        let (context, end) = (core.tables.requests[request].context, core.tables.requests[request].end());
         let slot = self.held[request].flow;
         let flow = &self.flows[slot];
-        let goes_on = flow.is_reserved() && flow.queued == 0 && block.table.contexts[context].is_running();
-        if self.tunables.idle_ns > 0 && goes_on && self.head == end && block.in_flight == 0 {
+        let goes_on = flow.is_reserved() && flow.queued == 0 && core.tables.contexts[context].is_running();
+        if self.tunables.idle_ns > 0 && goes_on && self.head == end && core.in_flight == 0 {
             self.awaited = slot;
-            self.awaited_pid = block.table.contexts[context].pid;
+            self.awaited_pid = core.tables.contexts[context].pid;
             self.awaited_until_ns = now_ns.saturating_add(self.tunables.idle_ns);
             let (pid, until_ns) = (self.awaited_pid, self.awaited_until_ns);
-            block.note(|_| Note::IdleArmed { queue: pid, until_ns });
+            core.note(|_| Note::IdleArmed { queue: pid, until_ns });
         }
     }
 
     /// Whether the head waits for a flow's next request: as long as the time is not over, and if it would be within the reservation
     /// and the flow's share of the sweep.
-    pub(super) fn waits_for_next(&mut self, block: &mut Block<H>) -> bool {
+    pub(super) fn waits_for_next(&mut self, core: &mut QueueCore<H>) -> bool {
         let slot = self.awaited;
         if slot == NIL {
             return false;
         }
-        let now_ns = block.clock.now_ns();
+        let now_ns = core.clock.now_ns();
         let number = self.sweep_number;
         let flow = &mut self.flows[slot];
         flow.bucket.refill(now_ns);
@@ -137,12 +137,12 @@ impl<H: Home, E: Elevator<H>> Bandwidth<H, E> {
         let in_share = self.sweep.is_empty() || flow.in_sweep(number).saturating_add(bytes) <= flow.bucket.depth();
         if now_ns < self.awaited_until_ns && in_share && flow.bucket.holds(bytes) {
             let at_ns = self.awaited_until_ns;
-            block.timers.arm(Timer::Refill, at_ns);
+            core.timers.arm(Timer::Refill, at_ns);
             return true;
         }
         self.awaited = NIL;
         let pid = self.awaited_pid;
-        block.note(|_| Note::IdleTimeout { queue: pid });
+        core.note(|_| Note::IdleTimeout { queue: pid });
         false
     }
 }

@@ -1,7 +1,14 @@
 //! The tunables of the bandwidth class: the device's figures, and what is done with what nobody has reserved.
 
 use super::figures::DeviceFigures;
-use crate::tunable::{Tunable, Unit};
+use crate::elevator::reservation::Reservation;
+use crate::elevator::tunable::{Tunable, Unit};
+
+impl Reservation {
+    /// The tunables of the layer: the device's figures for the admission, and what is done with what nobody has reserved. They come before
+    /// those of the elevator below.
+    pub const TUNABLES: &'static [Tunable] = &ROWS;
+}
 
 const fn row(
     name: &'static str,

@@ -3,10 +3,10 @@
 use super::raising::Reference;
 use super::state::{INTERACTIVE, NEVER, Queue, SOFT_RAISING_MS, SOFT_REAL_TIME, Tick};
 use super::{Bfq, engine_tick, tick, wf2q};
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::{Expiry, Note};
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// A queue that was empty for longer than this may start a program, in ms.
 const IDLE_LONG_MS: Tick = 2000;
@@ -32,13 +32,13 @@ struct Looks {
     large_burst: bool,
 }
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// A queue has got its first request. Answers whether it looks interactive.
-    pub(super) fn activate_queue(&mut self, block: &mut Block<H>, slot: Slot, coefficient: u32) -> bool {
+    pub(super) fn activate_queue(&mut self, core: &mut QueueCore<H>, slot: Slot, coefficient: u32) -> bool {
         debug_assert!(self.queues[slot].next != NIL);
-        let now = tick(block);
-        let looks = self.looks_of(block, slot);
-        let returns = self.renew_budget(block, slot);
+        let now = tick(core);
+        let looks = self.looks_of(core, slot);
+        let returns = self.renew_budget(core, slot);
         let queue = &self.queues[slot];
         let forgotten = looks.empty_long && now > queue.timeout.saturating_add(BURST_FORGOTTEN_MS);
         if !queue.fresh && forgotten {
@@ -52,20 +52,20 @@ impl<H: Home> Bfq<H> {
             if self.coefficient(slot) != coefficient {
                 self.engine.entities[slot].pending = true;
                 let coefficient = self.coefficient(slot);
-                block.note(|_| Note::WeightRaised { queue: self.name(slot), coefficient });
+                core.note(|_| Note::WeightRaised { queue: self.name(slot), coefficient });
             }
         }
         let queue = &mut self.queues[slot];
         queue.active_since = now;
         queue.served = 0;
         queue.soft_later = false;
-        self.become_busy(block, slot);
-        self.preempt(block, slot, returns);
+        self.become_busy(core, slot);
+        self.preempt(core, slot, returns);
         looks.interactive
     }
 
-    fn looks_of(&self, block: &Block<H>, slot: Slot) -> Looks {
-        let now = tick(block);
+    fn looks_of(&self, core: &QueueCore<H>, slot: Slot) -> Looks {
+        let now = tick(core);
         let queue = &self.queues[slot];
         let default_weight = self.engine.entities[slot].new_base == DEFAULT_WEIGHT;
         let empty_long = queue.in_flight == 0 && now > queue.timeout.saturating_add(IDLE_LONG_MS);
@@ -75,7 +75,7 @@ impl<H: Home> Bfq<H> {
             && queue.in_flight == 0
             && default_weight;
         let interactive = !queue.large_burst && empty_long && default_weight;
-        let process = block.table.requests[queue.next].context;
+        let process = core.tables.requests[queue.next].context;
         let alone = queue.owner != NIL || self.processes[process].stably;
         let raised = self.coefficient(slot) > 1;
         let deserves = self.tunables.low_latency && (raised || (queue.sync && alone && (interactive || soft)));
@@ -84,15 +84,15 @@ impl<H: Home> Bfq<H> {
 
     /// Gives a queue a budget; what was left of the last one if it left service only for want of requests, and comes back in time. Answers
     /// whether that is so.
-    fn renew_budget(&mut self, block: &Block<H>, slot: Slot) -> bool {
+    fn renew_budget(&mut self, core: &QueueCore<H>, slot: Slot) -> bool {
         let queue = &self.queues[slot];
         let until_ns = queue.last_end_ns.saturating_add(self.tunables.slice_idle_ns.saturating_mul(3));
         let left = self.budget_left(slot);
-        let cost = self.cost(block, queue.next, slot);
+        let cost = self.cost(core, queue.next, slot);
         let queue = &mut self.queues[slot];
         let entity = &mut self.engine.entities[slot];
         entity.service = 0;
-        if queue.expired_waiting && block.ktime_ns() <= until_ns && left > 0 {
+        if queue.expired_waiting && core.ktime_ns() <= until_ns && left > 0 {
             entity.budget = left.unsigned_abs().min(queue.budget_max);
             return true;
         }
@@ -134,7 +134,7 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Takes the disk from the queue in service, if this one should have it first.
-    fn preempt(&mut self, block: &mut Block<H>, slot: Slot, returns: bool) {
+    fn preempt(&mut self, core: &mut QueueCore<H>, slot: Slot, returns: bool) {
         let served = self.in_service;
         let root = &self.engine.levels[wf2q::ROOT_LEVEL];
         if served == NIL || root.next == root.current {
@@ -144,8 +144,8 @@ impl<H: Home> Bfq<H> {
         let comes_back = returns && one.coefficient >= other.coefficient;
         let above = one.class < other.class;
         if comes_back || above || self.outweighs(slot, served) || !self.may_idle(served) {
-            block.note(|_| Note::Preempt { queue: self.name(slot), victim: self.name(served) });
-            self.expire(block, served, Expiry::Preempted, false);
+            core.note(|_| Note::Preempt { queue: self.name(slot), victim: self.name(served) });
+            self.expire(core, served, Expiry::Preempted, false);
         }
     }
 
@@ -161,10 +161,10 @@ impl<H: Home> Bfq<H> {
         weight(slot) > weight(other)
     }
 
-    fn become_busy(&mut self, block: &Block<H>, slot: Slot) {
+    fn become_busy(&mut self, core: &QueueCore<H>, slot: Slot) {
         debug_assert!(!self.queues[slot].busy);
         let shifts = core::mem::take(&mut self.queues[slot].expired_waiting);
-        self.engine.raise(slot, shifts, false, false, engine_tick(block));
+        self.engine.raise(slot, shifts, false, false, engine_tick(core));
         self.queues[slot].busy = true;
         self.count_busy(slot, 1);
         if self.queues[slot].in_flight == 0 && self.coefficient(slot) == 1 {
@@ -180,11 +180,11 @@ impl<H: Home> Bfq<H> {
     }
 
     /// A queue has nothing to do with the disk any more, but for what is in the device.
-    pub(super) fn leave_busy(&mut self, block: &Block<H>, slot: Slot, expiring: bool) {
+    pub(super) fn leave_busy(&mut self, core: &QueueCore<H>, slot: Slot, expiring: bool) {
         debug_assert!(self.queues[slot].busy);
         self.queues[slot].busy = false;
         self.count_busy(slot, -1);
-        self.engine.deactivate(slot, true, expiring, engine_tick(block));
+        self.engine.deactivate(slot, true, expiring, engine_tick(core));
         if self.queues[slot].in_flight == 0 {
             self.engine.leave_all(slot);
         }

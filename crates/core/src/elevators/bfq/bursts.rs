@@ -2,9 +2,9 @@
 
 use super::Bfq;
 use super::state::{InBurst, Queue, Tick};
+use crate::collections::{List, NIL, Slot};
+use crate::elevator::tables::HostTypes;
 use crate::group::ROOT;
-use crate::parts::{List, NIL, Slot};
-use crate::storage::Home;
 
 /// A queue that begins this long after the last one begins another burst, in ms.
 const GAP_MS: Tick = 180;
@@ -30,7 +30,7 @@ impl Default for Burst {
     }
 }
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// A new queue is about to get its first request.
     pub(super) fn notice_burst(&mut self, slot: Slot, now: Tick) {
         let queue = &self.queues[slot];

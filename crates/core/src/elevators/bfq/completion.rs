@@ -2,10 +2,10 @@
 
 use super::{Bfq, tick};
 use crate::clock::Timer;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::{Expiry, Note};
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// A seeky queue is waited for no longer than this, in ns, if it is not raised and all queues are alike.
 const IDLE_SEEKY_NS: u64 = 2_000_000;
@@ -14,12 +14,12 @@ const IDLE_RAISED_NS: u64 = 20_000_000;
 /// Fewer requests than this in a device say nothing of whether it queues, if the queue in service sends few as well.
 const FEW: u32 = 3;
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// A request is done.
-    pub(super) fn completed(&mut self, block: &mut Block<H>, request: Slot) {
-        let slot = block.table.requests[request].owner;
-        let (now_ns, now) = (block.ktime_ns(), tick(block));
-        self.learn_injection(block, slot, request);
+    pub(super) fn completed(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let slot = core.tables.requests[request].owner;
+        let (now_ns, now) = (core.ktime_ns(), tick(core));
+        self.learn_injection(core, slot, request);
         self.learn_queueing();
         self.in_flight = self.in_flight.saturating_sub(1);
         let queue = &mut self.queues[slot];
@@ -38,11 +38,11 @@ impl<H: Home> Bfq<H> {
         if queue.soft_later && done && self.coefficient(slot) != super::state::INTERACTIVE {
             self.queues[slot].soft_start = self.next_soft_start(slot, now);
         }
-        if slot == self.in_service && self.keep_or_expire(block, slot) {
+        if slot == self.in_service && self.keep_or_expire(core, slot) {
             return;
         }
         if self.in_flight == 0 && self.queued > 0 {
-            block.kick();
+            core.kick();
         }
     }
 
@@ -58,25 +58,25 @@ impl<H: Home> Bfq<H> {
 
     /// A request of the queue in service is done: keeps the disk for it, or takes that from it, if it has none waiting. Answers whether the disk
     /// is kept.
-    fn keep_or_expire(&mut self, block: &mut Block<H>, slot: Slot) -> bool {
+    fn keep_or_expire(&mut self, core: &mut QueueCore<H>, slot: Slot) -> bool {
         let empty = self.queues[slot].requests.is_empty();
         let in_flight = self.queues[slot].in_flight;
         let may_idle = self.may_idle(slot);
         if empty && may_idle {
             if in_flight == 0 {
-                self.arm_idle(block, slot);
+                self.arm_idle(core, slot);
             }
             return true;
         }
-        if self.may_time_out(slot, tick(block)) {
-            self.expire(block, slot, Expiry::TimedOut, false);
+        if self.may_time_out(slot, tick(core)) {
+            self.expire(core, slot, Expiry::TimedOut, false);
         } else if empty && (in_flight == 0 || !may_idle) {
-            self.expire(block, slot, Expiry::NoMoreRequests, false);
+            self.expire(core, slot, Expiry::NoMoreRequests, false);
         }
         false
     }
 
-    fn arm_idle(&mut self, block: &mut Block<H>, slot: Slot) {
+    fn arm_idle(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let idle_ns = self.tunables.slice_idle_ns;
         let raised = self.coefficient(slot) > 1;
         let length_ns = if self.queues[slot].is_seeky() && !raised && !self.is_asymmetric(slot) {
@@ -87,26 +87,26 @@ impl<H: Home> Bfq<H> {
             idle_ns
         };
         self.queues[slot].waits = true;
-        self.idle_start_ns = block.ktime_ns();
+        self.idle_start_ns = core.ktime_ns();
         let until_ns = self.idle_start_ns.saturating_add(length_ns);
-        block.arm_at_ktime(Timer::Idle, until_ns);
-        block.note(|block| Note::IdleArmed { queue: self.name(slot), until_ns: block.clock.host_ns(until_ns) });
+        core.arm_at_ktime(Timer::Idle, until_ns);
+        core.note(|core| Note::IdleArmed { queue: self.name(slot), until_ns: core.clock.host_ns(until_ns) });
     }
 
     /// The wait for the next request of the queue in service was in vain.
-    pub(super) fn idle_over(&mut self, block: &mut Block<H>) {
+    pub(super) fn idle_over(&mut self, core: &mut QueueCore<H>) {
         let slot = self.in_service;
         if slot != NIL && self.queues[slot].waits {
             self.queues[slot].waits = false;
-            block.note(|_| Note::IdleTimeout { queue: self.name(slot) });
-            if tick(block) >= self.queues[slot].timeout {
-                self.expire(block, slot, Expiry::TimedOut, true);
+            core.note(|_| Note::IdleTimeout { queue: self.name(slot) });
+            if tick(core) >= self.queues[slot].timeout {
+                self.expire(core, slot, Expiry::TimedOut, true);
             } else if self.queues[slot].requests.is_empty() {
-                self.expire(block, slot, Expiry::TooIdle, true);
+                self.expire(core, slot, Expiry::TooIdle, true);
             }
         }
         if self.queued > 0 {
-            block.kick();
+            core.kick();
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use super::state::{NEVER, SYNC, Saved, Tick};
 use super::{Bfq, tick};
+use crate::collections::tree::Descent;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::Note;
-use crate::parts::tree::Descent;
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// Requests this near to each other are side by side, in sectors.
 const CLOSE_SECTORS: u64 = 8 * 1024;
@@ -17,7 +17,7 @@ const TOGETHER_MS: Tick = 180;
 /// Until this time has passed it is not known whether they are worth merging, in ms.
 const SETTLED_MS: Tick = 600;
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// Whether a queue has been served for too long to begin to share.
     fn is_late(&self, slot: Slot, now: Tick) -> bool {
         let queue = &self.queues[slot];
@@ -25,8 +25,8 @@ impl<H: Home> Bfq<H> {
     }
 
     /// The queue that a process's request or bio at `sector` is to go to in place of `slot`, or [`NIL`].
-    pub(super) fn merge_test(&mut self, block: &Block<H>, slot: Slot, sector: u64, process: Slot) -> Slot {
-        let now = tick(block);
+    pub(super) fn merge_test(&mut self, core: &QueueCore<H>, slot: Slot, sector: u64, process: Slot) -> Slot {
+        let now = tick(core);
         if self.queues[slot].target != NIL {
             return self.last_target(slot);
         }
@@ -51,7 +51,7 @@ impl<H: Home> Bfq<H> {
                 return planned;
             }
         }
-        let found = self.look_up(block, self.group_of(slot), sector);
+        let found = self.look_up(core, self.group_of(slot), sector);
         if found == NIL || found == slot || !self.fit_together(slot, found, now) {
             return NIL;
         }
@@ -120,21 +120,21 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Moves a process along the chain from its queue to `end`; answers that.
-    pub(super) fn follow(&mut self, block: &mut Block<H>, process: Slot, slot: Slot, end: Slot) -> Slot {
+    pub(super) fn follow(&mut self, core: &mut QueueCore<H>, process: Slot, slot: Slot, end: Slot) -> Slot {
         let mut at = slot;
         while at != end && at != NIL {
             let next = self.queues[at].target;
-            self.merge_queues(block, process, at, next);
+            self.merge_queues(core, process, at, next);
             at = next;
         }
         end
     }
 
     /// A process leaves its queue for another, which inherits what speaks for it.
-    fn merge_queues(&mut self, block: &mut Block<H>, process: Slot, from: Slot, to: Slot) {
+    fn merge_queues(&mut self, core: &mut QueueCore<H>, process: Slot, from: Slot, to: Slot) {
         debug_assert!(from != to && to != NIL);
-        self.save(from, tick(block));
-        self.save(to, tick(block));
+        self.save(from, tick(core));
+        self.save(to, tick(core));
         if core::mem::take(&mut self.queues[from].io_bound) {
             self.queues[to].io_bound = true;
         }
@@ -144,7 +144,7 @@ impl<H: Home> Bfq<H> {
             self.queues[to].tentative = (NIL, 0);
         }
         self.hand_on_raising(from, to);
-        block.note(|_| Note::QueuesMerged { queue: self.name(from), into: self.name(to) });
+        core.note(|_| Note::QueuesMerged { queue: self.name(from), into: self.name(to) });
         self.point(process, SYNC, to);
         self.queues[to].shared = true;
         self.queues[to].owner = NIL;
@@ -153,7 +153,7 @@ impl<H: Home> Bfq<H> {
         if self.groups[group].newest == from {
             self.groups[group].newest = to;
         }
-        self.release(block, from);
+        self.release(core, from);
     }
 
     fn hand_on_raising(&mut self, from: Slot, to: Slot) {
@@ -216,8 +216,8 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Gives a process a sync queue of its own; or, on flash that queues, one that was made for the same job.
-    pub(super) fn create(&mut self, block: &mut Block<H>, process: Slot) -> Slot {
-        let slot = self.create_own(block, process);
+    pub(super) fn create(&mut self, core: &mut QueueCore<H>, process: Slot) -> Slot {
+        let slot = self.create_own(core, process);
         if slot == NIL {
             return NIL;
         }
@@ -236,7 +236,7 @@ impl<H: Home> Bfq<H> {
                 if planned != NIL {
                     self.mark_stable(process, planned);
                     self.queues[slot].owner = process;
-                    return self.follow(block, process, slot, planned);
+                    return self.follow(core, process, slot, planned);
                 }
             } else {
                 self.unlink(process);
@@ -248,8 +248,8 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Gives a process a new sync queue.
-    pub(super) fn create_own(&mut self, block: &mut Block<H>, process: Slot) -> Slot {
-        let slot = self.make_queue(block, process, true);
+    pub(super) fn create_own(&mut self, core: &mut QueueCore<H>, process: Slot) -> Slot {
+        let slot = self.make_queue(core, process, true);
         if slot != NIL {
             self.queues[slot].users = 1;
             self.point(process, SYNC, slot);
@@ -258,14 +258,14 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Files a queue by where its next request lies, among those of its group that others may join.
-    pub(super) fn index(&mut self, block: &Block<H>, slot: Slot) {
+    pub(super) fn index(&mut self, core: &QueueCore<H>, slot: Slot) {
         self.unindex(slot);
         let next = self.queues[slot].next;
-        if next == NIL || self.is_idle_class(slot) || self.is_late(slot, tick(block)) {
+        if next == NIL || self.is_idle_class(slot) || self.is_late(slot, tick(core)) {
             return;
         }
-        let (group, sector) = (self.group_of(slot), block.table.requests[next].sector);
-        let (met, met_sector) = self.walk(block, group, sector);
+        let (group, sector) = (self.group_of(slot), core.tables.requests[next].sector);
+        let (met, met_sector) = self.walk(core, group, sector);
         if met != NIL && met_sector == sector {
             return;
         }
@@ -287,19 +287,19 @@ impl<H: Home> Bfq<H> {
     }
 
     /// The next request of a queue is another one, or begins elsewhere: its place in the index stays, and is marked with where that is.
-    pub(super) fn mark_index(&mut self, block: &Block<H>, slot: Slot) {
+    pub(super) fn mark_index(&mut self, core: &QueueCore<H>, slot: Slot) {
         let queue = &self.queues[slot];
         if queue.indexed != NIL && queue.next != NIL {
-            self.index_nodes[slot].set_key(block.table.requests[queue.next].sector);
+            self.index_nodes[slot].set_key(core.tables.requests[queue.next].sector);
         }
     }
 
     /// The queue of an index that a search for a sector meets last, with its sector. Requests grow at their fronts without their queues
     /// being filed anew: it is where they begin now that is compared.
-    fn walk(&self, block: &Block<H>, group: Slot, sector: u64) -> (Slot, u64) {
+    fn walk(&self, core: &QueueCore<H>, group: Slot, sector: u64) -> (Slot, u64) {
         let index = &self.groups[group].index;
         let Descent { found, last, .. } = index.descend(&self.index_nodes, |slot, next| {
-            debug_assert_eq!(next, block.table.requests[self.queues[slot].next].sector, "places are marked anew");
+            debug_assert_eq!(next, core.tables.requests[self.queues[slot].next].sector, "places are marked anew");
             sector.cmp(&next)
         });
         let met = if found != NIL { found } else { last };
@@ -307,8 +307,8 @@ impl<H: Home> Bfq<H> {
     }
 
     /// A queue of a group whose next request is close to a sector, or [`NIL`].
-    fn look_up(&self, block: &Block<H>, group: Slot, sector: u64) -> Slot {
-        let (met, met_sector) = self.walk(block, group, sector);
+    fn look_up(&self, core: &QueueCore<H>, group: Slot, sector: u64) -> Slot {
+        let (met, met_sector) = self.walk(core, group, sector);
         if met == NIL || met_sector.abs_diff(sector) <= CLOSE_SECTORS {
             return met;
         }

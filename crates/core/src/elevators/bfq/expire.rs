@@ -3,10 +3,10 @@
 use super::state::Tick;
 use super::{Bfq, SLOTS_KNOWN, engine_tick, tick};
 use crate::clock::Timer;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::{Expiry, Note};
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// A slot shorter than this says nothing of how long its requests took, in us: it counts as some ms.
 const SLOT_US_MIN: u64 = 1000;
@@ -18,14 +18,14 @@ const MEASURED_US: u64 = 20_000;
 /// The time that the largest budget stands for when time is charged, in ms: whatever timeout_sync is.
 const CHARGED_MS_MAX: u64 = 125;
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// Takes the disk from the queue in service. With `idled` it kept the disk idle until now: its slot ended when that began.
-    pub(super) fn expire(&mut self, block: &mut Block<H>, slot: Slot, reason: Expiry, idled: bool) {
+    pub(super) fn expire(&mut self, core: &mut QueueCore<H>, slot: Slot, reason: Expiry, idled: bool) {
         debug_assert!(slot != NIL && slot == self.in_service);
-        let now = tick(block);
+        let now = tick(core);
         let served = self.engine.entities[slot].service;
-        self.charge_time(block, slot, reason, idled);
-        self.note_expiry(block, slot, reason, served);
+        self.charge_time(core, slot, reason, idled);
+        self.note_expiry(core, slot, reason, served);
         let raised = self.coefficient(slot) > 1;
         if self.tunables.low_latency && !raised {
             self.queues[slot].raised_at = now;
@@ -38,8 +38,8 @@ impl<H: Home> Bfq<H> {
             }
         }
         self.injection.abandon();
-        self.feed_back(block, slot, reason);
-        self.close(block, slot, reason);
+        self.feed_back(core, slot, reason);
+        self.close(core, slot, reason);
         if !self.queues[slot].busy && reason != Expiry::TimedOut && reason != Expiry::Exhausted {
             self.queues[slot].expired_waiting = true;
         } else {
@@ -53,19 +53,19 @@ impl<H: Home> Bfq<H> {
         }
     }
 
-    fn note_expiry(&self, block: &mut Block<H>, slot: Slot, reason: Expiry, served: u64) {
+    fn note_expiry(&self, core: &mut QueueCore<H>, slot: Slot, reason: Expiry, served: u64) {
         let (queue, budget) = (self.name(slot), self.engine.entities[slot].budget);
         let charged = self.engine.entities[slot].service;
-        block.note(|_| Note::BudgetExpired { queue, reason, served, budget });
+        core.note(|_| Note::BudgetExpired { queue, reason, served, budget });
         if charged != served {
-            block.note(|_| Note::Charge { queue, amount: charged });
+            core.note(|_| Note::Charge { queue, amount: charged });
         }
     }
 
     /// A queue that was slow, or whose time was over long before its budget, is charged as if it had moved data at full speed all the time.
-    fn charge_time(&mut self, block: &Block<H>, slot: Slot, reason: Expiry, idled: bool) {
+    fn charge_time(&mut self, core: &QueueCore<H>, slot: Slot, reason: Expiry, idled: bool) {
         let served = self.engine.entities[slot].service;
-        let end_ns = if idled { self.idle_start_ns } else { block.ktime_ns() };
+        let end_ns = if idled { self.idle_start_ns } else { core.ktime_ns() };
         let (mut slow, mut length_ms) = (false, 0);
         if self.queues[slot].sync {
             let length_us = end_ns.saturating_sub(self.slot_start_ns) / 1000;
@@ -85,16 +85,16 @@ impl<H: Home> Bfq<H> {
             let total = time.max(served);
             let entity = &mut self.engine.entities[slot];
             entity.budget = entity.budget.max(total);
-            self.serve(block, slot, total.saturating_sub(served));
+            self.serve(core, slot, total.saturating_sub(served));
         }
     }
 
     /// A queue is given so much service.
-    pub(super) fn serve(&mut self, block: &Block<H>, slot: Slot, sectors: u64) {
+    pub(super) fn serve(&mut self, core: &QueueCore<H>, slot: Slot, sectors: u64) {
         let raised = self.coefficient(slot) > 1;
         let queue = &mut self.queues[slot];
         if queue.served == 0 {
-            queue.first_served = tick(block);
+            queue.first_served = tick(core);
         }
         if raised {
             queue.served_raised = queue.served_raised.saturating_add(sectors);
@@ -104,7 +104,7 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Sets the next budget by how this one ended: larger as long as the queue uses it up.
-    fn feed_back(&mut self, block: &Block<H>, slot: Slot, reason: Expiry) {
+    fn feed_back(&mut self, core: &QueueCore<H>, slot: Slot, reason: Expiry) {
         let (least, largest) = (self.budget_min(), self.budget_max);
         let queue = &self.queues[slot];
         let raised = self.coefficient(slot) > 1;
@@ -125,15 +125,15 @@ impl<H: Home> Bfq<H> {
         let next = queue.next;
         self.queues[slot].budget_max = budget;
         if next != NIL {
-            let cost = self.cost(block, next, slot);
+            let cost = self.cost(core, next, slot);
             self.engine.entities[slot].budget = budget.max(cost);
         }
     }
 
     /// Ends the service of a queue: it waits for its turn again if it has requests, or if the disk should have been kept for it and another
     /// took it.
-    pub(super) fn close(&mut self, block: &mut Block<H>, slot: Slot, reason: Expiry) {
-        let now = tick(block);
+    pub(super) fn close(&mut self, core: &mut QueueCore<H>, slot: Slot, reason: Expiry) {
+        let now = tick(core);
         let queue = &mut self.queues[slot];
         if queue.shared && queue.is_seeky() {
             queue.to_split = true;
@@ -143,22 +143,22 @@ impl<H: Home> Bfq<H> {
             if self.queues[slot].in_flight == 0 {
                 self.queues[slot].timeout = now;
             }
-            self.leave_busy(block, slot, true);
+            self.leave_busy(core, slot, true);
         } else {
-            self.engine.raise(slot, false, true, true, engine_tick(block));
+            self.engine.raise(slot, false, true, true, engine_tick(core));
             if !empty && !self.flash_queueing {
-                self.index(block, slot);
+                self.index(core, slot);
             }
         }
-        self.stop_waiting(block, slot);
+        self.stop_waiting(core, slot);
         self.in_service = NIL;
         self.engine.clear_current(slot);
     }
 
     /// The disk is no longer kept idle for a queue.
-    pub(super) fn stop_waiting(&mut self, block: &mut Block<H>, slot: Slot) {
+    pub(super) fn stop_waiting(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         self.queues[slot].waits = false;
-        block.timers.cancel(Timer::Idle);
+        core.timers.cancel(Timer::Idle);
     }
 
     /// When a slot that begins now times out: a raised queue is given its multiple, but one as soft real time.

@@ -2,18 +2,18 @@
 
 use super::state::{ASYNC, GroupState, SYNC};
 use super::{Bfq, engine_tick};
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::Expiry;
 use crate::group::ROOT;
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// Takes in the groups that were there before the elevator, parents before children.
-    pub(super) fn meet_groups(&mut self, block: &Block<H>) {
-        let count = self.groups.capacity().min(block.table.groups.capacity());
+    pub(super) fn meet_groups(&mut self, core: &QueueCore<H>) {
+        let count = self.groups.capacity().min(core.tables.groups.capacity());
         for group in 0..count {
-            let known = &block.table.groups[group];
+            let known = &core.tables.groups[group];
             if group != ROOT && known.in_use {
                 self.engine.init_group(group, known.parent, u32::from(known.weights.weight));
             }
@@ -21,31 +21,31 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Takes in a new group.
-    pub(super) fn meet_group(&mut self, block: &Block<H>, group: Slot) {
-        let known = &block.table.groups[group];
+    pub(super) fn meet_group(&mut self, core: &QueueCore<H>, group: Slot) {
+        let known = &core.tables.groups[group];
         self.groups[group] = GroupState::default();
         self.engine.init_group(group, known.parent, u32::from(known.weights.weight));
     }
 
     /// A group's weight was changed: it counts when the group is scheduled next.
-    pub(super) fn weigh_group(&mut self, block: &Block<H>, group: Slot) {
+    pub(super) fn weigh_group(&mut self, core: &QueueCore<H>, group: Slot) {
         if group != ROOT {
             let entity = self.engine.group_entity(group);
             let entity = &mut self.engine.entities[entity];
-            entity.new_base = u32::from(block.table.groups[group].weights.weight);
+            entity.new_base = u32::from(core.tables.groups[group].weights.weight);
             entity.pending = true;
         }
     }
 
     /// The group that a process is in now, with its generation; without groups all are in the root.
-    pub(super) fn group_now(&self, block: &Block<H>, process: Slot) -> (Slot, u32) {
-        let group = if self.tunables.groups { block.table.contexts[process].group } else { ROOT };
-        (group, block.table.groups[group].generation)
+    pub(super) fn group_now(&self, core: &QueueCore<H>, process: Slot) -> (Slot, u32) {
+        let group = if self.tunables.groups { core.tables.contexts[process].group } else { ROOT };
+        (group, core.tables.groups[group].generation)
     }
 
     /// A process that was moved to another group leaves the old one's queues; its own queue moves with it.
-    pub(super) fn notice_group(&mut self, block: &mut Block<H>, process: Slot) {
-        let now = self.group_now(block, process);
+    pub(super) fn notice_group(&mut self, core: &mut QueueCore<H>, process: Slot) {
+        let now = self.group_now(core, process);
         if core::mem::replace(&mut self.processes[process].group, now) == now {
             return;
         }
@@ -53,19 +53,19 @@ impl<H: Home> Bfq<H> {
         let [old, sync] = self.processes[process].queues;
         if old != NIL && self.group_of(old) != group {
             self.point(process, ASYNC, NIL);
-            self.release(block, old);
+            self.release(core, old);
         }
         if sync == NIL {
             return;
         }
         if !self.queues[sync].shared && self.queues[sync].target == NIL {
             if self.group_of(sync) != group {
-                self.move_queue(block, sync, group);
+                self.move_queue(core, sync, group);
             }
         } else if self.any_outside(sync, group) {
             self.release_targets(sync);
             self.point(process, SYNC, NIL);
-            self.release(block, sync);
+            self.release(core, sync);
         }
     }
 
@@ -82,13 +82,13 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Moves a queue to another group.
-    fn move_queue(&mut self, block: &mut Block<H>, slot: Slot, group: Slot) {
+    fn move_queue(&mut self, core: &mut QueueCore<H>, slot: Slot, group: Slot) {
         if slot == self.in_service {
-            self.expire(block, slot, Expiry::Preempted, false);
+            self.expire(core, slot, Expiry::Preempted, false);
         }
         let busy = self.queues[slot].busy;
         if busy {
-            self.engine.deactivate(slot, false, false, engine_tick(block));
+            self.engine.deactivate(slot, false, false, engine_tick(core));
         } else {
             self.engine.forget(slot);
         }
@@ -101,18 +101,18 @@ impl<H: Home> Bfq<H> {
         self.engine.set_parent(slot, group);
         if busy {
             if !self.flash_queueing {
-                self.index(block, slot);
+                self.index(core, slot);
             }
             let shifts = core::mem::take(&mut self.queues[slot].expired_waiting);
-            self.engine.raise(slot, shifts, false, false, engine_tick(block));
+            self.engine.raise(slot, shifts, false, false, engine_tick(core));
         }
         if self.in_service == NIL && self.in_flight == 0 && self.queued > 0 {
-            block.kick();
+            core.kick();
         }
     }
 
     /// Lets go of all that is kept for a group that is to be removed; answers false, and keeps it, while requests of it are left.
-    pub(super) fn dissolve_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
+    pub(super) fn dissolve_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
         let mut slot = self.groups[group].members.head();
         while slot != NIL {
             if self.queues[slot].allocated > 0 {
@@ -123,7 +123,7 @@ impl<H: Home> Bfq<H> {
         let async_queues = core::mem::take(&mut self.groups[group].async_queues);
         for queue in async_queues.all() {
             if queue != NIL {
-                self.release(block, queue);
+                self.release(core, queue);
             }
         }
         // Queues of processes that have not asked since they were moved, and such as only the past keeps.
@@ -133,7 +133,7 @@ impl<H: Home> Bfq<H> {
                 break;
             }
             self.unindex(slot);
-            self.move_queue(block, slot, ROOT);
+            self.move_queue(core, slot, ROOT);
             self.end_if_unused(slot);
         }
         let entity = self.engine.group_entity(group);

@@ -2,16 +2,16 @@
 
 use super::Bfq;
 use super::state::Tick;
-use crate::parts::Slot;
-use crate::queue::block::Block;
-use crate::storage::Home;
+use crate::collections::Slot;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 
 /// An async sector counts so many times where all queues are alike: else shares must be exact.
 const ASYNC_FACTOR: u64 = 3;
 /// A raised queue with so many requests of others in the device needs the disk kept for it.
 const OTHERS_IN_FLIGHT: u32 = 4;
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// Whether queues differ, so that the order in which the device serves what it has matters to their shares: in weight (a queue of the
     /// lowest one cannot be wronged), in class, or by groups.
     pub(super) fn is_asymmetric(&self, queue: Slot) -> bool {
@@ -21,8 +21,8 @@ impl<H: Home> Bfq<H> {
     }
 
     /// What a request costs its queue, in sectors.
-    pub(super) fn cost(&self, block: &Block<H>, request: Slot, queue: Slot) -> u64 {
-        let sectors = u64::from(block.table.requests[request].sectors);
+    pub(super) fn cost(&self, core: &QueueCore<H>, request: Slot, queue: Slot) -> u64 {
+        let sectors = u64::from(core.tables.requests[request].sectors);
         if self.queues[queue].sync || self.coefficient(queue) > 1 || self.is_asymmetric(queue) {
             sectors
         } else {

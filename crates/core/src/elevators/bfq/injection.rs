@@ -3,9 +3,9 @@
 
 use super::state::{ASYNC, Tick};
 use super::{Bfq, tick};
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 
 /// What a queue tells of injection is forgotten after so long, in ms.
 const FORGET_MS: Tick = 1000;
@@ -53,20 +53,20 @@ impl Injection {
     }
 }
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// A queue with a request to put in while the disk is kept for the one in service, or [`NIL`].
-    pub(super) fn injected(&mut self, block: &Block<H>, served: Slot) -> Slot {
+    pub(super) fn injected(&mut self, core: &QueueCore<H>, served: Slot) -> Slot {
         let queue = &self.queues[served];
         let owner = queue.owner;
         if owner != NIL {
             let slot = self.processes[owner].queues.get(ASYNC).copied().unwrap_or(NIL);
             let next = self.queues[slot].next;
-            if self.fits(block, slot) && block.table.requests[next].context == owner {
+            if self.fits(core, slot) && core.tables.requests[next].context == owner {
                 return slot;
             }
         }
         for slot in [queue.waker, queue.woken.head()] {
-            if self.fits(block, slot) {
+            if self.fits(core, slot) {
                 return slot;
             }
         }
@@ -74,21 +74,21 @@ impl<H: Home> Bfq<H> {
         if self.idling_boosts(served) || raised_alone {
             return NIL;
         }
-        self.harmless(block, served)
+        self.harmless(core, served)
     }
 
     /// Whether a queue has a request for which its budget suffices.
-    fn fits(&self, block: &Block<H>, slot: Slot) -> bool {
+    fn fits(&self, core: &QueueCore<H>, slot: Slot) -> bool {
         if slot == NIL || !self.queues[slot].busy {
             return false;
         }
         let next = self.queues[slot].next;
-        next != NIL && self.cost(block, next, slot) as i64 <= self.budget_left(slot)
+        next != NIL && self.cost(core, next, slot) as i64 <= self.budget_left(slot)
     }
 
     /// The queue that became active last of those whose request does the one in service no harm, as far as its limit tells. As in the
     /// kernel, it is looked for among all active queues, one by one: O(N), unlike what the engine does.
-    fn harmless(&mut self, block: &Block<H>, served: Slot) -> Slot {
+    fn harmless(&mut self, core: &QueueCore<H>, served: Slot) -> Slot {
         let limit = self.queues[served].inject_limit;
         if self.in_flight >= limit {
             return NIL;
@@ -96,8 +96,8 @@ impl<H: Home> Bfq<H> {
         let raised_only = self.coefficient(served) > 1 && self.queues[served].short_think;
         let mut slot = self.engine.recent_first();
         while slot != NIL {
-            if self.fits(block, slot) && (!raised_only || self.coefficient(slot) > 1) {
-                let large = block.table.requests[self.queues[slot].next].sectors >= LARGE_ON_FLASH_SECTORS;
+            if self.fits(core, slot) && (!raised_only || self.coefficient(slot) > 1) {
+                let large = core.tables.requests[self.queues[slot].next].sectors >= LARGE_ON_FLASH_SECTORS;
                 let limit = if large && !self.rotational { limit.min(1) } else { limit };
                 if self.in_flight < limit {
                     self.injection.injected = true;
@@ -119,8 +119,8 @@ impl<H: Home> Bfq<H> {
     }
 
     /// A process without other requests sends one: if its queue is in service, it is timed to its completion, with or without others put in.
-    pub(super) fn time_request(&mut self, block: &Block<H>, slot: Slot) {
-        let now = tick(block);
+    pub(super) fn time_request(&mut self, core: &QueueCore<H>, slot: Slot) {
+        let now = tick(core);
         if now >= self.queues[slot].lowered_at.saturating_add(FORGET_MS) {
             self.reset_injection(slot, now);
         }
@@ -129,7 +129,7 @@ impl<H: Home> Bfq<H> {
         let compared = queue.baseline_ns > 0 && self.injection.injected && !alone;
         let rested = now >= queue.lowered_at.saturating_add(REST_MS);
         if slot == self.in_service && (alone || compared) && rested {
-            self.injection.since_ns = block.ktime_ns();
+            self.injection.since_ns = core.ktime_ns();
             self.injection.undispatched = true;
             if alone {
                 self.injection.injected = false;
@@ -139,12 +139,12 @@ impl<H: Home> Bfq<H> {
 
     /// The timed request completes. If it took half as long again as without others, fewer are put in from now on; else one more, up to what
     /// the device has had at once. `in_flight` counts it still.
-    pub(super) fn learn_injection(&mut self, block: &Block<H>, slot: Slot, request: Slot) {
+    pub(super) fn learn_injection(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
         if self.injection.waited != request || request == NIL {
             return;
         }
-        let (now, in_flight) = (tick(block), self.in_flight);
-        let took_ns = block.ktime_ns().saturating_sub(self.injection.since_ns);
+        let (now, in_flight) = (tick(core), self.in_flight);
+        let took_ns = core.ktime_ns().saturating_sub(self.injection.since_ns);
         let (injected, in_flight_max) = (self.injection.injected, self.queueing.in_flight_max());
         let queue = &mut self.queues[slot];
         let limit = queue.inject_limit;
@@ -170,8 +170,8 @@ impl<H: Home> Bfq<H> {
     }
 
     /// A process without other requests sends one right after another queue's request has completed: that may be what it waited for.
-    pub(super) fn look_for_waker(&mut self, block: &Block<H>, slot: Slot) {
-        let (now_ns, last) = (block.ktime_ns(), self.done_queue);
+    pub(super) fn look_for_waker(&mut self, core: &QueueCore<H>, slot: Slot) {
+        let (now_ns, last) = (core.ktime_ns(), self.done_queue);
         let soon = now_ns.saturating_sub(self.rate.completed_ns) < WAKE_NS;
         if last == NIL || last == slot || self.queues[slot].short_think || !soon {
             return;

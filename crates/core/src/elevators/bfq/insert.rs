@@ -3,10 +3,10 @@
 use super::lifetime::weight_of;
 use super::state::{ASYNC, Process, SYNC, Tick};
 use super::{Bfq, tick};
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::{Expiry, Note};
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// Requests farther apart than this are not near each other, in sectors.
 const NEAR_SECTORS: u64 = 800;
@@ -23,26 +23,26 @@ const ASYNC_GAP_MS: Tick = 500;
 /// A lone request shorter than this is no reason to end the idling: the next one probably joins it.
 const SMALL_SECTORS: u32 = 32;
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// Finds the queue that a new request goes to, taking notice of what has changed about its process.
-    pub(super) fn assign(&mut self, block: &mut Block<H>, request: Slot) {
-        let (process, sync) = (block.table.requests[request].context, block.table.requests[request].is_sync());
-        self.meet(block, process);
-        self.notice_priority(block, process);
-        self.notice_group(block, process);
-        let mut slot = self.queue_of(block, process, sync);
+    pub(super) fn assign(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let (process, sync) = (core.tables.requests[request].context, core.tables.requests[request].is_sync());
+        self.meet(core, process);
+        self.notice_priority(core, process);
+        self.notice_group(core, process);
+        let mut slot = self.queue_of(core, process, sync);
         let (mut split, mut kept) = (false, false);
         if slot == NIL {
-            slot = if sync { self.create(block, process) } else { self.use_async(block, process) };
+            slot = if sync { self.create(core, process) } else { self.use_async(core, process) };
         } else if self.queues[slot].shared && self.queues[slot].to_split && !self.processes[process].stably {
-            let own = self.split(block, process, slot);
+            let own = self.split(core, process, slot);
             (kept, split) = (own == slot, true);
             slot = own;
         }
         if slot == NIL {
             return;
         }
-        block.table.requests[request].owner = slot;
+        core.tables.requests[request].owner = slot;
         let requests = &mut self.processes[process].requests;
         *requests = requests.saturating_add(1);
         let queue = &mut self.queues[slot];
@@ -50,17 +50,17 @@ impl<H: Home> Bfq<H> {
         if queue.target == NIL && queue.users == 1 {
             queue.owner = process;
             if split {
-                self.restore(block, process, slot, kept);
+                self.restore(core, process, slot, kept);
             }
         }
         if self.queues[slot].fresh && (self.burst.size > 0 || self.busy_queues() == 0) {
-            self.notice_burst(slot, tick(block));
+            self.notice_burst(slot, tick(core));
         }
     }
 
     /// Points a process to the async queue of its group and priority.
-    fn use_async(&mut self, block: &mut Block<H>, process: Slot) -> Slot {
-        let slot = self.async_queue(block, process);
+    fn use_async(&mut self, core: &mut QueueCore<H>, process: Slot) -> Slot {
+        let slot = self.async_queue(core, process);
         if slot != NIL {
             self.add_user(slot);
             self.point(process, ASYNC, slot);
@@ -69,29 +69,29 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Opens the books on a process that is new here.
-    fn meet(&mut self, block: &mut Block<H>, process: Slot) {
-        if !core::mem::replace(&mut block.table.contexts[process].history.known, true) {
-            let priority = block.table.contexts[process].effective_priority();
-            let group = self.group_now(block, process);
+    fn meet(&mut self, core: &mut QueueCore<H>, process: Slot) {
+        if !core::mem::replace(&mut core.tables.contexts[process].history.known, true) {
+            let priority = core.tables.contexts[process].effective_priority();
+            let group = self.group_now(core, process);
             self.processes[process] = Process { priority, group, ..Process::default() };
         }
     }
 
     /// A process of another class or level goes to another async queue; its sync queue changes when it is scheduled next.
-    fn notice_priority(&mut self, block: &mut Block<H>, process: Slot) {
-        let priority = block.table.contexts[process].effective_priority();
+    fn notice_priority(&mut self, core: &mut QueueCore<H>, process: Slot) {
+        let priority = core.tables.contexts[process].effective_priority();
         if core::mem::replace(&mut self.processes[process].priority, priority) == priority {
             return;
         }
         let [old, sync] = self.processes[process].queues;
         if old != NIL {
             self.point(process, ASYNC, NIL);
-            let new = self.async_queue(block, process);
+            let new = self.async_queue(core, process);
             if new != NIL {
                 self.add_user(new);
                 self.point(process, ASYNC, new);
             }
-            self.release(block, old);
+            self.release(core, old);
         }
         if sync != NIL {
             let entity = &mut self.engine.entities[sync];
@@ -102,37 +102,37 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Takes a request into its queue, or into the one that this is merged into.
-    pub(super) fn insert_request(&mut self, block: &mut Block<H>, request: Slot) {
-        let (process, sector) = (block.table.requests[request].context, block.table.requests[request].sector);
-        let mut slot = block.table.requests[request].owner;
-        let target = self.merge_test(block, slot, sector, process);
+    pub(super) fn insert_request(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let (process, sector) = (core.tables.requests[request].context, core.tables.requests[request].sector);
+        let mut slot = core.tables.requests[request].owner;
+        let target = self.merge_test(core, slot, sector, process);
         if target != NIL {
             let (from, to) = (slot, target);
             self.queues[from].allocated = self.queues[from].allocated.saturating_sub(1);
             self.queues[to].allocated = self.queues[to].allocated.saturating_add(1);
             self.queues[from].fresh = false;
-            block.table.requests[request].owner = to;
-            slot = self.follow(block, process, from, to);
+            core.tables.requests[request].owner = to;
+            slot = self.follow(core, process, from, to);
         }
-        self.learn_think_time(block, slot);
-        self.learn_distance(block, slot, request);
+        self.learn_think_time(core, slot);
+        self.learn_distance(core, slot, request);
         let coefficient = self.coefficient(slot);
-        self.count(block, slot, request, process);
-        let interactive = self.file(block, slot, request, coefficient);
-        let now = tick(block);
+        self.count(core, slot, request, process);
+        let interactive = self.file(core, slot, request, coefficient);
+        let now = tick(core);
         if self.tunables.low_latency && (coefficient == 1 || self.coefficient(slot) == 1 || interactive) {
             self.queues[slot].raised_at = now;
         }
-        self.queues[slot].last_sector = block.table.requests[request].end();
+        self.queues[slot].last_sector = core.tables.requests[request].end();
         if self.in_service == slot && self.queues[slot].waits {
-            self.end_waiting(block, slot, request);
+            self.end_waiting(core, slot, request);
         }
     }
 
     /// How long the process took to send its next request, and whether that is worth waiting for: it is unless, after three samples or more, the
     /// mean is above half of the longest idling. If that has changed and nothing is known of injection yet, what is guessed of it begins anew.
-    fn learn_think_time(&mut self, block: &Block<H>, slot: Slot) {
-        let (now_ns, now) = (block.ktime_ns(), tick(block));
+    fn learn_think_time(&mut self, core: &QueueCore<H>, slot: Slot) {
+        let (now_ns, now) = (core.ktime_ns(), tick(core));
         let idle_class = self.is_idle_class(slot);
         let longest_ns = self.tunables.slice_idle_ns;
         let queue = &mut self.queues[slot];
@@ -154,27 +154,27 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Whether the request lies far from the queue's last one. A queue that seeks all the time does not play anything.
-    fn learn_distance(&mut self, block: &Block<H>, slot: Slot, request: Slot) {
-        let far = self.is_far(block, self.queues[slot].last_sector, request);
+    fn learn_distance(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
+        let far = self.is_far(core, self.queues[slot].last_sector, request);
         let queue = &mut self.queues[slot];
         queue.history = (queue.history << 1) | u32::from(far);
         if self.coefficient(slot) > 1 && self.queues[slot].is_soft() && self.queues[slot].is_totally_seeky() {
-            self.end_soft_raising(slot, tick(block));
+            self.end_soft_raising(slot, tick(core));
         }
     }
 
     /// Whether a request lies far from a place; none is far from the start of the disk, which stands for no place.
-    pub(super) fn is_far(&self, block: &Block<H>, place: u64, request: Slot) -> bool {
-        let request = &block.table.requests[request];
+    pub(super) fn is_far(&self, core: &QueueCore<H>, place: u64, request: Slot) -> bool {
+        let request = &core.tables.requests[request];
         let small = self.rotational || request.sectors < SMALL_ON_FLASH_SECTORS;
         place != 0 && request.sector.abs_diff(place) > NEAR_SECTORS && small
     }
 
     /// Counts a request, and draws from it who wakes whom, how requests of others do and how idle the queue is.
-    fn count(&mut self, block: &Block<H>, slot: Slot, request: Slot, process: Slot) {
-        let now_ns = block.ktime_ns();
+    fn count(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot, process: Slot) {
+        let now_ns = core.ktime_ns();
         let nothing_waited = self.queues[slot].pending() == 0;
-        let kind = if block.table.requests[request].is_sync() { SYNC } else { ASYNC };
+        let kind = if core.tables.requests[request].is_sync() { SYNC } else { ASYNC };
         if let Some(queued) = self.queues[slot].queued.get_mut(kind) {
             *queued = queued.saturating_add(1);
         }
@@ -183,8 +183,8 @@ impl<H: Home> Bfq<H> {
             return;
         }
         if self.processes[process].requests <= 1 {
-            self.look_for_waker(block, slot);
-            self.time_request(block, slot);
+            self.look_for_waker(core, slot);
+            self.time_request(core, slot);
         }
         let queue = &mut self.queues[slot];
         // Unsigned, and wrapping around: a new queue's first gap is minus one, and reads as endless until there is a real one.
@@ -203,104 +203,104 @@ impl<H: Home> Bfq<H> {
 
     /// Sorts a request in and schedules its queue; answers whether the queue became busy as an interactive one. `coefficient` is the
     /// queue's before that.
-    fn file(&mut self, block: &mut Block<H>, slot: Slot, request: Slot, coefficient: u32) -> bool {
-        let sync = block.table.requests[request].is_sync();
+    fn file(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot, coefficient: u32) -> bool {
+        let sync = core.tables.requests[request].is_sync();
         let [expire_async_ns, expire_sync_ns] = self.tunables.fifo_expire_ns;
         let expire_ns = if sync { expire_sync_ns } else { expire_async_ns };
-        let deadline_ns = block.ktime_ns().saturating_add(expire_ns);
-        self.queues[slot].requests.insert(block, request, deadline_ns);
+        let deadline_ns = core.ktime_ns().saturating_add(expire_ns);
+        self.queues[slot].requests.insert(core, request, deadline_ns);
         let before = self.queues[slot].next;
-        let next = self.chooser().best(block, before, request, self.position);
+        let next = self.chooser().best(core, before, request, self.position);
         self.queues[slot].next = next;
         if next != before && !self.flash_queueing {
-            self.index(block, slot);
+            self.index(core, slot);
         } else {
-            self.mark_index(block, slot);
+            self.mark_index(core, slot);
         }
         if !self.queues[slot].busy {
-            return self.activate_queue(block, slot, coefficient);
+            return self.activate_queue(core, slot, coefficient);
         }
-        let now = tick(block);
+        let now = tick(core);
         let gap = now > self.queues[slot].raised_at.saturating_add(ASYNC_GAP_MS);
         if self.tunables.low_latency && coefficient == 1 && !sync && gap {
             self.raise_interactive(slot);
             self.raised_busy = self.raised_busy.saturating_add(1);
             self.engine.entities[slot].pending = true;
-            block.note(|_| Note::WeightRaised { queue: self.name(slot), coefficient: super::state::INTERACTIVE });
+            core.note(|_| Note::WeightRaised { queue: self.name(slot), coefficient: super::state::INTERACTIVE });
         }
         if next != before {
-            self.next_changed(block, slot);
+            self.next_changed(core, slot);
         }
         false
     }
 
     /// The request that the disk was kept idle for has come.
-    fn end_waiting(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
-        let kind = if block.table.requests[request].is_sync() { SYNC } else { ASYNC };
+    fn end_waiting(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
+        let kind = if core.tables.requests[request].is_sync() { SYNC } else { ASYNC };
         let queue = &self.queues[slot];
-        let lone = queue.queued.get(kind) == Some(&1) && block.table.requests[request].sectors < SMALL_SECTORS;
-        let timed_out = tick(block) >= queue.timeout;
+        let lone = queue.queued.get(kind) == Some(&1) && core.tables.requests[request].sectors < SMALL_SECTORS;
+        let timed_out = tick(core) >= queue.timeout;
         if lone && self.idling_boosts(slot) && !timed_out {
             return;
         }
-        self.stop_waiting(block, slot);
-        block.note(|_| Note::IdleHit { queue: self.name(slot) });
+        self.stop_waiting(core, slot);
+        core.note(|_| Note::IdleHit { queue: self.name(slot) });
         if timed_out {
-            self.expire(block, slot, Expiry::TimedOut, false);
+            self.expire(core, slot, Expiry::TimedOut, false);
         }
     }
 
     /// A queue that is not in service has another request to serve next: its budget has to hold that.
-    pub(super) fn next_changed(&mut self, block: &Block<H>, slot: Slot) {
+    pub(super) fn next_changed(&mut self, core: &QueueCore<H>, slot: Slot) {
         let next = self.queues[slot].next;
         if next == NIL || slot == self.in_service {
             return;
         }
-        let cost = self.cost(block, next, slot);
+        let cost = self.cost(core, next, slot);
         let entity = &mut self.engine.entities[slot];
         let budget = self.queues[slot].budget_max.max(cost).max(entity.service);
         if core::mem::replace(&mut entity.budget, budget) != budget {
-            self.engine.raise(slot, false, false, false, super::engine_tick(block));
+            self.engine.raise(slot, false, false, false, super::engine_tick(core));
         }
     }
 
     /// A request has grown at its front. It is sorted anew only if it has passed the one before it.
-    pub(super) fn merged_at_front(&mut self, block: &mut Block<H>, request: Slot) {
-        let slot = block.table.requests[request].owner;
+    pub(super) fn merged_at_front(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let slot = core.tables.requests[request].owner;
         if slot == NIL {
             return;
         }
-        let below = block.table.nodes[request].prev();
-        let sector = block.table.requests[request].sector;
-        if below == NIL || block.table.requests[below].sector <= sector {
-            self.queues[slot].requests.rekey(block, request);
-            return self.mark_index(block, slot);
+        let below = core.tables.nodes[request].prev();
+        let sector = core.tables.requests[request].sector;
+        if below == NIL || core.tables.requests[below].sector <= sector {
+            self.queues[slot].requests.rekey(core, request);
+            return self.mark_index(core, slot);
         }
-        self.queues[slot].requests.resort(block, request);
+        self.queues[slot].requests.resort(core, request);
         let before = self.queues[slot].next;
-        let next = self.chooser().best(block, before, request, self.position);
+        let next = self.chooser().best(core, before, request, self.position);
         self.queues[slot].next = next;
-        self.mark_index(block, slot);
+        self.mark_index(core, slot);
         if next != before {
-            self.next_changed(block, slot);
+            self.next_changed(core, slot);
             if !self.flash_queueing {
-                self.index(block, slot);
+                self.index(core, slot);
             }
         }
     }
 
     /// `absorbed` has become part of `request`, which may be another queue's.
-    pub(super) fn join_requests(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        let (slot, other) = (block.table.requests[request].owner, block.table.requests[absorbed].owner);
+    pub(super) fn join_requests(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        let (slot, other) = (core.tables.requests[request].owner, core.tables.requests[absorbed].owner);
         if slot != NIL && slot == other {
-            self.queues[slot].requests.inherit(block, request, absorbed);
+            self.queues[slot].requests.inherit(core, request, absorbed);
         }
         if slot != NIL && self.queues[slot].next == absorbed {
             self.queues[slot].next = request;
-            self.mark_index(block, slot);
+            self.mark_index(core, slot);
         }
         if other != NIL {
-            self.remove(block, absorbed);
+            self.remove(core, absorbed);
         }
     }
 }

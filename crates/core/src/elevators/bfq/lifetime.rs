@@ -2,10 +2,10 @@
 
 use super::state::{ASYNC, Process, Queue, SYNC};
 use super::{Bfq, NEVER, tick};
-use crate::parts::{NIL, Slot};
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::priority::{Class, Priority};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// So many places are looked at for a queue that can be done without, when there is no free one.
 const RECLAIM_STEPS: u32 = 64;
@@ -16,7 +16,7 @@ pub(crate) fn weight_of(priority: Priority) -> u32 {
     8u32.saturating_sub(level).saturating_mul(10)
 }
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// The level that a queue's weight comes from.
     pub(super) fn level(&self, slot: Slot) -> u8 {
         8u32.saturating_sub(self.engine.entities[slot].base / 10) as u8
@@ -28,7 +28,7 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Makes a queue in a process's group, of its priority; [`NIL`] if there is no room. Nobody uses it yet.
-    pub(super) fn make_queue(&mut self, block: &Block<H>, process: Slot, sync: bool) -> Slot {
+    pub(super) fn make_queue(&mut self, core: &QueueCore<H>, process: Slot, sync: bool) -> Slot {
         let mut slot = self.free_queues.pop_front(&mut self.queues);
         if slot == NIL {
             self.reclaim();
@@ -37,12 +37,12 @@ impl<H: Home> Bfq<H> {
         if slot == NIL {
             return NIL;
         }
-        let (now_ns, now) = (block.ktime_ns(), tick(block));
+        let (now_ns, now) = (core.ktime_ns(), tick(core));
         self.queues[slot] = Queue {
             generation: self.queues[slot].generation.wrapping_add(1),
             exists: true,
             sync,
-            pid: if sync { block.table.contexts[process].pid } else { 0 },
+            pid: if sync { core.tables.contexts[process].pid } else { 0 },
             budget_max: self.budget_safe().saturating_mul(2) / 3,
             fresh: sync,
             created: now,
@@ -64,13 +64,13 @@ impl<H: Home> Bfq<H> {
     }
 
     /// The async queue for a process's group and priority, made if there is none.
-    pub(super) fn async_queue(&mut self, block: &Block<H>, process: Slot) -> Slot {
+    pub(super) fn async_queue(&mut self, core: &QueueCore<H>, process: Slot) -> Slot {
         let Process { priority, group: (group, _), .. } = self.processes[process];
         let known = self.groups[group].async_queues.get(priority);
         if known != NIL {
             return known;
         }
-        let slot = self.make_queue(block, process, false);
+        let slot = self.make_queue(core, process, false);
         if slot != NIL {
             self.groups[group].async_queues.put(priority, slot);
             // Its group keeps it for good.
@@ -106,10 +106,10 @@ impl<H: Home> Bfq<H> {
     }
 
     /// A process lets go of a queue that it used.
-    pub(super) fn release(&mut self, block: &mut Block<H>, slot: Slot) {
+    pub(super) fn release(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let queue = &self.queues[slot];
         if queue.busy && queue.requests.is_empty() && self.in_service != slot {
-            self.leave_busy(block, slot, false);
+            self.leave_busy(core, slot, false);
         }
         let group = self.group_of(slot);
         if self.groups[group].newest == slot {
@@ -131,7 +131,7 @@ impl<H: Home> Bfq<H> {
     }
 
     /// A process exits: it lets go of its queues. The one in service loses the disk.
-    pub(super) fn process_exits(&mut self, block: &mut Block<H>, process: Slot) {
+    pub(super) fn process_exits(&mut self, core: &mut QueueCore<H>, process: Slot) {
         self.unlink(process);
         for kind in [SYNC, ASYNC] {
             let slot = self.processes[process].queues.get(kind).copied().unwrap_or(NIL);
@@ -140,13 +140,13 @@ impl<H: Home> Bfq<H> {
             }
             self.point(process, kind, NIL);
             if self.in_service == slot {
-                self.close(block, slot, crate::event::Expiry::TimedOut);
+                self.close(core, slot, crate::event::Expiry::TimedOut);
                 if self.queued > 0 {
-                    block.kick();
+                    core.kick();
                 }
             }
             self.release_targets(slot);
-            self.release(block, slot);
+            self.release(core, slot);
         }
     }
 

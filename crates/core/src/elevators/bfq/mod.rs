@@ -1,6 +1,6 @@
 //! BFQ as in mainline: budget fair queueing with groups and low latency, Linux 6.1.
 //!
-//! The idea: one queue at a time has the disk, for a budget of sectors, and who comes next is decided by B-WF2Q+ (`super::wf2q`): the
+//! The idea: one queue at a time has the disk, for a budget of sectors, and who comes next is decided by B-WF2Q+ (`crate::elevators::shared::wf2q`): the
 //! share of each follows its weight, and budgets can be as large as throughput asks for without changing it. A queue that seeks is
 //! charged the time that it took as if it had been sectors. Upon that stand heuristics: the disk is kept idle for a queue that will soon send more;
 //! queues that start a program or play are *raised* (their weights multiplied); processes that read side by side share a queue;
@@ -30,16 +30,15 @@ mod split;
 mod state;
 mod tunables;
 
-use super::async_queues::AsyncQueues;
-use super::chooser::Chooser;
-use super::wf2q::{self, Engine};
-use super::{Elevator, MakeTables, Merge, Search};
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
-use crate::parts::{Arena, List, NIL, Node, Slot};
-use crate::queue::block::{Block, Of};
-use crate::registry::hooks;
-use crate::storage::{Capacity, Home, Maker};
+use crate::collections::{Arena, List, NIL, Node, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::{Elevator, MakeTables, Merge, Search, hooks};
+use crate::elevators::shared::async_queues::AsyncQueues;
+use crate::elevators::shared::chooser::Chooser;
+use crate::elevators::shared::wf2q::{self, Engine};
 
 use bursts::Burst;
 use injection::Injection;
@@ -57,7 +56,7 @@ const BUDGET_DEFAULT: u64 = 16 * 1024;
 const SLOTS_KNOWN: u32 = 194;
 
 /// Its tables.
-pub(crate) struct Tables<H: Home> {
+pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<Queue>,
     /// As many nodes, for the indices of positions.
     index: H::Slots<Node>,
@@ -69,14 +68,14 @@ pub(crate) struct Tables<H: Home> {
 }
 
 /// The state.
-pub(crate) struct Bfq<H: Home> {
-    queues: Of<H, Queue>,
+pub(crate) struct Bfq<H: HostTypes> {
+    queues: TableOf<H, Queue>,
     free_queues: List<Member>,
     /// Where the look for a queue that only the past keeps goes on.
     reclaim_at: Slot,
-    index_nodes: Of<H, Node>,
-    processes: Of<H, Process>,
-    groups: Of<H, GroupState>,
+    index_nodes: TableOf<H, Node>,
+    processes: TableOf<H, Process>,
+    groups: TableOf<H, GroupState>,
     engine: Engine<H>,
 
     /// The queue in service, or [`NIL`].
@@ -112,17 +111,17 @@ pub(crate) struct Bfq<H: Home> {
 }
 
 /// Whole milliseconds since boot.
-fn tick<H: Home>(block: &Block<H>) -> Tick {
-    (block.ktime_ns() / 1_000_000) as Tick
+fn tick<H: HostTypes>(core: &QueueCore<H>) -> Tick {
+    (core.ktime_ns() / 1_000_000) as Tick
 }
 
 /// The same for the engine.
-fn engine_tick<H: Home>(block: &Block<H>) -> u64 {
-    block.ktime_ns() / 1_000_000
+fn engine_tick<H: HostTypes>(core: &QueueCore<H>) -> u64 {
+    core.ktime_ns() / 1_000_000
 }
 
-impl<H: Home> MakeTables<H> for Bfq<H> {
-    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+impl<H: HostTypes> MakeTables<H> for Bfq<H> {
+    fn make_tables<M: TableMaker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let groups = capacity.group_slots();
         let queues = capacity.queues().saturating_add(groups.saturating_mul(AsyncQueues::COUNT));
         Tables {
@@ -135,10 +134,10 @@ impl<H: Home> MakeTables<H> for Bfq<H> {
     }
 }
 
-impl<H: Home> Elevator<H> for Bfq<H> {
+impl<H: HostTypes> Elevator<H> for Bfq<H> {
     type Tables = Tables<H>;
 
-    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
+    fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
         let tunables = Tunables::defaults();
         let rules =
             wf2q::Rules { exact_search: false, keeps_time: false, idle_guarantee: Some(IDLE_CLASS_GUARANTEE_MS) };
@@ -149,7 +148,7 @@ impl<H: Home> Elevator<H> for Bfq<H> {
             index_nodes: Arena::new(tables.index),
             processes: Arena::new(tables.processes),
             groups: Arena::new(tables.groups),
-            engine: Engine::new(tables.engine, rules, engine_tick(block)),
+            engine: Engine::new(tables.engine, rules, engine_tick(core)),
             in_service: NIL,
             slot_start_ns: 0,
             idle_start_ns: 0,
@@ -161,10 +160,10 @@ impl<H: Home> Elevator<H> for Bfq<H> {
             position_in_service: 0,
             budget_max: BUDGET_DEFAULT,
             slots: 0,
-            rate: Rate::new(raising::Reference::of(block.rotational).rate.saturating_mul(2) / 3),
+            rate: Rate::new(raising::Reference::of(core.rotational).rate.saturating_mul(2) / 3),
             queueing: Queueing::default(),
-            flash_queueing: !block.rotational,
-            rotational: block.rotational,
+            flash_queueing: !core.rotational,
+            rotational: core.rotational,
             done_queue: NIL,
             burst: Burst::default(),
             injection: Injection::default(),
@@ -174,7 +173,7 @@ impl<H: Home> Elevator<H> for Bfq<H> {
         for slot in 0..room {
             bfq.free_queues.push_back(&mut bfq.queues, slot);
         }
-        bfq.meet_groups(block);
+        bfq.meet_groups(core);
         bfq
     }
 
@@ -192,65 +191,65 @@ impl<H: Home> Elevator<H> for Bfq<H> {
         self.tunables.get(index)
     }
 
-    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
         self.tunables.set(index, value);
         match index {
             place::MAX_BUDGET | place::TIMEOUT_SYNC => self.find_budget_max(),
-            place::LOW_LATENCY if value == 0 => self.end_all_raising(tick(block)),
+            place::LOW_LATENCY if value == 0 => self.end_all_raising(tick(core)),
             place::SEARCH_FIXED => self.engine.rules.exact_search = value != 0,
             place::TIME_FIXED => self.engine.rules.keeps_time = value != 0,
             _ => {}
         }
     }
 
-    fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
-        if block.table.contexts[bio.context.slot].history.known {
+    fn find_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Search {
+        if core.tables.contexts[bio.context.slot].history.known {
             let waited = self.waits();
-            self.notice_group(block, bio.context.slot);
+            self.notice_group(core, bio.context.slot);
             if waited && !self.waits() {
                 // The bio may be refused, and then its submitter does not look for deferred work: the timer brings the run that is due.
-                block.arm_at_ktime(Timer::Idle, block.ktime_ns());
+                core.arm_at_ktime(Timer::Idle, core.ktime_ns());
             }
             self.sweep();
         }
         Search::Usual
     }
 
-    fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
+    fn allow_merge(&mut self, core: &mut QueueCore<H>, request: Slot, bio: &Bio) -> bool {
         let sync = bio.is_sync();
-        if sync && !block.table.requests[request].is_sync() {
+        if sync && !core.tables.requests[request].is_sync() {
             return false;
         }
         let process = bio.context.slot;
-        let queue = self.queue_of(block, process, sync);
+        let queue = self.queue_of(core, process, sync);
         if queue == NIL {
             return false;
         }
-        let target = self.merge_test(block, queue, bio.sector, process);
-        let queue = if target == NIL { queue } else { self.follow(block, process, queue, target) };
+        let target = self.merge_test(core, queue, bio.sector, process);
+        let queue = if target == NIL { queue } else { self.follow(core, process, queue, target) };
         self.sweep();
-        block.table.requests[request].owner == queue
+        core.tables.requests[request].owner == queue
     }
 
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
         let sync = bio.is_sync();
-        let queue = self.queue_of(block, bio.context.slot, sync);
-        if queue == NIL { NIL } else { self.queues[queue].requests.at_sector(block, bio.end()) }
+        let queue = self.queue_of(core, bio.context.slot, sync);
+        if queue == NIL { NIL } else { self.queues[queue].requests.at_sector(core, bio.end()) }
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
-            self.merged_at_front(block, request);
+            self.merged_at_front(core, request);
             self.sweep();
         }
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        self.join_requests(block, request, absorbed);
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        self.join_requests(core, request, absorbed);
         self.sweep();
     }
 
-    fn depth_limit(&self, _: &Block<H>, nr_requests: u32, bio: &Bio) -> u32 {
+    fn depth_limit(&self, _: &QueueCore<H>, nr_requests: u32, bio: &Bio) -> u32 {
         // Sixteenths of the tags: less for others while a raised queue is busy, so that it finds one free.
         let sixteenths = match (bio.op, bio.flags.has(Flags::SYNC), self.raised_busy > 0) {
             (Op::Read, _, _) => return nr_requests,
@@ -262,14 +261,14 @@ impl<H: Home> Elevator<H> for Bfq<H> {
         (nr_requests.saturating_mul(sixteenths) / 16).max(1)
     }
 
-    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
-        block.table.requests[request].owner = NIL;
+    fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        core.tables.requests[request].owner = NIL;
     }
 
-    fn free(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = core::mem::replace(&mut block.table.requests[request].owner, NIL);
+    fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core::mem::replace(&mut core.tables.requests[request].owner, NIL);
         if owner != NIL {
-            let process = block.table.requests[request].context;
+            let process = core.tables.requests[request].context;
             let requests = &mut self.processes[process].requests;
             *requests = requests.saturating_sub(1);
             let queue = &mut self.queues[owner];
@@ -279,39 +278,39 @@ impl<H: Home> Elevator<H> for Bfq<H> {
     }
 
     #[inline(never)]
-    fn prepare_insert(&mut self, block: &mut Block<H>, request: Slot) {
-        self.assign(block, request);
+    fn prepare_insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        self.assign(core, request);
         self.sweep();
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        if block.table.requests[request].owner == NIL {
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        if core.tables.requests[request].owner == NIL {
             // No room for another queue: the storage was made too small, or none that can be done without was among the 64 places that
             // were looked at. It bypasses the queues and is served in order of arrival.
-            return block.dispatch_append(request);
+            return core.dispatch_append(request);
         }
         let waited = self.waits();
-        self.insert_request(block, request);
+        self.insert_request(core, request);
         if waited && !self.waits() {
             // Block layers that do not run the queue at every arrival would let the disk idle on.
-            block.run_now();
+            core.run_now();
         }
         self.sweep();
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
-        let moved = if force { self.drain(block) } else { self.dispatch_one(block) };
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
+        let moved = if force { self.drain(core) } else { self.dispatch_one(core) };
         self.sweep();
         moved
     }
 
-    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
-        if self.takes_real_time(block) { hooks::dispatch(self, block, false) } else { 0 }
+    fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
+        if self.takes_real_time(core) { hooks::dispatch(self, core, false) } else { 0 }
     }
 
-    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
-        if block.table.requests[request].owner != NIL {
-            self.completed(block, request);
+    fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        if core.tables.requests[request].owner != NIL {
+            self.completed(core, request);
             self.sweep();
         }
     }
@@ -320,37 +319,37 @@ impl<H: Home> Elevator<H> for Bfq<H> {
         self.queued == 0
     }
 
-    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
-        if block.table.contexts[context].history.known {
-            self.process_exits(block, context);
+    fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        if core.tables.contexts[context].history.known {
+            self.process_exits(core, context);
             self.sweep();
         }
     }
 
-    fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
-        self.meet_group(block, group);
+    fn group_created(&mut self, core: &mut QueueCore<H>, group: Slot) {
+        self.meet_group(core, group);
     }
 
-    fn group_weights_changed(&mut self, block: &mut Block<H>, group: Slot) {
-        self.weigh_group(block, group);
+    fn group_weights_changed(&mut self, core: &mut QueueCore<H>, group: Slot) {
+        self.weigh_group(core, group);
     }
 
-    fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
-        let released = self.dissolve_group(block, group);
+    fn release_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
+        let released = self.dissolve_group(core, group);
         self.sweep();
         released
     }
 
-    fn timer(&mut self, block: &mut Block<H>, _: Timer) {
-        self.idle_over(block);
+    fn timer(&mut self, core: &mut QueueCore<H>, _: Timer) {
+        self.idle_over(core);
         self.sweep();
     }
 }
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// A process's queue for sync or async requests, or [`NIL`].
-    fn queue_of(&self, block: &Block<H>, process: Slot, sync: bool) -> Slot {
-        if !block.table.contexts[process].history.known {
+    fn queue_of(&self, core: &QueueCore<H>, process: Slot, sync: bool) -> Slot {
+        if !core.tables.contexts[process].history.known {
             return NIL;
         }
         let [async_queue, sync_queue] = self.processes[process].queues;

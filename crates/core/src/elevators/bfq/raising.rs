@@ -2,10 +2,10 @@
 
 use super::state::{INTERACTIVE, SOFT_REAL_TIME, Tick};
 use super::{Bfq, tick};
+use crate::collections::Slot;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::Note;
-use crate::parts::Slot;
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// The shortest and the longest interactive raising, in ms.
 const INTERACTIVE_MS: [u64; 2] = [3000, 25_000];
@@ -40,7 +40,7 @@ impl Reference {
     }
 }
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// How long interactive raising lasts on this device.
     pub(super) fn interactive_ms(&self) -> Tick {
         Reference::of(self.rotational).duration(self.rate.rate)
@@ -90,8 +90,8 @@ impl<H: Home> Bfq<H> {
     }
 
     /// After a request of the queue in service: whether its raising is over. What changes is taken over at once.
-    pub(super) fn check_raising(&mut self, block: &mut Block<H>, slot: Slot) {
-        let now = tick(block);
+    pub(super) fn check_raising(&mut self, core: &mut QueueCore<H>, slot: Slot) {
+        let now = tick(core);
         let before = self.coefficient(slot);
         if before > 1 {
             let queue = &self.queues[slot];
@@ -116,7 +116,7 @@ impl<H: Home> Bfq<H> {
         }
         let coefficient = self.coefficient(slot);
         if coefficient != before {
-            block.note(|_| Note::WeightRaised { queue: self.name(slot), coefficient });
+            core.note(|_| Note::WeightRaised { queue: self.name(slot), coefficient });
         }
         debug_assert!(coefficient <= SOFT_REAL_TIME);
     }

@@ -2,15 +2,15 @@
 
 use super::state::{INTERACTIVE, SYNC, Tick};
 use super::{Bfq, tick};
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::Note;
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
-impl<H: Home> Bfq<H> {
+impl<H: HostTypes> Bfq<H> {
     /// Gives a process its own queue in place of a shared one: the same, if it is the last that uses it. [`NIL`]: there is no room.
-    pub(super) fn split(&mut self, block: &mut Block<H>, process: Slot, shared: Slot) -> Slot {
-        block.note(|block| Note::QueueSplit { queue: block.table.contexts[process].pid });
+    pub(super) fn split(&mut self, core: &mut QueueCore<H>, process: Slot, shared: Slot) -> Slot {
+        core.note(|core| Note::QueueSplit { queue: core.tables.contexts[process].pid });
         if self.queues[shared].large_burst {
             self.processes[process].saved.large_burst = true;
         }
@@ -22,8 +22,8 @@ impl<H: Home> Bfq<H> {
         let waker = self.waker_to_keep(shared);
         self.point(process, SYNC, NIL);
         self.release_targets(shared);
-        self.release(block, shared);
-        let slot = self.create_own(block, process);
+        self.release(core, shared);
+        let slot = self.create_own(core, process);
         if slot == NIL {
             return NIL;
         }
@@ -33,7 +33,7 @@ impl<H: Home> Bfq<H> {
         } else if saved.in_burst {
             self.join_burst(slot);
         }
-        self.queues[slot].split_at = tick(block);
+        self.queues[slot].split_at = tick(core);
         if waker != NIL && self.queues[waker].exists {
             self.set_waker(slot, waker);
         }
@@ -55,8 +55,8 @@ impl<H: Home> Bfq<H> {
     }
 
     /// Gives a process's own queue what it had before it was merged. `kept`: it is the queue that was shared.
-    pub(super) fn restore(&mut self, block: &mut Block<H>, process: Slot, slot: Slot, kept: bool) {
-        let (saved, now) = (self.processes[process].saved, tick(block));
+    pub(super) fn restore(&mut self, core: &mut QueueCore<H>, process: Slot, slot: Slot, kept: bool) {
+        let (saved, now) = (self.processes[process].saved, tick(core));
         let before = self.coefficient(slot);
         let queue = &mut self.queues[slot];
         queue.baseline_ns = saved.baseline_ns;

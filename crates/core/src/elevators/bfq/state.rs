@@ -1,8 +1,8 @@
 //! What BFQ keeps: of each queue, of each process, of each group.
 
-use super::super::async_queues::AsyncQueues;
-use super::super::sorted_fifo::SortedFifo;
-use crate::parts::{Link, LinkOf, List, Mean, NIL, Slot, Tree};
+use crate::collections::{Link, LinkOf, List, Mean, NIL, Slot, Tree};
+use crate::elevators::shared::async_queues::AsyncQueues;
+use crate::elevators::shared::sorted_fifo::SortedFifo;
 use crate::priority::Priority;
 
 /// A time in whole milliseconds since boot, by which the coarser decisions are taken.

@@ -10,15 +10,15 @@
 
 mod tunables;
 
-use super::slice_tunables::SliceTunables;
-use super::turns::{Measure, SEEKY_SECTORS, SYNC, Turns};
-use super::wf2q::Rules;
 use crate::clock::Clock;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
+use crate::elevators::shared::slice_tunables::SliceTunables;
+use crate::elevators::shared::turns::{Measure, SEEKY_SECTORS, SYNC, Turns};
+use crate::elevators::shared::wf2q::Rules;
 use crate::event::{Expiry, Note};
-use crate::parts::{NIL, Slot};
 use crate::priority::{LEVELS, Priority};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 pub(crate) use tunables::INFO;
 use tunables::Tunables;
@@ -96,11 +96,11 @@ impl Measure for Sectors {
         self.tunables.shared.get(index)
     }
 
-    fn set_tunable<H: Home>(turns: &mut BfqV0<H>, block: &mut Block<H>, index: usize, value: i64) {
-        turns.measure.tunables.set(&block.clock, index, value);
+    fn set_tunable<H: HostTypes>(turns: &mut BfqV0<H>, core: &mut QueueCore<H>, index: usize, value: i64) {
+        turns.measure.tunables.set(&core.clock, index, value);
         turns.engine.rules.exact_search = turns.measure.tunables.search_fixed;
         turns.engine.rules.keeps_time = turns.measure.tunables.time_fixed;
-        turns.measure.set_max_budget(block);
+        turns.measure.set_max_budget(core);
     }
 
     fn weight_of(&self, priority: Priority) -> u32 {
@@ -115,15 +115,15 @@ impl Measure for Sectors {
         self.tunables.max_budget_async_rq
     }
 
-    fn begin_with<H: Home>(turns: &mut BfqV0<H>, slot: Slot) {
+    fn begin_with<H: HostTypes>(turns: &mut BfqV0<H>, slot: Slot) {
         let queue = &mut turns.queues[slot];
         queue.own.max_budget = turns.measure.default_budget(&queue.own);
     }
 
     /// Enough for its next request, at least.
-    fn grant_budget<H: Home>(turns: &mut BfqV0<H>, block: &Block<H>, slot: Slot) {
+    fn grant_budget<H: HostTypes>(turns: &mut BfqV0<H>, core: &QueueCore<H>, slot: Slot) {
         let (queue, penalty) = (&turns.queues[slot], turns.measure.tunables.seek_penalty);
-        let needed = Self::charge_of(block, queue.next);
+        let needed = Self::charge_of(core, queue.next);
         let mut budget = queue.own.max_budget;
         if penalty > 0 && queue.is_sync() && queue.own.seek_mean > SEEKY_SECTORS {
             // At a penalty of 1: half of it for a mean distance of 512 MiB, a fifth for 2 GiB.
@@ -133,26 +133,26 @@ impl Measure for Sectors {
         turns.engine.entities[slot].budget = budget.max(needed);
     }
 
-    fn charge_of<H: Home>(block: &Block<H>, request: Slot) -> u64 {
-        u64::from(block.table.requests[request].sectors)
+    fn charge_of<H: HostTypes>(core: &QueueCore<H>, request: Slot) -> u64 {
+        u64::from(core.tables.requests[request].sectors)
     }
 
-    fn begin_turn<H: Home>(turns: &mut BfqV0<H>, _: &mut Block<H>) {
+    fn begin_turn<H: HostTypes>(turns: &mut BfqV0<H>, _: &mut QueueCore<H>) {
         let own = &mut turns.queues[turns.active].own;
         own.clock_started = None;
         own.granted = own.granted.saturating_mul(7).saturating_add(256) / 8;
     }
 
-    fn is_over<H: Home>(turns: &BfqV0<H>, block: &Block<H>) -> bool {
+    fn is_over<H: HostTypes>(turns: &BfqV0<H>, core: &QueueCore<H>) -> bool {
         let queue = &turns.queues[turns.active];
         let [asynchronous, sync] = turns.measure.tunables.timeout;
         let timeout = if queue.is_sync() { sync } else { asynchronous };
-        queue.own.clock_started.is_some_and(|(tick, _)| block.ticks() >= tick.saturating_add(timeout))
+        queue.own.clock_started.is_some_and(|(tick, _)| core.ticks() >= tick.saturating_add(timeout))
     }
 
-    fn end_turn<H: Home>(
+    fn end_turn<H: HostTypes>(
         turns: &mut BfqV0<H>,
-        block: &mut Block<H>,
+        core: &mut QueueCore<H>,
         reason: Expiry,
         in_choice: bool,
         idle_since_ns: Option<u64>,
@@ -160,18 +160,18 @@ impl Measure for Sectors {
         let slot = turns.active;
         if in_choice && reason == Expiry::TimedOut && !turns.measure.tunables.timeout_fixed {
             // As shipped: the rate is then measured from what was charged.
-            charge_whole(turns, block);
+            charge_whole(turns, core);
         }
-        let slow = measure(turns, block, idle_since_ns);
+        let slow = measure(turns, core, idle_since_ns);
         let reason = if slow && reason == Expiry::TooIdle { Expiry::TimedOut } else { reason };
         if reason == Expiry::TimedOut || !turns.queues[slot].is_sync() {
-            charge_whole(turns, block);
+            charge_whole(turns, core);
         }
         let (name, entity) = (turns.queues[slot].name(), turns.engine.entities[slot]);
         let (served, budget) = (entity.service, entity.budget);
-        block.note(|_| Note::BudgetExpired { queue: name, reason, served, budget });
-        learn_budget(turns, block, reason);
-        turns.leave_disk(block);
+        core.note(|_| Note::BudgetExpired { queue: name, reason, served, budget });
+        learn_budget(turns, core, reason);
+        turns.leave_disk(core);
     }
 
     fn ends_after(&self, sync: bool, idle_class: bool, moved: u32) -> bool {
@@ -179,14 +179,14 @@ impl Measure for Sectors {
     }
 
     /// Its time begins or is over, or the disk is kept idle for it.
-    fn completed<H: Home>(turns: &mut BfqV0<H>, block: &mut Block<H>, request: Slot) {
+    fn completed<H: HostTypes>(turns: &mut BfqV0<H>, core: &mut QueueCore<H>, request: Slot) {
         let queue = &mut turns.queues[turns.active];
-        queue.own.clock_started.get_or_insert((block.ticks(), block.ktime_ns()));
+        queue.own.clock_started.get_or_insert((core.ticks(), core.ktime_ns()));
         let empty = queue.next == NIL;
-        if Self::is_over(turns, block) {
-            Self::end_turn(turns, block, Expiry::TimedOut, false, None);
-        } else if block.table.requests[request].is_sync() && turns.in_driver == 0 && empty {
-            turns.arm_idle(block, request);
+        if Self::is_over(turns, core) {
+            Self::end_turn(turns, core, Expiry::TimedOut, false, None);
+        } else if core.tables.requests[request].is_sync() && turns.in_driver == 0 && empty {
+            turns.arm_idle(core, request);
         }
     }
 
@@ -219,7 +219,7 @@ impl Sectors {
     }
 
     /// A slot of this length had a rate; the highest that a long one had is what the disk can do.
-    fn learn_rate<H: Home>(&mut self, block: &Block<H>, rate: u64, us: u64) {
+    fn learn_rate<H: HostTypes>(&mut self, core: &QueueCore<H>, rate: u64, us: u64) {
         if us <= LONG_SLOT_US {
             return;
         }
@@ -228,61 +228,61 @@ impl Sectors {
         let were_enough = self.rate_samples == RATE_SAMPLES;
         self.rate_samples = self.rate_samples.saturating_add(1).min(RATE_SAMPLES);
         if self.rate_samples == RATE_SAMPLES && (faster || !were_enough) {
-            self.set_max_budget(block);
+            self.set_max_budget(core);
         }
     }
 
     /// Sectors that are moved at a rate in the time that a sync queue has.
-    fn moved_in_timeout<H: Home>(&self, block: &Block<H>, rate: u64) -> u64 {
-        let ms = block.clock.ms_of_ticks(self.tunables.timeout[SYNC]);
+    fn moved_in_timeout<H: HostTypes>(&self, core: &QueueCore<H>, rate: u64) -> u64 {
+        let ms = core.clock.ms_of_ticks(self.tunables.timeout[SYNC]);
         rate.saturating_mul(1000).saturating_mul(ms) >> RATE_SHIFT
     }
 
     /// Reckons the greatest budget anew: as set, or from the disk's rate, if that is known.
-    fn set_max_budget<H: Home>(&mut self, block: &Block<H>) {
+    fn set_max_budget<H: HostTypes>(&mut self, core: &QueueCore<H>) {
         self.max_budget = if self.tunables.max_budget != 0 {
             self.tunables.max_budget
         } else if self.rate_samples < RATE_SAMPLES {
             DEFAULT_MAX_BUDGET
         } else {
-            let moved = self.moved_in_timeout(block, self.rate);
+            let moved = self.moved_in_timeout(core, self.rate);
             moved.saturating_sub(moved / 4)
         };
     }
 }
 
 /// The rest of the active queue's budget counts as used.
-fn charge_whole<H: Home>(turns: &mut BfqV0<H>, block: &mut Block<H>) {
+fn charge_whole<H: HostTypes>(turns: &mut BfqV0<H>, core: &mut QueueCore<H>) {
     let slot = turns.active;
     let left = turns.left(slot);
     turns.engine.charge(slot, left);
     let name = turns.queues[slot].name();
-    block.note(|_| Note::Charge { queue: name, amount: left });
+    core.note(|_| Note::Charge { queue: name, amount: left });
 }
 
 /// Sets the budget of the active queue's next slot.
-fn learn_budget<H: Home>(turns: &mut BfqV0<H>, block: &Block<H>, reason: Expiry) {
+fn learn_budget<H: HostTypes>(turns: &mut BfqV0<H>, core: &QueueCore<H>, reason: Expiry) {
     let queue = &mut turns.queues[turns.active];
     let Some(budget) = turns.measure.next_budget(&queue.own, queue.is_sync(), reason) else { return };
     queue.own.max_budget = budget;
     if queue.next != NIL {
-        Sectors::grant_budget(turns, block, turns.active);
+        Sectors::grant_budget(turns, core, turns.active);
     }
 }
 
 /// Measures how fast the active queue was in its slot, if it is a sync one; answers whether it counts as slow.
-fn measure<H: Home>(turns: &mut BfqV0<H>, block: &Block<H>, idle_since_ns: Option<u64>) -> bool {
+fn measure<H: HostTypes>(turns: &mut BfqV0<H>, core: &QueueCore<H>, idle_since_ns: Option<u64>) -> bool {
     let queue = &turns.queues[turns.active];
     let Some((_, started_ns)) = queue.own.clock_started.filter(|_| queue.is_sync()) else { return false };
-    let end_ns = idle_since_ns.unwrap_or_else(|| block.ktime_ns());
+    let end_ns = idle_since_ns.unwrap_or_else(|| core.ktime_ns());
     let us = end_ns.saturating_sub(started_ns) / 1000;
     if us < SLOT_MIN_US {
         return false;
     }
     let entity = &turns.engine.entities[turns.active];
     let rate = entity.service.saturating_mul(1 << RATE_SHIFT) / us.max(1);
-    turns.measure.learn_rate(block, rate, us);
-    let expected = turns.measure.moved_in_timeout(block, rate);
+    turns.measure.learn_rate(core, rate, us);
+    let expected = turns.measure.moved_in_timeout(core, rate);
     // As shipped the comparison is the wrong way round.
     if turns.measure.tunables.slow_fixed { expected < entity.budget } else { expected > entity.budget }
 }

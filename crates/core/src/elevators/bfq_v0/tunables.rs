@@ -1,12 +1,12 @@
 //! The tunables of BFQ's first form.
 
 use crate::clock::Clock;
-use crate::elevators::slice_tunables::{
+use crate::elevator::info::Info;
+use crate::elevator::tunable::{Tunable, Unit};
+use crate::elevators::shared::slice_tunables::{
     BACK_SEEK_MAX, BACK_SEEK_PENALTY, FIFO_EXPIRE_ASYNC, FIFO_EXPIRE_SYNC, QUANTUM, SLICE_IDLE, SliceTunables,
 };
 use crate::layer::BlockLayer;
-use crate::registry::Info;
-use crate::tunable::{Tunable, Unit};
 
 const fn row(
     name: &'static str,

@@ -5,34 +5,34 @@
 //! place is marked with it: which of two neighbours a search meets depends on the shape of the tree.
 
 use super::{Cfq, SYNC};
+use crate::collections::tree::Descent;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::Note;
-use crate::parts::tree::Descent;
-use crate::parts::{NIL, Slot};
 use crate::priority::LEVELS;
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// What lies no farther than this from the head is close.
 const CLOSE_SECTORS: u64 = 8192;
 /// The number of trees.
 pub(super) const POSITION_TREES: usize = LEVELS as usize;
 
-impl<H: Home> Cfq<H> {
+impl<H: HostTypes> Cfq<H> {
     /// Whether a sector is close to the end of what the driver took last.
     pub(super) fn is_close(&self, sector: u64) -> bool {
         sector.abs_diff(self.last_position) <= CLOSE_SECTORS
     }
 
     /// Places a queue by its next request, anew if it has a place. Of queues with the same next sector one has a place.
-    pub(super) fn position(&mut self, block: &Block<H>, slot: Slot) {
+    pub(super) fn position(&mut self, core: &QueueCore<H>, slot: Slot) {
         self.leave_positions(slot);
         let queue = &self.queues[slot];
         let level = queue.original.level();
         if queue.is_idle_class() || queue.next == NIL {
             return;
         }
-        let sector = self.next_sector(block, slot);
-        let Descent { found, before, .. } = self.search(block, level, sector);
+        let sector = self.next_sector(core, slot);
+        let Descent { found, before, .. } = self.search(core, level, sector);
         if found != NIL {
             return;
         }
@@ -50,12 +50,12 @@ impl<H: Home> Cfq<H> {
     }
 
     /// Another queue whose next request lies where this one's might have, or [`NIL`].
-    pub(super) fn close_cooperator(&self, block: &Block<H>, slot: Slot) -> Slot {
+    pub(super) fn close_cooperator(&self, core: &QueueCore<H>, slot: Slot) -> Slot {
         let queue = &self.queues[slot];
         if queue.is_idle_class() || !queue.sync || queue.is_seeky() || self.groups[queue.group].queues == 1 {
             return NIL;
         }
-        let close = self.closest(block, queue.original.level());
+        let close = self.closest(core, queue.original.level());
         let other = &self.queues[close];
         let fits = other.group == queue.group
             && other.sync
@@ -65,9 +65,9 @@ impl<H: Home> Cfq<H> {
         if fits { close } else { NIL }
     }
 
-    fn closest(&self, block: &Block<H>, level: u8) -> Slot {
+    fn closest(&self, core: &QueueCore<H>, level: u8) -> Slot {
         let head = self.last_position;
-        let Descent { found, last, .. } = self.search(block, level, head);
+        let Descent { found, last, .. } = self.search(core, level, head);
         if found != NIL || last == NIL {
             return found;
         }
@@ -80,29 +80,29 @@ impl<H: Home> Cfq<H> {
         if neighbour != NIL && self.is_close(self.positions[neighbour].key()) { neighbour } else { NIL }
     }
 
-    fn search(&self, block: &Block<H>, level: u8, sector: u64) -> Descent {
+    fn search(&self, core: &QueueCore<H>, level: u8, sector: u64) -> Descent {
         let tree = self.position_trees.get(usize::from(level)).copied().unwrap_or_default();
         tree.descend(&self.positions, |slot, next| {
-            debug_assert_eq!(next, self.next_sector(block, slot), "places are marked anew with every next request");
+            debug_assert_eq!(next, self.next_sector(core, slot), "places are marked anew with every next request");
             sector.cmp(&next)
         })
     }
 
     /// The next request of a queue is another one, or begins elsewhere: its place stays, and is marked with where that is.
-    pub(super) fn mark_position(&mut self, block: &Block<H>, slot: Slot) {
+    pub(super) fn mark_position(&mut self, core: &QueueCore<H>, slot: Slot) {
         let queue = &self.queues[slot];
         if queue.positioned.is_some() && queue.next != NIL {
-            self.positions[slot].set_key(block.table.requests[queue.next].sector);
+            self.positions[slot].set_key(core.tables.requests[queue.next].sector);
         }
     }
 
-    fn next_sector(&self, block: &Block<H>, slot: Slot) -> u64 {
+    fn next_sector(&self, core: &QueueCore<H>, slot: Slot) -> u64 {
         debug_assert!(self.queues[slot].next != NIL, "a queue with a position has requests");
-        block.table.requests[self.queues[slot].next].sector
+        core.tables.requests[self.queues[slot].next].sector
     }
 
     /// Has the processes of one of two queues use the other's from their next sync request on: those of the one with fewer move.
-    pub(super) fn set_up_merge(&mut self, block: &mut Block<H>, slot: Slot, other: Slot) {
+    pub(super) fn set_up_merge(&mut self, core: &mut QueueCore<H>, slot: Slot, other: Slot) {
         if self.queues[slot].merge_into != NIL {
             return;
         }
@@ -124,22 +124,22 @@ impl<H: Home> Cfq<H> {
         queue.references = queue.references.saturating_add(moving);
         self.queues[from].merge_into = to;
         let (queue, into) = (self.queues[from].pid, self.queues[to].pid);
-        block.note(|_| Note::QueuesMerged { queue, into });
+        core.note(|_| Note::QueuesMerged { queue, into });
     }
 
     /// A process uses the queue that its own is to be merged into, as it was arranged.
-    pub(super) fn follow_merge(&mut self, block: &mut Block<H>, context: Slot, slot: Slot) -> Slot {
+    pub(super) fn follow_merge(&mut self, core: &mut QueueCore<H>, context: Slot, slot: Slot) -> Slot {
         let to = self.queues[slot].merge_into;
         self.queues[to].coop = true;
         self.requesters[context].queues[SYNC] = to;
-        self.unreference(block, slot);
+        self.unreference(core, slot);
         to
     }
 
     /// The processes of a shared queue part: the last one keeps it, another one gets [`NIL`] and needs a new one.
-    pub(super) fn split(&mut self, block: &mut Block<H>, context: Slot, slot: Slot) -> Slot {
-        let pid = block.table.contexts[context].pid;
-        block.note(|_| Note::QueueSplit { queue: pid });
+    pub(super) fn split(&mut self, core: &mut QueueCore<H>, context: Slot, slot: Slot) -> Slot {
+        let pid = core.tables.contexts[context].pid;
+        core.note(|_| Note::QueueSplit { queue: pid });
         if self.queues[slot].users() == 1 {
             let queue = &mut self.queues[slot];
             queue.pid = pid;
@@ -148,18 +148,18 @@ impl<H: Home> Cfq<H> {
             return slot;
         }
         self.requesters[context].queues[SYNC] = NIL;
-        self.leave_queue(block, slot);
+        self.leave_queue(core, slot);
         NIL
     }
 
     /// A process does not use a queue any more: nor will it use those that the queue is to be merged into.
-    pub(super) fn leave_queue(&mut self, block: &mut Block<H>, slot: Slot) {
+    pub(super) fn leave_queue(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let mut at = self.queues[slot].merge_into;
         while at != NIL && at != slot {
             let next = self.queues[at].merge_into;
-            self.unreference(block, at);
+            self.unreference(core, at);
             at = next;
         }
-        self.unreference(block, slot);
+        self.unreference(core, slot);
     }
 }

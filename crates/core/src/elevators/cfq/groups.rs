@@ -6,13 +6,13 @@
 
 use super::process_queue::{Kind, ThinkTime};
 use super::{Cfq, workload::ServiceTree};
-use crate::elevators::async_queues::AsyncQueues;
+use crate::collections::{NIL, Slot, Tree};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
+use crate::elevators::shared::async_queues::AsyncQueues;
 use crate::event::Note;
 use crate::group::{GroupWeights, ROOT};
-use crate::parts::{NIL, Slot, Tree};
 use crate::priority::Class;
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// Fractions of the disk are in units of 1/2^12.
 const FRACTION_SHIFT: u32 = 12;
@@ -155,22 +155,22 @@ fn index_of(class: Class, kind: Kind) -> Option<usize> {
 
 /// The weights that count: none is below CFQ's least. The root, whose weight nobody but its own processes feel against its child groups,
 /// has 1000 as in the kernel, unless it was given other weights than what every group starts with.
-fn weights_in_force<H: Home>(block: &Block<H>, group: Slot) -> (u64, u64) {
-    let mut weights = block.table.groups[group].weights;
+fn weights_in_force<H: HostTypes>(core: &QueueCore<H>, group: Slot) -> (u64, u64) {
+    let mut weights = core.tables.groups[group].weights;
     if group == ROOT && weights == GroupWeights::default() {
         weights = GroupWeights::of(ROOT_WEIGHT);
     }
     (u64::from(weights.weight.max(WEIGHT_MIN)), u64::from(weights.leaf_weight.max(WEIGHT_MIN)))
 }
 
-impl<H: Home> Cfq<H> {
+impl<H: HostTypes> Cfq<H> {
     /// Whether requests are charged for instead of time: where the disk is never kept idle and queues by itself.
     fn charges_requests(&self) -> bool {
         self.tunables.slice_idle == 0 && self.hw_queue.may_queue()
     }
 
     /// A queue of the group was filed.
-    pub(super) fn group_gained_queue(&mut self, block: &Block<H>, group: Slot) {
+    pub(super) fn group_gained_queue(&mut self, core: &QueueCore<H>, group: Slot) {
         let state = &mut self.groups[group];
         state.queues = state.queues.saturating_add(1);
         if state.on_tree {
@@ -183,16 +183,16 @@ impl<H: Home> Cfq<H> {
             let delay = if self.charges_requests() { DELAY_REQUESTS } else { DELAY_NS };
             self.groups[last].vdisktime.saturating_add(delay)
         };
-        self.put_group_on_tree(block, group);
+        self.put_group_on_tree(core, group);
     }
 
     /// A queue of the group was taken off.
-    pub(super) fn group_lost_queue(&mut self, block: &Block<H>, group: Slot) {
+    pub(super) fn group_lost_queue(&mut self, core: &QueueCore<H>, group: Slot) {
         let state = &mut self.groups[group];
         debug_assert!(state.queues > 0 && state.on_tree);
         state.queues = state.queues.saturating_sub(1);
         if state.queues == 0 {
-            self.take_group_off_tree(block, group);
+            self.take_group_off_tree(core, group);
             self.groups[group].saved_slice = 0;
         }
     }
@@ -211,8 +211,8 @@ impl<H: Home> Cfq<H> {
     }
 
     /// The active queue loses the disk: its group pays for the time, and remembers what was left of the workload's.
-    pub(super) fn charge_group(&mut self, block: &mut Block<H>, slot: Slot) {
-        let now = block.counted_ns();
+    pub(super) fn charge_group(&mut self, core: &mut QueueCore<H>, slot: Slot) {
+        let now = core.counted_ns();
         let queue = &self.queues[slot];
         let (pid, group) = (queue.pid, queue.group);
         let charge = if self.charges_requests() {
@@ -221,18 +221,18 @@ impl<H: Home> Cfq<H> {
             queue.allocated_slice
         } else if queue.slice_start == 0 || queue.slice_start == now {
             // Nothing has completed, or only now: the device may have been seeking, and a tick is the least it has used.
-            now.saturating_sub(queue.dispatch_start).max(block.clock.ns_of_ticks(1))
+            now.saturating_sub(queue.dispatch_start).max(core.clock.ns_of_ticks(1))
         } else {
             now.saturating_sub(queue.slice_start).min(queue.allocated_slice)
         };
-        block.note(|_| Note::Charge { queue: pid, amount: charge });
+        core.note(|_| Note::Charge { queue: pid, amount: charge });
         let state = &self.groups[group];
         let scaled = charge.min(u64::MAX >> 24) << 24;
         let vdisktime = state.vdisktime.saturating_add(scaled.checked_div(state.vfraction).unwrap_or(scaled));
         if state.on_tree {
-            self.take_group_off_tree(block, group);
+            self.take_group_off_tree(core, group);
             self.groups[group].vdisktime = vdisktime;
-            self.put_group_on_tree(block, group);
+            self.put_group_on_tree(core, group);
         }
         let left = self.workload_expires.wrapping_sub(now);
         let state = &mut self.groups[group];
@@ -243,18 +243,18 @@ impl<H: Home> Cfq<H> {
     }
 
     /// Whether `group` is `above`, or below it.
-    pub(super) fn lies_within(&self, block: &Block<H>, mut group: Slot, above: Slot) -> bool {
+    pub(super) fn lies_within(&self, core: &QueueCore<H>, mut group: Slot, above: Slot) -> bool {
         while group != above && group != NIL {
-            group = block.table.groups[group].parent;
+            group = core.tables.groups[group].parent;
         }
         group == above
     }
 
-    fn put_group_on_tree(&mut self, block: &Block<H>, group: Slot) {
+    fn put_group_on_tree(&mut self, core: &QueueCore<H>, group: Slot) {
         let vdisktime = self.groups[group].vdisktime;
         self.group_tree.insert(&mut self.group_places, group, vdisktime);
         // Weights that have changed count from here on; so do a parent's only where it gains its first member.
-        let (weight, leaf_weight) = weights_in_force(block, group);
+        let (weight, leaf_weight) = weights_in_force(core, group);
         let state = &mut self.groups[group];
         (state.on_tree, state.leaf_weight) = (true, leaf_weight);
         if state.active_members == 0 {
@@ -262,30 +262,30 @@ impl<H: Home> Cfq<H> {
         }
         let mut gained = state.gain(leaf_weight);
         let mut fraction = state.share(1 << FRACTION_SHIFT, leaf_weight);
-        let (mut at, mut parent) = (group, block.table.groups[group].parent);
+        let (mut at, mut parent) = (group, core.tables.groups[group].parent);
         while parent != NIL {
             let weight = self.groups[at].weight;
             let above = &mut self.groups[parent];
             if gained {
                 if above.active_members == 0 {
-                    above.weight = weights_in_force(block, parent).0;
+                    above.weight = weights_in_force(core, parent).0;
                 }
                 gained = above.gain(weight);
             }
             fraction = above.share(fraction, weight);
-            (at, parent) = (parent, block.table.groups[parent].parent);
+            (at, parent) = (parent, core.tables.groups[parent].parent);
         }
         self.groups[group].vfraction = fraction.max(1);
     }
 
-    fn take_group_off_tree(&mut self, block: &Block<H>, group: Slot) {
+    fn take_group_off_tree(&mut self, core: &QueueCore<H>, group: Slot) {
         self.group_tree.remove(&mut self.group_places, group);
         let state = &mut self.groups[group];
         state.on_tree = false;
         let (mut at, mut weight) = (group, state.leaf_weight);
         while at != NIL && self.groups[at].lose(weight) {
             weight = self.groups[at].weight;
-            at = block.table.groups[at].parent;
+            at = core.tables.groups[at].parent;
         }
     }
 

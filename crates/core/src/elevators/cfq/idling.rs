@@ -3,10 +3,10 @@
 use super::{Cfq, SMALL_SECTORS};
 use crate::bio::{Flags, Op};
 use crate::clock::Timer;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::Note;
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// Farther than this from the end of the request before, a request counts as a seek.
 const SEEK_SECTORS: u64 = 800;
@@ -34,7 +34,7 @@ impl HwQueue {
     }
 }
 
-impl<H: Home> Cfq<H> {
+impl<H: HostTypes> Cfq<H> {
     /// A request is about to be counted as done: look at how many the device had.
     pub(super) fn watch_device(&mut self) {
         let in_driver = self.in_driver;
@@ -56,20 +56,20 @@ impl<H: Home> Cfq<H> {
 
     /// Whether the disk would be kept idle for this queue, if it had no requests: because of its own habits, or because it is the only one
     /// of those that are waited for together.
-    pub(super) fn should_idle(&self, block: &Block<H>, slot: Slot) -> bool {
+    pub(super) fn should_idle(&self, core: &QueueCore<H>, slot: Slot) -> bool {
         let (queue, wait) = (&self.queues[slot], self.tunables.slice_idle);
         if wait == 0 || queue.is_idle_class() {
             return false;
         }
-        if queue.idle_window && (block.rotational || !self.hw_queue.may_queue()) {
+        if queue.idle_window && (core.rotational || !self.hw_queue.may_queue()) {
             return true;
         }
         self.tree_of(slot).is_some_and(|tree| tree.count == 1 && queue.sync && !tree.think.is_above(wait))
     }
 
     /// Whether the active queue, which is empty and has time left, is waited for: by a timer, or for what it has in the device.
-    pub(super) fn waits_for_request(&mut self, block: &mut Block<H>, now: u64) -> bool {
-        if block.timers.armed_for(Timer::Idle).is_some() {
+    pub(super) fn waits_for_request(&mut self, core: &mut QueueCore<H>, now: u64) -> bool {
+        if core.timers.armed_for(Timer::Idle).is_some() {
             return true;
         }
         let queue = &mut self.queues[self.active];
@@ -79,23 +79,23 @@ impl<H: Home> Cfq<H> {
             queue.deep = false;
             queue.idle_window = false;
         }
-        self.queues[self.active].dispatched > 0 && self.should_idle(block, self.active)
+        self.queues[self.active].dispatched > 0 && self.should_idle(core, self.active)
     }
 
     /// Begins to keep the disk idle for the active queue, if it or its group is worth it.
-    pub(super) fn arm_idle(&mut self, block: &mut Block<H>) {
-        let (slot, now) = (self.active, block.counted_ns());
+    pub(super) fn arm_idle(&mut self, core: &mut QueueCore<H>) {
+        let (slot, now) = (self.active, core.counted_ns());
         let group_idle = self.tunables.group_idle;
-        if !block.rotational && self.hw_queue.may_queue() && group_idle == 0 {
+        if !core.rotational && self.hw_queue.may_queue() && group_idle == 0 {
             return;
         }
-        let for_group = !self.should_idle(block, slot);
+        let for_group = !self.should_idle(core, slot);
         if for_group && group_idle == 0 {
             return;
         }
         let queue = &self.queues[slot];
         let context = self.active_context;
-        if queue.dispatched > 0 || context == NIL || !block.table.contexts[context].is_running() {
+        if queue.dispatched > 0 || context == NIL || !core.tables.contexts[context].is_running() {
             return;
         }
         let left = queue.slice_end.saturating_sub(now);
@@ -107,17 +107,17 @@ impl<H: Home> Cfq<H> {
             return;
         }
         let wait = if for_group { group_idle } else { self.tunables.slice_idle };
-        let until = now.saturating_add(block.clock.counted_length(wait));
+        let until = now.saturating_add(core.clock.counted_length(wait));
         let pid = queue.pid;
         self.queues[slot].wait_request = true;
-        block.arm_at_ktime(Timer::Idle, until);
-        block.note(|block| Note::IdleArmed { queue: pid, until_ns: block.clock.host_ns(until) });
+        core.arm_at_ktime(Timer::Idle, until);
+        core.note(|core| Note::IdleArmed { queue: pid, until_ns: core.clock.host_ns(until) });
     }
 
     /// The last queue of a group that has run out of requests at the end of its slice is given a little longer: if it went, the group
     /// would lose its place.
-    pub(super) fn draw_slice_out(&mut self, block: &mut Block<H>) {
-        let now = block.counted_ns();
+    pub(super) fn draw_slice_out(&mut self, core: &mut QueueCore<H>) {
+        let now = core.counted_ns();
         let queue = &self.queues[self.active];
         let group = &self.groups[queue.group];
         let (slice_idle, group_idle) = (self.tunables.slice_idle, self.tunables.group_idle);
@@ -127,7 +127,7 @@ impl<H: Home> Cfq<H> {
         let left = queue.slice_end.saturating_sub(now);
         let context = self.active_context;
         let thinks_longer = context != NIL && self.requesters[context].think.mean().is_some_and(|mean| left < mean);
-        if queue.slice_used(now) || thinks_longer || left <= block.clock.ns_of_ticks(1) {
+        if queue.slice_used(now) || thinks_longer || left <= core.clock.ns_of_ticks(1) {
             let longer = if slice_idle > 0 { slice_idle } else { group_idle };
             let queue = &mut self.queues[self.active];
             queue.slice_end = now.saturating_add(longer);
@@ -136,14 +136,14 @@ impl<H: Home> Cfq<H> {
     }
 
     /// The wait for the active queue's next request is over.
-    pub(super) fn idle_over(&mut self, block: &mut Block<H>) {
+    pub(super) fn idle_over(&mut self, core: &mut QueueCore<H>) {
         if self.active != NIL {
             let queue = &mut self.queues[self.active];
             let pid = queue.pid;
-            block.note(|_| Note::IdleTimeout { queue: pid });
-            let in_time = !queue.slice_used(block.counted_ns());
+            core.note(|_| Note::IdleTimeout { queue: pid });
+            let in_time = !queue.slice_used(core.counted_ns());
             if queue.must_dispatch || (in_time && self.busy_queues > 0 && !queue.is_empty()) {
-                return self.kick(block);
+                return self.kick(core);
             }
             if in_time && self.busy_queues == 0 {
                 return;
@@ -151,15 +151,15 @@ impl<H: Home> Cfq<H> {
             if in_time {
                 queue.deep = false;
             }
-            self.expire(block, false);
+            self.expire(core, false);
         }
-        self.kick(block);
+        self.kick(core);
     }
 
     /// Learns from a request that has come.
-    pub(super) fn update_history(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
-        let now = block.counted_ns();
-        let entry = block.table.requests[request];
+    pub(super) fn update_history(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
+        let now = core.counted_ns();
+        let entry = core.tables.requests[request];
         let (slice_idle, group_idle) = (self.tunables.slice_idle, self.tunables.group_idle);
         let queue = &mut self.queues[slot];
         let group = &mut self.groups[queue.group];
@@ -173,13 +173,13 @@ impl<H: Home> Cfq<H> {
             group.think.sample(now, group_idle);
         }
         let far = queue.last_position > 0 && entry.sector.abs_diff(queue.last_position) > SEEK_SECTORS;
-        let seeks = if block.rotational { far } else { entry.sectors < SMALL_SECTORS_FLASH };
+        let seeks = if core.rotational { far } else { entry.sectors < SMALL_SECTORS_FLASH };
         queue.seek_history = (queue.seek_history << 1) | u32::from(seeks);
-        self.update_idle_window(block, slot, entry.context);
+        self.update_idle_window(core, slot, entry.context);
         self.queues[slot].last_position = entry.end();
     }
 
-    fn update_idle_window(&mut self, block: &Block<H>, slot: Slot, context: Slot) {
+    fn update_idle_window(&mut self, core: &QueueCore<H>, slot: Slot, context: Slot) {
         let wait = self.tunables.slice_idle;
         let queue = &mut self.queues[slot];
         if !queue.sync || queue.is_idle_class() {
@@ -188,10 +188,10 @@ impl<H: Home> Cfq<H> {
         if queue.queued >= DEEP {
             queue.deep = true;
         }
-        let next = &block.table.requests[queue.next];
+        let next = &core.tables.requests[queue.next];
         let writes_no_more =
             queue.next != NIL && next.op == Op::Write && next.flags.has(Flags::SYNC) && !next.flags.has(Flags::IDLE);
-        let gone = !block.table.contexts[context].is_running();
+        let gone = !core.tables.contexts[context].is_running();
         if writes_no_more || gone || wait == 0 || (!queue.deep && queue.is_seeky()) {
             queue.idle_window = false;
         } else if let Some(mean) = self.requesters[context].think.mean() {
@@ -201,17 +201,17 @@ impl<H: Home> Cfq<H> {
 
     /// A request has come for the active queue, which was waited for: the driver may have it at once, unless it is small and nobody
     /// else has requests; then more may come to join it.
-    pub(super) fn awaited_came(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
+    pub(super) fn awaited_came(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let queue = &mut self.queues[slot];
         if !queue.wait_request {
             return;
         }
         let pid = queue.pid;
-        block.note(|_| Note::IdleHit { queue: pid });
-        if block.table.requests[request].sectors > SMALL_SECTORS || self.busy_queues > 1 {
+        core.note(|_| Note::IdleHit { queue: pid });
+        if core.tables.requests[request].sectors > SMALL_SECTORS || self.busy_queues > 1 {
             queue.wait_request = false;
-            block.timers.cancel(Timer::Idle);
-            block.run_now();
+            core.timers.cancel(Timer::Idle);
+            core.run_now();
         } else {
             queue.must_dispatch = true;
         }

@@ -20,17 +20,16 @@ mod slice;
 mod tunables;
 mod workload;
 
-use super::async_queues::AsyncQueues;
-use super::chooser::Chooser;
-use super::{Elevator, MakeTables, MayQueue, Merge};
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
+use crate::collections::{Arena, List, NIL, Node, Slot, Tree};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::{Elevator, MakeTables, MayQueue, Merge, hooks};
+use crate::elevators::shared::async_queues::AsyncQueues;
+use crate::elevators::shared::chooser::Chooser;
 use crate::event::Note;
-use crate::parts::{Arena, List, NIL, Node, Slot, Tree};
 use crate::priority::Class;
-use crate::queue::block::{Block, Of};
-use crate::registry::hooks;
-use crate::storage::{Capacity, Home, Maker};
 
 use cooperators::POSITION_TREES;
 use groups::GroupState;
@@ -51,7 +50,7 @@ const SMALL_SECTORS: u32 = 8;
 const NS_PER_S: u64 = 1_000_000_000;
 
 /// Its tables.
-pub(crate) struct Tables<H: Home> {
+pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<ProcessQueue>,
     places: H::Slots<Node>,
     positions: H::Slots<Node>,
@@ -61,20 +60,20 @@ pub(crate) struct Tables<H: Home> {
 }
 
 /// The state.
-pub(crate) struct Cfq<H: Home> {
-    queues: Of<H, ProcessQueue>,
+pub(crate) struct Cfq<H: HostTypes> {
+    queues: TableOf<H, ProcessQueue>,
     free_queues: List<FreeQueues>,
     /// The places of queues in the trees of their groups.
-    places: Of<H, Node>,
+    places: TableOf<H, Node>,
     /// Their places by the sector of their next request, and the trees: one a level.
-    positions: Of<H, Node>,
+    positions: TableOf<H, Node>,
     position_trees: [Tree; POSITION_TREES],
-    groups: Of<H, GroupState>,
-    group_places: Of<H, Node>,
+    groups: TableOf<H, GroupState>,
+    group_places: TableOf<H, Node>,
     /// Groups that have queues, by their virtual time.
     group_tree: Tree,
     min_vdisktime: u64,
-    requesters: Of<H, Requester>,
+    requesters: TableOf<H, Requester>,
     /// What is served, and until when; only the kind counts while a queue has the disk.
     serving_class: Class,
     serving_kind: Kind,
@@ -99,8 +98,8 @@ pub(crate) struct Cfq<H: Home> {
     tunables: Tunables,
 }
 
-impl<H: Home> MakeTables<H> for Cfq<H> {
-    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+impl<H: HostTypes> MakeTables<H> for Cfq<H> {
+    fn make_tables<M: TableMaker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let groups = capacity.group_slots();
         let queues = capacity.queues().saturating_add(groups.saturating_mul(AsyncQueues::COUNT));
         Tables {
@@ -114,18 +113,19 @@ impl<H: Home> MakeTables<H> for Cfq<H> {
     }
 }
 
-impl<H: Home> Elevator<H> for Cfq<H> {
+impl<H: HostTypes> Elevator<H> for Cfq<H> {
     type Tables = Tables<H>;
 
-    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
-        let now = block.counted_ns();
-        let mut queues: Of<H, ProcessQueue> = Arena::new(tables.queues);
-        let (places, positions): (Of<H, Node>, Of<H, Node>) = (Arena::new(tables.places), Arena::new(tables.positions));
+    fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
+        let now = core.counted_ns();
+        let mut queues: TableOf<H, ProcessQueue> = Arena::new(tables.queues);
+        let (places, positions): (TableOf<H, Node>, TableOf<H, Node>) =
+            (Arena::new(tables.places), Arena::new(tables.positions));
         let mut free_queues = List::<FreeQueues>::default();
         for slot in 0..queues.capacity().min(places.capacity()).min(positions.capacity()) {
             free_queues.push_back(&mut queues, slot);
         }
-        let mut groups: Of<H, GroupState> = Arena::new(tables.groups);
+        let mut groups: TableOf<H, GroupState> = Arena::new(tables.groups);
         for slot in 0..groups.capacity() {
             groups[slot] = GroupState::new(now);
         }
@@ -153,7 +153,7 @@ impl<H: Home> Elevator<H> for Cfq<H> {
             hw_queue: HwQueue::default(),
             last_position: 0,
             last_delayed_sync: now.wrapping_sub(NS_PER_S),
-            tunables: Tunables::defaults(block.rotational),
+            tunables: Tunables::defaults(core.rotational),
         }
     }
 
@@ -168,62 +168,62 @@ impl<H: Home> Elevator<H> for Cfq<H> {
         }
     }
 
-    fn retire(&mut self, block: &mut Block<H>) {
-        self.follow(block, NIL);
-        debug_assert!(self.queues_all_come_back(block), "a reference to a queue was lost");
+    fn retire(&mut self, core: &mut QueueCore<H>) {
+        self.follow(core, NIL);
+        debug_assert!(self.queues_all_come_back(core), "a reference to a queue was lost");
     }
 
     fn tunable(&self, index: usize) -> i64 {
         self.tunables.get(index)
     }
 
-    fn set_tunable(&mut self, _: &mut Block<H>, index: usize, value: i64) {
+    fn set_tunable(&mut self, _: &mut QueueCore<H>, index: usize, value: i64) {
         self.tunables.set(index, value);
     }
 
-    fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
+    fn allow_merge(&mut self, core: &mut QueueCore<H>, request: Slot, bio: &Bio) -> bool {
         let sync = bio.is_sync();
-        let queue = self.queue_of(block, bio.context.slot, sync);
-        let entry = &block.table.requests[request];
+        let queue = self.queue_of(core, bio.context.slot, sync);
+        let entry = &core.tables.requests[request];
         queue != NIL && queue == entry.owner && (entry.is_sync() || !sync)
     }
 
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        let queue = self.queue_of(block, bio.context.slot, bio.is_sync());
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
+        let queue = self.queue_of(core, bio.context.slot, bio.is_sync());
         // What is no queue holds nothing.
-        self.queues[queue].requests.at_sector(block, bio.end())
+        self.queues[queue].requests.at_sector(core, bio.end())
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
-        let owner = block.table.requests[request].owner;
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
+        let owner = core.tables.requests[request].owner;
         if merge == Merge::Front && owner != NIL {
-            self.queues[owner].requests.resort(block, request);
-            self.compare_with_next(block, owner, request);
+            self.queues[owner].requests.resort(core, request);
+            self.compare_with_next(core, owner, request);
         }
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        let (owner, gone) = (block.table.requests[request].owner, block.table.requests[absorbed].owner);
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        let (owner, gone) = (core.tables.requests[request].owner, core.tables.requests[absorbed].owner);
         if owner == gone {
-            self.queues[owner].requests.inherit(block, request, absorbed);
+            self.queues[owner].requests.inherit(core, request, absorbed);
         }
         if self.queues[owner].next == absorbed {
             self.queues[owner].next = request;
-            self.mark_position(block, owner);
+            self.mark_position(core, owner);
         }
-        self.remove(block, gone, absorbed);
+        self.remove(core, gone, absorbed);
         if self.queues[gone].is_empty() && self.queues[gone].filed.is_some() && gone != self.active {
-            self.unfile(block, gone);
+            self.unfile(core, gone);
         }
     }
 
-    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
-        let flags = block.bio_flags;
-        let slot = self.queue_of(block, context, op.is_sync(flags));
+    fn may_queue(&mut self, core: &mut QueueCore<H>, context: Slot, op: Op) -> MayQueue {
+        let flags = core.bio_flags;
+        let slot = self.queue_of(core, context, op.is_sync(flags));
         if slot == NIL {
             return MayQueue::May;
         }
-        self.read_priority(block, slot, context);
+        self.read_priority(core, slot, context);
         self.boost(slot, flags.has(Flags::META));
         let queue = &mut self.queues[slot];
         if !queue.wait_request || queue.must_alloc_slice {
@@ -233,11 +233,11 @@ impl<H: Home> Elevator<H> for Cfq<H> {
         MayQueue::Must
     }
 
-    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
-        let entry = &block.table.requests[request];
+    fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let entry = &core.tables.requests[request];
         let (context, sync) = (entry.context, entry.is_sync());
-        let slot = self.queue_for_request(block, context, sync);
-        block.table.requests[request].owner = slot;
+        let slot = self.queue_for_request(core, context, sync);
+        core.tables.requests[request].owner = slot;
         if slot != NIL {
             self.reference(slot);
             let queue = &mut self.queues[slot];
@@ -247,102 +247,102 @@ impl<H: Home> Elevator<H> for Cfq<H> {
         }
     }
 
-    fn free(&mut self, block: &mut Block<H>, request: Slot) {
-        let slot = core::mem::replace(&mut block.table.requests[request].owner, NIL);
+    fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let slot = core::mem::replace(&mut core.tables.requests[request].owner, NIL);
         if slot != NIL {
             let queue = &mut self.queues[slot];
             queue.allocated = queue.allocated.saturating_sub(1);
             let group = &mut self.groups[queue.group];
             group.requests = group.requests.saturating_sub(1);
-            self.unreference(block, slot);
+            self.unreference(core, slot);
         }
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let entry = block.table.requests[request];
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let entry = core.tables.requests[request];
         let slot = entry.owner;
         if slot == NIL {
             // No room for another queue: the storage was made too small. It is served in order of arrival.
-            return block.dispatch_sort(request);
+            return core.dispatch_sort(request);
         }
-        self.read_priority(block, slot, entry.context);
+        self.read_priority(core, slot, entry.context);
         let [of_async, of_sync] = self.tunables.fifo_expire;
         let expire = if entry.is_sync() { of_sync } else { of_async };
-        let deadline = block.counted_ns().saturating_add(block.clock.counted_length(expire));
+        let deadline = core.counted_ns().saturating_add(core.clock.counted_length(expire));
         let queue = &mut self.queues[slot];
-        queue.requests.insert(block, request, deadline);
+        queue.requests.insert(core, request, deadline);
         queue.queued = queue.queued.saturating_add(1);
         if queue.filed.is_none() {
-            self.file(block, slot, Place::Usual);
+            self.file(core, slot, Place::Usual);
         }
-        self.compare_with_next(block, slot, request);
+        self.compare_with_next(core, slot, request);
         self.queued = self.queued.saturating_add(1);
         if entry.flags.has(Flags::META) {
             self.queues[slot].metadata = self.queues[slot].metadata.saturating_add(1);
         }
-        self.update_history(block, slot, request);
+        self.update_history(core, slot, request);
         if slot == self.active {
-            self.awaited_came(block, slot, request);
-        } else if self.should_preempt(block, slot, request) {
-            self.preempt(block, slot);
-            block.run_now();
+            self.awaited_came(core, slot, request);
+        } else if self.should_preempt(core, slot, request) {
+            self.preempt(core, slot);
+            core.run_now();
         }
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         if self.busy_queues == 0 {
             return 0;
         }
         if force {
-            return self.drain(block);
+            return self.drain(core);
         }
-        let slot = self.select(block);
+        let slot = self.select(core);
         if slot == NIL {
             return 0;
         }
         debug_assert!(!self.queues[slot].is_empty());
-        let overdue = self.overdue(block, slot);
+        let overdue = self.overdue(core, slot);
         if overdue != NIL {
             self.queues[slot].must_dispatch = true;
         }
-        if !self.may_dispatch(block, slot) {
+        if !self.may_dispatch(core, slot) {
             return 0;
         }
         let request = if overdue != NIL { overdue } else { self.queues[slot].next };
-        let context = block.table.requests[request].context;
-        self.move_to_dispatch(block, slot, request);
+        let context = core.tables.requests[request].context;
+        self.move_to_dispatch(core, slot, request);
         if self.active_context == NIL {
-            self.follow(block, context);
+            self.follow(core, context);
         }
-        self.after_dispatch(block, slot);
+        self.after_dispatch(core, slot);
         1
     }
 
-    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
-        if self.queued > 0 && self.takes_real_time(block) { hooks::dispatch(self, block, false) } else { 0 }
+    fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
+        if self.queued > 0 && self.takes_real_time(core) { hooks::dispatch(self, core, false) } else { 0 }
     }
 
-    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
+    fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.in_driver = self.in_driver.saturating_add(1);
-        self.last_position = block.table.requests[request].end();
+        self.last_position = core.tables.requests[request].end();
     }
 
-    fn deactivate(&mut self, _: &mut Block<H>, _: Slot) {
+    fn deactivate(&mut self, _: &mut QueueCore<H>, _: Slot) {
         self.in_driver = self.in_driver.saturating_sub(1);
     }
 
-    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
-        let entry = block.table.requests[request];
+    fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let entry = core.tables.requests[request];
         self.watch_device();
         self.in_driver = self.in_driver.saturating_sub(1);
         if entry.owner != NIL {
-            self.count_completion(block, request);
+            self.count_completion(core, request);
         }
         if entry.owner != NIL && entry.owner == self.active {
-            self.active_completed(block, entry.is_sync());
+            self.active_completed(core, entry.is_sync());
         }
         if self.in_driver == 0 {
-            self.kick(block);
+            self.kick(core);
         }
     }
 
@@ -350,46 +350,46 @@ impl<H: Home> Elevator<H> for Cfq<H> {
         self.queued == 0
     }
 
-    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
-        self.exit_queues(block, context);
+    fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        self.exit_queues(core, context);
     }
 
-    fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
-        self.groups[group] = GroupState::new(block.counted_ns());
+    fn group_created(&mut self, core: &mut QueueCore<H>, group: Slot) {
+        self.groups[group] = GroupState::new(core.counted_ns());
     }
 
-    fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
-        self.let_group_go(block, group)
+    fn release_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
+        self.release_group(core, group)
     }
 
-    fn timer(&mut self, block: &mut Block<H>, _: Timer) {
-        self.idle_over(block);
+    fn timer(&mut self, core: &mut QueueCore<H>, _: Timer) {
+        self.idle_over(core);
     }
 }
 
-impl<H: Home> Cfq<H> {
+impl<H: HostTypes> Cfq<H> {
     /// A request was sorted into a queue: it may be the one to serve next.
-    fn compare_with_next(&mut self, block: &Block<H>, slot: Slot, request: Slot) {
+    fn compare_with_next(&mut self, core: &QueueCore<H>, slot: Slot, request: Slot) {
         let next = self.queues[slot].next;
-        let best = self.chooser().best(block, next, request, self.last_position);
+        let best = self.chooser().best(core, next, request, self.last_position);
         if best != next {
             self.queues[slot].next = best;
-            self.position(block, slot);
+            self.position(core, slot);
         } else if best == request {
-            self.mark_position(block, slot);
+            self.mark_position(core, slot);
         }
     }
 
     /// Takes a request out of its queue, which stays filed.
-    fn remove(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
+    fn remove(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         if self.queues[slot].next == request {
-            self.queues[slot].next = self.neighbour(block, slot, request);
-            self.mark_position(block, slot);
+            self.queues[slot].next = self.neighbour(core, slot, request);
+            self.mark_position(core, slot);
         }
         let queue = &mut self.queues[slot];
-        queue.requests.remove(block, request);
+        queue.requests.remove(core, request);
         queue.queued = queue.queued.saturating_sub(1);
-        if block.table.requests[request].flags.has(Flags::META) {
+        if core.tables.requests[request].flags.has(Flags::META) {
             queue.metadata = queue.metadata.saturating_sub(1);
         }
         debug_assert_eq!(queue.is_empty(), queue.next == NIL);
@@ -399,10 +399,10 @@ impl<H: Home> Cfq<H> {
         self.queued = self.queued.saturating_sub(1);
     }
 
-    fn move_to_dispatch(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
-        self.queues[slot].next = self.neighbour(block, slot, request);
-        self.mark_position(block, slot);
-        self.remove(block, slot, request);
+    fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
+        self.queues[slot].next = self.neighbour(core, slot, request);
+        self.mark_position(core, slot);
+        self.remove(core, slot, request);
         let queue = &mut self.queues[slot];
         queue.dispatched = queue.dispatched.saturating_add(1);
         let [of_async, of_sync] = &mut self.in_flight;
@@ -410,13 +410,13 @@ impl<H: Home> Cfq<H> {
         *in_flight = in_flight.saturating_add(1);
         let group = &mut self.groups[queue.group];
         group.dispatched = group.dispatched.saturating_add(1);
-        block.dispatch_sort(request);
+        core.dispatch_sort(request);
     }
 
     /// Of the requests around one that leaves its queue, the nearer to its start; above the highest the lowest comes.
-    fn neighbour(&self, block: &Block<H>, slot: Slot, request: Slot) -> Slot {
-        let head = block.table.requests[request].sector;
-        self.chooser().neighbour(block, self.queues[slot].requests.tree(), request, head)
+    fn neighbour(&self, core: &QueueCore<H>, slot: Slot, request: Slot) -> Slot {
+        let head = core.tables.requests[request].sector;
+        self.chooser().neighbour(core, self.queues[slot].requests.tree(), request, head)
     }
 
     fn chooser(&self) -> Chooser {
@@ -425,32 +425,32 @@ impl<H: Home> Cfq<H> {
     }
 
     /// The oldest request of a queue if it is overdue; looked at once a slice.
-    fn overdue(&mut self, block: &mut Block<H>, slot: Slot) -> Slot {
+    fn overdue(&mut self, core: &mut QueueCore<H>, slot: Slot) -> Slot {
         let queue = &mut self.queues[slot];
         let (oldest, checked) = (queue.requests.oldest(), queue.fifo_checked);
         queue.fifo_checked = true;
-        if checked || oldest == NIL || block.counted_ns() < block.table.arrivals[oldest].deadline {
+        if checked || oldest == NIL || core.counted_ns() < core.tables.arrivals[oldest].deadline {
             return NIL;
         }
-        block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+        core.note(|core| Note::Overdue { token: core.tables.requests[oldest].token });
         oldest
     }
 
     /// The slice of an async queue ends when it has had its number of requests, that of an idle one after each, if others wait.
-    fn after_dispatch(&mut self, block: &mut Block<H>, slot: Slot) {
+    fn after_dispatch(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let queue = &mut self.queues[slot];
         queue.slice_dispatch = queue.slice_dispatch.saturating_add(1);
         queue.must_dispatch = false;
         let enough = !queue.sync && queue.slice_dispatch >= self.tunables.max_async_requests(queue.level());
         if self.busy_queues > 1 && (enough || queue.is_idle_class()) {
-            queue.slice_end = block.counted_ns().saturating_add(1);
-            self.expire(block, false);
+            queue.slice_end = core.counted_ns().saturating_add(1);
+            self.expire(core, false);
         }
     }
 
-    fn count_completion(&mut self, block: &mut Block<H>, request: Slot) {
-        let now = block.counted_ns();
-        let entry = block.table.requests[request];
+    fn count_completion(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let now = core.counted_ns();
+        let entry = core.tables.requests[request];
         let queue = &mut self.queues[entry.owner];
         debug_assert!(queue.dispatched > 0);
         queue.dispatched = queue.dispatched.saturating_sub(1);
@@ -465,42 +465,42 @@ impl<H: Home> Cfq<H> {
             let (class, kind) = queue.filed.unwrap_or((queue.class(), queue.kind()));
             group.tree_mut(class, kind).think.last_end = now;
             let [_, expire] = self.tunables.fifo_expire;
-            let arrived = block.clock.counted_at(entry.submitted_ns);
-            if arrived.saturating_add(block.clock.counted_length(expire)) <= now {
+            let arrived = core.clock.counted_at(entry.submitted_ns);
+            if arrived.saturating_add(core.clock.counted_length(expire)) <= now {
                 self.last_delayed_sync = now;
             }
         }
     }
 
     /// A request of the queue that has the disk is done.
-    fn active_completed(&mut self, block: &mut Block<H>, sync: bool) {
+    fn active_completed(&mut self, core: &mut QueueCore<H>, sync: bool) {
         if self.queues[self.active].slice_new {
-            self.start_slice(block);
+            self.start_slice(core);
         }
-        self.draw_slice_out(block);
+        self.draw_slice_out(core);
         let queue = &self.queues[self.active];
-        if queue.slice_used(block.counted_ns()) || queue.is_idle_class() {
-            self.expire(block, true);
-        } else if sync && queue.is_empty() && self.close_cooperator(block, self.active) == NIL {
-            self.arm_idle(block);
+        if queue.slice_used(core.counted_ns()) || queue.is_idle_class() {
+            self.expire(core, true);
+        } else if sync && queue.is_empty() && self.close_cooperator(core, self.active) == NIL {
+            self.arm_idle(core);
         }
     }
 
     /// Moves everything: group by group, best effort, real time, idle.
-    fn drain(&mut self, block: &mut Block<H>) -> u32 {
+    fn drain(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut moved = 0u32;
-        self.expire(block, false);
+        self.expire(core, false);
         loop {
             let slot = self.first_to_drain();
             if slot == NIL {
                 break;
             }
-            self.activate(block, slot);
+            self.activate(core, slot);
             while self.queues[slot].next != NIL {
-                self.move_to_dispatch(block, slot, self.queues[slot].next);
+                self.move_to_dispatch(core, slot, self.queues[slot].next);
                 moved = moved.saturating_add(1);
             }
-            self.expire(block, false);
+            self.expire(core, false);
         }
         debug_assert!(self.queued == 0 && self.busy_queues == 0);
         moved
@@ -519,9 +519,9 @@ impl<H: Home> Cfq<H> {
     }
 
     /// Asks for a run of the queue, if any queue has requests.
-    fn kick(&self, block: &mut Block<H>) {
+    fn kick(&self, core: &mut QueueCore<H>) {
         if self.busy_queues > 0 {
-            block.kick();
+            core.kick();
         }
     }
 }

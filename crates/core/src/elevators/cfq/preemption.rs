@@ -4,16 +4,16 @@ use super::Cfq;
 use super::process_queue::Kind;
 use super::workload::Place;
 use crate::bio::Flags;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::Note;
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
-impl<H: Home> Cfq<H> {
+impl<H: HostTypes> Cfq<H> {
     /// Whether the queue of a request that has just come takes the disk.
-    pub(super) fn should_preempt(&self, block: &Block<H>, slot: Slot, request: Slot) -> bool {
+    pub(super) fn should_preempt(&self, core: &QueueCore<H>, slot: Slot, request: Slot) -> bool {
         let (new, active) = (&self.queues[slot], &self.queues[self.active]);
-        let entry = &block.table.requests[request];
+        let entry = &core.tables.requests[request];
         if self.active == NIL || new.is_idle_class() {
             return false;
         }
@@ -26,10 +26,10 @@ impl<H: Home> Cfq<H> {
         if entry.is_sync() && !active.sync && !active.must_dispatch {
             return true;
         }
-        if !self.lies_within(block, active.group, new.group) {
+        if !self.lies_within(core, active.group, new.group) {
             return false;
         }
-        if active.slice_used(block.counted_ns()) || (new.is_real_time() && !active.is_real_time()) {
+        if active.slice_used(core.counted_ns()) || (new.is_real_time() && !active.is_real_time()) {
             return true;
         }
         // Those that are waited for together take turns without waiting for each other.
@@ -40,23 +40,23 @@ impl<H: Home> Cfq<H> {
         if entry.flags.has(Flags::META) && active.metadata == 0 {
             return true;
         }
-        if active.is_empty() && !self.should_idle(block, self.active) {
+        if active.is_empty() && !self.should_idle(core, self.active) {
             return true;
         }
         active.wait_request && self.is_close(entry.sector)
     }
 
-    pub(super) fn preempt(&mut self, block: &mut Block<H>, slot: Slot) {
+    pub(super) fn preempt(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let active = &self.queues[self.active];
         let (queue, victim, victim_kind) = (self.queues[slot].pid, active.pid, active.kind());
-        block.note(|_| Note::Preempt { queue, victim });
-        self.expire(block, true);
+        core.note(|_| Note::Preempt { queue, victim });
+        self.expire(core, true);
         let new = &self.queues[slot];
         if victim_kind != new.kind() {
             // Its group would go on with the victim's kind of queues.
             self.groups[new.group].saved_slice = 0;
         }
-        self.file(block, slot, Place::Front);
+        self.file(core, slot, Place::Front);
         let new = &mut self.queues[slot];
         new.slice_end = 0;
         new.slice_new = true;

@@ -1,7 +1,7 @@
 //! The queue of one process's sync requests, or of all async ones of a group and priority.
 
-use crate::elevators::sorted_fifo::SortedFifo;
-use crate::parts::{Link, LinkOf, Mean, NIL, Slot};
+use crate::collections::{Link, LinkOf, Mean, NIL, Slot};
+use crate::elevators::shared::sorted_fifo::SortedFifo;
 use crate::priority::{Class, Priority};
 
 /// How a queue is served: what its tree is for.

@@ -2,11 +2,11 @@
 
 use super::process_queue::{ProcessQueue, ThinkTime};
 use super::{ASYNC, Cfq, SYNC};
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::group::ROOT;
-use crate::parts::{NIL, Slot};
 use crate::priority::{Class, NORMAL_LEVEL, Priority};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// What is kept of a context, at its place. It means something once the context's history says that it is known.
 #[derive(Clone, Copy, Debug)]
@@ -26,11 +26,11 @@ impl Default for Requester {
     }
 }
 
-impl<H: Home> Cfq<H> {
+impl<H: HostTypes> Cfq<H> {
     /// The queue that a process's requests go to, if it has one, or [`NIL`].
-    pub(super) fn queue_of(&self, block: &Block<H>, context: Slot, sync: bool) -> Slot {
+    pub(super) fn queue_of(&self, core: &QueueCore<H>, context: Slot, sync: bool) -> Slot {
         let [of_async, of_sync] = self.requesters[context].queues;
-        match (block.table.contexts[context].history.known, sync) {
+        match (core.tables.contexts[context].history.known, sync) {
             (false, _) => NIL,
             (_, false) => of_async,
             (_, true) => of_sync,
@@ -38,41 +38,41 @@ impl<H: Home> Cfq<H> {
     }
 
     /// The queue for a new request of a process; changes of its priority and group are noticed here. [`NIL`]: no room.
-    pub(super) fn queue_for_request(&mut self, block: &mut Block<H>, context: Slot, sync: bool) -> Slot {
-        let history = &mut block.table.contexts[context].history;
+    pub(super) fn queue_for_request(&mut self, core: &mut QueueCore<H>, context: Slot, sync: bool) -> Slot {
+        let history = &mut core.tables.contexts[context].history;
         if !history.known {
             history.known = true;
-            let think = ThinkTime::since(block.counted_ns());
+            let think = ThinkTime::since(core.counted_ns());
             self.requesters[context] = Requester { think, ..Requester::default() };
         }
-        self.notice_priority(block, context);
-        self.notice_group(block, context);
-        let mut slot = self.queue_of(block, context, sync);
+        self.notice_priority(core, context);
+        self.notice_group(core, context);
+        let mut slot = self.queue_of(core, context, sync);
         if slot != NIL && self.queues[slot].coop && self.queues[slot].split_coop {
-            slot = self.split(block, context, slot);
+            slot = self.split(core, context, slot);
         }
         if slot == NIL {
-            slot = self.get_queue(block, context, sync);
+            slot = self.get_queue(core, context, sync);
             let [of_async, of_sync] = &mut self.requesters[context].queues;
             *(if sync { of_sync } else { of_async }) = slot;
         } else if self.queues[slot].merge_into != NIL {
-            slot = self.follow_merge(block, context, slot);
+            slot = self.follow_merge(core, context, slot);
         }
         slot
     }
 
     /// A changed priority: the sync queue reads it at its next request. The async queue is looked up by the priority that the process
     /// had before, as in the kernel: so async requests follow a change late.
-    fn notice_priority(&mut self, block: &mut Block<H>, context: Slot) {
-        let priority = block.table.contexts[context].priority;
+    fn notice_priority(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let priority = core.tables.contexts[context].priority;
         let requester = &self.requesters[context];
         if requester.priority == priority {
             return;
         }
         let [old, sync] = requester.queues;
         if old != NIL {
-            self.unreference(block, old);
-            let new = self.get_queue(block, context, false);
+            self.unreference(core, old);
+            let new = self.get_queue(core, context, false);
             self.requesters[context].queues[ASYNC] = new;
         }
         if sync != NIL {
@@ -83,29 +83,29 @@ impl<H: Home> Cfq<H> {
 
     /// A changed group: the process gets other queues. (The kernel forgets here that a merge with another queue had counted the process
     /// in advance, so that the other queue's memory is never freed. That is mended: the table would fill up.)
-    fn notice_group(&mut self, block: &mut Block<H>, context: Slot) {
-        let group = self.group_of(block, context);
+    fn notice_group(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let group = self.group_of(core, context);
         if self.requesters[context].group != group {
-            self.drop_queues(block, context);
+            self.drop_queues(core, context);
             self.requesters[context].group = group;
         }
     }
 
-    pub(super) fn drop_queues(&mut self, block: &mut Block<H>, context: Slot) {
+    pub(super) fn drop_queues(&mut self, core: &mut QueueCore<H>, context: Slot) {
         for queue in core::mem::replace(&mut self.requesters[context].queues, [NIL; 2]) {
             if queue != NIL {
-                self.leave_queue(block, queue);
+                self.leave_queue(core, queue);
             }
         }
     }
 
-    fn group_of(&self, block: &Block<H>, context: Slot) -> Slot {
-        if self.tunables.groups { block.table.contexts[context].group } else { ROOT }
+    fn group_of(&self, core: &QueueCore<H>, context: Slot) -> Slot {
+        if self.tunables.groups { core.tables.contexts[context].group } else { ROOT }
     }
 
     /// The process exits. What it shares with others loses the disk too, if it has it.
-    pub(super) fn exit_queues(&mut self, block: &mut Block<H>, context: Slot) {
-        if !block.table.contexts[context].history.known {
+    pub(super) fn exit_queues(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        if !core.tables.contexts[context].history.known {
             return;
         }
         for queue in core::mem::replace(&mut self.requesters[context].queues, [NIL; 2]) {
@@ -113,17 +113,17 @@ impl<H: Home> Cfq<H> {
                 continue;
             }
             if queue == self.active {
-                self.expire(block, false);
-                self.kick(block);
+                self.expire(core, false);
+                self.kick(core);
             }
-            self.leave_queue(block, queue);
+            self.leave_queue(core, queue);
         }
     }
 
     /// A queue for a process's requests, made if there is none; it counts one reference more. [`NIL`]: no room.
-    fn get_queue(&mut self, block: &mut Block<H>, context: Slot, sync: bool) -> Slot {
-        let group = self.group_of(block, context);
-        let entry = &block.table.contexts[context];
+    fn get_queue(&mut self, core: &mut QueueCore<H>, context: Slot, sync: bool) -> Slot {
+        let group = self.group_of(core, context);
+        let entry = &core.tables.contexts[context];
         let priority = self.requesters[context].priority.effective_under(entry.nice, entry.policy);
         if !sync {
             let shared = self.groups[group].async_queues.get(priority);
@@ -146,7 +146,7 @@ impl<H: Home> Cfq<H> {
             references: 1,
             ..ProcessQueue::default()
         };
-        self.read_priority(block, slot, context);
+        self.read_priority(core, slot, context);
         if !sync {
             // The group keeps it for all who come later.
             self.groups[group].async_queues.put(priority, slot);
@@ -156,13 +156,13 @@ impl<H: Home> Cfq<H> {
     }
 
     /// Reads a queue's priority from a process that uses it, if it has changed. Where the queue is filed does not change by it.
-    pub(super) fn read_priority(&mut self, block: &Block<H>, slot: Slot, context: Slot) {
+    pub(super) fn read_priority(&mut self, core: &QueueCore<H>, slot: Slot, context: Slot) {
         let queue = &mut self.queues[slot];
         if !queue.priority_changed {
             return;
         }
         queue.priority_changed = false;
-        let entry = &block.table.contexts[context];
+        let entry = &core.tables.contexts[context];
         queue.priority = self.requesters[context].priority.effective_under(entry.nice, entry.policy);
         queue.original = queue.priority;
         if queue.is_idle_class() {
@@ -188,7 +188,7 @@ impl<H: Home> Cfq<H> {
         }
     }
 
-    pub(super) fn unreference(&mut self, block: &mut Block<H>, slot: Slot) {
+    pub(super) fn unreference(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         if slot == NIL {
             return;
         }
@@ -199,23 +199,23 @@ impl<H: Home> Cfq<H> {
             return;
         }
         if self.active == slot {
-            self.expire(block, false);
-            self.kick(block);
+            self.expire(core, false);
+            self.kick(core);
         }
         debug_assert!(self.queues[slot].filed.is_none() && self.queues[slot].is_empty());
         self.free_queues.push_front(&mut self.queues, slot);
     }
 
     /// Whether no queue is left once processes and groups have let go of theirs: with all requests done, nothing else refers to one.
-    pub(super) fn queues_all_come_back(&mut self, block: &mut Block<H>) -> bool {
+    pub(super) fn queues_all_come_back(&mut self, core: &mut QueueCore<H>) -> bool {
         for context in 0..self.requesters.capacity() {
-            if block.table.contexts[context].history.known {
-                self.drop_queues(block, context);
+            if core.tables.contexts[context].history.known {
+                self.drop_queues(core, context);
             }
         }
         for group in 0..self.groups.capacity() {
             for queue in core::mem::take(&mut self.groups[group].async_queues).all() {
-                self.unreference(block, queue);
+                self.unreference(core, queue);
             }
         }
         let (mut at, mut free) = (self.free_queues.head(), 0u32);
@@ -227,20 +227,20 @@ impl<H: Home> Cfq<H> {
     }
 
     /// Lets go of what is kept for a group that nobody is in, and answers whether no request of it is left.
-    pub(super) fn let_group_go(&mut self, block: &mut Block<H>, group: Slot) -> bool {
+    pub(super) fn release_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
         if self.groups[group].requests > 0 {
             return false;
         }
         // Processes that have left it and have not asked for anything since still point to its queues.
         for context in 0..self.requesters.capacity() {
-            let known = block.table.contexts[context].history.known;
+            let known = core.tables.contexts[context].history.known;
             if known && self.requesters[context].group == group {
-                self.drop_queues(block, context);
+                self.drop_queues(core, context);
                 self.requesters[context].group = NIL;
             }
         }
         for queue in core::mem::take(&mut self.groups[group].async_queues).all() {
-            self.unreference(block, queue);
+            self.unreference(core, queue);
         }
         debug_assert_eq!(self.groups[group].queues, 0);
         true

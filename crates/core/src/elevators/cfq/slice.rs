@@ -3,46 +3,46 @@
 use super::Cfq;
 use super::workload::Place;
 use crate::clock::Timer;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::Note;
-use crate::parts::{NIL, Slot};
 use crate::priority::Class;
-use crate::queue::block::Block;
-use crate::storage::Home;
 
-impl<H: Home> Cfq<H> {
+impl<H: HostTypes> Cfq<H> {
     /// The queue to dispatch from now, or [`NIL`] to wait.
-    pub(super) fn select(&mut self, block: &mut Block<H>) -> Slot {
+    pub(super) fn select(&mut self, core: &mut QueueCore<H>) -> Slot {
         let active = self.active;
         if active == NIL {
-            return self.activate_next(block);
+            return self.activate_next(core);
         }
         if self.queued == 0 {
             return NIL;
         }
-        let now = block.counted_ns();
+        let now = core.counted_ns();
         let queue = &self.queues[active];
         if queue.wait_busy && !queue.is_empty() {
-            return self.end_and_activate_next(block);
+            return self.end_and_activate_next(core);
         }
         let alone = self.groups[queue.group].queues == 1;
         if queue.slice_used(now) && !queue.must_dispatch {
             // The last of its group, if it is worth waiting for, keeps the disk while the device works for it: the group might not come
             // again in time.
-            if alone && queue.is_empty() && queue.dispatched > 0 && self.should_idle(block, active) {
+            if alone && queue.is_empty() && queue.dispatched > 0 && self.should_idle(core, active) {
                 return NIL;
             }
         } else {
             if !queue.is_empty() {
                 return active;
             }
-            let close = self.close_cooperator(block, active);
+            let close = self.close_cooperator(core, active);
             if close != NIL {
-                self.set_up_merge(block, active, close);
-                self.expire(block, false);
-                self.activate(block, close);
+                self.set_up_merge(core, active, close);
+                self.expire(core, false);
+                self.activate(core, close);
                 return close;
             }
-            if self.waits_for_request(block, now) {
+            if self.waits_for_request(core, now) {
                 return NIL;
             }
         }
@@ -51,14 +51,14 @@ impl<H: Home> Cfq<H> {
         if wait > 0 && alone && group.dispatched > 0 && !group.think.is_above(wait) {
             return NIL;
         }
-        self.end_and_activate_next(block)
+        self.end_and_activate_next(core)
     }
 
     /// Whether the queue to dispatch from is a real-time one, or can be made so: in the group that has the disk, or whose turn it is, for classes
     /// are told apart within a group only. A queue of another class loses the disk; one of real time that has it and no request is waited for
     /// as ever.
-    pub(super) fn takes_real_time(&mut self, block: &mut Block<H>) -> bool {
-        let (active, now) = (self.active, block.counted_ns());
+    pub(super) fn takes_real_time(&mut self, core: &mut QueueCore<H>) -> bool {
+        let (active, now) = (self.active, core.counted_ns());
         let queue = &self.queues[active];
         let has_disk = active != NIL && queue.is_real_time();
         let over = queue.wait_busy || (queue.slice_used(now) && !queue.must_dispatch);
@@ -69,34 +69,34 @@ impl<H: Home> Cfq<H> {
         if group == NIL || self.groups[group].busy(Class::RealTime) == 0 {
             return false;
         }
-        self.expire(block, !has_disk);
-        let slot = self.choose_in_group(block, group);
-        self.activate(block, slot);
+        self.expire(core, !has_disk);
+        let slot = self.choose_in_group(core, group);
+        self.activate(core, slot);
         // A queue may be filed by a class that it has no longer.
         self.queues[slot].is_real_time()
     }
 
-    fn end_and_activate_next(&mut self, block: &mut Block<H>) -> Slot {
-        self.expire(block, false);
-        self.activate_next(block)
+    fn end_and_activate_next(&mut self, core: &mut QueueCore<H>) -> Slot {
+        self.expire(core, false);
+        self.activate_next(core)
     }
 
     /// Gives the disk to the queue whose turn it is.
-    fn activate_next(&mut self, block: &mut Block<H>) -> Slot {
-        let first = self.choose_queue(block);
+    fn activate_next(&mut self, core: &mut QueueCore<H>) -> Slot {
+        let first = self.choose_queue(core);
         let slot = if self.queued == 0 { NIL } else { first };
-        self.activate(block, slot);
+        self.activate(core, slot);
         slot
     }
 
-    pub(super) fn activate(&mut self, block: &mut Block<H>, slot: Slot) {
+    pub(super) fn activate(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         self.active = slot;
         if slot == NIL {
             return;
         }
         debug_assert!(self.queues[slot].filed.is_some());
         let queue = &mut self.queues[slot];
-        queue.dispatch_start = block.counted_ns();
+        queue.dispatch_start = core.counted_ns();
         (queue.slice_start, queue.slice_end, queue.allocated_slice, queue.slice_dispatch) = (0, 0, 0, 0);
         queue.slice_new = true;
         queue.wait_request = false;
@@ -104,20 +104,20 @@ impl<H: Home> Cfq<H> {
         queue.must_alloc_slice = false;
         queue.fifo_checked = false;
         let (pid, level) = (queue.pid, queue.level());
-        block.timers.cancel(Timer::Idle);
-        block.note(|_| Note::Activate { queue: pid, level });
+        core.timers.cancel(Timer::Idle);
+        core.note(|_| Note::Activate { queue: pid, level });
     }
 
     /// Takes the disk from the active queue, if one has it. What was left of its slice counts later if it was cut short.
-    pub(super) fn expire(&mut self, block: &mut Block<H>, cut_short: bool) {
+    pub(super) fn expire(&mut self, core: &mut QueueCore<H>, cut_short: bool) {
         let slot = self.active;
         if slot == NIL {
             return;
         }
-        let now = block.counted_ns();
+        let now = core.counted_ns();
         let queue = &mut self.queues[slot];
         if queue.wait_request {
-            block.timers.cancel(Timer::Idle);
+            core.timers.cancel(Timer::Idle);
         }
         queue.wait_request = false;
         queue.wait_busy = false;
@@ -127,7 +127,7 @@ impl<H: Home> Cfq<H> {
         if cut_short {
             let queue = &self.queues[slot];
             let left = if queue.slice_new {
-                block.clock.counted_length(self.scaled_slice(slot))
+                core.clock.counted_length(self.scaled_slice(slot))
             } else {
                 queue.slice_end.wrapping_sub(now)
             };
@@ -135,38 +135,38 @@ impl<H: Home> Cfq<H> {
         }
         let queue = &self.queues[slot];
         let (pid, left, empty) = (queue.pid, queue.slice_end.saturating_sub(now), queue.is_empty());
-        block.note(|_| Note::SliceExpired { queue: pid, left_ns: left, preempted: cut_short });
-        self.charge_group(block, slot);
+        core.note(|_| Note::SliceExpired { queue: pid, left_ns: left, preempted: cut_short });
+        self.charge_group(core, slot);
         if empty {
-            self.unfile(block, slot);
+            self.unfile(core, slot);
         } else {
-            self.file(block, slot, Place::Usual);
-            self.position(block, slot);
+            self.file(core, slot, Place::Usual);
+            self.position(core, slot);
         }
         self.active = NIL;
-        self.follow(block, NIL);
+        self.follow(core, NIL);
     }
 
     /// Makes `context` the one whose habits decide whether the disk is kept idle.
-    pub(super) fn follow(&mut self, block: &mut Block<H>, context: Slot) {
+    pub(super) fn follow(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if self.active_context != context {
-            block.hold_context(context);
-            block.unhold_context(self.active_context);
+            core.hold_context(context);
+            core.unhold_context(self.active_context);
             self.active_context = context;
         }
     }
 
     /// The first request of the active queue's slice has completed: the slice runs from now on.
-    pub(super) fn start_slice(&mut self, block: &mut Block<H>) {
-        let (slot, now) = (self.active, block.counted_ns());
-        let length = block.clock.counted_length(self.scaled_slice(slot));
+    pub(super) fn start_slice(&mut self, core: &mut QueueCore<H>) {
+        let (slot, now) = (self.active, core.counted_ns());
+        let length = core.clock.counted_length(self.scaled_slice(slot));
         let queue = &mut self.queues[slot];
         queue.slice_new = false;
         queue.slice_start = now;
         queue.slice_end = now.saturating_add(length);
         queue.allocated_slice = length;
         let (pid, end) = (queue.pid, queue.slice_end);
-        block.note(|block| Note::SliceSet { queue: pid, until_ns: block.clock.host_ns(end) });
+        core.note(|core| Note::SliceSet { queue: pid, until_ns: core.clock.host_ns(end) });
     }
 
     /// The length of a queue's slice. With `low_latency` it is shortened so that as many sync slices as the group has queues of the
@@ -190,13 +190,13 @@ impl<H: Home> Cfq<H> {
     }
 
     /// Whether one more request of a queue may go to the device.
-    pub(super) fn may_dispatch(&self, block: &Block<H>, slot: Slot) -> bool {
-        let (queue, now) = (&self.queues[slot], block.counted_ns());
+    pub(super) fn may_dispatch(&self, core: &QueueCore<H>, slot: Slot) -> bool {
+        let (queue, now) = (&self.queues[slot], core.counted_ns());
         let [async_in_flight, sync_in_flight] = self.in_flight;
         if queue.must_dispatch {
             return true;
         }
-        if self.should_idle(block, slot) && async_in_flight > 0 {
+        if self.should_idle(core, slot) && async_in_flight > 0 {
             return false;
         }
         if !queue.sync && sync_in_flight > 0 {

@@ -1,12 +1,12 @@
 //! The tunables of CFQ's final form.
 
-use crate::elevators::slice_tunables::{
+use crate::elevator::info::Info;
+use crate::elevator::tunable::{Tunable, Unit};
+use crate::elevators::shared::slice_tunables::{
     BACK_SEEK_MAX, BACK_SEEK_PENALTY, FIFO_EXPIRE_ASYNC, FIFO_EXPIRE_SYNC, QUANTUM, SLICE_ASYNC, SLICE_ASYNC_RQ,
     SLICE_IDLE, SLICE_SYNC, async_requests_at_level, slice_at_level,
 };
 use crate::layer::BlockLayer;
-use crate::registry::Info;
-use crate::tunable::{Tunable, Unit};
 
 const fn switch(name: &'static str, default: i64, meaning: &'static str, trade_off: &'static str) -> Tunable {
     Tunable { name, unit: Unit::Switch, default, min: 0, max: 1, meaning, trade_off }

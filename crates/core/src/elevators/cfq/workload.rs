@@ -5,11 +5,11 @@
 
 use super::Cfq;
 use super::process_queue::{Kind, ThinkTime};
+use crate::collections::{NIL, Slot, Tree};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::Note;
-use crate::parts::{NIL, Slot, Tree};
 use crate::priority::Class;
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// A queue of the idle class waits so long behind.
 const IDLE_DELAY_NS: u64 = 200_000_000;
@@ -35,10 +35,10 @@ pub(super) enum Place {
     Front,
 }
 
-impl<H: Home> Cfq<H> {
+impl<H: HostTypes> Cfq<H> {
     /// Files a queue, or files it anew, in the tree of what it is now.
-    pub(super) fn file(&mut self, block: &mut Block<H>, slot: Slot, place: Place) {
-        let now = block.counted_ns();
+    pub(super) fn file(&mut self, core: &mut QueueCore<H>, slot: Slot, place: Place) {
+        let now = core.counted_ns();
         let queue = &self.queues[slot];
         let (group, class, kind, filed) = (queue.group, queue.class(), queue.kind(), queue.filed);
         let first = self.groups[group].tree(class, kind).tree.first();
@@ -67,18 +67,18 @@ impl<H: Home> Cfq<H> {
         self.queues[slot].filed = Some((class, kind));
         if filed.is_none() {
             // Only now does the group count it: its own key did not.
-            self.group_gained_queue(block, group);
+            self.group_gained_queue(core, group);
         }
     }
 
     /// Takes a queue without requests off its tree.
-    pub(super) fn unfile(&mut self, block: &mut Block<H>, slot: Slot) {
+    pub(super) fn unfile(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         debug_assert!(self.queues[slot].filed.is_some() && self.queues[slot].is_empty());
         self.leave_tree(slot);
         self.leave_positions(slot);
         let queue = &self.queues[slot];
         let (group, sync) = (queue.group, u32::from(queue.sync));
-        self.group_lost_queue(block, group);
+        self.group_lost_queue(core, group);
         self.busy_queues = self.busy_queues.saturating_sub(1);
         self.busy_sync_queues = self.busy_sync_queues.saturating_sub(sync);
     }
@@ -108,18 +108,18 @@ impl<H: Home> Cfq<H> {
     }
 
     /// Decides which group, class and kind is served, and answers the first queue there, or [`NIL`].
-    pub(super) fn choose_queue(&mut self, block: &mut Block<H>) -> Slot {
+    pub(super) fn choose_queue(&mut self, core: &mut QueueCore<H>) -> Slot {
         let group = self.next_group();
         if group == NIL {
             debug_assert_eq!(self.busy_queues, 0);
             return NIL;
         }
-        self.choose_in_group(block, group)
+        self.choose_in_group(core, group)
     }
 
     /// The same in this group, which has queues.
-    pub(super) fn choose_in_group(&mut self, block: &mut Block<H>, group: Slot) -> Slot {
-        let now = block.counted_ns();
+    pub(super) fn choose_in_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> Slot {
+        let now = core.counted_ns();
         let state = &self.groups[group];
         if state.saved_slice > 0 {
             self.workload_expires = now.wrapping_add(state.saved_slice);
@@ -127,17 +127,17 @@ impl<H: Home> Cfq<H> {
         } else {
             self.workload_expires = now.wrapping_sub(1);
         }
-        self.choose_workload(block, group, now);
+        self.choose_workload(core, group, now);
         self.groups[group].tree(self.serving_class, self.serving_kind).tree.first()
     }
 
-    fn choose_workload(&mut self, block: &mut Block<H>, group: Slot, now: u64) {
+    fn choose_workload(&mut self, core: &mut QueueCore<H>, group: Slot, now: u64) {
         let state = &self.groups[group];
         let served = self.serving_class;
         let class = [Class::RealTime, Class::BestEffort].into_iter().find(|&class| state.busy(class) > 0);
         self.serving_class = class.unwrap_or(Class::Idle);
         let Some(class) = class else {
-            self.workload_expires = now.wrapping_add(block.clock.ns_of_ticks(1));
+            self.workload_expires = now.wrapping_add(core.clock.ns_of_ticks(1));
             return;
         };
         let over = now.wrapping_sub(self.workload_expires) as i64 > 0;
@@ -146,11 +146,11 @@ impl<H: Home> Cfq<H> {
         }
         self.serving_kind = self.earliest_kind(group, class);
         let slice =
-            block.clock.counted_length(self.workload_slice(group)).max(block.clock.ns_of_ticks(WORKLOAD_TICKS_MIN));
+            core.clock.counted_length(self.workload_slice(group)).max(core.clock.ns_of_ticks(WORKLOAD_TICKS_MIN));
         self.workload_expires = now.wrapping_add(slice);
         let kind = self.serving_kind as u8;
         let until = self.workload_expires;
-        block.note(|block| Note::Workload { class: class as u8, kind, until_ns: block.clock.host_ns(until) });
+        core.note(|core| Note::Workload { class: class as u8, kind, until_ns: core.clock.host_ns(until) });
     }
 
     /// The kind whose first queue has the lowest key.

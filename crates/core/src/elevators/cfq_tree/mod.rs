@@ -12,18 +12,17 @@ mod queue;
 mod slice;
 mod tunables;
 
-use super::async_queues::AsyncQueues;
-use super::slice_tunables::SliceTunables;
-use super::sorted_fifo;
-use super::{Elevator, MakeTables, MayQueue, Merge};
 use crate::bio::{Bio, Flags, Op};
 use crate::clock::Timer;
+use crate::collections::{Arena, NIL, Node, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::{Elevator, MakeTables, MayQueue, Merge, hooks};
+use crate::elevators::shared::async_queues::AsyncQueues;
+use crate::elevators::shared::slice_tunables::SliceTunables;
+use crate::elevators::shared::sorted_fifo;
 use crate::event::Note;
-use crate::parts::{Arena, NIL, Node, Slot};
 use crate::priority::Class;
-use crate::queue::block::{Block, Of};
-use crate::registry::hooks;
-use crate::storage::{Capacity, Home, Maker};
 
 use queue::{Queue, ServiceTree};
 pub(crate) use tunables::INFO;
@@ -41,15 +40,15 @@ const SEEKY_SECTORS: u64 = 8 * 1024;
 const HW_QUEUE_DEPTH: u32 = 4;
 
 /// Its tables. A context's sync queue lies at the context's slot, the async ones behind all of those.
-pub(crate) struct Tables<H: Home> {
+pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<Queue>,
     /// As many nodes, for the tree that queues wait in.
     nodes: H::Slots<Node>,
 }
 
 /// The state.
-pub(crate) struct CfqTree<H: Home> {
-    queues: Of<H, Queue>,
+pub(crate) struct CfqTree<H: HostTypes> {
+    queues: TableOf<H, Queue>,
     /// Queues with requests, in the order of their turns.
     service: ServiceTree<H>,
     async_queues: AsyncQueues,
@@ -69,17 +68,17 @@ pub(crate) struct CfqTree<H: Home> {
     tunables: SliceTunables,
 }
 
-impl<H: Home> MakeTables<H> for CfqTree<H> {
-    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+impl<H: HostTypes> MakeTables<H> for CfqTree<H> {
+    fn make_tables<M: TableMaker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let queues = capacity.contexts.saturating_add(AsyncQueues::COUNT);
         Tables { queues: maker.table(queues), nodes: maker.table(queues) }
     }
 }
 
-impl<H: Home> Elevator<H> for CfqTree<H> {
+impl<H: HostTypes> Elevator<H> for CfqTree<H> {
     type Tables = Tables<H>;
 
-    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
+    fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
         CfqTree {
             queues: Arena::new(tables.queues),
             service: ServiceTree::new(Arena::new(tables.nodes)),
@@ -87,11 +86,11 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
             active: NIL,
             active_context: NIL,
             last_position: 0,
-            last_end: block.ticks(),
+            last_end: core.ticks(),
             in_driver: 0,
             sync_flight: 0,
             hw_queue: false,
-            tunables: SliceTunables::defaults(INFO.tunables, &block.clock),
+            tunables: SliceTunables::defaults(INFO.tunables, &core.clock),
         }
     }
 
@@ -99,47 +98,47 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
         Tables { queues: self.queues.into_slots(), nodes: self.service.into_nodes() }
     }
 
-    fn retire(&mut self, block: &mut Block<H>) {
-        self.follow(block, NIL);
+    fn retire(&mut self, core: &mut QueueCore<H>) {
+        self.follow(core, NIL);
     }
 
     fn tunable(&self, index: usize) -> i64 {
         self.tunables.get(index)
     }
 
-    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
-        self.tunables.set(INFO.tunables, &block.clock, index, value);
+    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
+        self.tunables.set(INFO.tunables, &core.clock, index, value);
     }
 
-    fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
+    fn allow_merge(&mut self, core: &mut QueueCore<H>, request: Slot, bio: &Bio) -> bool {
         let sync = bio.is_sync();
-        if sync && !block.table.requests[request].is_sync() {
+        if sync && !core.tables.requests[request].is_sync() {
             return false;
         }
-        let queue = block.table.contexts[bio.context.slot].history.queues[usize::from(sync)];
-        queue != NIL && queue == block.table.requests[request].owner
+        let queue = core.tables.contexts[bio.context.slot].history.queues[usize::from(sync)];
+        queue != NIL && queue == core.tables.requests[request].owner
     }
 
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        let queue = block.table.contexts[bio.context.slot].history.queues[usize::from(bio.is_sync())];
-        if queue == NIL { NIL } else { self.queues[queue].tree.find(&block.table.nodes, bio.end()) }
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
+        let queue = core.tables.contexts[bio.context.slot].history.queues[usize::from(bio.is_sync())];
+        if queue == NIL { NIL } else { self.queues[queue].tree.find(&core.tables.nodes, bio.end()) }
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
-        let owner = block.table.requests[request].owner;
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
+        let owner = core.tables.requests[request].owner;
         if merge == Merge::Front && owner != NIL {
-            self.queues[owner].tree.remove(&mut block.table.nodes, request);
-            self.sort(block, owner, request);
+            self.queues[owner].tree.remove(&mut core.tables.nodes, request);
+            self.sort(core, owner, request);
         }
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        sorted_fifo::take_older_deadline(block, request, absorbed);
-        self.remove(block, absorbed);
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        sorted_fifo::take_older_deadline(core, request, absorbed);
+        self.remove(core, absorbed);
     }
 
-    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
-        let slot = block.table.contexts[context].history.queues[usize::from(op == Op::Read)];
+    fn may_queue(&mut self, core: &mut QueueCore<H>, context: Slot, op: Op) -> MayQueue {
+        let slot = core.tables.contexts[context].history.queues[usize::from(op == Op::Read)];
         let queue = &mut self.queues[slot];
         if slot == NIL || !queue.wait_request || queue.must_alloc_slice {
             return MayQueue::May;
@@ -148,44 +147,44 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
         MayQueue::Must
     }
 
-    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
-        let context = block.table.requests[request].context;
-        let kind = usize::from(block.table.requests[request].is_sync());
-        self.meet(block, context);
-        if block.table.contexts[context].history.queues[kind] == NIL {
-            let queue = if kind == SYNC { self.make_sync(block, context) } else { self.find_async(block, context) };
-            block.table.contexts[context].history.queues[kind] = queue;
+    fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let context = core.tables.requests[request].context;
+        let kind = usize::from(core.tables.requests[request].is_sync());
+        self.meet(core, context);
+        if core.tables.contexts[context].history.queues[kind] == NIL {
+            let queue = if kind == SYNC { self.make_sync(core, context) } else { self.find_async(core, context) };
+            core.tables.contexts[context].history.queues[kind] = queue;
         }
-        let queue = block.table.contexts[context].history.queues[kind];
+        let queue = core.tables.contexts[context].history.queues[kind];
         self.reference(queue);
-        block.table.requests[request].owner = queue;
+        core.tables.requests[request].owner = queue;
     }
 
-    fn free(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = core::mem::replace(&mut block.table.requests[request].owner, NIL);
-        self.unreference(block, owner);
+    fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core::mem::replace(&mut core.tables.requests[request].owner, NIL);
+        self.unreference(core, owner);
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let (owner, context) = (block.table.requests[request].owner, block.table.requests[request].context);
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let (owner, context) = (core.tables.requests[request].owner, core.tables.requests[request].context);
         if owner == NIL {
             // No room for another queue: the storage was made too small. It is served in order of arrival.
-            return block.dispatch_sort(request);
+            return core.dispatch_sort(request);
         }
-        self.read_priority(block, owner, context);
-        self.sort(block, owner, request);
-        block.table.arrivals[request].deadline = block.ticks();
+        self.read_priority(core, owner, context);
+        self.sort(core, owner, request);
+        core.tables.arrivals[request].deadline = core.ticks();
         let queue = &mut self.queues[owner];
-        queue.fifo.push_back(&mut block.table.arrivals, request);
-        if is_metadata(block, request) {
+        queue.fifo.push_back(&mut core.tables.arrivals, request);
+        if is_metadata(core, request) {
             queue.metadata = queue.metadata.saturating_add(1);
         }
-        self.enqueued(block, owner, request);
+        self.enqueued(core, owner, request);
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         if force {
-            return self.drain(block);
+            return self.drain(core);
         }
         let mut moved = 0u32;
         if self.service.count == 0 {
@@ -193,7 +192,7 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
         }
         loop {
             // Asked once more when nothing is left, it takes the disk from an async queue that has run dry.
-            let slot = self.select(block);
+            let slot = self.select(core);
             let queue = &mut self.queues[slot];
             let quantum = if queue.is_idle_class() { 1 } else { self.tunables.quantum };
             let alone = self.service.count <= 1;
@@ -204,11 +203,11 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
             }
             queue.must_dispatch = false;
             queue.wait_request = false;
-            block.timers.cancel(Timer::Idle);
-            let round = self.dispatch_from(block, slot, quantum.min(block.batch_max));
+            core.timers.cancel(Timer::Idle);
+            let round = self.dispatch_from(core, slot, quantum.min(core.batch_max));
             moved = moved.saturating_add(round);
             debug_assert!(round > 0, "a queue that was selected has a request");
-            if round == 0 || moved >= block.batch_max {
+            if round == 0 || moved >= core.batch_max {
                 break;
             }
         }
@@ -216,32 +215,32 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
     }
 
     /// A queue of another class loses the disk. One of real time that has it and no request is waited for as ever.
-    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+    fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
         let first = self.service.first();
         if first == NIL || !self.queues[first].is_real_time() {
             return 0;
         }
         if self.active != NIL && !self.queues[self.active].is_real_time() {
-            self.expire(block, true);
+            self.expire(core, true);
         }
-        hooks::dispatch(self, block, false)
+        hooks::dispatch(self, core, false)
     }
 
-    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
+    fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.in_driver = self.in_driver.saturating_add(1);
         if self.in_driver > HW_QUEUE_DEPTH {
             self.hw_queue = true;
         }
-        self.last_position = block.table.requests[request].end();
+        self.last_position = core.tables.requests[request].end();
     }
 
-    fn deactivate(&mut self, _: &mut Block<H>, _: Slot) {
+    fn deactivate(&mut self, _: &mut QueueCore<H>, _: Slot) {
         self.in_driver = self.in_driver.saturating_sub(1);
     }
 
-    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
-        let (owner, sync) = (block.table.requests[request].owner, block.table.requests[request].is_sync());
-        let now = block.ticks();
+    fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let (owner, sync) = (core.tables.requests[request].owner, core.tables.requests[request].is_sync());
+        let now = core.ticks();
         self.in_driver = self.in_driver.saturating_sub(1);
         if owner == NIL {
             return;
@@ -255,13 +254,13 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
             self.last_end = now;
         }
         if sync {
-            block.context_of(request).history.last_end = now;
+            core.context_of(request).history.last_end = now;
         }
         if self.active == owner {
-            self.active_completed(block, sync);
+            self.active_completed(core, sync);
         }
         if self.in_driver == 0 {
-            self.kick(block);
+            self.kick(core);
         }
     }
 
@@ -269,118 +268,118 @@ impl<H: Home> Elevator<H> for CfqTree<H> {
         self.service.count == 0
     }
 
-    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
-        let [shared, own] = core::mem::replace(&mut block.table.contexts[context].history.queues, [NIL; 2]);
+    fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let [shared, own] = core::mem::replace(&mut core.tables.contexts[context].history.queues, [NIL; 2]);
         for queue in [shared, own] {
             if queue != NIL && self.active == queue {
-                self.expire(block, false);
-                self.kick(block);
+                self.expire(core, false);
+                self.kick(core);
             }
-            self.unreference(block, queue);
+            self.unreference(core, queue);
         }
     }
 
-    fn priority_changed(&mut self, block: &mut Block<H>, context: Slot) {
+    fn priority_changed(&mut self, core: &mut QueueCore<H>, context: Slot) {
         // It is noticed when the process allocates its next request.
-        block.table.contexts[context].history.marks |= PRIORITY_CHANGED;
+        core.tables.contexts[context].history.marks |= PRIORITY_CHANGED;
     }
 
-    fn timer(&mut self, block: &mut Block<H>, timer: Timer) {
+    fn timer(&mut self, core: &mut QueueCore<H>, timer: Timer) {
         match timer {
-            Timer::Grace => self.grace_over(block),
-            _ => self.idle_over(block),
+            Timer::Grace => self.grace_over(core),
+            _ => self.idle_over(core),
         }
     }
 }
 
-impl<H: Home> CfqTree<H> {
+impl<H: HostTypes> CfqTree<H> {
     /// Sorts a request into its queue and files the queue if it was empty.
-    fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
-        let sector = block.table.requests[request].sector;
-        self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
-        sorted_fifo::move_alias(self, block, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_dispatch);
+    fn sort(&mut self, core: &mut QueueCore<H>, owner: Slot, request: Slot) {
+        let sector = core.tables.requests[request].sector;
+        self.queues[owner].tree.insert(&mut core.tables.nodes, request, sector);
+        sorted_fifo::move_alias(self, core, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_dispatch);
         if !self.queues[owner].filed {
             // It counts itself when its place is worked out.
             self.service.count = self.service.count.saturating_add(1);
-            self.refile(block, owner);
+            self.refile(core, owner);
         }
         let next = self.queues[owner].next;
-        self.queues[owner].next = self.tunables.chooser(true).best(block, next, request, self.last_position);
+        self.queues[owner].next = self.tunables.chooser(true).best(core, next, request, self.last_position);
     }
 
     /// Takes a request out of its queue, and the queue out of the service tree if that was the last.
-    fn remove(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = block.table.requests[request].owner;
+    fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core.tables.requests[request].owner;
         let queue = &self.queues[owner];
         if queue.next == request {
-            let next = self.tunables.chooser(true).neighbour(block, &queue.tree, request, self.last_position);
+            let next = self.tunables.chooser(true).neighbour(core, &queue.tree, request, self.last_position);
             self.queues[owner].next = next;
         }
         let queue = &mut self.queues[owner];
-        queue.tree.remove(&mut block.table.nodes, request);
-        queue.fifo.remove(&mut block.table.arrivals, request);
-        if is_metadata(block, request) {
+        queue.tree.remove(&mut core.tables.nodes, request);
+        queue.fifo.remove(&mut core.tables.arrivals, request);
+        if is_metadata(core, request) {
             queue.metadata = queue.metadata.saturating_sub(1);
         }
         if queue.tree.is_empty() {
             // What is next after the last one is at most a request that grew down to its sector and stands aside until it is gone.
-            let requests = &block.table.requests;
+            let requests = &core.tables.requests;
             debug_assert!(queue.next == NIL || requests[queue.next].sector == requests[request].sector);
             self.service.unfile(&mut self.queues, owner);
         }
     }
 
-    fn move_to_dispatch(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = block.table.requests[request].owner;
-        self.remove(block, request);
+    fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core.tables.requests[request].owner;
+        self.remove(core, request);
         let queue = &mut self.queues[owner];
         queue.dispatched = queue.dispatched.saturating_add(1);
         if queue.is_sync() {
             self.sync_flight = self.sync_flight.saturating_add(1);
         }
-        block.dispatch_sort(request);
+        core.dispatch_sort(request);
     }
 
     /// Moves up to `quantum` requests of the queue that has the disk.
-    fn dispatch_from(&mut self, block: &mut Block<H>, slot: Slot, quantum: u32) -> u32 {
+    fn dispatch_from(&mut self, core: &mut QueueCore<H>, slot: Slot, quantum: u32) -> u32 {
         let mut moved = 0u32;
         while moved < quantum && !self.queues[slot].tree.is_empty() {
-            let overdue = self.take_overdue(block, slot);
+            let overdue = self.take_overdue(core, slot);
             let request = if overdue != NIL { overdue } else { self.queues[slot].next };
             if request == NIL {
                 break;
             }
-            let context = block.table.requests[request].context;
-            self.move_to_dispatch(block, request);
+            let context = core.tables.requests[request].context;
+            self.move_to_dispatch(core, request);
             moved = moved.saturating_add(1);
             if self.active_context == NIL {
-                self.follow(block, context);
+                self.follow(core, context);
             }
         }
         let queue = &self.queues[slot];
         let enough = !queue.is_sync() && moved >= self.tunables.max_async_requests(queue.level());
         if self.service.count > 1 && (enough || queue.is_idle_class()) {
-            self.expire(block, false);
+            self.expire(core, false);
         }
         moved
     }
 
     /// The oldest request of a queue if it is overdue; asked for the first request of a slice only.
-    fn take_overdue(&mut self, block: &mut Block<H>, slot: Slot) -> Slot {
+    fn take_overdue(&mut self, core: &mut QueueCore<H>, slot: Slot) -> Slot {
         let queue = &mut self.queues[slot];
         let oldest = queue.fifo.head();
         if core::mem::replace(&mut queue.fifo_used, true) || oldest == NIL {
             return NIL;
         }
         let expire = self.tunables.fifo_expire[usize::from(queue.is_sync())];
-        if block.ticks() < block.table.arrivals[oldest].deadline.saturating_add(expire) {
+        if core.ticks() < core.tables.arrivals[oldest].deadline.saturating_add(expire) {
             return NIL;
         }
-        block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+        core.note(|core| Note::Overdue { token: core.tables.requests[oldest].token });
         oldest
     }
 
-    fn drain(&mut self, block: &mut Block<H>) -> u32 {
+    fn drain(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut moved = 0u32;
         loop {
             let slot = self.service.first();
@@ -388,18 +387,18 @@ impl<H: Home> CfqTree<H> {
             if slot == NIL || request == NIL {
                 break;
             }
-            self.move_to_dispatch(block, request);
+            self.move_to_dispatch(core, request);
             moved = moved.saturating_add(1);
         }
-        self.expire(block, false);
+        self.expire(core, false);
         debug_assert_eq!(self.service.count, 0);
         moved
     }
 
     /// A process allocates a request: it may be the first time, and its priority may have changed.
-    fn meet(&mut self, block: &mut Block<H>, context: Slot) {
-        let ticks = block.ticks();
-        let history = &mut block.table.contexts[context].history;
+    fn meet(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let ticks = core.ticks();
+        let history = &mut core.tables.contexts[context].history;
         if !history.known {
             history.known = true;
             history.last_end = ticks;
@@ -410,9 +409,9 @@ impl<H: Home> CfqTree<H> {
         history.marks &= !PRIORITY_CHANGED;
         let [old, sync] = history.queues;
         if old != NIL {
-            let new = self.find_async(block, context);
-            block.table.contexts[context].history.queues[ASYNC] = new;
-            self.unreference(block, old);
+            let new = self.find_async(core, context);
+            core.tables.contexts[context].history.queues[ASYNC] = new;
+            self.unreference(core, old);
         }
         if sync != NIL {
             self.queues[sync].priority_changed = true;
@@ -420,24 +419,24 @@ impl<H: Home> CfqTree<H> {
     }
 
     /// Makes a context's sync queue; the context counts as one reference. [`NIL`]: no room.
-    fn make_sync(&mut self, block: &mut Block<H>, context: Slot) -> Slot {
-        let pid = block.table.contexts[context].pid;
+    fn make_sync(&mut self, core: &mut QueueCore<H>, context: Slot) -> Slot {
+        let pid = core.tables.contexts[context].pid;
         debug_assert_eq!(self.queues[context].references, 0);
-        self.make_queue(block, context, context, Queue { pid: Some(pid), idle_window: true, ..Queue::default() })
+        self.make_queue(core, context, context, Queue { pid: Some(pid), idle_window: true, ..Queue::default() })
     }
 
     /// The async queue for a context, made if there is none; it counts one reference more. [`NIL`]: no room.
-    fn find_async(&mut self, block: &mut Block<H>, context: Slot) -> Slot {
-        let priority = block.table.contexts[context].effective_priority();
+    fn find_async(&mut self, core: &mut QueueCore<H>, context: Slot) -> Slot {
+        let priority = core.tables.contexts[context].effective_priority();
         let mut queue = self.async_queues.get(priority);
         if queue == NIL {
             // As shipped, a process whose priority was changed brings its old queue along, with its old class and level, and all of the
             // new priority use that one from then on.
-            queue = block.table.contexts[context].history.queues[ASYNC];
+            queue = core.tables.contexts[context].history.queues[ASYNC];
             if queue == NIL {
                 let places = self.queues.capacity().saturating_sub(AsyncQueues::COUNT);
                 let slot = places.saturating_add(AsyncQueues::place(priority) as u32);
-                queue = self.make_queue(block, slot, context, Queue::default());
+                queue = self.make_queue(core, slot, context, Queue::default());
             } else {
                 self.reference(queue);
             }
@@ -448,22 +447,22 @@ impl<H: Home> CfqTree<H> {
     }
 
     /// Makes a queue at this place, with one reference.
-    fn make_queue(&mut self, block: &mut Block<H>, slot: Slot, context: Slot, queue: Queue) -> Slot {
+    fn make_queue(&mut self, core: &mut QueueCore<H>, slot: Slot, context: Slot, queue: Queue) -> Slot {
         if slot >= self.queues.capacity().min(self.service.capacity()) {
             return NIL;
         }
         self.queues[slot] = Queue { priority_changed: true, references: 1, ..queue };
-        self.read_priority(block, slot, context);
+        self.read_priority(core, slot, context);
         slot
     }
 
     /// Reads a queue's priority from its owner, if it has changed.
-    fn read_priority(&mut self, block: &mut Block<H>, slot: Slot, context: Slot) {
+    fn read_priority(&mut self, core: &mut QueueCore<H>, slot: Slot, context: Slot) {
         let queue = &mut self.queues[slot];
         if !core::mem::take(&mut queue.priority_changed) {
             return;
         }
-        queue.priority = block.table.contexts[context].effective_priority();
+        queue.priority = core.tables.contexts[context].effective_priority();
         if queue.priority.class() == Class::Idle {
             queue.idle_window = false;
         }
@@ -476,19 +475,19 @@ impl<H: Home> CfqTree<H> {
         }
     }
 
-    fn unreference(&mut self, block: &mut Block<H>, slot: Slot) {
+    fn unreference(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         if slot == NIL {
             return;
         }
         let queue = &mut self.queues[slot];
         queue.references = queue.references.saturating_sub(1);
         if queue.references == 0 && self.active == slot {
-            self.expire(block, false);
-            self.kick(block);
+            self.expire(core, false);
+            self.kick(core);
         }
     }
 }
 
-fn is_metadata<H: Home>(block: &Block<H>, request: Slot) -> bool {
-    block.table.requests[request].flags.has(Flags::META)
+fn is_metadata<H: HostTypes>(core: &QueueCore<H>, request: Slot) -> bool {
+    core.tables.requests[request].flags.has(Flags::META)
 }

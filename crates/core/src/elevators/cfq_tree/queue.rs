@@ -1,10 +1,9 @@
 //! The queue of one process's sync requests, or of all async ones of one priority; and the tree that queues with requests wait in.
 
-use crate::parts::{List, NIL, Node, Slot, Tree};
+use crate::collections::{List, NIL, Node, Slot, Tree};
+use crate::elevator::tables::{HostTypes, TableOf};
 use crate::priority::{Class, Priority};
-use crate::queue::block::Of;
 use crate::request::Arrivals;
-use crate::storage::Home;
 
 /// A queue of CFQ's.
 #[derive(Clone, Copy, Debug)]
@@ -107,15 +106,15 @@ impl Queue {
 }
 
 /// The queues with requests, in the order of their turns; of equals the one that came first.
-pub(super) struct ServiceTree<H: Home> {
-    nodes: Of<H, Node>,
+pub(super) struct ServiceTree<H: HostTypes> {
+    nodes: TableOf<H, Node>,
     tree: Tree,
     /// How many there are.
     pub count: u32,
 }
 
-impl<H: Home> ServiceTree<H> {
-    pub fn new(nodes: Of<H, Node>) -> Self {
+impl<H: HostTypes> ServiceTree<H> {
+    pub fn new(nodes: TableOf<H, Node>) -> Self {
         ServiceTree { nodes, tree: Tree::default(), count: 0 }
     }
 
@@ -134,7 +133,7 @@ impl<H: Home> ServiceTree<H> {
     }
 
     /// Files a queue, or moves it; under the key that it has already it keeps its place among equals.
-    pub fn file(&mut self, queues: &mut Of<H, Queue>, slot: Slot, key: u64) {
+    pub fn file(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot, key: u64) {
         debug_assert!(slot < self.nodes.capacity());
         let queue = &mut queues[slot];
         if queue.filed {
@@ -149,14 +148,14 @@ impl<H: Home> ServiceTree<H> {
     }
 
     /// A queue's class has changed. It keeps its place, but what is filed from now on is compared with what it is now.
-    pub fn class_changed(&mut self, queues: &Of<H, Queue>, slot: Slot) {
+    pub fn class_changed(&mut self, queues: &TableOf<H, Queue>, slot: Slot) {
         if queues[slot].filed {
             self.nodes[slot].set_key(queues[slot].rank());
         }
     }
 
     /// Takes a queue out.
-    pub fn unfile(&mut self, queues: &mut Of<H, Queue>, slot: Slot) {
+    pub fn unfile(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot) {
         if core::mem::take(&mut queues[slot].filed) {
             self.tree.remove(&mut self.nodes, slot);
             self.count = self.count.saturating_sub(1);

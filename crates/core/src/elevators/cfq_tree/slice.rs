@@ -2,43 +2,43 @@
 
 use super::{CfqTree, SEEKY_SECTORS, is_metadata};
 use crate::clock::Timer;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::Note;
-use crate::parts::{NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// How long the disk has to be free of others before the idle class is served.
 const IDLE_GRACE_MS: u64 = 100;
 /// How long a seeky process is waited for at most.
 const SEEKY_IDLE_MS: u64 = 2;
 
-impl<H: Home> CfqTree<H> {
+impl<H: HostTypes> CfqTree<H> {
     /// The queue to dispatch from now, or [`NIL`] to wait.
-    pub(super) fn select(&mut self, block: &mut Block<H>) -> Slot {
+    pub(super) fn select(&mut self, core: &mut QueueCore<H>) -> Slot {
         if self.active == NIL {
-            return self.activate_next(block);
+            return self.activate_next(core);
         }
         let queue = &self.queues[self.active];
-        if !queue.slice_is_used(block.ticks()) {
+        if !queue.slice_is_used(core.ticks()) {
             if !queue.tree.is_empty() {
                 return self.active;
             }
-            let idling = block.timers.armed_for(Timer::Idle).is_some();
+            let idling = core.timers.armed_for(Timer::Idle).is_some();
             if idling || (queue.dispatched > 0 && queue.idle_window) {
                 return NIL;
             }
         }
-        self.expire(block, false);
-        self.activate_next(block)
+        self.expire(core, false);
+        self.activate_next(core)
     }
 
     /// Gives the disk to the queue whose turn it is.
-    fn activate_next(&mut self, block: &mut Block<H>) -> Slot {
+    fn activate_next(&mut self, core: &mut QueueCore<H>) -> Slot {
         let mut slot = self.service.first();
         if slot != NIL && self.queues[slot].is_idle_class() {
-            let grace_ends = self.grace_ends(block);
-            if block.ticks() < grace_ends {
-                block.arm_at_tick(Timer::Grace, grace_ends);
+            let grace_ends = self.grace_ends(core);
+            if core.ticks() < grace_ends {
+                core.arm_at_tick(Timer::Grace, grace_ends);
                 slot = NIL;
             }
         }
@@ -46,27 +46,27 @@ impl<H: Home> CfqTree<H> {
         if slot == NIL {
             return NIL;
         }
-        block.timers.cancel(Timer::Grace);
+        core.timers.cancel(Timer::Grace);
         let queue = &mut self.queues[slot];
         queue.slice_end = 0;
         queue.slice_new = true;
         queue.must_alloc_slice = false;
         queue.fifo_used = false;
         let (name, level) = (queue.name(), queue.level());
-        block.note(|_| Note::Activate { queue: name, level });
+        core.note(|_| Note::Activate { queue: name, level });
         slot
     }
 
     /// Takes the disk from the active queue, if one has it. What is left of its slice is kept if that began and `keep` is set.
-    pub(super) fn expire(&mut self, block: &mut Block<H>, keep: bool) {
+    pub(super) fn expire(&mut self, core: &mut QueueCore<H>, keep: bool) {
         let slot = self.active;
         if slot == NIL {
             return;
         }
-        let now = block.ticks();
+        let now = core.ticks();
         let queue = &mut self.queues[slot];
         if queue.wait_request {
-            block.timers.cancel(Timer::Idle);
+            core.timers.cancel(Timer::Idle);
         }
         queue.must_dispatch = false;
         queue.wait_request = false;
@@ -76,17 +76,17 @@ impl<H: Home> CfqTree<H> {
             queue.slice_left = (queue.slice_end as i64).wrapping_sub(now as i64);
         }
         let (name, filed) = (queue.name(), queue.filed);
-        block.note(|block| Note::SliceExpired { queue: name, left_ns: block.clock.ns_of_ticks(left), preempted: keep });
+        core.note(|core| Note::SliceExpired { queue: name, left_ns: core.clock.ns_of_ticks(left), preempted: keep });
         if filed {
-            self.refile(block, slot);
+            self.refile(core, slot);
         }
         self.active = NIL;
-        self.follow(block, NIL);
+        self.follow(core, NIL);
     }
 
     /// Files a queue by the present time: the shorter its slices and the more queues wait, the later its turn. As shipped, what was
     /// left of its last slice puts it back too.
-    pub(super) fn refile(&mut self, block: &Block<H>, slot: Slot) {
+    pub(super) fn refile(&mut self, core: &QueueCore<H>, slot: Slot) {
         let longest = self.tunables.slice_of(true, 0);
         let queue = &mut self.queues[slot];
         let own = self.tunables.slice_of(queue.is_sync(), queue.level());
@@ -94,39 +94,39 @@ impl<H: Home> CfqTree<H> {
         let others = self.service.count.saturating_sub(1);
         let offset = others.wrapping_mul((longest as u32).wrapping_sub(own as u32));
         let left = core::mem::take(&mut queue.slice_left);
-        let key = block.ticks().saturating_add(u64::from(offset)).saturating_add_signed(left);
+        let key = core.ticks().saturating_add(u64::from(offset)).saturating_add_signed(left);
         self.service.file(&mut self.queues, slot, key);
     }
 
     /// Makes `context` the one whose habits decide whether the disk is kept idle.
-    pub(super) fn follow(&mut self, block: &mut Block<H>, context: Slot) {
+    pub(super) fn follow(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if self.active_context != context {
-            block.hold_context(context);
-            block.unhold_context(self.active_context);
+            core.hold_context(context);
+            core.unhold_context(self.active_context);
             self.active_context = context;
         }
     }
 
     /// A request of the active queue has completed: its slice begins or ends, or the disk is kept idle for its next request.
-    pub(super) fn active_completed(&mut self, block: &mut Block<H>, sync: bool) {
-        let now = block.ticks();
+    pub(super) fn active_completed(&mut self, core: &mut QueueCore<H>, sync: bool) {
+        let now = core.ticks();
         let queue = &mut self.queues[self.active];
         if core::mem::take(&mut queue.slice_new) {
             queue.slice_end = now.saturating_add(self.tunables.slice_of(queue.is_sync(), queue.level()));
             let (name, end) = (queue.name(), queue.slice_end);
-            block.note(|block| Note::SliceSet { queue: name, until_ns: block.clock.time_of_tick(end) });
+            core.note(|core| Note::SliceSet { queue: name, until_ns: core.clock.time_of_tick(end) });
         }
         let queue = &self.queues[self.active];
         if queue.slice_is_used(now) {
-            self.expire(block, true);
+            self.expire(core, true);
         } else if sync && queue.tree.is_empty() {
-            self.arm_idle(block);
+            self.arm_idle(core);
         }
     }
 
     /// Begins to keep the disk idle for the active queue, if it is worth it.
-    fn arm_idle(&mut self, block: &mut Block<H>) {
-        let context = &block.table.contexts[self.active_context];
+    fn arm_idle(&mut self, core: &mut QueueCore<H>) {
+        let context = &core.tables.contexts[self.active_context];
         let queue = &mut self.queues[self.active];
         let known = self.active_context != NIL && context.is_running();
         if self.tunables.slice_idle == 0 || !queue.idle_window || !known {
@@ -135,37 +135,37 @@ impl<H: Home> CfqTree<H> {
         let seek = context.history.seek;
         let mut wait = self.tunables.slice_idle;
         if seek.is_valid() && seek.mean > SEEKY_SECTORS {
-            wait = wait.min(block.clock.ticks_of_ms(SEEKY_IDLE_MS));
+            wait = wait.min(core.clock.ticks_of_ms(SEEKY_IDLE_MS));
         }
         queue.must_dispatch = true;
         queue.wait_request = true;
-        let (name, until) = (queue.name(), block.ticks().saturating_add(wait));
-        block.arm_at_tick(Timer::Idle, until);
-        block.note(|block| Note::IdleArmed { queue: name, until_ns: block.clock.time_of_tick(until) });
+        let (name, until) = (queue.name(), core.ticks().saturating_add(wait));
+        core.arm_at_tick(Timer::Idle, until);
+        core.note(|core| Note::IdleArmed { queue: name, until_ns: core.clock.time_of_tick(until) });
     }
 
     /// A request has come: learn from it, and give its queue the disk if it was waited for or may take it.
-    pub(super) fn enqueued(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
-        self.update_history(block, slot, request);
+    pub(super) fn enqueued(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
+        self.update_history(core, slot, request);
         if slot == self.active {
             if self.queues[slot].wait_request {
                 self.queues[slot].must_dispatch = true;
-                block.timers.cancel(Timer::Idle);
+                core.timers.cancel(Timer::Idle);
                 let name = self.queues[slot].name();
-                block.note(|_| Note::IdleHit { queue: name });
-                block.run_now();
+                core.note(|_| Note::IdleHit { queue: name });
+                core.run_now();
             }
-        } else if self.should_preempt(block, slot, request) {
-            self.preempt(block, slot);
-            block.run_now();
+        } else if self.should_preempt(core, slot, request) {
+            self.preempt(core, slot);
+            core.run_now();
         }
     }
 
     /// Every request counts for what is known of its process, but only those of sync queues decide about waiting.
-    fn update_history(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
-        let (now, idle) = (block.ticks(), self.tunables.slice_idle);
-        let (sector, end) = (block.table.requests[request].sector, block.table.requests[request].end());
-        let context = block.context_of(request);
+    fn update_history(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
+        let (now, idle) = (core.ticks(), self.tunables.slice_idle);
+        let (sector, end) = (core.tables.requests[request].sector, core.tables.requests[request].end());
+        let context = core.context_of(request);
         let running = context.is_running();
         let history = &mut context.history;
         history.learn(now, idle, sector.abs_diff(history.last_position), end);
@@ -181,12 +181,12 @@ impl<H: Home> CfqTree<H> {
         }
     }
 
-    fn should_preempt(&self, block: &Block<H>, slot: Slot, request: Slot) -> bool {
+    fn should_preempt(&self, core: &QueueCore<H>, slot: Slot, request: Slot) -> bool {
         let (new, active) = (&self.queues[slot], &self.queues[self.active]);
         if self.active == NIL {
             return false;
         }
-        if active.slice_is_used(block.ticks()) {
+        if active.slice_is_used(core.ticks()) {
             return true;
         }
         if new.is_idle_class() {
@@ -195,26 +195,26 @@ impl<H: Home> CfqTree<H> {
         if active.is_idle_class() {
             return true;
         }
-        if block.table.requests[request].is_sync() && !active.is_sync() {
+        if core.tables.requests[request].is_sync() && !active.is_sync() {
             return true;
         }
-        if is_metadata(block, request) && active.metadata == 0 {
+        if is_metadata(core, request) && active.metadata == 0 {
             return true;
         }
         if self.active_context == NIL || !active.wait_request {
             return false;
         }
         // While the disk is kept idle anyway, a request may go in that lies as near as the active process's own usually do.
-        let seek = block.table.contexts[self.active_context].history.seek;
-        seek.is_valid() && block.table.requests[request].sector.abs_diff(self.last_position) <= seek.mean
+        let seek = core.tables.contexts[self.active_context].history.seek;
+        seek.is_valid() && core.tables.requests[request].sector.abs_diff(self.last_position) <= seek.mean
     }
 
     /// Takes the disk from the active queue and files this one before all others of its class; it is chosen when the queue runs.
-    fn preempt(&mut self, block: &mut Block<H>, slot: Slot) {
+    fn preempt(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         debug_assert!(self.queues[slot].filed);
         let (queue, victim) = (self.queues[slot].name(), self.queues[self.active].name());
-        block.note(|_| Note::Preempt { queue, victim });
-        self.expire(block, true);
+        core.note(|_| Note::Preempt { queue, victim });
+        self.expire(core, true);
         self.service.file(&mut self.queues, slot, 0);
         let new = &mut self.queues[slot];
         new.slice_end = 0;
@@ -223,44 +223,44 @@ impl<H: Home> CfqTree<H> {
     }
 
     /// The wait for the active queue's next request is over.
-    pub(super) fn idle_over(&mut self, block: &mut Block<H>) {
+    pub(super) fn idle_over(&mut self, core: &mut QueueCore<H>) {
         if self.active != NIL {
             let queue = &mut self.queues[self.active];
             let name = queue.name();
-            block.note(|_| Note::IdleTimeout { queue: name });
-            if !queue.slice_is_used(block.ticks()) {
+            core.note(|_| Note::IdleTimeout { queue: name });
+            if !queue.slice_is_used(core.ticks()) {
                 if self.service.count == 0 {
                     // Nobody else wants the disk: it stays where it is until somebody does.
                     return;
                 }
                 if !queue.tree.is_empty() {
                     queue.must_dispatch = true;
-                    return self.kick(block);
+                    return self.kick(core);
                 }
             }
-            self.expire(block, false);
+            self.expire(core, false);
         }
-        self.kick(block);
+        self.kick(core);
     }
 
     /// The grace period of the idle class may be over.
-    pub(super) fn grace_over(&mut self, block: &mut Block<H>) {
-        let ends = self.grace_ends(block);
-        if block.ticks() < ends {
-            block.arm_at_tick(Timer::Grace, ends);
+    pub(super) fn grace_over(&mut self, core: &mut QueueCore<H>) {
+        let ends = self.grace_ends(core);
+        if core.ticks() < ends {
+            core.arm_at_tick(Timer::Grace, ends);
         } else {
-            self.kick(block);
+            self.kick(core);
         }
     }
 
-    fn grace_ends(&self, block: &Block<H>) -> u64 {
-        self.last_end.saturating_add(block.clock.ticks_of_ms(IDLE_GRACE_MS))
+    fn grace_ends(&self, core: &QueueCore<H>) -> u64 {
+        self.last_end.saturating_add(core.clock.ticks_of_ms(IDLE_GRACE_MS))
     }
 
     /// Asks for a run of the queue, if any queue has requests.
-    pub(super) fn kick(&self, block: &mut Block<H>) {
+    pub(super) fn kick(&self, core: &mut QueueCore<H>) {
         if self.service.count > 0 {
-            block.kick();
+            core.kick();
         }
     }
 }

@@ -15,16 +15,16 @@
 mod queue;
 mod tunables;
 
-use super::chooser::Chooser;
-use super::driver_list::DriverList;
-use super::sorted_fifo;
-use super::{Elevator, MakeTables, MayQueue, Merge};
 use crate::bio::{Bio, Op};
+use crate::collections::tree::Range;
+use crate::collections::{Arena, HashChains, List, NIL, Node, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf, buckets};
+use crate::elevator::{Elevator, MakeTables, MayQueue, Merge};
+use crate::elevators::shared::chooser::Chooser;
+use crate::elevators::shared::driver_list::DriverList;
+use crate::elevators::shared::sorted_fifo;
 use crate::event::Note;
-use crate::parts::tree::Range;
-use crate::parts::{Arena, HashChains, List, NIL, Node, Slot};
-use crate::queue::block::{Block, Of};
-use crate::storage::{Capacity, Home, Maker, buckets};
 
 use queue::{ByKey, Key, Queue, Turns};
 pub(crate) use tunables::INFO;
@@ -44,7 +44,7 @@ const SERVICE_PERIOD_MS: u64 = 1000;
 const TAGGED_DEPTH: u32 = 4;
 
 /// Its tables.
-pub(crate) struct Tables<H: Home> {
+pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<Queue>,
     /// As many nodes, for the order of turns.
     turns: H::Slots<Node>,
@@ -54,8 +54,8 @@ pub(crate) struct Tables<H: Home> {
 }
 
 /// The state.
-pub(crate) struct CfqV2<H: Home> {
-    queues: Of<H, Queue>,
+pub(crate) struct CfqV2<H: HostTypes> {
+    queues: TableOf<H, Queue>,
     free_queues: List<ByKey>,
     by_key: HashChains<H::Slots<u32>>,
     turns: Turns<H>,
@@ -78,8 +78,8 @@ pub(crate) struct CfqV2<H: Home> {
     swapped_fifo: bool,
 }
 
-impl<H: Home> MakeTables<H> for CfqV2<H> {
-    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+impl<H: HostTypes> MakeTables<H> for CfqV2<H> {
+    fn make_tables<M: TableMaker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let queues = capacity.queues();
         Tables {
             queues: maker.table(queues),
@@ -90,10 +90,10 @@ impl<H: Home> MakeTables<H> for CfqV2<H> {
     }
 }
 
-impl<H: Home> Elevator<H> for CfqV2<H> {
+impl<H: HostTypes> Elevator<H> for CfqV2<H> {
     type Tables = Tables<H>;
 
-    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
+    fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
         let mut new = CfqV2 {
             queues: Arena::new(tables.queues),
             free_queues: List::default(),
@@ -119,7 +119,7 @@ impl<H: Home> Elevator<H> for CfqV2<H> {
         }
         for (index, tunable) in INFO.tunables.iter().enumerate() {
             // Defaults are rounded down to ticks, but to one at least; what is stored later is rounded up.
-            new.store(index, tunable.default, block.clock.ticks_of_ms(tunable.default.unsigned_abs()).max(1));
+            new.store(index, tunable.default, core.clock.ticks_of_ms(tunable.default.unsigned_abs()).max(1));
         }
         new
     }
@@ -133,41 +133,41 @@ impl<H: Home> Elevator<H> for CfqV2<H> {
         self.stored.get(index).copied().unwrap_or(0)
     }
 
-    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
-        self.store(index, value, block.clock.ticks_of_stored_ms(value.unsigned_abs()));
+    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
+        self.store(index, value, core.clock.ticks_of_stored_ms(value.unsigned_abs()));
     }
 
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        let slot = block.table.contexts[bio.context.slot].history.queues[OWN];
-        if slot == NIL { NIL } else { self.queues[slot].tree.find(&block.table.nodes, bio.end()) }
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
+        let slot = core.tables.contexts[bio.context.slot].history.queues[OWN];
+        if slot == NIL { NIL } else { self.queues[slot].tree.find(&core.tables.nodes, bio.end()) }
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
-        let owner = block.table.requests[request].owner;
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
+        let owner = core.tables.requests[request].owner;
         if merge == Merge::Back || owner == NIL {
             return;
         }
-        self.leave_next(block, request);
-        self.queues[owner].tree.remove(&mut block.table.nodes, request);
-        self.sort(block, owner, request);
+        self.leave_next(core, request);
+        self.queues[owner].tree.remove(&mut core.tables.nodes, request);
+        self.sort(core, owner, request);
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        let (owner, kind) = (block.table.requests[request].owner, kind_of(block, request));
-        let older = block.table.arrivals[absorbed].deadline;
-        if older < block.table.arrivals[request].deadline && kind == kind_of(block, absorbed) {
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        let (owner, kind) = (core.tables.requests[request].owner, kind_of(core, request));
+        let older = core.tables.arrivals[absorbed].deadline;
+        if older < core.tables.arrivals[request].deadline && kind == kind_of(core, absorbed) {
             // It has waited as long as the older of the two.
-            block.table.arrivals[request].deadline = older;
+            core.tables.arrivals[request].deadline = older;
             let fifo = &mut self.queues[owner].fifos[kind];
-            fifo.remove(&mut block.table.arrivals, request);
-            fifo.insert_after(&mut block.table.arrivals, absorbed, request);
+            fifo.remove(&mut core.tables.arrivals, request);
+            fifo.insert_after(&mut core.tables.arrivals, absorbed, request);
         }
-        self.remove(block, absorbed);
+        self.remove(core, absorbed);
     }
 
-    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
-        let own = block.table.contexts[context].history.queues[OWN];
-        let slot = if own == NIL { self.find_queue(self.key_of(block, context)) } else { own };
+    fn may_queue(&mut self, core: &mut QueueCore<H>, context: Slot, op: Op) -> MayQueue {
+        let own = core.tables.contexts[context].history.queues[OWN];
+        let slot = if own == NIL { self.find_queue(self.key_of(core, context)) } else { own };
         let allocated = self.queues[slot].allocated[op.direction()];
         // Whoever is refused has requests allocated, and sleeps until one that goes the same way is done.
         if slot != NIL && allocated >= MAX_QUEUED {
@@ -181,58 +181,58 @@ impl<H: Home> Elevator<H> for CfqV2<H> {
         if allocated >= limit { MayQueue::No } else { MayQueue::May }
     }
 
-    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
-        let (context, op) = (block.table.requests[request].context, block.table.requests[request].op);
-        let slot = self.queue_of(block, context);
+    fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let (context, op) = (core.tables.requests[request].context, core.tables.requests[request].op);
+        let slot = self.queue_of(core, context);
         let queue = &mut self.queues[slot];
         queue.references = queue.references.saturating_add(1);
         let allocated = &mut queue.allocated[op.direction()];
         *allocated = allocated.saturating_add(1);
-        block.table.requests[request].owner = slot;
+        core.tables.requests[request].owner = slot;
     }
 
-    fn free(&mut self, block: &mut Block<H>, request: Slot) {
-        let entry = &mut block.table.requests[request];
+    fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let entry = &mut core.tables.requests[request];
         let owner = core::mem::replace(&mut entry.owner, NIL);
         let allocated = &mut self.queues[owner].allocated[entry.op.direction()];
         *allocated = allocated.saturating_sub(1);
         self.unreference(owner);
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = block.table.requests[request].owner;
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core.tables.requests[request].owner;
         if owner == NIL {
             // No room for another queue: the storage was made too small. It is served in order of arrival.
-            return self.driver_list.append(block, request);
+            return self.driver_list.append(core, request);
         }
-        self.sort(block, owner, request);
-        block.table.arrivals[request].deadline = block.ticks();
-        let fifo = &mut self.queues[owner].fifos[kind_of(block, request)];
-        fifo.push_back(&mut block.table.arrivals, request);
+        self.sort(core, owner, request);
+        core.tables.arrivals[request].deadline = core.ticks();
+        let fifo = &mut self.queues[owner].fifos[kind_of(core, request)];
+        fifo.push_back(&mut core.tables.arrivals, request);
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         if force {
             while self.turns.count > 0 {
-                self.pass(block, false);
+                self.pass(core, false);
             }
-            return self.driver_list.give_all(block);
+            return self.driver_list.give_all(core);
         }
         if self.driver_list.is_empty() {
-            let mut moved = self.pass(block, true);
+            let mut moved = self.pass(core, true);
             while moved < self.quantum && self.turns.count > 0 {
-                moved = moved.saturating_add(self.pass(block, false));
+                moved = moved.saturating_add(self.pass(core, false));
             }
         }
-        self.driver_list.give_first(block)
+        self.driver_list.give_first(core)
     }
 
-    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
-        let (owner, now) = (block.table.requests[request].owner, block.ticks());
+    fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let (owner, now) = (core.tables.requests[request].owner, core.ticks());
         // It is on no list by arrival any more: from now on this is when its service began.
-        block.table.arrivals[request].deadline = now;
+        core.tables.arrivals[request].deadline = now;
         if self.tagged {
-            self.charge(block, owner, 1, 10);
+            self.charge(core, owner, 1, 10);
         } else {
             self.queues[owner].service_start.get_or_insert(now);
         }
@@ -242,18 +242,18 @@ impl<H: Home> Elevator<H> for CfqV2<H> {
         }
     }
 
-    fn deactivate(&mut self, block: &mut Block<H>, request: Slot) {
+    fn deactivate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.in_driver = self.in_driver.saturating_sub(1);
         if self.tagged {
-            let owner = block.table.requests[request].owner;
+            let owner = core.tables.requests[request].owner;
             let queue = &mut self.queues[owner];
             queue.service_used = queue.service_used.saturating_sub(1);
             self.turns.service_changed(&self.queues, owner);
         }
     }
 
-    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = block.table.requests[request].owner;
+    fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core.tables.requests[request].owner;
         self.in_driver = self.in_driver.saturating_sub(1);
         if owner == NIL {
             return;
@@ -261,8 +261,8 @@ impl<H: Home> Elevator<H> for CfqV2<H> {
         let queue = &mut self.queues[owner];
         queue.in_flight = queue.in_flight.saturating_sub(1);
         if !self.tagged {
-            let took = block.ticks().saturating_sub(block.table.arrivals[request].deadline);
-            self.charge(block, owner, took, 8);
+            let took = core.ticks().saturating_sub(core.tables.arrivals[request].deadline);
+            self.charge(core, owner, took, 8);
         }
     }
 
@@ -270,18 +270,18 @@ impl<H: Home> Elevator<H> for CfqV2<H> {
         self.turns.count == 0 && self.driver_list.is_empty()
     }
 
-    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
-        self.leave_queue(block, context);
+    fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        self.leave_queue(core, context);
     }
 
-    fn group_changed(&mut self, block: &mut Block<H>, context: Slot) {
-        let slot = block.table.contexts[context].history.queues[OWN];
+    fn group_changed(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let slot = core.tables.contexts[context].history.queues[OWN];
         if slot != NIL && matches!(self.queues[slot].key, Key::Group(_)) {
-            self.leave_queue(block, context);
+            self.leave_queue(core, context);
         }
     }
 
-    fn release_group(&mut self, _: &mut Block<H>, group: Slot) -> bool {
+    fn release_group(&mut self, _: &mut QueueCore<H>, group: Slot) -> bool {
         // Requests may be left in its queue, and, since the type of keys was changed, processes of other groups: it goes on under a key that
         // nobody will ever look for.
         let slot = self.find_queue(Key::Group(group));
@@ -292,17 +292,17 @@ impl<H: Home> Elevator<H> for CfqV2<H> {
     }
 }
 
-impl<H: Home> CfqV2<H> {
+impl<H: HostTypes> CfqV2<H> {
     /// Visits every queue once, the least served first, and takes a request of each; the first time a queue that has requests on
     /// their way is passed over. Answers how many were moved.
-    fn pass(&mut self, block: &mut Block<H>, first: bool) -> u32 {
+    fn pass(&mut self, core: &mut QueueCore<H>, first: bool) -> u32 {
         let (mut moved, mut at) = (0u32, self.turns.first());
         while at != NIL {
             let next = self.turns.next(at);
             if !first || self.queues[at].in_flight == 0 {
-                let request = self.choose(block, at);
-                self.last_sector = block.table.requests[request].end();
-                self.move_to_driver(block, request);
+                let request = self.choose(core, at);
+                self.last_sector = core.tables.requests[request].end();
+                self.move_to_driver(core, request);
                 moved = moved.saturating_add(1);
             }
             at = next;
@@ -311,8 +311,8 @@ impl<H: Home> CfqV2<H> {
     }
 
     /// The request of a queue to serve next: one that has waited too long, async ones first; else the nearest.
-    fn choose(&mut self, block: &mut Block<H>, slot: Slot) -> Slot {
-        let now = block.ticks();
+    fn choose(&mut self, core: &mut QueueCore<H>, slot: Slot) -> Slot {
+        let now = core.ticks();
         let queue = &mut self.queues[slot];
         debug_assert!(!queue.tree.is_empty() && queue.next != NIL);
         if now >= queue.last_fifo_expire.saturating_add(self.fifo_batch_expire) {
@@ -320,9 +320,9 @@ impl<H: Home> CfqV2<H> {
             let limits = if self.swapped_fifo { [for_sync, for_async] } else { [for_async, for_sync] };
             for (fifo, limit) in queue.fifos.iter().zip(limits) {
                 let oldest = fifo.head();
-                if oldest != NIL && now > block.table.arrivals[oldest].deadline.saturating_add(limit) {
+                if oldest != NIL && now > core.tables.arrivals[oldest].deadline.saturating_add(limit) {
                     queue.last_fifo_expire = now;
-                    block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+                    core.note(|core| Note::Overdue { token: core.tables.requests[oldest].token });
                     return oldest;
                 }
             }
@@ -332,62 +332,62 @@ impl<H: Home> CfqV2<H> {
 
     /// Takes a request out of its queue and puts it on the driver's list: behind the last one that lies below it, or that lies above
     /// the head while it lies below.
-    fn move_to_driver(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = block.table.requests[request].owner;
-        self.remove(block, request);
+    fn move_to_driver(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core.tables.requests[request].owner;
+        self.remove(core, request);
         let queue = &mut self.queues[owner];
         queue.in_flight = queue.in_flight.saturating_add(1);
-        let (sector, head) = (block.table.requests[request].sector, self.last_sector);
+        let (sector, head) = (core.tables.requests[request].sector, self.last_sector);
         let wraps = sector < head;
         let after = self.driver_list.last_that(|range| range.least < sector || (wraps && range.greatest > head));
-        if after != NIL && block.table.requests[after].sector >= sector {
+        if after != NIL && core.tables.requests[after].sector >= sector {
             self.last_sector = sector;
         }
-        self.driver_list.insert_after(block, after, request);
+        self.driver_list.insert_after(core, after, request);
     }
 
     /// Sorts a request into its queue and files the queue if it was empty.
-    fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
-        let sector = block.table.requests[request].sector;
-        self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
-        sorted_fifo::move_alias(self, block, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_driver);
-        let now = block.ticks();
+    fn sort(&mut self, core: &mut QueueCore<H>, owner: Slot, request: Slot) {
+        let sector = core.tables.requests[request].sector;
+        self.queues[owner].tree.insert(&mut core.tables.nodes, request, sector);
+        sorted_fifo::move_alias(self, core, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_driver);
+        let now = core.ticks();
         let queue = &mut self.queues[owner];
         if !queue.filed {
-            if queue.period_is_over(now, block.clock.ticks_of_ms(SERVICE_PERIOD_MS)) {
+            if queue.period_is_over(now, core.clock.ticks_of_ms(SERVICE_PERIOD_MS)) {
                 queue.service_used /= 8;
             }
             self.turns.file(&mut self.queues, owner);
         }
         let next = self.queues[owner].next;
-        self.queues[owner].next = self.chooser.best(block, next, request, self.last_sector);
+        self.queues[owner].next = self.chooser.best(core, next, request, self.last_sector);
     }
 
     /// Takes a request out of its queue, and the queue out of the passes if that was the last.
-    fn remove(&mut self, block: &mut Block<H>, request: Slot) {
-        self.leave_next(block, request);
-        let owner = block.table.requests[request].owner;
+    fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        self.leave_next(core, request);
+        let owner = core.tables.requests[request].owner;
         let queue = &mut self.queues[owner];
-        queue.tree.remove(&mut block.table.nodes, request);
-        queue.fifos[kind_of(block, request)].remove(&mut block.table.arrivals, request);
+        queue.tree.remove(&mut core.tables.nodes, request);
+        queue.fifos[kind_of(core, request)].remove(&mut core.tables.arrivals, request);
         if queue.tree.is_empty() {
             self.turns.unfile(&mut self.queues, owner);
         }
     }
 
     /// A request that leaves its place hands its turn to the nearer of its neighbours.
-    fn leave_next(&mut self, block: &Block<H>, request: Slot) {
-        let owner = block.table.requests[request].owner;
+    fn leave_next(&mut self, core: &QueueCore<H>, request: Slot) {
+        let owner = core.tables.requests[request].owner;
         let queue = &self.queues[owner];
         if queue.next == request {
-            let next = self.chooser.neighbour(block, &queue.tree, request, self.last_sector);
+            let next = self.chooser.neighbour(core, &queue.tree, request, self.last_sector);
             self.queues[owner].next = next;
         }
     }
 
     /// Counts service for a queue; what it had before counts less from one second to the next.
-    fn charge(&mut self, block: &mut Block<H>, slot: Slot, amount: u64, divisor: u64) {
-        let (now, period) = (block.ticks(), block.clock.ticks_of_ms(SERVICE_PERIOD_MS));
+    fn charge(&mut self, core: &mut QueueCore<H>, slot: Slot, amount: u64, divisor: u64) {
+        let (now, period) = (core.ticks(), core.clock.ticks_of_ms(SERVICE_PERIOD_MS));
         let queue = &mut self.queues[slot];
         if queue.period_is_over(now, period) {
             queue.service_used /= divisor.max(1);
@@ -397,13 +397,13 @@ impl<H: Home> CfqV2<H> {
         queue.service_used = queue.service_used.saturating_add(amount);
         let name = queue.name();
         self.turns.service_changed(&self.queues, slot);
-        block.note(|_| Note::Charge { queue: name, amount });
+        core.note(|_| Note::Charge { queue: name, amount });
     }
 
     /// The queue that a context's request belongs to: its own, found or made. [`NIL`]: no room.
-    fn queue_of(&mut self, block: &mut Block<H>, context: Slot) -> Slot {
-        let key = self.key_of(block, context);
-        let own = block.table.contexts[context].history.queues[OWN];
+    fn queue_of(&mut self, core: &mut QueueCore<H>, context: Slot) -> Slot {
+        let key = self.key_of(core, context);
+        let own = core.tables.contexts[context].history.queues[OWN];
         if own != NIL && self.queues[own].key.is_same_type(key) {
             return own;
         }
@@ -422,13 +422,13 @@ impl<H: Home> CfqV2<H> {
             self.by_key.insert::<ByKey, _, _>(&mut self.queues, key.hash(), slot);
         }
         self.queues[slot].references = self.queues[slot].references.saturating_add(1);
-        self.leave_queue(block, context);
-        block.table.contexts[context].history.queues[OWN] = slot;
+        self.leave_queue(core, context);
+        core.tables.contexts[context].history.queues[OWN] = slot;
         slot
     }
 
-    fn key_of(&self, block: &Block<H>, context: Slot) -> Key {
-        let context = &block.table.contexts[context];
+    fn key_of(&self, core: &QueueCore<H>, context: Slot) -> Key {
+        let context = &core.tables.contexts[context];
         if self.by_group { Key::Group(context.group) } else { Key::Process(context.pid) }
     }
 
@@ -446,8 +446,8 @@ impl<H: Home> CfqV2<H> {
         at
     }
 
-    fn leave_queue(&mut self, block: &mut Block<H>, context: Slot) {
-        let slot = core::mem::replace(&mut block.table.contexts[context].history.queues[OWN], NIL);
+    fn leave_queue(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let slot = core::mem::replace(&mut core.tables.contexts[context].history.queues[OWN], NIL);
         self.unreference(slot);
     }
 
@@ -487,6 +487,6 @@ impl<H: Home> CfqV2<H> {
     }
 }
 
-fn kind_of<H: Home>(block: &Block<H>, request: Slot) -> usize {
-    if block.table.requests[request].is_sync() { SYNC } else { ASYNC }
+fn kind_of<H: HostTypes>(core: &QueueCore<H>, request: Slot) -> usize {
+    if core.tables.requests[request].is_sync() { SYNC } else { ASYNC }
 }

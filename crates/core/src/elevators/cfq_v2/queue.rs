@@ -1,9 +1,8 @@
 //! The queue of one process or group, and the order in which passes visit queues.
 
-use crate::parts::{Link, LinkOf, List, NIL, Node, Slot, Tree};
-use crate::queue::block::Of;
+use crate::collections::{Link, LinkOf, List, NIL, Node, Slot, Tree};
+use crate::elevator::tables::{HostTypes, TableOf};
 use crate::request::Arrivals;
-use crate::storage::Home;
 
 /// Who a queue is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,15 +108,15 @@ impl LinkOf<Queue> for ByKey {
 }
 
 /// The queues with requests, the least served first; of equals, the one that came there last.
-pub(super) struct Turns<H: Home> {
-    nodes: Of<H, Node>,
+pub(super) struct Turns<H: HostTypes> {
+    nodes: TableOf<H, Node>,
     tree: Tree,
     /// How many there are.
     pub count: u32,
 }
 
-impl<H: Home> Turns<H> {
-    pub fn new(nodes: Of<H, Node>) -> Self {
+impl<H: HostTypes> Turns<H> {
+    pub fn new(nodes: TableOf<H, Node>) -> Self {
         Turns { nodes, tree: Tree::default(), count: 0 }
     }
 
@@ -141,7 +140,7 @@ impl<H: Home> Turns<H> {
     }
 
     /// Files a queue that has requests now.
-    pub fn file(&mut self, queues: &mut Of<H, Queue>, slot: Slot) {
+    pub fn file(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot) {
         debug_assert!(!queues[slot].filed);
         queues[slot].filed = true;
         self.count = self.count.saturating_add(1);
@@ -149,7 +148,7 @@ impl<H: Home> Turns<H> {
     }
 
     /// Takes a queue out that has no requests left.
-    pub fn unfile(&mut self, queues: &mut Of<H, Queue>, slot: Slot) {
+    pub fn unfile(&mut self, queues: &mut TableOf<H, Queue>, slot: Slot) {
         if core::mem::take(&mut queues[slot].filed) {
             self.tree.remove(&mut self.nodes, slot);
             self.count = self.count.saturating_sub(1);
@@ -157,7 +156,7 @@ impl<H: Home> Turns<H> {
     }
 
     /// The service of a queue has changed: it is moved only if it is out of order with its neighbours now.
-    pub fn service_changed(&mut self, queues: &Of<H, Queue>, slot: Slot) {
+    pub fn service_changed(&mut self, queues: &TableOf<H, Queue>, slot: Slot) {
         let Queue { filed, service_used, .. } = queues[slot];
         if !filed {
             return;
@@ -173,7 +172,7 @@ impl<H: Home> Turns<H> {
         }
     }
 
-    fn insert(&mut self, queues: &Of<H, Queue>, slot: Slot) {
+    fn insert(&mut self, queues: &TableOf<H, Queue>, slot: Slot) {
         let used = queues[slot].service_used;
         let before = match self.tree.first_not_below(&self.nodes, used) {
             NIL => self.tree.last(),

@@ -1,9 +1,9 @@
 //! The tunables of the second CFQ.
 
-use crate::elevators::slice_tunables::{BACK_SEEK_MAX, BACK_SEEK_PENALTY};
+use crate::elevator::info::Info;
+use crate::elevator::tunable::{Tunable, Unit};
+use crate::elevators::shared::slice_tunables::{BACK_SEEK_MAX, BACK_SEEK_PENALTY};
 use crate::layer::BlockLayer;
-use crate::registry::Info;
-use crate::tunable::{Tunable, Unit};
 
 /// The size of the pool of requests a direction that it sets when it is attached.
 pub(super) const NR_REQUESTS: u32 = 1024;

@@ -5,11 +5,10 @@
 //! list's places, each subtree with its least time of service, gives the same place in O(log N).
 
 use super::process_queue::{Busy, ProcessQueue};
-use crate::parts::tree::Least;
-use crate::parts::{List, NIL, Node, Slot, Tree};
+use crate::collections::tree::Least;
+use crate::collections::{List, NIL, Node, Slot, Tree};
+use crate::elevator::tables::{HostTypes, TableOf};
 use crate::priority::{Class, LEVELS};
-use crate::queue::block::Of;
-use crate::storage::Home;
 
 const LEVEL_COUNT: usize = LEVELS as usize;
 /// The numbers of the lists: one a level and the current one in changing roles, the idle class, those with requests under way.
@@ -18,8 +17,8 @@ const IDLE: u8 = LEVELS + 1;
 const BUSY: u8 = LEVELS + 2;
 
 /// The lists. A list moves as a whole by giving its number to another role.
-pub(super) struct Filing<H: Home> {
-    nodes: Of<H, Node<Least>>,
+pub(super) struct Filing<H: HostTypes> {
+    nodes: TableOf<H, Node<Least>>,
     lists: [Tree; LISTS],
     busy: List<Busy>,
     /// Which levels' lists have queues, a bit each.
@@ -33,8 +32,8 @@ pub(super) struct Filing<H: Home> {
     last_level: u8,
 }
 
-impl<H: Home> Filing<H> {
-    pub fn new(nodes: Of<H, Node<Least>>) -> Self {
+impl<H: HostTypes> Filing<H> {
+    pub fn new(nodes: TableOf<H, Node<Least>>) -> Self {
         Filing {
             nodes,
             lists: [Tree::default(); LISTS],
@@ -79,7 +78,7 @@ impl<H: Home> Filing<H> {
     }
 
     /// Files a queue (anew) where its class, level and last service say; a preempted one goes near the end instead.
-    pub fn refile(&mut self, queues: &mut Of<H, ProcessQueue>, slot: Slot, preempted: bool) {
+    pub fn refile(&mut self, queues: &mut TableOf<H, ProcessQueue>, slot: Slot, preempted: bool) {
         self.unfile(queues, slot);
         let queue = &mut queues[slot];
         let (service_last, level) = (queue.service_last, queue.level());
@@ -109,7 +108,7 @@ impl<H: Home> Filing<H> {
     }
 
     /// Takes a queue off its list.
-    pub fn unfile(&mut self, queues: &mut Of<H, ProcessQueue>, slot: Slot) {
+    pub fn unfile(&mut self, queues: &mut TableOf<H, ProcessQueue>, slot: Slot) {
         let Some(number) = queues[slot].filed.take() else { return };
         if number == BUSY {
             return self.busy.remove(queues, slot);

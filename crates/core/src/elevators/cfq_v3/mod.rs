@@ -12,18 +12,18 @@ mod process_queue;
 mod slice;
 mod tunables;
 
-use super::chooser::Chooser;
-use super::slice_tunables::SliceTunables;
-use super::sorted_fifo;
-use super::{Elevator, MakeTables, MayQueue, Merge};
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
+use crate::collections::tree::Least;
+use crate::collections::{Arena, HashChains, List, NIL, Node, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf, buckets};
+use crate::elevator::{Elevator, MakeTables, MayQueue, Merge};
+use crate::elevators::shared::chooser::Chooser;
+use crate::elevators::shared::slice_tunables::SliceTunables;
+use crate::elevators::shared::sorted_fifo;
 use crate::event::Note;
-use crate::parts::tree::Least;
-use crate::parts::{Arena, HashChains, List, NIL, Node, Slot};
 use crate::priority::{Class, Priority};
-use crate::queue::block::{Block, Of};
-use crate::storage::{Capacity, Home, Maker, buckets};
 
 use filing::Filing;
 use process_queue::{ByPid, ProcessQueue, key_of};
@@ -41,7 +41,7 @@ const SEEKY_SECTORS: u64 = 128 * 1024;
 const HW_QUEUE_DEPTH: u32 = 4;
 
 /// Its tables.
-pub(crate) struct Tables<H: Home> {
+pub(crate) struct Tables<H: HostTypes> {
     queues: H::Slots<ProcessQueue>,
     /// As many nodes, for the lists that queues are filed on.
     nodes: H::Slots<Node<Least>>,
@@ -50,8 +50,8 @@ pub(crate) struct Tables<H: Home> {
 }
 
 /// The state.
-pub(crate) struct CfqV3<H: Home> {
-    queues: Of<H, ProcessQueue>,
+pub(crate) struct CfqV3<H: HostTypes> {
+    queues: TableOf<H, ProcessQueue>,
     free_queues: List<ByPid>,
     by_pid: HashChains<H::Slots<u32>>,
     filing: Filing<H>,
@@ -74,8 +74,8 @@ pub(crate) struct CfqV3<H: Home> {
     preempt_fixed: bool,
 }
 
-impl<H: Home> MakeTables<H> for CfqV3<H> {
-    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+impl<H: HostTypes> MakeTables<H> for CfqV3<H> {
+    fn make_tables<M: TableMaker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let queues = capacity.queues();
         Tables {
             queues: maker.table(queues),
@@ -85,13 +85,13 @@ impl<H: Home> MakeTables<H> for CfqV3<H> {
     }
 }
 
-impl<H: Home> Elevator<H> for CfqV3<H> {
+impl<H: HostTypes> Elevator<H> for CfqV3<H> {
     type Tables = Tables<H>;
 
-    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
-        let mut queues: Of<H, ProcessQueue> = Arena::new(tables.queues);
+    fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
+        let mut queues: TableOf<H, ProcessQueue> = Arena::new(tables.queues);
         let mut free_queues = List::<ByPid>::default();
-        let nodes: Of<H, Node<Least>> = Arena::new(tables.nodes);
+        let nodes: TableOf<H, Node<Least>> = Arena::new(tables.nodes);
         for slot in 0..queues.capacity().min(nodes.capacity()) {
             free_queues.push_back(&mut queues, slot);
         }
@@ -108,7 +108,7 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
             last_end: 0,
             in_driver: 0,
             hw_queue: false,
-            tunables: SliceTunables::defaults(INFO.tunables, &block.clock),
+            tunables: SliceTunables::defaults(INFO.tunables, &core.clock),
             preempt_fixed: false,
         }
     }
@@ -118,49 +118,49 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
         Tables { queues, nodes, buckets: self.by_pid.into_slots() }
     }
 
-    fn retire(&mut self, block: &mut Block<H>) {
-        self.follow(block, NIL);
+    fn retire(&mut self, core: &mut QueueCore<H>) {
+        self.follow(core, NIL);
     }
 
     fn tunable(&self, index: usize) -> i64 {
         self.tunables.get(index)
     }
 
-    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
-        self.tunables.set(INFO.tunables, &block.clock, index, value);
+    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
+        self.tunables.set(INFO.tunables, &core.clock, index, value);
         if index == PREEMPT_FIXED {
             self.preempt_fixed = value != 0;
         }
     }
 
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        let queue = self.find_queue(block, bio.context.slot, bio.op);
-        if queue == NIL { NIL } else { self.queues[queue].tree.find(&block.table.nodes, bio.end()) }
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
+        let queue = self.find_queue(core, bio.context.slot, bio.op);
+        if queue == NIL { NIL } else { self.queues[queue].tree.find(&core.tables.nodes, bio.end()) }
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
-        let owner = block.table.requests[request].owner;
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
+        let owner = core.tables.requests[request].owner;
         if merge == Merge::Back || owner == NIL {
             return;
         }
         if self.queues[owner].next == request {
-            self.queues[owner].next = self.neighbour(block, request);
+            self.queues[owner].next = self.neighbour(core, request);
         }
-        self.queues[owner].tree.remove(&mut block.table.nodes, request);
-        self.sort(block, owner, request);
+        self.queues[owner].tree.remove(&mut core.tables.nodes, request);
+        self.sort(core, owner, request);
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        sorted_fifo::take_older_deadline(block, request, absorbed);
-        let owner = block.table.requests[absorbed].owner;
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        sorted_fifo::take_older_deadline(core, request, absorbed);
+        let owner = core.tables.requests[absorbed].owner;
         if self.queues[owner].next == absorbed {
-            self.queues[owner].next = self.neighbour(block, absorbed);
+            self.queues[owner].next = self.neighbour(core, absorbed);
         }
-        self.remove(block, absorbed);
+        self.remove(core, absorbed);
     }
 
-    fn may_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> MayQueue {
-        let slot = self.find_queue(block, context, op);
+    fn may_queue(&mut self, core: &mut QueueCore<H>, context: Slot, op: Op) -> MayQueue {
+        let slot = self.find_queue(core, context, op);
         let queue = &mut self.queues[slot];
         if slot == NIL || !queue.wait_request || queue.must_alloc_slice {
             return MayQueue::May;
@@ -169,98 +169,98 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
         MayQueue::Must
     }
 
-    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
-        let (context, op) = (block.table.requests[request].context, block.table.requests[request].op);
-        let ticks = block.ticks();
-        let history = &mut block.table.contexts[context].history;
+    fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let (context, op) = (core.tables.requests[request].context, core.tables.requests[request].op);
+        let ticks = core.ticks();
+        let history = &mut core.tables.contexts[context].history;
         if !history.known {
             history.known = true;
             history.last_end = ticks;
         }
         let kind = kind_of(op);
         if history.queues[kind] == NIL {
-            let queue = self.get_queue(block, context, op);
-            block.table.contexts[context].history.queues[kind] = queue;
+            let queue = self.get_queue(core, context, op);
+            core.tables.contexts[context].history.queues[kind] = queue;
         }
-        let queue = block.table.contexts[context].history.queues[kind];
+        let queue = core.tables.contexts[context].history.queues[kind];
         self.reference(queue);
-        block.table.requests[request].owner = queue;
+        core.tables.requests[request].owner = queue;
     }
 
-    fn free(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = core::mem::replace(&mut block.table.requests[request].owner, NIL);
-        self.unreference(block, owner);
+    fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core::mem::replace(&mut core.tables.requests[request].owner, NIL);
+        self.unreference(core, owner);
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let (owner, context) = (block.table.requests[request].owner, block.table.requests[request].context);
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let (owner, context) = (core.tables.requests[request].owner, core.tables.requests[request].context);
         if owner == NIL {
             // No room for another queue: the storage was made too small. It is served in order of arrival.
-            return block.dispatch_sort(request);
+            return core.dispatch_sort(request);
         }
-        self.read_priority(block, owner, context);
-        self.sort(block, owner, request);
-        block.table.arrivals[request].deadline = block.ticks();
+        self.read_priority(core, owner, context);
+        self.sort(core, owner, request);
+        core.tables.arrivals[request].deadline = core.ticks();
         let queue = &mut self.queues[owner];
-        queue.fifo.push_back(&mut block.table.arrivals, request);
-        self.enqueued(block, owner, request);
+        queue.fifo.push_back(&mut core.tables.arrivals, request);
+        self.enqueued(core, owner, request);
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         if self.busy_queues == 0 {
             return 0;
         }
         if force {
-            return self.drain(block);
+            return self.drain(core);
         }
         let (mut moved, mut previous) = (0u32, NIL);
         loop {
-            let slot = self.select(block);
+            let slot = self.select(core);
             if slot == NIL || slot == previous {
                 return moved;
             }
             self.queues[slot].must_dispatch = false;
             self.queues[slot].wait_request = false;
-            block.timers.cancel(Timer::Idle);
+            core.timers.cancel(Timer::Idle);
             let quantum = if self.queues[slot].is_idle_class() { 1 } else { self.tunables.quantum };
-            moved = moved.saturating_add(self.dispatch_from(block, slot, quantum.min(block.batch_max)));
-            if (self.queues[slot].idle_window && self.active != NIL) || moved >= block.batch_max {
+            moved = moved.saturating_add(self.dispatch_from(core, slot, quantum.min(core.batch_max)));
+            if (self.queues[slot].idle_window && self.active != NIL) || moved >= core.batch_max {
                 return moved;
             }
             previous = slot;
         }
     }
 
-    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
-        let slot = self.select_real_time(block);
+    fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
+        let slot = self.select_real_time(core);
         if slot == NIL {
             return 0;
         }
         self.queues[slot].must_dispatch = false;
         self.queues[slot].wait_request = false;
-        block.timers.cancel(Timer::Idle);
-        let quantum = self.tunables.quantum.min(block.batch_max);
-        self.dispatch_from(block, slot, quantum)
+        core.timers.cancel(Timer::Idle);
+        let quantum = self.tunables.quantum.min(core.batch_max);
+        self.dispatch_from(core, slot, quantum)
     }
 
-    fn waits_anew(&self, block: &Block<H>) -> bool {
-        block.timers.armed_for(Timer::Idle).is_some()
+    fn waits_anew(&self, core: &QueueCore<H>) -> bool {
+        core.timers.armed_for(Timer::Idle).is_some()
     }
 
-    fn activate(&mut self, _: &mut Block<H>, _: Slot) {
+    fn activate(&mut self, _: &mut QueueCore<H>, _: Slot) {
         self.in_driver = self.in_driver.saturating_add(1);
         if self.in_driver > HW_QUEUE_DEPTH {
             self.hw_queue = true;
         }
     }
 
-    fn deactivate(&mut self, _: &mut Block<H>, _: Slot) {
+    fn deactivate(&mut self, _: &mut QueueCore<H>, _: Slot) {
         self.in_driver = self.in_driver.saturating_sub(1);
     }
 
-    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
-        let (owner, op) = (block.table.requests[request].owner, block.table.requests[request].op);
-        let now = block.ticks();
+    fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let (owner, op) = (core.tables.requests[request].owner, core.tables.requests[request].op);
+        let now = core.ticks();
         self.in_driver = self.in_driver.saturating_sub(1);
         let queue = &mut self.queues[owner];
         let kind = kind_of(op);
@@ -273,15 +273,15 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
             self.filing.refile(&mut self.queues, owner, false);
         }
         if kind == SYNC {
-            block.context_of(request).history.last_end = now;
+            core.context_of(request).history.last_end = now;
         }
         if self.active != owner || owner == NIL {
             return;
         }
         if now > self.queues[owner].slice_end {
-            self.expire(block, false);
-        } else if kind == SYNC && self.queues[owner].tree.is_empty() && !self.arm_idle(block) {
-            self.kick(block);
+            self.expire(core, false);
+        } else if kind == SYNC && self.queues[owner].tree.is_empty() && !self.arm_idle(core) {
+            self.kick(core);
         }
     }
 
@@ -289,116 +289,116 @@ impl<H: Home> Elevator<H> for CfqV3<H> {
         self.busy_queues == 0
     }
 
-    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
-        let queues = core::mem::replace(&mut block.table.contexts[context].history.queues, [NIL; 2]);
+    fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let queues = core::mem::replace(&mut core.tables.contexts[context].history.queues, [NIL; 2]);
         for queue in queues {
             if queue != NIL {
                 if self.active == queue {
-                    self.expire(block, false);
+                    self.expire(core, false);
                 }
-                self.unreference(block, queue);
+                self.unreference(core, queue);
             }
         }
     }
 
-    fn priority_changed(&mut self, block: &mut Block<H>, context: Slot) {
-        let [old, sync] = block.table.contexts[context].history.queues;
+    fn priority_changed(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let [old, sync] = core.tables.contexts[context].history.queues;
         if old != NIL {
-            let new = self.get_queue(block, context, Op::Write);
-            block.table.contexts[context].history.queues[ASYNC] = new;
-            self.unreference(block, old);
+            let new = self.get_queue(core, context, Op::Write);
+            core.tables.contexts[context].history.queues[ASYNC] = new;
+            self.unreference(core, old);
         }
         if sync != NIL {
             self.queues[sync].priority_changed = true;
         }
     }
 
-    fn timer(&mut self, block: &mut Block<H>, timer: Timer) {
+    fn timer(&mut self, core: &mut QueueCore<H>, timer: Timer) {
         match timer {
-            Timer::Grace => self.grace_over(block),
-            _ => self.idle_over(block),
+            Timer::Grace => self.grace_over(core),
+            _ => self.idle_over(core),
         }
     }
 }
 
-impl<H: Home> CfqV3<H> {
+impl<H: HostTypes> CfqV3<H> {
     /// Sorts a request into its queue and files the queue if it was empty.
-    fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
-        let sector = block.table.requests[request].sector;
-        self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
-        sorted_fifo::move_alias(self, block, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_dispatch);
+    fn sort(&mut self, core: &mut QueueCore<H>, owner: Slot, request: Slot) {
+        let sector = core.tables.requests[request].sector;
+        self.queues[owner].tree.insert(&mut core.tables.nodes, request, sector);
+        sorted_fifo::move_alias(self, core, request, |cfq| &mut cfq.queues[owner].tree, Self::move_to_dispatch);
         if self.queues[owner].filed.is_none() {
             self.busy_queues = self.busy_queues.saturating_add(1);
             self.filing.refile(&mut self.queues, owner, false);
         }
         let next = self.queues[owner].next;
-        self.queues[owner].next = self.chooser().best(block, next, request, self.last_sector);
+        self.queues[owner].next = self.chooser().best(core, next, request, self.last_sector);
     }
 
     /// Takes a request out of its queue, and the queue off its list if that was the last.
-    fn remove(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = block.table.requests[request].owner;
+    fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core.tables.requests[request].owner;
         let queue = &mut self.queues[owner];
-        queue.tree.remove(&mut block.table.nodes, request);
-        queue.fifo.remove(&mut block.table.arrivals, request);
+        queue.tree.remove(&mut core.tables.nodes, request);
+        queue.fifo.remove(&mut core.tables.arrivals, request);
         if queue.tree.is_empty() && queue.filed.is_some() {
             self.filing.unfile(&mut self.queues, owner);
             self.busy_queues = self.busy_queues.saturating_sub(1);
         }
     }
 
-    fn move_to_dispatch(&mut self, block: &mut Block<H>, request: Slot) {
-        let (owner, op) = (block.table.requests[request].owner, block.table.requests[request].op);
-        self.queues[owner].next = self.neighbour(block, request);
-        self.remove(block, request);
+    fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let (owner, op) = (core.tables.requests[request].owner, core.tables.requests[request].op);
+        self.queues[owner].next = self.neighbour(core, request);
+        self.remove(core, request);
         let on_dispatch = &mut self.queues[owner].on_dispatch[kind_of(op)];
         *on_dispatch = on_dispatch.saturating_add(1);
-        block.dispatch_sort(request);
-        let tail = block.dispatch.tail();
-        self.last_sector = block.table.requests[tail].end();
+        core.dispatch_sort(request);
+        let tail = core.dispatch.tail();
+        self.last_sector = core.tables.requests[tail].end();
     }
 
     /// Moves up to `quantum` requests of the queue that has the disk.
-    fn dispatch_from(&mut self, block: &mut Block<H>, slot: Slot, quantum: u32) -> u32 {
+    fn dispatch_from(&mut self, core: &mut QueueCore<H>, slot: Slot, quantum: u32) -> u32 {
         let mut moved = 0u32;
         while moved < quantum && !self.queues[slot].tree.is_empty() {
-            let overdue = self.take_overdue(block, slot);
+            let overdue = self.take_overdue(core, slot);
             let request = if overdue != NIL { overdue } else { self.queues[slot].next };
             if request == NIL {
                 break;
             }
-            let context = block.table.requests[request].context;
-            self.move_to_dispatch(block, request);
+            let context = core.tables.requests[request].context;
+            self.move_to_dispatch(core, request);
             self.dispatch_slice = self.dispatch_slice.saturating_add(1);
             moved = moved.saturating_add(1);
             if self.active_context == NIL {
-                self.follow(block, context);
+                self.follow(core, context);
             }
         }
-        self.after_round(block, slot);
+        self.after_round(core, slot);
         moved
     }
 
     /// The oldest request of a queue if it is overdue; once a slice.
-    fn take_overdue(&mut self, block: &mut Block<H>, slot: Slot) -> Slot {
+    fn take_overdue(&mut self, core: &mut QueueCore<H>, slot: Slot) -> Slot {
         let queue = &mut self.queues[slot];
         let oldest = queue.fifo.head();
         if queue.fifo_used || oldest == NIL {
             return NIL;
         }
         let expire = self.tunables.fifo_expire[usize::from(queue.is_for_sync())];
-        if block.ticks() <= block.table.arrivals[oldest].deadline.saturating_add(expire) {
+        if core.ticks() <= core.tables.arrivals[oldest].deadline.saturating_add(expire) {
             return NIL;
         }
         queue.fifo_used = true;
-        block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+        core.note(|core| Note::Overdue { token: core.tables.requests[oldest].token });
         oldest
     }
 
     /// Of the requests around one that leaves its queue, the nearer to the head; above the highest the lowest comes.
-    fn neighbour(&self, block: &Block<H>, request: Slot) -> Slot {
-        let owner = block.table.requests[request].owner;
-        self.chooser().neighbour(block, &self.queues[owner].tree, request, self.last_sector)
+    fn neighbour(&self, core: &QueueCore<H>, request: Slot) -> Slot {
+        let owner = core.tables.requests[request].owner;
+        self.chooser().neighbour(core, &self.queues[owner].tree, request, self.last_sector)
     }
 
     fn chooser(&self) -> Chooser {
@@ -406,7 +406,7 @@ impl<H: Home> CfqV3<H> {
         self.tunables.chooser(false)
     }
 
-    fn drain(&mut self, block: &mut Block<H>) -> u32 {
+    fn drain(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut moved = 0u32;
         loop {
             let slot = self.filing.first_of_all();
@@ -414,17 +414,17 @@ impl<H: Home> CfqV3<H> {
             if slot == NIL || request == NIL {
                 break;
             }
-            self.move_to_dispatch(block, request);
+            self.move_to_dispatch(core, request);
             moved = moved.saturating_add(1);
         }
-        self.expire(block, false);
+        self.expire(core, false);
         moved
     }
 
     /// The queue that a look-up by process and priority finds, the newest first, or [`NIL`]. Without a priority of its own a
     /// process is given any queue of its key.
-    fn find_queue(&self, block: &Block<H>, context: Slot, op: Op) -> Slot {
-        let context = &block.table.contexts[context];
+    fn find_queue(&self, core: &QueueCore<H>, context: Slot, op: Op) -> Slot {
+        let context = &core.tables.contexts[context];
         let pid = (op == Op::Read).then_some(context.pid);
         let mut at = self.by_pid.first(key_of(pid));
         while at != NIL {
@@ -438,8 +438,8 @@ impl<H: Home> CfqV3<H> {
     }
 
     /// The queue for a context's requests, made if there is none; it counts one reference more. [`NIL`]: no room.
-    fn get_queue(&mut self, block: &mut Block<H>, context: Slot, op: Op) -> Slot {
-        let found = self.find_queue(block, context, op);
+    fn get_queue(&mut self, core: &mut QueueCore<H>, context: Slot, op: Op) -> Slot {
+        let found = self.find_queue(core, context, op);
         if found != NIL {
             self.reference(found);
             return found;
@@ -448,7 +448,7 @@ impl<H: Home> CfqV3<H> {
         if slot == NIL {
             return NIL;
         }
-        let pid = (op == Op::Read).then_some(block.table.contexts[context].pid);
+        let pid = (op == Op::Read).then_some(core.tables.contexts[context].pid);
         self.queues[slot] = ProcessQueue {
             pid,
             idle_window: true,
@@ -458,18 +458,18 @@ impl<H: Home> CfqV3<H> {
             ..ProcessQueue::default()
         };
         self.by_pid.insert::<ByPid, _, _>(&mut self.queues, key_of(pid), slot);
-        self.read_priority(block, slot, context);
+        self.read_priority(core, slot, context);
         slot
     }
 
     /// Reads a queue's priority from its owner, if it has changed.
-    fn read_priority(&mut self, block: &mut Block<H>, slot: Slot, context: Slot) {
+    fn read_priority(&mut self, core: &mut QueueCore<H>, slot: Slot, context: Slot) {
         let queue = &mut self.queues[slot];
         if !queue.priority_changed {
             return;
         }
         queue.priority_changed = false;
-        let priority: Priority = block.table.contexts[context].effective_priority();
+        let priority: Priority = core.tables.contexts[context].effective_priority();
         if priority.class() == Class::Idle {
             queue.idle_window = false;
         }
@@ -486,7 +486,7 @@ impl<H: Home> CfqV3<H> {
         }
     }
 
-    fn unreference(&mut self, block: &mut Block<H>, slot: Slot) {
+    fn unreference(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         if slot == NIL {
             return;
         }
@@ -496,7 +496,7 @@ impl<H: Home> CfqV3<H> {
             return;
         }
         if self.active == slot {
-            self.expire(block, false);
+            self.expire(core, false);
         }
         let key = key_of(self.queues[slot].pid);
         self.by_pid.remove::<ByPid, _, _>(&mut self.queues, key, slot);

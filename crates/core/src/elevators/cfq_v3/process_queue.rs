@@ -1,6 +1,6 @@
 //! The queue of one process's sync requests, or of all async ones of one priority.
 
-use crate::parts::{Link, LinkOf, List, NIL, Slot, Tree};
+use crate::collections::{Link, LinkOf, List, NIL, Slot, Tree};
 use crate::priority::{Class, Priority};
 use crate::request::Arrivals;
 

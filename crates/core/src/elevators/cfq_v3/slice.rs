@@ -3,27 +3,27 @@
 use super::process_queue::ProcessQueue;
 use super::{CfqV3, SEEKY_SECTORS};
 use crate::clock::Timer;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 use crate::event::Note;
-use crate::parts::{NIL, Slot};
 use crate::priority::Class;
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// How long the disk has to be free of others before the idle class is served.
 const IDLE_GRACE_MS: u64 = 100;
 /// How long a seeky process is waited for at most.
 const SEEKY_IDLE_MS: u64 = 2;
 
-impl<H: Home> CfqV3<H> {
+impl<H: HostTypes> CfqV3<H> {
     /// The queue to dispatch from now, or [`NIL`] to wait.
-    pub(super) fn select(&mut self, block: &mut Block<H>) -> Slot {
+    pub(super) fn select(&mut self, core: &mut QueueCore<H>) -> Slot {
         if self.active == NIL {
-            return self.activate_next(block);
+            return self.activate_next(core);
         }
         let queue = &self.queues[self.active];
-        if !queue.must_dispatch && block.ticks() > queue.slice_end {
-            self.expire(block, false);
-            return self.activate_next(block);
+        if !queue.must_dispatch && core.ticks() > queue.slice_end {
+            self.expire(core, false);
+            return self.activate_next(core);
         }
         if !queue.tree.is_empty() {
             return self.active;
@@ -31,16 +31,16 @@ impl<H: Home> CfqV3<H> {
         if queue.dispatched() > 0 {
             return NIL;
         }
-        if queue.is_for_sync() && self.arm_idle(block) {
+        if queue.is_for_sync() && self.arm_idle(core) {
             return NIL;
         }
-        self.expire(block, false);
-        self.activate_next(block)
+        self.expire(core, false);
+        self.activate_next(core)
     }
 
     /// The real-time queue to dispatch from now, or [`NIL`] if none has requests. A queue of another class that has the disk
     /// loses it.
-    pub(super) fn select_real_time(&mut self, block: &mut Block<H>) -> Slot {
+    pub(super) fn select_real_time(&mut self, core: &mut QueueCore<H>) -> Slot {
         let is_real_time = |queue: &ProcessQueue| queue.priority.class() == Class::RealTime;
         // Real-time queues with requests are on the current list, whatever their level.
         let mut slot = self.filing.first_current();
@@ -48,28 +48,28 @@ impl<H: Home> CfqV3<H> {
             slot = self.filing.next(slot);
         }
         if slot == NIL || self.active == NIL {
-            self.set_active_unless_nil(block, slot);
+            self.set_active_unless_nil(core, slot);
             return slot;
         }
         let active = &self.queues[self.active];
-        let over = !active.must_dispatch && block.ticks() > active.slice_end;
+        let over = !active.must_dispatch && core.ticks() > active.slice_end;
         if is_real_time(active) && !active.tree.is_empty() && !over {
             return self.active;
         }
         let preempted = !is_real_time(active);
-        self.expire(block, preempted);
-        self.set_active(block, slot);
+        self.expire(core, preempted);
+        self.set_active(core, slot);
         slot
     }
 
-    fn set_active_unless_nil(&mut self, block: &mut Block<H>, slot: Slot) {
+    fn set_active_unless_nil(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         if slot != NIL {
-            self.set_active(block, slot);
+            self.set_active(core, slot);
         }
     }
 
     /// Gives the disk to the queue whose turn it is.
-    fn activate_next(&mut self, block: &mut Block<H>) -> Slot {
+    fn activate_next(&mut self, core: &mut QueueCore<H>) -> Slot {
         let mut slot = self.filing.first_current();
         if slot == NIL && self.filing.take_next_level() {
             slot = self.filing.first_current();
@@ -78,42 +78,42 @@ impl<H: Home> CfqV3<H> {
             slot = self.filing.first_busy();
         }
         if slot == NIL && self.filing.first_idle() != NIL {
-            let grace_ends = self.last_end.saturating_add(block.clock.ticks_of_ms(IDLE_GRACE_MS));
-            if block.ticks() >= grace_ends {
+            let grace_ends = self.last_end.saturating_add(core.clock.ticks_of_ms(IDLE_GRACE_MS));
+            if core.ticks() >= grace_ends {
                 slot = self.filing.first_idle();
             } else {
-                block.arm_at_tick(Timer::Grace, grace_ends);
+                core.arm_at_tick(Timer::Grace, grace_ends);
             }
         }
-        self.set_active(block, slot);
+        self.set_active(core, slot);
         slot
     }
 
-    fn set_active(&mut self, block: &mut Block<H>, slot: Slot) {
+    fn set_active(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         self.active = slot;
         if slot == NIL {
             return;
         }
-        block.timers.cancel(Timer::Grace);
+        core.timers.cancel(Timer::Grace);
         let queue = &mut self.queues[slot];
         queue.slice_end = 0;
         queue.slice_left = 0;
         queue.must_alloc_slice = false;
         queue.fifo_used = false;
         let (name, level) = (queue.name(), queue.level());
-        block.note(|_| Note::Activate { queue: name, level });
+        core.note(|_| Note::Activate { queue: name, level });
     }
 
     /// Takes the disk from the active queue, if one has it.
-    pub(super) fn expire(&mut self, block: &mut Block<H>, preempted: bool) {
+    pub(super) fn expire(&mut self, core: &mut QueueCore<H>, preempted: bool) {
         let slot = self.active;
         if slot == NIL {
             return;
         }
-        let now = block.ticks();
+        let now = core.ticks();
         let queue = &mut self.queues[slot];
         if queue.wait_request {
-            block.timers.cancel(Timer::Idle);
+            core.timers.cancel(Timer::Idle);
         }
         let served = !preempted && queue.dispatched() == 0;
         if served {
@@ -123,45 +123,45 @@ impl<H: Home> CfqV3<H> {
         queue.wait_request = false;
         queue.slice_left = queue.slice_end.saturating_sub(now);
         let (name, left, filed) = (queue.name(), queue.slice_left, queue.filed.is_some());
-        block.note(|block| Note::SliceExpired { queue: name, left_ns: block.clock.ns_of_ticks(left), preempted });
+        core.note(|core| Note::SliceExpired { queue: name, left_ns: core.clock.ns_of_ticks(left), preempted });
         if served {
-            self.kick(block);
+            self.kick(core);
         }
         if filed {
             self.filing.refile(&mut self.queues, slot, preempted);
         }
         self.active = NIL;
-        self.follow(block, NIL);
+        self.follow(core, NIL);
         self.dispatch_slice = 0;
     }
 
     /// Makes `context` the one whose habits decide whether the disk is kept idle.
-    pub(super) fn follow(&mut self, block: &mut Block<H>, context: Slot) {
+    pub(super) fn follow(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if self.active_context != context {
-            block.hold_context(context);
-            block.unhold_context(self.active_context);
+            core.hold_context(context);
+            core.unhold_context(self.active_context);
             self.active_context = context;
         }
     }
 
     /// A round of requests was moved: set the slice's end if it has none, and end it if its queue may have no more.
-    pub(super) fn after_round(&mut self, block: &mut Block<H>, slot: Slot) {
+    pub(super) fn after_round(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let queue = &mut self.queues[slot];
         let (sync, level) = (queue.is_sync(), queue.level());
         if queue.slice_end == 0 {
-            queue.slice_end = block.ticks().saturating_add(self.tunables.slice_of(sync, level));
+            queue.slice_end = core.ticks().saturating_add(self.tunables.slice_of(sync, level));
             let (name, end) = (queue.name(), queue.slice_end);
-            block.note(|block| Note::SliceSet { queue: name, until_ns: block.clock.time_of_tick(end) });
+            core.note(|core| Note::SliceSet { queue: name, until_ns: core.clock.time_of_tick(end) });
         }
         let enough = !sync && self.dispatch_slice >= self.tunables.max_async_requests(level);
         if enough || self.queues[slot].is_idle_class() || !self.queues[slot].idle_window {
-            self.expire(block, false);
+            self.expire(core, false);
         }
     }
 
     /// Begins to keep the disk idle for the active queue; answers whether it does.
-    pub(super) fn arm_idle(&mut self, block: &mut Block<H>) -> bool {
-        let context = &block.table.contexts[self.active_context];
+    pub(super) fn arm_idle(&mut self, core: &mut QueueCore<H>) -> bool {
+        let context = &core.tables.contexts[self.active_context];
         let queue = &mut self.queues[self.active];
         if self.tunables.slice_idle == 0 || !queue.idle_window || self.active_context == NIL || !context.is_running() {
             return false;
@@ -169,46 +169,46 @@ impl<H: Home> CfqV3<H> {
         let seek = context.history.seek;
         let mut wait = self.tunables.slice_idle;
         if seek.is_valid() && seek.mean > SEEKY_SECTORS {
-            wait = wait.min(block.clock.ticks_of_ms(SEEKY_IDLE_MS));
+            wait = wait.min(core.clock.ticks_of_ms(SEEKY_IDLE_MS));
         }
         queue.must_dispatch = true;
         queue.wait_request = true;
-        let (name, until) = (queue.name(), block.ticks().saturating_add(wait));
-        block.arm_at_tick(Timer::Idle, until);
-        block.note(|block| Note::IdleArmed { queue: name, until_ns: block.clock.time_of_tick(until) });
+        let (name, until) = (queue.name(), core.ticks().saturating_add(wait));
+        core.arm_at_tick(Timer::Idle, until);
+        core.note(|core| Note::IdleArmed { queue: name, until_ns: core.clock.time_of_tick(until) });
         true
     }
 
     /// A request has come: learn from it, and give its queue the disk if it was waited for or may take it.
-    pub(super) fn enqueued(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
-        let context = block.table.requests[request].context;
-        if !block.reads(request) {
-            if context == self.active_context && block.timers.cancel(Timer::Idle) {
-                self.expire(block, false);
-                block.run_now();
+    pub(super) fn enqueued(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
+        let context = core.tables.requests[request].context;
+        if !core.reads(request) {
+            if context == self.active_context && core.timers.cancel(Timer::Idle) {
+                self.expire(core, false);
+                core.run_now();
             }
             return;
         }
-        self.update_history(block, slot, request);
+        self.update_history(core, slot, request);
         if slot == self.active {
             if self.queues[slot].wait_request {
                 self.queues[slot].must_dispatch = true;
-                block.timers.cancel(Timer::Idle);
+                core.timers.cancel(Timer::Idle);
                 let name = self.queues[slot].name();
-                block.note(|_| Note::IdleHit { queue: name });
-                block.run_now();
+                core.note(|_| Note::IdleHit { queue: name });
+                core.run_now();
             }
         } else if self.should_preempt(slot) {
-            self.preempt(block, slot);
+            self.preempt(core, slot);
             self.queues[slot].must_dispatch = true;
-            block.run_now();
+            core.run_now();
         }
     }
 
-    fn update_history(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
-        let (now, idle) = (block.ticks(), self.tunables.slice_idle);
-        let (sector, end) = (block.table.requests[request].sector, block.table.requests[request].end());
-        let context = block.context_of(request);
+    fn update_history(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
+        let (now, idle) = (core.ticks(), self.tunables.slice_idle);
+        let (sector, end) = (core.tables.requests[request].sector, core.tables.requests[request].end());
+        let context = core.context_of(request);
         let running = context.is_running();
         let history = &mut context.history;
         history.learn(now, idle, sector.abs_diff(history.last_position), end);
@@ -236,9 +236,9 @@ impl<H: Home> CfqV3<H> {
         new.slice_left >= self.tunables.slice_idle && !active.is_sync()
     }
 
-    fn preempt(&mut self, block: &mut Block<H>, slot: Slot) {
+    fn preempt(&mut self, core: &mut QueueCore<H>, slot: Slot) {
         let (queue, victim) = (self.queues[slot].name(), self.queues[self.active].name());
-        block.note(|_| Note::Preempt { queue, victim });
+        core.note(|_| Note::Preempt { queue, victim });
         let mut at = self.filing.first_current();
         while at != NIL {
             let next = self.filing.next(at);
@@ -252,45 +252,45 @@ impl<H: Home> CfqV3<H> {
         if new.slice_left == 0 {
             new.slice_left = self.tunables.slice_of(new.is_sync(), new.level()) / 2;
         }
-        self.expire(block, true);
-        self.set_active(block, slot);
+        self.expire(core, true);
+        self.set_active(core, slot);
     }
 
     /// The wait for the active queue's next request is over.
-    pub(super) fn idle_over(&mut self, block: &mut Block<H>) {
+    pub(super) fn idle_over(&mut self, core: &mut QueueCore<H>) {
         if self.active != NIL {
             let queue = &mut self.queues[self.active];
             let name = queue.name();
-            block.note(|_| Note::IdleTimeout { queue: name });
-            if block.ticks() <= queue.slice_end {
+            core.note(|_| Note::IdleTimeout { queue: name });
+            if core.ticks() <= queue.slice_end {
                 if self.busy_queues == 0 {
                     // Nobody else wants the disk: it stays where it is, and the next stranger waits once more.
                     return;
                 }
                 if !queue.tree.is_empty() {
                     queue.must_dispatch = true;
-                    return self.kick(block);
+                    return self.kick(core);
                 }
             }
-            self.expire(block, false);
+            self.expire(core, false);
         }
-        self.kick(block);
+        self.kick(core);
     }
 
     /// The grace period of the idle class may be over.
-    pub(super) fn grace_over(&mut self, block: &mut Block<H>) {
-        let ends = self.last_end.saturating_add(block.clock.ticks_of_ms(IDLE_GRACE_MS));
-        if block.ticks() < ends {
-            block.arm_at_tick(Timer::Grace, ends);
+    pub(super) fn grace_over(&mut self, core: &mut QueueCore<H>) {
+        let ends = self.last_end.saturating_add(core.clock.ticks_of_ms(IDLE_GRACE_MS));
+        if core.ticks() < ends {
+            core.arm_at_tick(Timer::Grace, ends);
         } else {
-            self.kick(block);
+            self.kick(core);
         }
     }
 
     /// Asks for a run of the queue, if any queue has requests.
-    pub(super) fn kick(&self, block: &mut Block<H>) {
+    pub(super) fn kick(&self, core: &mut QueueCore<H>) {
         if self.busy_queues > 0 {
-            block.kick();
+            core.kick();
         }
     }
 }

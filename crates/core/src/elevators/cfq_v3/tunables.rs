@@ -1,12 +1,12 @@
 //! The tunables of CFQ with time slices and priority lists.
 
-use crate::elevators::slice_tunables::{
+use crate::elevator::info::Info;
+use crate::elevator::tunable::{Tunable, Unit};
+use crate::elevators::shared::slice_tunables::{
     BACK_SEEK_MAX, BACK_SEEK_PENALTY, FIFO_EXPIRE_ASYNC, FIFO_EXPIRE_SYNC, QUANTUM, SLICE_ASYNC, SLICE_ASYNC_RQ,
     SLICE_IDLE, SLICE_SYNC,
 };
 use crate::layer::BlockLayer;
-use crate::registry::Info;
-use crate::tunable::{Tunable, Unit};
 
 /// What the registry tells of the elevator.
 pub(crate) const INFO: Info = Info {

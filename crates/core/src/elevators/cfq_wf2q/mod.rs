@@ -10,15 +10,15 @@
 
 mod tunables;
 
-use super::slice_tunables::SliceTunables;
-use super::turns::{Measure, Turns};
-use super::wf2q::{IDLE, Rules};
 use crate::clock::Clock;
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
+use crate::elevators::shared::slice_tunables::SliceTunables;
+use crate::elevators::shared::turns::{Measure, Turns};
+use crate::elevators::shared::wf2q::{IDLE, Rules};
 use crate::event::{Expiry, Note};
-use crate::parts::{NIL, Slot};
 use crate::priority::{Class, LEVELS, Priority};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 pub(crate) use tunables::INFO;
 use tunables::{SLICE_SCALING, Tunables};
@@ -64,8 +64,8 @@ impl Measure for Time {
         self.tunables.shared.get(index)
     }
 
-    fn set_tunable<H: Home>(turns: &mut CfqWf2q<H>, block: &mut Block<H>, index: usize, value: i64) {
-        turns.measure.tunables.set(&block.clock, index, value);
+    fn set_tunable<H: HostTypes>(turns: &mut CfqWf2q<H>, core: &mut QueueCore<H>, index: usize, value: i64) {
+        turns.measure.tunables.set(&core.clock, index, value);
         if index == SLICE_SCALING {
             turns.weigh_all();
         }
@@ -79,11 +79,11 @@ impl Measure for Time {
         self.tunables.shared.quantum
     }
 
-    fn begin_with<H: Home>(_: &mut CfqWf2q<H>, _: Slot) {}
+    fn begin_with<H: HostTypes>(_: &mut CfqWf2q<H>, _: Slot) {}
 
     /// The active queue pays for the time in which the disk works for it, or is kept idle for it.
-    fn account<H: Home>(turns: &mut CfqWf2q<H>, block: &Block<H>) {
-        let (slot, now_ns) = (turns.active, block.ktime_ns());
+    fn account<H: HostTypes>(turns: &mut CfqWf2q<H>, core: &QueueCore<H>) {
+        let (slot, now_ns) = (turns.active, core.ktime_ns());
         let queue = &turns.queues[slot];
         if slot == NIL || (queue.in_flight == 0 && !queue.wait_request) {
             turns.measure.accounted_ns = now_ns;
@@ -99,55 +99,55 @@ impl Measure for Time {
     }
 
     /// Its slice, in us.
-    fn grant_budget<H: Home>(turns: &mut CfqWf2q<H>, block: &Block<H>, slot: Slot) {
+    fn grant_budget<H: HostTypes>(turns: &mut CfqWf2q<H>, core: &QueueCore<H>, slot: Slot) {
         let queue = &turns.queues[slot];
         let ticks = turns.measure.tunables.slice_of(queue.is_sync(), queue.priority);
-        turns.engine.entities[slot].budget = block.clock.ns_of_ticks(ticks) / 1000;
+        turns.engine.entities[slot].budget = core.clock.ns_of_ticks(ticks) / 1000;
     }
 
-    fn charge_of<H: Home>(_: &Block<H>, _: Slot) -> u64 {
+    fn charge_of<H: HostTypes>(_: &QueueCore<H>, _: Slot) -> u64 {
         0
     }
 
-    fn begin_turn<H: Home>(turns: &mut CfqWf2q<H>, block: &mut Block<H>) {
+    fn begin_turn<H: HostTypes>(turns: &mut CfqWf2q<H>, core: &mut QueueCore<H>) {
         let (name, us) = (turns.queues[turns.active].name(), turns.left(turns.active));
-        turns.measure.accounted_ns = block.ktime_ns();
-        block.note(|block| {
-            let until_ns = block.clock.now_ns().saturating_add(us.saturating_mul(1000));
+        turns.measure.accounted_ns = core.ktime_ns();
+        core.note(|core| {
+            let until_ns = core.clock.now_ns().saturating_add(us.saturating_mul(1000));
             Note::SliceSet { queue: name, until_ns }
         });
     }
 
     /// Its slice is used up; in the idle class, as soon as somebody else wants the disk.
-    fn is_over<H: Home>(turns: &CfqWf2q<H>, _: &Block<H>) -> bool {
+    fn is_over<H: HostTypes>(turns: &CfqWf2q<H>, _: &QueueCore<H>) -> bool {
         let (slot, entity) = (turns.active, &turns.engine.entities[turns.active]);
         let yields = entity.class == IDLE && entity.service > 0 && turns.queues[slot].in_flight == 0;
         turns.left(slot) == 0 || (yields && turns.busy_queues > 1)
     }
 
-    fn end_turn<H: Home>(turns: &mut CfqWf2q<H>, block: &mut Block<H>, _: Expiry, _: bool, _: Option<u64>) {
+    fn end_turn<H: HostTypes>(turns: &mut CfqWf2q<H>, core: &mut QueueCore<H>, _: Expiry, _: bool, _: Option<u64>) {
         let slot = turns.active;
         let (name, left_us, used_us) =
             (turns.queues[slot].name(), turns.left(slot), turns.engine.entities[slot].service);
-        block.note(|_| Note::SliceExpired { queue: name, left_ns: left_us.saturating_mul(1000), preempted: false });
-        block.note(|_| Note::Charge { queue: name, amount: used_us });
+        core.note(|_| Note::SliceExpired { queue: name, left_ns: left_us.saturating_mul(1000), preempted: false });
+        core.note(|_| Note::Charge { queue: name, amount: used_us });
         if turns.queues[slot].next != NIL {
-            Self::grant_budget(turns, block, slot);
+            Self::grant_budget(turns, core, slot);
         }
-        turns.leave_disk(block);
+        turns.leave_disk(core);
     }
 
     /// With its last request under way the slice may be over, or the disk be kept idle.
-    fn completed<H: Home>(turns: &mut CfqWf2q<H>, block: &mut Block<H>, request: Slot) {
+    fn completed<H: HostTypes>(turns: &mut CfqWf2q<H>, core: &mut QueueCore<H>, request: Slot) {
         let queue = &turns.queues[turns.active];
         if queue.in_flight > 0 {
             return;
         }
         let empty = queue.next == NIL;
-        if Self::is_over(turns, block) {
-            Self::end_turn(turns, block, Expiry::TimedOut, false, None);
-        } else if empty && !(block.table.requests[request].is_sync() && turns.arm_idle(block, request)) {
-            Self::end_turn(turns, block, Expiry::NoMoreRequests, false, None);
+        if Self::is_over(turns, core) {
+            Self::end_turn(turns, core, Expiry::TimedOut, false, None);
+        } else if empty && !(core.tables.requests[request].is_sync() && turns.arm_idle(core, request)) {
+            Self::end_turn(turns, core, Expiry::NoMoreRequests, false, None);
         }
     }
 }

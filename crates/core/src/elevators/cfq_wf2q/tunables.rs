@@ -1,13 +1,13 @@
 //! The tunables of CFQ scheduled by WF2Q+.
 
 use crate::clock::Clock;
-use crate::elevators::slice_tunables::{
+use crate::elevator::info::Info;
+use crate::elevator::tunable::{Tunable, Unit};
+use crate::elevators::shared::slice_tunables::{
     BACK_SEEK_MAX, BACK_SEEK_PENALTY, FIFO_EXPIRE_ASYNC, FIFO_EXPIRE_SYNC, QUANTUM, SLICE_ASYNC, SLICE_IDLE,
     SLICE_SYNC, SliceTunables,
 };
 use crate::layer::BlockLayer;
-use crate::registry::Info;
-use crate::tunable::{Tunable, Unit};
 
 /// The place of `slice_scaling` in the list.
 pub(super) const SLICE_SCALING: usize = 8;

@@ -13,16 +13,15 @@
 mod service_tree;
 mod tunables;
 
-use super::sorted_fifo::SortedFifo;
-use super::{Elevator, MakeTables, Merge};
 use crate::bio::Bio;
+use crate::collections::{Arena, NIL, Node, Slot, Tree};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::{Elevator, MakeTables, Merge, hooks};
+use crate::elevators::shared::sorted_fifo::SortedFifo;
 use crate::event::Note;
 use crate::group::ROOT;
-use crate::parts::{Arena, NIL, Node, Slot, Tree};
 use crate::priority::{Class, Priority};
-use crate::queue::block::{Block, Of};
-use crate::registry::hooks;
-use crate::storage::{Capacity, Home, Maker};
 
 use service_tree::{ServiceTree, is_below};
 pub(crate) use tunables::{INFO, cost_at_level};
@@ -87,7 +86,7 @@ pub(crate) struct Share {
 }
 
 /// Its tables.
-pub(crate) struct Tables<H: Home> {
+pub(crate) struct Tables<H: HostTypes> {
     processes: H::Slots<Process>,
     process_nodes: H::Slots<Node>,
     sync_nodes: H::Slots<Node>,
@@ -96,12 +95,12 @@ pub(crate) struct Tables<H: Home> {
 }
 
 /// The state.
-pub(crate) struct Fiops<H: Home> {
-    processes: Of<H, Process>,
-    process_nodes: Of<H, Node>,
-    sync_nodes: Of<H, Node>,
-    shares: Of<H, Share>,
-    share_nodes: Of<H, Node>,
+pub(crate) struct Fiops<H: HostTypes> {
+    processes: TableOf<H, Process>,
+    process_nodes: TableOf<H, Node>,
+    sync_nodes: TableOf<H, Node>,
+    shares: TableOf<H, Share>,
+    share_nodes: TableOf<H, Node>,
     /// The shares with work, by class.
     classes: [ServiceTree; CLASSES],
     /// Processes with requests, by class.
@@ -115,8 +114,8 @@ pub(crate) struct Fiops<H: Home> {
     tunables: Tunables,
 }
 
-impl<H: Home> MakeTables<H> for Fiops<H> {
-    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+impl<H: HostTypes> MakeTables<H> for Fiops<H> {
+    fn make_tables<M: TableMaker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let shares = capacity.group_slots().saturating_mul(CLASS_SLOTS);
         Tables {
             processes: maker.table(capacity.contexts),
@@ -128,10 +127,10 @@ impl<H: Home> MakeTables<H> for Fiops<H> {
     }
 }
 
-impl<H: Home> Elevator<H> for Fiops<H> {
+impl<H: HostTypes> Elevator<H> for Fiops<H> {
     type Tables = Tables<H>;
 
-    fn new(_: &mut Block<H>, tables: Tables<H>) -> Self {
+    fn new(_: &mut QueueCore<H>, tables: Tables<H>) -> Self {
         Fiops {
             processes: Arena::new(tables.processes),
             process_nodes: Arena::new(tables.process_nodes),
@@ -161,91 +160,91 @@ impl<H: Home> Elevator<H> for Fiops<H> {
         self.tunables.get(index)
     }
 
-    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
+    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
         self.tunables.set(index, value);
         for process in 0..self.processes.capacity() {
             if self.processes[process].share == NIL {
                 continue;
             }
-            if self.processes[process].share != self.share_of(block, process) && tunables::decides_shares(index) {
-                self.refile(block, process);
+            if self.processes[process].share != self.share_of(core, process) && tunables::decides_shares(index) {
+                self.refile(core, process);
             }
-            self.note_lead(block, process);
+            self.note_lead(core, process);
         }
     }
 
-    fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
-        block.table.requests[request].context == bio.context.slot
+    fn allow_merge(&mut self, core: &mut QueueCore<H>, request: Slot, bio: &Bio) -> bool {
+        core.tables.requests[request].context == bio.context.slot
     }
 
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
         let process = bio.context.slot;
-        if self.has_room_for(process) { self.processes[process].queue.at_sector(block, bio.end()) } else { NIL }
+        if self.has_room_for(process) { self.processes[process].queue.at_sector(core, bio.end()) } else { NIL }
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
-            let process = block.table.requests[request].context;
-            self.processes[process].queue.resort(block, request);
+            let process = core.tables.requests[request].context;
+            self.processes[process].queue.resort(core, request);
         }
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        let (process, survivor) = (block.table.requests[absorbed].context, block.table.requests[request].context);
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        let (process, survivor) = (core.tables.requests[absorbed].context, core.tables.requests[request].context);
         if self.tunables.first_form && process == survivor {
-            self.processes[process].queue.inherit(block, request, absorbed);
+            self.processes[process].queue.inherit(core, request, absorbed);
         }
-        self.processes[process].queue.remove(block, absorbed);
+        self.processes[process].queue.remove(core, absorbed);
         if self.processes[process].queue.is_empty() {
             let share = self.leave(process);
             self.settle(share);
         } else {
-            self.note_lead(block, process);
+            self.note_lead(core, process);
         }
     }
 
-    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
-        block.table.requests[request].owner = NIL;
+    fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        core.tables.requests[request].owner = NIL;
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let process = block.table.requests[request].context;
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let process = core.tables.requests[request].context;
         if !self.has_room_for(process) {
             // The storage was made for fewer contexts: its requests are served in order of arrival.
-            return block.dispatch_sort(request);
+            return core.dispatch_sort(request);
         }
-        self.meet(block, process);
+        self.meet(core, process);
         self.arrivals = self.arrivals.wrapping_add(1);
         let arrival = self.arrivals;
-        self.processes[process].queue.insert(block, request, arrival);
+        self.processes[process].queue.insert(core, request, arrival);
         if self.processes[process].share == NIL {
-            self.file(block, process);
+            self.file(core, process);
         }
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         let Some(class) = self.classes.iter().position(|class| !class.is_empty()) else { return 0 };
         if force {
-            return self.drain(block, class);
+            return self.drain(core, class);
         }
-        let process = self.select(block, class);
+        let process = self.select(core, class);
         if process == NIL {
             return 0;
         }
         let request = self.processes[process].queue.oldest();
-        self.charge(block, process, request);
-        self.move_to_dispatch(block, process, request);
-        self.refile(block, process);
+        self.charge(core, process, request);
+        self.move_to_dispatch(core, process, request);
+        self.refile(core, process);
         1
     }
 
-    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+    fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
         let class = usize::from(Class::RealTime.rank());
-        if self.class(class).is_empty() { 0 } else { hooks::dispatch(self, block, false) }
+        if self.class(class).is_empty() { 0 } else { hooks::dispatch(self, core, false) }
     }
 
-    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
-        let entry = &block.table.requests[request];
+    fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let entry = &core.tables.requests[request];
         let (process, share, sync) = (entry.context, entry.owner, entry.is_sync());
         if share == NIL {
             return;
@@ -255,7 +254,7 @@ impl<H: Home> Elevator<H> for Fiops<H> {
         less(&mut self.shares[share].in_flight);
         // More may be allowed now than was: async requests wait for sync ones.
         if self.in_flight == [0; 2] && !Elevator::<H>::is_empty(self) {
-            block.kick();
+            core.kick();
         }
     }
 
@@ -263,34 +262,34 @@ impl<H: Home> Elevator<H> for Fiops<H> {
         self.classes.iter().all(ServiceTree::is_empty)
     }
 
-    fn priority_changed(&mut self, _: &mut Block<H>, context: Slot) {
+    fn priority_changed(&mut self, _: &mut QueueCore<H>, context: Slot) {
         self.processes[context].priority_changed = true;
     }
 
-    fn group_created(&mut self, _: &mut Block<H>, group: Slot) {
+    fn group_created(&mut self, _: &mut QueueCore<H>, group: Slot) {
         for share in shares_of(group) {
             self.shares[share] = Share::default();
         }
     }
 
-    fn release_group(&mut self, _: &mut Block<H>, group: Slot) -> bool {
+    fn release_group(&mut self, _: &mut QueueCore<H>, group: Slot) -> bool {
         let mut shares = shares_of(group);
         shares.all(|share| self.shares[share].members.is_empty() && self.shares[share].in_flight == 0)
     }
 
-    fn group_changed(&mut self, block: &mut Block<H>, context: Slot) {
+    fn group_changed(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if !self.tunables.groups {
             return;
         }
         if self.processes[context].share != NIL {
-            self.refile(block, context);
+            self.refile(core, context);
         } else {
             self.processes[context].group = ELSEWHERE;
         }
     }
 }
 
-impl<H: Home> Fiops<H> {
+impl<H: HostTypes> Fiops<H> {
     /// Whether the tables have a place for this context.
     fn has_room_for(&self, process: Slot) -> bool {
         let nodes = self.process_nodes.capacity().min(self.sync_nodes.capacity());
@@ -298,8 +297,8 @@ impl<H: Home> Fiops<H> {
     }
 
     /// Gets to know a process that is new, or looks at its changed priority.
-    fn meet(&mut self, block: &mut Block<H>, process: Slot) {
-        let context = &mut block.table.contexts[process];
+    fn meet(&mut self, core: &mut QueueCore<H>, process: Slot) {
+        let context = &mut core.tables.contexts[process];
         let entry = &mut self.processes[process];
         let new = !core::mem::replace(&mut context.history.known, true);
         if new {
@@ -319,10 +318,10 @@ impl<H: Home> Fiops<H> {
     }
 
     /// The process that is served, or [`NIL`] if none is for now. Lower classes are not tried then.
-    fn select(&mut self, block: &mut Block<H>, class: usize) -> Slot {
+    fn select(&mut self, core: &mut QueueCore<H>, class: usize) -> Slot {
         let process = self.turn_of(class);
         let request = self.processes[process].queue.oldest();
-        if block.table.requests[request].is_sync() {
+        if core.tables.requests[request].is_sync() {
             return process;
         }
         let [_, sync_in_flight] = self.in_flight;
@@ -330,7 +329,7 @@ impl<H: Home> Fiops<H> {
         if self.tunables.postpones_async() && sync_in_flight > 0 && alone {
             // With others around, their sync requests get their turn by what they cost. Sync requests are in the device, so a completion will
             // run the queue.
-            block.note(|_| Note::Postponed);
+            core.note(|_| Note::Postponed);
             return NIL;
         }
         let share = &self.shares[self.processes[process].share];
@@ -345,64 +344,64 @@ impl<H: Home> Fiops<H> {
     }
 
     /// Moves all requests of the process whose turn it is, for nothing.
-    fn drain(&mut self, block: &mut Block<H>, class: usize) -> u32 {
+    fn drain(&mut self, core: &mut QueueCore<H>, class: usize) -> u32 {
         let process = self.turn_of(class);
         let mut moved = 0u32;
         while !self.processes[process].queue.is_empty() {
             let request = self.processes[process].queue.oldest();
-            self.move_to_dispatch(block, process, request);
+            self.move_to_dispatch(core, process, request);
             more(&mut moved);
         }
-        self.refile(block, process);
+        self.refile(core, process);
         moved
     }
 
     /// Moves a request to the dispatch list: from now on it counts as in the device.
-    fn move_to_dispatch(&mut self, block: &mut Block<H>, process: Slot, request: Slot) {
+    fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, process: Slot, request: Slot) {
         let entry = &mut self.processes[process];
-        entry.queue.remove(block, request);
+        entry.queue.remove(core, request);
         more(&mut entry.in_flight);
         let share = entry.share;
         debug_assert!(share != NIL, "who has requests waits in a share");
         more(&mut self.shares[share].in_flight);
-        let moved = &mut block.table.requests[request];
+        let moved = &mut core.tables.requests[request];
         moved.owner = share;
         more(if moved.is_sync() { &mut self.in_flight[1] } else { &mut self.in_flight[0] });
         if self.tunables.first_form {
-            block.dispatch_sort(request);
+            core.dispatch_sort(request);
         } else {
-            block.dispatch_append(request);
+            core.dispatch_append(request);
         }
     }
 
     /// Charges a process, and its share by the group's weight, for a request.
-    fn charge(&mut self, block: &mut Block<H>, process: Slot, request: Slot) {
+    fn charge(&mut self, core: &mut QueueCore<H>, process: Slot, request: Slot) {
         let entry = &mut self.processes[process];
-        let cost = self.tunables.cost(&block.table.requests[request], entry.priority);
+        let cost = self.tunables.cost(&core.tables.requests[request], entry.priority);
         entry.vios = entry.vios.wrapping_add(cost);
         let share = &mut self.shares[entry.share];
         let group = entry.share / CLASS_SLOTS;
-        let weight = u64::from(block.table.groups[group].weights().weight).max(1);
+        let weight = u64::from(core.tables.groups[group].weights().weight).max(1);
         share.vios = share.vios.wrapping_add((cost.saturating_mul(NORMAL_WEIGHT) / weight).max(1));
-        block.note(|block| Note::Charge { queue: block.table.contexts[process].pid, amount: cost });
+        core.note(|core| Note::Charge { queue: core.tables.contexts[process].pid, amount: cost });
     }
 
     /// Files a process that has requests again. Who was idle has no less spent than the others; who still has requests in the device
     /// was not idle.
-    fn file(&mut self, block: &Block<H>, process: Slot) {
-        let share = self.share_of(block, process);
+    fn file(&mut self, core: &QueueCore<H>, process: Slot) {
+        let share = self.share_of(core, process);
         let entry = &mut self.processes[process];
         if !(self.tunables.shares_deep() && entry.in_flight > 0) {
             entry.vios = self.shares[share].members.entry(entry.vios);
         }
-        self.enter(block, process, share);
+        self.enter(core, process, share);
     }
 
     /// Files a process anew after what it has spent, its class or its group has changed; or not at all if it has no more requests.
-    fn refile(&mut self, block: &Block<H>, process: Slot) {
+    fn refile(&mut self, core: &QueueCore<H>, process: Slot) {
         let Process { share, vios, ref queue, leads_with_sync, .. } = self.processes[process];
         let plain = self.tunables.sync_preempt == SyncPreempt::Off && !leads_with_sync;
-        if plain && !queue.is_empty() && share == self.share_of(block, process) {
+        if plain && !queue.is_empty() && share == self.share_of(core, process) {
             // It only takes another place in the same order.
             self.placements = self.placements.wrapping_add(1);
             self.processes[process].order = self.placements;
@@ -411,14 +410,14 @@ impl<H: Home> Fiops<H> {
         }
         let before = self.leave(process);
         if !self.processes[process].queue.is_empty() {
-            let share = self.share_of(block, process);
-            self.enter(block, process, share);
+            let share = self.share_of(core, process);
+            self.enter(core, process, share);
         }
         self.settle(before);
     }
 
     /// Takes a process in, with what it has spent. What it spent in another group says nothing in this one.
-    fn enter(&mut self, block: &Block<H>, process: Slot, share: Slot) {
+    fn enter(&mut self, core: &QueueCore<H>, process: Slot, share: Slot) {
         let (group, class) = (share / CLASS_SLOTS, class_index(share));
         let entry = &mut self.processes[process];
         debug_assert!(entry.share == NIL && !entry.queue.is_empty(), "a process enters once, with requests");
@@ -433,7 +432,7 @@ impl<H: Home> Fiops<H> {
         if let Some(waiting) = self.waiting.get_mut(class) {
             more(waiting);
         }
-        self.note_lead(block, process);
+        self.note_lead(core, process);
         if !self.shares[share].waits {
             self.file_share(share);
         }
@@ -455,11 +454,11 @@ impl<H: Home> Fiops<H> {
     }
 
     /// Keeps up who leads with a sync request, if that is asked for.
-    fn note_lead(&mut self, block: &Block<H>, process: Slot) {
+    fn note_lead(&mut self, core: &QueueCore<H>, process: Slot) {
         let entry = &self.processes[process];
         let (share, vios, order) = (entry.share, entry.vios, entry.order);
         let wanted = self.tunables.sync_preempt != SyncPreempt::Off;
-        let leads = wanted && block.table.requests[entry.queue.oldest()].is_sync();
+        let leads = wanted && core.tables.requests[entry.queue.oldest()].is_sync();
         if leads == entry.leads_with_sync || share == NIL {
             return;
         }
@@ -506,11 +505,11 @@ impl<H: Home> Fiops<H> {
     }
 
     /// The share that a process belongs to now.
-    fn share_of(&self, block: &Block<H>, process: Slot) -> Slot {
+    fn share_of(&self, core: &QueueCore<H>, process: Slot) -> Slot {
         let first_form = self.tunables.first_form;
         let rank = if first_form { Class::BestEffort.rank() } else { self.processes[process].priority.class().rank() };
         let class = Slot::from(rank);
-        let group = if self.tunables.groups { block.table.contexts[process].group } else { ROOT };
+        let group = if self.tunables.groups { core.tables.contexts[process].group } else { ROOT };
         let share = group.saturating_mul(CLASS_SLOTS).saturating_add(class);
         // A group that the storage was not made for counts as the root.
         if share < self.shares.capacity().min(self.share_nodes.capacity()) { share } else { class }

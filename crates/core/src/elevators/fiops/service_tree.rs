@@ -1,8 +1,7 @@
 //! The order of service: by what has been spent, the least first.
 
-use crate::parts::{NIL, Node, Slot, Tree};
-use crate::queue::block::Of;
-use crate::storage::Home;
+use crate::collections::{NIL, Node, Slot, Tree};
+use crate::elevator::tables::{HostTypes, TableOf};
 
 /// Whether one sum of costs is below another. Sums go on for ever, so it is their signed difference that counts.
 #[inline]
@@ -55,21 +54,21 @@ impl ServiceTree {
     }
 
     /// Takes a member in.
-    pub fn insert<H: Home>(&mut self, nodes: &mut Of<H, Node>, slot: Slot, vios: u64) {
+    pub fn insert<H: HostTypes>(&mut self, nodes: &mut TableOf<H, Node>, slot: Slot, vios: u64) {
         self.tree.insert_by(nodes, slot, vios, |_, other| is_below(vios, other));
         self.len = self.len.saturating_add(1);
         debug_assert!(!self.tree.is_empty(), "a member that was taken in is inside");
     }
 
     /// Takes a member out. The floor stays where it is until [`raise_floor`](Self::raise_floor): the member may come back.
-    pub fn remove<H: Home>(&mut self, nodes: &mut Of<H, Node>, slot: Slot) {
+    pub fn remove<H: HostTypes>(&mut self, nodes: &mut TableOf<H, Node>, slot: Slot) {
         self.tree.remove(nodes, slot);
         debug_assert!(self.len > 0, "a member that is taken out was inside");
         self.len = self.len.saturating_sub(1);
     }
 
     /// Gives a member that has spent more (or less) its place by that: behind its equals. One that stands right is left where it is.
-    pub fn refile<H: Home>(&mut self, nodes: &mut Of<H, Node>, slot: Slot, vios: u64) {
+    pub fn refile<H: HostTypes>(&mut self, nodes: &mut TableOf<H, Node>, slot: Slot, vios: u64) {
         let (before, after) = (nodes[slot].prev(), nodes[slot].next());
         let late = before != NIL && is_below(vios, nodes[before].key());
         let early = after != NIL && !is_below(vios, nodes[after].key());
@@ -82,7 +81,7 @@ impl ServiceTree {
     }
 
     /// Raises the floor to what the first has spent, if it lies below.
-    pub fn raise_floor<H: Home>(&mut self, nodes: &Of<H, Node>) {
+    pub fn raise_floor<H: HostTypes>(&mut self, nodes: &TableOf<H, Node>) {
         let first = self.tree.first();
         if first != NIL {
             self.floor = self.entry(nodes[first].key());

@@ -1,10 +1,10 @@
 //! The tunables of FIOPS, and what a request costs by them.
 
+use crate::elevator::info::Info;
+use crate::elevator::tunable::{Tunable, Unit};
 use crate::layer::BlockLayer;
 use crate::priority::Priority;
-use crate::registry::Info;
 use crate::request::Request;
-use crate::tunable::{Tunable, Unit};
 
 const fn scale(name: &'static str, default: i64, meaning: &'static str, trade_off: &'static str) -> Tunable {
     Tunable { name, unit: Unit::Factor, default, min: 1, max: 100, meaning, trade_off }

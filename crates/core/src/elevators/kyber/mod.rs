@@ -17,17 +17,17 @@ mod domain;
 mod latency;
 mod tokens;
 
-use super::{Elevator, MakeTables, Merge, Search};
 use crate::bio::{Bio, Flags};
 use crate::clock::Timer;
+use crate::collections::{Arena, Link, LinkOf, List, NIL, Slot};
+use crate::elevator::info::Info;
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::tunable::{Tunable, Unit};
+use crate::elevator::{Elevator, MakeTables, Merge, Search};
 use crate::event::Note;
 use crate::layer::BlockLayer;
-use crate::parts::{Arena, Link, LinkOf, List, NIL, Slot};
-use crate::queue::block::{Block, Of};
-use crate::registry::Info;
 use crate::request::Arrivals;
-use crate::storage::{Capacity, Home, Maker};
-use crate::tunable::{Tunable, Unit};
 
 use domain::{Domain, PerDomain};
 use latency::Latencies;
@@ -128,15 +128,15 @@ impl LinkOf<HwQueue> for Busy {
 }
 
 /// Its tables.
-pub(crate) struct Tables<H: Home> {
+pub(crate) struct Tables<H: HostTypes> {
     entries: H::Slots<Entry>,
     queues: H::Slots<HwQueue>,
 }
 
 /// The state.
-pub(crate) struct Kyber<H: Home> {
-    entries: Of<H, Entry>,
-    queues: Of<H, HwQueue>,
+pub(crate) struct Kyber<H: HostTypes> {
+    entries: TableOf<H, Entry>,
+    queues: TableOf<H, HwQueue>,
     /// How many of them are used.
     queue_count: u32,
     /// Those that have requests: the one whose turn it is first.
@@ -149,19 +149,19 @@ pub(crate) struct Kyber<H: Home> {
     targets_ns: PerDomain<u64>,
 }
 
-impl<H: Home> MakeTables<H> for Kyber<H> {
-    fn make_tables<M: Maker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
+impl<H: HostTypes> MakeTables<H> for Kyber<H> {
+    fn make_tables<M: TableMaker<H>>(capacity: Capacity, maker: &mut M) -> Tables<H> {
         let queues = capacity.requests.clamp(1, HW_QUEUES_MAX);
         Tables { entries: maker.table(capacity.request_slots()), queues: maker.table(queues) }
     }
 }
 
-impl<H: Home> Elevator<H> for Kyber<H> {
+impl<H: HostTypes> Elevator<H> for Kyber<H> {
     type Tables = Tables<H>;
 
-    fn new(block: &mut Block<H>, tables: Tables<H>) -> Self {
-        let queues: Of<H, HwQueue> = Arena::new(tables.queues);
-        let queue_count = u32::from(block.hw_queues).min(queues.capacity()).max(1);
+    fn new(core: &mut QueueCore<H>, tables: Tables<H>) -> Self {
+        let queues: TableOf<H, HwQueue> = Arena::new(tables.queues);
+        let queue_count = u32::from(core.hw_queues).min(queues.capacity()).max(1);
         let mut new = Kyber {
             entries: Arena::new(tables.entries),
             queues,
@@ -174,7 +174,7 @@ impl<H: Home> Elevator<H> for Kyber<H> {
             targets_ns: PerDomain([0, 0, DISCARD_TARGET_NS, 0]),
         };
         for (index, tunable) in INFO.tunables.iter().enumerate() {
-            new.set_tunable(block, index, tunable.default);
+            new.set_tunable(core, index, tunable.default);
         }
         new
     }
@@ -187,7 +187,7 @@ impl<H: Home> Elevator<H> for Kyber<H> {
         i64::try_from(self.targets_ns[domain_of_tunable(index)]).unwrap_or(i64::MAX)
     }
 
-    fn set_tunable(&mut self, _: &mut Block<H>, index: usize, value: i64) {
+    fn set_tunable(&mut self, _: &mut QueueCore<H>, index: usize, value: i64) {
         self.targets_ns[domain_of_tunable(index)] = value.unsigned_abs();
     }
 
@@ -196,18 +196,18 @@ impl<H: Home> Elevator<H> for Kyber<H> {
     }
 
     /// The requests of the bio's hardware queue and domain that came last, newest first. The first that it touches decides.
-    fn find_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Search {
-        let context = &block.table.contexts[bio.context.slot];
+    fn find_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Search {
+        let context = &core.tables.contexts[bio.context.slot];
         let priority = context.effective_priority();
-        let queue = &self.queues[self.queue_for(block, context.cpu)];
+        let queue = &self.queues[self.queue_for(core, context.cpu)];
         let staged = &queue.staged[Domain::of(bio.op)];
         let mut at = staged.tail();
         for _ in 0..MERGE_TRIES {
             if at == NIL {
                 break;
             }
-            let request = &block.table.requests[at];
-            if block.is_mergeable(at) && request.op == bio.op && request.priority == priority {
+            let request = &core.tables.requests[at];
+            if core.is_mergeable(at) && request.op == bio.op && request.priority == priority {
                 if request.end() == bio.sector {
                     return Search::Found(at, Merge::Back);
                 }
@@ -215,24 +215,24 @@ impl<H: Home> Elevator<H> for Kyber<H> {
                     return Search::Found(at, Merge::Front);
                 }
             }
-            at = staged.prev(&block.table.arrivals, at);
+            at = staged.prev(&core.tables.arrivals, at);
         }
         Search::Nothing
     }
 
-    fn former(&self, _: &Block<H>, _: Slot) -> Slot {
+    fn former(&self, _: &QueueCore<H>, _: Slot) -> Slot {
         NIL
     }
 
-    fn latter(&self, _: &Block<H>, _: Slot) -> Slot {
+    fn latter(&self, _: &QueueCore<H>, _: Slot) -> Slot {
         NIL
     }
 
-    fn join(&mut self, _: &mut Block<H>, _: Slot, _: Slot) {
+    fn join(&mut self, _: &mut QueueCore<H>, _: Slot, _: Slot) {
         debug_assert!(false, "queued requests are never joined: no search for merges but Kyber's own finds them");
     }
 
-    fn depth_limit(&self, _: &Block<H>, nr_requests: u32, bio: &Bio) -> u32 {
+    fn depth_limit(&self, _: &QueueCore<H>, nr_requests: u32, bio: &Bio) -> u32 {
         if bio.op.is_sync(bio.flags) || bio.flags.has(Flags::FUA) {
             return nr_requests;
         }
@@ -240,18 +240,18 @@ impl<H: Home> Elevator<H> for Kyber<H> {
         u32::try_from(limit).unwrap_or(nr_requests)
     }
 
-    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
+    fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.entries[request] = Entry::default();
-        block.table.requests[request].owner = NIL;
+        core.tables.requests[request].owner = NIL;
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let domain = domain_of(block, request);
-        let cpu = block.context_of(request).cpu;
-        let slot = self.queue_for(block, cpu);
-        block.table.requests[request].owner = slot;
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let domain = domain_of(core, request);
+        let cpu = core.context_of(request).cpu;
+        let slot = self.queue_for(core, cpu);
+        core.tables.requests[request].owner = slot;
         let queue = &mut self.queues[slot];
-        queue.staged[domain].push_back(&mut block.table.arrivals, request);
+        queue.staged[domain].push_back(&mut core.tables.arrivals, request);
         queue.queued = queue.queued.saturating_add(1);
         if queue.queued == 1 {
             self.busy.push_back(&mut self.queues, slot);
@@ -259,47 +259,47 @@ impl<H: Home> Elevator<H> for Kyber<H> {
         }
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         if force {
-            return self.drain(block);
+            return self.drain(core);
         }
-        let moved = match block.hw_queue {
+        let moved = match core.hw_queue {
             Some(number) => {
-                let queue = self.queue_for(block, number);
-                self.dispatch_from(block, queue)
+                let queue = self.queue_for(core, number);
+                self.dispatch_from(core, queue)
             }
-            None => self.dispatch_in_rotation(block),
+            None => self.dispatch_in_rotation(core),
         };
         u32::from(moved)
     }
 
-    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
-        self.entries[request].started_ns = block.ktime_ns();
+    fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        self.entries[request].started_ns = core.ktime_ns();
     }
 
-    fn deactivate(&mut self, block: &mut Block<H>, request: Slot) {
+    fn deactivate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         // It goes to the driver again without a token, as it is at the head of the dispatch list.
-        self.put_token(block, request);
+        self.put_token(core, request);
     }
 
-    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
-        let domain = domain_of(block, request);
+    fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let domain = domain_of(core, request);
         if domain == Domain::Other {
             return;
         }
-        let now_ns = block.clock.now_ns();
-        let total_ns = now_ns.saturating_sub(block.table.requests[request].submitted_ns);
-        let device_ns = block.ktime_ns().saturating_sub(self.entries[request].started_ns);
+        let now_ns = core.clock.now_ns();
+        let total_ns = now_ns.saturating_sub(core.tables.requests[request].submitted_ns);
+        let device_ns = core.ktime_ns().saturating_sub(self.entries[request].started_ns);
         self.latencies.add(domain, self.targets_ns[domain], total_ns, device_ns);
-        if block.timers.armed_for(Timer::Adjust).is_none() {
-            let expires = block.ticks().saturating_add(block.clock.ticks_of_ms(ADJUST_MS));
-            block.arm_at_tick(Timer::Adjust, expires);
+        if core.timers.armed_for(Timer::Adjust).is_none() {
+            let expires = core.ticks().saturating_add(core.clock.ticks_of_ms(ADJUST_MS));
+            core.arm_at_tick(Timer::Adjust, expires);
         }
     }
 
-    fn free(&mut self, block: &mut Block<H>, request: Slot) {
-        self.put_token(block, request);
-        block.table.requests[request].owner = NIL;
+    fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        self.put_token(core, request);
+        core.tables.requests[request].owner = NIL;
     }
 
     fn is_empty(&self) -> bool {
@@ -307,28 +307,28 @@ impl<H: Home> Elevator<H> for Kyber<H> {
     }
 
     /// New depths, from the latencies of the last tenth of a second or more.
-    fn timer(&mut self, block: &mut Block<H>, _: Timer) {
-        let window = block.clock.ticks_of_ms(latency::WINDOW_MS);
+    fn timer(&mut self, core: &mut QueueCore<H>, _: Timer) {
+        let window = core.clock.ticks_of_ms(latency::WINDOW_MS);
         let tokens = &mut self.tokens;
-        self.latencies.evaluate(block.clock.ticks(), window, |change| {
+        self.latencies.evaluate(core.clock.ticks(), window, |change| {
             let tokens = &mut tokens[change.domain];
             let depth = tokens.depth().saturating_mul(change.quarters) / 4;
             let depth = depth.clamp(1, change.domain.depth_max());
             if depth != tokens.depth() {
                 tokens.resize(depth);
-                block.note(|_| Note::TokenDepth { domain: change.domain as u8, depth });
+                core.note(|_| Note::TokenDepth { domain: change.domain as u8, depth });
             }
         });
     }
 }
 
-impl<H: Home> Kyber<H> {
+impl<H: HostTypes> Kyber<H> {
     /// Takes a request for the driver from whichever hardware queue has one: they take turns.
-    fn dispatch_in_rotation(&mut self, block: &mut Block<H>) -> bool {
+    fn dispatch_in_rotation(&mut self, core: &mut QueueCore<H>) -> bool {
         for _ in 0..self.busy_count {
             let queue = self.busy.pop_front(&mut self.queues);
             self.busy.push_back(&mut self.queues, queue);
-            if self.dispatch_from(block, queue) {
+            if self.dispatch_from(core, queue) {
                 return true;
             }
         }
@@ -337,19 +337,19 @@ impl<H: Home> Kyber<H> {
 
     /// Takes a request from a hardware queue: of the domain whose turn it is, for as long as a batch lasts, else of the next one that has
     /// both a request and a token.
-    fn dispatch_from(&mut self, block: &mut Block<H>, slot: Slot) -> bool {
+    fn dispatch_from(&mut self, core: &mut QueueCore<H>, slot: Slot) -> bool {
         let HwQueue { queued, mut domain, batching, .. } = self.queues[slot];
         if queued == 0 {
             return false;
         }
-        if batching < domain.batch() && self.take(block, slot, domain) {
+        if batching < domain.batch() && self.take(core, slot, domain) {
             return true;
         }
         self.queues[slot].batching = 0;
         for _ in Domain::ALL {
             domain = domain.next();
             self.queues[slot].domain = domain;
-            if self.take(block, slot, domain) {
+            if self.take(core, slot, domain) {
                 return true;
             }
         }
@@ -357,7 +357,7 @@ impl<H: Home> Kyber<H> {
     }
 
     /// Takes the oldest request of a domain, if it has one and there is a token for it.
-    fn take(&mut self, block: &mut Block<H>, slot: Slot, domain: Domain) -> bool {
+    fn take(&mut self, core: &mut QueueCore<H>, slot: Slot, domain: Domain) -> bool {
         let queue = &mut self.queues[slot];
         if queue.flushed[domain].is_empty() && queue.staged[domain].is_empty() {
             return false;
@@ -369,15 +369,15 @@ impl<H: Home> Kyber<H> {
         if queue.flushed[domain].is_empty() {
             queue.flushed[domain] = core::mem::take(&mut queue.staged[domain]);
         }
-        let request = queue.flushed[domain].pop_front(&mut block.table.arrivals);
+        let request = queue.flushed[domain].pop_front(&mut core.tables.arrivals);
         queue.batching = queue.batching.saturating_add(1);
         self.entries[request].token = token;
-        self.move_to_dispatch(block, slot, request);
+        self.move_to_dispatch(core, slot, request);
         true
     }
 
     /// Moves everything, without tokens.
-    fn drain(&mut self, block: &mut Block<H>) -> u32 {
+    fn drain(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut moved = 0u32;
         while !self.busy.is_empty() {
             let slot = self.busy.head();
@@ -385,49 +385,49 @@ impl<H: Home> Kyber<H> {
             let mut request = NIL;
             for list in queue.flushed.0.iter_mut().chain(&mut queue.staged.0) {
                 if request == NIL {
-                    request = list.pop_front(&mut block.table.arrivals);
+                    request = list.pop_front(&mut core.tables.arrivals);
                 }
             }
             debug_assert!(request != NIL, "a busy queue has a request");
-            self.move_to_dispatch(block, slot, request);
+            self.move_to_dispatch(core, slot, request);
             moved = moved.saturating_add(1);
         }
         moved
     }
 
     /// Sends on a request that was taken off its list.
-    fn move_to_dispatch(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
+    fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
         let queue = &mut self.queues[slot];
         queue.queued = queue.queued.saturating_sub(1);
         if queue.queued == 0 {
             self.busy.remove(&mut self.queues, slot);
             self.busy_count = self.busy_count.saturating_sub(1);
         }
-        block.dispatch_append(request);
+        core.dispatch_append(request);
     }
 
     /// A request gives its token back, if it has one; who waits for it has the queue run.
-    fn put_token(&mut self, block: &mut Block<H>, request: Slot) {
+    fn put_token(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let token = core::mem::replace(&mut self.entries[request].token, NIL);
         if token == NIL {
             return;
         }
-        let domain = domain_of(block, request);
+        let domain = domain_of(core, request);
         self.tokens[domain].put(token);
         if core::mem::take(&mut self.waiting[domain]) {
-            block.kick();
+            core.kick();
         }
     }
 
     /// The hardware queue of this number, or of a CPU.
-    fn queue_for(&self, block: &Block<H>, number: u16) -> Slot {
-        let number = number.checked_rem(block.hw_queues).unwrap_or(0);
+    fn queue_for(&self, core: &QueueCore<H>, number: u16) -> Slot {
+        let number = number.checked_rem(core.hw_queues).unwrap_or(0);
         u32::from(number).checked_rem(self.queue_count).unwrap_or(0)
     }
 }
 
-fn domain_of<H: Home>(block: &Block<H>, request: Slot) -> Domain {
-    Domain::of(block.table.requests[request].op)
+fn domain_of<H: HostTypes>(core: &QueueCore<H>, request: Slot) -> Domain {
+    Domain::of(core.tables.requests[request].op)
 }
 
 fn domain_of_tunable(index: usize) -> Domain {

@@ -1,9 +1,9 @@
 //! The host: a few processes, a device, a clock. It keeps the contract of the queue and otherwise does as it is told.
 
 use hoistway_core::{
-    Bio, Capacity, ContextId, ElevatorStorage, Flags, GroupId, Kick, Kind, Next, NoSink, Op, OrderedMode, Owned,
-    Priority, Request, RequestId, RequestQueue, Reservation, ReserveError, Stale, Storage, SubmitError, Submitted,
-    Work,
+    Bio, Capacity, ContextId, DeferredWork, ElevatorStorage, Flags, GroupId, Kick, Kind, Next, NoSink, Op, OrderedMode,
+    Owned, Priority, Request, RequestId, RequestQueue, Reservation, ReserveError, Stale, Storage, SubmitError,
+    Submitted,
 };
 
 use super::bytes::{Call, Case, Place, Value};
@@ -387,9 +387,11 @@ impl Host {
         for _ in 0..1000 {
             match self.queue.next_work() {
                 None => return Ok(()),
-                Some(Work::Run) => self.run()?,
-                Some(Work::Wake(context)) => self.wake(context)?,
-                Some(Work::Unplug) => return Err("a piece of work that the queue does itself is handed out".to_owned()),
+                Some(DeferredWork::Run) => self.run()?,
+                Some(DeferredWork::Wake(context)) => self.wake(context)?,
+                Some(DeferredWork::Unplug) => {
+                    return Err("a piece of work that the queue does itself is handed out".to_owned());
+                }
             }
         }
         Err("deferred work does not end".to_owned())

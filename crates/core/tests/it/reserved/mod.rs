@@ -2,9 +2,9 @@
 //! time for each request that does not follow on the one before.
 
 use hoistway_core::{
-    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, Event, GroupWeights, Kick, Kind, Next, Note, Op, Owned,
-    Priority, QueueConfig, RequestId, RequestQueue, Reservation, ReserveError, Reserved, Sink, Storage, Submitted,
-    Work,
+    Bio, Capacity, ClockConfig, ContextId, DeferredWork, ElevatorStorage, Event, GroupWeights, Kick, Kind, Next, Note,
+    Op, Owned, Priority, QueueConfig, RequestId, RequestQueue, Reservation, ReservationSummary, ReserveError, Sink,
+    Storage, Submitted,
 };
 
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -168,7 +168,7 @@ impl World {
         }
     }
 
-    pub fn reserved(&self) -> Reserved {
+    pub fn reserved(&self) -> ReservationSummary {
         self.queue.reserved().expect("a bandwidth class")
     }
 
@@ -256,7 +256,7 @@ impl World {
             }
             match self.queue.next_work() {
                 None => break,
-                Some(Work::Wake(_)) => panic!("nobody sleeps"),
+                Some(DeferredWork::Wake(_)) => panic!("nobody sleeps"),
                 Some(_) => {}
             }
         }

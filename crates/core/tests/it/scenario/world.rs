@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use hoistway_core::{
-    Bio, Capacity, ClockConfig, ContextId, ElevatorStorage, GroupId, Kick, Kind, Next, NoSink, Op, Owned, QueueConfig,
-    RequestId, RequestQueue, ReserveError, Storage, Submitted, Work,
+    Bio, Capacity, ClockConfig, ContextId, DeferredWork, ElevatorStorage, GroupId, Kick, Kind, Next, NoSink, Op, Owned,
+    QueueConfig, RequestId, RequestQueue, ReserveError, Storage, Submitted,
 };
 
 use super::text::{Holder, Piece, Scenario, What};
@@ -300,7 +300,7 @@ impl<'a> World<'a> {
 
     fn work(&mut self) -> Result<(), String> {
         while let Some(work) = self.queue.next_work() {
-            let Work::Wake(context) = work else {
+            let DeferredWork::Wake(context) = work else {
                 self.poll()?;
                 continue;
             };

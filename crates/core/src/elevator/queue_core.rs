@@ -3,29 +3,16 @@
 use super::dispatch_list::DispatchList;
 use crate::bio::{Flags, Op};
 use crate::clock::{Clock, Timer, Timers};
+use crate::collections::{HashChains, List, NIL, Ring, Slot};
 use crate::context::{Context, State as ContextState, Waiting};
+use crate::elevator::tables::{DeferredWork, HostTypes, QueueTables};
 use crate::event::{Event, Io, Note, Sink};
-use crate::group::{Group, ROOT};
-use crate::parts::{Arena, HashChains, List, NIL, Node, Ring, Slot};
-use crate::request::{Arrival, Marks, MergedBio, Plain, Request, State};
-use crate::storage::{Home, Work};
-
-/// A table whose storage the home provides.
-pub(crate) type Of<H, T> = Arena<T, <H as Home>::Slots<T>>;
-
-/// The tables that requests and contexts lie in.
-pub(crate) struct Table<H: Home> {
-    pub requests: Of<H, Request>,
-    pub nodes: Of<H, Node>,
-    pub arrivals: Of<H, Arrival>,
-    pub merged: Of<H, MergedBio>,
-    pub contexts: Of<H, Context>,
-    pub groups: Of<H, Group>,
-}
+use crate::group::ROOT;
+use crate::request::{Marks, Plain, State};
 
 /// Everything that an elevator may touch beside its own state.
-pub(crate) struct Block<H: Home> {
-    pub table: Table<H>,
+pub(crate) struct QueueCore<H: HostTypes> {
+    pub tables: QueueTables<H>,
     pub dispatch: DispatchList<H>,
     pub clock: Clock,
     pub timers: Timers,
@@ -38,7 +25,7 @@ pub(crate) struct Block<H: Home> {
     /// Requests within a reservation that were done later than promised, in this queue's life.
     pub late_requests: u64,
     pub free_contexts: List<Waiting>,
-    pub work: Ring<Work, H::Slots<Work>>,
+    pub work: Ring<DeferredWork, H::Slots<DeferredWork>>,
     /// The size of the pool of requests a direction (of all tags, in a multi-queue layer), as the host set it.
     pub nr_requests: u32,
     /// The largest request that merging makes, in sectors.
@@ -61,7 +48,7 @@ pub(crate) struct Block<H: Home> {
     pub sink: H::Sink,
 }
 
-impl<H: Home> Block<H> {
+impl<H: HostTypes> QueueCore<H> {
     /// Ticks since boot.
     #[inline]
     pub fn ticks(&self) -> u64 {
@@ -84,21 +71,21 @@ impl<H: Home> Block<H> {
     #[inline]
     pub fn dispatch_sort(&mut self, slot: Slot) {
         self.leave_elevator(slot);
-        self.dispatch.sort(&mut self.table, slot);
+        self.dispatch.sort(&mut self.tables, slot);
     }
 
     /// Moves a request of the elevator's to the end of the dispatch list.
     #[inline]
     pub fn dispatch_append(&mut self, slot: Slot) {
         self.leave_elevator(slot);
-        self.dispatch.append(&mut self.table, slot);
+        self.dispatch.append(&mut self.tables, slot);
     }
 
     #[inline]
     fn leave_elevator(&mut self, slot: Slot) {
-        debug_assert_eq!(self.table.requests[slot].state, State::Sorted);
+        debug_assert_eq!(self.tables.requests[slot].state, State::Sorted);
         self.end_merging(slot);
-        self.table.requests[slot].state = State::Dispatched;
+        self.tables.requests[slot].state = State::Dispatched;
     }
 
     /// A request of the elevator's takes no more bios: its turn is settled, though the elevator keeps it yet.
@@ -112,7 +99,7 @@ impl<H: Home> Block<H> {
 
     /// Whether a request still takes bios.
     pub fn is_mergeable(&self, slot: Slot) -> bool {
-        let request = &self.table.requests[slot];
+        let request = &self.tables.requests[slot];
         let barred = [Marks::NO_MERGE, Marks::SOFT_BARRIER, Marks::HARD_BARRIER].iter().any(|&m| request.marks.has(m));
         request.state == State::Sorted && !barred && !request.flags.has(Flags::FUA)
     }
@@ -120,18 +107,18 @@ impl<H: Home> Block<H> {
     /// Takes a request out of the merge hash, if it is in it.
     #[inline]
     pub fn unhash(&mut self, slot: Slot) {
-        let request = &mut self.table.requests[slot];
+        let request = &mut self.tables.requests[slot];
         if request.marks.has(Marks::HASHED) {
             request.marks.clear(Marks::HASHED);
             let end = request.end();
-            self.hash.remove::<Plain, _, _>(&mut self.table.requests, end, slot);
+            self.hash.remove::<Plain, _, _>(&mut self.tables.requests, end, slot);
         }
     }
 
     /// Asks for a run of the queue once the present event is over. Asking twice is asking once.
     pub fn kick(&mut self) {
         if !self.run_pending {
-            self.run_pending = self.work.push(Work::Run);
+            self.run_pending = self.work.push(DeferredWork::Run);
         }
     }
 
@@ -156,15 +143,15 @@ impl<H: Home> Block<H> {
     /// The request's context.
     #[inline]
     pub fn context_of(&mut self, slot: Slot) -> &mut Context {
-        let context = self.table.requests[slot].context;
-        &mut self.table.contexts[context]
+        let context = self.tables.requests[slot].context;
+        &mut self.tables.contexts[context]
     }
 
     /// Keeps the entry of a context that has exited.
     #[inline]
     pub fn hold_context(&mut self, context: Slot) {
         if context != NIL {
-            let holds = &mut self.table.contexts[context].requests;
+            let holds = &mut self.tables.contexts[context].requests;
             *holds = holds.saturating_add(1);
         }
     }
@@ -174,32 +161,32 @@ impl<H: Home> Block<H> {
         if context == NIL {
             return;
         }
-        let entry = &mut self.table.contexts[context];
+        let entry = &mut self.tables.contexts[context];
         entry.requests = entry.requests.saturating_sub(1);
         self.free_context_if_unused(context);
     }
 
     /// Frees the entry of a context that has exited and is not held.
     pub fn free_context_if_unused(&mut self, context: Slot) {
-        let entry = &mut self.table.contexts[context];
+        let entry = &mut self.tables.contexts[context];
         if entry.state == ContextState::Exited && entry.requests == 0 {
             entry.state = ContextState::Free;
             self.leave_group(context);
-            self.free_contexts.push_back(&mut self.table.contexts, context);
+            self.free_contexts.push_back(&mut self.tables.contexts, context);
         }
     }
 
     /// Takes a context out of its group.
     pub fn leave_group(&mut self, context: Slot) {
-        let group = core::mem::replace(&mut self.table.contexts[context].group, ROOT);
-        let contexts = &mut self.table.groups[group].contexts;
+        let group = core::mem::replace(&mut self.tables.contexts[context].group, ROOT);
+        let contexts = &mut self.tables.groups[group].contexts;
         *contexts = contexts.saturating_sub(1);
     }
 
     /// Puts a context that is in no group into one.
     pub fn enter_group(&mut self, context: Slot, group: Slot) {
-        self.table.contexts[context].group = group;
-        let contexts = &mut self.table.groups[group].contexts;
+        self.tables.contexts[context].group = group;
+        let contexts = &mut self.tables.groups[group].contexts;
         *contexts = contexts.saturating_add(1);
     }
 
@@ -223,10 +210,10 @@ impl<H: Home> Block<H> {
 
     /// A request as events show it.
     pub fn io(&self, slot: Slot) -> Io {
-        let request = &self.table.requests[slot];
+        let request = &self.tables.requests[slot];
         Io {
             token: request.token,
-            pid: self.table.contexts[request.context].pid,
+            pid: self.tables.contexts[request.context].pid,
             op: request.op,
             sector: request.sector,
             sectors: request.sectors,
@@ -236,6 +223,6 @@ impl<H: Home> Block<H> {
     /// Whether the request reads.
     #[inline]
     pub fn reads(&self, slot: Slot) -> bool {
-        self.table.requests[slot].op == Op::Read
+        self.tables.requests[slot].op == Op::Read
     }
 }

@@ -1,6 +1,6 @@
 //! The places of the async queues that processes of one priority share.
 
-use crate::parts::{NIL, Slot};
+use crate::collections::{NIL, Slot};
 use crate::priority::{Class, LEVELS, Priority};
 
 const LEVEL_COUNT: usize = LEVELS as usize;

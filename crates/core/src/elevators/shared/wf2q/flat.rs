@@ -1,10 +1,10 @@
 //! The scheduler of the first form (2008, built without groups): one level, and the next queue is looked up when it is needed.
 
 use super::{CLASSES, Engine, Place, ROOT_LEVEL, is_later, virtual_distance};
-use crate::parts::{NIL, Slot};
-use crate::storage::Home;
+use crate::collections::{NIL, Slot};
+use crate::elevator::tables::HostTypes;
 
-impl<H: Home> Engine<H> {
+impl<H: HostTypes> Engine<H> {
     /// A queue that had no requests has some.
     pub fn flat_activate(&mut self, queue: Slot) {
         self.activate(queue, false);

@@ -20,9 +20,8 @@ mod search;
 #[cfg(all(test, feature = "alloc"))]
 mod tests;
 
-use crate::parts::{Arena, List, NIL, Node, Slot, Tree};
-use crate::queue::block::Of;
-use crate::storage::{Home, Maker};
+use crate::collections::{Arena, List, NIL, Node, Slot, Tree};
+use crate::elevator::tables::{HostTypes, TableMaker, TableOf};
 
 pub(crate) use entity::{BEST_EFFORT, CLASSES, Entity, IDLE, LeastStart, Level, Place, REAL_TIME, is_later};
 use entity::{Recent, later, virtual_distance};
@@ -44,7 +43,7 @@ pub(crate) struct Rules {
 }
 
 /// Its tables.
-pub(crate) struct Tables<H: Home> {
+pub(crate) struct Tables<H: HostTypes> {
     entities: H::Slots<Entity>,
     nodes: H::Slots<Node<LeastStart>>,
     /// Nodes of the queues in the tree of weights.
@@ -53,11 +52,11 @@ pub(crate) struct Tables<H: Home> {
 }
 
 /// The engine.
-pub(crate) struct Engine<H: Home> {
-    pub entities: Of<H, Entity>,
-    pub levels: Of<H, Level>,
+pub(crate) struct Engine<H: HostTypes> {
+    pub entities: TableOf<H, Entity>,
+    pub levels: TableOf<H, Level>,
     pub rules: Rules,
-    nodes: Of<H, Node<LeastStart>>,
+    nodes: TableOf<H, Node<LeastStart>>,
     queues: u32,
     /// Queues in active trees, the latest to get there first.
     recent: List<Recent>,
@@ -65,14 +64,14 @@ pub(crate) struct Engine<H: Home> {
     forgotten: List<Recent>,
     /// Queues by weight, of those that are compared.
     weighed: Tree,
-    weight_nodes: Of<H, Node>,
+    weight_nodes: TableOf<H, Node>,
     /// Groups that have requests queued or in the device.
     pub groups_pending: u32,
 }
 
-impl<H: Home> Engine<H> {
+impl<H: HostTypes> Engine<H> {
     /// Tables for so many queues, and groups with the root included.
-    pub fn make_tables<M: Maker<H>>(queues: u32, groups: u32, maker: &mut M) -> Tables<H> {
+    pub fn make_tables<M: TableMaker<H>>(queues: u32, groups: u32, maker: &mut M) -> Tables<H> {
         let entities = queues.saturating_add(groups);
         Tables {
             entities: maker.table(entities),
@@ -84,9 +83,9 @@ impl<H: Home> Engine<H> {
 
     /// An engine without queues and with the root's level alone. `tick` is now.
     pub fn new(tables: Tables<H>, rules: Rules, tick: u64) -> Self {
-        let (entities, weight_nodes): (Of<H, Entity>, Of<H, Node>) =
+        let (entities, weight_nodes): (TableOf<H, Entity>, TableOf<H, Node>) =
             (Arena::new(tables.entities), Arena::new(tables.weights));
-        let mut levels: Of<H, Level> = Arena::new(tables.levels);
+        let mut levels: TableOf<H, Level> = Arena::new(tables.levels);
         levels[ROOT_LEVEL].idle_stamp = tick;
         Engine {
             queues: weight_nodes.capacity(),

@@ -14,17 +14,16 @@ mod queue;
 
 use super::async_queues::AsyncQueues;
 use super::slice_tunables::SliceTunables;
-use super::sorted_fifo;
 use super::wf2q::{self, Engine, IDLE, REAL_TIME, ROOT_LEVEL};
-use super::{Elevator, MakeTables, Merge};
 use crate::bio::Bio;
 use crate::clock::{Clock, Timer};
+use crate::collections::{Arena, List, NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
+use crate::elevator::{Elevator, MakeTables, Merge, hooks};
+use crate::elevators::shared::sorted_fifo;
 use crate::event::{Expiry, Note};
-use crate::parts::{Arena, List, NIL, Slot};
 use crate::priority::Priority;
-use crate::queue::block::{Block, Of};
-use crate::registry::hooks;
-use crate::storage::{Capacity, Home, Maker};
 
 pub(crate) use habits::SEEKY_SECTORS;
 pub(crate) use queue::Queue;
@@ -58,7 +57,7 @@ pub(crate) trait Measure: Sized + 'static {
     /// The value of a tunable.
     fn tunable(&self, index: usize) -> i64;
     /// Stores a tunable.
-    fn set_tunable<H: Home>(turns: &mut Turns<H, Self>, block: &mut Block<H>, index: usize, value: i64);
+    fn set_tunable<H: HostTypes>(turns: &mut Turns<H, Self>, core: &mut QueueCore<H>, index: usize, value: i64);
     /// The weight of a priority.
     fn weight_of(&self, priority: Priority) -> u32;
     /// As shipped in the first BFQ: a process that changes its priority takes its async queue along to a place that is empty.
@@ -69,22 +68,22 @@ pub(crate) trait Measure: Sized + 'static {
     fn async_quantum(&self) -> u32;
 
     /// A queue was made, or emptied by force: what it starts with.
-    fn begin_with<H: Home>(turns: &mut Turns<H, Self>, slot: Slot);
+    fn begin_with<H: HostTypes>(turns: &mut Turns<H, Self>, slot: Slot);
     /// Charges for what has happened since the last call, if time counts.
-    fn account<H: Home>(_turns: &mut Turns<H, Self>, _block: &Block<H>) {}
+    fn account<H: HostTypes>(_turns: &mut Turns<H, Self>, _block: &QueueCore<H>) {}
     /// Sets the budget of a queue that waits for its turn; it has a request to be served next.
-    fn grant_budget<H: Home>(turns: &mut Turns<H, Self>, block: &Block<H>, slot: Slot);
+    fn grant_budget<H: HostTypes>(turns: &mut Turns<H, Self>, core: &QueueCore<H>, slot: Slot);
     /// What a request uses up of its queue's budget as it is moved.
-    fn charge_of<H: Home>(block: &Block<H>, request: Slot) -> u64;
+    fn charge_of<H: HostTypes>(core: &QueueCore<H>, request: Slot) -> u64;
     /// The turn of the active queue begins.
-    fn begin_turn<H: Home>(turns: &mut Turns<H, Self>, block: &mut Block<H>);
+    fn begin_turn<H: HostTypes>(turns: &mut Turns<H, Self>, core: &mut QueueCore<H>);
     /// Whether the time of the active queue's turn is over.
-    fn is_over<H: Home>(turns: &Turns<H, Self>, block: &Block<H>) -> bool;
+    fn is_over<H: HostTypes>(turns: &Turns<H, Self>, core: &QueueCore<H>) -> bool;
     /// Its turn ends, for this reason: [`Turns::leave_disk`], after what is to be learnt of it. `in_choice`: as a queue was to be chosen;
     /// `idle_since_ns`: after the disk was idle from then on, in ns since boot.
-    fn end_turn<H: Home>(
+    fn end_turn<H: HostTypes>(
         turns: &mut Turns<H, Self>,
-        block: &mut Block<H>,
+        core: &mut QueueCore<H>,
         reason: Expiry,
         in_choice: bool,
         idle_since_ns: Option<u64>,
@@ -94,27 +93,27 @@ pub(crate) trait Measure: Sized + 'static {
         false
     }
     /// A request of the active queue is done.
-    fn completed<H: Home>(turns: &mut Turns<H, Self>, block: &mut Block<H>, request: Slot);
+    fn completed<H: HostTypes>(turns: &mut Turns<H, Self>, core: &mut QueueCore<H>, request: Slot);
     /// A request of a sync queue has come: what else is to be learnt of it.
     fn habits_updated(_own: &mut Self::Own, _seek_mean: u64) {}
 }
 
 /// Its tables.
-pub(crate) struct Tables<H: Home, M: Measure> {
+pub(crate) struct Tables<H: HostTypes, M: Measure> {
     queues: H::Slots<Queue<M::Own>>,
     engine: wf2q::Tables<H>,
     async_queues: H::Slots<AsyncQueues>,
 }
 
 /// The state.
-pub(crate) struct Turns<H: Home, M: Measure> {
-    pub queues: Of<H, Queue<M::Own>>,
+pub(crate) struct Turns<H: HostTypes, M: Measure> {
+    pub queues: TableOf<H, Queue<M::Own>>,
     pub engine: Engine<H>,
     free_queues: List<Spare>,
     /// Queues that nobody but the engine knows any more: their past service still counts.
     remembered: List<Spare>,
     /// Of each group.
-    async_queues: Of<H, AsyncQueues>,
+    async_queues: TableOf<H, AsyncQueues>,
     /// Queues that have requests, or the disk.
     pub busy_queues: u32,
     /// The queue that has the disk, or [`NIL`].
@@ -138,8 +137,8 @@ pub(crate) struct Turns<H: Home, M: Measure> {
     pub measure: M,
 }
 
-impl<H: Home, M: Measure> MakeTables<H> for Turns<H, M> {
-    fn make_tables<C: Maker<H>>(capacity: Capacity, maker: &mut C) -> Tables<H, M> {
+impl<H: HostTypes, M: Measure> MakeTables<H> for Turns<H, M> {
+    fn make_tables<C: TableMaker<H>>(capacity: Capacity, maker: &mut C) -> Tables<H, M> {
         let groups = if M::GROUPS { capacity.group_slots() } else { 1 };
         // A sync queue a process, as many that are only remembered, and the async ones.
         let queues = capacity.contexts.saturating_mul(2).saturating_add(AsyncQueues::COUNT.saturating_mul(groups));
@@ -151,12 +150,12 @@ impl<H: Home, M: Measure> MakeTables<H> for Turns<H, M> {
     }
 }
 
-impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
+impl<H: HostTypes, M: Measure> Elevator<H> for Turns<H, M> {
     type Tables = Tables<H, M>;
 
-    fn new(block: &mut Block<H>, tables: Tables<H, M>) -> Self {
-        let engine = Engine::new(tables.engine, M::rules(), block.ticks());
-        let mut queues: Of<H, Queue<M::Own>> = Arena::new(tables.queues);
+    fn new(core: &mut QueueCore<H>, tables: Tables<H, M>) -> Self {
+        let engine = Engine::new(tables.engine, M::rules(), core.ticks());
+        let mut queues: TableOf<H, Queue<M::Own>> = Arena::new(tables.queues);
         let mut free_queues = List::default();
         for slot in 0..queues.capacity().min(engine.queue_capacity()) {
             free_queues.push_back(&mut queues, slot);
@@ -178,9 +177,9 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
             hw_tag_samples: 0,
             most_in_driver: 0,
             idle_since_ns: 0,
-            measure: M::new(&block.clock),
+            measure: M::new(&core.clock),
         };
-        new.add_groups(block);
+        new.add_groups(core);
         new
     }
 
@@ -196,95 +195,95 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
         self.measure.tunable(index)
     }
 
-    fn set_tunable(&mut self, block: &mut Block<H>, index: usize, value: i64) {
-        M::set_tunable(self, block, index, value);
+    fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
+        M::set_tunable(self, core, index, value);
     }
 
-    fn allow_merge(&mut self, block: &mut Block<H>, request: Slot, bio: &Bio) -> bool {
+    fn allow_merge(&mut self, core: &mut QueueCore<H>, request: Slot, bio: &Bio) -> bool {
         let sync = bio.is_sync();
-        if sync && !block.table.requests[request].is_sync() {
+        if sync && !core.tables.requests[request].is_sync() {
             return false;
         }
-        let queue = queue_of(block, bio.context.slot, sync);
-        queue != NIL && queue == block.table.requests[request].owner
+        let queue = queue_of(core, bio.context.slot, sync);
+        queue != NIL && queue == core.tables.requests[request].owner
     }
 
-    fn find_front_merge(&mut self, block: &mut Block<H>, bio: &Bio) -> Slot {
-        let queue = queue_of(block, bio.context.slot, bio.is_sync());
-        if queue == NIL { NIL } else { self.queues[queue].tree.find(&block.table.nodes, bio.end()) }
+    fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
+        let queue = queue_of(core, bio.context.slot, bio.is_sync());
+        if queue == NIL { NIL } else { self.queues[queue].tree.find(&core.tables.nodes, bio.end()) }
     }
 
-    fn merged(&mut self, block: &mut Block<H>, request: Slot, merge: Merge) {
-        let owner = block.table.requests[request].owner;
+    fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
+        let owner = core.tables.requests[request].owner;
         if merge == Merge::Back || owner == NIL {
             return;
         }
-        M::account(self, block);
-        self.queues[owner].tree.remove(&mut block.table.nodes, request);
+        M::account(self, core);
+        self.queues[owner].tree.remove(&mut core.tables.nodes, request);
         self.queued = self.queued.saturating_sub(1);
-        self.sort(block, owner, request);
+        self.sort(core, owner, request);
     }
 
-    fn join(&mut self, block: &mut Block<H>, request: Slot, absorbed: Slot) {
-        M::account(self, block);
-        let owner = block.table.requests[absorbed].owner;
-        if owner == block.table.requests[request].owner {
+    fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
+        M::account(self, core);
+        let owner = core.tables.requests[absorbed].owner;
+        if owner == core.tables.requests[request].owner {
             // It takes over the earlier deadline, but keeps its own place in order of arrival.
-            sorted_fifo::take_older_deadline(block, request, absorbed);
+            sorted_fifo::take_older_deadline(core, request, absorbed);
         }
-        self.remove(block, absorbed);
+        self.remove(core, absorbed);
         self.free_forgotten();
     }
 
-    fn allocate(&mut self, block: &mut Block<H>, request: Slot) {
-        let context = block.table.requests[request].context;
-        let sync = block.table.requests[request].is_sync();
-        let queue = self.queue_for(block, context, sync);
+    fn allocate(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let context = core.tables.requests[request].context;
+        let sync = core.tables.requests[request].is_sync();
+        let queue = self.queue_for(core, context, sync);
         self.reference(queue);
-        block.table.requests[request].owner = queue;
+        core.tables.requests[request].owner = queue;
     }
 
-    fn free(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = core::mem::replace(&mut block.table.requests[request].owner, NIL);
+    fn free(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core::mem::replace(&mut core.tables.requests[request].owner, NIL);
         self.unreference(owner);
     }
 
-    fn insert(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = block.table.requests[request].owner;
+    fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core.tables.requests[request].owner;
         if owner == NIL {
             // No room for another queue: the storage was made too small. It is served in order of arrival.
-            return block.dispatch_sort(request);
+            return core.dispatch_sort(request);
         }
-        M::account(self, block);
-        self.sort(block, owner, request);
+        M::account(self, core);
+        self.sort(core, owner, request);
         let expire = self.measure.shared().fifo_expire[usize::from(self.queues[owner].is_sync())];
-        block.table.arrivals[request].deadline = block.ticks().saturating_add(expire);
-        self.queues[owner].fifo.push_back(&mut block.table.arrivals, request);
-        self.update_habits(block, owner, request);
+        core.tables.arrivals[request].deadline = core.ticks().saturating_add(expire);
+        self.queues[owner].fifo.push_back(&mut core.tables.arrivals, request);
+        self.update_habits(core, owner, request);
         if owner == self.active && core::mem::take(&mut self.queues[owner].wait_request) {
-            block.timers.cancel(Timer::Idle);
+            core.timers.cancel(Timer::Idle);
             let name = self.queues[owner].name();
-            block.note(|_| Note::IdleHit { queue: name });
-            block.run_now();
+            core.note(|_| Note::IdleHit { queue: name });
+            core.run_now();
         }
         self.free_forgotten();
     }
 
-    fn dispatch(&mut self, block: &mut Block<H>, force: bool) -> u32 {
+    fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
         let mut moved = 0u32;
-        M::account(self, block);
+        M::account(self, core);
         if force {
-            return self.drain(block);
+            return self.drain(core);
         }
         while self.busy_queues > 0 {
-            let slot = self.select(block);
+            let slot = self.select(core);
             if slot == NIL || self.has_enough(slot) {
                 break;
             }
             self.queues[slot].wait_request = false;
-            block.timers.cancel(Timer::Idle);
-            moved = moved.saturating_add(self.dispatch_batch(block, slot));
-            if moved > 0 && (!M::MANY_BATCHES || moved >= block.batch_max) {
+            core.timers.cancel(Timer::Idle);
+            moved = moved.saturating_add(self.dispatch_batch(core, slot));
+            if moved > 0 && (!M::MANY_BATCHES || moved >= core.batch_max) {
                 break;
             }
         }
@@ -294,7 +293,7 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
 
     /// A queue of another class loses the disk, as far as classes are told apart: between groups they are not. One of real time that has it
     /// and no request is waited for as ever.
-    fn dispatch_real_time(&mut self, block: &mut Block<H>) -> u32 {
+    fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
         let waits = !self.engine.levels[ROOT_LEVEL].tree(REAL_TIME).active.is_empty();
         let active = &self.engine.entities[self.active];
         let has_disk = self.active != NIL && active.class == REAL_TIME && active.level == ROOT_LEVEL;
@@ -303,24 +302,24 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
             return 0;
         }
         if self.active != NIL && !has_disk {
-            M::account(self, block);
-            M::end_turn(self, block, Expiry::Preempted, false, None);
+            M::account(self, core);
+            M::end_turn(self, core, Expiry::Preempted, false, None);
         }
-        hooks::dispatch(self, block, false)
+        hooks::dispatch(self, core, false)
     }
 
-    fn activate(&mut self, block: &mut Block<H>, request: Slot) {
+    fn activate(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.in_driver = self.in_driver.saturating_add(1);
-        self.last_position = block.table.requests[request].end();
+        self.last_position = core.tables.requests[request].end();
     }
 
-    fn deactivate(&mut self, _: &mut Block<H>, _: Slot) {
+    fn deactivate(&mut self, _: &mut QueueCore<H>, _: Slot) {
         self.in_driver = self.in_driver.saturating_sub(1);
     }
 
-    fn complete(&mut self, block: &mut Block<H>, request: Slot) {
-        M::account(self, block);
-        let owner = block.table.requests[request].owner;
+    fn complete(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        M::account(self, core);
+        let owner = core.tables.requests[request].owner;
         self.judge_device();
         self.in_driver = self.in_driver.saturating_sub(1);
         if owner != NIL {
@@ -330,15 +329,15 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
                 self.sync_in_flight = self.sync_in_flight.saturating_sub(1);
             }
         }
-        if block.table.requests[request].is_sync() {
-            let now = block.ticks();
-            block.context_of(request).history.last_end = now;
+        if core.tables.requests[request].is_sync() {
+            let now = core.ticks();
+            core.context_of(request).history.last_end = now;
         }
         if owner != NIL && owner == self.active {
-            M::completed(self, block, request);
+            M::completed(self, core, request);
         }
         if self.in_driver == 0 {
-            self.kick(block);
+            self.kick(core);
         }
         self.free_forgotten();
     }
@@ -347,14 +346,14 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
         self.queued == 0
     }
 
-    fn exit(&mut self, block: &mut Block<H>, context: Slot) {
-        M::account(self, block);
-        let queues = core::mem::replace(&mut block.table.contexts[context].history.queues, [NIL; 2]);
+    fn exit(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        M::account(self, core);
+        let queues = core::mem::replace(&mut core.tables.contexts[context].history.queues, [NIL; 2]);
         for queue in queues {
             if queue != NIL {
                 if queue == self.active {
-                    self.leave_disk(block);
-                    self.kick(block);
+                    self.leave_disk(core);
+                    self.kick(core);
                 }
                 self.unreference(queue);
             }
@@ -362,90 +361,90 @@ impl<H: Home, M: Measure> Elevator<H> for Turns<H, M> {
         self.free_forgotten();
     }
 
-    fn priority_changed(&mut self, block: &mut Block<H>, context: Slot) {
-        let history = &mut block.table.contexts[context].history;
+    fn priority_changed(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let history = &mut core.tables.contexts[context].history;
         if history.known {
             history.marks |= PRIORITY_CHANGED;
         }
     }
 
-    fn group_created(&mut self, block: &mut Block<H>, group: Slot) {
-        self.add_group(block, group);
+    fn group_created(&mut self, core: &mut QueueCore<H>, group: Slot) {
+        self.add_group(core, group);
     }
 
-    fn group_weights_changed(&mut self, block: &mut Block<H>, group: Slot) {
-        self.weigh_group(block, group);
+    fn group_weights_changed(&mut self, core: &mut QueueCore<H>, group: Slot) {
+        self.weigh_group(core, group);
     }
 
-    fn release_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
-        self.remove_group(block, group)
+    fn release_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
+        self.remove_group(core, group)
     }
 
-    fn group_changed(&mut self, block: &mut Block<H>, context: Slot) {
-        self.move_to_group(block, context);
+    fn group_changed(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        self.move_to_group(core, context);
     }
 
-    fn timer(&mut self, block: &mut Block<H>, _: Timer) {
-        M::account(self, block);
-        self.idle_over(block);
+    fn timer(&mut self, core: &mut QueueCore<H>, _: Timer) {
+        M::account(self, core);
+        self.idle_over(core);
         self.free_forgotten();
     }
 }
 
-impl<H: Home, M: Measure> Turns<H, M> {
+impl<H: HostTypes, M: Measure> Turns<H, M> {
     /// Sorts a request into its queue, and lets the queue wait for its turn with a budget for what is next now.
-    fn sort(&mut self, block: &mut Block<H>, owner: Slot, request: Slot) {
-        let sector = block.table.requests[request].sector;
-        self.queues[owner].tree.insert(&mut block.table.nodes, request, sector);
+    fn sort(&mut self, core: &mut QueueCore<H>, owner: Slot, request: Slot) {
+        let sector = core.tables.requests[request].sector;
+        self.queues[owner].tree.insert(&mut core.tables.nodes, request, sector);
         // The older of two at one sector counts for nothing.
-        sorted_fifo::move_alias(self, block, request, |turns| &mut turns.queues[owner].tree, Self::move_to_dispatch);
+        sorted_fifo::move_alias(self, core, request, |turns| &mut turns.queues[owner].tree, Self::move_to_dispatch);
         self.queued = self.queued.saturating_add(1);
         let (chooser, next) = (self.measure.shared().chooser(true), self.queues[owner].next);
-        self.queues[owner].next = chooser.best(block, next, request, self.last_position);
+        self.queues[owner].next = chooser.best(core, next, request, self.last_position);
         if !self.queues[owner].busy {
-            M::grant_budget(self, block, owner);
+            M::grant_budget(self, core, owner);
             self.set_busy(owner, true);
-            self.wait_for_turn(block, owner);
+            self.wait_for_turn(core, owner);
         } else if owner != self.active {
-            M::grant_budget(self, block, owner);
-            self.wait_anew(block, owner);
+            M::grant_budget(self, core, owner);
+            self.wait_anew(core, owner);
         }
     }
 
     /// Takes a request out of its queue, which finds what is next after it; a queue that waits for its turn does so with a budget for that,
     /// or not at all if it was the last.
-    fn remove(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = block.table.requests[request].owner;
+    fn remove(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core.tables.requests[request].owner;
         if owner == NIL {
             return;
         }
         if self.queues[owner].next == request {
             let (chooser, tree) = (self.measure.shared().chooser(true), self.queues[owner].tree);
-            self.queues[owner].next = chooser.neighbour(block, &tree, request, self.last_position);
+            self.queues[owner].next = chooser.neighbour(core, &tree, request, self.last_position);
             if self.queues[owner].next != NIL && owner != self.active {
-                M::grant_budget(self, block, owner);
-                self.wait_anew(block, owner);
+                M::grant_budget(self, core, owner);
+                self.wait_anew(core, owner);
             }
         }
         let queue = &mut self.queues[owner];
-        queue.tree.remove(&mut block.table.nodes, request);
-        queue.fifo.remove(&mut block.table.arrivals, request);
+        queue.tree.remove(&mut core.tables.nodes, request);
+        queue.fifo.remove(&mut core.tables.arrivals, request);
         self.queued = self.queued.saturating_sub(1);
         if queue.tree.is_empty() && queue.busy && owner != self.active {
             self.set_busy(owner, false);
-            self.wait_no_more(block, owner, false);
+            self.wait_no_more(core, owner, false);
         }
     }
 
-    fn move_to_dispatch(&mut self, block: &mut Block<H>, request: Slot) {
-        let owner = block.table.requests[request].owner;
-        self.remove(block, request);
+    fn move_to_dispatch(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        let owner = core.tables.requests[request].owner;
+        self.remove(core, request);
         let queue = &mut self.queues[owner];
         queue.in_flight = queue.in_flight.saturating_add(1);
         if queue.is_sync() {
             self.sync_in_flight = self.sync_in_flight.saturating_add(1);
         }
-        block.dispatch_sort(request);
+        core.dispatch_sort(request);
     }
 
     fn set_busy(&mut self, slot: Slot, busy: bool) {
@@ -455,15 +454,15 @@ impl<H: Home, M: Measure> Turns<H, M> {
     }
 
     /// The queue to dispatch from now, or [`NIL`] to wait.
-    fn select(&mut self, block: &mut Block<H>) -> Slot {
+    fn select(&mut self, core: &mut QueueCore<H>) -> Slot {
         if self.active == NIL {
-            return self.next_turn(block);
+            return self.next_turn(core);
         }
         let queue = &self.queues[self.active];
-        let reason = if M::is_over(self, block) {
+        let reason = if M::is_over(self, core) {
             Expiry::TimedOut
         } else if queue.next != NIL {
-            if M::charge_of(block, queue.next) <= self.left(self.active) {
+            if M::charge_of(core, queue.next) <= self.left(self.active) {
                 return self.active;
             }
             Expiry::Exhausted
@@ -472,14 +471,14 @@ impl<H: Home, M: Measure> Turns<H, M> {
         } else {
             Expiry::NoMoreRequests
         };
-        M::end_turn(self, block, reason, true, None);
-        self.next_turn(block)
+        M::end_turn(self, core, reason, true, None);
+        self.next_turn(core)
     }
 
     /// Gives the disk to the queue whose turn it is.
-    fn next_turn(&mut self, block: &mut Block<H>) -> Slot {
+    fn next_turn(&mut self, core: &mut QueueCore<H>) -> Slot {
         debug_assert!(self.active == NIL);
-        let slot = if M::GROUPS { self.engine.pick_next(block.ticks()) } else { self.engine.flat_select() };
+        let slot = if M::GROUPS { self.engine.pick_next(core.ticks()) } else { self.engine.flat_select() };
         self.active = slot;
         if slot == NIL {
             return NIL;
@@ -490,8 +489,8 @@ impl<H: Home, M: Measure> Turns<H, M> {
         debug_assert!(queue.busy && queue.next != NIL, "a queue that waits for its turn has requests");
         queue.fifo_checked = false;
         let (name, level) = (queue.name(), queue.priority.level());
-        block.note(|_| Note::Activate { queue: name, level });
-        M::begin_turn(self, block);
+        core.note(|_| Note::Activate { queue: name, level });
+        M::begin_turn(self, core);
         slot
     }
 
@@ -522,84 +521,84 @@ impl<H: Home, M: Measure> Turns<H, M> {
 
     /// Moves up to a quantum of requests of the queue that has the disk.
     /// If fewer may be moved at once, the batch goes on with the next call.
-    fn dispatch_batch(&mut self, block: &mut Block<H>, slot: Slot) -> u32 {
+    fn dispatch_batch(&mut self, core: &mut QueueCore<H>, slot: Slot) -> u32 {
         let (begun, quantum) = (core::mem::take(&mut self.batch_moved), self.quantum(slot));
-        let (mut moved, most) = (0u32, quantum.saturating_sub(begun).min(block.batch_max));
+        let (mut moved, most) = (0u32, quantum.saturating_sub(begun).min(core.batch_max));
         while moved < most && self.queues[slot].next != NIL {
-            let overdue = self.take_overdue(block, slot);
+            let overdue = self.take_overdue(core, slot);
             let request = if overdue != NIL { overdue } else { self.queues[slot].next };
-            let charge = M::charge_of(block, request);
+            let charge = M::charge_of(core, request);
             if charge > self.left(slot) {
                 self.queues[slot].next = request;
-                M::end_turn(self, block, Expiry::Exhausted, false, None);
+                M::end_turn(self, core, Expiry::Exhausted, false, None);
                 return moved;
             }
             if charge > 0 {
                 self.engine.charge(slot, charge);
             }
-            self.move_to_dispatch(block, request);
+            self.move_to_dispatch(core, request);
             moved = moved.saturating_add(1);
         }
         let batch = begun.saturating_add(moved);
-        if moved == block.batch_max && batch < quantum && self.queues[slot].next != NIL {
+        if moved == core.batch_max && batch < quantum && self.queues[slot].next != NIL {
             self.batch_moved = batch;
             return moved;
         }
         let (sync, idle_class) = (self.queues[slot].is_sync(), self.engine.entities[slot].class == IDLE);
         if self.busy_queues > 1 && self.measure.ends_after(sync, idle_class, batch) {
-            M::end_turn(self, block, Expiry::Exhausted, false, None);
+            M::end_turn(self, core, Expiry::Exhausted, false, None);
         }
         moved
     }
 
     /// The oldest request of a queue, if it is overdue as the queue's turn begins.
-    fn take_overdue(&mut self, block: &mut Block<H>, slot: Slot) -> Slot {
+    fn take_overdue(&mut self, core: &mut QueueCore<H>, slot: Slot) -> Slot {
         let queue = &mut self.queues[slot];
         let oldest = queue.fifo.head();
         if core::mem::replace(&mut queue.fifo_checked, true) || oldest == NIL {
             return NIL;
         }
-        if block.ticks() < block.table.arrivals[oldest].deadline {
+        if core.ticks() < core.tables.arrivals[oldest].deadline {
             return NIL;
         }
-        block.note(|block| Note::Overdue { token: block.table.requests[oldest].token });
+        core.note(|core| Note::Overdue { token: core.tables.requests[oldest].token });
         oldest
     }
 
     /// The queue that has the disk goes back among those that wait, or leaves them if it has no requests.
-    pub fn leave_disk(&mut self, block: &mut Block<H>) {
+    pub fn leave_disk(&mut self, core: &mut QueueCore<H>) {
         let slot = core::mem::replace(&mut self.active, NIL);
         if slot == NIL {
             return;
         }
-        block.timers.cancel(Timer::Idle);
+        core.timers.cancel(Timer::Idle);
         self.queues[slot].wait_request = false;
         if self.queues[slot].next == NIL {
             self.set_busy(slot, false);
-            self.wait_no_more(block, slot, true);
+            self.wait_no_more(core, slot, true);
         } else if M::GROUPS {
-            self.engine.raise(slot, false, true, true, block.ticks());
+            self.engine.raise(slot, false, true, true, core.ticks());
             self.out_of_service(slot);
         } else {
             self.engine.flat_requeue(slot);
         }
     }
 
-    fn drain(&mut self, block: &mut Block<H>) -> u32 {
+    fn drain(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut moved = 0u32;
-        self.leave_disk(block);
+        self.leave_disk(core);
         loop {
-            let slot = self.next_turn(block);
+            let slot = self.next_turn(core);
             if slot == NIL {
                 break;
             }
             while self.queues[slot].next != NIL {
                 let next = self.queues[slot].next;
-                self.move_to_dispatch(block, next);
+                self.move_to_dispatch(core, next);
                 moved = moved.saturating_add(1);
             }
             M::begin_with(self, slot);
-            self.leave_disk(block);
+            self.leave_disk(core);
         }
         debug_assert!(self.queued == 0 && self.busy_queues == 0);
         self.free_forgotten();
@@ -607,27 +606,27 @@ impl<H: Home, M: Measure> Turns<H, M> {
     }
 
     /// A queue that had no requests waits for its turn.
-    fn wait_for_turn(&mut self, block: &Block<H>, slot: Slot) {
+    fn wait_for_turn(&mut self, core: &QueueCore<H>, slot: Slot) {
         if M::GROUPS {
-            self.engine.raise(slot, false, false, false, block.ticks());
+            self.engine.raise(slot, false, false, false, core.ticks());
         } else {
             self.engine.flat_activate(slot);
         }
     }
 
     /// One that waits goes behind others of the same finish, with the budget that it has now.
-    fn wait_anew(&mut self, block: &Block<H>, slot: Slot) {
+    fn wait_anew(&mut self, core: &QueueCore<H>, slot: Slot) {
         if M::GROUPS {
-            self.engine.raise(slot, false, false, false, block.ticks());
+            self.engine.raise(slot, false, false, false, core.ticks());
         } else {
             self.engine.flat_requeue(slot);
         }
     }
 
     /// One that has no requests any more waits no longer. `served`: it has had its turn.
-    fn wait_no_more(&mut self, block: &Block<H>, slot: Slot, served: bool) {
+    fn wait_no_more(&mut self, core: &QueueCore<H>, slot: Slot, served: bool) {
         if M::GROUPS {
-            self.engine.deactivate(slot, true, served, block.ticks());
+            self.engine.deactivate(slot, true, served, core.ticks());
             if served {
                 self.out_of_service(slot);
             }
@@ -647,20 +646,20 @@ impl<H: Home, M: Measure> Turns<H, M> {
     }
 
     /// Asks for a run of the queue, if there are requests.
-    pub fn kick(&self, block: &mut Block<H>) {
+    pub fn kick(&self, core: &mut QueueCore<H>) {
         if self.queued > 0 {
-            block.kick();
+            core.kick();
         }
     }
 }
 
 /// A context's queue for sync requests or for async ones, or [`NIL`].
-fn queue_of<H: Home>(block: &Block<H>, context: Slot, sync: bool) -> Slot {
-    let [asynchronous, synchronous] = block.table.contexts[context].history.queues;
+fn queue_of<H: HostTypes>(core: &QueueCore<H>, context: Slot, sync: bool) -> Slot {
+    let [asynchronous, synchronous] = core.tables.contexts[context].history.queues;
     if sync { synchronous } else { asynchronous }
 }
 
 /// The level that a context's queues are at.
-fn level_of<H: Home, M: Measure>(block: &Block<H>, context: Slot) -> Slot {
-    if M::GROUPS { block.table.contexts[context].group } else { ROOT_LEVEL }
+fn level_of<H: HostTypes, M: Measure>(core: &QueueCore<H>, context: Slot) -> Slot {
+    if M::GROUPS { core.tables.contexts[context].group } else { ROOT_LEVEL }
 }

@@ -4,24 +4,24 @@
 //! Each form of CFQ has a rule of its own for where a request goes, told as a walk from the list's tail to the last entry of some kind. A
 //! tree of the list's places, each subtree with the range of its first sectors, gives the same place in O(log N).
 
-use crate::parts::tree::Range;
-use crate::parts::{NIL, Node, Slot, Tree};
-use crate::queue::block::{Block, Of};
-use crate::storage::Home;
+use crate::collections::tree::Range;
+use crate::collections::{NIL, Node, Slot, Tree};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::{HostTypes, TableOf};
 
 /// The list. Its entries lie at the requests' slots.
 ///
 /// It is filled all at once and then given away from its head, so requests that were given stay in the tree, as *stale* ones before the
 /// head, until another one comes; if none does before the list is empty, the tree is forgotten as a whole.
-pub(crate) struct DriverList<H: Home> {
-    nodes: Of<H, Node<Range>>,
+pub(crate) struct DriverList<H: HostTypes> {
+    nodes: TableOf<H, Node<Range>>,
     places: Tree,
     /// The first request, or [`NIL`]. Before it in the tree are stale ones only.
     head: Slot,
 }
 
-impl<H: Home> DriverList<H> {
-    pub fn new(nodes: Of<H, Node<Range>>) -> Self {
+impl<H: HostTypes> DriverList<H> {
+    pub fn new(nodes: TableOf<H, Node<Range>>) -> Self {
         DriverList { nodes, places: Tree::default(), head: NIL }
     }
 
@@ -56,21 +56,21 @@ impl<H: Home> DriverList<H> {
     }
 
     /// Puts a request that has left its queue right after another, or first; it takes no more bios.
-    pub fn insert_after(&mut self, block: &mut Block<H>, before: Slot, request: Slot) {
+    pub fn insert_after(&mut self, core: &mut QueueCore<H>, before: Slot, request: Slot) {
         self.drop_stale();
-        block.end_merging(request);
-        let sector = block.table.requests[request].sector;
+        core.end_merging(request);
+        let sector = core.tables.requests[request].sector;
         self.places.insert_after(&mut self.nodes, before, request, sector);
         self.head = self.places.first();
     }
 
     /// Puts a request last.
-    pub fn append(&mut self, block: &mut Block<H>, request: Slot) {
-        self.insert_after(block, self.places.last(), request);
+    pub fn append(&mut self, core: &mut QueueCore<H>, request: Slot) {
+        self.insert_after(core, self.places.last(), request);
     }
 
     /// Gives the first request to the block layer; answers how many that were: 1 or 0.
-    pub fn give_first(&mut self, block: &mut Block<H>) -> u32 {
+    pub fn give_first(&mut self, core: &mut QueueCore<H>) -> u32 {
         let request = self.head;
         if request == NIL {
             return 0;
@@ -79,7 +79,7 @@ impl<H: Home> DriverList<H> {
         if self.head == NIL {
             self.places = Tree::default();
         }
-        block.dispatch_append(request);
+        core.dispatch_append(request);
         1
     }
 
@@ -92,9 +92,9 @@ impl<H: Home> DriverList<H> {
     }
 
     /// Gives all requests to the block layer.
-    pub fn give_all(&mut self, block: &mut Block<H>) -> u32 {
+    pub fn give_all(&mut self, core: &mut QueueCore<H>) -> u32 {
         let mut given = 0u32;
-        while self.give_first(block) > 0 {
+        while self.give_first(core) > 0 {
             given = given.saturating_add(1);
         }
         given

@@ -1,5 +1,6 @@
 //! The engine against sums worked by hand, a model that looks at everything, and the bounds that the theory states.
 
+use crate::elevator::tables::{Owned, TableMaker};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec;
@@ -8,13 +9,12 @@ use alloc::vec::Vec;
 use super::entity::{later, virtual_distance};
 use super::*;
 use crate::event::NoSink;
-use crate::storage::{Maker, Owned};
 
-type Home = Owned<NoSink>;
+type HostTypes = Owned<NoSink>;
 
 struct Heap;
 
-impl Maker<Home> for Heap {
+impl TableMaker<HostTypes> for Heap {
     fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> Box<[T]> {
         vec![T::default(); len as usize].into_boxed_slice()
     }
@@ -23,8 +23,8 @@ impl Maker<Home> for Heap {
 const SHIPPED: Rules = Rules { exact_search: false, keeps_time: false, idle_guarantee: None };
 const EXACT: Rules = Rules { exact_search: true, keeps_time: true, idle_guarantee: None };
 
-fn engine(queues: u32, groups: u32, rules: Rules) -> Engine<Home> {
-    let tables = Engine::<Home>::make_tables(queues, groups, &mut Heap);
+fn engine(queues: u32, groups: u32, rules: Rules) -> Engine<HostTypes> {
+    let tables = Engine::<HostTypes>::make_tables(queues, groups, &mut Heap);
     let mut engine = Engine::new(tables, rules, 0);
     for queue in 0..queues {
         engine.init_queue(queue, ROOT_LEVEL, BEST_EFFORT, 1, 0);
@@ -33,7 +33,7 @@ fn engine(queues: u32, groups: u32, rules: Rules) -> Engine<Home> {
 }
 
 /// A level with queues of these weights, all with something to be served and this budget, the first to come first.
-fn flat(weights: &[u32], budget: u64, rules: Rules) -> Engine<Home> {
+fn flat(weights: &[u32], budget: u64, rules: Rules) -> Engine<HostTypes> {
     let mut engine = engine(weights.len() as u32, 1, rules);
     for (queue, &weight) in (0..).zip(weights) {
         engine.init_queue(queue, ROOT_LEVEL, BEST_EFFORT, weight, budget);
@@ -43,7 +43,7 @@ fn flat(weights: &[u32], budget: u64, rules: Rules) -> Engine<Home> {
 }
 
 /// Serves whole budgets of one level; answers whose, a letter each.
-fn turns(engine: &mut Engine<Home>, count: usize) -> String {
+fn turns(engine: &mut Engine<HostTypes>, count: usize) -> String {
     (0..count)
         .map(|_| {
             let queue = engine.flat_select();
@@ -55,7 +55,7 @@ fn turns(engine: &mut Engine<Home>, count: usize) -> String {
 }
 
 /// The virtual time of the best-effort class at the root, in sectors at weight 1.
-fn time(engine: &Engine<Home>) -> f64 {
+fn time(engine: &Engine<HostTypes>) -> f64 {
     sectors(engine.levels[ROOT_LEVEL].tree(BEST_EFFORT).time)
 }
 
@@ -95,7 +95,7 @@ fn who_empties_early_is_charged_what_he_got_and_the_time_jumps() {
 }
 
 /// B (queue 1) is first, is served 100 and empties at V = 50 with F = 100: it is kept. A waits.
-fn b_pauses() -> Engine<Home> {
+fn b_pauses() -> Engine<HostTypes> {
     let mut engine = flat(&[1, 1], 100, EXACT);
     engine.flat_requeue(0);
     assert_eq!(engine.flat_select(), 1);
@@ -175,7 +175,7 @@ fn grouped(weights: [u32; 2], members: [&[u32]; 2], count: usize) -> String {
         .collect()
 }
 
-fn reset_service(engine: &mut Engine<Home>, queue: Slot) {
+fn reset_service(engine: &mut Engine<HostTypes>, queue: Slot) {
     let mut entity = queue;
     while entity != NIL {
         engine.entities[entity].service = 0;
@@ -416,7 +416,7 @@ fn run_beside_the_model(seed: u64) {
     }
 }
 
-fn compare(engine: &Engine<Home>, model: &Model, at: (u64, u32)) {
+fn compare(engine: &Engine<HostTypes>, model: &Model, at: (u64, u32)) {
     let tree = engine.levels[ROOT_LEVEL].tree(BEST_EFFORT);
     assert_eq!((tree.time, tree.weights), (model.time, model.weights()), "seed and step {at:?}");
     for (queue, member) in model.members.iter().enumerate() {

@@ -10,13 +10,13 @@
 //! by that distance puts it. Only if there is none does the walk go on into the plain part. When the boundary
 //! moves, entries that it passes over are moved to the plain part, each at most once.
 
-use super::Table;
-use crate::parts::{Heap, HeapEntry, List, NIL, Slot};
+use super::tables::QueueTables;
+use crate::collections::{Heap, HeapEntry, List, NIL, Slot};
+use crate::elevator::tables::HostTypes;
 use crate::request::{Marks, Plain, Request};
-use crate::storage::Home;
 
 /// The dispatch list. The requests lie in the queue's table.
-pub(crate) struct DispatchList<H: Home> {
+pub(crate) struct DispatchList<H: HostTypes> {
     /// The only request, kept out of both parts for as long as it is alone; or [`NIL`].
     lone: Slot,
     /// What stands before the sweep, in order.
@@ -33,7 +33,7 @@ pub(crate) struct DispatchList<H: Home> {
     sweep_direction: usize,
 }
 
-impl<H: Home> DispatchList<H> {
+impl<H: HostTypes> DispatchList<H> {
     pub fn new(stops_at_direction: bool, heap: H::Slots<HeapEntry>) -> Self {
         DispatchList {
             lone: NIL,
@@ -69,14 +69,14 @@ impl<H: Home> DispatchList<H> {
     }
 
     /// Makes the whole list one that can be walked from [`head`](Self::head) by [`next`](Self::next).
-    pub fn make_plain(&mut self, table: &mut Table<H>) {
-        self.settle(table);
-        self.sweep_to_plain(table);
+    pub fn make_plain(&mut self, tables: &mut QueueTables<H>) {
+        self.settle(tables);
+        self.sweep_to_plain(tables);
     }
 
     /// The request that comes after `slot` in a list that was made plain, or [`NIL`].
-    pub fn next(&self, table: &Table<H>, slot: Slot) -> Slot {
-        self.plain.next(&table.requests, slot)
+    pub fn next(&self, tables: &QueueTables<H>, slot: Slot) -> Slot {
+        self.plain.next(&tables.requests, slot)
     }
 
     /// The last request, or [`NIL`].
@@ -92,63 +92,63 @@ impl<H: Home> DispatchList<H> {
 
     /// Sorts a request in: behind the last one that it may not pass, else at the head.
     #[inline]
-    pub fn sort(&mut self, table: &mut Table<H>, slot: Slot) {
+    pub fn sort(&mut self, tables: &mut QueueTables<H>, slot: Slot) {
         if self.is_empty() {
             self.lone = slot;
         } else {
-            self.sort_among(table, slot);
+            self.sort_among(tables, slot);
         }
     }
 
     #[inline(never)]
-    fn sort_among(&mut self, table: &mut Table<H>, slot: Slot) {
-        self.settle(table);
-        let sector = table.requests[slot].sector;
-        let direction = table.requests[slot].op.direction();
+    fn sort_among(&mut self, tables: &mut QueueTables<H>, slot: Slot) {
+        self.settle(tables);
+        let sector = tables.requests[slot].sector;
+        let direction = tables.requests[slot].op.direction();
         if self.stops_at_direction && !self.sweep.is_empty() && direction != self.sweep_direction {
             // The walk ends where it begins: a sweep of the other direction stands as it is, and a new one starts behind it.
-            self.sweep_to_plain(table);
+            self.sweep_to_plain(tables);
         }
         let above = |at: u64| at.wrapping_sub(self.end_sector);
         let leads = self.sweep.is_empty() || above(sector) < above(self.sweep.key_range().0);
         if leads && !self.plain.is_empty() {
-            let before = self.walk(table, slot);
+            let before = self.walk(tables, slot);
             if before != self.plain.tail() {
-                self.insert_plain(table, before, slot);
+                self.insert_plain(tables, before, slot);
                 return;
             }
         }
-        table.requests[slot].marks.clear(Marks::PLAIN);
+        tables.requests[slot].marks.clear(Marks::PLAIN);
         self.sweep_direction = direction;
         self.sweep.push(sector, slot, self.end_sector);
     }
 
     /// Appends a request: the sweep begins anew behind it.
     #[inline]
-    pub fn append(&mut self, table: &mut Table<H>, slot: Slot) {
+    pub fn append(&mut self, tables: &mut QueueTables<H>, slot: Slot) {
         if self.is_empty() {
             self.boundary = slot;
-            self.end_sector = table.requests[slot].end();
+            self.end_sector = tables.requests[slot].end();
             self.lone = slot;
         } else {
-            self.set_boundary(table, slot);
-            self.push_back(table, slot);
+            self.set_boundary(tables, slot);
+            self.push_back(tables, slot);
         }
     }
 
     /// Appends a request without moving the boundary.
-    pub fn push_back(&mut self, table: &mut Table<H>, slot: Slot) {
-        self.make_plain(table);
+    pub fn push_back(&mut self, tables: &mut QueueTables<H>, slot: Slot) {
+        self.make_plain(tables);
         let tail = self.plain.tail();
-        self.insert_plain(table, tail, slot);
+        self.insert_plain(tables, tail, slot);
     }
 
     /// Makes `slot` the request behind which the sweep begins.
-    pub fn set_boundary(&mut self, table: &mut Table<H>, slot: Slot) {
-        self.settle(table);
+    pub fn set_boundary(&mut self, tables: &mut QueueTables<H>, slot: Slot) {
+        self.settle(tables);
         self.boundary = slot;
-        let end = table.requests[slot].end();
-        self.move_boundary(table, end);
+        let end = tables.requests[slot].end();
+        self.move_boundary(tables, end);
     }
 
     /// Another request stands in for the one that holds the boundary (with [`NIL`] nobody does).
@@ -159,25 +159,25 @@ impl<H: Home> DispatchList<H> {
     }
 
     /// Puts a request before all others.
-    pub fn push_front(&mut self, table: &mut Table<H>, slot: Slot) {
-        self.settle(table);
-        self.insert_plain(table, NIL, slot);
+    pub fn push_front(&mut self, tables: &mut QueueTables<H>, slot: Slot) {
+        self.settle(tables);
+        self.insert_plain(tables, NIL, slot);
     }
 
     /// Puts a request right before `after`, or last.
-    pub fn insert_before(&mut self, table: &mut Table<H>, after: Slot, slot: Slot) {
-        self.make_plain(table);
-        table.requests[slot].marks.set(Marks::PLAIN);
-        self.plain.insert_before(&mut table.requests, after, slot);
+    pub fn insert_before(&mut self, tables: &mut QueueTables<H>, after: Slot, slot: Slot) {
+        self.make_plain(tables);
+        tables.requests[slot].marks.set(Marks::PLAIN);
+        self.plain.insert_before(&mut tables.requests, after, slot);
     }
 
     /// Takes the head off the list.
     #[inline]
-    pub fn remove(&mut self, table: &mut Table<H>, slot: Slot) {
+    pub fn remove(&mut self, tables: &mut QueueTables<H>, slot: Slot) {
         if self.lone == slot {
             self.lone = NIL;
-        } else if table.requests[slot].marks.has(Marks::PLAIN) {
-            self.plain.remove(&mut table.requests, slot);
+        } else if tables.requests[slot].marks.has(Marks::PLAIN) {
+            self.plain.remove(&mut tables.requests, slot);
         } else {
             let first = self.sweep.pop(self.end_sector);
             debug_assert_eq!(first, slot, "only the head is ever taken off");
@@ -186,20 +186,20 @@ impl<H: Home> DispatchList<H> {
 
     /// The driver has seen the head, which ends at `end_sector`: unless an appended request still holds the boundary, the sweep goes on from here.
     #[inline]
-    pub fn passed(&mut self, table: &mut Table<H>, slot: Slot, end_sector: u64) {
+    pub fn passed(&mut self, tables: &mut QueueTables<H>, slot: Slot, end_sector: u64) {
         if self.boundary == NIL || self.boundary == slot {
             self.boundary = NIL;
-            self.move_boundary(table, end_sector);
+            self.move_boundary(tables, end_sector);
         }
     }
 
     /// A request that is no longer alone joins the part where a later one finds it: a list of one is a clean sweep.
-    fn settle(&mut self, table: &mut Table<H>) {
+    fn settle(&mut self, tables: &mut QueueTables<H>) {
         let lone = core::mem::replace(&mut self.lone, NIL);
         if lone == NIL {
             return;
         }
-        let request = &mut table.requests[lone];
+        let request = &mut tables.requests[lone];
         request.marks.clear(Marks::PLAIN);
         self.sweep_direction = request.op.direction();
         let sector = request.sector;
@@ -207,11 +207,11 @@ impl<H: Home> DispatchList<H> {
     }
 
     /// The walk of the definition, over the plain part: the entry to go behind, or [`NIL`] for the head.
-    fn walk(&self, table: &Table<H>, slot: Slot) -> Slot {
-        let request = &table.requests[slot];
+    fn walk(&self, tables: &QueueTables<H>, slot: Slot) -> Slot {
+        let request = &tables.requests[slot];
         let mut at = self.plain.tail();
-        while at != NIL && !self.stops(request, &table.requests[at]) {
-            at = self.plain.prev(&table.requests, at);
+        while at != NIL && !self.stops(request, &tables.requests[at]) {
+            at = self.plain.prev(&tables.requests, at);
         }
         at
     }
@@ -231,31 +231,31 @@ impl<H: Home> DispatchList<H> {
     }
 
     #[inline]
-    fn insert_plain(&mut self, table: &mut Table<H>, before: Slot, slot: Slot) {
-        table.requests[slot].marks.set(Marks::PLAIN);
-        self.plain.insert_after(&mut table.requests, before, slot);
+    fn insert_plain(&mut self, tables: &mut QueueTables<H>, before: Slot, slot: Slot) {
+        tables.requests[slot].marks.set(Marks::PLAIN);
+        self.plain.insert_after(&mut tables.requests, before, slot);
     }
 
-    fn sweep_to_plain(&mut self, table: &mut Table<H>) {
+    fn sweep_to_plain(&mut self, tables: &mut QueueTables<H>) {
         while !self.sweep.is_empty() {
-            self.first_to_plain(table);
+            self.first_to_plain(tables);
         }
     }
 
-    fn first_to_plain(&mut self, table: &mut Table<H>) {
+    fn first_to_plain(&mut self, tables: &mut QueueTables<H>) {
         let first = self.sweep.pop(self.end_sector);
         let tail = self.plain.tail();
-        self.insert_plain(table, tail, first);
+        self.insert_plain(tables, tail, first);
     }
 
     #[inline]
-    fn move_boundary(&mut self, table: &mut Table<H>, end_sector: u64) {
+    fn move_boundary(&mut self, tables: &mut QueueTables<H>, end_sector: u64) {
         while !self.sweep.is_empty() {
             let (first, last) = self.sweep.key_range();
             if first.wrapping_sub(end_sector) <= last.wrapping_sub(end_sector) {
                 break;
             }
-            self.first_to_plain(table);
+            self.first_to_plain(tables);
         }
         self.end_sector = end_sector;
     }

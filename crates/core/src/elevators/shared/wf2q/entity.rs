@@ -1,7 +1,7 @@
 //! What the engine schedules, and the trees that it keeps them in.
 
-use crate::parts::tree::Augment;
-use crate::parts::{Link, LinkOf, NIL, Slot, Tree};
+use crate::collections::tree::Augment;
+use crate::collections::{Link, LinkOf, NIL, Slot, Tree};
 use crate::priority::Class;
 
 /// The number of classes that a level tells apart.

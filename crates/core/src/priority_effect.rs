@@ -1,6 +1,6 @@
 //! What elevators make of an I/O priority: told from the same functions that they decide by.
 
-use crate::elevators::slice_tunables::{async_requests_at_level, slice_at_level};
+use crate::elevators::shared::slice_tunables::{async_requests_at_level, slice_at_level};
 use crate::elevators::{bfq, bfq_v0, cfq_wf2q, fiops};
 use crate::priority::{Class, NORMAL_LEVEL, Priority};
 use crate::registry::Kind;

@@ -1,8 +1,8 @@
 //! The tunables that CFQ's forms with time slices share: their rows, and their values in ticks.
 
 use crate::clock::Clock;
-use crate::elevators::chooser::Chooser;
-use crate::tunable::{Tunable, Unit};
+use crate::elevator::tunable::{Tunable, Unit};
+use crate::elevators::shared::chooser::Chooser;
 
 const fn row(
     name: &'static str,

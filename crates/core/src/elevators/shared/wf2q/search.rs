@@ -1,10 +1,10 @@
 //! The search for the entity that is to be served next in one tree.
 
 use super::{Engine, is_later};
-use crate::parts::{NIL, Slot, Tree};
-use crate::storage::Home;
+use crate::collections::{NIL, Slot, Tree};
+use crate::elevator::tables::HostTypes;
 
-impl<H: Home> Engine<H> {
+impl<H: HostTypes> Engine<H> {
     /// The least start in an active tree that is not empty.
     pub(super) fn least_start(&self, tree: &Tree) -> u64 {
         self.nodes[tree.root()].summary().0

@@ -1,14 +1,14 @@
 //! The direction of deadline's and mq-deadline's batches: reads go first, and writes are starved only so often.
 
 use crate::bio::Op;
-use crate::tunable::{Tunable, Unit};
+use crate::elevator::tunable::{Tunable, Unit};
 
 /// Indices of what an elevator has for each direction.
 pub(crate) const READ: usize = Op::Read.direction();
 pub(crate) const WRITE: usize = Op::Write.direction();
 
 /// How often reads go first: the row of both deadlines.
-pub(super) const WRITES_STARVED: Tunable = Tunable {
+pub(in crate::elevators) const WRITES_STARVED: Tunable = Tunable {
     name: "writes_starved",
     unit: Unit::Times,
     default: 2,

@@ -2,10 +2,10 @@
 //! far as it changes that.
 
 use super::{CLASSES, Engine, IDLE, Level, Place, ROOT_LEVEL, is_later, later, virtual_distance};
-use crate::parts::{NIL, Slot};
-use crate::storage::Home;
+use crate::collections::{NIL, Slot};
+use crate::elevator::tables::HostTypes;
 
-impl<H: Home> Engine<H> {
+impl<H: HostTypes> Engine<H> {
     /// An entity has got something to be served, or another budget, or leaves service with something left; and so upwards, as long as that
     /// changes who is next above, or to the top with `all`. `expiring`: a queue is leaving service. `tick` is now.
     pub fn raise(&mut self, entity: Slot, backshift: bool, all: bool, expiring: bool, tick: u64) {

@@ -2,11 +2,11 @@
 
 use super::{Measure, Turns};
 use crate::clock::Timer;
-use crate::elevators::wf2q::IDLE;
+use crate::collections::{Mean, NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
+use crate::elevators::shared::wf2q::IDLE;
 use crate::event::{Expiry, Note};
-use crate::parts::{Mean, NIL, Slot};
-use crate::queue::block::Block;
-use crate::storage::Home;
 
 /// A mean seek distance from which a process counts as seeky, in sectors.
 pub(crate) const SEEKY_SECTORS: u64 = 8192;
@@ -24,12 +24,12 @@ fn is_seeky(seek: &Mean) -> bool {
     seek.is_valid() && seek.mean > SEEKY_SECTORS
 }
 
-impl<H: Home, M: Measure> Turns<H, M> {
+impl<H: HostTypes, M: Measure> Turns<H, M> {
     /// A request has come: learn from it how its process behaves, and whether the disk may be kept idle for it.
-    pub(super) fn update_habits(&mut self, block: &mut Block<H>, slot: Slot, request: Slot) {
-        let (now, idle) = (block.ticks(), self.measure.shared().slice_idle);
-        let (sector, end) = (block.table.requests[request].sector, block.table.requests[request].end());
-        let context = block.context_of(request);
+    pub(super) fn update_habits(&mut self, core: &mut QueueCore<H>, slot: Slot, request: Slot) {
+        let (now, idle) = (core.ticks(), self.measure.shared().slice_idle);
+        let (sector, end) = (core.tables.requests[request].sector, core.tables.requests[request].end());
+        let context = core.context_of(request);
         let running = context.is_running();
         let history = &mut context.history;
         let first = history.last_position == 0;
@@ -65,8 +65,8 @@ impl<H: Home, M: Measure> Turns<H, M> {
 
     /// Keeps the disk idle for the next request of the process that this one, of the queue that has the disk, was of. Answers whether it
     /// does.
-    pub fn arm_idle(&mut self, block: &mut Block<H>, request: Slot) -> bool {
-        let context = block.context_of(request);
+    pub fn arm_idle(&mut self, core: &mut QueueCore<H>, request: Slot) -> bool {
+        let context = core.context_of(request);
         let (running, seek) = (context.is_running(), context.history.seek);
         let queue = &mut self.queues[self.active];
         let mut wait = self.measure.shared().slice_idle;
@@ -74,24 +74,24 @@ impl<H: Home, M: Measure> Turns<H, M> {
             return false;
         }
         if is_seeky(&seek) {
-            wait = wait.min(block.clock.ticks_of_ms(SEEKY_IDLE_MS));
+            wait = wait.min(core.clock.ticks_of_ms(SEEKY_IDLE_MS));
         }
         queue.wait_request = true;
-        let (name, until) = (queue.name(), block.ticks().saturating_add(wait));
-        self.idle_since_ns = block.ktime_ns();
-        block.arm_at_tick(Timer::Idle, until);
-        block.note(|block| Note::IdleArmed { queue: name, until_ns: block.clock.time_of_tick(until) });
+        let (name, until) = (queue.name(), core.ticks().saturating_add(wait));
+        self.idle_since_ns = core.ktime_ns();
+        core.arm_at_tick(Timer::Idle, until);
+        core.note(|core| Note::IdleArmed { queue: name, until_ns: core.clock.time_of_tick(until) });
         true
     }
 
     /// The wait for the next request of the queue that has the disk is over.
-    pub(super) fn idle_over(&mut self, block: &mut Block<H>) {
+    pub(super) fn idle_over(&mut self, core: &mut QueueCore<H>) {
         if self.active != NIL {
             let name = self.queues[self.active].name();
-            block.note(|_| Note::IdleTimeout { queue: name });
-            let reason = if M::is_over(self, block) { Expiry::TimedOut } else { Expiry::TooIdle };
-            M::end_turn(self, block, reason, false, Some(self.idle_since_ns));
+            core.note(|_| Note::IdleTimeout { queue: name });
+            let reason = if M::is_over(self, core) { Expiry::TimedOut } else { Expiry::TooIdle };
+            M::end_turn(self, core, reason, false, Some(self.idle_since_ns));
         }
-        self.kick(block);
+        self.kick(core);
     }
 }

@@ -1,56 +1,56 @@
 //! The queues themselves: which requests belong to which, their priorities and groups, and when their places are free again.
 
 use super::{ASYNC, Measure, PRIORITY_CHANGED, Queue, SYNC, Turns, level_of, queue_of};
-use crate::elevators::async_queues::AsyncQueues;
-use crate::elevators::wf2q::{IDLE, ROOT_LEVEL};
-use crate::parts::{NIL, Slot};
+use crate::collections::{NIL, Slot};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
+use crate::elevators::shared::async_queues::AsyncQueues;
+use crate::elevators::shared::wf2q::{IDLE, ROOT_LEVEL};
 use crate::priority::Priority;
-use crate::queue::block::Block;
-use crate::storage::Home;
 
-impl<H: Home, M: Measure> Turns<H, M> {
+impl<H: HostTypes, M: Measure> Turns<H, M> {
     /// The queue for a context's next request, made if there is none; [`NIL`] without room. A changed priority is noticed here.
-    pub(super) fn queue_for(&mut self, block: &mut Block<H>, context: Slot, sync: bool) -> Slot {
-        let now = block.ticks();
-        let history = &mut block.table.contexts[context].history;
+    pub(super) fn queue_for(&mut self, core: &mut QueueCore<H>, context: Slot, sync: bool) -> Slot {
+        let now = core.ticks();
+        let history = &mut core.tables.contexts[context].history;
         if !history.known {
             history.known = true;
             history.last_end = now;
         }
         if history.marks & PRIORITY_CHANGED != 0 {
             history.marks &= !PRIORITY_CHANGED;
-            self.read_priority(block, context);
+            self.read_priority(core, context);
         }
-        let found = queue_of(block, context, sync);
+        let found = queue_of(core, context, sync);
         if found != NIL {
             return found;
         }
         let queue = if sync {
-            let entry = &block.table.contexts[context];
+            let entry = &core.tables.contexts[context];
             let (priority, pid) = (entry.effective_priority(), entry.pid);
-            self.make_queue(block, level_of::<H, M>(block, context), priority, Some(pid))
+            self.make_queue(core, level_of::<H, M>(core, context), priority, Some(pid))
         } else {
-            self.async_queue(block, context)
+            self.async_queue(core, context)
         };
         self.reference(queue);
-        block.table.contexts[context].history.queues[usize::from(sync)] = queue;
+        core.tables.contexts[context].history.queues[usize::from(sync)] = queue;
         queue
     }
 
     /// A process's priority has changed: its sync queue takes it over when it next waits for a turn, its async requests go to another queue.
-    fn read_priority(&mut self, block: &mut Block<H>, context: Slot) {
-        let [old, sync] = block.table.contexts[context].history.queues;
-        let priority = block.table.contexts[context].effective_priority();
+    fn read_priority(&mut self, core: &mut QueueCore<H>, context: Slot) {
+        let [old, sync] = core.tables.contexts[context].history.queues;
+        let priority = core.tables.contexts[context].effective_priority();
         if old != NIL {
-            let level = level_of::<H, M>(block, context);
+            let level = level_of::<H, M>(core, context);
             let new = if self.measure.takes_async_along() && self.async_queues[level].get(priority) == NIL {
                 self.put_async(level, priority, old);
                 old
             } else {
-                self.async_queue(block, context)
+                self.async_queue(core, context)
             };
             self.reference(new);
-            block.table.contexts[context].history.queues[ASYNC] = new;
+            core.tables.contexts[context].history.queues[ASYNC] = new;
             self.unreference(old);
         }
         if sync != NIL {
@@ -75,14 +75,14 @@ impl<H: Home, M: Measure> Turns<H, M> {
     }
 
     /// The async queue that processes of this one's group and priority share, or [`NIL`] if there is no room for it.
-    fn async_queue(&mut self, block: &mut Block<H>, context: Slot) -> Slot {
-        let priority = block.table.contexts[context].effective_priority();
-        let level = level_of::<H, M>(block, context);
+    fn async_queue(&mut self, core: &mut QueueCore<H>, context: Slot) -> Slot {
+        let priority = core.tables.contexts[context].effective_priority();
+        let level = level_of::<H, M>(core, context);
         let found = self.async_queues[level].get(priority);
         if found != NIL {
             return found;
         }
-        let new = self.make_queue(block, level, priority, None);
+        let new = self.make_queue(core, level, priority, None);
         if new != NIL {
             self.put_async(level, priority, new);
         }
@@ -96,7 +96,7 @@ impl<H: Home, M: Measure> Turns<H, M> {
     }
 
     /// A new queue that nothing refers to yet, or [`NIL`].
-    fn make_queue(&mut self, block: &mut Block<H>, level: Slot, priority: Priority, pid: Option<u32>) -> Slot {
+    fn make_queue(&mut self, core: &mut QueueCore<H>, level: Slot, priority: Priority, pid: Option<u32>) -> Slot {
         let mut slot = self.free_queues.pop_front(&mut self.queues);
         if slot == NIL {
             slot = self.remembered.head();
@@ -105,7 +105,7 @@ impl<H: Home, M: Measure> Turns<H, M> {
             }
             // The place of one that only the engine remembers: its past service is forgotten.
             if slot == self.active {
-                self.leave_disk(block);
+                self.leave_disk(core);
             }
             self.remembered.remove(&mut self.queues, slot);
         }
@@ -153,67 +153,67 @@ impl<H: Home, M: Measure> Turns<H, M> {
     }
 
     /// Takes in the groups that are there as the elevator is attached.
-    pub(super) fn add_groups(&mut self, block: &Block<H>) {
+    pub(super) fn add_groups(&mut self, core: &QueueCore<H>) {
         for group in ROOT_LEVEL.saturating_add(1)..self.async_queues.capacity() {
-            if block.table.groups[group].in_use {
-                self.add_group(block, group);
+            if core.tables.groups[group].in_use {
+                self.add_group(core, group);
             }
         }
     }
 
-    pub(super) fn add_group(&mut self, block: &Block<H>, group: Slot) {
+    pub(super) fn add_group(&mut self, core: &QueueCore<H>, group: Slot) {
         if M::GROUPS && group < self.async_queues.capacity() {
-            let entry = &block.table.groups[group];
+            let entry = &core.tables.groups[group];
             self.engine.init_group(group, entry.parent, u32::from(entry.weights.weight));
             self.async_queues[group] = AsyncQueues::default();
         }
     }
 
     /// A group's weight counts from when it next waits for a turn.
-    pub(super) fn weigh_group(&mut self, block: &Block<H>, group: Slot) {
+    pub(super) fn weigh_group(&mut self, core: &QueueCore<H>, group: Slot) {
         if M::GROUPS && group != ROOT_LEVEL {
             let entity = self.engine.group_entity(group);
             let entity = &mut self.engine.entities[entity];
-            entity.new_base = u32::from(block.table.groups[group].weights.weight);
+            entity.new_base = u32::from(core.tables.groups[group].weights.weight);
             entity.pending = true;
         }
     }
 
     /// A process has moved: its sync queue moves with it, whatever is in it; async requests stay where they are.
-    pub(super) fn move_to_group(&mut self, block: &mut Block<H>, context: Slot) {
+    pub(super) fn move_to_group(&mut self, core: &mut QueueCore<H>, context: Slot) {
         if !M::GROUPS {
             return;
         }
-        M::account(self, block);
-        let [old, sync] = block.table.contexts[context].history.queues;
-        block.table.contexts[context].history.queues[ASYNC] = NIL;
+        M::account(self, core);
+        let [old, sync] = core.tables.contexts[context].history.queues;
+        core.tables.contexts[context].history.queues[ASYNC] = NIL;
         self.unreference(old);
         if sync != NIL {
-            debug_assert!(queue_of(block, context, true) == block.table.contexts[context].history.queues[SYNC]);
+            debug_assert!(queue_of(core, context, true) == core.tables.contexts[context].history.queues[SYNC]);
             if sync == self.active {
-                self.leave_disk(block);
-                self.kick(block);
+                self.leave_disk(core);
+                self.kick(core);
             }
             let busy = self.queues[sync].busy;
             if busy {
-                self.engine.deactivate(sync, false, false, block.ticks());
+                self.engine.deactivate(sync, false, false, core.ticks());
             } else {
                 self.engine.forget(sync);
             }
-            self.engine.set_parent(sync, level_of::<H, M>(block, context));
+            self.engine.set_parent(sync, level_of::<H, M>(core, context));
             if busy {
-                self.wait_for_turn(block, sync);
+                self.wait_for_turn(core, sync);
             }
         }
         self.free_forgotten();
     }
 
     /// Lets go of a group; answers `false` if requests of it are left.
-    pub(super) fn remove_group(&mut self, block: &mut Block<H>, group: Slot) -> bool {
+    pub(super) fn remove_group(&mut self, core: &mut QueueCore<H>, group: Slot) -> bool {
         if !M::GROUPS || group == ROOT_LEVEL {
             return true;
         }
-        M::account(self, block);
+        M::account(self, core);
         let active = self.active;
         let is_of_group = active != NIL && self.engine.entities[active].level == group;
         let ends_turn = is_of_group && self.queues[active].next == NIL;
@@ -227,8 +227,8 @@ impl<H: Home, M: Measure> Turns<H, M> {
             return false;
         }
         if ends_turn {
-            self.leave_disk(block);
-            self.kick(block);
+            self.leave_disk(core);
+            self.kick(core);
         }
         self.engine.forget_idle(group);
         places.all().for_each(|queue| self.unreference(queue));

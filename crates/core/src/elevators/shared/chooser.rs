@@ -1,9 +1,9 @@
 //! Which of two requests is nearer to the head of the disk: the chooser that CFQ, BFQ and the anticipatory elevator share.
 
 use crate::bio::Flags;
-use crate::parts::{NIL, Slot, Tree};
-use crate::queue::block::Block;
-use crate::storage::Home;
+use crate::collections::{NIL, Slot, Tree};
+use crate::elevator::queue_core::QueueCore;
+use crate::elevator::tables::HostTypes;
 
 /// The weights of the choice.
 #[derive(Clone, Copy, Debug)]
@@ -22,16 +22,16 @@ impl Chooser {
     /// A request that lies too far behind counts as one of the next sweep: it loses against any of this one, and among two the
     /// lower wins. Of two equally near the higher wins, and in a tie of everything the first.
     #[inline]
-    pub fn best<H: Home>(&self, block: &Block<H>, first: Slot, second: Slot, head: u64) -> Slot {
+    pub fn best<H: HostTypes>(&self, core: &QueueCore<H>, first: Slot, second: Slot, head: u64) -> Slot {
         if first == NIL || first == second {
             return second;
         }
         if second == NIL {
             return first;
         }
-        let (mut a, mut b) = (block.table.nodes[first].key(), block.table.nodes[second].key());
+        let (mut a, mut b) = (core.tables.nodes[first].key(), core.tables.nodes[second].key());
         if self.marks_count {
-            let (one, other) = (&block.table.requests[first], &block.table.requests[second]);
+            let (one, other) = (&core.tables.requests[first], &core.tables.requests[second]);
             if one.is_sync() != other.is_sync() {
                 return if one.is_sync() { first } else { second };
             }
@@ -71,13 +71,13 @@ impl Chooser {
 
     /// The one that is nearer to `head` of the two around a request in its tree: the one after it (above the highest the lowest comes)
     /// and the one before it. It is what comes next when the request leaves.
-    pub fn neighbour<H: Home>(&self, block: &Block<H>, tree: &Tree, request: Slot, head: u64) -> Slot {
-        let node = &block.table.nodes[request];
+    pub fn neighbour<H: HostTypes>(&self, core: &QueueCore<H>, tree: &Tree, request: Slot, head: u64) -> Slot {
+        let node = &core.tables.nodes[request];
         let after = match node.next() {
             NIL if tree.first() != request => tree.first(),
             next => next,
         };
-        self.best(block, after, node.prev(), head)
+        self.best(core, after, node.prev(), head)
     }
 
     #[inline]
