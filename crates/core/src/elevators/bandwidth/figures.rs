@@ -24,6 +24,19 @@ pub struct DeviceFigures {
     pub load_ns_max: u64,
 }
 
+impl Tunables {
+    /// What the admission reckons with.
+    pub fn figures(&self) -> DeviceFigures {
+        DeviceFigures {
+            bytes_per_second: self.bytes_per_second,
+            position_ns: self.position_ns,
+            return_ns: self.return_ns,
+            horizon_ns: self.horizon_ns,
+            load_ns_max: self.load_ns_max(),
+        }
+    }
+}
+
 impl DeviceFigures {
     /// The figures that follow from values of [`Reservation::TUNABLES`], by name, the later of two; those that are not named have their defaults.
     /// Other names change nothing, and a value out of its range counts as the nearest in it.

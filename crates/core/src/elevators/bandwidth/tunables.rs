@@ -1,6 +1,5 @@
 //! The tunables of the bandwidth class: the device's figures, and what is done with what nobody has reserved.
 
-use super::figures::DeviceFigures;
 use crate::elevator::reservation::Reservation;
 use crate::elevator::tunable::{Tunable, Unit};
 
@@ -155,17 +154,6 @@ impl Tunables {
             7 => self.excess_wait_ns = value.saturating_mul(1_000_000),
             8 => (self.reads, self.writes) = (value != 1, value != 0),
             _ => self.idle_ns = value.saturating_mul(1_000_000),
-        }
-    }
-
-    /// What the admission reckons with.
-    pub fn figures(&self) -> DeviceFigures {
-        DeviceFigures {
-            bytes_per_second: self.bytes_per_second,
-            position_ns: self.position_ns,
-            return_ns: self.return_ns,
-            horizon_ns: self.horizon_ns,
-            load_ns_max: self.load_ns_max(),
         }
     }
 
