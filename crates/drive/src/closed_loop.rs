@@ -1,6 +1,7 @@
 //! A host that keeps so many commands in a drive: a new one as soon as one is over.
 
-use crate::{AccessError, Command, Completion, Drive};
+use crate::command::{AccessError, Command, Completion};
+use crate::drive::Drive;
 
 /// Gives `drive` the commands, `depth` at a time (kept within 1 and the drive's own), from `start_ns` on; hands each completion to
 /// `each`, in order, with the time of its submission. A command's tag is its number modulo 2^32. Answers when the last was over.

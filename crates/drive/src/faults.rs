@@ -1,8 +1,6 @@
 //! What is wrong with a disk: sectors that cannot be read, or only after retries, and times at which it does not answer.
 
-use crate::profile::{Kind, Profile};
-
-/// The faults of a disk. The default has none; [`Profile::with_faults`] switches them on.
+/// The faults of a disk. The default has none; [`Profile::with_faults`](crate::Profile::with_faults) switches them on.
 ///
 /// - A *bad* sector cannot be read: each attempt costs `retries` revolutions and ends in [`Status::MediaError`](crate::Status). Writing to it
 ///   puts it into a spare sector at the end of the disk, as long as there are spares: from then on it is sound, and costs the way there and
@@ -61,9 +59,9 @@ pub enum FaultsError {
     },
 }
 
-/// Where in the faults a value is that cannot be.
+/// The field, and for a list the index, of a value that is out of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FaultsField {
     BadSectors(usize),
     SlowSectors(usize),
     BadShare,
@@ -100,7 +98,7 @@ impl Faults {
     }
 
     /// The first value that a disk of `capacity_sectors` cannot have.
-    pub(crate) fn problem(&self, capacity_sectors: u64) -> Option<(Place, FaultsError)> {
+    pub(crate) fn problem(&self, capacity_sectors: u64) -> Option<(FaultsField, FaultsError)> {
         let error =
             |key, value: String, expected: &str| FaultsError::Value { key, value, expected: expected.to_string() };
         let beyond = |(sector, count): (u64, u32)| {
@@ -110,28 +108,28 @@ impl Faults {
             "a first sector and how many, at least 1, within sectors 0 to {}",
             capacity_sectors.saturating_sub(1)
         );
-        let named = |key, place: fn(usize) -> Place, ranges: &[(u64, u32)]| {
+        let named = |key, field: fn(usize) -> FaultsField, ranges: &[(u64, u32)]| {
             let index = ranges.iter().position(|range| beyond(*range))?;
             let (sector, count) = ranges.get(index)?;
-            Some((place(index), error(key, format!("[{sector}, {count}]"), &within)))
+            Some((field(index), error(key, format!("[{sector}, {count}]"), &within)))
         };
-        let share = |key, place, share: f64| {
+        let share = |key, field, share: f64| {
             let is_share = (0.0..=1.0).contains(&share);
-            (!is_share).then(|| (place, error(key, share.to_string(), "0 to 1")))
+            (!is_share).then(|| (field, error(key, share.to_string(), "0 to 1")))
         };
         let retries = || {
             let many = self.retries > 1000;
-            many.then(|| (Place::Retries, error("retries", self.retries.to_string(), "0 to 1000 revolutions")))
+            many.then(|| (FaultsField::Retries, error("retries", self.retries.to_string(), "0 to 1000 revolutions")))
         };
-        named("bad_sectors", Place::BadSectors, &self.bad_sectors)
-            .or_else(|| named("slow_sectors", Place::SlowSectors, &self.slow_sectors))
-            .or_else(|| share("bad_share", Place::BadShare, self.bad_share))
-            .or_else(|| share("slow_share", Place::SlowShare, self.slow_share))
+        named("bad_sectors", FaultsField::BadSectors, &self.bad_sectors)
+            .or_else(|| named("slow_sectors", FaultsField::SlowSectors, &self.slow_sectors))
+            .or_else(|| share("bad_share", FaultsField::BadShare, self.bad_share))
+            .or_else(|| share("slow_share", FaultsField::SlowShare, self.slow_share))
             .or_else(retries)
             .or_else(|| self.impossible_hang())
     }
 
-    fn impossible_hang(&self) -> Option<(Place, FaultsError)> {
+    fn impossible_hang(&self) -> Option<(FaultsField, FaultsError)> {
         let mut free_from_ms = 0.0;
         for (index, hang) in self.hangs.iter().enumerate() {
             let value = format!("{} ms from {} ms on", hang.for_ms, hang.at_ms);
@@ -145,23 +143,8 @@ impl Faults {
                 free_from_ms = hang.at_ms + hang.for_ms;
                 continue;
             };
-            return Some((Place::Hang(index), FaultsError::Value { key: "hangs", value, expected }));
+            return Some((FaultsField::Hang(index), FaultsError::Value { key: "hangs", value, expected }));
         }
         None
-    }
-}
-
-impl Profile {
-    /// The same disk with faults, in place of those that it has.
-    ///
-    /// # Errors
-    /// [`FaultsError`] for a drive that is no disk, and for a value that cannot be.
-    pub fn with_faults(mut self, faults: Faults) -> Result<Profile, FaultsError> {
-        let Kind::Disk(disk) = &mut self.kind else { return Err(FaultsError::NotADisk { drive: self.name }) };
-        if let Some((_, error)) = faults.problem(disk.capacity_sectors) {
-            return Err(error);
-        }
-        disk.faults = faults;
-        Ok(self)
     }
 }

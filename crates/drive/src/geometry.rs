@@ -294,14 +294,11 @@ fn divided(number: u64, divisor: u64) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Profile;
-    use crate::profile::Kind;
+    use crate::profile::Profile;
 
     fn geometry(name: &str) -> Geometry {
-        match Profile::builtin(name).expect("built in").kind() {
-            Kind::Disk(disk) => Geometry::new(disk),
-            _ => panic!("{name} has no geometry"),
-        }
+        let profile = Profile::builtin(name).expect("built in");
+        Geometry::new(profile.disk().expect("a disk"))
     }
 
     fn disks() -> impl Iterator<Item = &'static str> {

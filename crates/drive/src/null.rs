@@ -1,12 +1,12 @@
 //! A device that takes the same time for everything: what is left is what the software above it costs.
 
+use crate::command::{Command, Completion, Phases, Service, Source, Status};
 use crate::pending::Pending;
 use crate::profile::NullProfile;
-use crate::{Command, Completion, Phases, Service, Source, Status};
 
 /// A device of constant service time that takes several commands at once.
 #[derive(Debug, Clone)]
-pub struct Null {
+pub(crate) struct Null {
     profile: NullProfile,
     pending: Pending,
 }
@@ -17,12 +17,12 @@ impl Null {
     }
 
     /// How many sectors the device has.
-    pub fn capacity_sectors(&self) -> u64 {
+    pub(crate) fn capacity_sectors(&self) -> u64 {
         self.profile.capacity_sectors
     }
 
     /// How many commands it takes at once.
-    pub fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> u32 {
         self.profile.depth
     }
 

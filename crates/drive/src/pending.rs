@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::{Completion, Service, Status};
+use crate::command::{Completion, Service, Status};
 
 /// Commands under way; those that end at one time come out in the order of their submission.
 #[derive(Debug, Clone, Default)]

@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::layout::Extent;
-use crate::profile::{ArrayCacheProfile, DestageOrder};
+use crate::profile::{ArrayCacheProfile, CACHE_LINE_SECTORS as LINE_SECTORS, DestageOrder};
 
-/// Sectors in a line, the unit in which memory is given out: 4 KiB.
-pub(crate) const LINE_SECTORS: u64 = 8;
 /// The most that is written back at once, in sectors: 128 KiB.
 const RUN_SECTORS_MAX: u32 = 256;
 

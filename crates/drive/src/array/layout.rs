@@ -1,19 +1,19 @@
 //! Which sectors of an array lie where on its members.
 
-use crate::profile::{ArrayProfile, Profile};
+use crate::profile::ArrayProfile;
 
 /// Sectors of one column, which lie on each of its copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Extent {
-    pub(crate) column: usize,
+pub(super) struct Extent {
+    pub(super) column: usize,
     /// On the member.
-    pub(crate) sector: u64,
-    pub(crate) sectors: u32,
+    pub(super) sector: u64,
+    pub(super) sectors: u32,
 }
 
 /// Chunks go round the columns; a column is so many members with the same sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(super) struct Layout {
     columns: u64,
     copies: usize,
     chunk: u64,
@@ -21,15 +21,13 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub(crate) fn new(profile: &ArrayProfile) -> Layout {
+    pub(super) fn new(profile: &ArrayProfile) -> Layout {
         let (columns, chunk) = (u64::from(profile.columns()), u64::from(profile.chunk_sectors.max(1)));
-        let smallest = profile.members.iter().map(Profile::capacity_sectors).min().unwrap_or(0);
-        // A chunk lies on a member as a whole, so that the members' last sectors may be of no use.
-        let member_sectors = smallest - smallest % chunk;
+        let member_sectors = profile.member_sectors();
         Layout { columns, copies: profile.copies.max(1) as usize, chunk, member_sectors }
     }
 
-    pub(crate) fn capacity_sectors(&self) -> u64 {
+    pub(super) fn capacity_sectors(&self) -> u64 {
         self.columns * self.member_sectors
     }
 

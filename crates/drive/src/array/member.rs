@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::profile::Profile;
-use crate::{Command, Completion, Drive};
+use crate::command::{Command, Completion, check_range};
+use crate::profile::{MemberProfile, SingleKind};
+use crate::single::SingleDrive;
 
 /// On whose behalf a member works: the number of a command, or of a piece of the cache that is written back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub(super) struct Piece {
 
 #[derive(Debug, Clone)]
 pub(super) struct Member {
-    drive: Drive,
+    drive: SingleDrive,
     host: VecDeque<Piece>,
     background: VecDeque<Piece>,
     /// What the drive is at, by tag.
@@ -39,15 +40,14 @@ pub(super) struct Member {
 
 impl Member {
     /// The member of this number. Spindles of an array are not in step: their angles at time 0 are spread by the golden ratio.
-    pub(super) fn new(profile: &Profile, number: usize) -> Member {
+    pub(super) fn new(profile: &MemberProfile, number: usize) -> Member {
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
-        let drive = match Drive::new(profile) {
-            Drive::Disk(disk) => {
-                let phase = number as f64 * GOLDEN;
-                Drive::new(&profile.clone().with_rotation(disk.revolution_ns() as f64, phase))
-            }
-            other => other,
-        };
+        let mut kind = profile.kind.clone();
+        let revolution_ns = kind.revolution_ns();
+        if let (SingleKind::Disk(disk), Some(revolution_ns)) = (&mut kind, revolution_ns) {
+            disk.set_rotation(revolution_ns as f64, number as f64 * GOLDEN);
+        }
+        let drive = SingleDrive::new(&kind);
         let depth = drive.depth().max(1) as usize;
         Member {
             drive,
@@ -90,9 +90,9 @@ impl Member {
             };
             let queue = if background { &mut self.background } else { &mut self.host };
             let Some(piece) = queue.pop_front() else { return };
-            // The extents of a checked array lie within its members.
-            let submitted = self.drive.submit(now_ns, tag as u32, &piece.command);
-            debug_assert!(submitted.is_ok(), "{submitted:?}");
+            let checked = check_range(&piece.command, self.drive.capacity_sectors());
+            debug_assert!(checked.is_ok(), "the extents of a checked array are within its members: {checked:?}");
+            self.drive.submit(now_ns, tag as u32, &piece.command);
             if let Some((sector, sectors)) = piece.command.span() {
                 self.last_sector = sector + u64::from(sectors);
             }

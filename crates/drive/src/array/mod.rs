@@ -16,13 +16,11 @@ mod member;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
+use crate::command::{Access, Command, Completion, Op, Phases, Service, Source, Status};
 use crate::pending::Pending;
 use crate::profile::ArrayProfile;
-use crate::{Access, Command, Completion, Op, Phases, Service, Source, Status};
 use cache::Cache;
-pub(crate) use cache::LINE_SECTORS;
-use layout::Extent;
-pub(crate) use layout::Layout;
+use layout::{Extent, Layout};
 use member::{Member, Owner, Piece};
 
 /// Pieces of the cache that a column's members are given at once: one beside the host's commands, more when room is needed.
@@ -31,7 +29,7 @@ const DESTAGES_URGENT: usize = 8;
 
 /// An array of drives.
 #[derive(Debug, Clone)]
-pub struct Array {
+pub(crate) struct Array {
     layout: Layout,
     depth: u32,
     command_ns: u64,
@@ -126,12 +124,12 @@ impl Array {
     }
 
     /// How many sectors the array has.
-    pub fn capacity_sectors(&self) -> u64 {
+    pub(crate) fn capacity_sectors(&self) -> u64 {
         self.layout.capacity_sectors()
     }
 
     /// How many commands it takes at once.
-    pub fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> u32 {
         self.depth
     }
 

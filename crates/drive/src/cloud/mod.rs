@@ -8,15 +8,15 @@
 mod bucket;
 mod jitter;
 
+use crate::command::{Access, Command, Completion, Op, Phases, SECTOR_BYTES, Service, Source, Status};
 use crate::pending::Pending;
 use crate::profile::{BucketProfile, CloudProfile};
-use crate::{Access, Command, Completion, Op, Phases, SECTOR_BYTES, Service, Source, Status};
 use bucket::Bucket;
 use jitter::Jitter;
 
 /// A volume with limits on operations and on bytes.
 #[derive(Debug, Clone)]
-pub struct Cloud {
+pub(crate) struct Cloud {
     capacity_sectors: u64,
     depth: u32,
     unit_bytes: u64,
@@ -60,12 +60,12 @@ impl Cloud {
     }
 
     /// How many sectors the volume has.
-    pub fn capacity_sectors(&self) -> u64 {
+    pub(crate) fn capacity_sectors(&self) -> u64 {
         self.capacity_sectors
     }
 
     /// How many commands it takes at once.
-    pub fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> u32 {
         self.depth
     }
 

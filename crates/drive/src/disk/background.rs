@@ -3,7 +3,7 @@
 //! None of it is an event. It is worked out, up to the time at hand, when the next command arrives.
 
 use super::media::{Media, Progress};
-use crate::{Access, Op, Phases, Service, Source};
+use crate::command::{Access, Op, Phases, Service, Source};
 
 impl Media {
     /// Brings arm, buffer and write cache to where they are at `now_ns` when no command came since the last one.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::command::{Access, Op, Phases, Service, Source, Status};
 use crate::faults::Faults;
-use crate::{Access, Op, Phases, Service, Source, Status};
 
 use super::media::Media;
 

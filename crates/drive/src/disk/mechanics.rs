@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Op;
+use crate::command::Op;
 use crate::geometry::Spot;
 use crate::platter::Platter;
 use crate::profile::DiskProfile;

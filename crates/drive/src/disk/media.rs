@@ -1,10 +1,10 @@
 //! The works of a disk: one arm, one platter, one access at a time, and a read-ahead buffer that fills between accesses.
 
 use crate::buffer::Segments;
+use crate::command::{Access, Op, Phases, Service, Source};
 use crate::geometry::{Geometry, Spot};
 use crate::platter::Platter;
 use crate::profile::{DiskProfile, OverheadsNs, ReadAheadUntil, ReadAheadWhen};
-use crate::{Access, Op, Phases, Service, Source};
 
 use super::mechanics::Mechanics;
 use super::positioning::Positioning;

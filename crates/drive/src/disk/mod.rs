@@ -20,15 +20,15 @@ mod write_cache;
 
 use std::collections::VecDeque;
 
+use crate::command::{Access, Command, Completion, Op, Phases, Service, Source, Status};
 use crate::profile::DiskProfile;
-use crate::{Access, Command, Completion, Op, Phases, Service, Source, Status};
 use faults::{FaultyParts, NEVER_NS};
 pub(crate) use media::Media;
 use queue::{Queue, Waiting};
 
 /// A disk drive.
 #[derive(Debug, Clone)]
-pub struct Disk {
+pub(crate) struct Disk {
     media: Media,
     depth: u32,
     queue: Queue,
@@ -77,18 +77,13 @@ impl Disk {
     }
 
     /// How many sectors the disk has.
-    pub fn capacity_sectors(&self) -> u64 {
+    pub(crate) fn capacity_sectors(&self) -> u64 {
         self.media.capacity_sectors()
     }
 
     /// How many commands it takes at once.
-    pub fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> u32 {
         self.depth
-    }
-
-    /// The time of one revolution, rounded down to whole nanoseconds.
-    pub fn revolution_ns(&self) -> u64 {
-        self.media.revolution_ns()
     }
 
     pub(crate) fn submit(&mut self, now_ns: u64, tag: u32, command: &Command) {

@@ -2,10 +2,10 @@
 //!
 //! Times are counted in turns of the platter, 2^32 a revolution, so that the wait for an angle after a move is a subtraction.
 
+use crate::command::{Access, Op};
 use crate::geometry::Spot;
 use crate::platter::Platter;
 use crate::profile::OverheadsNs;
-use crate::{Access, Op};
 
 use super::mechanics::Mechanics;
 

@@ -1,8 +1,8 @@
 //! The commands that wait in a disk, and the choice of the next.
 
+use crate::command::{Access, Op};
 use crate::geometry::Spot;
 use crate::profile::{QueuePolicy, QueueProfile};
-use crate::{Access, Op};
 
 use super::positioning::Positioning;
 

@@ -1,7 +1,7 @@
 //! Going back over what was written: some drives read it again when no command comes (idle read after write: A. Riska and E. Riedel,
 //! "Idle Read After Write - IRAW", USENIX 2008).
 
-use crate::Access;
+use crate::command::Access;
 
 /// The written sectors that the drive will read again when it has nothing else to do.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! The arm's times from service times: what is left when the mean wait for the platter and the transfer are taken off.
 
-use crate::Op;
+use crate::command::Op;
 
 use super::layout::Layout;
 use super::requests::{Request, Requests};

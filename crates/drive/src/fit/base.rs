@@ -2,13 +2,14 @@
 
 use toml::{Table, Value};
 
-use crate::profile::{DiskProfile, Kind, Profile};
-use crate::recording::{Errors, Record};
+use crate::profile::{DiskProfile, Profile};
+use crate::recording::Record;
 use crate::seek::SeekCurve;
 
+use super::result::{Base, Finding, FitProfileError, FittedProfile, finish};
+use super::rotation::fit_rotation;
 use super::stats::percentile;
-use super::whole::{Base, Finding, FitProfileError, FittedProfile, finish};
-use super::{FitError, Prediction, fit_rotation, replay};
+use crate::replay::{Prediction, PredictionErrors, ReplayError, replay};
 
 /// With less coherence than this the trace's clock does not tell the platter's angle, and distributions are compared instead.
 const COHERENT: f64 = 0.3;
@@ -47,8 +48,8 @@ pub(super) fn fit(
         if coherent {
             turning = in_phase(turning, &changes, half)?;
         }
-        let wrong_ms = |changes: &Changes| -> Result<f64, FitError> {
-            let errors = Errors::of(&replay(&changed(&turning, changes), half)?);
+        let wrong_ms = |changes: &Changes| -> Result<f64, ReplayError> {
+            let errors = PredictionErrors::of(&replay(&changed(&turning, changes), half)?);
             Ok(if coherent { errors.rms_ms } else { errors.demerit_ms })
         };
         before_ms = Some(before_ms.map_or_else(|| wrong_ms(&changes), Ok)?);
@@ -59,8 +60,8 @@ pub(super) fn fit(
     }
     let before_ms = before_ms.unwrap_or(after_ms);
     let profile = changed(&turning, &changes);
-    let Kind::Disk(disk) = profile.kind() else {
-        return Err(FitError::NoPlatter { name: name.to_string() }.into());
+    let Some(disk) = profile.disk() else {
+        return Err(ReplayError::NoPlatter { name: name.to_string() }.into());
     };
     let toml = edited(base, name, disk, changes[3])?;
     let measure = if coherent { "RMS error" } else { "demerit" };
@@ -94,21 +95,22 @@ pub(super) fn fit(
 
 /// The profile with its phase such that half of the requests are predicted too late and half too early. The phase with the least
 /// RMS error would make up for overheads that are still wrong; most requests err by the phase alone.
-fn in_phase(profile: Profile, changes: &Changes, records: &[Record]) -> Result<Profile, FitError> {
+fn in_phase(profile: Profile, changes: &Changes, records: &[Record]) -> Result<Profile, ReplayError> {
     let predictions = replay(&changed(&profile, changes), records)?;
     let errors: Vec<f64> = predictions.iter().map(Prediction::error_ms).collect();
     let late_ms = percentile(&errors, 0.5);
-    Ok(match profile.kind() {
-        Kind::Disk(disk) => {
-            let (revolution_ns, phase) = (disk.revolution_ns, disk.phase_revolutions);
-            profile.with_rotation(revolution_ns, phase + late_ms * 1e6 / revolution_ns)
-        }
-        _ => profile,
+    let rotation = profile.disk().map(|disk| (disk.revolution_ns, disk.phase_revolutions));
+    Ok(match rotation {
+        Some((revolution_ns, phase)) => profile.with_rotation(revolution_ns, phase + late_ms * 1e6 / revolution_ns),
+        None => profile,
     })
 }
 
 /// Walks from `at` to where each step either way is worse, and answers the error there.
-fn descend(mut at: Changes, wrong_ms: impl Fn(&Changes) -> Result<f64, FitError>) -> Result<(Changes, f64), FitError> {
+fn descend(
+    mut at: Changes,
+    wrong_ms: impl Fn(&Changes) -> Result<f64, ReplayError>,
+) -> Result<(Changes, f64), ReplayError> {
     let mut least_ms = wrong_ms(&at)?;
     let mut size = 1.0;
     for _ in 0..HALVINGS {
@@ -134,7 +136,7 @@ fn descend(mut at: Changes, wrong_ms: impl Fn(&Changes) -> Result<f64, FitError>
 /// The profile with changes; nothing becomes negative.
 fn changed(profile: &Profile, changes: &Changes) -> Profile {
     let mut profile = profile.clone();
-    if let Kind::Disk(disk) = &mut profile.kind {
+    if let Some(disk) = profile.disk_mut() {
         let longer = |ns: u32, ms: f64| (f64::from(ns) + ms * 1e6).round().clamp(0.0, f64::from(u32::MAX)) as u32;
         let [reads_ms, writes_ms, settle_ms, seeks] = *changes;
         let overheads = &mut disk.overheads;

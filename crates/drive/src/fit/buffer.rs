@@ -1,11 +1,11 @@
 //! The read-ahead buffer: with which segments the model hits when the drive did.
 
-use crate::Op;
+use crate::command::Op;
 use crate::profile::Profile;
 use crate::recording::Record;
 
 use super::requests::Requests;
-use super::{FitError, replay};
+use crate::replay::{ReplayError, replay};
 
 /// Segments, and sectors in each, that are tried.
 const SEGMENTS: [u32; 5] = [1, 3, 8, 16, 32];
@@ -31,7 +31,7 @@ pub(super) struct Chosen {
 }
 
 /// The best of all choices; `make` builds the profile with one.
-pub(super) fn choose<E: From<FitError>>(
+pub(super) fn choose<E: From<ReplayError>>(
     records: &[Record],
     requests: &Requests,
     make: impl Fn(Choice) -> Result<Profile, E>,

@@ -2,18 +2,18 @@
 
 use std::fmt::Write;
 
-use crate::Op;
+use crate::command::Op;
 use crate::profile::Profile;
 use crate::recording::Record;
 
 use super::arm::{self, Arm, Platter};
 use super::buffer::{self, Choice, Chosen};
 use super::layout::Layout;
-use super::replay;
 use super::requests::{Hits, Requests};
+use super::result::{Finding, FitProfileError, FittedProfile, finish, quoted};
 use super::stats::percentile;
 use super::tracks::{self, Tracks};
-use super::whole::{Finding, FitProfileError, FittedProfile, finish, quoted};
+use crate::replay::replay;
 
 /// Reads away from others that are needed.
 const FAR_READS_MIN: usize = 100;

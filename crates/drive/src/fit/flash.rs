@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::command::Op;
+use crate::drive::Drive;
 use crate::profile::Profile;
 use crate::recording::Record;
-use crate::{Drive, Op};
 
+use super::result::{Finding, FitProfileError, FittedProfile, finish, quoted};
 use super::stats::{line, percentile};
-use super::whole::{Finding, FitProfileError, FittedProfile, finish, quoted};
-use super::{FitError, Prediction};
+use crate::replay::{Prediction, ReplayError};
 
 /// The part of a read that is taken to be the controller's when no buffered write tells it: one request at a time cannot tell it from
 /// the page's own time.
@@ -174,13 +175,13 @@ fn by_size(records: &[Record], op: Op) -> Line {
 }
 
 /// Asks the model for every request at its recorded time, or when it is done with the one before.
-fn replay(profile: &Profile, records: &[Record]) -> Result<Vec<Prediction>, FitError> {
+fn replay(profile: &Profile, records: &[Record]) -> Result<Vec<Prediction>, ReplayError> {
     let mut drive = Drive::new(profile);
     let (mut free_ns, mut recorded_free_ns) = (0u64, 0u64);
     let mut predictions = Vec::with_capacity(records.len());
     for (index, record) in records.iter().enumerate() {
         let now_ns = record.issue_ns.max(free_ns);
-        let served = drive.serve(now_ns, record.access).map_err(|source| FitError::Access { index, source })?;
+        let served = drive.serve(now_ns, record.access).map_err(|source| ReplayError::Access { index, source })?;
         free_ns = served.service.finish_ns;
         let idle_ns = record.issue_ns.saturating_sub(recorded_free_ns);
         recorded_free_ns = record.issue_ns.saturating_add(record.service_ns);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Op;
+use crate::command::Op;
 use crate::recording::Record;
 
 use super::stats::{line, percentile};

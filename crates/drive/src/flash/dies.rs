@@ -5,7 +5,7 @@ use super::buffer::NO_COMMAND;
 use super::die::{Doing, PageRead};
 use super::events::Event;
 use super::ftl::Stream;
-use crate::Op;
+use crate::command::Op;
 use crate::profile::UNIT_SECTORS;
 
 impl Flash {

@@ -30,9 +30,9 @@ use std::collections::VecDeque;
 
 pub use start::greedy_write_amplification;
 
+use crate::command::{Access, Command, Completion, Op, Phases, Service, Source, Status};
 use crate::pending::Pending;
 use crate::profile::{FlashProfile, UNIT_SECTORS};
-use crate::{Access, Command, Completion, Op, Phases, Service, Source, Status};
 use buffer::WriteBuffer;
 use die::{Die, IdleDies, PageRead};
 use events::{Event, Events};
@@ -75,7 +75,7 @@ impl FlashCounters {
 
 /// A flash drive.
 #[derive(Debug, Clone)]
-pub struct Flash {
+pub(crate) struct Flash {
     profile: FlashProfile,
     ftl: Ftl,
     buffer: WriteBuffer,
@@ -160,17 +160,17 @@ impl Flash {
     }
 
     /// How many sectors the drive has.
-    pub fn capacity_sectors(&self) -> u64 {
+    pub(crate) fn capacity_sectors(&self) -> u64 {
         self.profile.capacity_sectors
     }
 
     /// How many commands it takes at once.
-    pub fn depth(&self) -> u32 {
+    pub(crate) fn depth(&self) -> u32 {
         self.profile.depth
     }
 
     /// What it has done so far.
-    pub fn counters(&self) -> FlashCounters {
+    pub(crate) fn counters(&self) -> FlashCounters {
         let in_buffer = self.buffer.len() as u64;
         FlashCounters { host_units: self.counters.host_units.saturating_sub(in_buffer), ..self.counters }
     }

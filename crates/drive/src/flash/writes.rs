@@ -4,7 +4,7 @@ use super::buffer::NO_COMMAND;
 use super::die::PageRead;
 use super::ftl::Place;
 use super::{Flash, Flush};
-use crate::Command;
+use crate::command::Command;
 use crate::flash::events::Event;
 use crate::profile::UNIT_SECTORS;
 

@@ -2,8 +2,9 @@
 
 use super::subject::Subject;
 use super::{BURST_BYTES_MAX, Cache, Found, Probe, ProbeError, SpanPoint, on};
+use crate::command::{Access, Command, Op};
+use crate::drive::Drive;
 use crate::random::SplitMix64;
-use crate::{Access, Command, Drive, Op};
 
 /// A read or a write: 4 KiB.
 const BLOCK_SECTORS: u64 = 8;

@@ -2,8 +2,9 @@
 
 use super::subject::{Subject, at_once};
 use super::{DepthPoint, Found, Probe, ProbeError, on};
+use crate::command::{Access, Command, Op};
+use crate::drive::Drive;
 use crate::random::SplitMix64;
-use crate::{Access, Command, Drive, Op};
 
 /// Random reads for each depth, and more for each command under way.
 const READS: u64 = 2000;

@@ -2,8 +2,9 @@
 
 use super::subject::{Subject, at_once};
 use super::{Found, Overwrite, OverwritePoint, Probe, ProbeError, SizePoint, on};
+use crate::command::{Access, Command, Op};
+use crate::drive::Drive;
 use crate::random::SplitMix64;
-use crate::{Access, Command, Drive, Op};
 
 /// Sizes from 4 KiB to 1 MiB, in sectors.
 const SIZES: [u32; 9] = [8, 16, 32, 64, 128, 256, 512, 1024, 2048];

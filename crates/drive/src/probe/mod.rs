@@ -22,7 +22,8 @@ mod seek;
 mod subject;
 mod zones;
 
-use crate::{AccessError, Drive};
+use crate::command::AccessError;
+use crate::drive::Drive;
 use subject::Subject;
 
 /// What can be looked at.

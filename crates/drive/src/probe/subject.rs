@@ -1,7 +1,9 @@
 //! The drive under the probe: commands, the clock, and a list of what failed.
 
 use super::{FAILURES_KEPT, ProbeError};
-use crate::{Access, AccessError, Command, Drive, Op, Status, closed_loop};
+use crate::closed_loop::closed_loop;
+use crate::command::{Access, AccessError, Command, Op, Status};
+use crate::drive::Drive;
 
 /// More failures than this, and half of all commands, end a probe.
 const FAILURES_MAX: u64 = 200;

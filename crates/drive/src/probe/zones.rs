@@ -2,7 +2,7 @@
 
 use super::subject::Subject;
 use super::{ProbeError, ZonePoint};
-use crate::{Access, Command, Op};
+use crate::command::{Access, Command, Op};
 
 /// Places, spread evenly.
 const POINTS: u64 = 64;

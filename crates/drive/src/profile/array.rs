@@ -1,6 +1,9 @@
 //! What a model of an array needs to know.
 
-use super::Profile;
+use super::single::SingleKind;
+
+/// Sectors of a cache line, the allocation unit of the controller's cache: 4 KiB.
+pub(crate) const CACHE_LINE_SECTORS: u64 = 8;
 
 /// Drives behind a controller.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,13 +20,31 @@ pub(crate) struct ArrayProfile {
     pub(crate) chunk_sectors: u32,
     pub(crate) cache: Option<ArrayCacheProfile>,
     /// As many as a multiple of `copies`; members next to each other are copies.
-    pub(crate) members: Vec<Profile>,
+    pub(crate) members: Vec<MemberProfile>,
+}
+
+/// One drive of an array.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MemberProfile {
+    pub(crate) name: String,
+    pub(crate) kind: SingleKind,
 }
 
 impl ArrayProfile {
     /// Groups of members with the same sectors.
     pub(crate) fn columns(&self) -> u32 {
         (self.members.len() as u32 / self.copies.max(1)).max(1)
+    }
+
+    /// Sectors of each member that have an address: whole chunks, so the last sectors may be unused.
+    pub(crate) fn member_sectors(&self) -> u64 {
+        let smallest = self.members.iter().map(|member| member.kind.capacity_sectors()).min().unwrap_or(0);
+        smallest - smallest % u64::from(self.chunk_sectors.max(1))
+    }
+
+    /// Capacity in sectors of 512 bytes.
+    pub(crate) fn capacity_sectors(&self) -> u64 {
+        u64::from(self.columns()) * self.member_sectors()
     }
 }
 

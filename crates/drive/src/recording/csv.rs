@@ -1,7 +1,7 @@
 //! Recordings as comma-separated values, for captures from elsewhere.
 
 use super::{Line, Record, RecordingError};
-use crate::{Access, Op};
+use crate::command::{Access, Op};
 
 /// The first line of such a file.
 pub const HEADER: &str = "issue_us,op,sector,sectors,service_us";

@@ -5,11 +5,9 @@
 //! request was issued when this one had completed and the gap had passed.
 
 mod csv;
-mod validation;
 
-use crate::{Access, Op};
+use crate::command::{Access, Op};
 pub use csv::{HEADER, parse_any, parse_csv};
-pub use validation::{CurvePoint, Errors, Validation, validate};
 
 /// One recorded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Every refusal of a profile or a recording names file, line, value and what would be right.
 
-use hoistway_drive::fit::{FitError, fit, replay};
+use hoistway_drive::fit::fit_rotation;
 use hoistway_drive::recording::parse;
+use hoistway_drive::replay::{ReplayError, replay};
 use hoistway_drive::{Profile, ProfileError};
 
 /// A small disk that is as it should be. Line numbers below count from its first line, `name`.
@@ -525,9 +526,12 @@ fn fits_say_why_they_cannot_be_made() {
     let disk = Profile::from_toml(GOOD, "small.toml").expect("a profile");
     let null = Profile::from_toml(NULL, "null.toml").expect("a profile");
     let short = parse("R Hit 5 8 4067.0 9.0\n", "t").expect("a recording");
-    assert_eq!(fit(&disk, &short), Err(FitError::TooShort { found: 1 }));
-    assert_eq!(fit(&disk, &short).unwrap_err().to_string(), "the recording has 1 requests: at least 100 are needed");
-    assert_eq!(fit(&null, &short), Err(FitError::NoPlatter { name: "n".to_string() }));
+    assert_eq!(fit_rotation(&disk, &short), Err(ReplayError::TooShort { found: 1 }));
+    assert_eq!(
+        fit_rotation(&disk, &short).unwrap_err().to_string(),
+        "the recording has 1 requests: at least 100 are needed"
+    );
+    assert_eq!(fit_rotation(&null, &short), Err(ReplayError::NoPlatter { name: "n".to_string() }));
     let beyond = parse("R Hit 5 8 4067.0 9.0\nR Hit 20000 8 1 1\n", "t").expect("a recording");
     let error = replay(&disk, &beyond).expect_err("the second is beyond the end").to_string();
     assert!(error.starts_with("request 1 of the recording: sectors 20000 to 20000+8 reach beyond the end"), "{error}");

@@ -1,7 +1,8 @@
 //! Whole profiles fitted to traces: of the model itself, which gets its figures back, and of real drives.
 
 use hoistway_drive::fit::{Base, FitKind, FitOptions, FitProfileError, FittedProfile, fit_profile};
-use hoistway_drive::recording::{Record, validate};
+use hoistway_drive::recording::Record;
+use hoistway_drive::validation::validate;
 use hoistway_drive::{Access, Drive, Op, Profile, describe};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;

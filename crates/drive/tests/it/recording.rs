@@ -1,7 +1,9 @@
 //! The model against requests that were recorded with a real drive, one by one.
 
-use hoistway_drive::fit::{Prediction, fit, replay};
-use hoistway_drive::recording::{Errors, Record, validate};
+use hoistway_drive::fit::fit_rotation;
+use hoistway_drive::recording::Record;
+use hoistway_drive::replay::{Prediction, PredictionErrors, replay};
+use hoistway_drive::validation::validate;
 use hoistway_drive::{Drive, Profile};
 
 use crate::recorded::recorded;
@@ -16,14 +18,14 @@ fn profile() -> Profile {
 }
 
 /// Those that follow another at once.
-fn at_once(predictions: &[Prediction]) -> Errors {
-    Errors::of(predictions.iter().filter(|prediction| prediction.idle_ns < 1_000_000))
+fn at_once(predictions: &[Prediction]) -> PredictionErrors {
+    PredictionErrors::of(predictions.iter().filter(|prediction| prediction.idle_ns < 1_000_000))
 }
 
 #[test]
 fn recorded_requests_of_a_cheetah_15k5_are_predicted_one_by_one() {
     let recording = cheetah();
-    let fit = fit(&profile(), &recording).expect("a fit");
+    let fit = fit_rotation(&profile().without_buffer(), &recording).expect("a fit");
     let validation = validate(&profile().without_buffer(), &recording).expect("a replay");
     println!("revolution {:.2} ns, coherence {:.4}", fit.revolution_ns, fit.coherence);
     let parts = [("all", validation.all), ("at once", validation.at_once), ("after a pause", validation.after_pause)];
@@ -72,14 +74,14 @@ fn distributions_of_recorded_drives_are_met() {
 #[test]
 fn guessed_rotation_is_far_worse() {
     let recording = cheetah();
-    let fitted = fit(&profile(), &recording).expect("a fit");
+    let fitted = fit_rotation(&profile().without_buffer(), &recording).expect("a fit");
     let tenths = (0..10).flat_map(|tenth| {
         // 1 % off, the platter turns past the recording 300 times: each phase is as good as any other.
         let guessed = profile().without_buffer().with_rotation(fitted.revolution_ns * 1.01, f64::from(tenth) / 10.0);
         replay(&guessed, &recording).expect("a replay")
     });
     let guessed = tenths.collect::<Vec<_>>();
-    let (all, at_once) = (Errors::of(&guessed), at_once(&guessed));
+    let (all, at_once) = (PredictionErrors::of(&guessed), at_once(&guessed));
     println!("guessed: {all:.3?}");
     assert!(at_once.rms_ms > 1.55 && all.median_ms > 0.9, "{all:?}, {at_once:?}");
 }
@@ -87,10 +89,10 @@ fn guessed_rotation_is_far_worse() {
 #[test]
 fn fit_finds_a_revolution_that_is_off_by_parts_in_ten_thousand() {
     let recording = cheetah();
-    let found = fit(&profile(), &recording).expect("a fit").revolution_ns;
+    let found = fit_rotation(&profile().without_buffer(), &recording).expect("a fit").revolution_ns;
     for part in [-3e-4, -1e-4, 2e-4, 3e-4] {
         let start = profile().with_rotation(found * (1.0 + part), 0.7);
-        let again = fit(&start, &recording).expect("a fit").revolution_ns;
+        let again = fit_rotation(&start.without_buffer(), &recording).expect("a fit").revolution_ns;
         assert!((again / found - 1.0).abs() < 1e-6, "{again} ns from {part}, not {found}");
     }
     // 0.0168 % longer than 60/15020 s.
@@ -112,7 +114,7 @@ fn fit_gets_back_the_rotation_of_a_recording_made_with_the_model() {
         record.service_ns = finish_ns - issue_ns;
         issue_ns = finish_ns + gap_ns;
     }
-    let fit = fit(&profile(), &recording).expect("a fit");
+    let fit = fit_rotation(&profile().without_buffer(), &recording).expect("a fit");
     assert!((fit.revolution_ns - 3_995_000.25).abs() < 0.1, "{}", fit.revolution_ns);
     assert!((fit.phase_revolutions - 0.123).abs() < 0.003, "{}", fit.phase_revolutions);
     assert!(fit.coherence > 0.999_9 && fit.rms_ms < 0.2, "{fit:?}");

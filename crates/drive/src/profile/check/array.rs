@@ -3,9 +3,8 @@
 use toml::Spanned;
 
 use super::super::raw::{RawArray, RawArrayCache, RawMember};
-use super::super::{ArrayCacheProfile, ArrayProfile, Profile};
+use super::super::{ArrayCacheProfile, ArrayProfile, CACHE_LINE_SECTORS, MemberProfile};
 use super::{Check, Checked, MAX_CAPACITY_SECTORS, MAX_US};
-use crate::array::LINE_SECTORS;
 use crate::builtin;
 
 const MAX_MEMBERS: u32 = 64;
@@ -30,7 +29,7 @@ impl Check<'_> {
             return Err(self.value(given.span(), "array.copies", copies, &expected));
         }
         let chunk_sectors = self.chunk_sectors(spanned, count / copies)?;
-        let smallest = members.iter().map(Profile::capacity_sectors).min().unwrap_or(0);
+        let smallest = members.iter().map(|member| member.kind.capacity_sectors()).min().unwrap_or(0);
         if smallest < u64::from(chunk_sectors) {
             let expected = format!("the smallest member has {smallest} sectors: no more than that");
             return Err(self.value(spanned.span(), "array.chunk_sectors", chunk_sectors, &expected));
@@ -54,19 +53,19 @@ impl Check<'_> {
         let key = "array.chunk_sectors";
         let Some(chunk) = &spanned.as_ref().chunk_sectors else {
             if columns == 1 {
-                return Ok(LINE_SECTORS as u32);
+                return Ok(CACHE_LINE_SECTORS as u32);
             }
             let expected = "striping needs the number of sectors that lie on one member, such as 128";
             return Err(self.value(spanned.span(), key, "missing", expected));
         };
-        let sectors = self.within(chunk, key, LINE_SECTORS as u32, MAX_CHUNK_SECTORS)?;
-        if !u64::from(sectors).is_multiple_of(LINE_SECTORS) {
-            return Err(self.value(chunk.span(), key, sectors, &format!("a multiple of {LINE_SECTORS}")));
+        let sectors = self.within(chunk, key, CACHE_LINE_SECTORS as u32, MAX_CHUNK_SECTORS)?;
+        if !u64::from(sectors).is_multiple_of(CACHE_LINE_SECTORS) {
+            return Err(self.value(chunk.span(), key, sectors, &format!("a multiple of {CACHE_LINE_SECTORS}")));
         }
         Ok(sectors)
     }
 
-    fn members(&self, spanned: &Spanned<RawArray>) -> Checked<Vec<Profile>> {
+    fn members(&self, spanned: &Spanned<RawArray>) -> Checked<Vec<MemberProfile>> {
         let mut members = Vec::new();
         for member in &spanned.as_ref().member {
             let profile = self.member(member)?;
@@ -87,7 +86,7 @@ impl Check<'_> {
         Ok(members)
     }
 
-    fn member(&self, spanned: &Spanned<RawMember>) -> Checked<Profile> {
+    fn member(&self, spanned: &Spanned<RawMember>) -> Checked<MemberProfile> {
         match (&spanned.as_ref().drive, &spanned.as_ref().profile) {
             (Some(name), None) => {
                 let Some((file, text)) = builtin::text(name.as_ref()) else {
@@ -103,7 +102,7 @@ impl Check<'_> {
                 };
                 super::member(text, file).map_err(refused)
             }
-            (None, Some(profile)) => Check { member: true, ..*self }.whole(profile.as_ref()),
+            (None, Some(profile)) => Check { member: true, ..*self }.member_profile(profile.as_ref()),
             (Some(_), Some(profile)) => {
                 let expected = "a member is a built-in drive or has a profile of its own";
                 Err(self.value(profile.span(), "array.member.profile", "given beside `drive`", expected))
@@ -116,7 +115,7 @@ impl Check<'_> {
     }
 
     fn array_cache(&self, raw: &RawArrayCache) -> Checked<ArrayCacheProfile> {
-        let sectors = self.within(&raw.sectors, "array.cache.sectors", LINE_SECTORS, MAX_CACHE_SECTORS)?;
+        let sectors = self.within(&raw.sectors, "array.cache.sectors", CACHE_LINE_SECTORS, MAX_CACHE_SECTORS)?;
         let high = self.within(&raw.high_part, "array.cache.high_part", 0.0, 1.0)?;
         let low = self.within(&raw.low_part, "array.cache.low_part", 0.0, high)?;
         let part = |part: f64| (sectors as f64 * part).round() as u64;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::raw::RawProfile;
-use super::super::{DiskProfile, Kind, Profile};
+use super::super::{DiskProfile, Kind, Profile, SingleKind};
 use super::{Check, Checked};
 
 impl Check<'_> {
@@ -21,7 +21,8 @@ impl Check<'_> {
                 "the base's own mechanics; leave the table or `base` out",
             ));
         }
-        let Some(Profile { kind: Kind::Disk(mut disk), .. }) = Profile::builtin(base.as_ref()) else {
+        let builtin = Profile::builtin(base.as_ref()).map(|profile| profile.kind);
+        let Some(Kind::Single(SingleKind::Disk(mut disk))) = builtin else {
             let expected = "the name of a built-in disk, such as \"sata-7200-2006\"";
             return Err(self.value(base.span(), "base", base.as_ref(), expected));
         };

@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use super::super::raw::RawFaults;
 use super::{Check, Checked};
-use crate::faults::{Faults, FaultsError, Hang, Place};
+use crate::faults::{Faults, FaultsError, FaultsField, Hang};
 
 impl Check<'_> {
     /// Without a table there are none.
@@ -35,8 +35,8 @@ impl Check<'_> {
             hangs,
         };
         match faults.problem(capacity_sectors) {
-            Some((place, FaultsError::Value { key, value, expected })) => {
-                let span = place_of(raw, place).unwrap_or(table.span());
+            Some((field, FaultsError::Value { key, value, expected })) => {
+                let span = span_of(raw, field).unwrap_or(table.span());
                 Err(self.value(span, &format!("faults.{key}"), value, &expected))
             }
             _ => Ok(faults),
@@ -44,13 +44,13 @@ impl Check<'_> {
     }
 }
 
-fn place_of(raw: &RawFaults, place: Place) -> Option<Range<usize>> {
-    match place {
-        Place::BadSectors(index) => raw.bad_sectors.get(index).map(Spanned::span),
-        Place::SlowSectors(index) => raw.slow_sectors.get(index).map(Spanned::span),
-        Place::BadShare => raw.bad_share.as_ref().map(Spanned::span),
-        Place::SlowShare => raw.slow_share.as_ref().map(Spanned::span),
-        Place::Retries => raw.retries.as_ref().map(Spanned::span),
-        Place::Hang(index) => raw.hangs.get(index).map(Spanned::span),
+fn span_of(raw: &RawFaults, field: FaultsField) -> Option<Range<usize>> {
+    match field {
+        FaultsField::BadSectors(index) => raw.bad_sectors.get(index).map(Spanned::span),
+        FaultsField::SlowSectors(index) => raw.slow_sectors.get(index).map(Spanned::span),
+        FaultsField::BadShare => raw.bad_share.as_ref().map(Spanned::span),
+        FaultsField::SlowShare => raw.slow_share.as_ref().map(Spanned::span),
+        FaultsField::Retries => raw.retries.as_ref().map(Spanned::span),
+        FaultsField::Hang(index) => raw.hangs.get(index).map(Spanned::span),
     }
 }

@@ -15,7 +15,7 @@ use std::ops::Range;
 use toml::Spanned;
 
 use super::raw::{RawNull, RawProfile};
-use super::{Kind, NullProfile, Profile, ProfileError};
+use super::{Kind, MemberProfile, NullProfile, Profile, ProfileError, SingleKind};
 
 /// A second, in us.
 const MAX_US: f64 = 1e6;
@@ -30,8 +30,9 @@ pub(super) fn profile(text: &str, file: &str) -> Checked<Profile> {
 }
 
 /// Reads and checks the profile of an array's member.
-fn member(text: &str, file: &str) -> Checked<Profile> {
-    Check { text, file, member: true }.text()
+fn member(text: &str, file: &str) -> Checked<MemberProfile> {
+    let check = Check { text, file, member: true };
+    check.member_profile(&check.parse()?)
 }
 
 #[derive(Clone, Copy)]
@@ -50,8 +51,23 @@ const NO_ARRAY_OF_ARRAYS: &str =
 
 impl Check<'_> {
     fn text(&self) -> Checked<Profile> {
-        let raw: RawProfile = toml::from_str(self.text).map_err(|error| self.toml(&error))?;
-        self.whole(&raw)
+        self.whole(&self.parse()?)
+    }
+
+    fn parse(&self) -> Checked<RawProfile> {
+        toml::from_str(self.text).map_err(|error| self.toml(&error))
+    }
+
+    /// The profile of an array's member, which cannot be an array.
+    fn member_profile(&self, raw: &RawProfile) -> Checked<MemberProfile> {
+        let Profile { name, kind, .. } = self.whole(raw)?;
+        match kind {
+            Kind::Single(kind) => Ok(MemberProfile { name, kind }),
+            Kind::Array(_) => {
+                let span = raw.array.as_ref().map_or(raw.name.span(), Spanned::span);
+                Err(self.value(span, "array", "given in a member", NO_ARRAY_OF_ARRAYS))
+            }
+        }
     }
 
     fn whole(&self, raw: &RawProfile) -> Checked<Profile> {
@@ -61,7 +77,7 @@ impl Check<'_> {
         let kind = self.kind(raw)?;
         let disk_only = raw.faults.as_ref().map(|faults| (faults.span(), "faults"));
         let disk_only = disk_only.or_else(|| raw.queue.as_ref().map(|queue| (queue.span(), "queue")));
-        if let (Some((span, key)), false) = (disk_only, matches!(kind, Kind::Disk(_))) {
+        if let (Some((span, key)), false) = (disk_only, matches!(kind, Kind::Single(SingleKind::Disk(_)))) {
             return Err(self.value(span, key, "given", "only disks, with a table [disk] or a `base`, have this table"));
         }
         Ok(Profile {
@@ -77,7 +93,7 @@ impl Check<'_> {
     /// The one table that says which kind of drive it is.
     fn kind(&self, raw: &RawProfile) -> Checked<Kind> {
         if raw.base.is_some() {
-            return Ok(Kind::Disk(Box::new(self.based(raw)?)));
+            return Ok(Kind::Single(SingleKind::Disk(Box::new(self.based(raw)?))));
         }
         let tables = [
             ("disk", raw.disk.as_ref().map(Spanned::span)),
@@ -92,18 +108,18 @@ impl Check<'_> {
             return Err(self.value(span, second, value, &format!("a profile has {ONE_TABLE}")));
         }
         if let Some(disk) = &raw.disk {
-            Ok(Kind::Disk(Box::new(self.disk(disk, raw)?)))
+            Ok(Kind::Single(SingleKind::Disk(Box::new(self.disk(disk, raw)?))))
         } else if let Some(flash) = &raw.flash {
-            Ok(Kind::Flash(Box::new(self.flash(flash.as_ref())?)))
+            Ok(Kind::Single(SingleKind::Flash(Box::new(self.flash(flash.as_ref())?))))
         } else if let Some(cloud) = &raw.cloud {
-            Ok(Kind::Cloud(self.cloud(cloud.as_ref())?))
+            Ok(Kind::Single(SingleKind::Cloud(self.cloud(cloud.as_ref())?)))
         } else if let Some(array) = &raw.array {
             if self.member {
                 return Err(self.value(array.span(), "array", "given in a member", NO_ARRAY_OF_ARRAYS));
             }
             Ok(Kind::Array(Box::new(self.array(array)?)))
         } else if let Some(null) = &raw.null {
-            Ok(Kind::Null(self.null(null.as_ref())?))
+            Ok(Kind::Single(SingleKind::Null(self.null(null.as_ref())?)))
         } else {
             Err(self.value(raw.name.span(), "disk", "missing", &format!("a profile has {ONE_TABLE}")))
         }

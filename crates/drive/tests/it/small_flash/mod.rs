@@ -71,10 +71,7 @@ impl SmallFlash {
 }
 
 pub fn counters(drive: &Drive) -> FlashCounters {
-    match drive {
-        Drive::Flash(flash) => flash.counters(),
-        _ => panic!("not a flash drive"),
-    }
+    drive.flash_counters().expect("a flash drive")
 }
 
 pub fn random_reads(seed: u64, units: u64, count: u64) -> Vec<Command> {

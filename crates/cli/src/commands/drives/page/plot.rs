@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hoistway_drive::recording::CurvePoint;
+use hoistway_drive::validation::CurvePoint;
 
 /// The drawing, in its own units.
 const WIDTH: f64 = 720.0;

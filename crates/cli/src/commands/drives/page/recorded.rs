@@ -5,7 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use hoistway_drive::Profile;
-use hoistway_drive::recording::{Record, Validation, parse_any, validate};
+use hoistway_drive::recording::{Record, parse_any};
+use hoistway_drive::validation::{Validation, validate};
 use rayon::prelude::*;
 
 use super::super::fit::text;

@@ -7,33 +7,20 @@
 //! Request by request is the strict measure. A distribution of service times (the demerit of Ruemmler & Wilkes 1994) comes
 //! out nearly as well from a rotation that is guessed.
 
-mod arm;
-mod base;
-mod buffer;
-mod disk;
-mod flash;
-mod layout;
-mod requests;
-mod stats;
-mod tracks;
-mod whole;
-
 use std::f64::consts::TAU;
 
+use crate::command::Op;
 use crate::disk::Media;
-use crate::profile::{DiskProfile, Kind, Profile};
+use crate::profile::{DiskProfile, Profile};
 use crate::recording::Record;
-use crate::{AccessError, Op, check};
-pub use whole::{
-    Agreement, Base, Finding, FitKind, FitOptions, FitProfileError, FittedProfile, REQUESTS_MIN, fit_profile,
-};
+use crate::replay::{ReplayError, check_recording, disk_of, replay, rms_ms};
 
 /// How far the fitted revolution may be from the profile's, as a part of it: 0.035 %.
 pub const REVOLUTION_RANGE: f64 = 3.5e-4;
 
 /// What a fit found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fit {
+pub struct RotationFit {
     /// The time of a revolution in ns.
     pub revolution_ns: f64,
     /// The angle under the head at the first request's issue, in revolutions.
@@ -46,71 +33,16 @@ pub struct Fit {
     pub profile: Profile,
 }
 
-/// One request of a replay.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Prediction {
-    /// What was recorded: a read or a write.
-    pub op: Op,
-    /// The zone of its first sector.
-    pub zone: u32,
-    /// What the model says, in ns.
-    pub predicted_ns: u64,
-    /// What was recorded, in ns.
-    pub recorded_ns: u64,
-    /// How long the drive had been idle, in ns.
-    pub idle_ns: u64,
-}
-
-impl Prediction {
-    /// Predicted less recorded, in ms.
-    pub fn error_ms(&self) -> f64 {
-        (self.predicted_ns as f64 - self.recorded_ns as f64) / 1e6
-    }
-}
-
-/// Why a fit was not possible.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FitError {
-    /// The profile has no platter.
-    #[error("profile `{name}` is of a device without a platter: a disk's is needed")]
-    NoPlatter {
-        /// The profile's name.
-        name: String,
-    },
-    /// A request does not fit the disk.
-    #[error("request {index} of the recording: {source}")]
-    Access {
-        /// Its number, from 0.
-        index: usize,
-        /// What is wrong with it.
-        source: AccessError,
-    },
-    /// Too little to fit.
-    #[error("the recording has {found} requests: at least 100 are needed")]
-    TooShort {
-        /// Requests that it has.
-        found: usize,
-    },
-}
-
-/// Fits revolution and phase of `profile` to a recording that was made with the drive's buffer off.
-///
-/// # Errors
-/// [`FitError`] when the profile is no disk's, a request does not fit the disk, or there are fewer than 100.
-pub fn fit(profile: &Profile, recording: &[Record]) -> Result<Fit, FitError> {
-    fit_rotation(&profile.clone().without_buffer(), recording)
-}
-
 /// Fits revolution and phase of `profile` to a recording that was made with the drive's buffer as the profile has it.
 ///
 /// # Errors
 /// Those of [`fit`].
-pub fn fit_rotation(profile: &Profile, recording: &[Record]) -> Result<Fit, FitError> {
+pub fn fit_rotation(profile: &Profile, recording: &[Record]) -> Result<RotationFit, ReplayError> {
     let disk = disk_of(profile)?;
     if recording.len() < 100 {
-        return Err(FitError::TooShort { found: recording.len() });
+        return Err(ReplayError::TooShort { found: recording.len() });
     }
-    checked(disk, recording)?;
+    check_recording(disk, recording)?;
     let marks = marks(disk, recording);
     let (revolution_ns, resultant) = best_revolution(&marks, disk.revolution_ns);
     let fitted = |phase: f64| profile.clone().with_rotation(revolution_ns, phase);
@@ -124,63 +56,13 @@ pub fn fit_rotation(profile: &Profile, recording: &[Record]) -> Result<Fit, FitE
         }
     }
     let (phase, rms_ms) = best.unwrap_or((resultant.phase(), 0.0));
-    Ok(Fit {
+    Ok(RotationFit {
         revolution_ns,
         phase_revolutions: phase - phase.floor(),
         coherence: resultant.coherence(),
         rms_ms,
         profile: fitted(phase),
     })
-}
-
-/// Asks the model for every recorded request at its recorded time. Each starts where the arm was left by the one before.
-///
-/// # Errors
-/// [`FitError`] when the profile is no disk's or a request does not fit the disk.
-pub fn replay(profile: &Profile, recording: &[Record]) -> Result<Vec<Prediction>, FitError> {
-    let disk = disk_of(profile)?;
-    checked(disk, recording)?;
-    let mut model = Media::new(disk);
-    let mut free_ns = 0;
-    let predict = |record: &Record| {
-        model.resume_at(free_ns);
-        let idle_ns = record.issue_ns.saturating_sub(free_ns);
-        free_ns = record.issue_ns.saturating_add(record.service_ns);
-        let service = model.start(record.issue_ns, &record.access, false);
-        let zone = model.locate(record.access.sector).zone;
-        Prediction {
-            op: record.access.op,
-            zone,
-            predicted_ns: service.phases.total_ns(),
-            recorded_ns: record.service_ns,
-            idle_ns,
-        }
-    };
-    Ok(recording.iter().map(predict).collect())
-}
-
-/// The root mean square error in ms; 0 for no predictions.
-pub fn rms_ms<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> f64 {
-    let (mut sum, mut count) = (0.0, 0u32);
-    for prediction in predictions {
-        sum += prediction.error_ms().powi(2);
-        count += 1;
-    }
-    if count == 0 { 0.0 } else { (sum / f64::from(count)).sqrt() }
-}
-
-fn disk_of(profile: &Profile) -> Result<&DiskProfile, FitError> {
-    match profile.kind() {
-        Kind::Disk(disk) => Ok(disk),
-        _ => Err(FitError::NoPlatter { name: profile.name().to_string() }),
-    }
-}
-
-fn checked(disk: &DiskProfile, recording: &[Record]) -> Result<(), FitError> {
-    for (index, record) in recording.iter().enumerate() {
-        check(&record.access.into(), disk.capacity_sectors).map_err(|source| FitError::Access { index, source })?;
-    }
-    Ok(())
 }
 
 /// Completion (ns) and the angle at which the request's last sector ends (revolutions) of every request but writes that complete

@@ -1,15 +1,15 @@
 //! What a profile means, in figures that can be checked by hand.
 
-use crate::array::Layout;
-use crate::describe_queue;
+mod queue;
+
+use crate::command::{Op, SECTOR_BYTES};
 use crate::flash::greedy_write_amplification;
 use crate::geometry::Geometry;
 use crate::profile::{
     ArrayProfile, BucketProfile, BufferProfile, CloudProfile, DiskProfile, FlashProfile, Kind, Mapping, NullProfile,
-    Precondition, Profile, ReadAheadUntil, UNIT_BYTES, ZoneProfile,
+    Precondition, Profile, ReadAheadUntil, SingleKind, UNIT_BYTES, ZoneProfile,
 };
 use crate::seek::SeekCurve;
-use crate::{Op, SECTOR_BYTES};
 
 /// A drive explained. Rates in MB/s are 10^6 bytes a second.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,11 +163,8 @@ pub struct FlashDescription {
 /// Explains a profile.
 pub fn describe(profile: &Profile) -> Description {
     let mut description = match profile.kind() {
-        Kind::Flash(flash) => describe_flash(flash),
-        Kind::Cloud(cloud) => describe_cloud(cloud),
+        Kind::Single(single) => describe_single(single),
         Kind::Array(array) => describe_array(array),
-        Kind::Null(null) => describe_null(null),
-        Kind::Disk(disk) => describe_disk(disk),
     };
     description.name = profile.name.clone();
     description.what = profile.what.clone();
@@ -175,6 +172,15 @@ pub fn describe(profile: &Profile) -> Description {
     description.licence = profile.licence.clone();
     description.inputs = profile.inputs.clone();
     description
+}
+
+fn describe_single(single: &SingleKind) -> Description {
+    match single {
+        SingleKind::Disk(disk) => describe_disk(disk),
+        SingleKind::Flash(flash) => describe_flash(flash),
+        SingleKind::Cloud(cloud) => describe_cloud(cloud),
+        SingleKind::Null(null) => describe_null(null),
+    }
 }
 
 fn describe_null(null: &NullProfile) -> Description {
@@ -263,7 +269,7 @@ fn describe_cloud(cloud: &CloudProfile) -> Description {
 
 /// One 4 KiB read at a time: the controller's time, a member's, and the link's; in sequence all columns at once, as far as the link goes.
 fn describe_array(array: &ArrayProfile) -> Description {
-    let members: Vec<Description> = array.members.iter().map(describe).collect();
+    let members: Vec<Description> = array.members.iter().map(|member| describe_single(&member.kind)).collect();
     let mean_ms = members.iter().map(|member| member.random_read_4k_ms).sum::<f64>() / members.len().max(1) as f64;
     let link_ns = f64::from(array.link_sector_ns);
     let random_ms = mean_ms + (array.command_ns as f64 + 8.0 * link_ns) / 1e6;
@@ -280,7 +286,7 @@ fn describe_array(array: &ArrayProfile) -> Description {
         interface_mb_s,
         sequential_outer_mb_s: sequential(|member| member.sequential_outer_mb_s),
         sequential_inner_mb_s: sequential(|member| member.sequential_inner_mb_s),
-        ..blank(Layout::new(array).capacity_sectors(), array.depth)
+        ..blank(array.capacity_sectors(), array.depth)
     }
 }
 
@@ -343,8 +349,8 @@ fn describe_disk(disk: &DiskProfile) -> Description {
         random_read_4k_ms: random_ms,
         random_read_4k_iops: 1000.0 / random_ms,
         warnings: warnings(disk),
-        queue: describe_queue::queue(&disk.queue),
-        faults: describe_queue::faults(&disk.faults),
+        queue: queue::queue(&disk.queue),
+        faults: queue::faults(&disk.faults),
         ..blank(disk.capacity_sectors, disk.queue.depth)
     }
 }

@@ -1,11 +1,9 @@
-//! A whole profile from a trace of requests and their service times.
+//! The results and errors of fitting a profile.
 
-use crate::Op;
 use crate::profile::{Profile, ProfileError};
-use crate::recording::{Errors, Record};
+use crate::replay::{Prediction, PredictionErrors, ReplayError};
 
 use super::stats::percentile;
-use super::{FitError, Prediction, base, disk, flash};
 
 /// The fewest requests that a profile is fitted to: half of them are held out.
 pub const REQUESTS_MIN: usize = 400;
@@ -55,7 +53,7 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Agreement {
     /// Request by request, and the demerit.
-    pub errors: Errors,
+    pub errors: PredictionErrors,
     /// Percentiles 50, 90 and 99 of the recorded service times, in ms.
     pub recorded_ms: [f64; 3],
     /// The same of the model's.
@@ -133,7 +131,7 @@ pub enum FitProfileError {
     Profile(#[from] ProfileError),
     /// The base does not fit the trace.
     #[error(transparent)]
-    Base(#[from] FitError),
+    Base(#[from] ReplayError),
     /// The base's text cannot be edited.
     #[error("{file}: a table is expected at `{key}`")]
     BaseTable {
@@ -144,22 +142,6 @@ pub enum FitProfileError {
     },
 }
 
-/// Fits a profile to requests that were made one at a time. The first half is fitted to, the second is held out.
-///
-/// # Errors
-/// [`FitProfileError`] when the trace is too short, too local or makes no sense, or the base does not suit it.
-pub fn fit_profile(records: &[Record], options: &FitOptions) -> Result<FittedProfile, FitProfileError> {
-    checked(records)?;
-    let half = &records[..records.len() / 2];
-    if let Some(base) = &options.base {
-        return base::fit(half, records, base, options.name);
-    }
-    match options.kind.unwrap_or_else(|| guess(half)) {
-        FitKind::Disk => disk::fit(half, records, options.name),
-        FitKind::Flash => flash::fit(half, records, options.name),
-    }
-}
-
 impl Agreement {
     /// How well predictions agree with what was recorded.
     pub fn of(predictions: &[Prediction]) -> Agreement {
@@ -168,7 +150,7 @@ impl Agreement {
             [0.5, 0.9, 0.99].map(|share| percentile(&times, share))
         };
         Agreement {
-            errors: Errors::of(predictions),
+            errors: PredictionErrors::of(predictions),
             recorded_ms: percentiles(|prediction| prediction.recorded_ns),
             predicted_ms: percentiles(|prediction| prediction.predicted_ns),
         }
@@ -181,7 +163,7 @@ pub(super) fn finish(
     name: &str,
     found: Vec<Finding>,
     untold: Vec<String>,
-    replayed: impl Fn(&Profile) -> Result<Vec<Prediction>, FitError>,
+    replayed: impl Fn(&Profile) -> Result<Vec<Prediction>, ReplayError>,
 ) -> Result<FittedProfile, FitProfileError> {
     let profile = Profile::from_toml(&toml, &format!("{name}.toml"))?;
     let predictions = replayed(&profile)?;
@@ -193,39 +175,4 @@ pub(super) fn finish(
 /// A string as TOML has it.
 pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_string()).to_string()
-}
-
-fn checked(records: &[Record]) -> Result<(), FitProfileError> {
-    if records.len() < REQUESTS_MIN {
-        return Err(FitProfileError::TooFew { found: records.len() });
-    }
-    let untimed = records.iter().filter(|record| record.service_ns == 0).count();
-    if untimed * 100 > records.len() {
-        return Err(FitProfileError::NoTime { found: untimed, of: records.len() });
-    }
-    let end = |record: &Record| record.access.sector.saturating_add(u64::from(record.access.sectors));
-    let last = records.iter().map(end).max().unwrap_or(0);
-    if last > 1 << 55 {
-        return Err(FitProfileError::TooLarge { sector: last - 1 });
-    }
-    // Times in whole microseconds may overlap by the last one's rounding.
-    let overlaps = |pair: &&[Record]| pair[0].issue_ns.saturating_add(pair[0].service_ns) > pair[1].issue_ns + 2000;
-    let overlapping: Vec<usize> =
-        records.windows(2).enumerate().filter(|(_, pair)| overlaps(pair)).map(|(index, _)| index + 1).collect();
-    match overlapping.first() {
-        Some(index) if overlapping.len() * 100 > records.len() => Err(FitProfileError::Overlap { index: *index }),
-        _ => Ok(()),
-    }
-}
-
-/// A disk's reads take milliseconds. Where there are hardly any, its writes do.
-fn guess(records: &[Record]) -> FitKind {
-    let times = |op: Op| -> Vec<f64> {
-        let of_kind = records.iter().filter(|record| record.access.op == op);
-        of_kind.map(|record| record.service_ns as f64 / 1e6).collect()
-    };
-    let reads = times(Op::Read);
-    let times = if reads.len() >= 50 { reads } else { times(Op::Write) };
-    // Hits may be quick on a disk: the slower quarter tells.
-    if percentile(&times, 0.75) > 1.0 { FitKind::Disk } else { FitKind::Flash }
 }

@@ -1,0 +1,153 @@
+//! Replaying a recording with a model: predictions, request by request, and their errors.
+
+use crate::command::{AccessError, Op, check_range};
+use crate::disk::Media;
+use crate::profile::{DiskProfile, Profile};
+use crate::recording::Record;
+
+/// One request of a replay.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prediction {
+    /// What was recorded: a read or a write.
+    pub op: Op,
+    /// The zone of its first sector.
+    pub zone: u32,
+    /// What the model says, in ns.
+    pub predicted_ns: u64,
+    /// What was recorded, in ns.
+    pub recorded_ns: u64,
+    /// How long the drive had been idle, in ns.
+    pub idle_ns: u64,
+}
+
+impl Prediction {
+    /// Predicted less recorded, in ms.
+    pub fn error_ms(&self) -> f64 {
+        (self.predicted_ns as f64 - self.recorded_ns as f64) / 1e6
+    }
+}
+
+/// Why a fit was not possible.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplayError {
+    /// The profile has no platter.
+    #[error("profile `{name}` is of a device without a platter: a disk's is needed")]
+    NoPlatter {
+        /// The profile's name.
+        name: String,
+    },
+    /// A request does not fit the disk.
+    #[error("request {index} of the recording: {source}")]
+    Access {
+        /// Its number, from 0.
+        index: usize,
+        /// What is wrong with it.
+        source: AccessError,
+    },
+    /// Too little to fit.
+    #[error("the recording has {found} requests: at least 100 are needed")]
+    TooShort {
+        /// Requests that it has.
+        found: usize,
+    },
+}
+
+/// By how much predictions were wrong, in ms; all 0 for no requests.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PredictionErrors {
+    /// How many requests.
+    pub requests: usize,
+    /// Root mean square of predicted less recorded service time, request by request.
+    pub rms_ms: f64,
+    /// The median of the errors' amounts.
+    pub median_ms: f64,
+    /// Root mean square horizontal distance between the distributions of service times, the "demerit figure" of C. Ruemmler and
+    /// J. Wilkes, "An introduction to disk drive modeling" (IEEE Computer 27(3), 1994).
+    pub demerit_ms: f64,
+    /// Mean recorded service time.
+    pub recorded_mean_ms: f64,
+    /// Mean predicted service time.
+    pub predicted_mean_ms: f64,
+}
+
+/// Asks the model for every recorded request at its recorded time. Each starts where the arm was left by the one before.
+///
+/// # PredictionErrors
+/// [`ReplayError`] when the profile is no disk's or a request does not fit the disk.
+pub fn replay(profile: &Profile, recording: &[Record]) -> Result<Vec<Prediction>, ReplayError> {
+    let disk = disk_of(profile)?;
+    check_recording(disk, recording)?;
+    let mut model = Media::new(disk);
+    let mut free_ns = 0;
+    let predict = |record: &Record| {
+        model.resume_at(free_ns);
+        let idle_ns = record.issue_ns.saturating_sub(free_ns);
+        free_ns = record.issue_ns.saturating_add(record.service_ns);
+        let service = model.start(record.issue_ns, &record.access, false);
+        let zone = model.locate(record.access.sector).zone;
+        Prediction {
+            op: record.access.op,
+            zone,
+            predicted_ns: service.phases.total_ns(),
+            recorded_ns: record.service_ns,
+            idle_ns,
+        }
+    };
+    Ok(recording.iter().map(predict).collect())
+}
+
+/// The root mean square error in ms; 0 for no predictions.
+pub fn rms_ms<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0u32);
+    for prediction in predictions {
+        sum += prediction.error_ms().powi(2);
+        count += 1;
+    }
+    if count == 0 { 0.0 } else { (sum / f64::from(count)).sqrt() }
+}
+
+pub(crate) fn disk_of(profile: &Profile) -> Result<&DiskProfile, ReplayError> {
+    profile.disk().ok_or_else(|| ReplayError::NoPlatter { name: profile.name().to_string() })
+}
+
+pub(crate) fn check_recording(disk: &DiskProfile, recording: &[Record]) -> Result<(), ReplayError> {
+    for (index, record) in recording.iter().enumerate() {
+        check_range(&record.access.into(), disk.capacity_sectors)
+            .map_err(|source| ReplayError::Access { index, source })?;
+    }
+    Ok(())
+}
+
+impl PredictionErrors {
+    /// The errors of some predictions.
+    pub fn of<'a>(predictions: impl IntoIterator<Item = &'a Prediction>) -> PredictionErrors {
+        let predictions: Vec<Prediction> = predictions.into_iter().copied().collect();
+        let mut amounts: Vec<f64> = predictions.iter().map(|prediction| prediction.error_ms().abs()).collect();
+        amounts.sort_by(f64::total_cmp);
+        let (recorded, predicted) = distributions(&predictions);
+        let distances = recorded.iter().zip(&predicted).map(|(recorded, predicted)| (predicted - recorded).powi(2));
+        PredictionErrors {
+            requests: predictions.len(),
+            rms_ms: rms_ms(&predictions),
+            median_ms: amounts.get(amounts.len() / 2).copied().unwrap_or(0.0),
+            demerit_ms: mean(distances).sqrt(),
+            recorded_mean_ms: mean(recorded.iter().copied()),
+            predicted_mean_ms: mean(predicted.iter().copied()),
+        }
+    }
+}
+
+/// Recorded and predicted service times in ms, each from the shortest to the longest.
+pub(crate) fn distributions(predictions: &[Prediction]) -> (Vec<f64>, Vec<f64>) {
+    let sorted = |time_ns: fn(&Prediction) -> u64| {
+        let mut times: Vec<f64> = predictions.iter().map(|prediction| time_ns(prediction) as f64 / 1e6).collect();
+        times.sort_by(f64::total_cmp);
+        times
+    };
+    (sorted(|prediction| prediction.recorded_ns), sorted(|prediction| prediction.predicted_ns))
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
+    if count == 0 { 0.0 } else { sum / f64::from(count) }
+}
