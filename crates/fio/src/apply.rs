@@ -2,7 +2,7 @@
 
 use crate::{
     job::{Job, RateProcess, Sequencer},
-    tree::{file_system, tree, walk},
+    tree_values::{file_system, tree, walk},
     units::{KbBase, TimeUnit},
     values::{
         Fault, NOT_SUPPORTED, block_range, block_size, block_split, boolean, cgroup, cgroup_weights, count, count_u32,

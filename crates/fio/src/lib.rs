@@ -30,6 +30,7 @@ mod parse;
 pub mod results;
 mod source;
 mod tree;
+mod tree_values;
 pub mod units;
 mod values;
 
