@@ -31,30 +31,23 @@ mod config;
 pub mod decisions;
 mod error;
 mod events;
-mod fio_json;
-mod groups;
 mod host;
-mod host_file;
-mod host_keys;
-mod kernel;
 mod measure;
 pub mod published;
 mod record;
 mod settings;
-mod verdict;
 pub mod whatif;
 mod workload;
 mod world;
 
-pub use compare::{CompareRequest, Comparison, DirectionRun, ProcessRun, Progress, Run, Spread, compare, run_each};
-pub use config::{CpuCosts, HostConfig, PAGE_BYTES, Plugging, ReadAheadRules, WriteBack};
+pub use compare::{
+    CompareRequest, Comparison, DirectionRun, GroupRun, ProcessRun, Progress, Run, Spread, compare, run_each,
+};
+pub use config::{CpuCosts, HostConfig, HostFileError, Kernel, Plugging, ReadAheadRules, WriteBack};
 pub use error::SimError;
-pub use groups::{GroupRun, group_switch};
 pub use host::fs::config::FileSystemConfig;
 pub use host::journal::JournalConfig;
-pub use host_file::HostFileError;
-pub use kernel::Kernel;
-pub use measure::{BandwidthSample, Latencies, Latency, Window, Windows, jain};
+pub use host::page::PAGE_BYTES;
+pub use measure::{BandwidthSample, DriveTime, Latencies, Latency, Window, Windows, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};
-pub use settings::{Setting, elevator_of_name};
-pub use world::DriveTime;
+pub use settings::{Setting, elevator_of_name, group_switch};

@@ -338,6 +338,33 @@ pub fn jain(shares: &[f64]) -> f64 {
     if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
 }
 
+/// Where the time of the drive went, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct DriveTime {
+    /// Command processing and the interface.
+    pub overhead: u64,
+    /// The arm.
+    pub seek: u64,
+    /// Waiting for sectors to come round.
+    pub rotation: u64,
+    /// Data under the head.
+    pub transfer: u64,
+    /// Nothing to do, or kept waiting by the elevator.
+    pub idle: u64,
+}
+
+impl DriveTime {
+    /// The share of a run that the drive spent on seeking and waiting for the platter, 0 to 1.
+    pub fn arm_share(&self, runtime_ns: u64) -> f64 {
+        if runtime_ns == 0 { 0.0 } else { (self.seek + self.rotation) as f64 / runtime_ns as f64 }
+    }
+}
+
+/// Bytes a second; 0 for no time.
+pub(crate) fn bytes_per_s(bytes: u64, ns: u64) -> f64 {
+    if ns == 0 { 0.0 } else { bytes as f64 * 1e9 / ns as f64 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -72,6 +72,15 @@ pub(crate) fn elevator_names() -> String {
     names.join(", ")
 }
 
+/// The tunables with which groups are switched on, in elevators that have them as an option: 1 is on.
+const SWITCHES: [&str; 2] = ["groups", "key_type"];
+
+/// The tunable with which an elevator's groups are switched on (1) and off (0); `None` if it has no groups, or has them always.
+pub fn group_switch(elevator: Kind) -> Option<&'static Tunable> {
+    let info = elevator.info();
+    info.tunables.iter().find(|tunable| info.groups && SWITCHES.contains(&tunable.name))
+}
+
 fn names(tunables: &[Tunable]) -> String {
     if tunables.is_empty() {
         return "it has none".into();

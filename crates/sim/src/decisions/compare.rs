@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::decision::{Decision, List};
 use super::replay::{Made, Replay};
-use super::scenario::{Decision, List, Scenario};
+use super::scenario::Scenario;
 
 /// How many events before a difference are told.
 const EVENTS: usize = 10;

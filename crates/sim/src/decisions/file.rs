@@ -8,9 +8,10 @@ use flate2::bufread::MultiGzDecoder;
 use serde::Serialize;
 
 use super::compare::{Difference, compare};
+use super::decision::List;
 use super::error::{DecisionError, ScenarioError};
 use super::replay::replay_scenario;
-use super::scenario::{List, Scenario};
+use super::scenario::Scenario;
 
 /// The longest line that is read, in bytes; the longest recorded has less than 1 MB.
 const LINE_LIMIT: u64 = 64 << 20;

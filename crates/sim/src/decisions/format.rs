@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 
-use super::scenario::{Domain, How, Plugging};
+use super::decision::{Domain, How, Plugging};
 
 /// A line as it stands in the file.
 #[derive(Debug, Deserialize)]

@@ -6,10 +6,9 @@ use hoistway_core::GroupWeights;
 
 use super::error::ScenarioError;
 use super::format::RawGroup;
-use super::scenario::Scenario;
 
 /// The id of the root, which files do not list.
-const ROOT_ID: u32 = 0;
+pub(super) const ROOT_ID: u32 = 0;
 
 /// A group by its place: 0 is the root, n is entry n - 1 of the scenario's groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +22,6 @@ pub(super) struct Group {
     /// Its parent, which comes before it.
     pub parent: GroupIndex,
     pub weights: GroupWeights,
-}
-
-impl Scenario {
-    /// The id in the file of a group.
-    pub(super) fn group_id(&self, index: GroupIndex) -> u32 {
-        let entry = index.0.checked_sub(1).and_then(|at| self.groups.get(at));
-        entry.map_or(ROOT_ID, |group| group.id)
-    }
 }
 
 /// Finds groups by their ids.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use hoistway_core::{Class, Event, Expiry, Io, Note, Op, Priority, Sink};
 
-use super::scenario::{Decision, Domain, How, List, Plugging};
+use super::decision::{Decision, Domain, How, List, Plugging};
 
 /// Takes the queue's events; keeps those that are decisions in their lists.
 #[derive(Debug, Default)]

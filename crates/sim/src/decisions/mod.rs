@@ -6,6 +6,7 @@
 //! the first two to hoistway's elevator of that kernel and compares the third.
 
 mod compare;
+mod decision;
 mod error;
 mod file;
 mod format;
@@ -16,8 +17,9 @@ mod scenario;
 mod targets;
 
 pub use compare::{Difference, compare};
+pub use decision::{Decision, Domain, How, List, Plugging};
 pub use error::{DecisionError, ScenarioError};
 pub use file::{FileReport, ListCount, ScenarioReport, replay_file};
 pub use replay::{Made, Replay, replay_scenario};
-pub use scenario::{Decision, Domain, How, List, Plugging, Scenario};
+pub use scenario::Scenario;
 pub use targets::{Target, targets};

@@ -12,9 +12,10 @@ use hoistway_core::{
     RequestId, RequestQueue, Storage, Submitted,
 };
 
+use super::decision::{Decision, List};
 pub use super::log::Made;
 use super::log::{Happened, Log, Recorder};
-use super::scenario::{Decision, List, Scenario, Start};
+use super::scenario::{Scenario, Start};
 
 /// How long a machine of the recordings had been up at time 0, in ns.
 const UPTIME_NS: u64 = 10_000_000_000;

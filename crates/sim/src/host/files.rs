@@ -10,8 +10,8 @@ use std::sync::Arc;
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use crate::config::PAGE_SECTORS;
 use crate::error::SimError;
+use crate::host::page::PAGE_SECTORS;
 
 /// The head of every group holds what a file system keeps there: 1 MiB.
 const GROUP_HEAD_SECTORS: u64 = 2048;

@@ -1,6 +1,6 @@
 //! A mapped file: which pages a process has in its page tables, and what a fault reads.
 
-use super::readahead::Window;
+use super::window::Window;
 
 /// So many more misses than hits, and reading around them is not worth its while.
 const MISSES_MAX: u32 = 100;

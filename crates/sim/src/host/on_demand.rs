@@ -8,7 +8,7 @@
 //! The rules are those of F. Wu, H. Xi and C. Xu, "On the design of a new Linux readahead framework", ACM SIGOPS Operating Systems
 //! Review 42(5), 2008: sections on the state, on the two triggers and on interleaved and context-based read-ahead.
 
-use super::readahead::{Window, next_window};
+use super::window::{Window, next_window};
 
 /// What the kernel remembers of one open file. Units are pages of 4 KiB.
 #[derive(Clone, Debug)]

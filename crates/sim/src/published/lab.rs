@@ -10,8 +10,7 @@ use rayon::prelude::*;
 use super::error::PublishedError;
 use super::expectation::{self, Row};
 use crate::compare::{CompareRequest, Comparison, Run, compare};
-use crate::config::HostConfig;
-use crate::kernel::Kernel;
+use crate::config::{HostConfig, Kernel};
 use crate::settings::{Setting, elevator_of_name};
 
 /// How far a row has come.

@@ -252,7 +252,7 @@ impl Sum {
         let length_ns = (if endless { until_ns } else { last_ns }).saturating_sub(from_ns);
         self.bytes += bytes;
         self.latencies.merge(&latencies);
-        Figures { bytes_per_s: crate::compare::rate(bytes, length_ns), latency_ns: latencies.summary() }
+        Figures { bytes_per_s: crate::measure::bytes_per_s(bytes, length_ns), latency_ns: latencies.summary() }
     }
 
     fn add_run(&mut self, run: &ProcessRun) -> Figures {
@@ -263,6 +263,9 @@ impl Sum {
     }
 
     fn figures(&self, length_ns: u64) -> Figures {
-        Figures { bytes_per_s: crate::compare::rate(self.bytes, length_ns), latency_ns: self.latencies.summary() }
+        Figures {
+            bytes_per_s: crate::measure::bytes_per_s(self.bytes, length_ns),
+            latency_ns: self.latencies.summary(),
+        }
     }
 }

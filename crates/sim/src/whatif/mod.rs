@@ -22,9 +22,8 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 use crate::compare::{CompareRequest, Comparison, Progress, Recorded, Run, compare_workloads, run_workloads};
-use crate::config::{CpuCosts, HostConfig, Plugging};
+use crate::config::{CpuCosts, HostConfig, Kernel, Plugging};
 use crate::error::SimError;
-use crate::kernel::Kernel;
 use crate::settings::Setting;
 use crate::workload::recorded::{Request, Script};
 
@@ -390,7 +389,7 @@ fn settings(machine: &Machine, elevators: &[Kind]) -> Result<Vec<Setting>, SimEr
     let mut settings = Vec::new();
     if machine.groups {
         for kind in elevators {
-            let switch = crate::groups::group_switch(*kind).map(|tunable| tunable.name);
+            let switch = crate::settings::group_switch(*kind).map(|tunable| tunable.name);
             if let Some(name) = switch {
                 settings.push(Setting::parse(&format!("{}.{name}=1", kind.info().name))?);
             }

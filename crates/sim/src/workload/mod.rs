@@ -1,6 +1,7 @@
 //! Workloads: what the jobs of a job file do, request by request.
 
 pub(crate) mod distribution;
+pub(crate) mod groups;
 pub(crate) mod offsets;
 pub(crate) mod pacing;
 pub(crate) mod permutation;

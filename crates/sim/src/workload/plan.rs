@@ -7,10 +7,10 @@ use hoistway_core::{Class, Priority, Reservation};
 use hoistway_fio::{Direction, FileSystemKind, Job, JobFile, Size, TreeSpec, Walk};
 use rand::RngExt;
 
+use super::groups::{self, GroupPlan};
 use super::offsets::Region;
 use super::stream;
 use crate::error::SimError;
-use crate::groups::{self, GroupPlan};
 use crate::host::files::{Wanted, is_device};
 use crate::host::journal::JournalConfig;
 

@@ -11,9 +11,9 @@ use hoistway_fio::Walk;
 use rand::seq::SliceRandom;
 
 use super::stream;
-use crate::config::{PAGE_BYTES, PAGE_SECTORS};
 use crate::host::files::File;
 use crate::host::fs::tree::{MetadataRead, Node, Tree};
+use crate::host::page::{PAGE_BYTES, PAGE_SECTORS};
 
 /// What a process does next on its walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,13 +3,13 @@
 use hoistway_core::{Bio, Flags, Op};
 use hoistway_fio::Ioengine;
 
-use super::choose::Flow;
 use super::process::{Current, OpenFile, Stage};
-use super::{PageIo, Token, World};
-use crate::config::{PAGE_BYTES, PAGE_SECTORS};
+use super::state::{Flow, PageIo, Token, World};
 use crate::host::on_demand::{At, Marked};
+use crate::host::page::{PAGE_BYTES, PAGE_SECTORS};
 use crate::host::page_cache::PageState;
-use crate::host::readahead::{Reader, Window};
+use crate::host::readahead::Reader;
+use crate::host::window::Window;
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {

@@ -2,19 +2,12 @@
 
 use hoistway_fio::{Direction, Ioengine};
 
-use super::World;
 use super::process::{Current, Stage};
-use crate::config::PAGE_BYTES;
+use super::state::{Flow, World};
 use crate::events::{HORIZON_NS, What};
+use crate::host::page::PAGE_BYTES;
 use crate::record::Observer;
 use crate::workload::offsets::Unit;
-
-/// Whether a step led to another one, or to a wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Flow {
-    On,
-    Block,
-}
 
 impl<S: Observer> World<S> {
     /// A process runs until it waits for something or has to pay for what it did.
@@ -50,7 +43,7 @@ impl<S: Observer> World<S> {
                 process.stats.sleeps += 1;
                 return;
             }
-            if self.steps_at_once > super::STEPS_AT_ONCE_MAX {
+            if self.steps_at_once > super::event_loop::STEPS_AT_ONCE_MAX {
                 process.blocked = true;
                 return;
             }

@@ -10,26 +10,12 @@ use hoistway_core::{
 use hoistway_drive::{Access, Command, Completion, Drive, Phases, Status};
 
 use crate::config::Plugging;
-use crate::groups::group_switch;
+use crate::measure::DriveTime;
 use crate::record::{HeadSample, Observer};
+use crate::settings::group_switch;
 
 use super::plug::Plug;
 use super::slab::Slab;
-
-/// Where the time of the drive went, in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct DriveTime {
-    /// Command processing and the interface.
-    pub overhead: u64,
-    /// The arm.
-    pub seek: u64,
-    /// Waiting for sectors to come round.
-    pub rotation: u64,
-    /// Data under the head.
-    pub transfer: u64,
-    /// Nothing to do, or kept waiting by the elevator.
-    pub idle: u64,
-}
 
 /// The queue, the drive, and who submits to them.
 pub(crate) struct Device<S: Observer> {

@@ -3,19 +3,10 @@
 use hoistway_drive::Status;
 use hoistway_fio::Job;
 
-use super::World;
 use super::process::Stage;
+use super::state::{Token, World};
 use crate::error::SimError;
 use crate::record::Observer;
-
-/// What of a run failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Failures {
-    /// Requests that the drive answered with an error.
-    pub requests: u64,
-    /// Dirty pages that could not be written: they are lost.
-    pub pages_lost: u64,
-}
 
 impl<S: Observer> World<S> {
     /// The drive has done something.
@@ -28,7 +19,7 @@ impl<S: Observer> World<S> {
         let failed = matches!(status, Some(Status::MediaError { .. }));
         self.failures.requests += u64::from(failed);
         for token in tokens.drain(..) {
-            self.bio_over(super::Token::decode(token), failed);
+            self.bio_over(Token::decode(token), failed);
         }
         self.tokens = tokens;
     }
@@ -96,7 +87,9 @@ mod tests {
     use hoistway_core::{Kind, NoSink};
     use hoistway_drive::Profile;
 
-    use super::super::{World, WorldRequest};
+    use super::super::WorldRequest;
+    use super::super::event_loop::IDLE_EVENTS_MAX;
+    use super::super::state::World;
     use crate::config::HostConfig;
     use crate::error::SimError;
 
@@ -159,7 +152,7 @@ mod tests {
             world.open_gates();
             world.run_ready();
             world.step().expect("a process starts");
-            world.idle_events = super::super::IDLE_EVENTS_MAX;
+            world.idle_events = IDLE_EVENTS_MAX;
             // Ticks of the flusher, with nothing to flush, on a host that has lost all else.
             world.events = crate::events::Events::default();
             world.flush_tick();

@@ -5,8 +5,8 @@
 
 use hoistway_fio::Ioengine;
 
-use super::World;
 use super::process::Current;
+use super::state::World;
 use crate::host::page_cache::PageState;
 use crate::record::Observer;
 

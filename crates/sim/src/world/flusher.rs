@@ -6,35 +6,13 @@
 
 use hoistway_core::Op;
 
-use super::World;
+use super::state::World;
 use crate::config::WriteBack;
 use crate::events::What;
 use crate::record::Observer;
 
 /// The flusher's process id.
 pub(super) const PID: u32 = 100;
-
-/// Where the flusher is.
-#[derive(Debug)]
-pub(super) struct Flusher {
-    /// It waits and is in no queue of the host.
-    pub blocked: bool,
-    pub debt_ns: u64,
-    /// It waits for an uncongested queue until then.
-    pub until_ns: u64,
-    /// The file it is at, and the chunk of the cache that comes next there.
-    pub file: u32,
-    pub chunk: u32,
-    /// Pages that became dirty at or before this time are old.
-    old_until_ns: Option<u64>,
-    ticking: bool,
-}
-
-impl Default for Flusher {
-    fn default() -> Self {
-        Flusher { blocked: true, debt_ns: 0, until_ns: 0, file: 0, chunk: 0, old_until_ns: None, ticking: false }
-    }
-}
 
 impl<S: Observer> World<S> {
     /// Whether writers have to wait.

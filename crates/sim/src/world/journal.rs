@@ -6,99 +6,17 @@
 
 use hoistway_core::{Bio, Flags, Op};
 
-use super::choose::Flow;
 use super::process::Stage;
-use super::{Token, World};
-use crate::config::PAGE_SECTORS;
+use super::state::{Flow, Token, World};
+use super::tasks::{Commit, CommitStep};
 use crate::events::What;
-use crate::host::files::{File, is_device};
-use crate::host::journal::{JournalConfig, Log, Transaction};
+use crate::host::files::File;
+use crate::host::journal::Transaction;
+use crate::host::page::PAGE_SECTORS;
 use crate::record::Observer;
-use crate::workload::plan::Plan;
 
 /// The journal thread's process id.
 pub(super) const PID: u32 = 101;
-
-/// The journal of the world's file system.
-#[derive(Debug)]
-pub(super) struct Journal {
-    config: JournalConfig,
-    /// The thread waits and is in no queue of the host.
-    pub blocked: bool,
-    pub debt_ns: u64,
-    step: Step,
-    /// What changes now, what is being committed, and the last that was.
-    running: Transaction,
-    committing: Transaction,
-    committed: u64,
-    /// Somebody waits for what is running, or its time is over.
-    wanted: bool,
-    /// Bios of the thread that are not over.
-    pending: u32,
-    /// One of them failed: who waits for the transaction gets an error.
-    failed: bool,
-    log: Log,
-    /// The disk as a file, for metadata in its place.
-    disk: u32,
-    /// Tasks that wait for a commit.
-    waiters: Vec<u32>,
-    /// Of each file, how many bytes it has had so far; what lies beyond makes it grow.
-    lengths: Vec<u64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    Idle,
-    Data,
-    Log,
-    Commit,
-}
-
-/// What a process waits for when it syncs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Commit {
-    #[default]
-    Nothing,
-    Transaction(u64),
-    /// The drive's cache, when there was nothing to commit.
-    Flush,
-}
-
-impl Journal {
-    /// The journal of these files. One that some job reads was there before; the others are made by their writers.
-    pub fn new(
-        config: JournalConfig,
-        plan: &Plan,
-        reads: impl Fn(usize) -> bool,
-        disk: u32,
-        files: &[File],
-    ) -> Journal {
-        let disk_blocks = files.get(disk as usize).map_or(0, File::pages);
-        let mut lengths: Vec<u64> =
-            plan.files.iter().map(|file| if is_device(&file.name) { u64::MAX } else { 0 }).collect();
-        for process in plan.processes.iter().filter(|process| reads(process.job)) {
-            for (file, _) in &process.files {
-                lengths[*file as usize] = lengths[*file as usize].max(plan.files[*file as usize].bytes);
-            }
-        }
-        Journal {
-            config,
-            blocked: true,
-            debt_ns: 0,
-            step: Step::Idle,
-            running: Transaction { id: 1, ..Transaction::default() },
-            committing: Transaction::default(),
-            committed: 0,
-            wanted: false,
-            pending: 0,
-            failed: false,
-            log: Log::new(disk_blocks),
-            disk,
-            waiters: Vec::new(),
-            lengths,
-        }
-    }
-}
 
 impl<S: Observer> World<S> {
     fn journal_task(&self) -> u32 {
@@ -224,29 +142,29 @@ impl<S: Observer> World<S> {
     fn journal_step(&mut self, task: u32) -> bool {
         let Some(journal) = &mut self.journal else { return false };
         match journal.step {
-            Step::Idle if !journal.wanted || journal.running.files.is_empty() => {
+            CommitStep::Idle if !journal.wanted || journal.running.files.is_empty() => {
                 journal.wanted = false;
                 return false;
             }
-            Step::Idle => {
+            CommitStep::Idle => {
                 journal.wanted = false;
                 let next = Transaction { id: journal.running.id + 1, ..Transaction::default() };
                 journal.committing = std::mem::replace(&mut journal.running, next);
-                journal.step = Step::Data;
+                journal.step = CommitStep::Data;
                 let files = self.ordered_files();
                 self.write_dirty(task, &files);
             }
-            Step::Data => {
+            CommitStep::Data => {
                 if self.ordered_files().iter().any(|file| self.cache.writeback_of(*file) > 0) {
                     self.sync_waiters.push(task);
                     self.device.unplug(self.now_ns);
                     return false;
                 }
-                self.write_log(task, Step::Log);
+                self.write_log(task, CommitStep::Log);
             }
-            Step::Log | Step::Commit if journal.pending > 0 => return false,
-            Step::Log => self.write_log(task, Step::Commit),
-            Step::Commit => self.committed(),
+            CommitStep::Log | CommitStep::Commit if journal.pending > 0 => return false,
+            CommitStep::Log => self.write_log(task, CommitStep::Commit),
+            CommitStep::Commit => self.committed(),
         }
         true
     }
@@ -259,13 +177,13 @@ impl<S: Observer> World<S> {
     }
 
     /// Writes descriptor and metadata, or the commit block.
-    fn write_log(&mut self, task: u32, step: Step) {
+    fn write_log(&mut self, task: u32, step: CommitStep) {
         let context = self.device.context(task);
         let most = u64::from(self.host.queue.max_sectors) / PAGE_SECTORS;
         let Some(journal) = &mut self.journal else { return };
         journal.step = step;
         let (blocks, flags) = match (step, journal.config.barriers) {
-            (Step::Log, _) => (journal.committing.log_blocks(), Flags::SYNC),
+            (CommitStep::Log, _) => (journal.committing.log_blocks(), Flags::SYNC),
             (_, true) => (1, Flags::SYNC.and(Flags::BARRIER)),
             (_, false) => (1, Flags::SYNC),
         };
@@ -285,7 +203,7 @@ impl<S: Observer> World<S> {
     /// The transaction is on the disk: those who wait go on, and its blocks are dirty in their own places.
     fn committed(&mut self) {
         let Some(journal) = &mut self.journal else { return };
-        journal.step = Step::Idle;
+        journal.step = CommitStep::Idle;
         journal.debt_ns += self.host.costs.completion_ns;
         journal.committed = journal.committing.id;
         let id = journal.committed;

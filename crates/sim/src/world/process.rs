@@ -17,9 +17,7 @@ use crate::workload::recorded::Player;
 use crate::workload::stream;
 use crate::workload::walk::Walker;
 
-use super::journal::Commit;
-
-use super::writeback::Dirtying;
+use super::tasks::{Commit, Dirtying};
 
 /// What a process does next when it runs. The time that a step's work takes has passed before the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,8 @@
 use hoistway_core::{Bio, Op};
 use hoistway_fio::Direction;
 
-use super::choose::Flow;
 use super::process::{DirectIo, Stage};
-use super::{Token, World};
+use super::state::{Flow, Token, World};
 use crate::record::Observer;
 use crate::workload::offsets::Unit;
 use crate::workload::recorded::Request;

@@ -2,9 +2,8 @@
 
 use hoistway_core::{Flags, Op};
 
-use super::World;
-use super::choose::Flow;
 use super::process::Stage;
+use super::state::{Flow, World};
 use crate::record::Observer;
 
 impl<S: Observer> World<S> {

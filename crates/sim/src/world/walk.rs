@@ -5,9 +5,8 @@ use std::sync::Arc;
 use hoistway_core::{Flags, Op};
 use hoistway_fio::Direction;
 
-use super::World;
-use super::choose::Flow;
 use super::process::{OpenFile, Process, Stage, Walking};
+use super::state::{Flow, World};
 use crate::host::fs::tree::{MetadataRead, Tree};
 use crate::host::mapping::Mapping;
 use crate::host::page_cache::PageState;

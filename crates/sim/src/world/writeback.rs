@@ -2,8 +2,8 @@
 
 use hoistway_core::{Flags, Op};
 
-use super::World;
-use super::choose::Flow;
+use super::state::{Flow, World};
+use super::tasks::Dirtying;
 use crate::config::WriteBack;
 use crate::events::What;
 use crate::host::dirty::{DirtyLimits, PAUSE_NS_MAX, Verdict};
@@ -15,37 +15,6 @@ const CONGESTION_WAIT_NS: u64 = 100_000_000;
 const RATE_LIMIT_PAGES: (u64, u64) = (16, 1024);
 /// While too much is dirty they are looked at after so many.
 const RATE_LIMIT_PAGES_EXCEEDED: u64 = 8;
-/// After how many pages a new process is looked at first: 128 KiB.
-const FIRST_LOOK_PAGES: u32 = 32;
-
-/// What the kernel remembers of a process that makes pages dirty.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Dirtying {
-    /// Pages since it was looked at last.
-    pages: u32,
-    /// It is looked at after so many (write-back with pauses).
-    look_after: u32,
-    /// When its last pause should have ended; thinking since then counts as paused.
-    paused_ns: u64,
-    /// It waits until then.
-    until_ns: u64,
-    /// It writes back itself, and has written so many pages.
-    writing: Option<u64>,
-}
-
-impl Default for Dirtying {
-    fn default() -> Self {
-        Dirtying { pages: 0, look_after: FIRST_LOOK_PAGES, paused_ns: 0, until_ns: 0, writing: None }
-    }
-}
-
-impl Dirtying {
-    /// A page has become dirty.
-    pub fn count(&mut self) {
-        self.pages += 1;
-    }
-}
-
 impl<S: Observer> World<S> {
     pub(super) fn dirty_limits(&self) -> DirtyLimits {
         let share = |percent: u8| self.host.cache_pages() * u64::from(percent) / 100;

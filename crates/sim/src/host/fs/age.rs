@@ -3,7 +3,7 @@
 use rand::RngExt;
 use rand_pcg::Pcg64;
 
-use super::allocate::{next_run, set};
+use super::bitmap::{WORDS, next_run, set};
 use super::geometry::{BLOCK_BYTES, GROUP_BLOCKS};
 use super::sizes::SizeLaw;
 
@@ -24,7 +24,7 @@ const LARGEST_BLOCKS: u64 = GROUP_BLOCKS / 8;
 
 /// Fills a group half-way from `full_percent` to the brim, deletes and rewrites a third in each round, and deletes again until it
 /// is as full as told. What is free then lies as it came.
-pub(super) fn age_group(map: &mut [u64; GROUP_BLOCKS as usize / 64], ageing: Ageing, rng: &mut Pcg64) {
+pub(super) fn age_group(map: &mut [u64; WORDS], ageing: Ageing, rng: &mut Pcg64) {
     let own = used(map);
     let room = GROUP_BLOCKS - own;
     let target = own + room * u64::from(ageing.full_percent) / 100;
@@ -47,13 +47,7 @@ pub(super) fn age_group(map: &mut [u64; GROUP_BLOCKS as usize / 64], ageing: Age
 }
 
 /// Creates files, each in the next free blocks from a random place, until so many blocks are used.
-fn fill(
-    map: &mut [u64; GROUP_BLOCKS as usize / 64],
-    in_use: &mut u64,
-    peak: u64,
-    files: &mut Vec<Vec<(u64, u64)>>,
-    rng: &mut Pcg64,
-) {
+fn fill(map: &mut [u64; WORDS], in_use: &mut u64, peak: u64, files: &mut Vec<Vec<(u64, u64)>>, rng: &mut Pcg64) {
     while *in_use < peak {
         let wanted = OTHERS.draw(rng).div_ceil(BLOCK_BYTES).clamp(1, LARGEST_BLOCKS);
         let mut left = wanted.min(peak - *in_use);
@@ -75,12 +69,7 @@ fn fill(
     }
 }
 
-fn delete_one(
-    map: &mut [u64; GROUP_BLOCKS as usize / 64],
-    in_use: &mut u64,
-    files: &mut Vec<Vec<(u64, u64)>>,
-    rng: &mut Pcg64,
-) {
+fn delete_one(map: &mut [u64; WORDS], in_use: &mut u64, files: &mut Vec<Vec<(u64, u64)>>, rng: &mut Pcg64) {
     if files.is_empty() {
         return;
     }
@@ -90,6 +79,6 @@ fn delete_one(
     }
 }
 
-fn used(map: &[u64; GROUP_BLOCKS as usize / 64]) -> u64 {
+fn used(map: &[u64; WORDS]) -> u64 {
     map.iter().map(|word| u64::from(word.count_ones())).sum()
 }

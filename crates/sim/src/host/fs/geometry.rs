@@ -1,7 +1,7 @@
 //! Block groups: where bitmaps, inode tables and data lie.
 
 use super::config::FileSystemConfig;
-use crate::config::PAGE_BYTES;
+use crate::host::page::PAGE_BYTES;
 
 /// Bytes of a block, the size of a page.
 pub(crate) const BLOCK_BYTES: u64 = PAGE_BYTES;

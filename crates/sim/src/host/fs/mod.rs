@@ -9,6 +9,7 @@
 
 mod age;
 mod allocate;
+mod bitmap;
 pub(crate) mod config;
 mod folder;
 mod geometry;
@@ -19,7 +20,7 @@ pub(crate) mod tree;
 use rand_pcg::Pcg64;
 
 use super::files::{File, Wanted, is_device};
-use crate::config::PAGE_SECTORS;
+use crate::host::page::PAGE_SECTORS;
 pub(crate) use age::Ageing;
 use allocate::Allocator;
 use config::FileSystemConfig;

@@ -1,14 +1,13 @@
 //! What decided a comparison, in a sentence made of its figures.
 
-use crate::compare::Run;
-use crate::world::DriveTime;
+use super::answer::Run;
 
 /// Differences in bandwidth below this part of the better one decide nothing.
 const SAME: f64 = 0.03;
 
 /// The sentence: for the fastest and the slowest elevator, how far the arm was moved apart and what that cost; or,
 /// where bandwidths are alike, what else differs. `single_arm` is the arm's share in the single stream.
-pub(crate) fn decided_by(runs: &[Run], single_arm: f64) -> String {
+pub(super) fn decided_by(runs: &[Run], single_arm: f64) -> String {
     let by_rate = |a: &&Run, b: &&Run| a.bytes_per_s.total_cmp(&b.bytes_per_s);
     let (Some(best), Some(worst)) = (runs.iter().max_by(by_rate), runs.iter().min_by(by_rate)) else {
         return String::new();
@@ -18,8 +17,7 @@ pub(crate) fn decided_by(runs: &[Run], single_arm: f64) -> String {
     }
     if best.bytes_per_s <= 0.0 || (best.bytes_per_s - worst.bytes_per_s) / best.bytes_per_s >= SAME {
         let (idle_best, idle_worst) = (part(best, best.drive_ns.idle), part(worst, worst.drive_ns.idle));
-        let (arm_best, arm_worst) =
-            (arm_share(&best.drive_ns, best.runtime_ns), arm_share(&worst.drive_ns, worst.runtime_ns));
+        let (arm_best, arm_worst) = (best.arm_share(), worst.arm_share());
         if idle_worst - idle_best > arm_worst - arm_best {
             return format!(
                 "{} leaves the drive idle {} of the time, {} {}: that is more than the arm makes up for.",
@@ -38,7 +36,7 @@ pub(crate) fn decided_by(runs: &[Run], single_arm: f64) -> String {
 fn costs(run: &Run) -> String {
     let requests = run.drive_requests.max(1);
     let bytes = run.drive_bytes;
-    let share = percent(arm_share(&run.drive_ns, run.runtime_ns));
+    let share = percent(run.arm_share());
     match run.turns {
         // One process alone has no turns; the first request of each is one.
         turns if turns as usize > run.processes.len() && run.processes.len() > 1 => {
@@ -86,11 +84,6 @@ fn alike(runs: &[Run], best: &Run, worst: &Run) -> String {
             "there is nothing to choose: bandwidths lie within {apart} of each other, latencies and shares are alike."
         ),
     }
-}
-
-/// The part of the time that went into seek and rotation.
-pub(crate) fn arm_share(drive: &DriveTime, runtime_ns: u64) -> f64 {
-    if runtime_ns == 0 { 0.0 } else { (drive.seek + drive.rotation) as f64 / runtime_ns as f64 }
 }
 
 fn part(run: &Run, ns: u64) -> f64 {

@@ -2,18 +2,14 @@
 
 use hoistway_core::{ClockConfig, QueueConfig};
 
-use crate::error::SimError;
 use crate::host::fs::config::FileSystemConfig;
 use crate::host::journal::JournalConfig;
 use crate::host::on_demand::OnDemand;
-use crate::host::readahead::{ReadAhead, Reader};
-use crate::host_keys::{Form, KEYS};
-use crate::kernel::Kernel;
+use crate::host::page::PAGE_BYTES;
+use crate::host::readahead::Reader;
+use crate::host::two_windows::ReadAhead;
 
-/// Bytes in a page of the page cache.
-pub const PAGE_BYTES: u64 = 4096;
-/// Sectors in a page.
-pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES / 512;
+use super::kernel::Kernel;
 
 /// How the kernel reads ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -178,24 +174,40 @@ impl Default for HostConfig {
 }
 
 impl HostConfig {
-    /// Checks the ranges that the fields' descriptions name.
+    /// The machine of the default under this kernel: its block layer for all elevators, its clock, its limits of dirty memory, the
+    /// largest request that it makes, the number of requests that it takes. The file system of a job's tree
+    /// is ext3, and ext4 from 3.2 on. Memory and processors are the machine's and stay.
     ///
-    /// # Errors
-    /// [`SimError::Host`] for the first setting that is out of range.
-    pub fn check(&self) -> Result<(), SimError> {
-        for key in KEYS {
-            let (value, Form::Number { min, max, range }) = ((key.get)(self), key.form) else { continue };
-            if !(min..=max).contains(&value) {
-                return Err(SimError::Host { name: key.name, value, range });
-            }
+    /// The ratios are those of the kernels' Documentation/sysctl/vm.txt (40 and 10 % up to 2.6.21, 10 and 5 % from 2.6.22, 20 and
+    /// 10 % from 2.6.30). A request is at most 512 KiB (`max_sectors_kb`), from 4.7 on 1280 KiB. The multi-queue layer takes two
+    /// requests for each that the controller takes at once (64 with AHCI, 256 at most); before, there were 128 a direction.
+    pub fn kernel(kernel: Kernel) -> HostConfig {
+        let mut host = HostConfig { kernel: Some(kernel), ..HostConfig::default() };
+        host.queue.clock.hz = 250;
+        (host.dirty_background_percent, host.dirty_percent) = match kernel {
+            Kernel::V2_6_18 => (10, 40),
+            Kernel::V2_6_24 => (5, 10),
+            Kernel::V3_2 | Kernel::V6_1 => (10, 20),
+        };
+        host.write_back = match kernel {
+            Kernel::V2_6_18 | Kernel::V2_6_24 => WriteBack::Pdflush,
+            Kernel::V3_2 | Kernel::V6_1 => WriteBack::Pauses,
+        };
+        host.file_system = match kernel {
+            Kernel::V2_6_18 | Kernel::V2_6_24 => FileSystemConfig::ext3(),
+            Kernel::V3_2 | Kernel::V6_1 => FileSystemConfig::ext4(),
+        };
+        (host.plugging, host.read_ahead) = match kernel {
+            Kernel::V2_6_18 => (Plugging::Queue, ReadAheadRules::TwoWindows),
+            Kernel::V2_6_24 => (Plugging::Queue, ReadAheadRules::OnDemand),
+            Kernel::V3_2 => (Plugging::Task { requests: 16, kib: 0 }, ReadAheadRules::OnDemandWithHistory),
+            Kernel::V6_1 => (Plugging::Task { requests: 32, kib: 128 }, ReadAheadRules::OnDemandWithHistory),
+        };
+        if kernel == Kernel::V6_1 {
+            host.queue.max_sectors = 2560;
+            host.pool_follows_drive = true;
         }
-        if let Some(journal) = self.journal {
-            let value = journal.commit_interval_ms;
-            if !(1..=3_600_000).contains(&value) {
-                return Err(SimError::Host { name: "commit_interval_ms", value, range: "1 ms to an hour" });
-            }
-        }
-        self.file_system.check()
+        host
     }
 
     pub(crate) fn cache_pages(&self) -> u64 {
@@ -222,9 +234,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_out_of_range_is_named_with_its_range() {
-        let host = HostConfig { cpus: 0, ..HostConfig::default() };
-        assert_eq!(host.check().unwrap_err().to_string(), "host setting cpus is 0: it takes 1 to 4096");
-        assert!(HostConfig::default().check().is_ok());
+    fn each_kernel_is_found_by_its_version_and_makes_a_valid_host() {
+        for kernel in Kernel::ALL {
+            assert_eq!(Kernel::from_name(kernel.name()), Some(kernel));
+            let host = HostConfig::kernel(kernel);
+            assert!(host.check().is_ok());
+            assert_eq!(host.kernel, Some(kernel));
+        }
+        assert_eq!(Kernel::from_name("2.6"), None);
+    }
+
+    #[test]
+    fn dirty_limits_are_those_of_the_version() {
+        let limits =
+            Kernel::ALL.map(HostConfig::kernel).map(|host| (host.dirty_background_percent, host.dirty_percent));
+        assert_eq!(limits, [(10, 40), (5, 10), (10, 20), (10, 20)]);
     }
 }

@@ -4,7 +4,7 @@ use hoistway_fio::results::build::{self, JobStats, LatencySummary, Samples};
 use hoistway_fio::results::{PERCENTILES, Report};
 use serde_json::json;
 
-use crate::compare::{Comparison, ProcessRun, Run};
+use super::answer::{Comparison, ProcessRun, Run};
 use crate::measure::{Latencies, Windows};
 use crate::world::{DirectionStats, Stats};
 

@@ -1,8 +1,9 @@
 //! The settings of a host: name, range, unit, and where in [`HostConfig`] each lies. Files, checks and the documentation are made from
 //! this list.
 
-use crate::config::HostConfig;
-use crate::host_file::words;
+use super::host::HostConfig;
+use super::words;
+use crate::error::SimError;
 
 /// A setting. Whatever it is, it is kept as a number here: the place of a word in its list, 0 or 1 of a switch.
 pub(crate) struct Key {
@@ -245,3 +246,37 @@ pub(crate) const KEYS: &[Key] = &[
         spindle_tolerance_ppm as u32
     ),
 ];
+
+impl HostConfig {
+    /// Checks the ranges that the fields' descriptions name.
+    ///
+    /// # Errors
+    /// [`SimError::Host`] for the first setting that is out of range.
+    pub fn check(&self) -> Result<(), SimError> {
+        for key in KEYS {
+            let (value, Form::Number { min, max, range }) = ((key.get)(self), key.form) else { continue };
+            if !(min..=max).contains(&value) {
+                return Err(SimError::Host { name: key.name, value, range });
+            }
+        }
+        if let Some(journal) = self.journal {
+            let value = journal.commit_interval_ms;
+            if !(1..=3_600_000).contains(&value) {
+                return Err(SimError::Host { name: "commit_interval_ms", value, range: "1 ms to an hour" });
+            }
+        }
+        self.file_system.check()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_out_of_range_is_named_with_its_range() {
+        let host = HostConfig { cpus: 0, ..HostConfig::default() };
+        assert_eq!(host.check().unwrap_err().to_string(), "host setting cpus is 0: it takes 1 to 4096");
+        assert!(HostConfig::default().check().is_ok());
+    }
+}

@@ -1,0 +1,15 @@
+//! The same jobs under several elevators.
+
+mod answer;
+mod build;
+mod fio_json;
+mod groups;
+mod notes;
+mod request;
+mod run;
+mod verdict;
+
+pub use answer::{Comparison, DirectionRun, GroupRun, ProcessRun, Run, Spread};
+pub use request::{CompareRequest, Progress};
+pub(crate) use run::{Recorded, compare_workloads, run_workloads};
+pub use run::{compare, run_each};

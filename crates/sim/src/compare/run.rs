@@ -1,0 +1,194 @@
+//! Runs one job file under several elevators, each in a world of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hoistway_core::Kind;
+use hoistway_fio::JobFile;
+use rayon::prelude::*;
+
+use super::answer::{Comparison, Run};
+use super::build::{rate_of, run_of};
+use super::request::{CompareRequest, Progress};
+use super::{groups, notes, verdict};
+use crate::error::SimError;
+use crate::settings::elevator_names;
+use crate::workload::recorded::Script;
+use crate::world::{self, Headway, Outcome, WorldRequest};
+
+/// Runs the jobs under each elevator, side by side on the machine's processors, and once the first job alone.
+///
+/// `progress` is called now and then from several threads; when `cancel` becomes true, all runs end soon.
+///
+/// # Errors
+/// [`SimError`]: for what the jobs, the host or the settings ask for and cannot have; [`SimError::Cancelled`].
+pub fn compare(
+    request: &CompareRequest,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Comparison, SimError> {
+    check(request)?;
+    compare_workloads(request, &first_job_alone(&request.jobs), Recorded::default(), progress, cancel)
+}
+
+/// The same without a reference, for many runs: `of_single_stream` is 0, and nothing is said of what decided.
+///
+/// # Errors
+/// As for [`compare`].
+pub fn run_each(
+    request: &CompareRequest,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Vec<Run>, SimError> {
+    check(request)?;
+    run_workloads(request, Recorded::default(), progress, cancel)
+}
+
+/// That for jobs of any kind.
+pub(crate) fn run_workloads(
+    request: &CompareRequest,
+    recorded: Recorded<'_>,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Vec<Run>, SimError> {
+    let tasks: Vec<Option<Kind>> = request.elevators.iter().copied().map(Some).collect();
+    let outcomes = outcomes(&tasks, request, &request.jobs, recorded, progress, cancel)?;
+    let runs = request.elevators.iter().zip(outcomes);
+    Ok(runs.map(|(kind, outcome)| run_of(*kind, outcome, 0.0, &request.jobs)).collect())
+}
+
+/// What there is to tell of a recorded workload beside its jobs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Recorded<'a> {
+    /// Of each job.
+    pub scripts: &'a [Arc<Script>],
+    /// Of the job that is the reference.
+    pub alone: &'a [Arc<Script>],
+    /// See [`WorldRequest::depth_max`].
+    pub depth_max: Option<u32>,
+}
+
+/// The same for jobs of any kind; `alone` is the reference.
+pub(crate) fn compare_workloads(
+    request: &CompareRequest,
+    alone: &JobFile,
+    recorded: Recorded<'_>,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Comparison, SimError> {
+    let tasks: Vec<Option<Kind>> = std::iter::once(None).chain(request.elevators.iter().copied().map(Some)).collect();
+    let outcomes = outcomes(&tasks, request, alone, recorded, progress, cancel)?;
+    let simulated_requests = outcomes.iter().map(|outcome| outcome.requests).sum();
+    let mut outcomes = outcomes.into_iter();
+    let reference = outcomes.next().ok_or(SimError::Cancelled)?;
+    let single = rate_of(&reference);
+    let reference_arm = reference.drive.arm_share(reference.end_ns - reference.start_ns);
+    let mut notes = notes::of_jobs(request);
+    let mut runs = Vec::with_capacity(request.elevators.len());
+    for (kind, outcome) in request.elevators.iter().zip(outcomes) {
+        notes.extend(groups::note_of_switch(*kind, outcome.divides_by_groups, &request.jobs));
+        notes.extend(notes::refusals(*kind, &outcome));
+        notes.extend(notes::failures(*kind, &outcome));
+        runs.push(run_of(*kind, outcome, single, &request.jobs));
+    }
+    Ok(Comparison {
+        drive: request.profile.name().into(),
+        seed: request.seed,
+        single_stream_bytes_per_s: single,
+        simulated_requests,
+        decided_by: verdict::decided_by(&runs, reference_arm),
+        runs,
+        notes,
+    })
+}
+
+/// Runs worlds side by side: one an elevator, and the reference where there is none.
+fn outcomes(
+    tasks: &[Option<Kind>],
+    request: &CompareRequest,
+    alone: &JobFile,
+    recorded: Recorded<'_>,
+    progress: &(dyn Fn(Progress) + Sync),
+    cancel: &AtomicBool,
+) -> Result<Vec<Outcome>, SimError> {
+    let failed = AtomicBool::new(false);
+    let results: Vec<Result<Outcome, SimError>> = tasks
+        .par_iter()
+        .map(|elevator| {
+            let world = WorldRequest {
+                jobs: if elevator.is_some() { &request.jobs } else { alone },
+                scripts: if elevator.is_some() { recorded.scripts } else { recorded.alone },
+                depth_max: least(recorded.depth_max, request.host.depth_max),
+                profile: &request.profile,
+                host: &request.host,
+                elevator: elevator.unwrap_or(Kind::Noop),
+                settings: &request.settings,
+                seed: request.seed,
+                record: request.record && elevator.is_some(),
+            };
+            let mut headway = |way: Headway| {
+                let Headway { now_ns, bytes, bytes_total } = way;
+                progress(Progress { elevator: *elevator, now_ns, bytes, bytes_total });
+            };
+            let stop = || cancel.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
+            world::run(&world, &stop, &mut headway).inspect_err(|_| failed.store(true, Ordering::Relaxed))
+        })
+        .collect();
+    succeeded(results)
+}
+
+/// The lesser of two limits, where there are any.
+fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
+    one.into_iter().chain(other).min()
+}
+
+/// All outcomes, or the first error that is not the cancelling which another one caused.
+fn succeeded(results: Vec<Result<Outcome, SimError>>) -> Result<Vec<Outcome>, SimError> {
+    let mut outcomes = Vec::new();
+    let mut first = None;
+    for result in results {
+        match result {
+            Ok(outcome) => outcomes.push(outcome),
+            Err(error) if matches!(first, None | Some(SimError::Cancelled)) => first = Some(error),
+            Err(_) => {}
+        }
+    }
+    match first {
+        None => Ok(outcomes),
+        Some(error) => Err(error),
+    }
+}
+
+fn check(request: &CompareRequest) -> Result<(), SimError> {
+    if request.elevators.is_empty() {
+        return Err(SimError::NoElevators { known: elevator_names() });
+    }
+    for setting in &request.settings {
+        if !request.elevators.contains(&setting.elevator) {
+            let compared: Vec<&str> = request.elevators.iter().map(|kind| kind.info().name).collect();
+            return Err(SimError::SettingUnused {
+                text: setting.text().into(),
+                elevator: setting.elevator.info().name.into(),
+                compared: compared.join(", "),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The reference: one process of the first job, on the first of its files, starting at once.
+fn first_job_alone(jobs: &JobFile) -> JobFile {
+    let first = jobs.jobs.iter().take(1).cloned().map(|mut job| {
+        let files = if job.filename.is_empty() { u64::from(job.nrfiles) } else { job.filename.len() as u64 };
+        if let (hoistway_fio::Size::Bytes(bytes), true) = (job.size, job.size_given) {
+            job.size = hoistway_fio::Size::Bytes(bytes / files.max(1));
+        }
+        job.filename.truncate(1);
+        job.nrfiles = 1;
+        job.numjobs = 1;
+        job.startdelay_ns = 0..=0;
+        job.wait_for = None;
+        job
+    });
+    JobFile { jobs: first.collect(), ..jobs.clone() }
+}

@@ -1,0 +1,74 @@
+//! The settings that a file names by words: each as a number, the index of the word in [`KEYS`](super::keys::KEYS).
+
+use super::host::{HostConfig, Plugging, ReadAheadRules, WriteBack};
+use crate::host::fs::config::FileSystemConfig;
+
+/// Defaults of a plug on the task: 3.2's.
+const TASK: Plugging = Plugging::Task { requests: 16, kib: 0 };
+
+pub(super) fn read_ahead(host: &HostConfig) -> u64 {
+    match host.read_ahead {
+        ReadAheadRules::TwoWindows => 0,
+        ReadAheadRules::OnDemand => 1,
+        ReadAheadRules::OnDemandWithHistory => 2,
+    }
+}
+
+pub(super) fn set_read_ahead(host: &mut HostConfig, word: u64) {
+    host.read_ahead = match word {
+        0 => ReadAheadRules::TwoWindows,
+        1 => ReadAheadRules::OnDemand,
+        _ => ReadAheadRules::OnDemandWithHistory,
+    };
+}
+
+pub(super) fn write_back(host: &HostConfig) -> u64 {
+    match host.write_back {
+        WriteBack::Waiting => 0,
+        WriteBack::Pdflush => 1,
+        WriteBack::Pauses => 2,
+    }
+}
+
+pub(super) fn set_write_back(host: &mut HostConfig, word: u64) {
+    host.write_back = match word {
+        0 => WriteBack::Waiting,
+        1 => WriteBack::Pdflush,
+        _ => WriteBack::Pauses,
+    };
+}
+
+pub(super) fn plugging(host: &HostConfig) -> u64 {
+    match host.plugging {
+        Plugging::None => 0,
+        Plugging::Queue => 1,
+        Plugging::Task { .. } => 2,
+    }
+}
+
+pub(super) fn set_plugging(host: &mut HostConfig, word: u64) {
+    host.plugging = match (word, host.plugging) {
+        (0, _) => Plugging::None,
+        (1, _) => Plugging::Queue,
+        (_, task @ Plugging::Task { .. }) => task,
+        _ => TASK,
+    };
+}
+
+/// The limits of a task's plug: of the one that the host has, or would have.
+pub(super) fn plug(host: &HostConfig) -> (u32, u32) {
+    match host.plugging {
+        Plugging::Task { requests, kib } => (requests, kib),
+        Plugging::None | Plugging::Queue => (16, 0),
+    }
+}
+
+pub(super) fn set_plug(host: &mut HostConfig, requests: u32, kib: u32) {
+    if matches!(host.plugging, Plugging::Task { .. }) {
+        host.plugging = Plugging::Task { requests, kib };
+    }
+}
+
+pub(super) fn set_file_system(host: &mut HostConfig, word: u64) {
+    host.file_system = if word == 0 { FileSystemConfig::ext3() } else { FileSystemConfig::ext4() };
+}

@@ -1,0 +1,50 @@
+//! The control groups and the reservations that the jobs of a job file ask for.
+
+use hoistway_core::{GroupWeights, Reservation};
+use hoistway_fio::{Job, JobFile};
+
+use crate::error::SimError;
+
+/// A group of the job file, parents before their children.
+#[derive(Clone, Debug)]
+pub(crate) struct GroupPlan {
+    /// The parent: 0 is the root, n is number n - 1 of the list.
+    pub parent: usize,
+    pub weights: GroupWeights,
+}
+
+/// The groups of a job file, and the place of each job's: 0 for the root.
+pub(crate) fn plan(jobs: &JobFile) -> (Vec<GroupPlan>, Vec<usize>) {
+    let groups = jobs.cgroups();
+    let place = |path: &str| groups.iter().position(|group| group.path == path).map_or(0, |at| at + 1);
+    let plans = groups.iter().map(|group| GroupPlan {
+        parent: group.path.rsplit_once('/').map_or(0, |(parent, _)| place(parent)),
+        weights: GroupWeights { weight: weight(group.weight), ..GroupWeights::default() },
+    });
+    let of_jobs = jobs.jobs.iter().map(|job| job.cgroup.as_deref().map_or(0, place)).collect();
+    (plans.collect(), of_jobs)
+}
+
+/// The weight that a group has: what jobs say, or what the kernel gives.
+pub(crate) fn weight(told: Option<u32>) -> u16 {
+    let told = told.and_then(|weight| u16::try_from(weight).ok());
+    told.unwrap_or(GroupWeights::DEFAULT).clamp(GroupWeights::MIN, GroupWeights::MAX)
+}
+
+/// What each clone of a job reserves.
+pub(crate) fn reservation(job: &Job, request_bytes: u64) -> Result<Option<Reservation>, SimError> {
+    let Some(bytes_per_second) = job.hoistway_reserve else { return Ok(None) };
+    if bytes_per_second > Reservation::RATE_MAX {
+        return Err(SimError::Job {
+            file: job.file.clone(),
+            line: job.line,
+            job: job.name.clone(),
+            problem: format!("hoistway_reserve is {bytes_per_second} bytes a second"),
+            remedy: format!("at most {} can be reserved", Reservation::RATE_MAX),
+        });
+    }
+    // What goes through the page cache comes in requests that read-ahead makes.
+    let request_bytes = if job.direct { request_bytes } else { Reservation::REQUEST_DEFAULT };
+    let request_bytes = request_bytes.clamp(512, Reservation::REQUEST_MAX);
+    Ok(Some(Reservation { request_bytes, ..Reservation::of(bytes_per_second) }))
+}

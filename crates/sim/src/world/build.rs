@@ -1,0 +1,186 @@
+//! Builds a world: files are laid out, the queue and the drive are made, processes wait to start.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use hoistway_core::{Capacity, ElevatorStorage, GroupId, Owned, Priority, QueueConfig, RequestQueue, Storage};
+use hoistway_drive::Drive;
+use hoistway_fio::Job;
+
+use super::device::Device;
+use super::process::Process;
+use super::request::{Failures, WorldRequest};
+use super::slab::Slab;
+use super::state::World;
+use super::tasks::{Flusher, Journal};
+use super::{flusher, journal, layout};
+use crate::config::Plugging;
+use crate::error::SimError;
+use crate::events::Events;
+use crate::host::cpu::Cpus;
+use crate::host::dirty::Balance;
+use crate::host::page::{PAGE_BYTES, PAGE_SECTORS};
+use crate::host::page_cache::PageCache;
+use crate::measure::windows_of_each;
+use crate::record::Observer;
+use crate::workload::distribution::unit;
+use crate::workload::groups::GroupPlan;
+use crate::workload::plan::Plan;
+use crate::workload::recorded::Player;
+use crate::workload::stream;
+
+impl<S: Observer> World<S> {
+    pub(super) fn new(request: &WorldRequest) -> Result<Self, SimError> {
+        let host = request.host.clone();
+        host.check()?;
+        let drive = specimen(request);
+        // Whole pages: what is left of a page at the drive's end belongs to nobody.
+        let capacity_sectors = drive.capacity_sectors();
+        let capacity_bytes = capacity_sectors / PAGE_SECTORS * PAGE_BYTES;
+        let mut plan = Plan::new(request.jobs, capacity_bytes, request.seed)?;
+        for (process, script) in plan.processes.iter_mut().zip(request.scripts) {
+            process.pid = script.pid;
+        }
+        let layout::LaidOut { files, trees, disk } =
+            layout::lay_out(&plan, &host, drive.capacity_sectors(), request.seed)?;
+        let reads = |job: usize| request.jobs.jobs[job].rw.reads();
+        let journal = plan.journal.or(host.journal).map(|config| Journal::new(config, &plan, reads, disk, &files));
+        let depth = request.depth_max.map_or(drive.depth(), |most| drive.depth().min(most)).max(1);
+        let mut queue = make_queue::<S>(request, depth, plan.processes.len(), plan.groups.len())?;
+        let groups = make_groups(&mut queue, &plan.groups);
+        let jobs: Vec<Arc<Job>> = request.jobs.jobs.iter().cloned().map(Arc::new).collect();
+        let mut unfinished_by_job = vec![0; jobs.len()];
+        let windows = windows_of_each(plan.processes.len());
+        let mut processes = Vec::with_capacity(plan.processes.len());
+        for process in plan.processes {
+            unfinished_by_job[process.job] += 1;
+            let job = jobs[process.job].clone();
+            let tree = process.tree.and_then(|tree| trees.get(tree)).cloned();
+            let mut process = Process::new(process, job, &host.reader(), windows);
+            process.walk_through(tree, disk, host.read_ahead_pages());
+            process.player =
+                request.scripts.get(processes.len()).map(|script| Player::new(script.clone(), capacity_sectors));
+            processes.push(process);
+        }
+        let mut world = World {
+            elevator: request.elevator,
+            seed: request.seed,
+            now_ns: 0,
+            events: Events::default(),
+            cpus: Cpus::new(host.cpus),
+            device: Device::new(queue, drive, depth, host.plugging),
+            cache: PageCache::new(host.cache_pages(), files.len()),
+            page_waiters: vec![Vec::new(); files.len()],
+            files,
+            sync_waiters: Vec::new(),
+            throttled: Vec::new(),
+            congestion_waiters: Vec::new(),
+            balance: Balance::default(),
+            flusher: Flusher::default(),
+            journal,
+            ready: VecDeque::new(),
+            direct: Slab::new(),
+            page_ios: Slab::new(),
+            tokens: Vec::new(),
+            failures: Failures::default(),
+            files_with_errors: BTreeSet::new(),
+            runs: Vec::new(),
+            unfinished: processes.len(),
+            unfinished_by_job,
+            processes,
+            idle_events: 0,
+            steps_at_once: 0,
+            host,
+        };
+        world.add_submitters(&groups)?;
+        Ok(world)
+    }
+
+    fn add_submitters(&mut self, groups: &[GroupId]) -> Result<(), SimError> {
+        for process in &self.processes {
+            let plan = &process.plan;
+            let group = groups.get(plan.group).copied();
+            if !self.device.add_submitter(plan.pid, plan.priority, plan.nice, group) {
+                return Err(self.defect("no room for a process's context, or its group".into()));
+            }
+        }
+        if !self.device.add_submitter(flusher::PID, Priority::UNSET, 0, groups.first().copied()) {
+            return Err(self.defect("no room for the flusher's context".into()));
+        }
+        // Without a journal there is no thread: its task comes last.
+        if self.journal.is_some()
+            && !self.device.add_submitter(journal::PID, Priority::UNSET, 0, groups.first().copied())
+        {
+            return Err(self.defect("no room for the journal's context".into()));
+        }
+        Ok(())
+    }
+}
+
+/// One drive of the profile's kind: no two spindles turn at quite the same speed.
+fn specimen(request: &WorldRequest) -> Drive {
+    let tolerance = f64::from(request.host.spindle_tolerance_ppm) / 1e6;
+    let Some(revolution_ns) = request.profile.revolution_ns().filter(|_| tolerance != 0.0) else {
+        return Drive::new(request.profile);
+    };
+    let mut rng = stream(request.seed, 0, 8);
+    let factor = 1.0 + tolerance * (2.0 * unit(&mut rng) - 1.0);
+    let profile = request.profile.clone().with_rotation(revolution_ns as f64 * factor, unit(&mut rng));
+    Drive::new(&profile)
+}
+
+/// A queue with room for these processes, its elevator tuned as told.
+fn make_queue<S: Observer>(
+    request: &WorldRequest,
+    depth: u32,
+    processes: usize,
+    groups: usize,
+) -> Result<RequestQueue<Owned<S>>, SimError> {
+    let config = queue_config(request, depth);
+    let usual = Capacity::default();
+    // Batchers may take half as much again as the pool of each direction has.
+    let requests = config.nr_requests.map_or(1024, |pool| pool.saturating_mul(3));
+    let capacity = Capacity {
+        requests: usual.requests.max(requests).saturating_add(processes as u32),
+        contexts: processes as u32 + 2,
+        groups: groups as u32 + 1,
+        ..usual
+    };
+    let storage = Storage::owned(capacity);
+    let elevator = ElevatorStorage::owned(request.elevator, capacity);
+    let mut queue = RequestQueue::new(config, storage, elevator, S::default(), 0);
+    if let Some(kernel) = request.host.kernel {
+        for (tunable, value) in kernel.defaults_of(request.elevator, config.rotational) {
+            let set = queue.set_tunable(tunable, *value);
+            debug_assert!(set.is_ok(), "{tunable} takes {value}");
+        }
+    }
+    for setting in request.settings {
+        setting.apply(&mut queue)?;
+    }
+    Ok(queue)
+}
+
+/// Each elevator works in the block layer that it was written for, unless all are to work in one kernel's, and knows what kind of
+/// device it has.
+fn queue_config(request: &WorldRequest, depth: u32) -> QueueConfig {
+    let host = request.host;
+    QueueConfig {
+        layer: host.kernel.map_or(request.elevator.info().layer, |kernel| kernel.layer()),
+        rotational: request.profile.is_rotational(),
+        nr_requests: if host.pool_follows_drive { Some(depth.clamp(32, 128) * 2) } else { host.queue.nr_requests },
+        plugging: host.plugging == Plugging::Queue,
+        ..host.queue
+    }
+}
+
+/// The root, and the groups of the job file in their order; there is room for them.
+fn make_groups<S: Observer>(queue: &mut RequestQueue<Owned<S>>, plans: &[GroupPlan]) -> Vec<GroupId> {
+    let mut groups = vec![queue.root_group()];
+    for plan in plans {
+        let made = groups.get(plan.parent).map(|parent| queue.create_group(*parent, plan.weights, 0));
+        debug_assert!(matches!(made, Some(Ok(_))), "the queue was made with room for its groups");
+        groups.extend(made.and_then(Result::ok));
+    }
+    groups
+}

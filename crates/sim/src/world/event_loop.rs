@@ -1,0 +1,246 @@
+//! The event loop: events happen in the order of their times.
+
+use std::cmp::Ordering;
+
+use super::process::{Process, Stage};
+use super::request::{Headway, Outcome};
+use super::state::{PageIo, Token, World};
+use crate::error::SimError;
+use crate::events::{HORIZON_NS, What};
+use crate::record::Observer;
+
+/// So many events without anything done by anybody, or so many steps at one instant, are a defect.
+pub(super) const IDLE_EVENTS_MAX: u32 = 100_000;
+pub(super) const STEPS_AT_ONCE_MAX: u32 = 4_000_000;
+/// How many events pass between looks at whether to stop, and as many for each process: a look goes over all of them.
+const EVENTS_BETWEEN_LOOKS: u32 = 4096;
+const EVENTS_BETWEEN_LOOKS_EACH: u32 = 64;
+
+impl<S: Observer> World<S> {
+    pub(super) fn run(
+        mut self,
+        stop: &dyn Fn() -> bool,
+        headway: &mut dyn FnMut(Headway),
+    ) -> Result<Outcome, SimError> {
+        self.open_gates();
+        self.run_ready();
+        let between_looks = EVENTS_BETWEEN_LOOKS.max(EVENTS_BETWEEN_LOOKS_EACH * self.processes.len() as u32);
+        let mut until_look = 0u32;
+        while self.unfinished > 0 {
+            if until_look == 0 {
+                if stop() {
+                    return Err(SimError::Cancelled);
+                }
+                headway(self.headway());
+                until_look = between_looks;
+            }
+            until_look -= 1;
+            self.step()?;
+            if let Some(problem) = self.device.defect.take() {
+                return Err(self.defect(problem));
+            }
+        }
+        headway(self.headway());
+        Ok(self.outcome())
+    }
+
+    /// The next event or timer, and what follows at the same instant.
+    pub(super) fn step(&mut self) -> Result<(), SimError> {
+        let never = u64::MAX;
+        let event_ns = self.events.next_ns().unwrap_or(never);
+        let timer_ns = self.device.next_timer().unwrap_or(never);
+        let drive_ns = self.device.next_drive_event().unwrap_or(never);
+        self.idle_events += 1;
+        if drive_ns <= event_ns.min(timer_ns) && drive_ns < never {
+            self.pass_to(drive_ns);
+            self.drive_event();
+        } else if timer_ns < event_ns {
+            self.pass_to(timer_ns);
+            self.device.timer(self.now_ns);
+        } else if let Some((at_ns, what)) = self.events.pop() {
+            self.pass_to(at_ns);
+            self.happen(what);
+        } else {
+            return Err(self.stuck());
+        }
+        self.wake_resumed();
+        self.run_ready();
+        if self.idle_events > IDLE_EVENTS_MAX || self.steps_at_once > STEPS_AT_ONCE_MAX {
+            return Err(self.stuck());
+        }
+        Ok(())
+    }
+
+    fn pass_to(&mut self, at_ns: u64) {
+        if at_ns > self.now_ns {
+            self.now_ns = at_ns;
+            self.steps_at_once = 0;
+        }
+    }
+
+    fn happen(&mut self, what: What) {
+        match what {
+            What::CpuDone(task) => {
+                self.idle_events = 0;
+                if let Some((next, burst_ns)) = self.cpus.leave() {
+                    self.events.arrange(self.now_ns.saturating_add(burst_ns), What::CpuDone(next));
+                }
+                self.go_on(task);
+            }
+            What::Wake(task) => {
+                self.idle_events = 0;
+                self.wake(task);
+            }
+            What::FlushTick => self.flush_tick(),
+            What::JournalTick(id) => self.journal_tick(id),
+        }
+    }
+
+    pub(super) fn bio_over(&mut self, token: Token, failed: bool) {
+        match token {
+            Token::Direct(slot) => self.direct_bio_over(slot, failed),
+            Token::PageRead(slot) => {
+                let PageIo { file, first, pages } = self.page_ios.remove(slot);
+                match failed {
+                    true => self.read_failed(file, first, pages),
+                    false => self.cache.end_read(file, first, pages),
+                }
+                let mut waiters = std::mem::take(&mut self.page_waiters[file as usize]);
+                waiters.retain(|(task, page)| {
+                    let there = (first..first + pages).contains(page);
+                    if there {
+                        self.wake(*task);
+                    }
+                    !there
+                });
+                self.page_waiters[file as usize] = waiters;
+            }
+            Token::Logged => self.logged(failed),
+            Token::Flushed(task) => self.flushed(task, failed),
+            Token::PageWrite(slot) => {
+                let PageIo { file, first, pages } = self.page_ios.remove(slot);
+                self.cache.end_write(file, first, pages);
+                if failed {
+                    self.write_failed(file, pages);
+                }
+                self.written(file);
+            }
+        }
+    }
+
+    /// A task that waits goes on at this instant, after what is under way. It looks for itself whether its wait is
+    /// over.
+    pub(super) fn wake(&mut self, task: u32) {
+        let blocked = match self.processes.get_mut(task as usize) {
+            Some(process) => &mut process.blocked,
+            None => match &mut self.journal {
+                Some(journal) if task as usize > self.processes.len() => &mut journal.blocked,
+                _ => &mut self.flusher.blocked,
+            },
+        };
+        if std::mem::take(blocked) {
+            self.ready.push_back(task);
+        }
+    }
+
+    fn wake_resumed(&mut self) {
+        while let Some(task) = self.device.resumed.pop() {
+            self.wake(task);
+        }
+        self.wake_relieved();
+    }
+
+    pub(super) fn run_ready(&mut self) {
+        while let Some(task) = self.ready.pop_front() {
+            self.go_on(task);
+            self.wake_resumed();
+        }
+    }
+
+    fn go_on(&mut self, task: u32) {
+        match (task as usize).cmp(&self.processes.len()) {
+            Ordering::Less => self.run_process(task),
+            Ordering::Equal => self.run_flusher(),
+            Ordering::Greater => self.run_journal(),
+        }
+    }
+
+    /// Takes a processor for the work that a task has done, and goes on when it is paid for. Answers whether there was
+    /// any.
+    pub(super) fn pay(&mut self, task: u32) -> bool {
+        let debt_ns = match self.processes.get_mut(task as usize) {
+            Some(process) => {
+                process.stats.cpu_ns += process.debt_ns;
+                &mut process.debt_ns
+            }
+            None => match &mut self.journal {
+                Some(journal) if task as usize > self.processes.len() => &mut journal.debt_ns,
+                _ => &mut self.flusher.debt_ns,
+            },
+        };
+        let burst_ns = std::mem::take(debt_ns);
+        if burst_ns == 0 {
+            return false;
+        }
+        if self.cpus.take(task, burst_ns) {
+            self.events.arrange(self.now_ns.saturating_add(burst_ns), What::CpuDone(task));
+        }
+        true
+    }
+
+    /// Starts the processes whose gates are open.
+    pub(super) fn open_gates(&mut self) {
+        for task in 0..self.processes.len() {
+            let process = &self.processes[task];
+            if process.stage != Stage::NotStarted || process.wake_ns > 0 {
+                continue;
+            }
+            let gate = process.plan.gate;
+            let walled = self.unfinished_by_job[..gate.jobs_before].iter().any(|unfinished| *unfinished > 0);
+            if walled || gate.job.is_some_and(|job| self.unfinished_by_job[job] > 0) {
+                continue;
+            }
+            let start_ns = self.now_ns.saturating_add(process.plan.delay_ns).min(HORIZON_NS);
+            self.processes[task].wake_ns = start_ns.max(1);
+            self.events.arrange(start_ns, What::Wake(task as u32));
+        }
+    }
+
+    fn headway(&self) -> Headway {
+        let bytes = self.processes.iter().map(|process| process.stats.read.bytes + process.stats.write.bytes).sum();
+        let total = |process: &Process| process.plan.io_bytes.saturating_mul(u64::from(process.job.loops));
+        let bytes_total = self.processes.iter().map(total).fold(0, u64::saturating_add);
+        Headway { now_ns: self.now_ns, bytes, bytes_total }
+    }
+
+    fn outcome(mut self) -> Outcome {
+        let start_ns = self.processes.iter().map(|process| process.measured_from_ns).min().unwrap_or(0);
+        let end_ns = self.processes.iter().map(|process| process.end_ns).max().unwrap_or(start_ns).max(start_ns);
+        let drive = self.device.time(start_ns, end_ns);
+        let (requests, bytes, turns) = (self.device.requests, self.device.bytes, self.device.turns);
+        let mut recording = self.device.recording(end_ns);
+        if self.processes.iter().any(|process| process.player.is_some()) {
+            // What was under way when a recorded workload ended is not of it.
+            recording.cut(end_ns);
+        }
+        let refused = std::mem::take(&mut self.device.refused_reservations);
+        Outcome {
+            divides_by_groups: self.device.divides_by_groups(),
+            processes: self.processes,
+            start_ns,
+            end_ns,
+            drive,
+            requests,
+            bytes,
+            dirty_pages_max: self.cache.dirty_max(),
+            turns,
+            failures: self.failures,
+            refused,
+            recording,
+        }
+    }
+
+    pub(super) fn defect(&self, problem: String) -> SimError {
+        SimError::Defect { seed: self.seed, now_ns: self.now_ns, problem }
+    }
+}
