@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 /// Something that happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum EventKind {
     /// A processor has done what a task asked of it.
     CpuDone(u32),
     /// A task's pause is over.
@@ -21,7 +21,7 @@ struct Entry {
     at_ns: u64,
     /// The sequence number: no two are equal.
     order: u64,
-    what: What,
+    what: EventKind,
 }
 
 /// The events to come. Their order is total: time, and the order in which they were arranged.
@@ -35,7 +35,7 @@ pub(crate) struct Events {
 pub(crate) const HORIZON_NS: u64 = 1 << 62;
 
 impl Events {
-    pub fn arrange(&mut self, at_ns: u64, what: What) {
+    pub fn arrange(&mut self, at_ns: u64, what: EventKind) {
         let at_ns = at_ns.min(HORIZON_NS);
         self.arranged += 1;
         self.heap.push(Entry { at_ns, order: self.arranged, what });
@@ -48,7 +48,7 @@ impl Events {
     }
 
     #[inline]
-    pub fn pop(&mut self) -> Option<(u64, What)> {
+    pub fn pop(&mut self) -> Option<(u64, EventKind)> {
         self.heap.pop().map(|entry| (entry.at_ns, entry.what))
     }
 }
@@ -84,10 +84,10 @@ mod tests {
     fn events_of_one_instant_come_in_the_order_of_arrangement() {
         let mut events = Events::default();
         for (at_ns, task) in [(7, 1), (5, 2), (7, 3), (5, 4)] {
-            events.arrange(at_ns, What::Wake(task));
+            events.arrange(at_ns, EventKind::Wake(task));
         }
         let order: Vec<_> = std::iter::from_fn(|| events.pop()).collect();
-        let wanted = [(5, 2), (5, 4), (7, 1), (7, 3)].map(|(at_ns, task)| (at_ns, What::Wake(task)));
+        let wanted = [(5, 2), (5, 4), (7, 1), (7, 3)].map(|(at_ns, task)| (at_ns, EventKind::Wake(task)));
         assert_eq!(order, wanted);
     }
 }

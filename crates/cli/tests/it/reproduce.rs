@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{Folder, run};
-use hoistway_sim::published::{Kind, publications};
+use hoistway_sim::published::{RowKind, publications};
 
 /// Rows that any machine has run in a moment: drives alone, the eight readers, constants, a gated sweep of 128 processes.
 const QUICK: [&str; 12] =
@@ -85,7 +85,7 @@ fn no_row_is_reproduced_with_a_parameter_that_was_fitted_to_it() {
     let page = page();
     for row in publications().expect("the rows are right").iter().flat_map(|publication| &publication.rows) {
         let reproduced = section(&page, &row.id).contains("**reproduced**");
-        assert!(!reproduced || (row.fitted.is_empty() && row.kind != Kind::Input), "{}", row.id);
+        assert!(!reproduced || (row.fitted.is_empty() && row.kind != RowKind::Input), "{}", row.id);
         let differs = section(&page, &row.id).contains("**differs**");
         assert!(!differs || !row.missing.is_empty(), "{} differs, and it is not said why", row.id);
     }

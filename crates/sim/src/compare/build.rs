@@ -8,16 +8,16 @@ use super::answer::{DirectionRun, Measured, ProcessRun, Run, Spread};
 use super::groups::group_runs;
 use crate::host::page::PAGE_BYTES;
 use crate::measure::{self, Latencies, deadline_misses, jain};
-use crate::world::{DirectionStats, Outcome, Process};
+use crate::world::{DirectionStats, Process, WorldResult};
 
 /// Bytes a second of all processes of a world, from the first start to the last end.
-pub(super) fn rate_of(outcome: &Outcome) -> f64 {
+pub(super) fn rate_of(outcome: &WorldResult) -> f64 {
     let bytes: u64 = outcome.processes.iter().map(|process| process.stats.read.bytes + process.stats.write.bytes).sum();
     measure::bytes_per_s(bytes, outcome.end_ns - outcome.start_ns)
 }
 
 /// The answer for one elevator; `single` is the bytes a second of the reference.
-pub(super) fn run_of(elevator: Kind, outcome: Outcome, single: f64, jobs: &JobFile) -> Run {
+pub(super) fn run_of(elevator: Kind, outcome: WorldResult, single: f64, jobs: &JobFile) -> Run {
     let bytes_per_s = rate_of(&outcome);
     let processes: Vec<ProcessRun> = outcome.processes.into_iter().map(process_run_of).collect();
     let rates: Vec<f64> = processes.iter().map(|process| process.bytes_per_s).collect();

@@ -6,7 +6,7 @@ use hoistway_fio::Job;
 
 use super::groups;
 use super::request::CompareRequest;
-use crate::world::{self, Outcome};
+use crate::world::{self, WorldResult};
 
 /// What of the job file is not simulated.
 pub(super) fn of_jobs(request: &CompareRequest) -> Vec<String> {
@@ -26,7 +26,7 @@ pub(super) fn of_jobs(request: &CompareRequest) -> Vec<String> {
 }
 
 /// What the drive could not do.
-pub(super) fn failures(elevator: Kind, outcome: &Outcome) -> Option<String> {
+pub(super) fn failures(elevator: Kind, outcome: &WorldResult) -> Option<String> {
     let world::Failures { requests, pages_lost } = outcome.failures;
     if requests == 0 {
         return None;
@@ -45,7 +45,7 @@ pub(super) fn failures(elevator: Kind, outcome: &Outcome) -> Option<String> {
 }
 
 /// Reservations that an elevator refused, a note a job: their processes ran without.
-pub(super) fn refusals(elevator: Kind, outcome: &Outcome) -> Vec<String> {
+pub(super) fn refusals(elevator: Kind, outcome: &WorldResult) -> Vec<String> {
     let name = elevator.info().name;
     let mut jobs: Vec<(usize, u32, ReserveError)> = Vec::new();
     for (pid, refusal) in &outcome.refused {

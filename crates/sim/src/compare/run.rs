@@ -14,7 +14,7 @@ use super::{groups, notes, verdict};
 use crate::error::SimError;
 use crate::settings::elevator_names;
 use crate::workload::recorded::Script;
-use crate::world::{self, Headway, Outcome, WorldRequest};
+use crate::world::{self, WorldProgress, WorldRequest, WorldResult};
 
 /// Runs the jobs under each elevator, side by side on the machine's processors, and once the first job alone.
 ///
@@ -110,9 +110,9 @@ fn outcomes(
     recorded: Recorded<'_>,
     progress: &(dyn Fn(Progress) + Sync),
     cancel: &AtomicBool,
-) -> Result<Vec<Outcome>, SimError> {
+) -> Result<Vec<WorldResult>, SimError> {
     let failed = AtomicBool::new(false);
-    let results: Vec<Result<Outcome, SimError>> = tasks
+    let results: Vec<Result<WorldResult, SimError>> = tasks
         .par_iter()
         .map(|elevator| {
             let world = WorldRequest {
@@ -126,8 +126,8 @@ fn outcomes(
                 seed: request.seed,
                 record: request.record && elevator.is_some(),
             };
-            let mut headway = |way: Headway| {
-                let Headway { now_ns, bytes, bytes_total } = way;
+            let mut headway = |way: WorldProgress| {
+                let WorldProgress { now_ns, bytes, bytes_total } = way;
                 progress(Progress { elevator: *elevator, now_ns, bytes, bytes_total });
             };
             let stop = || cancel.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed);
@@ -143,7 +143,7 @@ fn least(one: Option<u32>, other: Option<u32>) -> Option<u32> {
 }
 
 /// All outcomes, or the first error that is not the cancelling which another one caused.
-fn succeeded(results: Vec<Result<Outcome, SimError>>) -> Result<Vec<Outcome>, SimError> {
+fn succeeded(results: Vec<Result<WorldResult, SimError>>) -> Result<Vec<WorldResult>, SimError> {
     let mut outcomes = Vec::new();
     let mut first = None;
     for result in results {

@@ -28,7 +28,7 @@ pub struct Row {
     /// `S1-06`.
     pub id: String,
     /// What kind of statement it is.
-    pub kind: Kind,
+    pub kind: RowKind,
     /// The workload and what was measured, in a line.
     pub what: String,
     /// The job files that are run for it, from the root of the repository; none where no world is simulated.
@@ -72,7 +72,7 @@ pub struct Row {
 /// What kind of statement a row is.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum RowKind {
     /// A figure, with a tolerance.
     Number,
     /// Which is more.
@@ -326,11 +326,13 @@ mod tests {
         for row in rows() {
             let published = row.values.iter().filter(|value| value.published.is_some()).count();
             match row.kind {
-                Kind::Number => assert!(published > 0, "{}: no figure", row.id),
-                Kind::Order => assert!(!row.orders.is_empty(), "{}: no order", row.id),
-                Kind::Rule => assert!(row.values.iter().any(|value| value.bounds().is_some()), "{}: no rule", row.id),
-                Kind::Input => assert!(!row.inputs.is_empty(), "{}: no input", row.id),
-                Kind::Missing => assert!(!row.missing.is_empty(), "{}: not said what is missing", row.id),
+                RowKind::Number => assert!(published > 0, "{}: no figure", row.id),
+                RowKind::Order => assert!(!row.orders.is_empty(), "{}: no order", row.id),
+                RowKind::Rule => {
+                    assert!(row.values.iter().any(|value| value.bounds().is_some()), "{}: no rule", row.id)
+                }
+                RowKind::Input => assert!(!row.inputs.is_empty(), "{}: no input", row.id),
+                RowKind::Missing => assert!(!row.missing.is_empty(), "{}: not said what is missing", row.id),
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Published results of the field, run.
 //!
 //! What was published, with its tolerances and the marks of its mechanisms, is data: `crates/sim/published/*.toml` and the job files
-//! beside them (`expectation.rs`). How a figure is measured is code: a file a publication, which asks the lab (`lab.rs`) for runs. Whether
+//! beside them (`expectation.rs`). How a figure is measured is code: a file a publication, which asks the runner (`runner.rs`) for runs. Whether
 //! both agree is decided in one place (`verdict.rs`).
 //!
 //! To add a row: write it into its file, its job file into `published/jobs` (and the list in `expectation.rs`), and an arm
@@ -9,7 +9,7 @@
 
 mod error;
 mod expectation;
-mod lab;
+mod runner;
 mod s1;
 mod s2;
 mod s3;
@@ -20,12 +20,12 @@ mod verdict;
 use std::sync::atomic::AtomicBool;
 
 pub use error::PublishedError;
-pub use expectation::{Kind, Order, Publication, Reason, Row, Value, publications, select};
-pub use lab::Step;
-pub use verdict::{Found, Line, Outcome, Plot, Verdict};
+pub use expectation::{Order, Publication, Reason, Row, RowKind, Value, publications, select};
+pub use runner::RowProgress;
+pub use verdict::{Checked, Line, Plot, RowResult, Verdict};
 
 use crate::error::SimError;
-use lab::Lab;
+use runner::Runner;
 use verdict::Measured;
 
 /// Runs these rows, one after the other, each with its runs side by side.
@@ -36,28 +36,28 @@ use verdict::Measured;
 /// [`PublishedError`]: a run failed, was cancelled, or a row is not what it has to be.
 pub fn reproduce(
     rows: &[&'static Row],
-    progress: &(dyn Fn(Step) + Sync),
+    progress: &(dyn Fn(RowProgress) + Sync),
     cancel: &AtomicBool,
-) -> Result<Vec<Outcome>, PublishedError> {
-    let mut lab = Lab::new(progress, cancel);
+) -> Result<Vec<RowResult>, PublishedError> {
+    let mut runner = Runner::new(progress, cancel);
     let outcome = |(index, row): (usize, &&'static Row)| {
-        lab.begin(index);
-        Outcome::judge(row, measure(row, &mut lab)?)
+        runner.begin(index);
+        RowResult::judge(row, measure(row, &mut runner)?)
     };
     rows.iter().enumerate().map(outcome).collect()
 }
 
 /// What the row's measure finds; nothing for a row that names no figure.
-fn measure(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn measure(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     if row.values.is_empty() && row.reasons.is_empty() {
         return Ok(Measured::default());
     }
     match row.id.split_once('-') {
-        Some(("S1", _)) => s1::measure(row, lab),
-        Some(("S2", _)) => s2::measure(row, lab),
-        Some(("S3", _)) => s3::measure(row, lab),
-        Some(("S4", _)) => s4::measure(row, lab),
-        Some(("S5", _)) => s5::measure(row, lab),
+        Some(("S1", _)) => s1::measure(row, runner),
+        Some(("S2", _)) => s2::measure(row, runner),
+        Some(("S3", _)) => s3::measure(row, runner),
+        Some(("S4", _)) => s4::measure(row, runner),
+        Some(("S5", _)) => s5::measure(row, runner),
         _ => Err(no_measure(row)),
     }
 }

@@ -1,7 +1,7 @@
 //! How the rows of `published/s4.toml` are measured.
 
 use super::expectation::Row;
-use super::lab::{Experiment, Lab};
+use super::runner::{Experiment, Runner};
 use super::verdict::Measured;
 use super::{PublishedError, no_measure};
 use crate::compare::Run;
@@ -15,12 +15,12 @@ const IOS_EACH: f64 = 10.0;
 const HZ: u32 = 1000;
 
 /// Measures one of the rows.
-pub fn measure(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn measure(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     match row.id.as_str() {
-        "S4-01" => transactions(row, lab),
-        "S4-02" => scans(row, lab),
-        "S4-04" => processors(row, lab),
-        "S4-05" => spindles(row, lab),
+        "S4-01" => transactions(row, runner),
+        "S4-02" => scans(row, runner),
+        "S4-04" => processors(row, runner),
+        "S4-05" => spindles(row, runner),
         "S4-06" => patience(),
         "S4-07" => versions(),
         _ => Err(no_measure(row)),
@@ -28,14 +28,14 @@ pub fn measure(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError>
 }
 
 /// Transactions a minute under each elevator.
-fn transactions(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn transactions(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut each = [0.0; 3];
     let mut on_one = [0.0; 3];
     for (index, elevator) in ["cfq-v2", "deadline", "noop"].into_iter().enumerate() {
         let array = Experiment::of(row, elevator)?;
         let spindle = Experiment { drive: SPINDLE.to_owned(), ..array.clone() };
-        [each[index]] = lab.means(array, row.seeds, |run, _| [a_minute(run)])?;
-        [on_one[index]] = lab.means(spindle, row.seeds, |run, _| [a_minute(run)])?;
+        [each[index]] = runner.means(array, row.seeds, |run, _| [a_minute(run)])?;
+        [on_one[index]] = runner.means(spindle, row.seeds, |run, _| [a_minute(run)])?;
     }
     let below = |all: [f64; 3], index: usize| (1.0 - all[index] / all[0]) * 100.0;
     Ok(Measured::default()
@@ -49,7 +49,7 @@ fn transactions(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError
 }
 
 /// Scans of large tables, in MB/s.
-fn scans(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn scans(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     let small = ("size=16g", "size=8g");
     let direct = ("numjobs=8", "numjobs=4\ndirect=1");
@@ -62,7 +62,7 @@ fn scans(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
             let array = Experiment::of(row, elevator)?;
             let drive = drive.map_or_else(|| array.drive.clone(), str::to_owned);
             let experiment = Experiment { drive, ..array.with_text(old, new) };
-            [*rate, *turn] = lab.means(experiment, row.seeds, |run, _| {
+            [*rate, *turn] = runner.means(experiment, row.seeds, |run, _| {
                 [run.bytes_per_s / 1e6, run.drive_bytes as f64 / run.turns as f64]
             })?;
         }
@@ -76,13 +76,13 @@ fn scans(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
 }
 
 /// Time of the processors for a transaction, wherever throughput differs: under all elevators, on the array and on one spindle.
-fn processors(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn processors(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let (mut costs, mut rates) = (Vec::new(), Vec::new());
     for elevator in &row.elevators {
         let array = Experiment::of(row, elevator)?;
         let spindle = Experiment { drive: SPINDLE.to_owned(), ..array.clone() };
         for experiment in [array, spindle] {
-            let [cost_us, rate] = lab.means(experiment, row.seeds, |run, _| {
+            let [cost_us, rate] = runner.means(experiment, row.seeds, |run, _| {
                 let users = run.processes.iter().filter(|process| process.name == "user");
                 let cpu_ns: u64 = users.map(|process| process.cpu_ns).sum();
                 [cpu_ns as f64 / 1000.0 / transactions_of(run), a_minute(run)]
@@ -100,7 +100,7 @@ fn processors(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> 
 }
 
 /// The anticipatory elevator against CFQ, by the number of spindles.
-fn spindles(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn spindles(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     for (drive, name) in [(None, "8 spindles"), (Some(SPINDLE), "1 spindle")] {
         let mut figures = [[0.0; 3]; 2];
@@ -110,7 +110,7 @@ fn spindles(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
                 Some(drive) => Experiment { drive: drive.to_owned(), ..array },
                 None => array,
             };
-            *figures = lab.means(experiment, row.seeds, |run, _| {
+            *figures = runner.means(experiment, row.seeds, |run, _| {
                 [read_ms(run), a_minute(run), run.drive_ns.idle as f64 / run.runtime_ns as f64 * 100.0]
             })?;
         }

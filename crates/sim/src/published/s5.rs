@@ -3,7 +3,7 @@
 use hoistway_drive::{Access, Drive, Op, Profile, closed_loop};
 
 use super::expectation::Row;
-use super::lab::{Experiment, Lab};
+use super::runner::{Experiment, Runner};
 use super::verdict::{Line, Measured, Plot};
 use super::{PublishedError, defect, no_measure};
 use crate::compare::{ProcessRun, Run};
@@ -17,18 +17,18 @@ const ELEVATORS: [&str; 3] = ["noop", "cfq", "fiops"];
 const PEAK_IOPS: f64 = 40_000.0;
 
 /// Measures one of the rows.
-pub fn measure(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn measure(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     match row.id.as_str() {
         "S5-01" => drive(row),
-        "S5-02" => share(row, lab),
-        "S5-03" => unfair(row, lab),
-        "S5-04" => fairness(row, lab),
-        "S5-05" => peaks(row, lab),
-        "S5-06" => latency(row, lab),
-        "S5-07" => preemption(row, lab),
-        "S5-08" => throughput(row, lab),
-        "S5-09" => rates(row, lab),
-        "S5-10" => rules(row, lab),
+        "S5-02" => share(row, runner),
+        "S5-03" => unfair(row, runner),
+        "S5-04" => fairness(row, runner),
+        "S5-05" => peaks(row, runner),
+        "S5-06" => latency(row, runner),
+        "S5-07" => preemption(row, runner),
+        "S5-08" => throughput(row, runner),
+        "S5-09" => rates(row, runner),
+        "S5-10" => rules(row, runner),
         _ => Err(no_measure(row)),
     }
 }
@@ -60,10 +60,10 @@ fn fair(row: &Row, elevator: &str, outstanding: u32) -> Result<Experiment, Publi
 }
 
 /// What group 2 gets by what group 1 gets, and the requests a second of both, with each number of requests outstanding.
-fn tested(row: &Row, lab: &mut Lab<'_>, elevator: &str) -> Result<[[f64; 2]; 4], PublishedError> {
+fn tested(row: &Row, runner: &mut Runner<'_>, elevator: &str) -> Result<[[f64; 2]; 4], PublishedError> {
     let experiments: Result<Vec<_>, _> = OUTSTANDING.iter().map(|&depth| fair(row, elevator, depth)).collect();
     let mut found = [[0.0; 2]; 4];
-    for (at, comparison) in found.iter_mut().zip(lab.compared(&experiments?)?) {
+    for (at, comparison) in found.iter_mut().zip(runner.compared(&experiments?)?) {
         for run in &comparison.runs {
             *at = [bytes(run, "group2") / bytes(run, "group1"), run.bytes_per_s / 4096.0];
         }
@@ -76,21 +76,21 @@ fn bytes(run: &Run, job: &str) -> f64 {
 }
 
 /// The share that priorities 6 and 2 are due, from what a request of each costs; and what comes of it.
-fn share(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let found = tested(row, lab, "fiops")?;
+fn share(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let found = tested(row, runner, "fiops")?;
     Ok(Measured::default()
         .with("group 2 by group 1", found[2][0])
-        .with("priority 6 by priority 2 alone", alone(row, lab)?))
+        .with("priority 6 by priority 2 alone", alone(row, runner)?))
 }
 
 /// The rate of a process at priority 6 alone, by one at priority 2 alone: with nobody beside it a request's cost is nothing.
-fn alone(row: &Row, lab: &mut Lab<'_>) -> Result<f64, PublishedError> {
+fn alone(row: &Row, runner: &mut Runner<'_>) -> Result<f64, PublishedError> {
     let mut rates = [0.0; 2];
     for (rate, (other, group)) in
         rates.iter_mut().zip([("[group2]\nprio=2\n", "group1"), ("[group1]\nprio=6\n", "group2")])
     {
         let experiment = fair(row, "fiops", 64)?.with_text(other, "");
-        for run in lab.compared(&[experiment])?.iter().flat_map(|comparison| &comparison.runs) {
+        for run in runner.compared(&[experiment])?.iter().flat_map(|comparison| &comparison.runs) {
             *rate = bytes(run, group);
         }
     }
@@ -98,20 +98,20 @@ fn alone(row: &Row, lab: &mut Lab<'_>) -> Result<f64, PublishedError> {
 }
 
 /// Fewer outstanding than the drive takes.
-fn unfair(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn unfair(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     for elevator in ELEVATORS {
-        measured = measured.with(elevator, tested(row, lab, elevator)?[0][0]);
+        measured = measured.with(elevator, tested(row, runner, elevator)?[0][0]);
     }
     Ok(measured)
 }
 
 /// More outstanding than the drive takes.
-fn fairness(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn fairness(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     let mut lines = Vec::new();
     for elevator in ELEVATORS {
-        let found = tested(row, lab, elevator)?;
+        let found = tested(row, runner, elevator)?;
         for (outstanding, [ratio, _]) in OUTSTANDING.iter().zip(found).skip(1) {
             measured = measured.with(format!("{elevator}, {outstanding}"), ratio);
         }
@@ -120,15 +120,15 @@ fn fairness(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
     }
     let plot = Plot { x: "requests outstanding".into(), y: "group 2 by group 1".into(), lines };
     // Filed back by (n - 1) x (180 ms - slice): 7 x 40 and 7 x 120 ms.
-    let offsets = tested(row, lab, "cfq")?[1][0] / (840.0 / 280.0);
+    let offsets = tested(row, runner, "cfq")?[1][0] / (840.0 / 280.0);
     Ok(measured.with("cfq, 48, by its offsets", offsets).drawn(Some(plot)))
 }
 
 /// The part of the drive's most requests a second.
-fn peaks(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn peaks(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     for elevator in ELEVATORS {
-        for (outstanding, [_, iops]) in OUTSTANDING.iter().zip(tested(row, lab, elevator)?) {
+        for (outstanding, [_, iops]) in OUTSTANDING.iter().zip(tested(row, runner, elevator)?) {
             measured = measured.with(format!("{elevator}, {outstanding}"), iops / PEAK_IOPS * 100.0);
         }
     }
@@ -146,26 +146,26 @@ fn beside_writers(run: &Run, _: f64) -> [f64; 3] {
 }
 
 /// Sync reads beside async writes.
-fn latency(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn latency(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     for elevator in ELEVATORS {
-        let [latency_us, ..] = lab.means(Experiment::of(row, elevator)?, row.seeds, beside_writers)?;
+        let [latency_us, ..] = runner.means(Experiment::of(row, elevator)?, row.seeds, beside_writers)?;
         measured = measured.with(elevator, latency_us);
     }
     let deep = Experiment::of(row, "fiops")?.with_job(row, 1)?;
-    let [_, sync, asynchronous] = lab.means(deep, row.seeds, beside_writers)?;
+    let [_, sync, asynchronous] = runner.means(deep, row.seeds, beside_writers)?;
     Ok(measured.with("fiops, sync by async", sync / asynchronous))
 }
 
 /// The same with the patch that lets sync requests go first.
-fn preemption(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn preemption(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let preempting =
         |job: usize| Ok::<_, PublishedError>(Experiment::of(row, "fiops")?.with_job(row, job)?.with("sync_preempt=2"));
-    let [cfq_us, ..] = lab.means(Experiment::of(row, "cfq")?, row.seeds, beside_writers)?;
-    let [without_us, ..] = lab.means(Experiment::of(row, "fiops")?, row.seeds, beside_writers)?;
-    let [with_us, ..] = lab.means(preempting(0)?, row.seeds, beside_writers)?;
-    let [_, _, without] = lab.means(Experiment::of(row, "fiops")?.with_job(row, 1)?, row.seeds, beside_writers)?;
-    let [_, _, with] = lab.means(preempting(1)?, row.seeds, beside_writers)?;
+    let [cfq_us, ..] = runner.means(Experiment::of(row, "cfq")?, row.seeds, beside_writers)?;
+    let [without_us, ..] = runner.means(Experiment::of(row, "fiops")?, row.seeds, beside_writers)?;
+    let [with_us, ..] = runner.means(preempting(0)?, row.seeds, beside_writers)?;
+    let [_, _, without] = runner.means(Experiment::of(row, "fiops")?.with_job(row, 1)?, row.seeds, beside_writers)?;
+    let [_, _, with] = runner.means(preempting(1)?, row.seeds, beside_writers)?;
     Ok(Measured::default()
         .with("latency, by cfq's", with_us / cfq_us)
         .with("latency without, by cfq's", without_us / cfq_us)
@@ -193,12 +193,12 @@ fn workload(row: &Row, name: &str, elevator: &str) -> Result<Experiment, Publish
 }
 
 /// CFQ's throughput by FIOPS', workload by workload.
-fn throughput(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn throughput(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     for value in &row.values {
         let mut rates = [0.0; 2];
         for (rate, elevator) in rates.iter_mut().zip(["cfq", "fiops"]) {
-            [*rate] = lab.means(workload(row, &value.name, elevator)?, 1, |run, _| [run.bytes_per_s])?;
+            [*rate] = runner.means(workload(row, &value.name, elevator)?, 1, |run, _| [run.bytes_per_s])?;
         }
         measured = measured.with(value.name.clone(), rates[0] / rates[1]);
     }
@@ -206,10 +206,10 @@ fn throughput(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> 
 }
 
 /// One drive's part of what eight drives did, in MB/s.
-fn rates(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn rates(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     for value in &row.values {
-        let [rate] = lab.means(workload(row, &value.name, "fiops")?, 1, |run, _| {
+        let [rate] = runner.means(workload(row, &value.name, "fiops")?, 1, |run, _| {
             [run.drive_bytes as f64 * 1e3 / run.runtime_ns as f64]
         })?;
         measured = measured.with(value.name.clone(), rate);
@@ -218,10 +218,10 @@ fn rates(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
 }
 
 /// The rules that FIOPS chooses by, in worlds with 64 requests outstanding: two groups that differ in one thing.
-fn rules(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+fn rules(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut groups = |one: &str, two: &str| {
         let experiment = fair(row, "fiops", 64)?.with_text("prio=6", one).with_text("prio=2", two);
-        lab.means(experiment, 1, |run, _| {
+        runner.means(experiment, 1, |run, _| {
             [bytes(run, "group1"), bytes(run, "group2"), bytes_from(run, "group1", 1_000_000_000)]
         })
     };

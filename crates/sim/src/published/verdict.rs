@@ -1,7 +1,7 @@
 //! What is measured against what was published.
 
 use super::error::PublishedError;
-use super::expectation::{Kind, Order, Reason, Row, Value};
+use super::expectation::{Order, Reason, Row, RowKind, Value};
 
 /// What a measure has found.
 #[derive(Clone, Debug, Default)]
@@ -88,15 +88,15 @@ impl Verdict {
 
 /// A row with what came out.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RowResult {
     /// The row.
     pub row: &'static Row,
     /// Its values, in the row's order.
-    pub values: Vec<Found<&'static Value>>,
+    pub values: Vec<Checked<&'static Value>>,
     /// Its orders.
-    pub orders: Vec<Found<&'static Order>>,
+    pub orders: Vec<Checked<&'static Order>>,
     /// Its reasons.
-    pub reasons: Vec<Found<&'static Reason>>,
+    pub reasons: Vec<Checked<&'static Reason>>,
     /// The verdict.
     pub verdict: Verdict,
     /// What is out, in a sentence; empty when nothing is.
@@ -107,7 +107,7 @@ pub struct Outcome {
 
 /// What was expected, and what came out.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<T> {
+pub struct Checked<T> {
     /// What was expected.
     pub expected: T,
     /// What was found; of an order, the least part by which one exceeds the next.
@@ -116,12 +116,12 @@ pub struct Found<T> {
     pub right: bool,
 }
 
-impl Outcome {
+impl RowResult {
     /// Judges what a measure has found.
     ///
     /// # Errors
     /// [`PublishedError::NoFigure`] when it has left something out.
-    pub fn judge(row: &'static Row, measured: Measured) -> Result<Outcome, PublishedError> {
+    pub fn judge(row: &'static Row, measured: Measured) -> Result<RowResult, PublishedError> {
         let value = |value: &'static Value| {
             let ours = measured.figure(row, &value.name)?;
             let right = value.bounds().is_none_or(|(low, high)| {
@@ -129,7 +129,7 @@ impl Outcome {
                 let slack = 1e-9 * ours.abs();
                 (low - slack..=high + slack).contains(&ours)
             });
-            Ok(Found { expected: value, ours, right })
+            Ok(Checked { expected: value, ours, right })
         };
         let order = |order: &'static Order| {
             let figures: Result<Vec<f64>, _> = order.falls.iter().map(|name| measured.figure(row, name)).collect();
@@ -137,24 +137,24 @@ impl Outcome {
             // What is no number is in no order; `min` alone would overlook it.
             let right = figures.windows(2).all(|pair| pair[0] > pair[1]);
             let margin = figures.windows(2).map(|pair| pair[0] / pair[1] - 1.0).fold(f64::INFINITY, f64::min);
-            Ok(Found { expected: order, ours: margin, right })
+            Ok(Checked { expected: order, ours: margin, right })
         };
         let reason = |reason: &'static Reason| {
             let ours = measured.figure(row, &reason.name)?;
-            Ok(Found { expected: reason, ours, right: reason.holds(ours) })
+            Ok(Checked { expected: reason, ours, right: reason.holds(ours) })
         };
         let values = row.values.iter().map(value).collect::<Result<Vec<_>, PublishedError>>()?;
         let orders = row.orders.iter().map(order).collect::<Result<Vec<_>, PublishedError>>()?;
         let reasons = row.reasons.iter().map(reason).collect::<Result<Vec<_>, PublishedError>>()?;
         let out = out(&values, &orders, &reasons);
         let verdict = match row.kind {
-            Kind::Input => Verdict::Input,
-            Kind::Missing => Verdict::NotReproducible,
+            RowKind::Input => Verdict::Input,
+            RowKind::Missing => Verdict::NotReproducible,
             _ if !row.fitted.is_empty() => Verdict::NotReproducible,
             _ if out.is_empty() => Verdict::Reproduced,
             _ => Verdict::Differs,
         };
-        Ok(Outcome { row, values, orders, reasons, verdict, out, plot: measured.plot })
+        Ok(RowResult { row, values, orders, reasons, verdict, out, plot: measured.plot })
     }
 
     /// Why the verdict is not "reproduced": what is out, what was fitted, what is missing.
@@ -170,7 +170,7 @@ impl Outcome {
 }
 
 /// What is out, with commas between.
-fn out(values: &[Found<&Value>], orders: &[Found<&Order>], reasons: &[Found<&Reason>]) -> String {
+fn out(values: &[Checked<&Value>], orders: &[Checked<&Order>], reasons: &[Checked<&Reason>]) -> String {
     let values = values.iter().filter(|found| !found.right).map(|found| found.expected.name.clone());
     let orders = orders.iter().filter(|found| !found.right);
     let orders = orders.map(|found| format!("the order {}", found.expected.falls.join(" > ")));
@@ -196,9 +196,9 @@ mod tests {
         &Box::leak(Box::new(read)).rows[0]
     }
 
-    fn judged(more: &str, a: f64, b: f64, c: f64) -> Outcome {
+    fn judged(more: &str, a: f64, b: f64, c: f64) -> RowResult {
         let measured = Measured::default().with("a", a).with("b", b).with("c", c);
-        Outcome::judge(row(more), measured).expect("all figures")
+        RowResult::judge(row(more), measured).expect("all figures")
     }
 
     #[test]
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_figure_that_was_left_out_is_named() {
-        let error = Outcome::judge(row(""), Measured::default().with("a", 1.0)).unwrap_err();
+        let error = RowResult::judge(row(""), Measured::default().with("a", 1.0)).unwrap_err();
         assert_eq!(error.to_string(), "defect: the measure of row T-1 gives no `b`");
     }
 }

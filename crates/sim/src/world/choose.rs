@@ -4,7 +4,7 @@ use hoistway_fio::{Direction, Ioengine};
 
 use super::process::{Current, Stage};
 use super::state::{Flow, World};
-use crate::events::{HORIZON_NS, What};
+use crate::events::{EventKind, HORIZON_NS};
 use crate::host::page::PAGE_BYTES;
 use crate::record::Observer;
 use crate::workload::offsets::Unit;
@@ -140,7 +140,7 @@ impl<S: Observer> World<S> {
         let process = &mut self.processes[task as usize];
         if process.wake_ns != at_ns {
             process.wake_ns = at_ns;
-            self.events.arrange(at_ns, What::Wake(task));
+            self.events.arrange(at_ns, EventKind::Wake(task));
         }
         Flow::Block
     }
@@ -153,7 +153,7 @@ impl<S: Observer> World<S> {
         process.debt_ns += job.thinktime_spin_ns.min(job.thinktime_ns);
         let end_ns = self.now_ns.saturating_add(job.thinktime_ns).min(process.deadline_ns).min(HORIZON_NS);
         process.wake_ns = end_ns;
-        self.events.arrange(end_ns, What::Wake(task));
+        self.events.arrange(end_ns, EventKind::Wake(task));
         Flow::On
     }
 

@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use super::process::{Process, Stage};
-use super::request::{Headway, Outcome};
+use super::request::{WorldProgress, WorldResult};
 use super::state::{PageIo, Token, World};
 use crate::error::SimError;
-use crate::events::{HORIZON_NS, What};
+use crate::events::{EventKind, HORIZON_NS};
 use crate::record::Observer;
 
 /// So many events without anything done by anybody, or so many steps at one instant, are a defect.
@@ -20,8 +20,8 @@ impl<S: Observer> World<S> {
     pub(super) fn run(
         mut self,
         stop: &dyn Fn() -> bool,
-        headway: &mut dyn FnMut(Headway),
-    ) -> Result<Outcome, SimError> {
+        headway: &mut dyn FnMut(WorldProgress),
+    ) -> Result<WorldResult, SimError> {
         self.open_gates();
         self.run_ready();
         let between_looks = EVENTS_BETWEEN_LOOKS.max(EVENTS_BETWEEN_LOOKS_EACH * self.processes.len() as u32);
@@ -78,21 +78,21 @@ impl<S: Observer> World<S> {
         }
     }
 
-    fn happen(&mut self, what: What) {
+    fn happen(&mut self, what: EventKind) {
         match what {
-            What::CpuDone(task) => {
+            EventKind::CpuDone(task) => {
                 self.idle_events = 0;
                 if let Some((next, burst_ns)) = self.cpus.leave() {
-                    self.events.arrange(self.now_ns.saturating_add(burst_ns), What::CpuDone(next));
+                    self.events.arrange(self.now_ns.saturating_add(burst_ns), EventKind::CpuDone(next));
                 }
                 self.go_on(task);
             }
-            What::Wake(task) => {
+            EventKind::Wake(task) => {
                 self.idle_events = 0;
                 self.wake(task);
             }
-            What::FlushTick => self.flush_tick(),
-            What::JournalTick(id) => self.journal_tick(id),
+            EventKind::FlushTick => self.flush_tick(),
+            EventKind::JournalTick(id) => self.journal_tick(id),
         }
     }
 
@@ -183,7 +183,7 @@ impl<S: Observer> World<S> {
             return false;
         }
         if self.cpus.take(task, burst_ns) {
-            self.events.arrange(self.now_ns.saturating_add(burst_ns), What::CpuDone(task));
+            self.events.arrange(self.now_ns.saturating_add(burst_ns), EventKind::CpuDone(task));
         }
         true
     }
@@ -202,18 +202,18 @@ impl<S: Observer> World<S> {
             }
             let start_ns = self.now_ns.saturating_add(process.plan.delay_ns).min(HORIZON_NS);
             self.processes[task].wake_ns = start_ns.max(1);
-            self.events.arrange(start_ns, What::Wake(task as u32));
+            self.events.arrange(start_ns, EventKind::Wake(task as u32));
         }
     }
 
-    fn headway(&self) -> Headway {
+    fn headway(&self) -> WorldProgress {
         let bytes = self.processes.iter().map(|process| process.stats.read.bytes + process.stats.write.bytes).sum();
         let total = |process: &Process| process.plan.io_bytes.saturating_mul(u64::from(process.job.loops));
         let bytes_total = self.processes.iter().map(total).fold(0, u64::saturating_add);
-        Headway { now_ns: self.now_ns, bytes, bytes_total }
+        WorldProgress { now_ns: self.now_ns, bytes, bytes_total }
     }
 
-    fn outcome(mut self) -> Outcome {
+    fn outcome(mut self) -> WorldResult {
         let start_ns = self.processes.iter().map(|process| process.measured_from_ns).min().unwrap_or(0);
         let end_ns = self.processes.iter().map(|process| process.end_ns).max().unwrap_or(start_ns).max(start_ns);
         let drive = self.device.time(start_ns, end_ns);
@@ -224,7 +224,7 @@ impl<S: Observer> World<S> {
             recording.cut(end_ns);
         }
         let refused = std::mem::take(&mut self.device.refused_reservations);
-        Outcome {
+        WorldResult {
             divides_by_groups: self.device.divides_by_groups(),
             processes: self.processes,
             start_ns,

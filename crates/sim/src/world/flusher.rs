@@ -8,7 +8,7 @@ use hoistway_core::Op;
 
 use super::state::World;
 use crate::config::WriteBack;
-use crate::events::What;
+use crate::events::EventKind;
 use crate::record::Observer;
 
 /// The flusher's process id.
@@ -24,7 +24,7 @@ impl<S: Observer> World<S> {
     pub(super) fn dirtied(&mut self) {
         if !self.flusher.ticking {
             self.flusher.ticking = true;
-            self.events.arrange(self.now_ns + self.flush_interval_ns(), What::FlushTick);
+            self.events.arrange(self.now_ns + self.flush_interval_ns(), EventKind::FlushTick);
         }
         if self.has_background_work() {
             self.wake_flusher();
@@ -39,7 +39,7 @@ impl<S: Observer> World<S> {
     pub(super) fn flush_tick(&mut self) {
         self.flusher.ticking = self.cache.dirty() > 0;
         if self.flusher.ticking {
-            self.events.arrange(self.now_ns + self.flush_interval_ns(), What::FlushTick);
+            self.events.arrange(self.now_ns + self.flush_interval_ns(), EventKind::FlushTick);
             self.flusher.old_until_ns = self.now_ns.checked_sub(self.host.dirty_expire_ms * 1_000_000);
             self.wake_flusher();
         }

@@ -9,7 +9,7 @@ use hoistway_core::{Bio, Flags, Op};
 use super::process::Stage;
 use super::state::{Flow, Token, World};
 use super::tasks::{Commit, CommitStep};
-use crate::events::What;
+use crate::events::EventKind;
 use crate::host::files::File;
 use crate::host::journal::Transaction;
 use crate::host::page::PAGE_SECTORS;
@@ -31,7 +31,7 @@ impl<S: Observer> World<S> {
         *length = end.max(*length);
         if journal.running.add(file, grows) {
             let at_ns = self.now_ns + journal.config.commit_interval_ms * 1_000_000;
-            self.events.arrange(at_ns, What::JournalTick(journal.running.id));
+            self.events.arrange(at_ns, EventKind::JournalTick(journal.running.id));
         }
     }
 

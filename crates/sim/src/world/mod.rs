@@ -30,15 +30,15 @@ use hoistway_core::NoSink;
 use crate::error::SimError;
 use crate::record::SliceRecorder;
 pub(crate) use process::{DirectionStats, Process, Stats};
-pub(crate) use request::{Failures, Headway, Outcome, WorldRequest};
+pub(crate) use request::{Failures, WorldProgress, WorldRequest, WorldResult};
 use state::World;
 
 /// Runs a world to its end, or until `stop` says so.
 pub(crate) fn run(
     request: &WorldRequest,
     stop: &dyn Fn() -> bool,
-    headway: &mut dyn FnMut(Headway),
-) -> Result<Outcome, SimError> {
+    headway: &mut dyn FnMut(WorldProgress),
+) -> Result<WorldResult, SimError> {
     match request.record {
         true => World::<SliceRecorder>::new(request)?.run(stop, headway),
         false => World::<NoSink>::new(request)?.run(stop, headway),

@@ -31,7 +31,7 @@ pub(crate) struct WorldRequest<'a> {
 
 /// What is left of a world.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct WorldResult {
     pub processes: Vec<Process>,
     /// From the first start to the last end, without ramp times.
     pub start_ns: u64,
@@ -51,7 +51,7 @@ pub(crate) struct Outcome {
 
 /// How far a world has come: virtual time, bytes moved, and bytes to move when that is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Headway {
+pub(crate) struct WorldProgress {
     pub now_ns: u64,
     pub bytes: u64,
     pub bytes_total: u64,

@@ -5,7 +5,7 @@ use hoistway_core::{Flags, Op};
 use super::state::{Flow, World};
 use super::tasks::Dirtying;
 use crate::config::WriteBack;
-use crate::events::What;
+use crate::events::EventKind;
 use crate::host::dirty::{DirtyLimits, PAUSE_NS_MAX, Verdict};
 use crate::record::Observer;
 
@@ -54,7 +54,7 @@ impl<S: Observer> World<S> {
             Some(process) => process.dirtying.until_ns = until_ns,
             None => self.flusher.until_ns = until_ns,
         }
-        self.events.arrange(until_ns, What::Wake(task));
+        self.events.arrange(until_ns, EventKind::Wake(task));
     }
 
     fn wake_from(&mut self, task: u32) {
@@ -135,7 +135,7 @@ impl<S: Observer> World<S> {
             // Too much is dirty: it looks again after the pause.
             dirtying.until_ns = now_ns + pause_ns_max;
             dirtying.paused_ns = dirtying.until_ns;
-            self.events.arrange(now_ns + pause_ns_max, What::Wake(task));
+            self.events.arrange(now_ns + pause_ns_max, EventKind::Wake(task));
             self.wake_flusher();
             return Some(Flow::Block);
         };
@@ -149,7 +149,7 @@ impl<S: Observer> World<S> {
         let pause_ns = (due_ns - now_ns).min(pause_ns_max.min(PAUSE_NS_MAX));
         dirtying.until_ns = now_ns + pause_ns;
         dirtying.paused_ns = due_ns.min(now_ns + pause_ns + pause_ns_max);
-        self.events.arrange(now_ns + pause_ns, What::Wake(task));
+        self.events.arrange(now_ns + pause_ns, EventKind::Wake(task));
         self.wake_flusher();
         Some(Flow::Block)
     }

@@ -1,6 +1,6 @@
 //! The JSON document of `hoistway reproduce --json`.
 
-use hoistway_sim::published::{Kind, Outcome, Verdict};
+use hoistway_sim::published::{RowKind, RowResult, Verdict};
 use serde::Serialize;
 
 use super::Summary;
@@ -22,7 +22,7 @@ struct Row<'a> {
     /// `S1-06`.
     id: &'a str,
     /// `number`, `order`, `rule`, `input` or `missing`.
-    kind: Kind,
+    kind: RowKind,
     /// The workload and what was measured.
     what: &'a str,
     /// The published figures and bounds, as the table has them.
@@ -98,13 +98,13 @@ struct Reason<'a> {
 
 impl<'a> Document<'a> {
     /// The document of these rows.
-    pub fn new(outcomes: &'a [Outcome]) -> Document<'a> {
+    pub fn new(outcomes: &'a [RowResult]) -> Document<'a> {
         Document { schema: 1, summary: Summary::new(outcomes), rows: outcomes.iter().map(Row::new).collect() }
     }
 }
 
 impl<'a> Row<'a> {
-    fn new(outcome: &'a Outcome) -> Row<'a> {
+    fn new(outcome: &'a RowResult) -> Row<'a> {
         let row = outcome.row;
         Row {
             id: &row.id,
@@ -129,10 +129,10 @@ impl<'a> Row<'a> {
     }
 }
 
-type Found<T> = hoistway_sim::published::Found<&'static T>;
+type Checked<T> = hoistway_sim::published::Checked<&'static T>;
 
 impl Value<'_> {
-    fn new(found: &Found<hoistway_sim::published::Value>) -> Value<'static> {
+    fn new(found: &Checked<hoistway_sim::published::Value>) -> Value<'static> {
         let value = found.expected;
         let bounds = value.bounds();
         Value {
@@ -149,13 +149,13 @@ impl Value<'_> {
 }
 
 impl Order<'_> {
-    fn new(found: &Found<hoistway_sim::published::Order>) -> Order<'static> {
+    fn new(found: &Checked<hoistway_sim::published::Order>) -> Order<'static> {
         Order { falls: &found.expected.falls, margin: found.ours, holds: found.right }
     }
 }
 
 impl Reason<'_> {
-    fn new(found: &Found<hoistway_sim::published::Reason>) -> Reason<'static> {
+    fn new(found: &Checked<hoistway_sim::published::Reason>) -> Reason<'static> {
         let reason = found.expected;
         Reason {
             name: &reason.name,

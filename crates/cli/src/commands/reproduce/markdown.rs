@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use hoistway_report::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
-use hoistway_sim::published::{Outcome, Publication, publications};
+use hoistway_sim::published::{Publication, RowResult, publications};
 
 use super::{Summary, near, ours, plain, published, tolerance};
 
@@ -19,7 +19,7 @@ const PICTURES: &str = "reproduced";
 ///
 /// # Errors
 /// What could not be written, and why.
-pub fn write(folder: &Path, outcomes: &[Outcome]) -> Result<()> {
+pub fn write(folder: &Path, outcomes: &[RowResult]) -> Result<()> {
     let pictures = folder.join(PICTURES);
     fs::create_dir_all(&pictures).with_context(|| format!("cannot make {}", pictures.display()))?;
     for outcome in outcomes.iter().filter(|outcome| is_drawn(outcome)) {
@@ -30,7 +30,7 @@ pub fn write(folder: &Path, outcomes: &[Outcome]) -> Result<()> {
     fs::write(&file, page(outcomes)?).with_context(|| format!("cannot write {}", file.display()))
 }
 
-fn page(outcomes: &[Outcome]) -> Result<String> {
+fn page(outcomes: &[RowResult]) -> Result<String> {
     let mut page = String::from(
         "# Published results, reproduced\n\n\
          What was published on Linux's I/O schedulers and can be run, is run here: `hoistway reproduce` makes this page, and \
@@ -42,7 +42,7 @@ fn page(outcomes: &[Outcome]) -> Result<String> {
     );
     let _ = writeln!(page, "**{}**\n", Summary::new(outcomes).text());
     for publication in publications()? {
-        let of_it: Vec<&Outcome> =
+        let of_it: Vec<&RowResult> =
             outcomes.iter().filter(|outcome| publication.rows.iter().any(|row| row.id == outcome.row.id)).collect();
         if !of_it.is_empty() {
             page.push_str(&section(publication, &of_it));
@@ -51,7 +51,7 @@ fn page(outcomes: &[Outcome]) -> Result<String> {
     Ok(page)
 }
 
-fn section(publication: &Publication, outcomes: &[&Outcome]) -> String {
+fn section(publication: &Publication, outcomes: &[&RowResult]) -> String {
     let mut text = format!("## {}: {}\n\n{}\n\n", publication.seed, publication.title, publication.about.trim());
     text.push_str("| id | published | ours | tolerance | verdict |\n|---|---|---|---|---|\n");
     for outcome in outcomes {
@@ -71,7 +71,7 @@ fn section(publication: &Publication, outcomes: &[&Outcome]) -> String {
     text
 }
 
-fn row(outcome: &Outcome) -> String {
+fn row(outcome: &RowResult) -> String {
     let row = outcome.row;
     let mut text = format!("### {}\n\n{}: **{}**", row.id, capital(&row.what), outcome.verdict.name());
     let why = outcome.why();
@@ -135,7 +135,7 @@ fn row(outcome: &Outcome) -> String {
 }
 
 /// Where and how it was run.
-fn setting(outcome: &Outcome) -> String {
+fn setting(outcome: &RowResult) -> String {
     let row = outcome.row;
     let jobs = row.jobs.iter().map(|job| format!("[{}](../{job})", name_of(job))).collect::<Vec<_>>();
     let mut parts = Vec::new();
@@ -163,15 +163,15 @@ fn name_of(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
-fn picture_name(outcome: &Outcome) -> String {
+fn picture_name(outcome: &RowResult) -> String {
     format!("{}.svg", outcome.row.id)
 }
 
-fn is_drawn(outcome: &Outcome) -> bool {
+fn is_drawn(outcome: &RowResult) -> bool {
     outcome.plot.is_some() || !outcome.values.is_empty()
 }
 
-fn picture(outcome: &Outcome) -> String {
+fn picture(outcome: &RowResult) -> String {
     let title = format!("{}: {}", outcome.row.id, shortened(&outcome.row.what));
     if let Some(plot) = &outcome.plot {
         let line = |line: &hoistway_sim::published::Line| LineOf {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
 use hoistway_sim::SimError;
-use hoistway_sim::published::{Kind, Outcome, PublishedError, Row, Step, Verdict, reproduce, select};
+use hoistway_sim::published::{PublishedError, Row, RowKind, RowProgress, RowResult, Verdict, reproduce, select};
 
 use crate::cli::ReproduceArgs;
 use crate::failure::{Exit, Interrupted, UsageError};
@@ -41,11 +41,11 @@ pub fn run(args: &ReproduceArgs, out: &mut Out) -> Result<Exit> {
 }
 
 /// Ctrl-C stops the runs; a second one ends the process on the spot.
-fn outcomes(rows: &[&'static Row]) -> Result<Vec<Outcome>> {
+fn outcomes(rows: &[&'static Row]) -> Result<Vec<RowResult>> {
     let cancel = interrupt::watch()?;
     let bar = Bar::new(STEPS * rows.len() as u64, "reproducing");
     let furthest = AtomicU64::new(0);
-    let progress = |step: Step| {
+    let progress = |step: RowProgress| {
         // A row may find that it needs more runs: the bar never goes back.
         let of_row = STEPS * step.done as u64 / step.of.max(1) as u64;
         let steps = STEPS * step.row as u64 + of_row.min(STEPS);
@@ -84,24 +84,24 @@ pub struct Count {
 }
 
 impl Summary {
-    fn new(outcomes: &[Outcome]) -> Summary {
+    fn new(outcomes: &[RowResult]) -> Summary {
         let mut summary = Summary::default();
         for outcome in outcomes {
             let count = match outcome.row.kind {
-                Kind::Input => {
+                RowKind::Input => {
                     summary.inputs += 1;
                     continue;
                 }
-                Kind::Missing => {
+                RowKind::Missing => {
                     summary.missing += 1;
                     continue;
                 }
-                Kind::Number => &mut summary.numbers,
-                Kind::Order | Kind::Rule => &mut summary.orders_and_rules,
+                RowKind::Number => &mut summary.numbers,
+                RowKind::Order | RowKind::Rule => &mut summary.orders_and_rules,
             };
             count.of += 1;
             count.reproduced += usize::from(outcome.verdict == Verdict::Reproduced);
-            if outcome.row.kind != Kind::Number {
+            if outcome.row.kind != RowKind::Number {
                 continue;
             }
             for found in outcome.values.iter().filter(|found| found.expected.published.is_some()) {
@@ -132,7 +132,7 @@ impl Summary {
 const SHOWN: usize = 4;
 
 /// Published figures with their unit, as a table has them: "94.9 / 91.2 / 31 %"; bounds where there are no figures.
-fn published(outcome: &Outcome) -> String {
+fn published(outcome: &RowResult) -> String {
     let told = outcome.values.iter().map(|found| match found.expected.published {
         Some(published) => plain(published),
         None if found.expected.bounds().is_none() => "-".to_owned(),
@@ -142,7 +142,7 @@ fn published(outcome: &Outcome) -> String {
 }
 
 /// The same of what came out.
-fn ours(outcome: &Outcome) -> String {
+fn ours(outcome: &RowResult) -> String {
     // What has to be exact is told as it was published.
     let told = outcome.values.iter().map(|found| match found.expected.published {
         Some(published) if published == found.ours => plain(published),
@@ -152,7 +152,7 @@ fn ours(outcome: &Outcome) -> String {
 }
 
 /// The tolerances, one if all are alike.
-fn tolerance(outcome: &Outcome) -> String {
+fn tolerance(outcome: &RowResult) -> String {
     let mut told: Vec<String> = Vec::new();
     for value in outcome.values.iter().filter(|found| found.expected.published.is_some()) {
         told.push(value.expected.tolerance());
@@ -168,7 +168,7 @@ fn tolerance(outcome: &Outcome) -> String {
 }
 
 /// The first figures, with one unit behind them when they have one in common.
-fn joined(outcome: &Outcome, mut figures: Vec<String>) -> String {
+fn joined(outcome: &RowResult, mut figures: Vec<String>) -> String {
     shorten(&mut figures);
     let mut units = outcome.values.iter().map(|found| found.expected.unit.as_str());
     let first = units.next().unwrap_or_default();

@@ -2,13 +2,13 @@
 
 use anyhow::Result;
 use comfy_table::{Cell, Color};
-use hoistway_sim::published::{Outcome, Verdict};
+use hoistway_sim::published::{RowResult, Verdict};
 
 use super::{Summary, ours, published, tolerance};
 use crate::output::{self, Out};
 
 /// Prints a line a row, why rows are not reproduced, and the summary.
-pub fn print(outcomes: &[Outcome], out: &mut Out) -> Result<()> {
+pub fn print(outcomes: &[RowResult], out: &mut Out) -> Result<()> {
     let mut table = output::table(&["id", "published", "ours", "tolerance", "verdict"], 5);
     for outcome in outcomes {
         table.add_row(vec![

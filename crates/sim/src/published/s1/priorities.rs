@@ -5,19 +5,19 @@ use hoistway_core::{Class, Priority};
 use crate::compare::{ProcessRun, Run};
 use crate::published::PublishedError;
 use crate::published::expectation::Row;
-use crate::published::lab::{Experiment, Lab};
+use crate::published::runner::{Experiment, Runner};
 use crate::published::verdict::{Line, Measured, Plot};
 use crate::record::SliceKind;
 
 /// Shares of eight readers of the levels 0 to 7, and when each has read its 128 MiB.
-pub fn shares(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn shares(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let long = Experiment::of(row, "cfq-v3")?;
     let short = long.clone().with_job(row, 1)?;
-    let shares: [f64; 8] = lab.means(long, row.seeds, |run, _| {
+    let shares: [f64; 8] = runner.means(long, row.seeds, |run, _| {
         let all: u64 = run.processes.iter().map(|process| process.bytes).sum();
         std::array::from_fn(|level| bytes_of(run, &format!("p{level}")) * 100.0 / all as f64)
     })?;
-    let ends: [f64; 8] = lab.means(short, row.seeds, |run, _| {
+    let ends: [f64; 8] = runner.means(short, row.seeds, |run, _| {
         std::array::from_fn(|level| {
             let ends = run.processes.iter().filter(|process| process.name == format!("p{level}"));
             ends.map(|process| (process.start_ns + process.runtime_ns) as f64 / 1e9).fold(0.0, f64::max)
@@ -39,10 +39,10 @@ pub fn shares(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> 
 }
 
 /// What four streams that begin one after the other get, of one stream's rate, while all four run.
-pub fn streams(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn streams(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     for (elevator, name) in [("cfq-v3", "cfq"), ("deadline", "deadline")] {
-        let [part] = lab.means(Experiment::of(row, elevator)?, row.seeds, |run, alone| {
+        let [part] = runner.means(Experiment::of(row, elevator)?, row.seeds, |run, alone| {
             let late = |process: &ProcessRun| {
                 let windows = process.windows.iter().zip(0u64..);
                 let of_end = windows.filter(|(_, index)| {
@@ -58,8 +58,8 @@ pub fn streams(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError>
 }
 
 /// Five dependent reads on an idle disk: how long they take.
-pub fn five_reads(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let [ms, reads, kib, seek] = lab.means(Experiment::of(row, "cfq-v3")?, row.seeds, |run, _| {
+pub fn five_reads(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let [ms, reads, kib, seek] = runner.means(Experiment::of(row, "cfq-v3")?, row.seeds, |run, _| {
         let count = run.processes.len() as f64;
         let ms: f64 = run.processes.iter().map(|process| process.runtime_ns as f64 / 1e6).sum();
         let reads: u64 = run.processes.iter().map(|process| process.read.ios).sum();
@@ -71,10 +71,10 @@ pub fn five_reads(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedErr
 }
 
 /// The same beside four streams: five reads with thought between them.
-pub fn five_reads_under_load(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn five_reads_under_load(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     for (elevator, name) in [("cfq-v3", "cfq"), ("deadline", "deadline")] {
-        let [mean, longest] = lab.means(Experiment::of(row, elevator)?, row.seeds, |run, _| {
+        let [mean, longest] = runner.means(Experiment::of(row, elevator)?, row.seeds, |run, _| {
             let openings = run.processes.iter().filter(|process| process.name == "open");
             let ms: Vec<f64> = openings.map(|process| process.runtime_ns as f64 / 1e6).collect();
             [ms.iter().sum::<f64>() / ms.len() as f64, ms.iter().copied().fold(0.0, f64::max)]
@@ -85,10 +85,10 @@ pub fn five_reads_under_load(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, P
 }
 
 /// A reader beside a writer: what it gets, in MB/s.
-pub fn beside_a_writer(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn beside_a_writer(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     for (elevator, name) in [("cfq-v3", "cfq"), ("deadline", "deadline")] {
-        let [rate] = lab.means(Experiment::of(row, elevator)?, row.seeds, |run, _| {
+        let [rate] = runner.means(Experiment::of(row, elevator)?, row.seeds, |run, _| {
             [bytes_of(run, "reader") / run.runtime_ns as f64 * 1000.0]
         })?;
         measured = measured.with(name, rate);
@@ -113,8 +113,8 @@ pub fn levels() -> Measured {
 }
 
 /// Two real-time readers beside a best-effort one.
-pub fn real_time(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let [part, slice_ms] = lab.means(Experiment::of(row, "cfq-v3")?.recorded(), row.seeds, |run, _| {
+pub fn real_time(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let [part, slice_ms] = runner.means(Experiment::of(row, "cfq-v3")?.recorded(), row.seeds, |run, _| {
         let [urgent, usual] = ["urgent", "usual"].map(|name| bytes_of(run, name));
         let of_urgent = |pid: u32| run.processes.iter().any(|process| process.pid == pid && process.name == "urgent");
         let slices = run.slices.iter().filter(|slice| slice.kind == SliceKind::Service && of_urgent(slice.pid));
@@ -125,11 +125,11 @@ pub fn real_time(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedErro
 }
 
 /// How long the disk has been without others' requests when the idle class gets it; and what it gets of a busy disk.
-pub fn idle_class(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn idle_class(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let thinking = Experiment::of(row, "cfq-v3")?.recorded();
     let busy = thinking.clone().with_text("thinktime=250ms", "thinktime=0");
-    let [grace_ms] = lab.means(thinking, row.seeds, |run, _| [least_grace_ms(run)])?;
-    let [bytes] = lab.means(busy, row.seeds, |run, _| [bytes_of(run, "leftover")])?;
+    let [grace_ms] = runner.means(thinking, row.seeds, |run, _| [least_grace_ms(run)])?;
+    let [bytes] = runner.means(busy, row.seeds, |run, _| [bytes_of(run, "leftover")])?;
     Ok(Measured::default().with("grace", grace_ms).with("beside a stream", bytes / 1024.0))
 }
 
@@ -144,17 +144,17 @@ fn least_grace_ms(run: &Run) -> f64 {
 }
 
 /// What keeping the disk idle costs and brings.
-pub fn idling(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn idling(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let streams = Experiment::of(row, "cfq-v3")?;
     let random = streams.clone().with_job(row, 1)?;
     let rate = |run: &Run, _: f64| [run.bytes_per_s];
     let mut by = [0.0; 2];
     for (index, experiment) in [streams.clone(), random].into_iter().enumerate() {
-        let [with] = lab.means(experiment.clone(), row.seeds, rate)?;
-        let [without] = lab.means(experiment.with("slice_idle=0"), row.seeds, rate)?;
+        let [with] = runner.means(experiment.clone(), row.seeds, rate)?;
+        let [without] = runner.means(experiment.with("slice_idle=0"), row.seeds, rate)?;
         by[index] = with / without;
     }
-    let [longest, idle] = lab.means(streams.recorded(), row.seeds, |run, _| {
+    let [longest, idle] = runner.means(streams.recorded(), row.seeds, |run, _| {
         let idle = run.slices.iter().filter(|slice| slice.kind == SliceKind::Idle);
         let longest = idle.map(|slice| (slice.end_ns - slice.start_ns) as f64 / 1e6).fold(0.0, f64::max);
         [longest, run.drive_ns.idle as f64 / 1e6]

@@ -4,54 +4,54 @@ use super::Measured;
 use crate::compare::{ProcessRun, Run};
 use crate::published::PublishedError;
 use crate::published::expectation::Row;
-use crate::published::lab::{Experiment, Lab};
+use crate::published::runner::{Experiment, Runner};
 use crate::published::verdict::{Line, Plot};
 
 /// The slides' elevators, and what figures of theirs are called.
 const ELEVATORS: [(&str, &str); 3] = [("cfq-v3", "cfq"), ("anticipatory", "as"), ("deadline", "deadline")];
 
 /// One process alone.
-pub fn alone(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let [rate] = lab.means(Experiment::of(row, "cfq-v3")?, row.seeds, |_, alone| [alone / 1e6])?;
+pub fn alone(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let [rate] = runner.means(Experiment::of(row, "cfq-v3")?, row.seeds, |_, alone| [alone / 1e6])?;
     Ok(Measured::default().with("one reader alone", rate))
 }
 
 /// All together, as a part of the single stream; and the turns that make it so.
-pub fn shares(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let shares = each(row, lab, "", |run| run.of_single_stream * 100.0)?;
-    let turn_ms = each(row, lab, ", a turn", |run| run.runtime_ns as f64 / 1e6 / run.turns as f64)?;
-    let turn_kib = each(row, lab, ", data a turn", |run| bytes(run) / 1024.0 / run.turns as f64)?;
+pub fn shares(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let shares = each(row, runner, "", |run| run.of_single_stream * 100.0)?;
+    let turn_ms = each(row, runner, ", a turn", |run| run.runtime_ns as f64 / 1e6 / run.turns as f64)?;
+    let turn_kib = each(row, runner, ", data a turn", |run| bytes(run) / 1024.0 / run.turns as f64)?;
     Ok(Measured::default().with_all(shares).with_all(turn_ms).with_all(turn_kib))
 }
 
 /// The fastest process's rate over the slowest's.
-pub fn spreads(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn spreads(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let spread = |run: &Run| run.process_bytes_per_s.max / run.process_bytes_per_s.min;
-    Ok(Measured::default().with_all(each(row, lab, "", spread)?))
+    Ok(Measured::default().with_all(each(row, runner, "", spread)?))
 }
 
 /// From the first start to the last end.
-pub fn runtimes(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn runtimes(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let seconds = |run: &Run| run.runtime_ns as f64 / 1e9;
     // The identity: all bytes over the runtime are the aggregate rate.
     let identity =
-        each(row, lab, ", bytes over rate", |run| bytes(run) / run.bytes_per_s * 1e9 / run.runtime_ns as f64)?;
-    Ok(Measured::default().with_all(each(row, lab, "", seconds)?).with_all(identity))
+        each(row, runner, ", bytes over rate", |run| bytes(run) / run.bytes_per_s * 1e9 / run.runtime_ns as f64)?;
+    Ok(Measured::default().with_all(each(row, runner, "", seconds)?).with_all(identity))
 }
 
 /// The longest latency, and how many turns it is.
-pub fn longest(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let longest = each(row, lab, "", |run| run.latency_ns.max as f64 / 1e6)?;
+pub fn longest(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let longest = each(row, runner, "", |run| run.latency_ns.max as f64 / 1e6)?;
     let turns =
-        each(row, lab, ", in turns", |run| run.latency_ns.max as f64 / (run.runtime_ns as f64 / run.turns as f64))?;
+        each(row, runner, ", in turns", |run| run.latency_ns.max as f64 / (run.runtime_ns as f64 / run.turns as f64))?;
     Ok(Measured::default().with_all(longest).with_all(turns))
 }
 
 /// The mean latency of a read of 4 KiB.
-pub fn means(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let mean = each(row, lab, "", |run| run.latency_ns.mean / 1e6)?;
+pub fn means(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let mean = each(row, runner, "", |run| run.latency_ns.mean / 1e6)?;
     // 4096 bytes over a process's own rate: what a process does beside waiting is next to nothing.
-    let identity = each(row, lab, ", of 4 KiB over the rate", |run| {
+    let identity = each(row, runner, ", of 4 KiB over the rate", |run| {
         let per_process = |process: &ProcessRun| process.latency_ns.mean * process.bytes_per_s / 4096e9;
         run.processes.iter().map(per_process).sum::<f64>() / run.processes.len() as f64
     })?;
@@ -59,18 +59,18 @@ pub fn means(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
 }
 
 /// The standard deviation of latencies, and the data of a turn that it stands for: n (1 + cv^2) = 1 + (sd / mean)^2 reads.
-pub fn deviations(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let deviation = each(row, lab, "", |run| run.latency_ns.stddev / 1e6)?;
+pub fn deviations(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let deviation = each(row, runner, "", |run| run.latency_ns.stddev / 1e6)?;
     let turn =
-        each(row, lab, ", data a turn", |run| 4.0 * (1.0 + (run.latency_ns.stddev / run.latency_ns.mean).powi(2)))?;
+        each(row, runner, ", data a turn", |run| 4.0 * (1.0 + (run.latency_ns.stddev / run.latency_ns.mean).powi(2)))?;
     Ok(Measured::default().with_all(deviation).with_all(turn))
 }
 
 /// How far a process's bandwidth goes up and down over time under CFQ.
-pub fn flatness(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let cfq = lab.compared(&Experiment::of(row, "cfq-v3")?.seeds(row.seeds))?;
-    let [noise] = lab.means(Experiment::of(row, "cfq-v3")?, row.seeds, |run, _| [noise_of(run)])?;
-    let [apart] = lab.means(Experiment::of(row, "cfq-v3")?, row.seeds, |run, _| {
+pub fn flatness(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let cfq = runner.compared(&Experiment::of(row, "cfq-v3")?.seeds(row.seeds))?;
+    let [noise] = runner.means(Experiment::of(row, "cfq-v3")?, row.seeds, |run, _| [noise_of(run)])?;
+    let [apart] = runner.means(Experiment::of(row, "cfq-v3")?, row.seeds, |run, _| {
         [run.process_bytes_per_s.max / run.process_bytes_per_s.min]
     })?;
     let plot = cfq.first().and_then(|comparison| comparison.runs.first()).map(over_time);
@@ -79,15 +79,15 @@ pub fn flatness(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError
 }
 
 /// The same under the anticipatory elevator, beside CFQ's.
-pub fn noise(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn noise(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut found = Measured::default();
     let mut noises = Vec::new();
     for (elevator, name) in &ELEVATORS[..2] {
-        let [noise] = lab.means(Experiment::of(row, elevator)?, row.seeds, |run, _| [noise_of(run)])?;
+        let [noise] = runner.means(Experiment::of(row, elevator)?, row.seeds, |run, _| [noise_of(run)])?;
         noises.push(noise);
         found = found.with(*name, noise * 100.0);
     }
-    let first = lab.compared(&[Experiment::of(row, "anticipatory")?])?;
+    let first = runner.compared(&[Experiment::of(row, "anticipatory")?])?;
     let plot = first.first().and_then(|comparison| comparison.runs.first()).map(over_time);
     Ok(found.with("as by cfq", noises[1] / noises[0]).drawn(plot))
 }
@@ -95,7 +95,7 @@ pub fn noise(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
 /// A figure of each elevator's runs, mean over the row's seeds, called by the elevator and `what`.
 fn each(
     row: &Row,
-    lab: &mut Lab<'_>,
+    runner: &mut Runner<'_>,
     what: &str,
     of: impl Fn(&Run) -> f64,
 ) -> Result<Vec<(String, f64)>, PublishedError> {
@@ -104,10 +104,10 @@ fn each(
         all.extend(Experiment::of(row, elevator)?.seeds(row.seeds));
     }
     // All of them at once, so that they run side by side.
-    lab.compared(&all)?;
+    runner.compared(&all)?;
     let mut figures = Vec::new();
     for (elevator, name) in ELEVATORS {
-        let [figure] = lab.means(Experiment::of(row, elevator)?, row.seeds, |run, _| [of(run)])?;
+        let [figure] = runner.means(Experiment::of(row, elevator)?, row.seeds, |run, _| [of(run)])?;
         figures.push((format!("{name}{what}"), figure));
     }
     Ok(figures)

@@ -8,7 +8,7 @@ use crate::compare::Run;
 use crate::error::SimError;
 use crate::published::PublishedError;
 use crate::published::expectation::Row;
-use crate::published::lab::{Experiment, Lab};
+use crate::published::runner::{Experiment, Runner};
 use crate::published::s2::as_posted;
 use crate::published::verdict::{Line, Measured, Plot};
 
@@ -16,8 +16,8 @@ use crate::published::verdict::{Line, Measured, Plot};
 const BUDGET: u32 = 4096;
 
 /// Two files at both ends of the disk, read at once, with budgets of 4096 sectors.
-pub fn two_files(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let [rate, turn] = lab.means(as_posted(Experiment::of(row, "bfq-v0")?), row.seeds, |run, _| {
+pub fn two_files(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let [rate, turn] = runner.means(as_posted(Experiment::of(row, "bfq-v0")?), row.seeds, |run, _| {
         let seconds = run.runtime_ns as f64 / 1e9;
         let bytes: u64 = run.processes.iter().map(|process| process.bytes).sum();
         [bytes as f64 / 1e6 / seconds, bytes as f64 / 1024.0 / run.turns as f64]
@@ -40,25 +40,25 @@ pub fn small_reads(row: &Row, sectors: u32) -> Result<Measured, PublishedError> 
 }
 
 /// The same with 512 bytes a read; and how long one process holds another up with them, with a bound on time and without.
-pub fn a_budget_of_sectors(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn a_budget_of_sectors(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let posted = as_posted(Experiment::of(row, "bfq-v0")?);
     let bounded = Experiment::of(row, "bfq-v0")?.with("max_budget=4096");
     let longest = |run: &Run, _: f64| {
         let stream = run.processes.iter().filter(|process| process.name == "stream");
         [stream.map(|process| process.latency_ns.max as f64 / 1e9).fold(0.0, f64::max)]
     };
-    let [without] = lab.means(posted, row.seeds, longest)?;
-    let [with] = lab.means(bounded, row.seeds, longest)?;
+    let [without] = runner.means(posted, row.seeds, longest)?;
+    let [with] = runner.means(bounded, row.seeds, longest)?;
     Ok(small_reads(row, 1)?.with("held up", without).with("held up with a bound on time", with))
 }
 
 /// Two streams at both ends: what each gets, with slices of time and with budgets of sectors.
-pub fn zones(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn zones(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let drive = describe(&profile(row)?);
     let zones = drive.sequential_outer_mb_s / drive.sequential_inner_mb_s;
     let ratio = |run: &Run, _: f64| [run.processes[0].bytes_per_s / run.processes[1].bytes_per_s];
-    let [time] = lab.means(Experiment::of(row, "cfq-tree")?, row.seeds, ratio)?;
-    let [sectors] = lab.means(budget_as_long_as_a_slice(row)?, row.seeds, ratio)?;
+    let [time] = runner.means(Experiment::of(row, "cfq-tree")?, row.seeds, ratio)?;
+    let [sectors] = runner.means(budget_as_long_as_a_slice(row)?, row.seeds, ratio)?;
     let measured = Measured::default().with("slices of time", time / zones * 65.0 / 40.0);
     Ok(measured
         .with("slices of time, as it is", time)
@@ -67,7 +67,7 @@ pub fn zones(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
 }
 
 /// The same: all together, with either.
-pub fn aggregates(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn aggregates(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let drive = describe(&profile(row)?);
     let (outer, inner) = (drive.sequential_outer_mb_s, drive.sequential_inner_mb_s);
     let due = (2.0 / (1.0 / outer + 1.0 / inner)) / ((outer + inner) / 2.0);
@@ -76,8 +76,8 @@ pub fn aggregates(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedErr
         let bytes: u64 = run.processes.iter().map(|process| process.bytes).sum();
         [bytes as f64 / run.runtime_ns as f64, bytes as f64 / (run.drive_ns.transfer + run.drive_ns.rotation) as f64]
     };
-    let [time, time_media] = lab.means(Experiment::of(row, "cfq-tree")?, row.seeds, rate)?;
-    let [sectors, sectors_media] = lab.means(budget_as_long_as_a_slice(row)?, row.seeds, rate)?;
+    let [time, time_media] = runner.means(Experiment::of(row, "cfq-tree")?, row.seeds, rate)?;
+    let [sectors, sectors_media] = runner.means(budget_as_long_as_a_slice(row)?, row.seeds, rate)?;
     Ok(Measured::default()
         .with("budgets by slices", (sectors / time - 1.0) * 100.0)
         .with("due by the drive's zones", (due - 1.0) * 100.0)
@@ -85,7 +85,7 @@ pub fn aggregates(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedErr
 }
 
 /// The longest wait of a light reader beside 2 to 64 streams: how it grows with them, and what it is of the bound that budgets give.
-pub fn light_reader(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn light_reader(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let (mut lines, mut of_bound) = (Vec::new(), 0.0_f64);
     for (elevator, name) in [("cfq-tree", "cfq"), ("bfq-v0", "bfq"), ("cfq-wf2q", "slices by WF2Q+")] {
         let mut points = Vec::new();
@@ -93,7 +93,7 @@ pub fn light_reader(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedE
             let text = format!("numjobs={count}");
             let experiment = Experiment::of(row, elevator)?.with_text("numjobs=8", &text);
             let experiment = if elevator == "bfq-v0" { as_posted(experiment) } else { experiment };
-            let [p99_ms, max_ms, sectors_per_ms] = lab.means(experiment, row.seeds, light_wait)?;
+            let [p99_ms, max_ms, sectors_per_ms] = runner.means(experiment, row.seeds, light_wait)?;
             points.push((f64::from(count), p99_ms));
             if elevator == "bfq-v0" {
                 of_bound = of_bound.max(max_ms / (bound_sectors(count) / sectors_per_ms));
@@ -135,26 +135,26 @@ fn bound_sectors(streams: u32) -> f64 {
 }
 
 /// A stream beside a process that reads all over the disk: what the stream gets, with slices of time and with budgets of sectors.
-pub fn beside_a_seeky_one(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn beside_a_seeky_one(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let rate = |run: &Run, _: f64| {
         let stream = run.processes.iter().filter(|process| process.name == "stream");
         [stream.map(|process| process.bytes_per_s / 1e6).sum()]
     };
-    let [time] = lab.means(Experiment::of(row, "cfq-tree")?.with_text("bs=512", "bs=4k"), row.seeds, rate)?;
+    let [time] = runner.means(Experiment::of(row, "cfq-tree")?.with_text("bs=512", "bs=4k"), row.seeds, rate)?;
     let sectors = as_posted(Experiment::of(row, "bfq-v0")?.with_text("bs=512", "bs=4k"));
-    let [sectors] = lab.means(sectors, row.seeds, rate)?;
+    let [sectors] = runner.means(sectors, row.seeds, rate)?;
     Ok(Measured::default().with("slices of time", time).with("budgets of sectors", sectors))
 }
 
 /// What one of weight 100 has beside a hundred of weight 1, and what one of them has beside it alone.
-pub fn weights(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn weights(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let share = |run: &Run, name: &str| {
         run.groups.iter().filter(|group| group.name == name).map(|group| group.share * 100.0).sum::<f64>()
     };
     let all = Experiment::of(row, "bfq")?.with("low_latency=0");
     let two = all.clone().with_job(row, 1)?;
-    let [heavy] = lab.means(all, row.seeds, |run, _| [share(run, "heavy")])?;
-    let [light] = lab.means(two, row.seeds, |run, _| [share(run, "light")])?;
+    let [heavy] = runner.means(all, row.seeds, |run, _| [share(run, "heavy")])?;
+    let [light] = runner.means(two, row.seeds, |run, _| [share(run, "light")])?;
     Ok(Measured::default().with("one of weight 100", heavy).with("one of the hundred, alone", light))
 }
 

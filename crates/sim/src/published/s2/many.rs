@@ -3,7 +3,7 @@
 use crate::compare::Run;
 use crate::published::PublishedError;
 use crate::published::expectation::Row;
-use crate::published::lab::{Experiment, Lab};
+use crate::published::runner::{Experiment, Runner};
 use crate::published::s2::as_posted;
 use crate::published::verdict::Measured;
 
@@ -22,9 +22,9 @@ struct Figures {
 }
 
 /// CFQ as it comes, against itself without idling.
-pub fn cfq(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let with = figures(lab, experiment(row, "cfq-tree")?, row.seeds)?;
-    let without = figures(lab, experiment(row, "cfq-tree")?.with("slice_idle=0"), row.seeds)?;
+pub fn cfq(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let with = figures(runner, experiment(row, "cfq-tree")?, row.seeds)?;
+    let without = figures(runner, experiment(row, "cfq-tree")?.with("slice_idle=0"), row.seeds)?;
     let measured = told(with).with("rate by that without idling", without.ms_each / with.ms_each);
     let measured = measured.with("more than without idling", with.ms_each - without.ms_each);
     if row.id == "S2-01" {
@@ -32,30 +32,30 @@ pub fn cfq(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
     }
     // Four requests a read: the first one's end is no longer the queue's.
     let quarters = experiment(row, "cfq-tree")?.with_text("bs=1m", "bs=256k");
-    let quarters = figures(lab, quarters, row.seeds)?;
+    let quarters = figures(runner, quarters, row.seeds)?;
     Ok(measured.with("sd / mean of 256 KiB", quarters.deviation))
 }
 
 /// CFQ without idling.
-pub fn cfq_without_idling(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let without = figures(lab, experiment(row, "cfq-tree")?.with("slice_idle=0"), row.seeds)?;
-    let with = figures(lab, experiment(row, "cfq-tree")?, row.seeds)?;
+pub fn cfq_without_idling(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let without = figures(runner, experiment(row, "cfq-tree")?.with("slice_idle=0"), row.seeds)?;
+    let with = figures(runner, experiment(row, "cfq-tree")?, row.seeds)?;
     Ok(told(without).with("less than with idling", with.ms_each - without.ms_each))
 }
 
 /// BFQ as posted.
-pub fn bfq(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    Ok(told(figures(lab, as_posted(experiment(row, "bfq-v0")?), row.seeds)?))
+pub fn bfq(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    Ok(told(figures(runner, as_posted(experiment(row, "bfq-v0")?), row.seeds)?))
 }
 
 /// BFQ's throughput by CFQ's, both jobs.
-pub fn alike(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn alike(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     for (index, name) in ["random", "pieces"].into_iter().enumerate() {
         let cfq = experiment(row, "cfq-tree")?.with_job(row, index)?;
         let cfq = Experiment { nr_requests: if index == 0 { None } else { Some(ROOMY) }, ..cfq };
         let bfq = as_posted(Experiment { elevator: "bfq-v0".to_owned(), ..cfq.clone() });
-        let (cfq, bfq) = (figures(lab, cfq, row.seeds)?, figures(lab, bfq, row.seeds)?);
+        let (cfq, bfq) = (figures(runner, cfq, row.seeds)?, figures(runner, bfq, row.seeds)?);
         measured = measured.with(name, cfq.ms_each / bfq.ms_each);
     }
     Ok(measured)
@@ -67,8 +67,8 @@ fn experiment(row: &Row, elevator: &str) -> Result<Experiment, PublishedError> {
     Ok(Experiment { nr_requests: pieces.then_some(ROOMY), ..experiment })
 }
 
-fn figures(lab: &mut Lab<'_>, experiment: Experiment, seeds: u64) -> Result<Figures, PublishedError> {
-    let [ms_each, deviation, little, each_turn] = lab.means(experiment, seeds, |run, _| of_run(run))?;
+fn figures(runner: &mut Runner<'_>, experiment: Experiment, seeds: u64) -> Result<Figures, PublishedError> {
+    let [ms_each, deviation, little, each_turn] = runner.means(experiment, seeds, |run, _| of_run(run))?;
     Ok(Figures { ms_each, deviation, little, each_turn })
 }
 

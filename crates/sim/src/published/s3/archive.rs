@@ -13,7 +13,7 @@ use crate::host::fs::tree::{Node, Tree};
 use crate::host::fs::{Ageing, FileSystem, Growth, SizeLaw};
 use crate::published::PublishedError;
 use crate::published::expectation::Row;
-use crate::published::lab::{Experiment, Lab};
+use crate::published::runner::{Experiment, Runner};
 use crate::published::verdict::Measured;
 use crate::workload::walk::{Step, Walker};
 
@@ -27,9 +27,9 @@ const READ_BYTES: u64 = 128 << 10;
 const DISK: u32 = u32::MAX;
 
 /// How long each order takes.
-pub fn orders(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let seconds = seconds(lab, Experiment::of(row, "cfq-tree")?, row.seeds)?;
-    let [rotation, reads] = lab.means(only(Experiment::of(row, "cfq-tree")?, "tar"), row.seeds, |run, _| {
+pub fn orders(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let seconds = seconds(runner, Experiment::of(row, "cfq-tree")?, row.seeds)?;
+    let [rotation, reads] = runner.means(only(Experiment::of(row, "cfq-tree")?, "tar"), row.seeds, |run, _| {
         [run.drive_ns.rotation as f64 / 1e6 / run.drive_requests as f64, run.drive_requests as f64]
     })?;
     let measured = Measured::default().with_all(ORDERS.into_iter().zip(seconds));
@@ -38,10 +38,10 @@ pub fn orders(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> 
 }
 
 /// The same on a file system in use.
-pub fn ageing(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn ageing(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let fresh = Experiment::of(row, "cfq-tree")?;
     let aged = fresh.clone().with_text("hoistway_tree=linux", &format!("hoistway_tree=linux,age={ROUNDS}"));
-    let (fresh, aged) = (seconds(lab, fresh, row.seeds)?, seconds(lab, aged, row.seeds)?);
+    let (fresh, aged) = (seconds(runner, fresh, row.seeds)?, seconds(runner, aged, row.seeds)?);
     Ok(Measured::default()
         .with("tar, aged by fresh", aged[0] / fresh[0])
         .with("qtar, aged by fresh", aged[2] / fresh[2])
@@ -49,12 +49,12 @@ pub fn ageing(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> 
 }
 
 /// tar under several elevators: how far the slowest is behind the quickest.
-pub fn schedulers(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn schedulers(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     let (mut least, mut most) = (f64::INFINITY, 0.0f64);
     for elevator in &row.elevators {
         let experiment = only(Experiment::of(row, elevator)?, "tar");
-        let [seconds] = lab.means(experiment, row.seeds, |run, _| [runtime_s(run, "tar")])?;
+        let [seconds] = runner.means(experiment, row.seeds, |run, _| [runtime_s(run, "tar")])?;
         measured = measured.with(elevator.clone(), seconds);
         (least, most) = (least.min(seconds), most.max(seconds));
     }
@@ -129,8 +129,8 @@ fn first_sector(file: &File) -> Option<u64> {
 }
 
 /// How long each order takes, in s.
-fn seconds(lab: &mut Lab<'_>, experiment: Experiment, seeds: u64) -> Result<[f64; 5], PublishedError> {
-    lab.means(experiment, seeds, |run, _| ORDERS.map(|name| runtime_s(run, name)))
+fn seconds(runner: &mut Runner<'_>, experiment: Experiment, seeds: u64) -> Result<[f64; 5], PublishedError> {
+    runner.means(experiment, seeds, |run, _| ORDERS.map(|name| runtime_s(run, name)))
 }
 
 fn runtime_s(run: &Run, job: &str) -> f64 {

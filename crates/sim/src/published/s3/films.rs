@@ -3,7 +3,7 @@
 use crate::compare::{Comparison, Run};
 use crate::published::PublishedError;
 use crate::published::expectation::Row;
-use crate::published::lab::{Experiment, Lab};
+use crate::published::runner::{Experiment, Runner};
 use crate::published::verdict::{Line, Measured, Plot};
 
 /// MiB/s of a film in HD, and of one in SD.
@@ -25,7 +25,7 @@ const WAYS: [(&str, &str, Option<u32>); 6] = [
 ];
 
 /// Rounds that films miss with growing numbers of them, and with the published number.
-pub fn misses(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn misses(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let counts = [4u32, 7, 10, 13, 16];
     let mut measured = Measured::default();
     let mut lines = Vec::new();
@@ -34,7 +34,7 @@ pub fn misses(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> 
         for count in counts {
             let experiment = films(row, elevator, class, HD, count)?;
             let figures = |run: &Run, _: f64| [missed(run, "film"), missed(run, "sequential")];
-            let [late, late_others] = lab.means(experiment, row.seeds, figures)?;
+            let [late, late_others] = runner.means(experiment, row.seeds, figures)?;
             if count == 10 {
                 measured = measured.with(name, late).with(format!("{name}, the others"), late_others);
             }
@@ -49,11 +49,11 @@ pub fn misses(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> 
 }
 
 /// The most films without a missed deadline, for each way.
-pub fn most(row: &Row, lab: &mut Lab<'_>, mib: u32) -> Result<Measured, PublishedError> {
+pub fn most(row: &Row, runner: &mut Runner<'_>, mib: u32) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     let mut of_classes = [0.0; 3];
     for (index, (name, elevator, class)) in WAYS.into_iter().enumerate() {
-        let most = most_films(row, lab, |count| films(row, elevator, class, mib, count))?;
+        let most = most_films(row, runner, |count| films(row, elevator, class, mib, count))?;
         measured = measured.with(name, most);
         if let Some(of_class) = of_classes.get_mut(index) {
             *of_class = most;
@@ -64,12 +64,12 @@ pub fn most(row: &Row, lab: &mut Lab<'_>, mib: u32) -> Result<Measured, Publishe
 }
 
 /// How far the head goes for a request of a film, as a part of the disk: with each of the classes.
-pub fn head(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn head(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let mut measured = Measured::default();
     let mut parts = [[0.0; 2]; 3];
     for (index, (name, elevator, class)) in WAYS.into_iter().take(3).enumerate() {
         let figures = |run: &Run, _: f64| [distance(run, false), distance(run, true)];
-        let [distance, among] = lab.means(films(row, elevator, class, HD, 10)?.recorded(), row.seeds, figures)?;
+        let [distance, among] = runner.means(films(row, elevator, class, HD, 10)?.recorded(), row.seeds, figures)?;
         parts[index] = [distance, among];
         let gib = distance / f64::from(2 << 20);
         measured = measured.with(name, gib).with(format!("{name}, among films"), among / f64::from(2 << 20));
@@ -96,7 +96,7 @@ fn films(row: &Row, elevator: &str, class: Option<u32>, mib: u32, count: u32) ->
 /// The mean over the seeds of the most films that miss nothing, each by bisection; the seeds go side by side.
 fn most_films(
     row: &Row,
-    lab: &mut Lab<'_>,
+    runner: &mut Runner<'_>,
     films: impl Fn(u32) -> Result<Experiment, PublishedError>,
 ) -> Result<f64, PublishedError> {
     // By seed: so many are carried, so many are too many.
@@ -106,7 +106,7 @@ fn most_films(
         for (bounds, seed) in bounds.iter().zip(1..) {
             experiments.push(Experiment { seed, ..films(middle(*bounds))? });
         }
-        let found = lab.compared(&experiments)?;
+        let found = runner.compared(&experiments)?;
         for (bounds, comparison) in bounds.iter_mut().zip(found) {
             let count = middle(*bounds);
             if none_late(&comparison) { bounds.0 = count } else { bounds.1 = count }

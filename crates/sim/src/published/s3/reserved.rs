@@ -6,7 +6,7 @@ use super::films::missed;
 use crate::compare::Run;
 use crate::published::PublishedError;
 use crate::published::expectation::Row;
-use crate::published::lab::{Experiment, Lab};
+use crate::published::runner::{Experiment, Runner};
 use crate::published::verdict::Measured;
 use crate::record::SliceKind;
 
@@ -15,11 +15,11 @@ const MIB: f64 = (1 << 20) as f64;
 const PATIENCE: &str = "excess_wait=1";
 
 /// Films with the greedy readers and without: by how much the rate of any differs, and deadlines that they miss.
-pub fn isolation(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn isolation(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let among = Experiment::of(row, "cfq-bw")?.with(PATIENCE);
     let films = among.job.split_once("[recorder]").map_or("", |(films, _)| films).to_owned();
     let alone = Experiment { job: films, ..among.clone() };
-    let (among, alone) = (lab.compared(&among.seeds(row.seeds))?, lab.compared(&alone.seeds(row.seeds))?);
+    let (among, alone) = (runner.compared(&among.seeds(row.seeds))?, runner.compared(&alone.seeds(row.seeds))?);
     let (mut change, mut late, mut others) = (0.0f64, 0.0, f64::INFINITY);
     for (among, alone) in among.iter().zip(&alone) {
         let (among, alone) = (&among.runs[0], &alone.runs[0]);
@@ -33,18 +33,18 @@ pub fn isolation(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedErro
 }
 
 /// What a greedy reader with a reservation gets beside others that take what they can.
-pub fn greedy(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn greedy(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let experiment = Experiment::of(row, "cfq-bw")?.with(PATIENCE);
     let without = experiment.clone().with_text("hoistway_reserve=6m\n", "");
     let rate = |run: &Run, _: f64| [rates(run, "recorder").sum::<f64>() / MIB];
-    let [reserved] = lab.means(experiment, row.seeds, rate)?;
-    let [unreserved] = lab.means(without, row.seeds, rate)?;
+    let [reserved] = runner.means(experiment, row.seeds, rate)?;
+    let [unreserved] = runner.means(without, row.seeds, rate)?;
     Ok(Measured::default().with("rate", reserved).with("without reservation", unreserved))
 }
 
 /// What two that want 8 MiB/s each leave to one that wants more than it has reserved.
-pub fn excess(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
-    let [recorder, least, idle] = lab.means(Experiment::of(row, "cfq-bw")?, row.seeds, |run, _| {
+pub fn excess(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
+    let [recorder, least, idle] = runner.means(Experiment::of(row, "cfq-bw")?, row.seeds, |run, _| {
         let least = rates(run, "other").fold(f64::INFINITY, f64::min);
         let idle = run.drive_ns.idle as f64 / run.runtime_ns as f64;
         [rates(run, "recorder").sum::<f64>() / MIB, least / MIB, idle * 100.0]
@@ -56,22 +56,22 @@ pub fn excess(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> 
 }
 
 /// All together, as a part of what one reader alone gets from the drive.
-pub fn unused(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn unused(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     let with = Experiment::of(row, "cfq-bw")?;
     let other = with.job.replace("rate=2m\nhoistway_reserve=15m", "ioengine=libaio\niodepth=8");
     let alone =
         Experiment { job: other.split_once("[other]").map_or("", |(alone, _)| alone).to_owned(), ..with.clone() };
     let [together, lazy] =
-        lab.means(with, row.seeds, |run, _| [run.bytes_per_s, rates(run, "lazy").sum::<f64>() / MIB])?;
-    let [alone] = lab.means(alone, row.seeds, |run, _| [run.bytes_per_s])?;
+        runner.means(with, row.seeds, |run, _| [run.bytes_per_s, rates(run, "lazy").sum::<f64>() / MIB])?;
+    let [alone] = runner.means(alone, row.seeds, |run, _| [run.bytes_per_s])?;
     Ok(Measured::default().with("together", together / alone * 100.0).with("lazy reader", lazy))
 }
 
 /// What a fifth of the disk's time is worth in MiB/s, wherever it is spent.
-pub fn places(row: &Row, lab: &mut Lab<'_>) -> Result<Measured, PublishedError> {
+pub fn places(row: &Row, runner: &mut Runner<'_>) -> Result<Measured, PublishedError> {
     const NAMES: [&str; 5] = ["outer", "middle", "inner", "large", "small"];
     let experiment = Experiment::of(row, "cfq-tree")?.recorded();
-    let figures: [f64; 10] = lab.means(experiment, row.seeds, |run, _| {
+    let figures: [f64; 10] = runner.means(experiment, row.seeds, |run, _| {
         let (time, all) =
             (NAMES.map(|name| served_ns(run, name)), NAMES.map(|name| served_ns(run, name)).iter().sum::<f64>());
         std::array::from_fn(|index| match NAMES.get(index) {

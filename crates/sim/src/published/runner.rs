@@ -15,7 +15,7 @@ use crate::settings::{Setting, elevator_of_name};
 
 /// How far a row has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RowProgress {
     /// The row, counted from 0.
     pub row: usize,
     /// Runs of it that are done, of those that are known to be needed.
@@ -25,9 +25,9 @@ pub struct Step {
 }
 
 /// Runs experiments, and keeps what came out.
-pub struct Lab<'a> {
+pub struct Runner<'a> {
     cancel: &'a AtomicBool,
-    progress: &'a (dyn Fn(Step) + Sync),
+    progress: &'a (dyn Fn(RowProgress) + Sync),
     row: usize,
     known: HashMap<String, Arc<Comparison>>,
 }
@@ -143,16 +143,16 @@ impl Experiment {
     }
 }
 
-impl<'a> Lab<'a> {
-    /// A lab that has run nothing yet. `progress` is called from several threads; when `cancel` becomes true, runs end soon.
-    pub fn new(progress: &'a (dyn Fn(Step) + Sync), cancel: &'a AtomicBool) -> Lab<'a> {
-        Lab { cancel, progress, row: 0, known: HashMap::new() }
+impl<'a> Runner<'a> {
+    /// A runner that has run nothing yet. `progress` is called from several threads; when `cancel` becomes true, runs end soon.
+    pub fn new(progress: &'a (dyn Fn(RowProgress) + Sync), cancel: &'a AtomicBool) -> Runner<'a> {
+        Runner { cancel, progress, row: 0, known: HashMap::new() }
     }
 
     /// Says which row is being measured, counted from 0.
     pub fn begin(&mut self, row: usize) {
         self.row = row;
-        (self.progress)(Step { row, done: 0, of: 1 });
+        (self.progress)(RowProgress { row, done: 0, of: 1 });
     }
 
     /// What comes out of these, in their order; those that are not known yet run side by side.
@@ -170,7 +170,7 @@ impl<'a> Lab<'a> {
         let (done, of) = (AtomicUsize::new(0), wanted.len());
         let run = |experiment: &&Experiment| {
             let comparison = compare(&experiment.request()?, &|_| {}, self.cancel)?;
-            (self.progress)(Step { row: self.row, done: done.fetch_add(1, Ordering::Relaxed) + 1, of });
+            (self.progress)(RowProgress { row: self.row, done: done.fetch_add(1, Ordering::Relaxed) + 1, of });
             Ok((experiment.key(), Arc::new(comparison)))
         };
         let ran: Result<Vec<_>, PublishedError> = wanted.par_iter().map(run).collect();
@@ -185,7 +185,7 @@ impl<'a> Lab<'a> {
     /// The means of some figures over the seeds of one experiment.
     ///
     /// # Errors
-    /// As for [`Lab::compared`].
+    /// As for [`Runner::compared`].
     pub fn means<const N: usize>(
         &mut self,
         experiment: Experiment,
