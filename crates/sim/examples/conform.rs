@@ -20,7 +20,7 @@ fn main() -> ExitCode {
             Ok(report) => {
                 println!("{} {}/{}", report.file, report.identical, report.total);
                 all_identical &= report.identical == report.total;
-                for scenario in report.scenarios.iter().filter(|_| !flags.is_empty()) {
+                for scenario in report.differences.iter().filter(|_| !flags.is_empty()) {
                     println!("  line {} {}: {}", scenario.line, scenario.name, scenario.difference);
                     for event in &scenario.last_events {
                         println!("    {event}");

@@ -35,13 +35,15 @@ mod host;
 mod measure;
 pub mod published;
 mod record;
+mod registry;
 mod settings;
 pub mod whatif;
 mod workload;
 mod world;
 
 pub use compare::{
-    CompareRequest, Comparison, DirectionRun, GroupRun, ProcessRun, Progress, Run, Spread, compare, run_each,
+    CompareRequest, Comparison, ComparisonDocument, DirectionRun, GroupRun, ProcessRun, Progress, Run, Spread, compare,
+    run_each,
 };
 pub use config::{CpuCosts, HostConfig, HostFileError, Kernel, Plugging, ReadAheadRules, WriteBack};
 pub use error::SimError;
@@ -50,4 +52,5 @@ pub use host::journal::JournalConfig;
 pub use host::page::PAGE_BYTES;
 pub use measure::{BandwidthSample, DriveTime, Latencies, Latency, Window, Windows, jain};
 pub use record::{HeadSample, Recording, Slice, SliceKind};
+pub use registry::{ElevatorDescription, ElevatorList, GroupSupport, TunableDescription};
 pub use settings::{Setting, elevator_of_name, group_switch};

@@ -2,6 +2,7 @@
 
 mod answer;
 mod build;
+mod document;
 mod fio_json;
 mod groups;
 mod notes;
@@ -10,6 +11,7 @@ mod run;
 mod verdict;
 
 pub use answer::{Comparison, DirectionRun, GroupRun, ProcessRun, Run, Spread};
+pub use document::ComparisonDocument;
 pub use request::{CompareRequest, Progress};
 pub(crate) use run::{Recorded, compare_workloads, run_workloads};
 pub use run::{compare, run_each};

@@ -22,10 +22,10 @@ const BUFFER: usize = 64 << 10;
 pub struct FileReport {
     /// The file's name as it was given.
     pub file: String,
+    /// How many of its scenarios came out identical: the same requests, in the same order, at the same nanoseconds.
+    pub identical: u32,
     /// How many scenarios it has.
     pub total: u32,
-    /// How many of them came out identical in every list.
-    pub identical: u32,
     /// How many recorded decisions they hold.
     pub decisions: u64,
     /// The same by list, of the lists that any of them has.
@@ -33,7 +33,7 @@ pub struct FileReport {
     /// Whose decisions they are: the scenarios' `source`, each once.
     pub sources: Vec<&'static str>,
     /// Those that did not come out identical.
-    pub scenarios: Vec<ScenarioReport>,
+    pub differences: Vec<ScenarioReport>,
 }
 
 /// How many decisions of one list a file holds.
@@ -73,7 +73,7 @@ pub fn replay_file(path: &Path, mut progress: impl FnMut(u32)) -> Result<FileRep
         decisions: 0,
         lists: Vec::new(),
         sources: Vec::new(),
-        scenarios: Vec::new(),
+        differences: Vec::new(),
     };
     let mut lines = Lines::open(path)?;
     while let Some((line, text)) = lines.next()? {
@@ -84,7 +84,7 @@ pub fn replay_file(path: &Path, mut progress: impl FnMut(u32)) -> Result<FileRep
             None => report.identical = report.identical.saturating_add(1),
             Some((difference, last_events)) => {
                 let name = scenario.name().to_owned();
-                report.scenarios.push(ScenarioReport { name, line, difference, last_events });
+                report.differences.push(ScenarioReport { name, line, difference, last_events });
             }
         }
         progress(report.total);
@@ -96,6 +96,11 @@ pub fn replay_file(path: &Path, mut progress: impl FnMut(u32)) -> Result<FileRep
 }
 
 impl FileReport {
+    /// How many recorded decisions of a list the file holds; `None` if the file does not have the list.
+    pub fn decisions_of(&self, list: List) -> Option<u64> {
+        self.lists.iter().find(|count| count.list == list).map(|count| count.decisions)
+    }
+
     /// Counts what was recorded for a scenario.
     fn count(&mut self, scenario: &Scenario) {
         for list in List::ALL {

@@ -6,6 +6,7 @@
 //! the first two to hoistway's elevator of that kernel and compares the third.
 
 mod compare;
+mod conformance;
 mod decision;
 mod error;
 mod file;
@@ -17,6 +18,7 @@ mod scenario;
 mod targets;
 
 pub use compare::{Difference, compare};
+pub use conformance::{Conformance, FileFailure, Totals, replay_files};
 pub use decision::{Decision, Domain, How, List, Plugging};
 pub use error::{DecisionError, ScenarioError};
 pub use file::{FileReport, ListCount, ScenarioReport, replay_file};

@@ -9,19 +9,23 @@
 
 mod error;
 mod expectation;
+mod report;
 mod runner;
 mod s1;
 mod s2;
 mod s3;
 mod s4;
 mod s5;
+mod text;
 mod verdict;
 
 use std::sync::atomic::AtomicBool;
 
 pub use error::PublishedError;
 pub use expectation::{Order, Publication, Reason, Row, RowKind, Value, publications, select};
+pub use report::{Count, Reproduction, Summary};
 pub use runner::RowProgress;
+pub use text::{plain, rounded};
 pub use verdict::{Checked, Line, Plot, RowResult, Verdict};
 
 use crate::error::SimError;

@@ -69,8 +69,8 @@ fn every_recorded_decision_is_taken_again() {
         let report = replay_file(&path, |_| ()).unwrap();
         files += 1;
         decisions += report.decisions;
-        assert_eq!(report.identical as usize + report.scenarios.len(), report.total as usize);
-        for scenario in report.scenarios {
+        assert_eq!(report.identical as usize + report.differences.len(), report.total as usize);
+        for scenario in report.differences {
             let events = scenario.last_events.join("\n    ");
             let (name, line) = (scenario.name, scenario.line);
             wrong.push(format!("{}:{line} {name}: {}\n    {events}", report.file, scenario.difference));
@@ -171,7 +171,7 @@ fn a_difference_is_told_with_the_last_ten_events_before_it() {
     let (_, report) = in_file("a.jsonl", scenario.to_string().as_bytes());
     let report = report.unwrap();
     assert_eq!((report.total, report.identical), (1, 0));
-    let differing = &report.scenarios[0];
+    let differing = &report.differences[0];
     assert_eq!((differing.line, differing.difference.index), (1, 9));
     assert_eq!(differing.last_events.len(), 10);
     assert!(differing.last_events.iter().all(|event| event.contains(" ms  ")), "{:?}", differing.last_events);

@@ -1,7 +1,6 @@
 //! `hoistway compare`: one workload under several elevators.
 
 mod groups;
-mod json;
 mod logs;
 mod page;
 mod run;
@@ -58,7 +57,7 @@ pub fn run(args: &CompareArgs, out: &mut Out) -> Result<Exit> {
     }
     let logged = logs.as_ref().map(|logs| logs.write(&comparison, &request.jobs, &cancelled)).transpose()?;
     if args.json {
-        out.json(&json::Document::new(&comparison, &workload))?;
+        out.json(&comparison.document(&workload.job, &workload.global_options))?;
         return Ok(Exit::Success);
     }
     out.line(format_args!("{} on {}, seed {}", workload.job, comparison.drive, comparison.seed))?;

@@ -3,29 +3,31 @@
 use std::path::Path;
 
 use anyhow::Result;
-use hoistway_core::Kind;
-use hoistway_sim::decisions::{List, Target, targets};
+use hoistway_sim::decisions::{Conformance, FileReport, Target, targets};
 
-use super::{Document, File};
 use crate::output::Out;
 
-/// Prints the sum, a table by elevator, a table by file, the scenarios that differ, and the elevators that no recording is for.
-pub fn print(document: &Document, out: &mut Out) -> Result<()> {
-    page(&document.files).lines().try_for_each(|line| out.line(line))?;
+/// Prints the totals, a table by elevator, a table by file, the scenarios that differ, and the elevators without a recording.
+pub fn print(conformance: &Conformance, out: &mut Out) -> Result<()> {
+    page(conformance).lines().try_for_each(|line| out.line(line))?;
     Ok(())
 }
 
-fn page(files: &[File]) -> String {
-    let [identical, total] = [|file: &File| u64::from(file.identical), |file: &File| u64::from(file.total)]
-        .map(|of| files.iter().map(of).sum::<u64>());
-    let decisions: u64 = files.iter().map(|file| file.decisions).sum();
+fn page(conformance: &Conformance) -> String {
+    let totals = conformance.totals();
     let sum = format!(
         "{} of {} scenarios are identical; they hold {} decisions.",
-        grouped(identical),
-        grouped(total),
-        grouped(decisions)
+        grouped(totals.identical),
+        grouped(totals.scenarios),
+        grouped(totals.decisions)
     );
-    let parts = [sum, by_elevator(files), by_file(files), differences(files), without_recordings(files)];
+    let parts = [
+        sum,
+        by_elevator(conformance),
+        by_file(conformance),
+        differences(&conformance.files),
+        without_recordings(conformance),
+    ];
     parts
         .iter()
         .filter(|part| !part.is_empty())
@@ -34,24 +36,20 @@ fn page(files: &[File]) -> String {
         .join("\n")
 }
 
-/// A line a source, in the order in which sources are known.
-fn by_elevator(files: &[File]) -> String {
+/// One line per source, in the order of [`targets`].
+fn by_elevator(conformance: &Conformance) -> String {
     let mut lines =
         vec!["| recorded from | elevator | identical | decisions |".to_owned(), "|---|---|---|---|".to_owned()];
     for target in targets() {
-        let of_target: Vec<&File> = files.iter().filter(|file| file.sources.contains(&target.source)).collect();
-        let (identical, total) = of_target.iter().fold((0, 0), |(identical, total), file| {
-            (identical + u64::from(file.identical), total + u64::from(file.total))
-        });
-        if total > 0 {
-            let decisions: u64 = of_target.iter().map(|file| file.decisions).sum();
-            let elevator = tuned(target);
+        let totals = conformance.totals_of(target);
+        if totals.scenarios > 0 {
             lines.push(format!(
-                "| {} | {elevator} | {} / {} | {} |",
+                "| {} | {} | {} / {} | {} |",
                 target.source,
-                grouped(identical),
-                grouped(total),
-                grouped(decisions)
+                tuned(target),
+                grouped(totals.identical),
+                grouped(totals.scenarios),
+                grouped(totals.decisions)
             ));
         }
     }
@@ -64,16 +62,13 @@ fn tuned(target: &Target) -> String {
     format!("`{}`{}", target.elevator.info().name, tunables.collect::<String>())
 }
 
-/// A line a file, a column a list that any of them has.
-fn by_file(files: &[File]) -> String {
-    let recorded =
-        |file: &File, list: List| file.lists.iter().find(|count| count.list == list).map(|count| count.decisions);
-    let lists: Vec<List> =
-        List::ALL.into_iter().filter(|list| files.iter().any(|file| recorded(file, *list).is_some())).collect();
+/// One line per file, one column per list that any of the files has.
+fn by_file(conformance: &Conformance) -> String {
+    let lists = conformance.lists();
     let names: String = lists.iter().map(|list| format!(" {} |", list.name())).collect();
     let mut lines = vec![format!("| file | identical |{names}"), format!("|---|---|{}", "---|".repeat(lists.len()))];
-    for file in files {
-        let counts = lists.iter().map(|list| match recorded(file, *list) {
+    for file in &conformance.files {
+        let counts = lists.iter().map(|list| match file.decisions_of(*list) {
             Some(count) => format!(" {} |", grouped(count)),
             None => " |".to_owned(),
         });
@@ -84,28 +79,23 @@ fn by_file(files: &[File]) -> String {
 }
 
 /// Where each scenario that differs does so first.
-fn differences(files: &[File]) -> String {
-    let told = files.iter().flat_map(|file| {
+fn differences(files: &[FileReport]) -> String {
+    let lines = files.iter().flat_map(|file| {
         file.differences.iter().map(|scenario| {
             format!("- `{}`, line {}, {}: {}", stem(&file.file), scenario.line, scenario.name, scenario.difference)
         })
     });
-    let told: Vec<String> = told.collect();
-    if told.is_empty() {
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() {
         return "No scenario differs.".to_owned();
     }
-    format!("These differ, first where it is told:\n\n{}", told.join("\n"))
+    format!("These differ, first where it is told:\n\n{}", lines.join("\n"))
 }
 
-/// Elevators that none of the files is for.
-fn without_recordings(files: &[File]) -> String {
-    let is_for = |kind: &Kind| {
-        targets()
-            .iter()
-            .any(|target| target.elevator == *kind && files.iter().any(|file| file.sources.contains(&target.source)))
-    };
-    let names: Vec<String> =
-        Kind::ALL.iter().filter(|kind| !is_for(kind)).map(|kind| format!("`{}`", kind.info().name)).collect();
+/// Names the elevators that none of the files holds decisions for.
+fn without_recordings(conformance: &Conformance) -> String {
+    let kinds = conformance.elevators_without_recording();
+    let names: Vec<String> = kinds.iter().map(|kind| format!("`{}`", kind.info().name)).collect();
     match names.as_slice() {
         [] => String::new(),
         names => format!("No recording is for {}: they stand on their specifications alone.", names.join(", ")),

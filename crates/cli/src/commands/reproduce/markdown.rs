@@ -6,9 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use hoistway_report::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
-use hoistway_sim::published::{Publication, RowResult, publications};
-
-use super::{Summary, near, ours, plain, published, tolerance};
+use hoistway_sim::published::{Publication, RowResult, Summary, plain, publications, rounded};
 
 /// The page's name in its folder.
 pub const PAGE: &str = "reproduced.md";
@@ -19,18 +17,18 @@ const PICTURES: &str = "reproduced";
 ///
 /// # Errors
 /// What could not be written, and why.
-pub fn write(folder: &Path, outcomes: &[RowResult]) -> Result<()> {
+pub fn write(folder: &Path, results: &[RowResult]) -> Result<()> {
     let pictures = folder.join(PICTURES);
     fs::create_dir_all(&pictures).with_context(|| format!("cannot make {}", pictures.display()))?;
-    for outcome in outcomes.iter().filter(|outcome| is_drawn(outcome)) {
-        let file = pictures.join(picture_name(outcome));
-        fs::write(&file, picture(outcome)).with_context(|| format!("cannot write {}", file.display()))?;
+    for result in results.iter().filter(|result| is_drawn(result)) {
+        let file = pictures.join(picture_name(result));
+        fs::write(&file, picture(result)).with_context(|| format!("cannot write {}", file.display()))?;
     }
     let file = folder.join(PAGE);
-    fs::write(&file, page(outcomes)?).with_context(|| format!("cannot write {}", file.display()))
+    fs::write(&file, page(results)?).with_context(|| format!("cannot write {}", file.display()))
 }
 
-fn page(outcomes: &[RowResult]) -> Result<String> {
+fn page(results: &[RowResult]) -> Result<String> {
     let mut page = String::from(
         "# Published results, reproduced\n\n\
          What was published on Linux's I/O schedulers and can be run, is run here: `hoistway reproduce` makes this page, and \
@@ -40,10 +38,10 @@ fn page(outcomes: &[RowResult]) -> Result<String> {
          sheets, measured sets and the kernels' defaults; a row to which a parameter was fitted is never counted as reproduced. Rows that \
          describe a drive are inputs.\n\n",
     );
-    let _ = writeln!(page, "**{}**\n", Summary::new(outcomes).text());
+    let _ = writeln!(page, "**{}**\n", Summary::new(results).text());
     for publication in publications()? {
         let of_it: Vec<&RowResult> =
-            outcomes.iter().filter(|outcome| publication.rows.iter().any(|row| row.id == outcome.row.id)).collect();
+            results.iter().filter(|result| publication.rows.iter().any(|row| row.id == result.row.id)).collect();
         if !of_it.is_empty() {
             page.push_str(&section(publication, &of_it));
         }
@@ -51,42 +49,42 @@ fn page(outcomes: &[RowResult]) -> Result<String> {
     Ok(page)
 }
 
-fn section(publication: &Publication, outcomes: &[&RowResult]) -> String {
+fn section(publication: &Publication, results: &[&RowResult]) -> String {
     let mut text = format!("## {}: {}\n\n{}\n\n", publication.seed, publication.title, publication.about.trim());
     text.push_str("| id | published | ours | tolerance | verdict |\n|---|---|---|---|---|\n");
-    for outcome in outcomes {
-        let id = outcome.row.id.as_str();
+    for result in results {
+        let id = result.row.id.as_str();
         let _ = writeln!(
             text,
             "| [{id}](#{}) | {} | {} | {} | {} |",
             id.to_lowercase(),
-            cell(&published(outcome)),
-            cell(&ours(outcome)),
-            cell(&tolerance(outcome)),
-            outcome.verdict.name()
+            cell(&result.published_text()),
+            cell(&result.ours_text()),
+            cell(&result.tolerance_text()),
+            result.verdict.name()
         );
     }
     text.push('\n');
-    outcomes.iter().for_each(|outcome| text.push_str(&row(outcome)));
+    results.iter().for_each(|result| text.push_str(&row(result)));
     text
 }
 
-fn row(outcome: &RowResult) -> String {
-    let row = outcome.row;
-    let mut text = format!("### {}\n\n{}: **{}**", row.id, capital(&row.what), outcome.verdict.name());
-    let why = outcome.why();
+fn row(result: &RowResult) -> String {
+    let row = result.row;
+    let mut text = format!("### {}\n\n{}: **{}**", row.id, capital(&row.what), result.verdict.name());
+    let why = result.why();
     let _ = writeln!(text, "{}", if why.is_empty() { ".".to_owned() } else { format!(" ({}).", sentence(&why)) });
     if !row.why.is_empty() {
         let _ = writeln!(text, "\n{}", row.why.trim());
     }
-    let setting = setting(outcome);
+    let setting = setting(result);
     if !setting.is_empty() {
         let _ = writeln!(text, "\n{setting}");
     }
-    if !outcome.values.is_empty() {
+    if !result.values.is_empty() {
         text.push_str("\n| figure | published | ours | |\n|---|---|---|---|\n");
     }
-    for found in &outcome.values {
+    for found in &result.values {
         let value = found.expected;
         let published = match value.published {
             Some(published) => format!("{} ({})", plain(published), value.tolerance()),
@@ -103,21 +101,21 @@ fn row(outcome: &RowResult) -> String {
             text,
             "| {}{unit} | {published} | {} | {right}{} |",
             cell(&value.name),
-            near(found.ours),
+            rounded(found.ours),
             cell(&note)
         );
     }
-    if !outcome.orders.is_empty() || !outcome.reasons.is_empty() {
+    if !result.orders.is_empty() || !result.reasons.is_empty() {
         text.push('\n');
     }
-    for found in &outcome.orders {
+    for found in &result.orders {
         let holds = if found.right { "holds" } else { "**does not hold**" };
         let _ = writeln!(text, "- Order {}: {holds}.", found.expected.falls.join(" > "));
     }
-    for found in &outcome.reasons {
+    for found in &result.reasons {
         let reason = found.expected;
         let holds = if found.right { "holds" } else { "**does not hold**" };
-        let figure = format!("{} {}", near(found.ours), reason.unit);
+        let figure = format!("{} {}", rounded(found.ours), reason.unit);
         let _ = writeln!(
             text,
             "- Reason: {}: {} is {}, due {}: {holds}.",
@@ -127,16 +125,16 @@ fn row(outcome: &RowResult) -> String {
             reason.bounds()
         );
     }
-    if is_drawn(outcome) {
-        let _ = writeln!(text, "\n![{}]({PICTURES}/{})", row.id, picture_name(outcome));
+    if is_drawn(result) {
+        let _ = writeln!(text, "\n![{}]({PICTURES}/{})", row.id, picture_name(result));
     }
     text.push('\n');
     text
 }
 
 /// Where and how it was run.
-fn setting(outcome: &RowResult) -> String {
-    let row = outcome.row;
+fn setting(result: &RowResult) -> String {
+    let row = result.row;
     let jobs = row.jobs.iter().map(|job| format!("[{}](../{job})", name_of(job))).collect::<Vec<_>>();
     let mut parts = Vec::new();
     if !jobs.is_empty() {
@@ -163,17 +161,17 @@ fn name_of(path: &str) -> &str {
     path.rsplit_once('/').map_or(path, |(_, name)| name)
 }
 
-fn picture_name(outcome: &RowResult) -> String {
-    format!("{}.svg", outcome.row.id)
+fn picture_name(result: &RowResult) -> String {
+    format!("{}.svg", result.row.id)
 }
 
-fn is_drawn(outcome: &RowResult) -> bool {
-    outcome.plot.is_some() || !outcome.values.is_empty()
+fn is_drawn(result: &RowResult) -> bool {
+    result.plot.is_some() || !result.values.is_empty()
 }
 
-fn picture(outcome: &RowResult) -> String {
-    let title = format!("{}: {}", outcome.row.id, shortened(&outcome.row.what));
-    if let Some(plot) = &outcome.plot {
+fn picture(result: &RowResult) -> String {
+    let title = format!("{}: {}", result.row.id, shortened(&result.row.what));
+    if let Some(plot) = &result.plot {
         let line = |line: &hoistway_sim::published::Line| LineOf {
             name: line.name.clone(),
             points: line.points.clone(),
@@ -182,7 +180,7 @@ fn picture(outcome: &RowResult) -> String {
         let lines = plot.lines.iter().map(line).collect();
         return lines_svg(&Lines { title, x: plot.x.clone(), y: plot.y.clone(), lines, ..Lines::default() });
     }
-    let rows = outcome.values.iter().map(|found| {
+    let rows = result.values.iter().map(|found| {
         let value = found.expected;
         let (low, high) = value.bounds().unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
         let unit = if value.unit.is_empty() { String::new() } else { format!(", {}", value.unit) };

@@ -2,33 +2,32 @@
 
 use anyhow::Result;
 use comfy_table::{Cell, Color};
-use hoistway_sim::published::{RowResult, Verdict};
+use hoistway_sim::published::{RowResult, Summary, Verdict};
 
-use super::{Summary, ours, published, tolerance};
 use crate::output::{self, Out};
 
 /// Prints a line a row, why rows are not reproduced, and the summary.
-pub fn print(outcomes: &[RowResult], out: &mut Out) -> Result<()> {
+pub fn print(results: &[RowResult], out: &mut Out) -> Result<()> {
     let mut table = output::table(&["id", "published", "ours", "tolerance", "verdict"], 5);
-    for outcome in outcomes {
+    for result in results {
         table.add_row(vec![
-            Cell::new(&outcome.row.id),
-            Cell::new(published(outcome)),
-            Cell::new(ours(outcome)),
-            Cell::new(tolerance(outcome)),
-            verdict(outcome.verdict),
+            Cell::new(&result.row.id),
+            Cell::new(result.published_text()),
+            Cell::new(result.ours_text()),
+            Cell::new(result.tolerance_text()),
+            verdict(result.verdict),
         ]);
     }
     out.table(&mut table)?;
     out.line("")?;
-    for outcome in outcomes {
-        let why = outcome.why();
-        if !why.is_empty() && outcome.verdict != Verdict::Input {
-            out.paragraph(0, &format!("{} ({}): {why}.", outcome.row.id, outcome.row.what))?;
+    for result in results {
+        let why = result.why();
+        if !why.is_empty() && result.verdict != Verdict::Input {
+            out.paragraph(0, &format!("{} ({}): {why}.", result.row.id, result.row.what))?;
         }
     }
     out.line("")?;
-    out.paragraph(0, &Summary::new(outcomes).text())?;
+    out.paragraph(0, &Summary::new(results).text())?;
     Ok(())
 }
 

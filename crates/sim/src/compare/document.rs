@@ -1,15 +1,15 @@
-//! The JSON document of `hoistway compare --json`.
+//! The JSON document of a comparison.
 
 use hoistway_fio::results::Report;
-use hoistway_sim::{Comparison, DriveTime, GroupRun, Latency, ProcessRun, Run, Spread};
 use serde::Serialize;
 
-use super::Workload;
+use super::answer::{Comparison, GroupRun, ProcessRun, Run, Spread};
+use crate::measure::{DriveTime, Latency};
 
 /// The whole document. The same request gives the same document, byte for byte: the keys that fio has for the time of day
 /// hold the time at which the simulated world begins, 1 January 1970.
 #[derive(Serialize)]
-pub struct Document<'a> {
+pub struct ComparisonDocument<'a> {
     /// The version of this form: 1. Keys may be added within a version; none is taken away or changes its meaning.
     schema: u32,
     /// The job file, as it was named.
@@ -25,7 +25,7 @@ pub struct Document<'a> {
     /// What of the job file was not simulated.
     notes: &'a [String],
     /// A run for each elevator, in the order asked for.
-    elevators: Vec<Elevator<'a>>,
+    elevators: Vec<ElevatorRun<'a>>,
     /// fio's own keys, `jobs` among them, as in its `--output-format=json`: a job's `jobname` is `elevator/job`.
     #[serde(flatten)]
     fio: Report,
@@ -33,7 +33,7 @@ pub struct Document<'a> {
 
 /// One elevator's run.
 #[derive(Serialize)]
-struct Elevator<'a> {
+struct ElevatorRun<'a> {
     /// The elevator.
     name: &'a str,
     /// All bytes, over the time from the first start to the last end.
@@ -66,27 +66,31 @@ struct Elevator<'a> {
     processes: &'a [ProcessRun],
 }
 
-impl<'a> Document<'a> {
-    /// The document of one comparison.
-    pub fn new(comparison: &'a Comparison, workload: &'a Workload) -> Document<'a> {
+impl Comparison {
+    /// The comparison as one JSON document: the answer of `hoistway compare --json`, whose keys
+    /// docs/compare-json.md lists.
+    ///
+    /// `job` is the name of the job file; `global_options` are the options of its global sections,
+    /// [`JobFile::global_options`](hoistway_fio::JobFile::global_options).
+    pub fn document<'a>(&'a self, job: &'a str, global_options: &[(String, String)]) -> ComparisonDocument<'a> {
         let maker = concat!("hoistway-", env!("CARGO_PKG_VERSION"));
-        Document {
+        ComparisonDocument {
             schema: 1,
-            job: &workload.job,
-            drive: &comparison.drive,
-            seed: comparison.seed,
-            single_stream_bytes_per_s: comparison.single_stream_bytes_per_s,
-            decided_by: &comparison.decided_by,
-            notes: &comparison.notes,
-            elevators: comparison.runs.iter().map(Elevator::new).collect(),
-            fio: Report { hoistway: None, ..comparison.fio_report(maker, 0, &workload.global_options) },
+            job,
+            drive: &self.drive,
+            seed: self.seed,
+            single_stream_bytes_per_s: self.single_stream_bytes_per_s,
+            decided_by: &self.decided_by,
+            notes: &self.notes,
+            elevators: self.runs.iter().map(ElevatorRun::new).collect(),
+            fio: Report { hoistway: None, ..self.fio_report(maker, 0, global_options) },
         }
     }
 }
 
-impl<'a> Elevator<'a> {
-    fn new(run: &'a Run) -> Elevator<'a> {
-        Elevator {
+impl<'a> ElevatorRun<'a> {
+    fn new(run: &'a Run) -> ElevatorRun<'a> {
+        ElevatorRun {
             name: &run.elevator,
             bytes_per_s: run.bytes_per_s,
             of_single_stream: run.of_single_stream,

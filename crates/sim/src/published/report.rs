@@ -1,0 +1,238 @@
+//! The answer of `hoistway reproduce`: a summary and the rows, as one JSON document.
+
+use serde::Serialize;
+
+use super::expectation::{Order, Reason, RowKind, Value};
+use super::verdict::{Checked, RowResult, Verdict};
+
+/// The whole document.
+#[derive(Serialize)]
+pub struct Reproduction<'a> {
+    /// The version of this form: 1. Keys may be added within a version; none is taken away or changes its meaning.
+    schema: u32,
+    /// How many came out.
+    summary: Summary,
+    /// The rows, in the order of the publications.
+    rows: Vec<RowReport<'a>>,
+}
+
+/// One published result.
+#[derive(Serialize)]
+struct RowReport<'a> {
+    /// `S1-06`.
+    id: &'a str,
+    /// `number`, `order`, `rule`, `input` or `missing`.
+    kind: RowKind,
+    /// The workload and what was measured.
+    what: &'a str,
+    /// The published figures and bounds, as the table has them.
+    published: String,
+    /// What came out, likewise.
+    ours: String,
+    /// The tolerances, likewise.
+    tolerance: String,
+    /// `reproduced`, `differs`, `not-reproducible` or `input`.
+    verdict: Verdict,
+    /// Why it is not reproduced; empty when it is.
+    why: String,
+    /// Parameters that were chosen because they make the row fit; a row that has any is not reproduced.
+    parameters_fitted: &'a [String],
+    /// What was given.
+    inputs: &'a [String],
+    /// The job files.
+    jobs: &'a [String],
+    /// The drive's profile.
+    drive: Option<&'a str>,
+    /// The host's kernel.
+    kernel: Option<&'a str>,
+    /// The elevators that were run.
+    elevators: &'a [String],
+    /// How many seeds a figure is the mean of.
+    seeds: u64,
+    /// The figures, one by one.
+    values: Vec<ValueReport<'a>>,
+    /// The orders.
+    orders: Vec<OrderReport<'a>>,
+    /// Whether it comes out for the right reason.
+    reasons: Vec<ReasonReport<'a>>,
+}
+
+/// One figure.
+#[derive(Serialize)]
+struct ValueReport<'a> {
+    name: &'a str,
+    unit: &'a str,
+    /// The published figure; none where only bounds are known.
+    published: Option<f64>,
+    ours: f64,
+    /// The least that is right; none when there is no least.
+    at_least: Option<f64>,
+    /// The most that is right; none when there is no most.
+    at_most: Option<f64>,
+    within: bool,
+    note: &'a str,
+}
+
+/// One order.
+#[derive(Serialize)]
+struct OrderReport<'a> {
+    /// Names of values, the greatest first.
+    falls: &'a [String],
+    /// By what part each exceeds the next at least.
+    margin: f64,
+    holds: bool,
+}
+
+/// The mark of a mechanism.
+#[derive(Serialize)]
+struct ReasonReport<'a> {
+    name: &'a str,
+    unit: &'a str,
+    ours: f64,
+    at_least: Option<f64>,
+    at_most: Option<f64>,
+    holds: bool,
+    /// The mechanism.
+    text: &'a str,
+}
+
+impl<'a> Reproduction<'a> {
+    /// The document of these rows.
+    pub fn new(results: &'a [RowResult]) -> Reproduction<'a> {
+        Reproduction { schema: 1, summary: Summary::new(results), rows: results.iter().map(RowReport::new).collect() }
+    }
+}
+
+impl<'a> RowReport<'a> {
+    fn new(result: &'a RowResult) -> RowReport<'a> {
+        let row = result.row;
+        RowReport {
+            id: &row.id,
+            kind: row.kind,
+            what: &row.what,
+            published: result.published_text(),
+            ours: result.ours_text(),
+            tolerance: result.tolerance_text(),
+            verdict: result.verdict,
+            why: result.why(),
+            parameters_fitted: &row.fitted,
+            inputs: &row.inputs,
+            jobs: &row.jobs,
+            drive: row.drive.as_deref(),
+            kernel: row.kernel.as_deref(),
+            elevators: &row.elevators,
+            seeds: row.seeds,
+            values: result.values.iter().map(ValueReport::new).collect(),
+            orders: result.orders.iter().map(OrderReport::new).collect(),
+            reasons: result.reasons.iter().map(ReasonReport::new).collect(),
+        }
+    }
+}
+
+impl ValueReport<'_> {
+    fn new(found: &Checked<&'static Value>) -> ValueReport<'static> {
+        let value = found.expected;
+        let bounds = value.bounds();
+        ValueReport {
+            name: &value.name,
+            unit: &value.unit,
+            published: value.published,
+            ours: found.ours,
+            at_least: bounds.map(|(low, _)| low).filter(|low| low.is_finite()),
+            at_most: bounds.map(|(_, high)| high).filter(|high| high.is_finite()),
+            within: found.right,
+            note: &value.note,
+        }
+    }
+}
+
+impl OrderReport<'_> {
+    fn new(found: &Checked<&'static Order>) -> OrderReport<'static> {
+        OrderReport { falls: &found.expected.falls, margin: found.ours, holds: found.right }
+    }
+}
+
+impl ReasonReport<'_> {
+    fn new(found: &Checked<&'static Reason>) -> ReasonReport<'static> {
+        let reason = found.expected;
+        ReasonReport {
+            name: &reason.name,
+            unit: &reason.unit,
+            ours: found.ours,
+            at_least: reason.at_least,
+            at_most: reason.at_most,
+            holds: found.right,
+            text: &reason.text,
+        }
+    }
+}
+
+/// How many of the rows came out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Rows that state a number.
+    pub numbers: Count,
+    /// Rows that state an order or a rule.
+    pub orders_and_rules: Count,
+    /// The figures of the rows that state a number.
+    pub figures: Count,
+    /// Rows whose figure is not in what was published.
+    pub missing: usize,
+    /// Rows that describe a drive.
+    pub inputs: usize,
+}
+
+/// So many of so many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// Those that came out.
+    pub reproduced: usize,
+    /// All.
+    pub of: usize,
+}
+
+impl Summary {
+    /// Counts these rows.
+    pub fn new(results: &[RowResult]) -> Summary {
+        let mut summary = Summary::default();
+        for result in results {
+            let count = match result.row.kind {
+                RowKind::Input => {
+                    summary.inputs += 1;
+                    continue;
+                }
+                RowKind::Missing => {
+                    summary.missing += 1;
+                    continue;
+                }
+                RowKind::Number => &mut summary.numbers,
+                RowKind::Order | RowKind::Rule => &mut summary.orders_and_rules,
+            };
+            count.of += 1;
+            count.reproduced += usize::from(result.verdict == Verdict::Reproduced);
+            if result.row.kind != RowKind::Number {
+                continue;
+            }
+            for found in result.values.iter().filter(|found| found.expected.published.is_some()) {
+                summary.figures.of += 1;
+                summary.figures.reproduced += usize::from(found.right);
+            }
+        }
+        summary
+    }
+
+    /// The summary in a sentence.
+    pub fn text(&self) -> String {
+        let Summary { numbers, orders_and_rules, figures, missing, inputs } = self;
+        format!(
+            "Numbers: {} of {} rows reproduced ({} of {} figures within tolerance). Orders and rules: {} of {}. Outside the count: {inputs} \
+             that describe a drive, {missing} whose figure was not published.",
+            numbers.reproduced,
+            numbers.of,
+            figures.reproduced,
+            figures.of,
+            orders_and_rules.reproduced,
+            orders_and_rules.of,
+        )
+    }
+}

@@ -1,0 +1,103 @@
+//! The answer of `hoistway elevators`: the registry of elevators, in types that can be serialised.
+
+use hoistway_core::{Info, Kind, Tunable};
+use serde::Serialize;
+
+use crate::settings::group_switch;
+
+/// The JSON document of `hoistway elevators --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct ElevatorList {
+    /// The version of this form: 1.
+    pub schema: u32,
+    /// All elevators, or the one that was named.
+    pub elevators: Vec<ElevatorDescription>,
+}
+
+/// One elevator.
+#[derive(Clone, Debug, Serialize)]
+pub struct ElevatorDescription {
+    /// Its name.
+    pub name: &'static str,
+    /// Other names that are taken for it.
+    pub aliases: &'static [&'static str],
+    /// The kernels whose decisions it takes.
+    pub kernel: &'static str,
+    /// The kernels that had it, in a word or two.
+    pub in_linux: &'static str,
+    /// The idea in a line.
+    pub headline: &'static str,
+    /// How it works.
+    pub idea: &'static str,
+    /// What it is good for, and what not.
+    pub suits: &'static str,
+    /// Whether it can divide the disk among groups of processes.
+    pub groups: bool,
+    /// Whether processes can reserve bandwidth from it.
+    pub reservations: bool,
+    /// Its tunables.
+    pub tunables: Vec<TunableDescription>,
+}
+
+/// One tunable.
+#[derive(Clone, Debug, Serialize)]
+pub struct TunableDescription {
+    /// The kernel's name.
+    pub name: &'static str,
+    /// The unit of `default`, `min` and `max`: ms, requests, KiB, times, factor, 0/1, form.
+    pub unit: &'static str,
+    /// What it is unless set.
+    pub default: i64,
+    /// The least that it takes.
+    pub min: i64,
+    /// The most that it takes.
+    pub max: i64,
+    /// What it does.
+    pub meaning: &'static str,
+    /// What one wins and loses by changing it.
+    pub trade_off: &'static str,
+}
+
+impl ElevatorDescription {
+    fn new(info: &'static Info) -> ElevatorDescription {
+        let Info { name, aliases, kernel, in_linux, headline, idea, suits, groups, reservations, .. } = *info;
+        let tunables = info.tunables.iter().map(TunableDescription::new).collect();
+        ElevatorDescription { name, aliases, kernel, in_linux, headline, idea, suits, groups, reservations, tunables }
+    }
+}
+
+impl TunableDescription {
+    fn new(row: &'static Tunable) -> TunableDescription {
+        let Tunable { name, unit, default, min, max, meaning, trade_off } = *row;
+        TunableDescription { name, unit: unit.label(), default, min, max, meaning, trade_off }
+    }
+}
+
+/// Whether an elevator divides the disk among control groups.
+#[derive(Clone, Copy, Debug)]
+pub enum GroupSupport {
+    /// The elevator treats all processes as members of one group.
+    No,
+    /// The elevator divides the disk when this tunable is 1; the default is 0.
+    IfSet(&'static Tunable),
+    /// The elevator divides the disk unless a tunable switches that off.
+    Yes,
+}
+
+impl GroupSupport {
+    /// The support of this elevator.
+    pub fn of(kind: Kind) -> GroupSupport {
+        match group_switch(kind) {
+            _ if !kind.info().groups => GroupSupport::No,
+            Some(switch) if switch.default == 0 => GroupSupport::IfSet(switch),
+            _ => GroupSupport::Yes,
+        }
+    }
+}
+
+impl ElevatorList {
+    /// Describes these elevators.
+    pub fn new(kinds: &[Kind]) -> ElevatorList {
+        ElevatorList { schema: 1, elevators: kinds.iter().map(|kind| ElevatorDescription::new(kind.info())).collect() }
+    }
+}
