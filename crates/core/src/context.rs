@@ -1,75 +1,76 @@
-//! I/O contexts: who asks.
+//! I/O contexts: the processes that submit I/O.
 
 use crate::collections::{Link, LinkOf, Mean, NIL, Slot};
 use crate::priority::{CpuPolicy, Priority};
 
-/// Names an I/O context. It goes stale when the context's process has exited and its last request is done.
+/// The handle of an I/O context. It goes stale when the process has exited and its last request has
+/// completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ContextId {
     pub(crate) slot: Slot,
     pub(crate) generation: u32,
 }
 
-/// An I/O context: a process, as far as the queue knows it. It is two cache lines: what is looked at for every request, and what elevators
-/// learn of how the process behaves.
+/// An I/O context: the queue's view of a process. It occupies two cache lines: the fields used for
+/// every request, and the history that elevators collect.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub struct Context {
     pub(crate) generation: u32,
     pub(crate) pid: u32,
-    /// Its group's place.
+    /// The slot of its group.
     pub(crate) group: Slot,
-    /// Requests that were allocated for it and are not freed.
+    /// Requests allocated for the context and not yet freed.
     pub(crate) requests: u32,
     pub(crate) priority: Priority,
     pub(crate) policy: CpuPolicy,
-    /// The CPU that its process runs on: multi-queue elevators file its requests by it.
+    /// The CPU on which the process runs. Multi-queue elevators file requests by CPU.
     pub(crate) cpu: u16,
     pub(crate) nice: i8,
     pub(crate) state: State,
-    /// Whether its process sleeps for a request.
+    /// Whether the process sleeps until a request can be allocated.
     pub(crate) sleep: Sleep,
     /// Allocations that a batcher may still make from a full pool.
     pub(crate) batch_credit: u8,
     /// The tick at which it last became a batcher.
     pub(crate) last_waited: u64,
-    /// Its place among those that sleep for a request, or among free entries.
+    /// The link in the list of contexts that sleep for a request, or in the list of free entries.
     pub(crate) waiting: Link,
-    /// What the elevator keeps about it.
+    /// The elevator's statistics of the process.
     pub(crate) history: History,
 }
 
 const _: () = assert!(size_of::<Context>() == 128 && core::mem::offset_of!(Context, history.last_end) == 64);
 
-/// Where an entry of the table of contexts stands.
+/// The state of an entry of the context table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
     #[default]
     Free,
     Running,
-    /// Its process is gone; requests of it are not.
+    /// The process has exited; some of its requests have not completed.
     Exited,
 }
 
-/// Whether a process sleeps for a request.
+/// The sleep state of a process that needs a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sleep {
     #[default]
     Awake,
-    /// Among the waiters for a read.
+    /// Sleeps for a read request.
     ForRead,
-    /// Among those for a write.
+    /// Sleeps for a write request.
     ForWrite,
-    /// Woken, but it has not gone on yet; the wake-up was for a read.
+    /// Was woken for a read request and has not resubmitted yet.
     WokenForRead,
-    /// The same, for a write.
+    /// Was woken for a write request and has not resubmitted yet.
     WokenForWrite,
 }
 
 impl Sleep {
-    /// Asleep for a read (0) or a write (1).
+    /// The sleeping states, by data direction: read (0), write (1).
     pub const SLEEPS: [Sleep; 2] = [Sleep::ForRead, Sleep::ForWrite];
-    /// Woken for one.
+    /// The woken states, by data direction: read (0), write (1).
     pub const WOKEN: [Sleep; 2] = [Sleep::WokenForRead, Sleep::WokenForWrite];
 
     #[inline]
@@ -84,45 +85,47 @@ impl Context {
         self.pid
     }
 
-    /// The priority as it was set, perhaps [`Priority::UNSET`].
+    /// The priority as set by the host; may be [`Priority::UNSET`].
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// The priority that counts, an unset one following nice and the policy by which its process is given the CPU.
+    /// The effective priority: an unset one follows the nice value and the CPU scheduling policy.
     #[inline]
     pub fn effective_priority(&self) -> Priority {
         self.priority.effective_under(self.nice, self.policy)
     }
 
-    /// Whether its process runs.
+    /// Returns true if the process has not exited.
     #[inline]
     pub(crate) fn is_running(&self) -> bool {
         self.state == State::Running
     }
 }
 
-/// What elevators remember of a process: one shape for all of them, cleared when the elevator is switched.
+/// An elevator's statistics of a process, in one layout for all elevators. A switch of the elevator
+/// clears them.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct History {
-    /// Whether the elevator has met the context.
+    /// Whether the elevator has seen the context.
     pub known: bool,
-    /// Elevator's own marks.
+    /// Marks whose meaning the elevator defines.
     pub marks: u8,
-    /// The context's async (0) and sync (1) queue, in elevators that have queues.
+    /// The slots of the context's async (0) and sync (1) queue, in elevators with queues per
+    /// process.
     pub queues: [Slot; 2],
-    /// Requests inside the elevator.
+    /// Requests queued in the elevator.
     pub queued: u32,
     /// Requests on the dispatch list.
     pub dispatched: u32,
-    /// When its last sync request completed, in the elevator's unit of time.
+    /// The completion time of the last sync request, in the elevator's unit of time.
     pub last_end: u64,
-    /// The sector after its last request.
+    /// The sector after the end of the last request.
     pub last_position: u64,
-    /// How long it thinks between a completion and its next request.
+    /// The mean think time: from a completion to the next request.
     pub think: Mean,
-    /// How far its requests lie apart, in sectors.
+    /// The mean seek distance between requests, in sectors.
     pub seek: Mean,
 }
 
@@ -143,21 +146,29 @@ impl Default for History {
 }
 
 impl History {
-    /// A request has come: learn how long its process thought (more than twice the time that would be waited for it counts as that) and how far
-    /// it lies from the one before. Times are in the elevator's unit, sectors of 512 bytes.
+    /// Updates think time and seek distance for a new request. Think times above twice the idle
+    /// wait count as twice the wait. Times are in the elevator's unit, positions in sectors of 512
+    /// bytes.
     pub fn learn(&mut self, now: u64, wait: u64, distance: u64, end: u64) {
         self.think.add_think(now.saturating_sub(self.last_end).min(wait.saturating_mul(2)));
         self.seek.add_seek_clipped(distance);
         self.last_position = end;
     }
 
-    /// Whether the process comes back within the time that would be waited for it; `None` while too little is known.
+    /// Decides whether a queue may keep the disk idle for its process; `None` keeps the last decision
+    /// while too few think times are known. `wait` is `slice_idle` in the elevator's unit of time.
+    pub fn idle_window(&self, running: bool, wait: u64, seeky: bool) -> Option<bool> {
+        if !running || wait == 0 || seeky { Some(false) } else { self.comes_back_in(wait) }
+    }
+
+    /// Returns true if the mean think time is at most `wait`; `None` while there are too few
+    /// samples.
     pub fn comes_back_in(&self, wait: u64) -> Option<bool> {
         self.think.is_valid().then_some(self.think.mean <= wait)
     }
 }
 
-/// The list of contexts that sleep for a request (or that of free entries).
+/// The list of contexts that sleep for a request. The same link serves the list of free entries.
 #[derive(Debug)]
 pub(crate) struct Waiting;
 

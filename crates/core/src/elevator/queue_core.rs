@@ -1,4 +1,4 @@
-//! The block layer's side of a queue, as elevators see it: the tables, the dispatch list, the clock, timers, notes.
+//! The part of the queue that elevators use: tables, dispatch list, clock, timers, notes.
 
 use super::dispatch_list::DispatchList;
 use crate::bio::{Flags, Op};
@@ -10,40 +10,41 @@ use crate::event::{Event, Io, Note, Sink};
 use crate::group::ROOT;
 use crate::request::{Marks, Plain, State};
 
-/// Everything that an elevator may touch beside its own state.
+/// The queue's state outside the elevator.
 pub(crate) struct QueueCore<H: HostTypes> {
     pub tables: QueueTables<H>,
     pub dispatch: DispatchList<H>,
     pub clock: Clock,
     pub timers: Timers,
-    /// Queued requests by their ends, for back merges.
+    /// Queued requests by their end sector, for back merges.
     pub hash: HashChains<H::Slots<u32>>,
-    /// The request that the next bio is tried with first, or [`NIL`].
+    /// The first candidate for the next merge, or [`NIL`].
     pub last_merge: Slot,
-    /// Requests that the driver has.
+    /// Requests in the device.
     pub in_flight: u32,
-    /// Requests within a reservation that were done later than promised, in this queue's life.
+    /// Reserved requests that completed after their bound, since the queue was created.
     pub late_requests: u64,
     pub free_contexts: List<Waiting>,
     pub work: Ring<DeferredWork, H::Slots<DeferredWork>>,
-    /// The size of the pool of requests a direction (of all tags, in a multi-queue layer), as the host set it.
+    /// The pool size per direction as set by the host (in multi-queue layers: all tags).
     pub nr_requests: u32,
-    /// The largest request that merging makes, in sectors.
+    /// The size limit of merged requests, in sectors.
     pub max_sectors: u32,
-    /// The hardware queues of the device.
+    /// The number of hardware queues of the device.
     pub hw_queues: u16,
-    /// The hardware queue that the driver wants a request for, if it said so.
+    /// The hardware queue for which the driver takes a request, if it named one.
     pub hw_queue: Option<u16>,
-    /// Whether the device has an arm that moves.
+    /// Whether the device is rotational.
     pub rotational: bool,
-    /// The marks of the bio that a request is being allocated for, while the elevator is asked whether it may be.
+    /// The flags of the bio for which a request is being allocated, during the elevator's
+    /// `may_queue`.
     pub bio_flags: Flags,
-    /// How many requests an elevator may move in one dispatch that is not forced: a layer above it may have others to put between
-    /// them.
+    /// The maximum of requests in one unforced dispatch: a layer above may have requests to put in
+    /// between.
     pub batch_max: u32,
-    /// A run of the queue waits in `work` already.
+    /// A run of the queue is already in `work`.
     pub run_pending: bool,
-    /// The elevator wants the queue run before the call returns.
+    /// The elevator wants the queue to run before the current call returns.
     pub run_now: bool,
     pub sink: H::Sink,
 }
@@ -61,20 +62,22 @@ impl<H: HostTypes> QueueCore<H> {
         self.clock.ktime_ns()
     }
 
-    /// The time since boot in ns, in whole ticks where the kernel's elevators counted in those.
+    /// The time since boot in ns; in whole ticks where the kernel's elevators counted in ticks.
     #[inline]
     pub fn counted_ns(&self) -> u64 {
         self.clock.counted_ns()
     }
 
-    /// Moves a request of the elevator's to the dispatch list, sorted. The elevator has taken it out of its own lists.
+    /// Moves a request to the dispatch list, sorted. The elevator has removed it from its own
+    /// lists.
     #[inline]
     pub fn dispatch_sort(&mut self, slot: Slot) {
         self.leave_elevator(slot);
         self.dispatch.sort(&mut self.tables, slot);
     }
 
-    /// Moves a request of the elevator's to the end of the dispatch list.
+    /// Moves a request to the end of the dispatch list. The elevator has removed it from its own
+    /// lists.
     #[inline]
     pub fn dispatch_append(&mut self, slot: Slot) {
         self.leave_elevator(slot);
@@ -88,7 +91,8 @@ impl<H: HostTypes> QueueCore<H> {
         self.tables.requests[slot].state = State::Dispatched;
     }
 
-    /// A request of the elevator's takes no more bios: its turn is settled, though the elevator keeps it yet.
+    /// Excludes a request from further merges, because its position is decided although the
+    /// elevator still holds it.
     #[inline]
     pub fn end_merging(&mut self, slot: Slot) {
         if self.last_merge == slot {
@@ -97,14 +101,14 @@ impl<H: HostTypes> QueueCore<H> {
         self.unhash(slot);
     }
 
-    /// Whether a request still takes bios.
+    /// Returns true if bios may be merged into the request.
     pub fn is_mergeable(&self, slot: Slot) -> bool {
         let request = &self.tables.requests[slot];
         let barred = [Marks::NO_MERGE, Marks::SOFT_BARRIER, Marks::HARD_BARRIER].iter().any(|&m| request.marks.has(m));
         request.state == State::Sorted && !barred && !request.flags.has(Flags::FUA)
     }
 
-    /// Takes a request out of the merge hash, if it is in it.
+    /// Removes a request from the merge hash, if it is there.
     #[inline]
     pub fn unhash(&mut self, slot: Slot) {
         let request = &mut self.tables.requests[slot];
@@ -115,39 +119,40 @@ impl<H: HostTypes> QueueCore<H> {
         }
     }
 
-    /// Asks for a run of the queue once the present event is over. Asking twice is asking once.
+    /// Schedules a run of the queue after the current event. Further calls have no effect until it
+    /// runs.
     pub fn kick(&mut self) {
         if !self.run_pending {
             self.run_pending = self.work.push(DeferredWork::Run);
         }
     }
 
-    /// Asks for a run of the queue right at the end of the present call.
+    /// Schedules a run of the queue for the end of the current call.
     pub fn run_now(&mut self) {
         self.run_now = true;
     }
 
-    /// Arms a timer of the tick clock: it fires on tick `expires`, but not before the next one.
+    /// Arms a timer for tick `expires`, but not before the next tick.
     pub fn arm_at_tick(&mut self, timer: Timer, expires: u64) {
         let tick = expires.max(self.ticks().saturating_add(1));
         let at_ns = self.clock.time_of_tick(tick);
         self.timers.arm(timer, at_ns);
     }
 
-    /// Arms a timer of the fine clock: it fires at this time since boot in ns.
+    /// Arms a timer for a time since boot, in ns.
     pub fn arm_at_ktime(&mut self, timer: Timer, ktime_ns: u64) {
         let at_ns = self.clock.host_ns(ktime_ns);
         self.timers.arm(timer, at_ns);
     }
 
-    /// The request's context.
+    /// The context of a request.
     #[inline]
     pub fn context_of(&mut self, slot: Slot) -> &mut Context {
         let context = self.tables.requests[slot].context;
         &mut self.tables.contexts[context]
     }
 
-    /// Keeps the entry of a context that has exited.
+    /// Prevents the entry of a context from being freed.
     #[inline]
     pub fn hold_context(&mut self, context: Slot) {
         if context != NIL {
@@ -156,7 +161,17 @@ impl<H: HostTypes> QueueCore<H> {
         }
     }
 
-    /// Lets go of a context that was held. If its process has exited and nothing else keeps it, its entry is free.
+    /// Holds `context` instead of the context in `held`; either may be [`NIL`].
+    pub fn hold_instead(&mut self, held: &mut Slot, context: Slot) {
+        if *held != context {
+            self.hold_context(context);
+            self.unhold_context(*held);
+            *held = context;
+        }
+    }
+
+    /// Releases a held context. Its entry is freed if the process has exited and nothing else holds
+    /// it.
     pub fn unhold_context(&mut self, context: Slot) {
         if context == NIL {
             return;
@@ -176,21 +191,21 @@ impl<H: HostTypes> QueueCore<H> {
         }
     }
 
-    /// Takes a context out of its group.
+    /// Removes a context from its group.
     pub fn leave_group(&mut self, context: Slot) {
         let group = core::mem::replace(&mut self.tables.contexts[context].group, ROOT);
         let contexts = &mut self.tables.groups[group].contexts;
         *contexts = contexts.saturating_sub(1);
     }
 
-    /// Puts a context that is in no group into one.
+    /// Adds a context to a group. It must not be in another one.
     pub fn enter_group(&mut self, context: Slot, group: Slot) {
         self.tables.contexts[context].group = group;
         let contexts = &mut self.tables.groups[group].contexts;
         *contexts = contexts.saturating_add(1);
     }
 
-    /// Notes something, if anybody listens.
+    /// Records a note, if the sink is enabled.
     #[inline(always)]
     pub fn note(&mut self, note: impl FnOnce(&Self) -> Note) {
         if H::Sink::ENABLED {
@@ -199,7 +214,7 @@ impl<H: HostTypes> QueueCore<H> {
         }
     }
 
-    /// Tells of an event, if anybody listens.
+    /// Records an event, if the sink is enabled.
     #[inline(always)]
     pub fn tell(&mut self, event: impl FnOnce(&Self) -> Event) {
         if H::Sink::ENABLED {
@@ -208,7 +223,7 @@ impl<H: HostTypes> QueueCore<H> {
         }
     }
 
-    /// A request as events show it.
+    /// Describes a request for an event.
     pub fn io(&self, slot: Slot) -> Io {
         let request = &self.tables.requests[slot];
         Io {
@@ -220,7 +235,7 @@ impl<H: HostTypes> QueueCore<H> {
         }
     }
 
-    /// Whether the request reads.
+    /// Returns true if the request is a read.
     #[inline]
     pub fn reads(&self, slot: Slot) -> bool {
         self.tables.requests[slot].op == Op::Read

@@ -12,7 +12,9 @@ use crate::elevator::tables::{Capacity, HostTypes, TableMaker};
 use crate::elevator::tunable::{Tunable, Unit};
 use crate::elevator::{Elevator, MakeTables, Merge};
 use crate::elevators::shared::direction::{Direction, READ, WRITE, WRITES_STARVED};
-use crate::elevators::shared::sorted_fifo::{self, SortedFifo};
+use crate::elevators::shared::read_write_queues::ReadWriteQueues;
+use crate::elevators::shared::sorted_fifo;
+use crate::elevators::shared::stored_time::StoredTime;
 use crate::event::Note;
 use crate::layer::BlockLayer;
 
@@ -101,18 +103,15 @@ enum Form {
 /// The state.
 #[derive(Debug)]
 pub(crate) struct Deadline {
-    /// Reads and writes.
-    sides: [SortedFifo; 2],
-    /// The request after the last dispatched one; at most one direction has one.
-    next: [Slot; 2],
+    /// Reads and writes; at most one direction has a batch to continue.
+    requests: ReadWriteQueues,
     /// Requests of the present batch so far.
     batching: u32,
     /// The end of the last dispatched request.
     last_sector: u64,
     direction: Direction,
-    expire_ms: [i64; 2],
-    /// The same in ticks.
-    expire: [u64; 2],
+    /// The time limit of reads and of writes.
+    expire: [StoredTime; 2],
     front_merges: bool,
     fifo_batch: u32,
     form: Form,
@@ -127,13 +126,11 @@ impl<H: HostTypes> Elevator<H> for Deadline {
 
     fn new(core: &mut QueueCore<H>, (): ()) -> Self {
         let mut new = Deadline {
-            sides: [SortedFifo::default(); 2],
-            next: [NIL; 2],
+            requests: ReadWriteQueues::default(),
             batching: 0,
             last_sector: 0,
             direction: Direction::default(),
-            expire_ms: [0; 2],
-            expire: [0; 2],
+            expire: [StoredTime::default(); 2],
             front_merges: true,
             fifo_batch: 0,
             form: Form::Contiguous,
@@ -148,8 +145,8 @@ impl<H: HostTypes> Elevator<H> for Deadline {
 
     fn tunable(&self, index: usize) -> i64 {
         match index {
-            0 => self.expire_ms[READ],
-            1 => self.expire_ms[WRITE],
+            0 => self.expire[READ].stored_ms,
+            1 => self.expire[WRITE].stored_ms,
             2 => self.direction.writes_starved,
             3 => i64::from(self.front_merges),
             4 => i64::from(self.fifo_batch),
@@ -159,11 +156,8 @@ impl<H: HostTypes> Elevator<H> for Deadline {
 
     fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
         match index {
-            0 | 1 => {
-                let side = if index == 0 { READ } else { WRITE };
-                self.expire_ms[side] = value;
-                self.expire[side] = core.clock.ticks_of_stored_ms(value.unsigned_abs());
-            }
+            0 => self.expire[READ] = StoredTime::of(&core.clock, value),
+            1 => self.expire[WRITE] = StoredTime::of(&core.clock, value),
             2 => self.direction.writes_starved = value,
             3 => self.front_merges = value != 0,
             4 => self.fifo_batch = value.unsigned_abs() as u32,
@@ -178,7 +172,7 @@ impl<H: HostTypes> Elevator<H> for Deadline {
     }
 
     fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
-        if self.front_merges { self.side(bio.op).at_sector(core, bio.end()) } else { NIL }
+        if self.front_merges { self.requests.fifo(bio.op).at_sector(core, bio.end()) } else { NIL }
     }
 
     fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
@@ -187,24 +181,22 @@ impl<H: HostTypes> Elevator<H> for Deadline {
         }
         let op = core.tables.requests[request].op;
         if self.form == Form::Contiguous {
-            self.leave_next(core, request);
+            self.requests.skip(core, request);
         }
-        self.side_mut(op).resort(core, request);
+        self.requests.fifo_mut(op).resort(core, request);
         self.dispatch_alias(core, request);
     }
 
     fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot) {
-        let op = core.tables.requests[request].op;
-        self.side_mut(op).inherit(core, request, absorbed);
-        self.leave_next(core, absorbed);
-        self.side_mut(op).remove(core, absorbed);
+        self.requests.join(core, request, absorbed);
     }
 
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot) {
         let op = core.tables.requests[request].op;
         let [reads, writes] = self.expire;
-        let deadline = core.ticks().saturating_add(if op == Op::Read { reads } else { writes });
-        self.side_mut(op).insert(core, request, deadline);
+        let expire = if op == Op::Read { reads } else { writes };
+        let deadline = core.ticks().saturating_add(expire.ticks);
+        self.requests.fifo_mut(op).insert(core, request, deadline);
         self.dispatch_alias(core, request);
     }
 
@@ -219,14 +211,15 @@ impl<H: HostTypes> Elevator<H> for Deadline {
     }
 
     fn is_empty(&self) -> bool {
-        self.sides[READ].is_empty() && self.sides[WRITE].is_empty()
+        self.requests.is_empty()
     }
 }
 
 impl Deadline {
     /// The request to dispatch: the next of the batch, or the first of a new one.
     fn select<H: HostTypes>(&mut self, core: &mut QueueCore<H>) -> Slot {
-        let next = if self.next[WRITE] != NIL { self.next[WRITE] } else { self.next[READ] };
+        let ((_, next_read), (_, next_write)) = (self.requests.direction(READ), self.requests.direction(WRITE));
+        let next = if next_write != NIL { next_write } else { next_read };
         if next != NIL {
             if self.form != Form::Counted && self.last_sector != core.tables.requests[next].sector {
                 self.batching = self.batching.saturating_add(self.fifo_batch);
@@ -235,15 +228,14 @@ impl Deadline {
                 return next;
             }
         }
-        let waiting = [!self.sides[READ].is_empty(), !self.sides[WRITE].is_empty()];
+        let waiting = self.requests.waiting();
         let Some(side) = self.direction.choose(waiting) else { return NIL };
         core.note(|_| Note::Batch { op: if side == READ { Op::Read } else { Op::Write } });
         self.begin_batch(core, side)
     }
 
     fn begin_batch<H: HostTypes>(&mut self, core: &mut QueueCore<H>, side: usize) -> Slot {
-        let (sorted, next) =
-            if side == READ { (&self.sides[READ], self.next[READ]) } else { (&self.sides[WRITE], self.next[WRITE]) };
+        let (sorted, next) = self.requests.direction(side);
         let (oldest, lowest) = (sorted.oldest(), sorted.lowest());
         // Form 2 counts a request as overdue on the very tick of its deadline, the others on the next.
         let now = core.ticks().saturating_add(u64::from(self.form == Form::Counted));
@@ -265,18 +257,9 @@ impl Deadline {
     }
 
     fn move_to_dispatch<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
-        let entry = &core.tables.requests[request];
-        let op = entry.op;
-        self.last_sector = entry.end();
-        self.next = [NIL; 2];
-        let after = core.tables.nodes[request].next();
-        if op == Op::Read {
-            self.next[READ] = after;
-        } else {
-            self.next[WRITE] = after;
-        }
-        self.side_mut(op).remove(core, request);
-        core.dispatch_append(request);
+        self.last_sector = core.tables.requests[request].end();
+        self.requests.end_batches();
+        self.requests.dispatch(core, request);
     }
 
     /// A queued request of the same direction and first sector goes to the dispatch list, though not in the form for later kernels, whose
@@ -289,26 +272,9 @@ impl Deadline {
                 self,
                 core,
                 request,
-                |deadline| deadline.side_mut(op).tree_mut(),
+                |deadline| deadline.requests.fifo_mut(op).tree_mut(),
                 Self::move_to_dispatch,
             );
         }
-    }
-
-    /// A request that leaves its place hands the rest of the batch to its successor.
-    fn leave_next<H: HostTypes>(&mut self, core: &QueueCore<H>, request: Slot) {
-        for next in &mut self.next {
-            if *next == request {
-                *next = core.tables.nodes[request].next();
-            }
-        }
-    }
-
-    fn side(&self, op: Op) -> &SortedFifo {
-        if op == Op::Read { &self.sides[READ] } else { &self.sides[WRITE] }
-    }
-
-    fn side_mut(&mut self, op: Op) -> &mut SortedFifo {
-        if op == Op::Read { &mut self.sides[READ] } else { &mut self.sides[WRITE] }
     }
 }

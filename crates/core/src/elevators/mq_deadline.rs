@@ -7,7 +7,7 @@
 
 use super::deadline::{FRONT_MERGES, WRITE_EXPIRE};
 use crate::bio::{Bio, Op};
-use crate::clock::{Clock, Timer};
+use crate::clock::Timer;
 use crate::collections::{NIL, Slot};
 use crate::elevator::info::Info;
 use crate::elevator::queue_core::QueueCore;
@@ -15,7 +15,8 @@ use crate::elevator::tables::{Capacity, HostTypes, TableMaker};
 use crate::elevator::tunable::{Tunable, Unit};
 use crate::elevator::{Elevator, MakeTables, Merge, hooks};
 use crate::elevators::shared::direction::{Direction, READ, WRITE, WRITES_STARVED};
-use crate::elevators::shared::sorted_fifo::SortedFifo;
+use crate::elevators::shared::read_write_queues::ReadWriteQueues;
+use crate::elevators::shared::stored_time::StoredTime;
 use crate::event::Note;
 use crate::layer::BlockLayer;
 use crate::priority::{Class, Priority};
@@ -98,51 +99,11 @@ const BEST_EFFORT: usize = Class::BestEffort.rank() as usize;
 const IDLE: usize = Class::Idle.rank() as usize;
 
 /// The requests of one class.
-#[derive(Clone, Copy, Debug)]
-struct Queue {
-    /// Reads and writes.
-    sides: [SortedFifo; 2],
-    /// The request after the last dispatched one, of reads and of writes: a batch goes on where the last one of its direction ended.
-    next: [Slot; 2],
-    /// Requests that were taken in and are not freed: those in the device count.
-    taken: u32,
-}
-
-impl Default for Queue {
-    fn default() -> Self {
-        Queue { sides: [SortedFifo::default(); 2], next: [NIL; 2], taken: 0 }
-    }
-}
-
-impl Queue {
-    fn waiting(&self) -> [bool; 2] {
-        [!self.sides[READ].is_empty(), !self.sides[WRITE].is_empty()]
-    }
-
-    fn is_empty(&self) -> bool {
-        self.waiting() == [false; 2]
-    }
-
-    fn side(&self, op: Op) -> &SortedFifo {
-        if op == Op::Read { &self.sides[READ] } else { &self.sides[WRITE] }
-    }
-
-    fn side_mut(&mut self, op: Op) -> &mut SortedFifo {
-        if op == Op::Read { &mut self.sides[READ] } else { &mut self.sides[WRITE] }
-    }
-}
-
-/// Times that are kept as ticks.
 #[derive(Clone, Copy, Debug, Default)]
-struct Time {
-    stored_ms: i64,
-    ticks: u64,
-}
-
-impl Time {
-    fn of(clock: &Clock, ms: i64) -> Time {
-        Time { stored_ms: ms, ticks: clock.ticks_of_stored_ms(ms.unsigned_abs()) }
-    }
+struct Queue {
+    requests: ReadWriteQueues,
+    /// Requests of the class that were inserted and not yet freed; in-flight requests count.
+    taken: u32,
 }
 
 /// The state.
@@ -155,12 +116,12 @@ pub(crate) struct MqDeadline {
     batching: u32,
     direction: Direction,
     /// Of reads and of writes.
-    expire: [Time; 2],
+    expire: [StoredTime; 2],
     front_merges: bool,
     fifo_batch: u32,
-    ageing: Time,
+    ageing: StoredTime,
     async_depth: u32,
-    rerun: Time,
+    rerun: StoredTime,
 }
 
 impl<H: HostTypes> MakeTables<H> for MqDeadline {
@@ -176,12 +137,12 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
             last_direction: WRITE,
             batching: 0,
             direction: Direction::default(),
-            expire: [Time::default(); 2],
+            expire: [StoredTime::default(); 2],
             front_merges: true,
             fifo_batch: 0,
-            ageing: Time::default(),
+            ageing: StoredTime::default(),
             async_depth: 0,
-            rerun: Time::default(),
+            rerun: StoredTime::default(),
         };
         for (index, tunable) in INFO.tunables.iter().enumerate() {
             Elevator::<H>::set_tunable(&mut new, core, index, tunable.default);
@@ -205,7 +166,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
     }
 
     fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
-        let time = Time::of(&core.clock, value);
+        let time = StoredTime::of(&core.clock, value);
         match index {
             0 => self.expire[READ] = time,
             1 => self.expire[WRITE] = time,
@@ -221,14 +182,14 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
     fn find_front_merge(&mut self, core: &mut QueueCore<H>, bio: &Bio) -> Slot {
         let priority = core.tables.contexts[bio.context.slot].effective_priority();
         let end = bio.end();
-        if self.front_merges { self.queue(class_of(priority)).side(bio.op).at_sector(core, end) } else { NIL }
+        if self.front_merges { self.queue(class_of(priority)).requests.fifo(bio.op).at_sector(core, end) } else { NIL }
     }
 
     fn merged(&mut self, core: &mut QueueCore<H>, request: Slot, merge: Merge) {
         if merge == Merge::Front {
             // The next request of the batch stays that, though its sector has changed.
             let (class, op) = place_of(core, request);
-            self.queue_mut(class).side_mut(op).resort(core, request);
+            self.queue_mut(class).requests.fifo_mut(op).resort(core, request);
         }
     }
 
@@ -239,14 +200,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
             place_of(core, request),
             "only requests of one class and direction are neighbours"
         );
-        let queue = self.queue_mut(class);
-        queue.side_mut(op).inherit(core, request, absorbed);
-        for next in &mut queue.next {
-            if *next == absorbed {
-                *next = core.tables.nodes[absorbed].next();
-            }
-        }
-        queue.side_mut(op).remove(core, absorbed);
+        self.queue_mut(class).requests.join(core, request, absorbed);
     }
 
     fn depth_limit(&self, _: &QueueCore<H>, nr_requests: u32, bio: &Bio) -> u32 {
@@ -270,7 +224,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
         let [reads, writes] = self.expire;
         let expire = if op == Op::Read { reads } else { writes };
         let deadline = core.ticks().saturating_add(expire.ticks);
-        self.queue_mut(class).side_mut(op).insert(core, request, deadline);
+        self.queue_mut(class).requests.fifo_mut(op).insert(core, request, deadline);
     }
 
     fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32 {
@@ -288,7 +242,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
 
     /// While a request of a lower class has grown old, real time has no precedence over it: all take their turn in `dispatch`.
     fn dispatch_real_time(&mut self, core: &mut QueueCore<H>) -> u32 {
-        let precedes = !self.queue(REAL_TIME).is_empty() && !self.somebody_has_aged(core);
+        let precedes = !self.queue(REAL_TIME).requests.is_empty() && !self.somebody_has_aged(core);
         if precedes { hooks::dispatch(self, core, false) } else { 0 }
     }
 
@@ -302,7 +256,7 @@ impl<H: HostTypes> Elevator<H> for MqDeadline {
     }
 
     fn is_empty(&self) -> bool {
-        self.queues.iter().all(Queue::is_empty)
+        self.queues.iter().all(|queue| queue.requests.is_empty())
     }
 
     fn timer(&mut self, core: &mut QueueCore<H>, _: Timer) {
@@ -321,7 +275,7 @@ impl MqDeadline {
         for class in [REAL_TIME, BEST_EFFORT, IDLE] {
             let request = self.pick(core, class, None);
             if request != NIL || self.queue(class).taken > 0 {
-                debug_assert!(request != NIL || self.queue(class).is_empty(), "what is queued can be picked");
+                debug_assert!(request != NIL || self.queue(class).requests.is_empty(), "what is queued can be picked");
                 return request;
             }
         }
@@ -351,14 +305,14 @@ impl MqDeadline {
 
     /// Whether a request of a class below real time has grown old.
     fn somebody_has_aged<H: HostTypes>(&self, core: &QueueCore<H>) -> bool {
-        let oldest = |class| self.queue(class).sides.iter().map(SortedFifo::oldest);
+        let oldest = |class| self.queue(class).requests.oldest();
         let mut waiting = [BEST_EFFORT, IDLE].into_iter().flat_map(oldest).filter(|&request| request != NIL);
         waiting.any(|request| self.arrived(core, request) <= self.aged_by(core))
     }
 
     /// Everything that is queued is to go, whatever its class.
     fn select_any<H: HostTypes>(&mut self, core: &mut QueueCore<H>) -> Slot {
-        let class = [REAL_TIME, BEST_EFFORT, IDLE].into_iter().find(|&class| !self.queue(class).is_empty());
+        let class = [REAL_TIME, BEST_EFFORT, IDLE].into_iter().find(|&class| !self.queue(class).requests.is_empty());
         class.map_or(NIL, |class| self.pick(core, class, None))
     }
 
@@ -368,12 +322,12 @@ impl MqDeadline {
         let too_young = |elevator: &Self, core: &QueueCore<H>, request: Slot| {
             latest.is_some_and(|latest| elevator.arrived(core, request) > latest)
         };
-        let queue = self.queue(class);
-        let next = if self.last_direction == READ { queue.next[READ] } else { queue.next[WRITE] };
+        let requests = &self.queue(class).requests;
+        let (_, next) = requests.direction(self.last_direction);
         if next != NIL && self.batching < self.fifo_batch {
             return if too_young(self, core, next) { NIL } else { next };
         }
-        let waiting = queue.waiting();
+        let waiting = requests.waiting();
         let Some(direction) = self.direction.choose(waiting) else { return NIL };
         let (request, overdue) = self.begin_batch(core, class, direction);
         if too_young(self, core, request) {
@@ -390,12 +344,7 @@ impl MqDeadline {
     fn begin_batch<H: HostTypes>(&mut self, core: &QueueCore<H>, class: usize, direction: usize) -> (Slot, bool) {
         self.last_direction = direction;
         self.batching = 0;
-        let queue = self.queue(class);
-        let (sorted, next) = if direction == READ {
-            (&queue.sides[READ], queue.next[READ])
-        } else {
-            (&queue.sides[WRITE], queue.next[WRITE])
-        };
+        let (sorted, next) = self.queue(class).requests.direction(direction);
         // A request is overdue on the very tick of its deadline.
         let overdue = sorted.is_overdue(core, core.ticks().saturating_add(1));
         debug_assert!(!sorted.is_empty(), "a direction with requests was chosen");
@@ -410,16 +359,8 @@ impl MqDeadline {
 
     fn move_to_dispatch<H: HostTypes>(&mut self, core: &mut QueueCore<H>, request: Slot) {
         self.batching = self.batching.saturating_add(1);
-        let (class, op) = place_of(core, request);
-        let after = core.tables.nodes[request].next();
-        let queue = self.queue_mut(class);
-        if op == Op::Read {
-            queue.next[READ] = after;
-        } else {
-            queue.next[WRITE] = after;
-        }
-        queue.side_mut(op).remove(core, request);
-        core.dispatch_append(request);
+        let (class, _) = place_of(core, request);
+        self.queue_mut(class).requests.dispatch(core, request);
     }
 
     /// What is held back waits for a request of a better class that is on its way, whose completion runs the queue. That may be late for

@@ -19,6 +19,7 @@ use crate::elevator::tables::{Capacity, HostTypes, TableMaker, TableOf};
 use crate::elevator::tunable::{Tunable, Unit};
 use crate::elevator::{Elevator, MakeTables, Merge};
 use crate::elevators::shared::sorted_fifo::SortedFifo;
+use crate::elevators::shared::stored_time::StoredTime;
 use crate::event::Note;
 use crate::layer::BlockLayer;
 
@@ -111,9 +112,8 @@ pub(crate) struct Sfq<H: HostTypes> {
     /// Those that have requests, in the order in which they got some.
     busy: List<Busy>,
     quantum: u32,
-    perturb_ms: i64,
-    /// The same in ticks.
-    perturb: u64,
+    /// The period after which the hash changes; 0: never.
+    perturb: StoredTime,
     seed: i64,
     sorted: bool,
 }
@@ -132,8 +132,7 @@ impl<H: HostTypes> Elevator<H> for Sfq<H> {
             buckets: Arena::new(tables.buckets),
             busy: List::default(),
             quantum: 0,
-            perturb_ms: 0,
-            perturb: 0,
+            perturb: StoredTime::default(),
             seed: 0,
             sorted: true,
         };
@@ -150,7 +149,7 @@ impl<H: HostTypes> Elevator<H> for Sfq<H> {
     fn tunable(&self, index: usize) -> i64 {
         match index {
             0 => i64::from(self.quantum),
-            1 => self.perturb_ms,
+            1 => self.perturb.stored_ms,
             2 => self.seed,
             _ => i64::from(self.sorted),
         }
@@ -159,10 +158,7 @@ impl<H: HostTypes> Elevator<H> for Sfq<H> {
     fn set_tunable(&mut self, core: &mut QueueCore<H>, index: usize, value: i64) {
         match index {
             0 => self.quantum = value.unsigned_abs() as u32,
-            1 => {
-                self.perturb_ms = value;
-                self.perturb = core.clock.ticks_of_stored_ms(value.unsigned_abs());
-            }
+            1 => self.perturb = StoredTime::of(&core.clock, value),
             2 => self.seed = value,
             _ => self.sorted = value != 0,
         }
@@ -252,7 +248,7 @@ impl<H: HostTypes> Sfq<H> {
 
     /// The bucket that a process's requests go to now.
     fn bucket_of(&self, core: &QueueCore<H>, context: Slot) -> Slot {
-        let period = core.ticks().checked_div(self.perturb).unwrap_or(0);
+        let period = core.ticks().checked_div(self.perturb.ticks).unwrap_or(0);
         let salt = mix(self.seed.unsigned_abs().wrapping_add(mix(period)));
         let pid = u64::from(core.tables.contexts[context].pid);
         (mix(pid ^ salt) % u64::from(BUCKETS)) as Slot

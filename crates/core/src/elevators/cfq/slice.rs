@@ -149,11 +149,7 @@ impl<H: HostTypes> Cfq<H> {
 
     /// Makes `context` the one whose habits decide whether the disk is kept idle.
     pub(super) fn follow(&mut self, core: &mut QueueCore<H>, context: Slot) {
-        if self.active_context != context {
-            core.hold_context(context);
-            core.unhold_context(self.active_context);
-            self.active_context = context;
-        }
+        core.hold_instead(&mut self.active_context, context);
     }
 
     /// The first request of the active queue's slice has completed: the slice runs from now on.

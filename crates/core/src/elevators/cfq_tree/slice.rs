@@ -5,12 +5,8 @@ use crate::clock::Timer;
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
+use crate::elevators::shared::idling::{grace_end, idle_wait};
 use crate::event::Note;
-
-/// How long the disk has to be free of others before the idle class is served.
-const IDLE_GRACE_MS: u64 = 100;
-/// How long a seeky process is waited for at most.
-const SEEKY_IDLE_MS: u64 = 2;
 
 impl<H: HostTypes> CfqTree<H> {
     /// The queue to dispatch from now, or [`NIL`] to wait.
@@ -36,7 +32,7 @@ impl<H: HostTypes> CfqTree<H> {
     fn activate_next(&mut self, core: &mut QueueCore<H>) -> Slot {
         let mut slot = self.service.first();
         if slot != NIL && self.queues[slot].is_idle_class() {
-            let grace_ends = self.grace_ends(core);
+            let grace_ends = grace_end(core, self.last_end);
             if core.ticks() < grace_ends {
                 core.arm_at_tick(Timer::Grace, grace_ends);
                 slot = NIL;
@@ -100,11 +96,7 @@ impl<H: HostTypes> CfqTree<H> {
 
     /// Makes `context` the one whose habits decide whether the disk is kept idle.
     pub(super) fn follow(&mut self, core: &mut QueueCore<H>, context: Slot) {
-        if self.active_context != context {
-            core.hold_context(context);
-            core.unhold_context(self.active_context);
-            self.active_context = context;
-        }
+        core.hold_instead(&mut self.active_context, context);
     }
 
     /// A request of the active queue has completed: its slice begins or ends, or the disk is kept idle for its next request.
@@ -133,10 +125,7 @@ impl<H: HostTypes> CfqTree<H> {
             return;
         }
         let seek = context.history.seek;
-        let mut wait = self.tunables.slice_idle;
-        if seek.is_valid() && seek.mean > SEEKY_SECTORS {
-            wait = wait.min(core.clock.ticks_of_ms(SEEKY_IDLE_MS));
-        }
+        let wait = idle_wait(core, self.tunables.slice_idle, seek, SEEKY_SECTORS);
         queue.must_dispatch = true;
         queue.wait_request = true;
         let (name, until) = (queue.name(), core.ticks().saturating_add(wait));
@@ -174,10 +163,8 @@ impl<H: HostTypes> CfqTree<H> {
         if !queue.is_sync() {
             return;
         }
-        if !running || idle == 0 || seeky {
-            queue.idle_window = false;
-        } else if let Some(comes_back) = history.comes_back_in(idle) {
-            queue.idle_window = comes_back;
+        if let Some(idle_window) = history.idle_window(running, idle, seeky) {
+            queue.idle_window = idle_window;
         }
     }
 
@@ -245,16 +232,12 @@ impl<H: HostTypes> CfqTree<H> {
 
     /// The grace period of the idle class may be over.
     pub(super) fn grace_over(&mut self, core: &mut QueueCore<H>) {
-        let ends = self.grace_ends(core);
+        let ends = grace_end(core, self.last_end);
         if core.ticks() < ends {
             core.arm_at_tick(Timer::Grace, ends);
         } else {
             self.kick(core);
         }
-    }
-
-    fn grace_ends(&self, core: &QueueCore<H>) -> u64 {
-        self.last_end.saturating_add(core.clock.ticks_of_ms(IDLE_GRACE_MS))
     }
 
     /// Asks for a run of the queue, if any queue has requests.

@@ -6,13 +6,9 @@ use crate::clock::Timer;
 use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
+use crate::elevators::shared::idling::{grace_end, idle_wait};
 use crate::event::Note;
 use crate::priority::Class;
-
-/// How long the disk has to be free of others before the idle class is served.
-const IDLE_GRACE_MS: u64 = 100;
-/// How long a seeky process is waited for at most.
-const SEEKY_IDLE_MS: u64 = 2;
 
 impl<H: HostTypes> CfqV3<H> {
     /// The queue to dispatch from now, or [`NIL`] to wait.
@@ -78,7 +74,7 @@ impl<H: HostTypes> CfqV3<H> {
             slot = self.filing.first_busy();
         }
         if slot == NIL && self.filing.first_idle() != NIL {
-            let grace_ends = self.last_end.saturating_add(core.clock.ticks_of_ms(IDLE_GRACE_MS));
+            let grace_ends = grace_end(core, self.last_end);
             if core.ticks() >= grace_ends {
                 slot = self.filing.first_idle();
             } else {
@@ -137,11 +133,7 @@ impl<H: HostTypes> CfqV3<H> {
 
     /// Makes `context` the one whose habits decide whether the disk is kept idle.
     pub(super) fn follow(&mut self, core: &mut QueueCore<H>, context: Slot) {
-        if self.active_context != context {
-            core.hold_context(context);
-            core.unhold_context(self.active_context);
-            self.active_context = context;
-        }
+        core.hold_instead(&mut self.active_context, context);
     }
 
     /// A round of requests was moved: set the slice's end if it has none, and end it if its queue may have no more.
@@ -167,10 +159,7 @@ impl<H: HostTypes> CfqV3<H> {
             return false;
         }
         let seek = context.history.seek;
-        let mut wait = self.tunables.slice_idle;
-        if seek.is_valid() && seek.mean > SEEKY_SECTORS {
-            wait = wait.min(core.clock.ticks_of_ms(SEEKY_IDLE_MS));
-        }
+        let wait = idle_wait(core, self.tunables.slice_idle, seek, SEEKY_SECTORS);
         queue.must_dispatch = true;
         queue.wait_request = true;
         let (name, until) = (queue.name(), core.ticks().saturating_add(wait));
@@ -214,10 +203,8 @@ impl<H: HostTypes> CfqV3<H> {
         history.learn(now, idle, sector.abs_diff(history.last_position), end);
         let seeky = self.hw_queue && history.seek.mean > SEEKY_SECTORS;
         let queue = &mut self.queues[slot];
-        if !running || idle == 0 || seeky {
-            queue.idle_window = false;
-        } else if let Some(comes_back) = history.comes_back_in(idle) {
-            queue.idle_window = comes_back;
+        if let Some(idle_window) = history.idle_window(running, idle, seeky) {
+            queue.idle_window = idle_window;
         }
     }
 
@@ -279,7 +266,7 @@ impl<H: HostTypes> CfqV3<H> {
 
     /// The grace period of the idle class may be over.
     pub(super) fn grace_over(&mut self, core: &mut QueueCore<H>) {
-        let ends = self.last_end.saturating_add(core.clock.ticks_of_ms(IDLE_GRACE_MS));
+        let ends = grace_end(core, self.last_end);
         if core.ticks() < ends {
             core.arm_at_tick(Timer::Grace, ends);
         } else {

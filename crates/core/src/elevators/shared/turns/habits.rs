@@ -2,27 +2,21 @@
 
 use super::{Measure, Turns};
 use crate::clock::Timer;
-use crate::collections::{Mean, NIL, Slot};
+use crate::collections::{NIL, Slot};
 use crate::elevator::queue_core::QueueCore;
 use crate::elevator::tables::HostTypes;
+use crate::elevators::shared::idling::idle_wait;
 use crate::elevators::shared::wf2q::IDLE;
 use crate::event::{Expiry, Note};
 
 /// A mean seek distance from which a process counts as seeky, in sectors.
 pub(crate) const SEEKY_SECTORS: u64 = 8192;
-/// How long a seeky process is waited for at most.
-const SEEKY_IDLE_MS: u64 = 2;
 /// With more than this many requests in the device at once, the device is taken to queue by itself.
 const HW_QUEUE_DEPTH: u32 = 4;
 /// It is judged only while there are as many requests.
 const HW_QUEUE_THRESHOLD: u32 = 4;
 /// The number of moments over which it is judged.
 const HW_QUEUE_SAMPLES: u32 = 32;
-
-/// Whether a process seeks far, and that has been seen often enough.
-fn is_seeky(seek: &Mean) -> bool {
-    seek.is_valid() && seek.mean > SEEKY_SECTORS
-}
 
 impl<H: HostTypes, M: Measure> Turns<H, M> {
     /// A request has come: learn from it how its process behaves, and whether the disk may be kept idle for it.
@@ -42,10 +36,9 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         if self.engine.entities[slot].class == IDLE {
             return;
         }
-        if !running || idle == 0 || (self.hw_tag && history.seek.mean > SEEKY_SECTORS) {
-            queue.idle_window = false;
-        } else if let Some(comes_back) = history.comes_back_in(idle) {
-            queue.idle_window = comes_back;
+        let seeky = self.hw_tag && history.seek.mean > SEEKY_SECTORS;
+        if let Some(idle_window) = history.idle_window(running, idle, seeky) {
+            queue.idle_window = idle_window;
         }
     }
 
@@ -73,9 +66,7 @@ impl<H: HostTypes, M: Measure> Turns<H, M> {
         if !running || !queue.idle_window || wait == 0 {
             return false;
         }
-        if is_seeky(&seek) {
-            wait = wait.min(core.clock.ticks_of_ms(SEEKY_IDLE_MS));
-        }
+        wait = idle_wait(core, wait, seek, SEEKY_SECTORS);
         queue.wait_request = true;
         let (name, until) = (queue.name(), core.ticks().saturating_add(wait));
         self.idle_since_ns = core.ktime_ns();
