@@ -1,8 +1,8 @@
-//! What is asked of a disk: a bio.
+//! Bios: the I/O operations that processes submit.
 
 use crate::context::ContextId;
 
-/// What a bio or request does.
+/// The operation of a bio or request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Op {
@@ -11,14 +11,15 @@ pub enum Op {
     Read = 0,
     /// Writes sectors.
     Write = 1,
-    /// Makes the disk write its cache out; made by the queue itself around a barrier.
+    /// Writes the disk's volatile cache to the medium. Only the queue issues flushes, around a
+    /// barrier.
     Flush = 2,
-    /// Tells the disk that sectors are not needed any more. It counts as a write.
+    /// Tells the disk that sectors are unused. Discards count as writes.
     Discard = 3,
 }
 
 impl Op {
-    /// 0 for reads, 1 for everything else: the index of the data direction.
+    /// Returns the index of the data direction: 0 for reads, 1 for all other operations.
     #[inline]
     pub const fn direction(self) -> usize {
         match self {
@@ -27,76 +28,78 @@ impl Op {
         }
     }
 
-    /// Whether somebody waits for what does this with these flags: for reads always, for the rest if it is marked so.
+    /// Returns true if a process waits for the operation: always for reads, otherwise if `SYNC` is
+    /// set.
     #[inline]
     pub(crate) fn is_sync(self, flags: Flags) -> bool {
         self == Op::Read || flags.has(Flags::SYNC)
     }
 }
 
-/// Marks of a bio, which its request inherits.
+/// Flags of a bio, inherited by its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(u16);
 
 impl Flags {
-    /// None.
+    /// No flag.
     pub const NONE: Flags = Flags(0);
-    /// A write that somebody waits for. Reads count as sync without it.
+    /// A process waits for this write. Reads count as sync without the flag.
     pub const SYNC: Flags = Flags(1);
-    /// Metadata, or otherwise urgent (`REQ_META`, `REQ_PRIO`).
+    /// Metadata or otherwise urgent I/O (`REQ_META`, `REQ_PRIO`).
     pub const META: Flags = Flags(2);
-    /// A sync write whose writer will write more (`REQ_IDLE`).
+    /// A sync write that its process will follow with more writes (`REQ_IDLE`).
     pub const IDLE: Flags = Flags(4);
-    /// The submitter is about to wait: unplug the queue (`BIO_RW_SYNC` of 2.6.18).
+    /// The process is about to wait: unplug the queue (`BIO_RW_SYNC` of 2.6.18).
     pub const UNPLUG: Flags = Flags(8);
-    /// To the medium, past the disk's write cache.
+    /// Forced unit access: write to the medium, bypassing the disk's volatile cache.
     pub const FUA: Flags = Flags(16);
-    /// A hard barrier: everything before it is done before, everything after it after.
+    /// A hard barrier: completes after all earlier requests and before all later ones.
     pub const BARRIER: Flags = Flags(32);
 
-    /// Both.
+    /// Returns the union of two sets of flags.
     #[inline]
     pub const fn and(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
 
-    /// Whether all of `other` is set.
+    /// Returns true if all flags of `other` are set.
     #[inline]
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// A piece of I/O as a process submits it: one extent of the disk.
+/// An I/O operation on one extent of the disk, as a process submits it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bio {
-    /// The submitter's own name for it; it comes back when it completes.
+    /// An identifier chosen by the host. The completion returns it.
     pub token: u64,
-    /// Who asks.
+    /// The I/O context of the submitting process.
     pub context: ContextId,
-    /// Read, write or discard.
+    /// The operation: read, write or discard.
     pub op: Op,
     /// The first sector, in units of 512 bytes.
     pub sector: u64,
-    /// The length, in sectors of 512 bytes, at least 1 (a barrier may have 0: then it is a flush alone).
+    /// The length in sectors of 512 bytes, at least 1. A barrier may have 0 and is then only a
+    /// flush.
     pub sectors: u32,
-    /// Marks.
+    /// Flags such as [`Flags::SYNC`].
     pub flags: Flags,
 }
 
 impl Bio {
-    /// A plain bio without marks.
+    /// Creates a bio without flags.
     pub const fn new(token: u64, context: ContextId, op: Op, sector: u64, sectors: u32) -> Bio {
         Bio { token, context, op, sector, sectors, flags: Flags::NONE }
     }
 
-    /// The sector after its last.
+    /// Returns the sector after the last one.
     #[inline]
     pub const fn end(&self) -> u64 {
         self.sector.saturating_add(self.sectors as u64)
     }
 
-    /// Whether somebody waits for it: a read, or a write that says so.
+    /// Returns true if a process waits for the bio: a read, or a write with the flag `SYNC`.
     #[inline]
     pub(crate) fn is_sync(&self) -> bool {
         self.op.is_sync(self.flags)

@@ -1,21 +1,25 @@
-//! A token bucket, in tokens and ns, without rounding.
+//! A token bucket that counts in tokens and ns without rounding errors.
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A bucket that fills at a rate of tokens a second, up to its depth. A token is a byte, or an operation: whatever the rate counts.
+/// A bucket that fills at a rate of tokens a second, up to its depth. A token is a byte or an
+/// operation.
 ///
-/// A request that costs c tokens goes when the bucket holds min(c, depth), and takes c: one that costs more than the bucket is deep goes when
-/// the bucket is full, and leaves it in debt, which the next ones pay off. So over any time t no more than rate * t + depth + one request
-/// goes, and whoever always asks gets no less than rate * t less one request. Nothing is rounded: what comes in is counted to 10^-9 tokens.
+/// A request of c tokens may go when the bucket holds min(c, depth), and takes c tokens. A request
+/// larger than the depth goes when the bucket is full and leaves a debt, which is paid off before
+/// the next request goes. So in any time t at most rate * t + depth + one request goes, and a
+/// permanent backlog receives at least rate * t less one request. Inflow is counted to 10^-9
+/// tokens.
 ///
-/// Both reservations and limits are reckoned with it: what a reservation's bucket holds is promised, what a limit's does not hold waits.
+/// Reservations and limits both use the bucket. A reservation guarantees what the bucket holds; a
+/// limit delays what the bucket does not hold.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TokenBucket {
     rate: u64,
     depth: u64,
-    /// Whole tokens at `stamp_ns` ...
+    /// Whole tokens at `stamp_ns`; negative for a debt.
     tokens: i64,
-    /// ... and what there is beyond them, in 10^-9 tokens.
+    /// The fraction beyond the whole tokens, in 10^-9 tokens.
     fraction: u64,
     stamp_ns: u64,
 }
@@ -26,8 +30,9 @@ impl TokenBucket {
     /// The greatest depth, in tokens.
     pub const DEPTH_MAX: u64 = 1 << 50;
 
-    /// A full bucket. The rate is in tokens a second, up to [`RATE_MAX`](Self::RATE_MAX) (with 0 nothing ever comes in), the depth in
-    /// tokens, up to [`DEPTH_MAX`](Self::DEPTH_MAX) (with 0 each request is paid off before the next goes); more is taken as that.
+    /// Creates a full bucket. `rate` is in tokens a second, up to [`RATE_MAX`](Self::RATE_MAX); 0
+    /// never refills. `depth` is in tokens, up to [`DEPTH_MAX`](Self::DEPTH_MAX); with 0 each
+    /// request is paid off before the next one goes. Larger values are clamped.
     pub fn full(rate: u64, depth: u64, now_ns: u64) -> TokenBucket {
         let (rate, depth) = (rate.min(Self::RATE_MAX), depth.min(Self::DEPTH_MAX));
         TokenBucket { rate, depth, tokens: signed(depth), fraction: 0, stamp_ns: now_ns }
@@ -43,14 +48,16 @@ impl TokenBucket {
         self.depth
     }
 
-    /// Changes rate and depth; what has come in so far came at the old rate, and what does not fit is lost.
+    /// Changes rate and depth. The time until now counts at the old rate; tokens beyond the new
+    /// depth are lost.
     pub fn change(&mut self, rate: u64, depth: u64, now_ns: u64) {
         self.refill(now_ns);
         (self.rate, self.depth) = (rate.min(Self::RATE_MAX), depth.min(Self::DEPTH_MAX));
         self.cap();
     }
 
-    /// Takes in what has come since the last time. A clock that went back counts as one that stood.
+    /// Adds the tokens since the last refill. A clock that goes back counts as one that stands
+    /// still.
     pub fn refill(&mut self, now_ns: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.stamp_ns);
         self.stamp_ns = self.stamp_ns.max(now_ns);
@@ -62,19 +69,19 @@ impl TokenBucket {
         self.cap();
     }
 
-    /// Whether a request of this cost may go, as of the last refill.
+    /// Returns true if a request of this cost may go, as of the last refill.
     pub fn holds(&self, cost: u64) -> bool {
         self.tokens >= signed(cost.min(self.depth))
     }
 
-    /// Pays for a request, into debt if it must be.
+    /// Takes the cost of a request, leaving a debt if necessary.
     pub fn take(&mut self, cost: u64) {
         self.tokens = self.tokens.saturating_sub(signed(cost));
         debug_assert!(self.tokens <= signed(self.depth));
     }
 
-    /// When a request of this cost may go, in ns, if nothing else is taken before: not before the last refill, and never (`u64::MAX`) with
-    /// a rate of 0.
+    /// Returns the time in ns from which a request of this cost may go if no other request takes
+    /// tokens. The result is never before the last refill; it is `u64::MAX` if the rate is 0.
     pub fn holds_at(&self, cost: u64) -> u64 {
         let missing = signed(cost.min(self.depth)).saturating_sub(self.tokens);
         if missing <= 0 {
@@ -86,7 +93,7 @@ impl TokenBucket {
         let (mut seconds, mut rest) =
             (missing.unsigned_abs() / self.rate.max(1), missing.unsigned_abs() % self.rate.max(1));
         if rest == 0 && seconds > 0 {
-            // So that the fraction is taken off something.
+            // Borrow one second so that the fraction can be subtracted.
             (seconds, rest) = (seconds.saturating_sub(1), self.rate);
         }
         let part_ns = rest.saturating_mul(SECOND_NS).saturating_sub(self.fraction).div_ceil(self.rate.max(1));
@@ -112,14 +119,14 @@ mod tests {
     #[test]
     fn a_request_larger_than_the_bucket_is_paid_off_afterwards() {
         let mut bucket = TokenBucket::full(1_000_000, 1_000_000, 0);
-        assert!(bucket.holds(2_000_000), "a full bucket is all that it takes");
+        assert!(bucket.holds(2_000_000), "a full bucket suffices for a request of any size");
         bucket.take(2_000_000);
         assert_eq!(bucket.holds_at(2_000_000), 2 * SECOND_NS, "from -1 MB to 1 MB at 1 MB/s");
     }
 
     #[test]
     fn no_byte_is_lost_however_often_it_is_looked_at() {
-        // 3 bytes a second, looked at every 7 ns: after 10^9 of these ns it has 3 bytes, at once and not before.
+        // 3 bytes a second, refilled at odd intervals: after exactly 10^9 ns it holds 3 bytes.
         let mut bucket = TokenBucket::full(3, 5, 0);
         bucket.take(5);
         assert_eq!(bucket.holds_at(3), SECOND_NS);
@@ -143,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_operations_lets_its_burst_go_and_then_one_each_period() {
-        // 100 operations a second, 5 at once: the 6th 10 ms after the first five, and so on.
+        // 100 operations a second, depth 5: five at once, the sixth after 10 ms, and so on.
         let mut bucket = TokenBucket::full(100, 5, 0);
         let mut went_at = std::vec::Vec::new();
         for _ in 0..8 {

@@ -1,11 +1,12 @@
-//! The clock that elevators see: nanoseconds, and ticks of HZ since boot.
+//! The clock and the timers of a queue: nanoseconds, and ticks of HZ since boot.
 
 /// The grain of the kernel's clock and the time of boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockConfig {
-    /// Ticks a second, 1 to 1000: 1000, 250 and 100 were common. Times of the older elevators are whole ticks.
+    /// Ticks a second, 1 to 1000. Kernels commonly used 1000, 250 and 100. The older elevators
+    /// count in whole ticks.
     pub hz: u32,
-    /// How long the machine had been up at the host's time 0, in ns. It shows where code has zero as "never".
+    /// The uptime at the host's time 0, in ns. It matters where an elevator uses time 0 as "never".
     pub uptime_ns: u64,
 }
 
@@ -16,7 +17,7 @@ impl Default for ClockConfig {
     }
 }
 
-/// The clock of one queue. It is told the time and never reads one.
+/// The clock of one queue. The host sets it; it never reads a time source.
 #[derive(Clone, Debug)]
 pub(crate) struct Clock {
     now_ns: u64,
@@ -25,15 +26,16 @@ pub(crate) struct Clock {
     next_tick_ns: u64,
     tick_ns: u64,
     uptime_ns: u64,
-    /// What [`Self::counted_ns`] counts in: 1, or a tick.
+    /// The unit of [`Self::counted_ns`] in ns: 1, or the length of a tick.
     grain_ns: u64,
 }
 
 impl Clock {
-    /// A clock on which elevators that once counted in ticks do so (`in_ticks`), or count in ns.
+    /// Creates a clock. `in_ticks` selects whole ticks for elevators that once counted in ticks;
+    /// otherwise they count in ns.
     pub fn new(config: ClockConfig, in_ticks: bool, now_ns: u64) -> Clock {
         let tick_ns = 1_000_000_000 / u64::from(config.hz.clamp(1, 1000));
-        // Half of what a u64 holds is 292 years: enough for either side of the sum.
+        // Half the range of u64 is 292 years, enough for both terms of the sum.
         let uptime_ns = config.uptime_ns.min(u64::MAX / 2);
         let grain_ns = if in_ticks { tick_ns } else { 1 };
         let mut clock = Clock { now_ns: 0, ticks: 0, next_tick_ns: 0, tick_ns, uptime_ns, grain_ns };
@@ -41,7 +43,7 @@ impl Clock {
         clock
     }
 
-    /// Sets the time; a time before the last one told is taken as that one.
+    /// Sets the time in ns. A time before the current one is ignored.
     #[inline]
     pub fn set(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
@@ -56,32 +58,33 @@ impl Clock {
         self.now_ns
     }
 
-    /// The time since boot in ns, as elevators with a fine clock see it: 0 is boot, not the host's time 0.
+    /// The time since boot in ns, for elevators with a fine clock.
     #[inline]
     pub fn ktime_ns(&self) -> u64 {
         self.now_ns.saturating_add(self.uptime_ns)
     }
 
-    /// The time since boot as an elevator has it that counted in ticks before it counted in ns.
+    /// The time since boot in ns, for elevators that counted in ticks before they counted in ns.
     #[inline]
     pub fn counted_ns(&self) -> u64 {
         if self.grain_ns > 1 { self.ticks.saturating_mul(self.tick_ns) } else { self.ktime_ns() }
     }
 
-    /// The same for a time of the host's.
+    /// Converts a host time in ns to the unit of [`Self::counted_ns`].
     pub fn counted_at(&self, host_ns: u64) -> u64 {
         let ktime_ns = host_ns.saturating_add(self.uptime_ns);
         ktime_ns.saturating_sub(ktime_ns.checked_rem(self.grain_ns).unwrap_or(0))
     }
 
-    /// A length of time as such an elevator has it: whole ticks, rounded down but no fewer than one, or all of it.
+    /// Converts a duration in ns to the unit of [`Self::counted_ns`]: whole ticks, rounded down, at
+    /// least one; or unchanged.
     #[inline]
     pub fn counted_length(&self, ns: u64) -> u64 {
         let whole = ns.saturating_sub(ns.checked_rem(self.grain_ns).unwrap_or(0));
         if ns > 0 { whole.max(self.grain_ns) } else { 0 }
     }
 
-    /// The host's time of a time since boot, both in ns.
+    /// Converts a time since boot to a host time, both in ns.
     #[inline]
     pub fn host_ns(&self, ktime_ns: u64) -> u64 {
         ktime_ns.saturating_sub(self.uptime_ns)
@@ -93,27 +96,28 @@ impl Clock {
         self.ticks
     }
 
-    /// The host's time at which tick `tick` begins.
+    /// Returns the host time in ns at which tick `tick` begins.
     pub fn time_of_tick(&self, tick: u64) -> u64 {
         tick.saturating_mul(self.tick_ns).saturating_sub(self.uptime_ns)
     }
 
-    /// How many ticks `ms` milliseconds are, rounded down.
+    /// Converts milliseconds to ticks, rounded down.
     pub fn ticks_of_ms(&self, ms: u64) -> u64 {
         ms.saturating_mul(1_000_000) / self.tick_ns.max(1)
     }
 
-    /// How many ticks `ms` milliseconds are, rounded up, as the kernel stores what is written to a tunable.
+    /// Converts milliseconds to ticks, rounded up, as the kernel does for values written to
+    /// tunables.
     pub fn ticks_of_stored_ms(&self, ms: u64) -> u64 {
         ms.saturating_mul(1_000_000).div_ceil(self.tick_ns.max(1))
     }
 
-    /// How many ns `ticks` ticks are.
+    /// Converts ticks to ns.
     pub fn ns_of_ticks(&self, ticks: u64) -> u64 {
         ticks.saturating_mul(self.tick_ns)
     }
 
-    /// How many whole milliseconds `ticks` ticks are.
+    /// Converts ticks to whole milliseconds.
     pub fn ms_of_ticks(&self, ticks: u64) -> u64 {
         ticks.saturating_mul(self.tick_ns) / 1_000_000
     }
@@ -125,7 +129,7 @@ impl Clock {
     }
 }
 
-/// The timers of one queue; those due at one time fire in the order in which they were armed.
+/// The timers of one queue. Timers due at the same time fire in the order in which they were armed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
     slots: [Option<Armed>; Timer::COUNT],
@@ -138,7 +142,7 @@ struct Armed {
     order: u64,
 }
 
-/// What a timer is for.
+/// The purposes of timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Timer {
     Unplug = 0,
@@ -146,21 +150,21 @@ pub(crate) enum Timer {
     Idle = 1,
     /// The end of the grace period of the idle class.
     Grace = 2,
-    /// The end of a window over which latencies were gathered.
+    /// The end of a window over which latencies were collected.
     Adjust = 3,
-    /// A bucket of tokens has filled up enough.
+    /// A token bucket has refilled enough.
     Refill = 4,
 }
 
 impl Timer {
     const COUNT: usize = 5;
     const ALL: [Timer; Timer::COUNT] = [Timer::Unplug, Timer::Idle, Timer::Grace, Timer::Adjust, Timer::Refill];
-    /// Those that elevators arm.
+    /// The timers that elevators arm.
     pub const ELEVATORS: [Timer; 4] = [Timer::Idle, Timer::Grace, Timer::Adjust, Timer::Refill];
 }
 
 impl Timers {
-    /// Arms `timer` for `at_ns`, or moves it there; either way it now counts as armed last.
+    /// Arms `timer` for `at_ns`, or moves it there. It then counts as armed last.
     pub fn arm(&mut self, timer: Timer, at_ns: u64) {
         self.armed = self.armed.wrapping_add(1);
         if let Some(slot) = self.slots.get_mut(timer as usize) {
@@ -168,18 +172,18 @@ impl Timers {
         }
     }
 
-    /// Whether it is armed, and for when.
+    /// Returns the time for which a timer is armed, in ns.
     pub fn armed_for(&self, timer: Timer) -> Option<u64> {
         self.slots.get(timer as usize).and_then(|slot| slot.map(|armed| armed.at_ns))
     }
 
-    /// Disarms it; answers whether it was armed.
+    /// Disarms a timer. Returns true if it was armed.
     #[inline]
     pub fn cancel(&mut self, timer: Timer) -> bool {
         self.slots.get_mut(timer as usize).is_some_and(|slot| slot.take().is_some())
     }
 
-    /// The timer that fires next, and when.
+    /// Returns the timer that fires next, and its time in ns.
     pub fn next(&self) -> Option<(Timer, u64)> {
         let mut first: Option<(Timer, Armed)> = None;
         for (timer, slot) in Timer::ALL.into_iter().zip(self.slots) {

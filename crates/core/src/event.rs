@@ -1,16 +1,16 @@
-//! What the queue and its elevators tell of what they do: typed trace events.
+//! Typed trace events of the queue and its elevators.
 
 use crate::bio::Op;
 
-/// Takes trace events. The events of [`NoSink`] are never made.
+/// A destination of trace events. Events for [`NoSink`] are never constructed.
 pub trait Sink {
-    /// Whether events are wanted; `false` compiles their making away.
+    /// Whether events are wanted; `false` removes their construction at compile time.
     const ENABLED: bool = true;
-    /// Takes an event that happened at `now_ns`.
+    /// Records an event that occurred at `now_ns`.
     fn record(&mut self, now_ns: u64, event: Event);
 }
 
-/// Takes nothing and costs nothing.
+/// A sink that discards all events at no cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSink;
 
@@ -20,14 +20,15 @@ impl Sink for NoSink {
     fn record(&mut self, _: u64, _: Event) {}
 }
 
-/// The extent and the owner of a bio or request in an event. A request goes by the token of the bio it was made for.
+/// The process and extent of a bio or request in an event. A request is identified by the token of
+/// the bio for which it was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// The token.
+    /// The token of the bio.
     pub token: u64,
-    /// The process it belongs to.
+    /// The process id of the submitter.
     pub pid: u32,
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// The first sector (512 bytes).
     pub sector: u64,
@@ -35,43 +36,43 @@ pub struct Io {
     pub sectors: u32,
 }
 
-/// A trace event; blktrace's letter stands first in each description.
+/// A trace event. Descriptions begin with blktrace's letter for the action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Q: a bio was submitted.
     Queue(Io),
-    /// G: a request was allocated for it.
+    /// G: a request was allocated for a bio.
     Get(Io),
-    /// S: its process sleeps until a request is free.
+    /// S: a process sleeps until a request can be allocated.
     Sleep(Io),
-    /// M: a bio was merged to the end of a request, which goes by the token `into`.
+    /// M: a bio was merged to the end of a request.
     BackMerge {
-        /// The bio.
+        /// The merged bio.
         bio: Io,
         /// The token of the request that it joined.
         into: u64,
     },
     /// F: a bio was merged to the front of a request.
     FrontMerge {
-        /// The bio.
+        /// The merged bio.
         bio: Io,
         /// The token of the request that it joined.
         into: u64,
     },
-    /// A queued request closed up with its lower neighbour `into` and is part of it now.
+    /// A request was merged into its lower neighbour after their extents had become adjacent.
     Join {
         /// The request that was absorbed.
         request: Io,
         /// The token of the request that it joined.
         into: u64,
     },
-    /// I: a request went to the elevator.
+    /// I: a request was inserted into the elevator.
     Insert(Io),
     /// P: the queue was plugged.
     Plug,
-    /// U: the queue was unplugged; so many requests were waiting.
+    /// U: the queue was unplugged.
     Unplug {
-        /// Requests allocated and not in the device.
+        /// Requests that are allocated and not in the device.
         waiting: u32,
     },
     /// UT: the unplug timer fired.
@@ -82,58 +83,58 @@ pub enum Event {
     Requeue(Io),
     /// C: a request completed.
     Complete(Io),
-    /// A note of the elevator's.
+    /// A note of the elevator.
     Note(Note),
 }
 
-/// What an elevator notes. A `queue` goes by its process id (0 for one that processes share).
+/// Notes of elevators. The field `queue` is a process id, or 0 for a queue that processes share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// A queue got the disk.
+    /// A queue became the active one: the elevator dispatches from it.
     Activate {
         /// The queue.
         queue: u32,
-        /// Its level, 0 to 7.
+        /// Its priority level, 0 to 7.
         level: u8,
     },
-    /// Its slice was set to end then.
+    /// The end of the active queue's slice was set.
     SliceSet {
         /// The queue.
         queue: u32,
         /// The end of the slice, in ns of the host's time.
         until_ns: u64,
     },
-    /// It lost the disk with so much of its slice left.
+    /// The slice of a queue ended.
     SliceExpired {
         /// The queue.
         queue: u32,
-        /// What was left of it, in ns.
+        /// The unused rest of the slice, in ns.
         left_ns: u64,
-        /// Whether another queue took the disk from it.
+        /// Whether another queue preempted it.
         preempted: bool,
     },
-    /// The disk is kept idle for it until this time (ns) at the latest.
+    /// The disk is kept idle for the next request of a queue.
     IdleArmed {
         /// The queue.
         queue: u32,
-        /// The end of the wait, in ns of the host's time.
+        /// The latest end of the wait, in ns of the host's time.
         until_ns: u64,
     },
-    /// The wait ended because its next request came.
+    /// The wait ended because the queue's next request arrived.
     IdleHit {
         /// The queue.
         queue: u32,
     },
-    /// The wait ended because the time was over.
+    /// The wait ended by timeout.
     IdleTimeout {
         /// The queue.
         queue: u32,
     },
-    /// A queue took the disk from another before its time.
+    /// A queue preempted the active queue.
     Preempt {
         /// The queue.
         queue: u32,
-        /// The queue that lost the disk.
+        /// The preempted queue.
         victim: u32,
     },
     /// A batch of one direction began (deadline, anticipatory).
@@ -141,128 +142,129 @@ pub enum Note {
         /// The direction of the batch.
         op: Op,
     },
-    /// A request was taken out of order because its deadline had passed.
+    /// A request was dispatched out of order because its deadline had passed.
     Overdue {
-        /// The request.
+        /// The token of the request.
         token: u64,
     },
-    /// The anticipatory elevator waits for this process.
+    /// The anticipatory elevator keeps the disk idle for a process.
     Anticipate {
-        /// The process.
+        /// The process id.
         pid: u32,
-        /// The end of the wait, in ns of the host's time.
+        /// The latest end of the wait, in ns of the host's time.
         until_ns: u64,
     },
-    /// It stopped waiting: something better came, or no hope is left.
+    /// Anticipation ended early: a better request arrived, or a close request became unlikely.
     AnticipationBroken {
-        /// The process.
+        /// The process id.
         pid: u32,
     },
-    /// It waited for the whole time in vain.
+    /// Anticipation ended by timeout.
     AnticipationTimeout {
-        /// The process.
+        /// The process id.
         pid: u32,
     },
-    /// A queue (or group) was charged for service, in the elevator's own measure: requests (sfq; cfq-v2 on a device that queues
-    /// itself; cfq on one, with slice_idle 0), ticks (cfq-v2 else), ns (cfq else), us (cfq-wf2q), sectors (BFQ in both forms), FIOPS's vios,
+    /// A queue (or group) was charged for service. The unit depends on the elevator: requests (sfq;
+    /// cfq-v2 on a device with its own queue; cfq on one, with slice_idle 0), ticks (cfq-v2
+    /// otherwise), ns (cfq otherwise), us (cfq-wf2q), sectors (both forms of BFQ), vios (FIOPS),
     /// bytes (bandwidth class).
     Charge {
-        /// The queue; in sfq the number of its bucket.
+        /// The queue; for sfq the number of the bucket.
         queue: u32,
-        /// How much.
+        /// The charge, in the elevator's unit.
         amount: u64,
     },
-    /// A queue lost the disk at the end of a budget (BFQ).
+    /// The budget of the active queue ended (BFQ).
     BudgetExpired {
         /// The queue.
         queue: u32,
-        /// Why.
+        /// The reason.
         reason: Expiry,
-        /// Sectors served.
+        /// Service received, in sectors.
         served: u64,
-        /// Sectors that it might have had.
+        /// The budget, in sectors.
         budget: u64,
     },
-    /// The weight of a queue is multiplied from now on (BFQ's weight raising).
+    /// The weight-raising coefficient of a queue changed (BFQ).
     WeightRaised {
         /// The queue.
         queue: u32,
-        /// By how much; 1 is the end of it.
+        /// The factor applied to the weight; 1 ends the raising.
         coefficient: u32,
     },
-    /// Two processes that read side by side share a queue from now on.
+    /// The queues of two processes that read adjacent sectors were merged.
     QueuesMerged {
-        /// The queue that is given up.
+        /// The queue that was merged into the other.
         queue: u32,
-        /// The one that serves both.
+        /// The shared queue.
         into: u32,
     },
-    /// A process got a queue of its own again.
+    /// A process received a queue of its own again after a merge.
     QueueSplit {
-        /// The process.
+        /// The process id.
         queue: u32,
     },
-    /// A request of another queue was put in while the disk is kept for this one.
+    /// A request of another queue was dispatched while the disk is kept idle for the active queue.
     Injected {
-        /// The queue that it came from.
+        /// The queue of the injected request.
         queue: u32,
-        /// The queue that has the disk.
+        /// The active queue.
         into: u32,
     },
-    /// A kind of requests may have so many in the device from now on (Kyber).
+    /// The number of tokens of a domain changed (Kyber).
     TokenDepth {
-        /// 0 reads, 1 writes, 2 discards, 3 others.
+        /// The domain: 0 reads, 1 writes, 2 discards, 3 others.
         domain: u8,
-        /// How many.
+        /// The new limit of requests in the device.
         depth: u32,
     },
-    /// A request of a lower class went before those of a higher one, because it had waited long enough.
+    /// A request of a lower class was dispatched before those of a higher class because of its age.
     Aged {
-        /// The request.
+        /// The token of the request.
         token: u64,
     },
-    /// A kind of requests is served for a while (CFQ's final form).
+    /// A workload became the active one (CFQ's final form).
     Workload {
-        /// The class that is served: 1 real time, 2 best effort, 3 idle.
+        /// The class: 1 real time, 2 best effort, 3 idle.
         class: u8,
-        /// 0 async, 1 sync without idling, 2 sync.
+        /// The kind: 0 async, 1 sync without idling, 2 sync.
         kind: u8,
-        /// Until when, in ns of the host's time.
+        /// The end of its time, in ns of the host's time.
         until_ns: u64,
     },
-    /// Requests are held back: async ones, as sync ones are in the device (FIOPS, CFQ); one of a reserving process, until the next sweep
-    /// (bandwidth class).
+    /// Requests are held back: async requests while sync ones are in the device (FIOPS, CFQ), or a
+    /// reserving process's request until the next sweep (bandwidth class).
     Postponed,
     /// A sweep over the requests of reserving processes began (bandwidth class).
     SweepBegun {
-        /// How many bytes it has.
+        /// The bytes in the sweep.
         bytes: u64,
     },
-    /// In three sweeps in a row, reserving processes were served later than their bound: the device is slower than was measured (bandwidth
-    /// class).
+    /// Reserving processes were served later than the bound in three consecutive sweeps: the device
+    /// is slower than its configured figures (bandwidth class).
     Degraded {
-        /// The bound from when a request is within its reservation to its completion, in ns.
+        /// The bound on the time from eligibility to completion, in ns.
         bound_ns: u64,
     },
-    /// The elevator was switched; it goes by its place in the registry.
+    /// The elevator was switched.
     Switched {
-        /// Its place in the registry.
+        /// The index of the new elevator in [`Kind::ALL`](crate::Kind::ALL).
         elevator: u8,
     },
 }
 
-/// Why a queue lost the disk at the end of a budget.
+/// The reasons for which a budget ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Expiry {
-    /// It did not send the next request in time.
+    /// The queue sent no request within the idle wait.
     TooIdle = 0,
-    /// The time of its budget was over.
+    /// The time limit of the budget passed.
     TimedOut = 1,
-    /// Its budget was used up.
+    /// The budget was used up.
     Exhausted = 2,
-    /// It had no more requests.
+    /// The queue had no more requests.
     NoMoreRequests = 3,
-    /// Another queue took the disk.
+    /// Another queue preempted it.
     Preempted = 4,
 }

@@ -1,40 +1,41 @@
-//! Groups: a tree of shares, as the kernel's control groups (`blkio`, `io`) or one group a user.
+//! Groups: a tree of shares, like the kernel's control groups (`blkio`, `io`).
 
 use crate::collections::{Link, LinkOf, NIL, Slot};
 
-/// Names a group; stale once it is removed.
+/// The handle of a group. It goes stale when the group is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GroupId {
     pub(crate) slot: Slot,
     pub(crate) generation: u32,
 }
 
-/// The root's place in the table: it is always there.
+/// The slot of the root group, which always exists.
 pub(crate) const ROOT: Slot = 0;
 
-/// The share of a group among the other groups and processes of its parent.
+/// The weights of a group among the groups and processes of its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupWeights {
     /// The group's own weight among its siblings: `blkio.weight`, `io.bfq.weight`.
     pub weight: u16,
-    /// The weight of the processes in the group itself against its child groups: `blkio.leaf_weight`. Only CFQ's final form has it.
+    /// The weight of the group's own processes against its child groups: `blkio.leaf_weight`. Only
+    /// CFQ's final form uses it.
     pub leaf_weight: u16,
 }
 
 impl GroupWeights {
-    /// The least weight: BFQ's. CFQ takes no less than 10 and raises what is below.
+    /// The minimum (BFQ's). CFQ raises weights below 10 to 10.
     pub const MIN: u16 = 1;
-    /// The greatest weight.
+    /// The maximum.
     pub const MAX: u16 = 1000;
-    /// What a group starts with.
+    /// The weight of a new group.
     pub const DEFAULT: u16 = 100;
 
-    /// A weight and the leaf weight of the same size.
+    /// Creates weights with the leaf weight equal to the weight.
     pub const fn of(weight: u16) -> GroupWeights {
         GroupWeights { weight, leaf_weight: weight }
     }
 
-    /// Whether both lie in their range.
+    /// Returns true if both weights are within their range.
     pub const fn are_valid(self) -> bool {
         let GroupWeights { weight, leaf_weight } = self;
         weight >= Self::MIN && weight <= Self::MAX && leaf_weight >= Self::MIN && leaf_weight <= Self::MAX
@@ -47,19 +48,20 @@ impl Default for GroupWeights {
     }
 }
 
-/// A group, as far as the queue knows it. What an elevator keeps about it lies in a table of its own, at the same place.
+/// The queue's record of a group. Elevators keep their own data in tables of their own at the same
+/// slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     pub(crate) generation: u32,
     pub(crate) in_use: bool,
     pub(crate) weights: GroupWeights,
-    /// The parent, or [`NIL`] for the root.
+    /// The slot of the parent; [`NIL`] for the root.
     pub(crate) parent: Slot,
-    /// Child groups.
+    /// The number of child groups.
     pub(crate) children: u32,
-    /// Contexts in the group itself, those that have exited and still have requests included.
+    /// Contexts directly in the group, including exited ones with pending requests.
     pub(crate) contexts: u32,
-    /// Its place among free entries.
+    /// The link in the list of free entries.
     pub(crate) free: Link,
 }
 
@@ -97,10 +99,10 @@ impl LinkOf<Group> for FreeGroups {
     }
 }
 
-/// Why a group was not made, changed or removed. Nothing has changed.
+/// Errors of creating, changing and removing groups. On an error nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupError {
-    /// The group (or parent) is gone.
+    /// The group or its parent no longer exists.
     Stale,
     /// The storage holds no more groups.
     Full,

@@ -1,39 +1,40 @@
-//! The block layers of the kernels whose elevators are here, as parameters of the request queue.
+//! Differences between the block layers of kernel versions, as parameters of the request queue.
 
-/// Which kernel's block layer the queue behaves as. Elevators never ask.
+/// The kernel version whose block layer the queue reproduces. Elevators never test it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BlockLayer {
-    /// 2.6.18: elevators search back merges themselves, plugging and the request pool in the queue.
+    /// 2.6.18: each elevator searches for back merges; the queue has plugging and a request pool.
     #[default]
     V2_6_18,
-    /// 2.6.24: back merges are the queue's, and sorting into the dispatch list stops at the other direction.
+    /// 2.6.24: the queue searches for back merges; dispatch sorting stops at the other direction.
     V2_6_24,
-    /// 2.6.29.
+    /// 2.6.29: as 2.6.24, and the class of an unset priority follows the CPU policy.
     V2_6_29,
-    /// 3.4.
+    /// 3.4: the same rules as 2.6.29.
     V3_4,
-    /// 4.19, its single-queue path.
+    /// 4.19: the single-queue path.
     V4_19,
-    /// 6.1, multi-queue.
+    /// 6.1: multi-queue.
     V6_1,
 }
 
-/// What differs between block layers, as far as decisions show it.
+/// The differences between block layers that affect decisions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// The queue looks for back merges for every elevator; before 2.6.19 each elevator did so or did not.
+    /// The queue searches for back merges for every elevator; before 2.6.19 each elevator decided.
     pub hashes_back_merges: bool,
     /// Sorting into the dispatch list stops at a request of the other direction.
     pub sorting_stops_at_direction: bool,
-    /// Before a bio joins a request, the elevator is asked whether it may; elevators of 2.6.18 and before did not have a say.
+    /// The elevator can veto a merge (after 2.6.18).
     pub asks_elevator: bool,
     /// The class of an unset priority follows the CPU policy (2.6.26 and later).
     pub cpu_policy_counts: bool,
-    /// Multi-queue: one pool of tags for both directions without batching, requests of different priorities stay apart, a
-    /// request may join a queued one as it is inserted, and the elevator is asked about a merge once more when it is done.
+    /// Multi-queue: one pool of tags for both directions without batching; requests of different
+    /// priorities are not merged; a request may merge with a queued one at insertion; the elevator
+    /// can veto a merge after the search.
     pub multi_queue: bool,
-    /// Elevators that came to count in nanoseconds (CFQ did in 4.8) still count in whole ticks. Those that measured with the fine
-    /// clock from the start do so in every kernel.
+    /// Elevators that were converted to nanoseconds (CFQ in 4.8) still count in whole ticks.
+    /// Elevators that always used the fine clock do so in every kernel.
     pub counts_in_ticks: bool,
 }
 

@@ -4,19 +4,20 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Class {
-    /// Nothing set: best effort, at a level that follows the process's nice value.
+    /// Not set: best effort, at a level that follows the nice value.
     #[default]
     None = 0,
     /// Real time.
     RealTime = 1,
     /// Best effort.
     BestEffort = 2,
-    /// Served only when the disk has been free of others for a while.
+    /// Served only after the disk has been free of other classes for a while.
     Idle = 3,
 }
 
 impl Class {
-    /// The order of service: 0 real time, 1 best effort, 2 idle. An unset class counts as best effort.
+    /// Returns the order of service: 0 real time, 1 best effort, 2 idle. An unset class counts as
+    /// best effort.
     #[inline]
     pub(crate) const fn rank(self) -> u8 {
         match self {
@@ -27,9 +28,9 @@ impl Class {
     }
 }
 
-/// An I/O priority: a class and, within it, a level from 0 (best) to 7.
+/// An I/O priority: a class and a level from 0 (highest) to 7.
 ///
-/// It takes one byte: class times 8 and level.
+/// It is stored in one byte: class times 8 plus level.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Priority(u8);
 
@@ -39,16 +40,16 @@ impl core::fmt::Debug for Priority {
     }
 }
 
-/// The policy by which a process is given the CPU, as far as its I/O follows from it.
+/// The CPU scheduling policy of a process, as far as the default I/O class follows from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum CpuPolicy {
     /// `SCHED_OTHER`, `SCHED_BATCH`: an unset I/O priority is best effort.
     #[default]
     Normal = 0,
-    /// `SCHED_FIFO`, `SCHED_RR`: real time.
+    /// `SCHED_FIFO`, `SCHED_RR`: an unset I/O priority is real time.
     RealTime = 1,
-    /// `SCHED_IDLE`: the idle class.
+    /// `SCHED_IDLE`: an unset I/O priority is idle.
     Idle = 2,
 }
 
@@ -58,11 +59,11 @@ pub const NORMAL_LEVEL: u8 = 4;
 pub const LEVELS: u8 = 8;
 
 impl Priority {
-    /// No priority: it follows nice.
+    /// No priority; the effective one follows the nice value.
     pub const UNSET: Priority = Priority(0);
 
-    /// A priority, or `None` when `level` is above 7. The level of [`Class::None`] is dropped; the one of
-    /// [`Class::Idle`] is 7 whatever is given.
+    /// Creates a priority; `None` if `level` is above 7. [`Class::None`] ignores the level;
+    /// [`Class::Idle`] always has level 7.
     pub const fn new(class: Class, level: u8) -> Option<Priority> {
         if level >= LEVELS {
             return None;
@@ -99,12 +100,13 @@ impl Priority {
         ((self.class() as u16) << 13) | self.level() as u16
     }
 
-    /// Whether a class was set.
+    /// Returns true if a class was set.
     pub const fn is_set(self) -> bool {
         !matches!(self.class(), Class::None)
     }
 
-    /// The priority that counts: an unset one is best effort at level (nice + 20) / 5, with nice clamped to -20..=19.
+    /// The effective priority: an unset one is best effort at level (nice + 20) / 5, with nice
+    /// clamped to -20..=19.
     pub const fn effective(self, nice: i8) -> Priority {
         match self.class() {
             Class::None => Priority::of(Class::BestEffort, nice_level(nice)),
@@ -112,7 +114,8 @@ impl Priority {
         }
     }
 
-    /// The same from 2.6.26 on: the class of an unset one follows the policy by which its process is given the CPU.
+    /// The effective priority from 2.6.26 on: the class of an unset one follows the CPU scheduling
+    /// policy.
     pub const fn effective_under(self, nice: i8, policy: CpuPolicy) -> Priority {
         match (self.class(), policy) {
             (Class::None, CpuPolicy::RealTime) => Priority::of(Class::RealTime, nice_level(nice)),
@@ -121,8 +124,8 @@ impl Priority {
         }
     }
 
-    /// The better of two, as for a request that two processes' bios were merged into: an unset one loses, then the
-    /// lower class wins, then the lower level.
+    /// Returns the better of two priorities, for a request into which another process's bio was
+    /// merged: a set one before an unset one, then the higher class, then the lower level.
     pub fn best(self, other: Priority) -> Priority {
         match (self.is_set(), other.is_set()) {
             (false, _) => other,

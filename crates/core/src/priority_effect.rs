@@ -1,40 +1,42 @@
-//! What elevators make of an I/O priority: told from the same functions that they decide by.
+//! The effect of an I/O priority on each elevator, computed by the elevators' own functions.
 
 use crate::elevators::shared::slice_tunables::{async_requests_at_level, slice_at_level};
 use crate::elevators::{bfq, bfq_v0, cfq_wf2q, fiops};
 use crate::priority::{Class, NORMAL_LEVEL, Priority};
 use crate::registry::Kind;
 
-/// What an elevator makes of an I/O priority, with its tunables at their defaults. Where a class counts, real time goes before best effort and that before idle.
+/// The effect of an I/O priority on an elevator with default tunables. Where classes count, real
+/// time precedes best effort, and best effort precedes idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PriorityEffect {
-    /// Nothing: all are served alike.
+    /// No effect.
     Nothing,
-    /// The class counts, the level does not, or not in this class.
+    /// Only the class counts, or only the class counts within this class.
     Class,
-    /// The class, and within it the level: it says how long a process has the disk at a time.
+    /// The class, and within it the level, which sets the length of a slice.
     Slice {
-        /// How long, in ms.
+        /// The length of a sync slice, in ms.
         slice_ms: u64,
-        /// How many of the requests that nobody waits for a turn may have.
+        /// The maximum of async requests in a slice.
         async_requests: u32,
     },
-    /// The class, and within it the level: shares follow weights.
+    /// The class, and within it the level, which sets a weight.
     Weight {
-        /// The weight.
+        /// The weight at this level.
         weight: u32,
-        /// That of level 4.
+        /// The weight at level 4.
         normal: u32,
     },
-    /// The class, and within it the level: it says what a request counts as.
+    /// The class, and within it the level, which scales the cost of a request.
     Cost {
-        /// In hundredths of what one counts as at level 4.
+        /// The cost in percent of the cost at level 4.
         percent: u64,
     },
 }
 
 impl Kind {
-    /// What the elevator makes of a priority; an unset one has to be made [effective](Priority::effective_under) first.
+    /// The effect of a priority on the elevator. An unset priority must be made
+    /// [effective](Priority::effective_under) first.
     pub fn priority_effect(self, priority: Priority) -> PriorityEffect {
         match self {
             Kind::Linus | Kind::Noop | Kind::Deadline | Kind::Anticipatory | Kind::Sfq | Kind::CfqV1 | Kind::CfqV2 => {
@@ -54,7 +56,7 @@ impl Kind {
         }
     }
 
-    /// The default of a tunable that is no less than 0; 0 if there is none of this name.
+    /// The default of the tunable `name`, which is not negative; 0 if there is none of this name.
     fn default_of(self, name: &str) -> u64 {
         let row = self.info().tunables.iter().find(|row| row.name == name);
         row.map_or(0, |row| row.default.unsigned_abs())

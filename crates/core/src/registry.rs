@@ -1,4 +1,5 @@
-//! The registry of elevators: one line each, from which everything else finds them.
+//! The registry of elevators. Each elevator has one line; all suites, commands and pages iterate
+//! over it.
 
 use crate::bio::{Bio, Op};
 use crate::clock::Timer;
@@ -14,7 +15,7 @@ use crate::elevators::bandwidth::Bandwidth;
 
 macro_rules! elevators {
     ($($kind:ident in $module:ident: $type:ty;)*) => {
-        /// An elevator's kind.
+        /// The kind of an elevator.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs)]
         pub enum Kind {
@@ -22,10 +23,10 @@ macro_rules! elevators {
         }
 
         impl Kind {
-            /// All kinds, in the order in which Linux got them.
+            /// All kinds, in the order in which they appeared in Linux.
             pub const ALL: &'static [Kind] = &[$(Kind::$kind,)*];
 
-            /// What there is to tell of it.
+            /// The description of the elevator.
             pub const fn info(self) -> &'static Info {
                 match self {
                     $(Kind::$kind => &elevators::$module::INFO,)*
@@ -33,8 +34,9 @@ macro_rules! elevators {
             }
         }
 
-        /// One of the elevators, or the layer over one. A call goes through one `match`, never through a pointer (with the layer through two);
-        /// and there is no heap to put the larger ones on.
+        /// One of the elevators, or the reservation layer over one. A call is one `match` (two with
+        /// the layer), never an indirect call. Large variants cannot be boxed, since there is no
+        /// heap.
         #[allow(clippy::large_enum_variant)]
         pub(crate) enum AnyElevator<H: HostTypes, L: Layer<H> = Reserving<H>> {
             $($kind($type),)*
@@ -49,7 +51,7 @@ macro_rules! elevators {
                 }
             }
 
-            /// A fresh elevator of the kind that the tables are for.
+            /// Creates an elevator of the kind for which the tables are.
             fn of(core: &mut QueueCore<H>, tables: AnyTables<H, L>) -> Self {
                 match tables {
                     $(AnyTables::$kind(tables) => AnyElevator::$kind(<$type as Elevator<H>>::new(core, tables)),)*
@@ -91,7 +93,7 @@ macro_rules! elevators {
             }
         }
 
-        /// Calls a method of whichever elevator it is.
+        /// Calls a method of the contained elevator.
         macro_rules! each {
             ($self:expr, $elevator:ident => $call:expr) => {
                 match $self {
@@ -124,22 +126,23 @@ elevators! {
 }
 
 impl Kind {
-    /// The kind of this name or alias.
+    /// Finds the kind with this name or alias.
     pub fn from_name(name: &str) -> Option<Kind> {
         Kind::ALL.iter().copied().find(|kind| kind.info().name == name || kind.info().aliases.contains(&name))
     }
 
-    /// Its place in [`Kind::ALL`].
+    /// The index in [`Kind::ALL`].
     pub fn index(self) -> u8 {
         self as u8
     }
 }
 
-/// Reserved bandwidth over any elevator.
+/// The bandwidth-reservation layer over any elevator.
 pub(crate) type Reserving<H> = Bandwidth<H, AnyElevator<H, NoLayer>>;
 
 impl<H: HostTypes> AnyTables<H> {
-    /// The tables of the layer over an elevator of this kind. One that has the layer already gets no second.
+    /// Makes the tables of an elevator with the reservation layer over it. Elevators that include
+    /// the layer receive no second one.
     pub fn make_reserving<M: TableMaker<H>>(kind: Kind, capacity: Capacity, maker: &mut M) -> Self {
         if kind.info().reservations {
             return AnyTables::make(kind, capacity, maker);
@@ -151,12 +154,12 @@ impl<H: HostTypes> AnyTables<H> {
 }
 
 impl<H: HostTypes> AnyElevator<H> {
-    /// Whether the layer is over the elevator.
+    /// Returns true if the reservation layer is over the elevator.
     pub fn is_layered(&self) -> bool {
         matches!(self, AnyElevator::Layered(_))
     }
 
-    /// The tunables: the layer's, then the elevator's own.
+    /// The tunables: those of the layer, then those of the elevator.
     pub fn tunables(&self) -> impl Iterator<Item = &'static Tunable> + use<H> {
         let layers: &[Tunable] = if self.is_layered() { Reservation::TUNABLES } else { &[] };
         layers.iter().chain(self.kind().info().tunables)
@@ -292,12 +295,13 @@ impl<H: HostTypes, L: Layer<H>> Elevator<H> for AnyElevator<H, L> {
     }
 }
 
-/// A layer over whichever elevator the host chooses as the queue is made, or none ([`NoLayer`](NoLayer)).
+/// A layer over an elevator that the host chooses when it creates the queue, or no layer
+/// ([`NoLayer`]).
 pub(crate) trait Layer<H: HostTypes>: Elevator<H> {
-    /// The elevator below.
+    /// The kind of the elevator below.
     fn kind(&self) -> Kind;
 
-    /// The elevator that is below, by the tables.
+    /// The kind of the elevator below, according to its tables.
     fn kind_of(tables: &Self::Tables) -> Kind;
 }
 
@@ -311,7 +315,7 @@ impl<H: HostTypes> Layer<H> for Reserving<H> {
     }
 }
 
-/// No layer: there is none of these.
+/// The type without values that stands for "no layer".
 pub(crate) enum NoLayer {}
 
 impl<H: HostTypes> Layer<H> for NoLayer {

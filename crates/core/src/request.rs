@@ -1,79 +1,80 @@
-//! Requests: what the elevator orders and the driver carries out.
+//! Requests: the units that elevators order and drivers execute.
 
 use crate::bio::{Flags, Op};
 use crate::collections::{Link, LinkOf, NIL, Slot};
 use crate::priority::Priority;
 
-/// Names a request from its submission to its completion; stale afterwards.
+/// The handle of a request, from submission to completion; stale afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId {
     pub(crate) slot: Slot,
     pub(crate) generation: u32,
 }
 
-/// A request: one extent of the disk, made of one or more bios that lie side by side.
+/// A request: one extent of the disk, made of one or more adjacent bios.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub struct Request {
     pub(crate) sector: u64,
-    /// The token of the bio that it was made for.
+    /// The token of the bio for which the request was made.
     pub(crate) token: u64,
-    /// When it was submitted, in ns.
+    /// The submission time of that bio, in ns.
     pub(crate) submitted_ns: u64,
     pub(crate) sectors: u32,
     pub(crate) context: Slot,
     pub(crate) generation: u32,
-    /// The elevator's queue that it belongs to, in elevators that have queues.
+    /// The slot of its queue in the elevator, in elevators with queues.
     pub(crate) owner: Slot,
-    /// Its place in its merge hash chain while the elevator has it; on the dispatch list's plain part; among free entries.
+    /// The link in the merge hash chain (in the elevator), in the plain part of the dispatch list,
+    /// or in the list of free entries.
     pub(crate) list: Link,
-    /// The first and last of the bios that were merged into it.
+    /// The first and last of the merged bios.
     pub(crate) merged: [Slot; 2],
     pub(crate) op: Op,
     pub(crate) flags: Flags,
     pub(crate) marks: Marks,
     pub(crate) state: State,
-    /// The priority that counted for its context when it was made.
+    /// The effective priority of the context when the request was made.
     pub(crate) priority: Priority,
 }
 
-/// Where a request stands.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum State {
     #[default]
     Free,
-    /// Allocated; the elevator has it.
+    /// Allocated and held by the elevator.
     Sorted,
     /// On the dispatch list.
     Dispatched,
-    /// The driver has it.
+    /// Taken by the driver.
     Started,
 }
 
-/// The queue's own marks on a request.
+/// The queue's internal marks on a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks(u16);
 
 impl Marks {
-    /// A merge into it was refused for size: it takes no more.
+    /// No further merges: a merge was refused because of the size limit.
     pub const NO_MERGE: Marks = Marks(1);
-    /// Nothing is sorted past it.
+    /// Dispatch sorting does not pass the request.
     pub const SOFT_BARRIER: Marks = Marks(2);
-    /// Nothing passes it in either direction.
+    /// No request passes it in either direction.
     pub const HARD_BARRIER: Marks = Marks(4);
-    /// The elevator knows it (it was allocated while no switch was under way).
+    /// The elevator has seen the request: it was allocated while no switch was in progress.
     pub const PRIVATE: Marks = Marks(8);
-    /// The colour of the ordered sequence it was inserted in.
+    /// The colour of the ordered sequence in which the request was inserted.
     pub const ORDERED_COLOUR: Marks = Marks(16);
-    /// It is in the merge hash.
+    /// The request is in the merge hash.
     pub const HASHED: Marks = Marks(32);
-    /// The queue's own: a flush before or after a barrier, or the barrier's stand-in.
+    /// A request of the queue itself: a flush before or after a barrier, or the barrier's proxy.
     pub const SEQUENCE: Marks = Marks(64);
-    /// The driver has had it before.
+    /// The driver has taken the request before.
     pub const ACTIVATED: Marks = Marks(128);
-    /// The elevator has had it in its lists.
+    /// The request has been in the elevator's lists.
     pub const SORTED: Marks = Marks(256);
-    /// On the dispatch list: it stands in the plain part, not in the sweep.
+    /// On the dispatch list, the request is in the plain part, not in the sweep.
     pub const PLAIN: Marks = Marks(512);
 
     #[inline]
@@ -122,54 +123,54 @@ impl Request {
         self.sectors
     }
 
-    /// What it does.
+    /// The operation.
     pub fn op(&self) -> Op {
         self.op
     }
 
-    /// Its marks: those of the bio it was made for.
+    /// The flags, inherited from the bio for which the request was made.
     pub fn flags(&self) -> Flags {
         self.flags
     }
 
-    /// The priority of its context as it was when the request was made, an unset one following nice and the CPU policy.
+    /// The effective priority of the context when the request was made.
     pub fn priority(&self) -> Priority {
         self.priority
     }
 
-    /// The token of the bio that it was made for.
+    /// The token of the bio for which the request was made.
     pub fn token(&self) -> u64 {
         self.token
     }
 
-    /// When that bio became a request, in ns.
+    /// The time at which that bio became a request, in ns.
     pub fn submitted_ns(&self) -> u64 {
         self.submitted_ns
     }
 
-    /// The sector after its last.
+    /// Returns the sector after the last one.
     #[inline]
     pub fn end(&self) -> u64 {
         self.sector.saturating_add(u64::from(self.sectors))
     }
 
-    /// A read, or a write that somebody waits for.
+    /// Returns true for a read, or a write with the flag `SYNC`.
     #[inline]
     pub(crate) fn is_sync(&self) -> bool {
         self.op.is_sync(self.flags)
     }
 }
 
-/// A request's place in order of arrival, apart from the rest of it: neighbours there are strangers otherwise, and this much of
-/// all of them stays in the processor's cache.
+/// The position of a request in order of arrival. It is apart from [`Request`] because neighbours
+/// in this order are otherwise unrelated, and this table fits the processor's cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Arrival {
-    /// Until when the elevator means to start it, or since when it has it: in the elevator's unit of time.
+    /// The deadline or the arrival time, in the elevator's unit of time.
     pub(crate) deadline: u64,
     pub(crate) link: Link,
 }
 
-/// Lists of requests in order of arrival.
+/// The lists of requests in order of arrival.
 #[derive(Debug)]
 pub(crate) struct Arrivals;
 
@@ -184,7 +185,7 @@ impl LinkOf<Arrival> for Arrivals {
     }
 }
 
-/// A bio that was merged into a request: the links of its request's chain.
+/// A bio that was merged into a request: an element of the request's chain.
 #[derive(Clone, Copy, Debug)]
 pub struct MergedBio {
     pub(crate) token: u64,
@@ -197,8 +198,8 @@ impl Default for MergedBio {
     }
 }
 
-/// Lists through the requests themselves: merge hash chains, the dispatch list's plain part, free entries. A request is on one of
-/// them at a time.
+/// Lists linked through the requests: merge hash chains, the plain part of the dispatch list, free
+/// entries. A request is on one of them at a time.
 #[derive(Debug)]
 pub(crate) struct Plain;
 
@@ -213,5 +214,5 @@ impl LinkOf<Request> for Plain {
     }
 }
 
-/// A request is one cache line: where many are outstanding, what is read of each is what costs.
+/// A request is one cache line: with many outstanding requests, cache misses dominate the cost.
 const _: () = assert!(size_of::<Request>() == 64);

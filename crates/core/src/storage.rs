@@ -1,4 +1,5 @@
-//! The storage that a queue lives in: handed over when it is made, given back when it ends, never grown.
+//! The storage of a queue and its elevator: passed in at construction, returned at the end, never
+//! grown.
 
 use crate::collections::{HeapEntry, Node};
 use crate::context::Context;
@@ -10,27 +11,27 @@ use crate::request::{Arrival, MergedBio, Request};
 /// The tables of a queue.
 #[allow(missing_debug_implementations)]
 pub struct Storage<H: HostTypes> {
-    /// Requests: the capacity and [`RESERVED_REQUESTS`] more.
+    /// Requests: the capacity plus [`RESERVED_REQUESTS`].
     pub(crate) requests: H::Slots<Request>,
-    /// As many tree nodes.
+    /// Tree nodes, one for each request.
     pub(crate) nodes: H::Slots<Node>,
-    /// As many places in order of arrival.
+    /// Positions in order of arrival, one for each request.
     pub(crate) arrivals: H::Slots<Arrival>,
-    /// As many entries for the dispatch list.
+    /// Heap entries of the dispatch list, one for each request.
     pub(crate) sweep: H::Slots<HeapEntry>,
     pub(crate) merged: H::Slots<MergedBio>,
     pub(crate) contexts: H::Slots<Context>,
     pub(crate) groups: H::Slots<Group>,
-    /// Buckets of the merge hash: a power of two.
+    /// Buckets of the merge hash; a power of two.
     pub(crate) buckets: H::Slots<u32>,
-    /// Deferred work.
+    /// The ring of deferred work.
     pub(crate) work: H::Slots<DeferredWork>,
-    /// What they were made for.
+    /// The capacity for which the tables were made.
     pub(crate) capacity: Capacity,
 }
 
 impl<H: HostTypes> Storage<H> {
-    /// The tables that a queue of this capacity needs, made in this order.
+    /// Makes the tables that a queue of this capacity needs, in a fixed order.
     pub fn make<M: TableMaker<H>>(capacity: Capacity, maker: &mut M) -> Self {
         let requests = capacity.request_slots();
         Storage {
@@ -48,32 +49,33 @@ impl<H: HostTypes> Storage<H> {
     }
 }
 
-/// The tables that an elevator of one kind needs beyond the queue's own. Handing them over says which elevator is meant.
+/// The tables that an elevator of one kind needs beyond the queue's own. They determine the kind of
+/// elevator.
 #[allow(missing_debug_implementations)]
 pub struct ElevatorStorage<H: HostTypes> {
     pub(crate) tables: AnyTables<H>,
-    /// What they were made for, or less.
+    /// The capacity for which the tables were made, or less.
     pub(crate) capacity: Capacity,
 }
 
 impl<H: HostTypes> ElevatorStorage<H> {
-    /// The tables that an elevator of this kind needs at this capacity.
+    /// Makes the tables that an elevator of this kind needs at this capacity.
     pub fn make<M: TableMaker<H>>(kind: Kind, capacity: Capacity, maker: &mut M) -> Self {
         ElevatorStorage { tables: AnyTables::make(kind, capacity, maker), capacity }
     }
 
-    /// The same with the layer of reserved bandwidth over the elevator, so that processes and groups can reserve whatever the elevator below
-    /// is. `cfq-bw` is that layer over `cfq-v3` already: for it this is [`make`](Self::make).
+    /// Makes the tables of an elevator with the bandwidth-reservation layer over it. `cfq-bw`
+    /// includes the layer, so for `cfq-bw` this equals [`make`](Self::make).
     pub fn make_reserving<M: TableMaker<H>>(kind: Kind, capacity: Capacity, maker: &mut M) -> Self {
         ElevatorStorage { tables: AnyTables::make_reserving(kind, capacity, maker), capacity }
     }
 
-    /// The kind of elevator that they are for; the layer of reserved bandwidth does not change it.
+    /// The kind of elevator; the reservation layer does not change it.
     pub fn kind(&self) -> Kind {
         self.tables.kind()
     }
 
-    /// Whether processes and groups will be able to reserve bandwidth: with the layer, and from `cfq-bw`.
+    /// Returns true if processes and groups can reserve bandwidth: with the layer, and in `cfq-bw`.
     pub fn is_reserving(&self) -> bool {
         self.is_layered() || self.kind().info().reservations
     }
@@ -90,7 +92,7 @@ mod owned {
     use crate::event::Sink;
     use alloc::vec;
 
-    /// Makes tables on the heap.
+    /// A table maker that allocates on the heap.
     struct Heap;
 
     impl<S: Sink> TableMaker<Owned<S>> for Heap {
@@ -100,19 +102,20 @@ mod owned {
     }
 
     impl<S: Sink> Storage<Owned<S>> {
-        /// Tables on the heap for this capacity.
+        /// Allocates the tables for this capacity on the heap.
         pub fn owned(capacity: Capacity) -> Self {
             Storage::make(capacity, &mut Heap)
         }
     }
 
     impl<S: Sink> ElevatorStorage<Owned<S>> {
-        /// Tables on the heap for what an elevator of this kind needs at this capacity.
+        /// Allocates the tables of an elevator of this kind on the heap.
         pub fn owned(kind: Kind, capacity: Capacity) -> Self {
             ElevatorStorage::make(kind, capacity, &mut Heap)
         }
 
-        /// The same with the layer of reserved bandwidth over it: see [`make_reserving`](Self::make_reserving).
+        /// Allocates the tables of an elevator with the reservation layer on the heap; see
+        /// [`make_reserving`](Self::make_reserving).
         pub fn owned_reserving(kind: Kind, capacity: Capacity) -> Self {
             ElevatorStorage::make_reserving(kind, capacity, &mut Heap)
         }

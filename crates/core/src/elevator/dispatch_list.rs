@@ -1,35 +1,39 @@
-//! The dispatch list: what the elevator has decided, in the order in which the driver gets it.
+//! The dispatch list: requests that the elevator has dispatched, in the order in which the driver
+//! takes them.
 //!
-//! Sorting into it is defined by a walk from the tail: a one-way sweep of the head of the disk, from the *boundary* up and
-//! then from the bottom to the boundary, behind everything that may not be passed (classic elevator core, 2.6.14 to
-//! 2.6.38). The walk is linear. Here the part of the list that is one clean sweep is a heap, which costs O(log N); what does not fit
-//! a clean sweep stands before it, in a plain list that is walked as ever.
+//! Sorting is defined by a walk from the tail: a one-way sweep of the disk's head, from the
+//! *boundary* upwards and then from sector 0 to the boundary, behind all requests that may not be
+//! passed (classic elevator core, 2.6.14 to 2.6.38). The walk is linear. This implementation keeps
+//! the part of the list that is one clean sweep in a heap, at a cost of O(log N). Requests that do
+//! not fit a clean sweep precede it in a plain list, which is walked.
 //!
-//! A clean sweep is a sequence whose distances above the boundary ascend (wrapping round at 2^64). The walk stops
-//! in it at the last entry that is not farther above the boundary than the new one: exactly where a stable order
-//! by that distance puts it. Only if there is none does the walk go on into the plain part. When the boundary
-//! moves, entries that it passes over are moved to the plain part, each at most once.
+//! A clean sweep is a sequence with ascending distances above the boundary (modulo 2^64). In it,
+//! the walk stops at the last entry that is not farther above the boundary than the new request:
+//! the position that a stable order by distance gives. Only without such an entry does the walk
+//! continue into the plain part. When the boundary moves, the entries that it passes move to the
+//! plain part, each at most once.
 
 use super::tables::QueueTables;
 use crate::collections::{Heap, HeapEntry, List, NIL, Slot};
 use crate::elevator::tables::HostTypes;
 use crate::request::{Marks, Plain, Request};
 
-/// The dispatch list. The requests lie in the queue's table.
+/// The dispatch list. Its requests are stored in the queue's table.
 pub(crate) struct DispatchList<H: HostTypes> {
-    /// The only request, kept out of both parts for as long as it is alone; or [`NIL`].
+    /// A single request, in neither part while it is alone; or [`NIL`].
     lone: Slot,
-    /// What stands before the sweep, in order.
+    /// The requests before the sweep, in order.
     plain: List<Plain>,
-    /// The sweep.
+    /// The requests of the sweep.
     sweep: Heap<H::Slots<HeapEntry>>,
-    /// Where the sweep begins: the end of what the driver took last, or of what was appended last.
+    /// The start of the sweep: the end of the request that the driver took last or that was
+    /// appended last.
     pub end_sector: u64,
     /// The request that set the boundary and is still on the list.
     boundary: Slot,
-    /// Sorting does not pass requests of the other direction: then all of a sweep are of one.
+    /// Sorting does not pass requests of the other direction, so a sweep has one direction.
     stops_at_direction: bool,
-    /// The direction of the requests in the sweep, where that counts.
+    /// The direction of the requests in the sweep, if `stops_at_direction`.
     sweep_direction: usize,
 }
 
@@ -46,7 +50,7 @@ impl<H: HostTypes> DispatchList<H> {
         }
     }
 
-    /// How many requests the sweep has room for.
+    /// The capacity of the sweep, in requests.
     pub fn capacity(&self) -> u32 {
         self.sweep.capacity()
     }
@@ -56,7 +60,7 @@ impl<H: HostTypes> DispatchList<H> {
         self.lone == NIL && self.plain.is_empty() && self.sweep.is_empty()
     }
 
-    /// The request that the driver gets next, or [`NIL`].
+    /// The next request for the driver, or [`NIL`].
     #[inline]
     pub fn head(&self) -> Slot {
         if self.lone != NIL {
@@ -68,13 +72,14 @@ impl<H: HostTypes> DispatchList<H> {
         }
     }
 
-    /// Makes the whole list one that can be walked from [`head`](Self::head) by [`next`](Self::next).
+    /// Moves all requests to the plain part, so that [`next`](Self::next) can walk from
+    /// [`head`](Self::head).
     pub fn make_plain(&mut self, tables: &mut QueueTables<H>) {
         self.settle(tables);
         self.sweep_to_plain(tables);
     }
 
-    /// The request that comes after `slot` in a list that was made plain, or [`NIL`].
+    /// The request after `slot` in the plain part, or [`NIL`].
     pub fn next(&self, tables: &QueueTables<H>, slot: Slot) -> Slot {
         self.plain.next(&tables.requests, slot)
     }
@@ -90,7 +95,7 @@ impl<H: HostTypes> DispatchList<H> {
         }
     }
 
-    /// Sorts a request in: behind the last one that it may not pass, else at the head.
+    /// Sorts a request in: behind the last request that it may not pass, otherwise at the head.
     #[inline]
     pub fn sort(&mut self, tables: &mut QueueTables<H>, slot: Slot) {
         if self.is_empty() {
@@ -106,7 +111,8 @@ impl<H: HostTypes> DispatchList<H> {
         let sector = tables.requests[slot].sector;
         let direction = tables.requests[slot].op.direction();
         if self.stops_at_direction && !self.sweep.is_empty() && direction != self.sweep_direction {
-            // The walk ends where it begins: a sweep of the other direction stands as it is, and a new one starts behind it.
+            // The walk ends at its start: the old sweep stays as it is, and a new one starts behind
+            // it.
             self.sweep_to_plain(tables);
         }
         let above = |at: u64| at.wrapping_sub(self.end_sector);
@@ -123,7 +129,7 @@ impl<H: HostTypes> DispatchList<H> {
         self.sweep.push(sector, slot, self.end_sector);
     }
 
-    /// Appends a request: the sweep begins anew behind it.
+    /// Appends a request. The sweep starts anew behind it.
     #[inline]
     pub fn append(&mut self, tables: &mut QueueTables<H>, slot: Slot) {
         if self.is_empty() {
@@ -143,7 +149,7 @@ impl<H: HostTypes> DispatchList<H> {
         self.insert_plain(tables, tail, slot);
     }
 
-    /// Makes `slot` the request behind which the sweep begins.
+    /// Starts the sweep behind `slot`.
     pub fn set_boundary(&mut self, tables: &mut QueueTables<H>, slot: Slot) {
         self.settle(tables);
         self.boundary = slot;
@@ -151,27 +157,27 @@ impl<H: HostTypes> DispatchList<H> {
         self.move_boundary(tables, end);
     }
 
-    /// Another request stands in for the one that holds the boundary (with [`NIL`] nobody does).
+    /// Transfers the boundary from one request to another; [`NIL`] leaves it without a request.
     pub fn hand_boundary_over(&mut self, from: Slot, to: Slot) {
         if self.boundary == from {
             self.boundary = to;
         }
     }
 
-    /// Puts a request before all others.
+    /// Puts a request at the head.
     pub fn push_front(&mut self, tables: &mut QueueTables<H>, slot: Slot) {
         self.settle(tables);
         self.insert_plain(tables, NIL, slot);
     }
 
-    /// Puts a request right before `after`, or last.
+    /// Puts a request directly before `after`, or at the tail.
     pub fn insert_before(&mut self, tables: &mut QueueTables<H>, after: Slot, slot: Slot) {
         self.make_plain(tables);
         tables.requests[slot].marks.set(Marks::PLAIN);
         self.plain.insert_before(&mut tables.requests, after, slot);
     }
 
-    /// Takes the head off the list.
+    /// Removes the head.
     #[inline]
     pub fn remove(&mut self, tables: &mut QueueTables<H>, slot: Slot) {
         if self.lone == slot {
@@ -180,11 +186,12 @@ impl<H: HostTypes> DispatchList<H> {
             self.plain.remove(&mut tables.requests, slot);
         } else {
             let first = self.sweep.pop(self.end_sector);
-            debug_assert_eq!(first, slot, "only the head is ever taken off");
+            debug_assert_eq!(first, slot, "only the head is ever removed");
         }
     }
 
-    /// The driver has seen the head, which ends at `end_sector`: unless an appended request still holds the boundary, the sweep goes on from here.
+    /// Continues the sweep at `end_sector`, the end of the head that the driver has seen, unless an
+    /// appended request still holds the boundary.
     #[inline]
     pub fn passed(&mut self, tables: &mut QueueTables<H>, slot: Slot, end_sector: u64) {
         if self.boundary == NIL || self.boundary == slot {
@@ -193,7 +200,7 @@ impl<H: HostTypes> DispatchList<H> {
         }
     }
 
-    /// A request that is no longer alone joins the part where a later one finds it: a list of one is a clean sweep.
+    /// Moves a single request into the sweep before another request is added.
     fn settle(&mut self, tables: &mut QueueTables<H>) {
         let lone = core::mem::replace(&mut self.lone, NIL);
         if lone == NIL {
@@ -206,7 +213,8 @@ impl<H: HostTypes> DispatchList<H> {
         self.sweep.push(sector, lone, self.end_sector);
     }
 
-    /// The walk of the definition, over the plain part: the entry to go behind, or [`NIL`] for the head.
+    /// Walks the plain part from the tail. Returns the entry behind which the request goes, or
+    /// [`NIL`] for the head.
     fn walk(&self, tables: &QueueTables<H>, slot: Slot) -> Slot {
         let request = &tables.requests[slot];
         let mut at = self.plain.tail();

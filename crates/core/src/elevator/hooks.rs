@@ -1,6 +1,7 @@
-//! The greater steps of a request's way, each elevator's in a function of its own: inlined into one that has them all, the smallest elevator
-//! would pay for the registers and the frame that the largest needs. An elevator that calls itself does so through these too: what it
-//! consists of then has one place to be inlined at.
+//! The steps on a request's path, as one non-inlined function for each elevator. If all were
+//! inlined into one function, the smallest elevator would pay for the registers and stack frame of
+//! the largest. Elevators that call themselves also use these functions, so that each step is
+//! inlined in one place.
 
 use super::queue_core::QueueCore;
 use super::{Elevator, tables::HostTypes};

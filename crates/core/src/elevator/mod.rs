@@ -1,4 +1,4 @@
-//! The contract between the request queue and its elevators, below both.
+//! The contract between the request queue and its elevators.
 
 pub mod dispatch_list;
 pub mod hooks;
@@ -15,140 +15,148 @@ use queue_core::QueueCore;
 use reservation::{Reservation, ReservationHolder, ReservationSummary, ReserveError};
 use tables::{Capacity, HostTypes, TableMaker};
 
-/// What an elevator answers when a process is about to allocate a request.
+/// An elevator's answer before a request is allocated for a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MayQueue {
-    /// The pool's rules apply.
+    /// The rules of the request pool apply.
     May,
-    /// Allocate even from a full pool.
+    /// Allocate even if the pool is full.
     Must,
-    /// The process has enough requests for now: it waits.
+    /// Let the process sleep: it has enough requests queued.
     No,
 }
 
-/// What an elevator answers when a request is looked for that a bio could join.
+/// An elevator's answer to a search for a request into which a bio can be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
-    /// The queue's own search: the last merged, then by end, then by front.
+    /// Use the queue's search: the last merged request, then back merges, then front merges.
     Usual,
-    /// The elevator searches for itself and has found nothing.
+    /// The elevator's own search found no request.
     Nothing,
-    /// It has found this one.
+    /// The elevator's own search found this request.
     Found(Slot, Merge),
 }
 
-/// How a bio was merged into a request.
+/// The end at which a bio was merged into a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merge {
-    /// At its end.
+    /// At the end of the request.
     Back,
-    /// At its front: its first sector has changed.
+    /// At the front of the request; its first sector has changed.
     Front,
 }
 
-/// An elevator whose tables can be made from the capacity alone: each but the registry's enum of them all, which has to be told the kind.
+/// An elevator whose tables follow from the capacity alone. All elevators implement this except the
+/// registry's enum, which also needs the kind.
 pub(crate) trait MakeTables<H: HostTypes>: Elevator<H> {
-    /// Has its tables made, in an order of its own that is always the same.
+    /// Makes the tables, always in the same order.
     fn make_tables<M: TableMaker<H>>(capacity: Capacity, maker: &mut M) -> Self::Tables;
 }
 
-/// An elevator: it holds requests and decides which goes to the dispatch list next.
+/// An elevator: it holds requests and decides which one moves to the dispatch list next.
 ///
-/// The queue calls it in this order for each request: `allocate`, `prepare_insert`, `insert`, perhaps `merged` and `join`, then
-/// `dispatch` until it is moved, `activate` when the driver takes it, `complete`, `free`. `block` is the rest of the queue.
+/// For each request the queue calls `allocate`, `prepare_insert`, `insert`, possibly `merged` and
+/// `join`, then `dispatch` until the request has moved, `activate` when the driver takes it,
+/// `complete`, and `free`. The argument `core` is the rest of the queue.
 pub(crate) trait Elevator<H: HostTypes>: Sized {
-    /// The tables that it needs beyond the queue's own.
+    /// The tables that the elevator needs beyond the queue's own.
     type Tables;
 
-    /// A fresh elevator, with its default tunables. Groups and contexts may be there already.
+    /// Creates an elevator with default tunables. Groups and contexts may exist already.
     fn new(core: &mut QueueCore<H>, tables: Self::Tables) -> Self;
 
-    /// Ends it and gives the tables back.
+    /// Ends the elevator and returns its tables.
     fn into_tables(self) -> Self::Tables;
 
-    /// It is about to be replaced: let go of contexts that it holds.
+    /// Releases the contexts that the elevator holds, before it is replaced.
     fn retire(&mut self, _core: &mut QueueCore<H>) {}
 
-    /// The value of the tunable at place `index` of its declaration's list.
+    /// The value of the tunable at `index` of [`Info::tunables`](info::Info::tunables).
     fn tunable(&self, _index: usize) -> i64 {
         0
     }
 
-    /// Stores the tunable at place `index`; the value is within its range.
+    /// Sets the tunable at `index`. The value is within its range.
     fn set_tunable(&mut self, _core: &mut QueueCore<H>, _index: usize, _value: i64) {}
 
-    /// Looks for a request that a bio could join, in elevators that do not leave that to the queue.
+    /// Searches for a request into which a bio can be merged, in elevators with a search of their
+    /// own.
     fn find_merge(&mut self, _core: &mut QueueCore<H>, _bio: &Bio) -> Search {
         Search::Usual
     }
 
-    /// Whether it searches for merges by itself, by [`find_merge`](Elevator::find_merge): then the queue keeps no hash of requests, and joins
-    /// none as it is inserted.
+    /// Returns true if the elevator uses its own search ([`find_merge`](Elevator::find_merge)). The
+    /// queue then keeps no merge hash and merges no requests at insertion.
     fn searches_merges(&self) -> bool {
         false
     }
 
-    /// Whether the bio may join this queued request, in block layers that ask (2.6.19 and later); asked before it is known whether they
-    /// touch.
+    /// Returns true if the bio may be merged into this queued request. Block layers from 2.6.19 on
+    /// call it before they compare the extents.
     fn allow_merge(&mut self, _core: &mut QueueCore<H>, _request: Slot, _bio: &Bio) -> bool {
         true
     }
 
-    /// A queued request that begins where the bio ends, if the elevator looks for one, or [`crate::collections::NIL`].
+    /// Returns a queued request that begins at the end of the bio, or [`crate::collections::NIL`].
     fn find_front_merge(&mut self, _core: &mut QueueCore<H>, _bio: &Bio) -> Slot {
         crate::collections::NIL
     }
 
-    /// The queued request that comes before this one and could join it, or [`crate::collections::NIL`]: its neighbour by sector, where requests
-    /// are sorted in the queue's nodes.
+    /// Returns the queued request before this one that could be merged with it (its neighbour by
+    /// sector in the queue's nodes), or [`crate::collections::NIL`].
     fn former(&self, core: &QueueCore<H>, request: Slot) -> Slot {
         core.tables.nodes[request].prev()
     }
 
-    /// The queued request that comes after.
+    /// Returns the queued request after this one, or [`crate::collections::NIL`].
     fn latter(&self, core: &QueueCore<H>, request: Slot) -> Slot {
         core.tables.nodes[request].next()
     }
 
-    /// A bio was merged into a queued request and nothing joined; after a front merge it must be re-filed.
+    /// A bio was merged into a queued request and no requests were merged. After a front merge the
+    /// request must be sorted again.
     fn merged(&mut self, _core: &mut QueueCore<H>, _request: Slot, _merge: Merge) {}
 
-    /// `absorbed` has become part of `request`, its lower neighbour: forget it. (One that joins as it is inserted was never inside: it is
-    /// freed without this.)
+    /// `absorbed` was merged into `request`, its lower neighbour: remove `absorbed`. A request that
+    /// is merged at insertion was never in the elevator and is freed without this call.
     fn join(&mut self, core: &mut QueueCore<H>, request: Slot, absorbed: Slot);
 
-    /// Whether a process may allocate a request in this direction.
+    /// Decides whether a process may allocate a request in this direction.
     fn may_queue(&mut self, _core: &mut QueueCore<H>, _context: Slot, _op: Op) -> MayQueue {
         MayQueue::May
     }
 
-    /// How many of a pool of `nr_requests` may be allocated when this bio asks for a request, in multi-queue block layers.
+    /// Returns how many of a pool of `nr_requests` may be allocated for this bio, in multi-queue
+    /// layers.
     fn depth_limit(&self, _core: &QueueCore<H>, nr_requests: u32, _bio: &Bio) -> u32 {
         nr_requests
     }
 
-    /// A request was allocated.
+    /// A request has been allocated.
     fn allocate(&mut self, _core: &mut QueueCore<H>, _request: Slot) {}
 
-    /// A request is freed: completed, or absorbed.
+    /// A request is freed after completion, or because it was merged into another.
     fn free(&mut self, _core: &mut QueueCore<H>, _request: Slot) {}
 
-    /// A new request is about to be inserted, or to join a queued one instead.
+    /// A new request is about to be inserted or merged into a queued one.
     fn prepare_insert(&mut self, _core: &mut QueueCore<H>, _request: Slot) {}
 
-    /// A new request.
+    /// Inserts a new request.
     fn insert(&mut self, core: &mut QueueCore<H>, request: Slot);
 
-    /// Moves requests to the dispatch list and answers how many; 0 is none for now. Forced, it moves all it has.
+    /// Moves requests to the dispatch list. Returns their number; 0 means none for now. With
+    /// `force` all requests move.
     fn dispatch(&mut self, core: &mut QueueCore<H>, force: bool) -> u32;
 
-    /// The same, but of real-time processes only, whoever has the disk: for a layer above that has requests which come between those
-    /// and all others. An elevator without classes has none.
+    /// Moves requests of real-time processes only, whichever queue is active. The reservation layer
+    /// uses it, whose requests rank between real time and all others. Elevators without classes
+    /// return 0.
     fn dispatch_real_time(&mut self, _core: &mut QueueCore<H>) -> u32 {
         0
     }
 
-    /// Whether it keeps the disk idle and would begin that wait anew if it were asked for a request now.
+    /// Returns true if the elevator keeps the disk idle and a `dispatch` now would restart that
+    /// wait.
     fn waits_anew(&self, _core: &QueueCore<H>) -> bool {
         false
     }
@@ -156,22 +164,22 @@ pub(crate) trait Elevator<H: HostTypes>: Sized {
     /// The driver takes a request.
     fn activate(&mut self, _core: &mut QueueCore<H>, _request: Slot) {}
 
-    /// The driver gives it back, to be sent again.
+    /// The driver returns a request to be issued again.
     fn deactivate(&mut self, _core: &mut QueueCore<H>, _request: Slot) {}
 
-    /// A request is done.
+    /// A request has completed.
     fn complete(&mut self, _core: &mut QueueCore<H>, _request: Slot) {}
 
-    /// Whether no request is inside.
+    /// Returns true if the elevator holds no request.
     fn is_empty(&self) -> bool;
 
     /// The process of a context exits.
     fn exit(&mut self, _core: &mut QueueCore<H>, _context: Slot) {}
 
-    /// A context's priority was changed.
+    /// The priority of a context has changed.
     fn priority_changed(&mut self, _core: &mut QueueCore<H>, _context: Slot) {}
 
-    /// Reserves bandwidth for a context or group, or changes what it has reserved.
+    /// Reserves bandwidth for a context or group, or changes its reservation.
     fn reserve(
         &mut self,
         _core: &mut QueueCore<H>,
@@ -181,27 +189,27 @@ pub(crate) trait Elevator<H: HostTypes>: Sized {
         Err(ReserveError::NotSupported)
     }
 
-    /// Gives a context's or group's reservation back, if it has one.
+    /// Ends the reservation of a context or group, if it has one.
     fn release(&mut self, _core: &mut QueueCore<H>, _holder: ReservationHolder) {}
 
-    /// What a context or group has reserved.
+    /// The reservation of a context or group.
     fn reservation(&self, _holder: ReservationHolder) -> Option<Reservation> {
         None
     }
 
-    /// How much of the device is reserved, in elevators that reserve.
+    /// The load of all reservations on the device, in elevators with reservations.
     fn reserved(&self) -> Option<ReservationSummary> {
         None
     }
 
-    /// A group was made.
+    /// A group was created.
     fn group_created(&mut self, _core: &mut QueueCore<H>, _group: Slot) {}
 
-    /// A group's weights were changed.
+    /// The weights of a group were changed.
     fn group_weights_changed(&mut self, _core: &mut QueueCore<H>, _group: Slot) {}
 
-    /// A group without contexts and child groups is to be removed: let go of all that is kept for it, and answer whether no request
-    /// of it is left.
+    /// A group without contexts and child groups is to be removed. Releases the elevator's data on
+    /// it; returns true if no request of the group is left.
     fn release_group(&mut self, _core: &mut QueueCore<H>, _group: Slot) -> bool {
         true
     }

@@ -1,18 +1,20 @@
-//! Reserved bandwidth: the types in which it is asked for and answered.
+//! The types of bandwidth reservations.
 
 use crate::bucket::TokenBucket;
 use crate::collections::Slot;
 
-/// The bandwidth that a process reserves, or a group for all its processes together.
+/// The bandwidth reserved by a process, or by a group for its processes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The rate, in bytes a second: 1 to [`Reservation::RATE_MAX`].
     pub bytes_per_second: u64,
-    /// The depth of its token bucket, in bytes: how much it may have at once after a pause. 1 to [`Reservation::DEPTH_MAX`]; without
-    /// one, what the rate comes to in one sweep's horizon (half a second), or two requests if that is more.
+    /// The depth of the token bucket in bytes, the burst after a pause: 1 to
+    /// [`Reservation::DEPTH_MAX`]. The default is the volume of one sweep's horizon (half a
+    /// second), or two requests if that is more.
     pub depth_bytes: Option<u64>,
-    /// The size of its requests, in bytes: 512 to [`Reservation::REQUEST_MAX`]. Small ones cost the device more positioning a byte, and
-    /// the admission reckons with that; requests of another size are served all the same.
+    /// The request size in bytes: 512 to [`Reservation::REQUEST_MAX`]. Small requests cost more
+    /// positioning per byte, and admission takes this into account; requests of other sizes are
+    /// served all the same.
     pub request_bytes: u64,
 }
 
@@ -23,15 +25,15 @@ impl Reservation {
     pub const DEPTH_MAX: u64 = TokenBucket::DEPTH_MAX;
     /// The greatest size of requests: 1 GiB.
     pub const REQUEST_MAX: u64 = 1 << 30;
-    /// The size of requests if nothing else is known: 128 KiB.
+    /// The default request size: 128 KiB.
     pub const REQUEST_DEFAULT: u64 = 128 << 10;
 
-    /// A rate, with the default depth and requests of 128 KiB.
+    /// Creates a reservation with the default depth and a request size of 128 KiB.
     pub const fn of(bytes_per_second: u64) -> Reservation {
         Reservation { bytes_per_second, depth_bytes: None, request_bytes: Reservation::REQUEST_DEFAULT }
     }
 
-    /// Whether all figures lie in their range.
+    /// Returns true if all values are within their range.
     pub(crate) const fn is_valid(&self) -> bool {
         let depth = match self.depth_bytes {
             Some(depth) => depth >= 1 && depth <= Reservation::DEPTH_MAX,
@@ -42,18 +44,18 @@ impl Reservation {
     }
 }
 
-/// Why bandwidth was not reserved. Nothing has changed.
+/// Errors of reserving bandwidth. On an error nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReserveError {
-    /// The context or group is not one of this queue's, or is gone.
+    /// The context or group does not belong to this queue or no longer exists.
     Stale,
-    /// There is no layer of reserved bandwidth over this elevator.
+    /// The elevator has no reservation layer.
     NotSupported,
     /// The rate, the depth or the size of requests is out of its range.
     BadRate,
-    /// The device cannot keep one more promise of this size.
+    /// The device has no capacity for the reservation.
     NoCapacity {
-        /// How much more a process or group with requests of this size could reserve, in bytes a second.
+        /// The bandwidth still available for requests of this size, in bytes a second.
         headroom_bytes_per_second: u64,
     },
 }
@@ -75,29 +77,29 @@ impl core::fmt::Display for ReserveError {
 
 impl core::error::Error for ReserveError {}
 
-/// Whose a reservation is.
+/// The holder of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReservationHolder {
-    /// A process's.
+    /// A process.
     Context(Slot),
-    /// That of all processes in a group, but not in its child groups.
+    /// All processes in a group, excluding its child groups.
     Group(Slot),
 }
 
-/// How much of a device is reserved, and what follows from that.
+/// The reservations on a device and the bounds that follow from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReservationSummary {
-    /// Processes with a reservation of their own.
+    /// Processes with reservations of their own.
     pub contexts: u32,
-    /// Groups with one.
+    /// Groups with reservations.
     pub groups: u32,
-    /// The device time that their reservations come to, in ns a second.
+    /// The device time that the reservations need, in ns a second.
     pub load_ns: u64,
-    /// How much of it may be reserved, in ns a second.
+    /// The device time that can be reserved, in ns a second.
     pub load_ns_max: u64,
-    /// How long a sweep over their requests takes at most, in ns.
+    /// The maximum duration of a sweep over reserved requests, in ns.
     pub sweep_ns_max: u64,
-    /// How long after it is within its reservation a request is done at the latest, in ns, as long as the device keeps what was measured
-    /// and real-time processes take no more than is left to them.
+    /// The maximum time in ns from eligibility to completion of a reserved request, if the device
+    /// performs as configured and real-time processes stay within their share.
     pub delay_ns_max: u64,
 }

@@ -9,15 +9,16 @@ use crate::event::Sink;
 use crate::group::Group;
 use crate::request::{Arrival, MergedBio, Request};
 
-/// Where a queue's tables lie (borrowed slices or owned boxes) and where its trace events go.
+/// The types that the host supplies: the storage of tables (borrowed slices or boxes) and the sink
+/// of trace events.
 pub trait HostTypes {
-    /// A table of `T`.
+    /// The storage of a table of `T`.
     type Slots<T: 'static>: DerefMut<Target = [T]>;
-    /// Takes the trace events.
+    /// The sink of trace events.
     type Sink: Sink;
 }
 
-/// Tables that are slices of somebody else's memory.
+/// Host types with tables in borrowed slices.
 #[derive(Debug)]
 pub struct Borrowed<'a, S>(PhantomData<(&'a mut (), S)>);
 
@@ -26,7 +27,7 @@ impl<'a, S: Sink> HostTypes for Borrowed<'a, S> {
     type Sink = S;
 }
 
-/// Tables on the heap, allocated when the storage is made and never again.
+/// Host types with tables on the heap, allocated once at construction.
 #[cfg(feature = "alloc")]
 #[derive(Debug)]
 pub struct Owned<S>(PhantomData<S>);
@@ -37,50 +38,52 @@ impl<S: Sink> HostTypes for Owned<S> {
     type Sink = S;
 }
 
-/// Makes tables, each filled with defaults: the one way in which storage comes to be, on the heap, in a caller's block of memory, or only
-/// on paper to learn how much is needed.
+/// Makes tables filled with default values. All storage is made through this trait: on the heap, in
+/// a caller's memory, or in a dry run that computes the size.
 pub trait TableMaker<H: HostTypes> {
-    /// A table of this length.
+    /// Makes a table of `len` entries.
     fn table<T: Default + Clone + 'static>(&mut self, len: u32) -> H::Slots<T>;
 }
 
-/// How much a queue holds at once.
+/// The maximum number of objects in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
-    /// Requests: queued, dispatched and in the device, 1 to 2^24 or so (places are `u32`).
+    /// Requests that are queued, dispatched or in the device: 1 to about 2^24.
     pub requests: u32,
-    /// I/O contexts, those that have exited but still have requests included.
+    /// I/O contexts, including exited ones with pending requests.
     pub contexts: u32,
-    /// Bios merged into requests, beyond the one that each request was made for.
+    /// Bios merged into requests, not counting the bio for which each request was made.
     pub merged_bios: u32,
-    /// Groups, the root included: with 0 or 1 there is only the root.
+    /// Groups including the root; 0 and 1 both mean the root only.
     pub groups: u32,
 }
 
 impl Default for Capacity {
-    /// Room for the classic pool (1.5 times 128 in either direction), 256 processes, well merged requests, and 16 groups.
+    /// The classic pool (1.5 times 128 per direction), 256 processes, well merged requests, 16
+    /// groups.
     fn default() -> Self {
         Capacity { requests: 384, contexts: 256, merged_bios: 4096, groups: 16 }
     }
 }
 
-/// Requests that the queue keeps for itself: a flush before and after a barrier, and the barrier's stand-in.
+/// Requests reserved for the queue: a flush before and after a barrier, and the barrier's proxy.
 pub const RESERVED_REQUESTS: u32 = 3;
 
-/// What waits to be done after an event, in order.
+/// Work to be done after an event, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeferredWork {
-    /// Run the queue: give the driver what it takes.
+    /// Run the queue: pass requests to the driver.
     #[default]
     Run,
-    /// Unplug the queue. [`next_work`](crate::RequestQueue::next_work) does it itself and never answers this.
+    /// Unplug the queue. [`next_work`](crate::RequestQueue::next_work) does this itself and never
+    /// returns it.
     Unplug,
-    /// A process that slept for a request may go on: submit its bio again with `resubmit`.
+    /// Wake a process that slept for a request: submit its bio again with `resubmit`.
     Wake(ContextId),
 }
 
 impl Capacity {
-    /// What both hold.
+    /// The capacity that both have.
     pub(crate) fn common(self, other: Capacity) -> Capacity {
         Capacity {
             requests: self.requests.min(other.requests),
@@ -90,36 +93,36 @@ impl Capacity {
         }
     }
 
-    /// How many queues an elevator that keeps one for each process's sync and async requests can come to need.
+    /// The maximum number of queues in an elevator with one sync and one async queue per process.
     pub const fn queues(self) -> u32 {
         self.contexts.saturating_mul(2).saturating_add(self.requests)
     }
 
-    /// How long the table of requests has to be.
+    /// The length of the request table.
     pub const fn request_slots(self) -> u32 {
         self.requests.saturating_add(RESERVED_REQUESTS)
     }
 
-    /// How long the table of groups has to be: the root is always there.
+    /// The length of the group table, including the root.
     pub const fn group_slots(self) -> u32 {
         if self.groups == 0 { 1 } else { self.groups }
     }
 
-    /// How long the table of deferred work has to be.
+    /// The length of the ring of deferred work.
     pub const fn work_slots(self) -> u32 {
         self.contexts.saturating_add(3)
     }
 }
 
-/// The number of buckets that fits a hash of so many entries: a power of two.
+/// The number of hash buckets for so many entries; a power of two.
 pub(crate) fn buckets(entries: u32) -> u32 {
     entries.max(1).checked_next_power_of_two().unwrap_or(1 << 31)
 }
 
-/// A table whose storage the home provides.
+/// A table in the host's storage.
 pub(crate) type TableOf<H, T> = Arena<T, <H as HostTypes>::Slots<T>>;
 
-/// The tables that requests and contexts lie in.
+/// The tables of requests, contexts and groups.
 pub(crate) struct QueueTables<H: HostTypes> {
     pub requests: TableOf<H, Request>,
     pub nodes: TableOf<H, Node>,
