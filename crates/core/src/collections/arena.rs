@@ -8,10 +8,10 @@ pub type Slot = u32;
 /// The index of no entry.
 pub const NIL: Slot = Slot::MAX;
 
-/// A fixed table of entries, indexed by [`Slot`]; `S` is what holds them (`&mut [T]` or `Box<[T]>`).
+/// A fixed table of entries, indexed by [`Slot`]; `S` is the storage (`&mut [T]` or `Box<[T]>`).
 ///
-/// Reading out of range gives a default entry, or what was last written out of range. Both are mistakes of the caller, which
-/// debug builds assert against where they matter; neither is a panic.
+/// Reading out of range returns a default entry, or the last value written out of range. Both are
+/// errors of the caller, which debug assertions catch where they matter; neither panics.
 #[derive(Debug)]
 pub struct Arena<T, S> {
     slots: S,
@@ -19,7 +19,7 @@ pub struct Arena<T, S> {
 }
 
 impl<T: Copy + Default, S: DerefMut<Target = [T]>> Arena<T, S> {
-    /// Takes the storage and clears every entry.
+    /// Takes the storage and resets every entry.
     pub fn new(mut slots: S) -> Self {
         slots.fill(T::default());
         Arena { slots, nil: T::default() }
@@ -31,24 +31,25 @@ impl<T: Copy + Default, S: DerefMut<Target = [T]>> Arena<T, S> {
         if len >= NIL as usize { NIL - 1 } else { len as u32 }
     }
 
-    /// Gives the storage back.
+    /// Returns the storage.
     pub fn into_slots(self) -> S {
         self.slots
     }
 
-    /// The entry at `slot`, to be changed, if there is one. [`NIL`] is out of range: one test tells both.
+    /// The entry at `slot`, mutable, if it exists. [`NIL`] is out of range, so one test covers both
+    /// cases.
     #[inline(always)]
     pub fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
         self.slots.get_mut(slot as usize)
     }
 
-    /// All entries: who looks up many at once holds on to where they lie.
+    /// All entries, for code that performs many look-ups.
     #[inline(always)]
     pub fn entries(&self) -> &[T] {
         &self.slots
     }
 
-    /// The same, to be changed.
+    /// All entries, mutable.
     #[inline(always)]
     pub fn entries_mut(&mut self) -> &mut [T] {
         &mut self.slots
@@ -77,7 +78,8 @@ impl<T: Copy + Default, S: DerefMut<Target = [T]>> IndexMut<Slot> for Arena<T, S
     }
 }
 
-/// The entry that stands for those out of range, as it is before it is written to. Apart, as default entries can be long.
+/// Resets the entry that stands for all slots out of range. A separate function, as default entries
+/// can be large.
 #[cold]
 #[inline(never)]
 fn clean<T: Default>(nil: &mut T) -> &mut T {
@@ -95,8 +97,8 @@ mod tests {
         let mut arena = Arena::new(&mut storage[..]);
         arena[1] = 9;
         arena[5] = 11;
-        assert_eq!((arena[0], arena[1], arena[NIL]), (0, 9, 11), "the last write is all that nil remembers");
+        assert_eq!((arena[0], arena[1], arena[NIL]), (0, 9, 11), "the entry for NIL keeps the last write");
         arena[NIL] += 1;
-        assert_eq!(arena[NIL], 1, "and each mutable look-up clears it first");
+        assert_eq!(arena[NIL], 1, "each mutable look-up of NIL resets the entry");
     }
 }

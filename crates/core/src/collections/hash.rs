@@ -4,9 +4,9 @@ use core::ops::DerefMut;
 
 use super::{Arena, Link, LinkOf, NIL, Slot};
 
-/// Buckets of chains through the links `K` of entries; within a chain the newest entry comes first.
+/// Hash buckets of chains through the links `K` of entries.
 ///
-/// Which bucket a key falls into never shows: entries of one key lie in one chain, in the order in which they came.
+/// The bucket of a key is not observable: entries with equal keys are in one chain, newest first.
 #[derive(Debug)]
 pub struct HashChains<S> {
     buckets: S,
@@ -14,10 +14,11 @@ pub struct HashChains<S> {
 }
 
 impl<S: DerefMut<Target = [u32]>> HashChains<S> {
-    /// Takes the storage of the buckets; only the largest power of two of them that fits is used.
+    /// Takes the storage of the buckets. Only the largest power of two that fits is used.
     pub fn new(mut buckets: S) -> Self {
         buckets.fill(NIL);
-        // The mask of the largest power of two that is not above the number of buckets: 2^n - 1 for 2^n.
+        // The mask of the largest power of two 2^n that does not exceed the number of buckets: 2^n
+        // - 1.
         let mask = match (buckets.len() as u64).checked_ilog2() {
             Some(bits) => 1u64.checked_shl(bits).unwrap_or(1).saturating_sub(1),
             None => 0,
@@ -25,18 +26,18 @@ impl<S: DerefMut<Target = [u32]>> HashChains<S> {
         HashChains { buckets, mask }
     }
 
-    /// Gives the storage back.
+    /// Returns the storage.
     pub fn into_slots(self) -> S {
         self.buckets
     }
 
-    /// The newest entry of the chain that `key` falls into, or [`NIL`]. The chain may hold other keys too.
+    /// The newest entry of the chain of `key`, or [`NIL`]. The chain may contain other keys.
     #[inline]
     pub fn first(&self, key: u64) -> Slot {
         self.buckets.get(self.bucket(key)).copied().unwrap_or(NIL)
     }
 
-    /// Files `slot` under `key`, before all others.
+    /// Adds `slot` under `key` at the head of its chain.
     #[inline]
     pub fn insert<K, T, R>(&mut self, arena: &mut Arena<T, R>, key: u64, slot: Slot)
     where
@@ -54,7 +55,7 @@ impl<S: DerefMut<Target = [u32]>> HashChains<S> {
         }
     }
 
-    /// Takes `slot`, which was filed under `key`, out of its chain.
+    /// Removes `slot`, which was added under `key`, from its chain.
     #[inline]
     pub fn remove<K, T, R>(&mut self, arena: &mut Arena<T, R>, key: u64, slot: Slot)
     where
@@ -76,7 +77,7 @@ impl<S: DerefMut<Target = [u32]>> HashChains<S> {
         }
     }
 
-    /// Multiplying by 2^64 over the golden ratio spreads keys that differ in few bits.
+    /// Multiplication by 2^64 / golden ratio spreads keys that differ in few bits.
     #[inline]
     fn bucket(&self, key: u64) -> usize {
         ((key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) & self.mask) as usize

@@ -1,7 +1,9 @@
-//! A heap of entries by a key that is compared from a moving base, first come first out among equals.
+//! A heap of entries whose keys are compared relative to a moving base, in insertion order among
+//! equals.
 //!
-//! Four children a node (Johnson 1975; LaMarca and Ladner 1996 on caches): a node's children share a cache line. Putting
-//! in costs O(1) on average for keys in random order and O(log N) at worst, taking the first out O(log N).
+//! Each node has four children (Johnson 1975; LaMarca and Ladner 1996 on caches), so that siblings
+//! share a cache line. An insertion costs O(1) on average for keys in random order and O(log N) in
+//! the worst case; removing the first entry costs O(log N).
 
 use core::hint::select_unpredictable;
 use core::ops::DerefMut;
@@ -12,13 +14,13 @@ use super::{NIL, Slot};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeapEntry {
     key: u64,
-    /// Counts insertions, so that equals come out in the order in which they went in.
+    /// The insertion count, which orders equal keys.
     order: u32,
     slot: Slot,
 }
 
-/// A heap; keys are compared by how far above a base they lie (wrapping round at 2^64). The base may move, as long as the order of
-/// what is inside stays what it was.
+/// A heap. Keys are compared by their distance above a base (modulo 2^64). The base may move as
+/// long as the order of the contained entries does not change.
 #[derive(Debug)]
 pub struct Heap<S> {
     entries: S,
@@ -35,36 +37,36 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
         Heap { entries, len: 0, order: 0, last: HeapEntry::default() }
     }
 
-    /// How many entries it has room for.
+    /// The capacity in entries.
     pub fn capacity(&self) -> u32 {
         u32::try_from(self.entries.len()).unwrap_or(u32::MAX)
     }
 
-    /// Whether it is empty.
+    /// Returns true if the heap is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The entry that comes out first, or [`NIL`].
+    /// The first entry in order, or [`NIL`].
     #[inline]
     pub fn first(&self) -> Slot {
         if self.len == 0 { NIL } else { self.at(0).slot }
     }
 
-    /// The entry that comes out last, or [`NIL`].
+    /// The last entry in order, or [`NIL`].
     #[inline]
     pub fn last(&self) -> Slot {
         if self.len == 0 { NIL } else { self.last.slot }
     }
 
-    /// The keys of the first and the last; of an empty heap, nothing that means anything.
+    /// The keys of the first and last entry; meaningless for an empty heap.
     #[inline]
     pub fn key_range(&self) -> (u64, u64) {
         (self.at(0).key, self.last.key)
     }
 
-    /// Puts `slot` in; answers whether there was room.
+    /// Adds `slot`. Returns false if the heap is full.
     #[inline(never)]
     pub fn push(&mut self, key: u64, slot: Slot, base: u64) -> bool {
         if self.len as usize >= self.entries.len() {
@@ -82,7 +84,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
         true
     }
 
-    /// Takes the first out, or [`NIL`].
+    /// Removes and returns the first entry, or [`NIL`].
     #[inline(never)]
     pub fn pop(&mut self, base: u64) -> Slot {
         if self.len == 0 {
@@ -91,7 +93,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
         let first = self.at(0).slot;
         self.len = self.len.saturating_sub(1);
         let (len, moved) = (self.len as usize, self.at(self.len as usize));
-        // The hole sinks to the bottom, where the entry that fills it nearly always belongs (Wegener 1993).
+        // The hole sinks to the bottom, where the replacement nearly always belongs (Wegener 1993).
         let mut hole = 0usize;
         while let Some((child, entry)) = self.least_child(hole, len, base) {
             self.set(hole, entry);
@@ -101,7 +103,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
         first
     }
 
-    /// Puts `entry` into the hole, after moving down what it precedes on the way up.
+    /// Puts `entry` into the hole, after moving down the entries that it precedes on the way up.
     #[inline]
     fn rise(&mut self, mut hole: usize, entry: HeapEntry, base: u64) {
         while hole > 0 {
@@ -123,7 +125,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
         let (mut least, mut lowest) = (0usize, self.rank(children.first()?, base));
         for (i, child) in (1..CHILDREN).zip(children.iter().skip(1)) {
             let rank = self.rank(child, base);
-            // Which child is the least is a coin toss: no branch.
+            // The smallest child is unpredictable: avoid a branch.
             let precedes = rank.is_below(lowest);
             least = select_unpredictable(precedes, i, least);
             lowest.above = select_unpredictable(precedes, rank.above, lowest.above);
@@ -134,7 +136,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
 
     #[inline(always)]
     fn rank(&self, entry: &HeapEntry, base: u64) -> Rank {
-        // The count of insertions wraps around: it is told from the latest one.
+        // The insertion count wraps around, so it is compared relative to the latest one.
         let since = entry.order.wrapping_sub(self.order).wrapping_sub(1);
         Rank { above: entry.key.wrapping_sub(base), since }
     }
@@ -152,7 +154,7 @@ impl<S: DerefMut<Target = [HeapEntry]>> Heap<S> {
     }
 }
 
-/// What an entry is compared by: how far above the base its key lies, then when it went in.
+/// The sort key of an entry: the distance of its key above the base, then its insertion count.
 #[derive(Clone, Copy)]
 struct Rank {
     above: u64,

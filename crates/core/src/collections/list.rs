@@ -20,17 +20,18 @@ impl Default for Link {
     }
 }
 
-/// Which link of an entry `T` a list runs through: an entry can be on as many lists as it has links.
+/// Selects the link of an entry `T` through which a list runs. An entry can be on one list for each
+/// link.
 pub trait LinkOf<T> {
     /// The link of `entry` for this kind of list.
     fn link(entry: &T) -> &Link;
-    /// The same, to be changed.
+    /// The link of `entry` for this kind of list, mutable.
     fn link_mut(entry: &mut T) -> &mut Link;
 }
 
-/// A doubly linked list through the links `K` of entries that lie in an arena.
+/// A doubly linked list through the links `K` of entries in an arena.
 ///
-/// The list does not know whether an entry is on it: whoever owns the entry does.
+/// A list does not record which entries are on it; the code that uses the list does.
 #[derive(Debug)]
 pub struct List<K> {
     head: Slot,
@@ -52,7 +53,7 @@ impl<K> Default for List<K> {
 }
 
 impl<K> List<K> {
-    /// Whether nothing is on the list.
+    /// Returns true if the list is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head == NIL
@@ -86,7 +87,7 @@ impl<K> List<K> {
         self.tail = slot;
     }
 
-    /// Puts `slot` before all others.
+    /// Prepends `slot`.
     #[inline]
     pub fn push_front<T, S>(&mut self, arena: &mut Arena<T, S>, slot: Slot)
     where
@@ -102,7 +103,7 @@ impl<K> List<K> {
         self.head = slot;
     }
 
-    /// Puts `slot` right after `before`; with `before` [`NIL`], first.
+    /// Inserts `slot` directly after `before`, or at the head if `before` is [`NIL`].
     pub fn insert_after<T, S>(&mut self, arena: &mut Arena<T, S>, before: Slot, slot: Slot)
     where
         K: LinkOf<T>,
@@ -121,7 +122,7 @@ impl<K> List<K> {
         K::link_mut(&mut arena[next]).prev = slot;
     }
 
-    /// Puts `slot` right before `after`; with `after` [`NIL`], last.
+    /// Inserts `slot` directly before `after`, or at the tail if `after` is [`NIL`].
     pub fn insert_before<T, S>(&mut self, arena: &mut Arena<T, S>, after: Slot, slot: Slot)
     where
         K: LinkOf<T>,
@@ -135,7 +136,7 @@ impl<K> List<K> {
         self.insert_after(arena, before, slot);
     }
 
-    /// Takes `slot` off the list; it must be on it.
+    /// Removes `slot`, which must be on the list.
     #[inline]
     pub fn remove<T, S>(&mut self, arena: &mut Arena<T, S>, slot: Slot)
     where
@@ -143,7 +144,8 @@ impl<K> List<K> {
         T: Copy + Default,
         S: DerefMut<Target = [T]>,
     {
-        // Each half is read by itself, as neighbours wrote it: the processor forwards a store only to a load that it covers.
+        // Both halves are read separately, as neighbours wrote them: the processor forwards a store
+        // only to a load that it covers.
         let link = K::link_mut(&mut arena[slot]);
         let (prev, next) = (link.prev, link.next);
         *link = Link::default();
@@ -157,7 +159,7 @@ impl<K> List<K> {
         }
     }
 
-    /// Takes the first entry off the list and returns it, or [`NIL`].
+    /// Removes and returns the first entry, or [`NIL`].
     #[inline]
     pub fn pop_front<T, S>(&mut self, arena: &mut Arena<T, S>) -> Slot
     where

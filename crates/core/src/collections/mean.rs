@@ -1,48 +1,51 @@
-//! Decaying means in 8-bit fixed point, as CFQ and the anticipatory elevator keep think times and seek distances.
+//! Decaying means in 8-bit fixed point, as CFQ and the anticipatory elevator use for think times
+//! and seek distances.
 
-/// A mean in which each new sample weighs 1/8 (integer arithmetic, truncating, as the kernel's).
+/// A mean in which each new sample has the weight 1/8, in truncating integer arithmetic like the
+/// kernel's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mean {
-    /// The weight of what was seen: 0, 32, 60, 84, 105 ... towards 256.
+    /// The accumulated weight of the samples: 0, 32, 60, 84, 105 ... towards 256.
     pub samples: u32,
     /// The decayed sum, times 256.
     pub total: u64,
-    /// The mean itself.
+    /// The mean.
     pub mean: u64,
 }
 
-/// Samples weigh enough to be believed from the third on (84 > 80).
+/// The weight above which the mean is valid: reached with the third sample (84 > 80).
 const VALID_ABOVE: u32 = 80;
 
 impl Mean {
-    /// Whether at least three samples were seen.
+    /// Returns true after at least three samples.
     #[inline]
     pub fn is_valid(&self) -> bool {
         self.samples > VALID_ABOVE
     }
 
-    /// Adds a think time; the mean is rounded by half of 256.
+    /// Adds a think time. The mean is rounded by half of 256.
     #[inline]
     pub fn add_think(&mut self, value: u64) {
         self.decay(value);
         self.mean = self.total.saturating_add(128) / u64::from(self.samples.max(1));
     }
 
-    /// Adds a seek distance; the mean is rounded by half of the weight.
+    /// Adds a seek distance. The mean is rounded by half of the weight.
     #[inline]
     pub fn add_seek(&mut self, value: u64) {
         self.decay(value);
         self.mean = self.total.saturating_add(u64::from(self.samples / 2)) / u64::from(self.samples.max(1));
     }
 
-    /// Adds a seek distance clipped to four means and a margin: wide while there are at most two samples, else narrow.
+    /// Adds a seek distance clipped to four means plus a margin: a wide one for up to two samples,
+    /// then a narrow one.
     #[inline]
     pub fn add_seek_clipped(&mut self, distance: u64) {
         let margin = if self.samples <= 60 { 2 * 1024 * 1024 } else { 2 * 1024 * 64 };
         self.add_seek(distance.min(self.mean.saturating_mul(4).saturating_add(margin)));
     }
 
-    /// Adds a value to an estimator that keeps no weight: its mean is the decayed sum over 256.
+    /// Adds a value to an estimator without a weight: its mean is the decayed sum over 256.
     #[inline]
     pub fn add_unweighted(&mut self, value: u64) {
         self.total = decayed(self.total, value);

@@ -1,7 +1,8 @@
-//! The pieces that elevators are made of: total arenas, intrusive lists, a red-black tree, hash chains, decaying means.
+//! The data structures of elevators: total arenas, intrusive lists, a red-black tree, hash chains,
+//! decaying means.
 //!
-//! The care that keeps the core from panicking is hidden here, so that an elevator reads like its own description.
-//! Every look-up is total: an index that is out of range reads a default entry and swallows writes.
+//! The code that prevents panics is concentrated here, so that elevators remain readable. Every
+//! look-up is total: an index out of range reads a default entry, and writes to it are discarded.
 
 pub mod arena;
 pub mod hash;

@@ -17,7 +17,7 @@ impl<T: Copy + Default, S: DerefMut<Target = [T]>> Ring<T, S> {
         Ring { slots, head: 0, len: 0, nil: core::marker::PhantomData }
     }
 
-    /// Appends `value`; answers whether there was room.
+    /// Appends `value`. Returns false if the ring is full.
     pub fn push(&mut self, value: T) -> bool {
         if self.len as usize >= self.slots.len() {
             return false;
@@ -30,7 +30,7 @@ impl<T: Copy + Default, S: DerefMut<Target = [T]>> Ring<T, S> {
         true
     }
 
-    /// Takes the oldest entry.
+    /// Removes and returns the oldest entry.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         if self.len == 0 {

@@ -1,10 +1,12 @@
 //! Red-black trees through the nodes of an arena, threaded in order.
 //!
-//! A tree is a *sequence*: a node is put at a place (by key, or right after another node) and keeps it. Keys are only
-//! what the ordered look-ups compare. Nodes know their neighbours, so stepping is one read. With an [`Augment`] each
-//! node also holds a summary of its subtree, by which a look-up can skip whole subtrees.
+//! A tree is a *sequence*: a node is inserted at a position (by key, or directly after another
+//! node) and keeps it. Keys matter only for ordered look-ups. Nodes link to their neighbours, so a
+//! step is one read. With an [`Augment`], each node also holds a summary of its subtree, with which
+//! a look-up can skip whole subtrees.
 //!
-//! Insertion, deletion and rebalancing are the textbook ones (Cormen, Leiserson, Rivest and Stein, chapter 13): O(log N).
+//! Insertion, deletion and rebalancing follow the textbook (Cormen, Leiserson, Rivest and Stein,
+//! chapter 13): O(log N).
 
 use core::cmp::Ordering;
 use core::hint::select_unpredictable;
@@ -12,15 +14,16 @@ use core::ops::DerefMut;
 
 use super::{Arena, NIL, Slot};
 
-/// What a node remembers of its whole subtree, and how keys compare.
+/// The summary that a node holds of its subtree, and the order of keys.
 pub trait Augment: Copy + Default + PartialEq {
-    /// Whether there is anything to remember; `false` compiles the upkeep away.
+    /// Whether there is a summary; `false` removes its upkeep at compile time.
     const KEPT: bool;
-    /// What a node carries besides its key for the summary to be made of.
+    /// The data of a node, besides its key, from which the summary is computed.
     type Value: Copy + Default + core::fmt::Debug;
-    /// The summary of a node with this key and value over those of its two subtrees.
+    /// Computes the summary of a node with this key and value over those of its two subtrees.
     fn summary(key: u64, value: Self::Value, left: Option<Self>, right: Option<Self>) -> Self;
-    /// Whether a key comes before another. Not the plain order where keys wrap around.
+    /// Returns true if a key precedes another. This differs from the integer order where keys wrap
+    /// around.
     #[inline(always)]
     fn before(key: u64, other: u64) -> bool {
         key < other
@@ -34,7 +37,7 @@ impl Augment for () {
     fn summary(_: u64, (): (), _: Option<()>, _: Option<()>) {}
 }
 
-/// The least key of a subtree.
+/// The minimum key of a subtree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Least(pub u64);
 
@@ -48,12 +51,12 @@ impl Augment for Least {
     }
 }
 
-/// The least and the greatest key of a subtree.
+/// The minimum and maximum key of a subtree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// The least key.
+    /// The minimum key.
     pub least: u64,
-    /// The greatest key.
+    /// The maximum key.
     pub greatest: u64,
 }
 
@@ -70,13 +73,13 @@ impl Augment for Range {
     }
 }
 
-/// The links of one entry in one tree.
+/// The links of an entry in a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<G: Augment = ()> {
     key: u64,
     value: G::Value,
     parent: Slot,
-    /// Left and right.
+    /// The left and the right child.
     children: [Slot; 2],
     prev: Slot,
     next: Slot,
@@ -92,39 +95,39 @@ impl<G: Augment> Default for Node<G> {
 }
 
 impl<G: Augment> Node<G> {
-    /// The key it was filed under.
+    /// The key under which the node was inserted.
     #[inline]
     pub fn key(&self) -> u64 {
         self.key
     }
 
-    /// The node after it in its tree, or `u32::MAX`.
+    /// The next node in order, or `u32::MAX`.
     #[inline]
     pub fn next(&self) -> Slot {
         self.next
     }
 
-    /// The node before it in its tree, or `u32::MAX`.
+    /// The previous node in order, or `u32::MAX`.
     #[inline]
     pub fn prev(&self) -> Slot {
         self.prev
     }
 
-    /// The root of the subtree before it, or `u32::MAX`.
+    /// The root of the left subtree, or `u32::MAX`.
     #[inline]
     pub fn left(&self) -> Slot {
         let [left, _] = self.children;
         left
     }
 
-    /// The root of the subtree after it, or `u32::MAX`.
+    /// The root of the right subtree, or `u32::MAX`.
     #[inline]
     pub fn right(&self) -> Slot {
         let [_, right] = self.children;
         right
     }
 
-    /// What it remembers of its subtree.
+    /// The summary of the node's subtree.
     #[inline]
     pub fn summary(&self) -> G {
         self.summary
@@ -132,15 +135,16 @@ impl<G: Augment> Node<G> {
 }
 
 impl Node {
-    /// Gives the node another key where it stands, without moving it: from then on, what is filed is compared with the new key. A tree
-    /// that is out of order for it still gives everything a place, the one that the textbook's descent from the root finds.
+    /// Changes the key of a node without moving it. Later insertions are compared with the new key.
+    /// In a tree that is out of order because of this, every insertion still has a defined
+    /// position: the one that the textbook's descent from the root finds.
     #[inline]
     pub fn set_key(&mut self, key: u64) {
         self.key = key;
     }
 }
 
-/// A red-black tree; its nodes lie in an arena that is passed to every call.
+/// A red-black tree. Its nodes are in an arena that is passed to every call.
 #[derive(Clone, Copy, Debug)]
 pub struct Tree {
     root: Slot,
@@ -154,19 +158,20 @@ impl Default for Tree {
     }
 }
 
-/// Which of a node's children, as their index: left or right.
+/// The index of a child: left or right.
 type Side = bool;
 const LEFT: Side = false;
 const RIGHT: Side = true;
 
 impl Tree {
-    /// Whether it has no nodes.
+    /// Returns true if the tree is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.root == NIL
     }
 
-    /// The node at the top, where a search by hand begins, or [`NIL`]. Which one it is, the textbook's rebalancing says.
+    /// The root, where a search by the caller starts, or [`NIL`]. The textbook's rebalancing
+    /// determines which node it is.
     #[inline]
     pub fn root(&self) -> Slot {
         self.root
@@ -184,7 +189,7 @@ impl Tree {
         self.last
     }
 
-    /// Files `slot` under `key`, after all nodes of the same key.
+    /// Inserts `slot` under `key`, after all nodes with the same key.
     #[inline]
     pub fn insert<G: Augment, S>(&mut self, nodes: &mut Arena<Node<G>, S>, slot: Slot, key: u64)
     where
@@ -193,7 +198,7 @@ impl Tree {
         self.insert_with(nodes, slot, key, G::Value::default());
     }
 
-    /// The same, with a value for the summaries.
+    /// Inserts `slot` under `key`, with a value for the summaries.
     #[inline]
     pub fn insert_with<G: Augment, S>(&mut self, nodes: &mut Arena<Node<G>, S>, slot: Slot, key: u64, value: G::Value)
     where
@@ -203,7 +208,7 @@ impl Tree {
         let (mut parent, mut side, mut at) = (NIL, LEFT, self.root);
         while let Some(node) = nodes.get(at as usize) {
             parent = at;
-            // Which way it goes is a coin toss to the processor: it had better not guess.
+            // The direction is unpredictable: avoid a branch.
             let left = G::before(key, node.key);
             side = !left;
             at = select_unpredictable(left, node.left(), node.right());
@@ -211,8 +216,9 @@ impl Tree {
         self.attach(nodes, slot, (key, value), parent, side);
     }
 
-    /// Files `slot` under `key` by an order of the caller's: `precedes` tells whether it goes before a node (its slot and key). Such a
-    /// tree is stepped through; the look-ups by key are not for it.
+    /// Inserts `slot` under `key` by the caller's order: `precedes` returns true if `slot` goes
+    /// before a node (its slot and key). Such a tree supports stepping; the look-ups by key do not
+    /// apply to it.
     pub fn insert_by<G: Augment, S>(
         &mut self,
         nodes: &mut Arena<Node<G>, S>,
@@ -233,7 +239,7 @@ impl Tree {
         self.attach(nodes, slot, (key, G::Value::default()), parent, side);
     }
 
-    /// Puts `slot` right after `before`, whatever the keys; with `before` [`NIL`], first.
+    /// Inserts `slot` directly after `before` regardless of keys, or first if `before` is [`NIL`].
     pub fn insert_after<G: Augment, S>(&mut self, nodes: &mut Arena<Node<G>, S>, before: Slot, slot: Slot, key: u64)
     where
         S: DerefMut<Target = [Node<G>]>,
@@ -242,13 +248,14 @@ impl Tree {
         let (parent, side) = match nodes.get(before as usize) {
             None => (self.first, LEFT),
             Some(node) if node.right() == NIL => (before, RIGHT),
-            // The node after `before` is the leftmost one of its right subtree: it has no left child.
+            // The node after `before` is the leftmost one of its right subtree and has no left
+            // child.
             Some(node) => (node.next, LEFT),
         };
         self.attach(nodes, slot, (key, G::Value::default()), parent, side);
     }
 
-    /// A node of this key, the first of them, or [`NIL`]. For trees that were filled by [`Tree::insert`].
+    /// The first node with this key, or [`NIL`]. For trees filled by [`Tree::insert`].
     pub fn find<G: Augment, S>(&self, nodes: &Arena<Node<G>, S>, key: u64) -> Slot
     where
         S: DerefMut<Target = [Node<G>]>,
@@ -257,8 +264,8 @@ impl Tree {
         if at != NIL && nodes[at].key == key { at } else { NIL }
     }
 
-    /// A node of this key, of several the one that a search from the root meets first, or [`NIL`]. For trees that were filled by
-    /// [`Tree::insert`].
+    /// The node with this key that a search from the root meets first, or [`NIL`]. For trees filled
+    /// by [`Tree::insert`].
     pub fn find_topmost<G: Augment, S>(&self, nodes: &Arena<Node<G>, S>, key: u64) -> Slot
     where
         S: DerefMut<Target = [Node<G>]>,
@@ -273,7 +280,8 @@ impl Tree {
         NIL
     }
 
-    /// The first node whose key is not below `key`, or [`NIL`]. For trees that were filled by [`Tree::insert`].
+    /// The first node whose key is not below `key`, or [`NIL`]. For trees filled by
+    /// [`Tree::insert`].
     pub fn first_not_below<G: Augment, S>(&self, nodes: &Arena<Node<G>, S>, key: u64) -> Slot
     where
         S: DerefMut<Target = [Node<G>]>,
@@ -288,7 +296,7 @@ impl Tree {
         found
     }
 
-    /// The last node whose key is below `bound`, wherever it stands in the sequence, or [`NIL`].
+    /// The last node whose key is below `bound`, at any position of the sequence, or [`NIL`].
     pub fn last_below<S>(&self, nodes: &Arena<Node<Least>, S>, bound: u64) -> Slot
     where
         S: DerefMut<Target = [Node<Least>]>,
@@ -296,8 +304,9 @@ impl Tree {
         self.last_that(nodes, |least| least.0 < bound)
     }
 
-    /// The last node for which `holds`, wherever it stands in the sequence, or [`NIL`]. `holds` is asked about the summaries of subtrees
-    /// and of single nodes: it must hold for a subtree just if it does for one of its nodes.
+    /// The last node for which `holds` returns true, at any position of the sequence, or [`NIL`].
+    /// `holds` is called with summaries of subtrees and of single nodes. It must be true of a
+    /// subtree exactly if it is true of one of its nodes.
     pub fn last_that<G: Augment, S>(&self, nodes: &Arena<Node<G>, S>, holds: impl Fn(G) -> bool) -> Slot
     where
         S: DerefMut<Target = [Node<G>]>,
@@ -320,7 +329,7 @@ impl Tree {
         at
     }
 
-    /// Takes `slot`, which must be in this tree, out of it.
+    /// Removes `slot`, which must be in this tree.
     pub fn remove<G: Augment, S>(&mut self, nodes: &mut Arena<Node<G>, S>, slot: Slot)
     where
         S: DerefMut<Target = [Node<G>]>,
@@ -330,9 +339,10 @@ impl Tree {
         let node = *place;
         *place = Node::default();
         self.unthread(nodes, &node);
-        // `hole` is what takes the place of the node that is spliced out, `above` its parent: the upkeep starts there.
+        // `hole` takes the place of the node that is spliced out; the upkeep starts at its parent
+        // `above`.
         let (hole, above, removed_red);
-        // The summaries up to `replaced` are out of date whatever they read.
+        // The summaries up to `replaced` are out of date even if their values do not change.
         let mut replaced = node.parent;
         let [left, right] = node.children;
         if left == NIL || right == NIL {
@@ -341,7 +351,8 @@ impl Tree {
             self.replace_child(nodes, node.parent, slot, hole);
             set_parent(nodes, hole, node.parent);
         } else {
-            // The node after it has no left child: it is spliced out and takes this node's place and colour.
+            // The successor has no left child: it is spliced out and takes this node's position and
+            // colour.
             let heir = node.next;
             let Some(entry) = nodes.get_mut(heir as usize) else { return };
             removed_red = entry.red;
@@ -383,7 +394,7 @@ impl Tree {
         let mut around = [NIL; 2];
         let mut parent_is_red = false;
         if let Some(above) = nodes.get_mut(parent as usize) {
-            // It comes between its parent and the parent's neighbour on its side.
+            // It goes between its parent and the parent's neighbour on its side.
             around = if side == LEFT { [above.prev, parent] } else { [parent, above.next] };
             above.children[usize::from(side)] = slot;
             parent_is_red = above.red;
@@ -422,7 +433,7 @@ impl Tree {
         }
     }
 
-    /// Puts `with` where `child` is under `parent`, or at the root.
+    /// Puts `with` in the place of `child` under `parent`, or at the root.
     #[inline]
     fn replace_child<G: Augment>(&mut self, nodes: &mut [Node<G>], parent: Slot, child: Slot, with: Slot) {
         match nodes.get_mut(parent as usize) {
@@ -434,7 +445,8 @@ impl Tree {
         }
     }
 
-    /// Turns the edge between `slot` and its child on the other side, so that `slot` goes down to `side`. Summaries are up to date.
+    /// Rotates the edge between `slot` and its child on the other side, so that `slot` goes down to
+    /// `side`. Summaries are updated.
     fn rotate<G: Augment>(&mut self, nodes: &mut [Node<G>], slot: Slot, side: Side) {
         let Some(node) = nodes.get(slot as usize) else { return };
         let (parent, riser, summary) = (node.parent, node.child(!side), node.summary);
@@ -442,7 +454,7 @@ impl Tree {
         let inner = above.child(side);
         above.children[usize::from(side)] = slot;
         above.parent = parent;
-        // The riser's subtree is now what the other one's was.
+        // The subtree of the rising node is now what the other node's subtree was.
         above.summary = summary;
         set_parent(nodes, inner, slot);
         if let Some(node) = nodes.get_mut(slot as usize) {
@@ -535,7 +547,7 @@ impl<G: Augment> Node<G> {
         self.children[usize::from(side)]
     }
 
-    /// On which side its child `slot` is; a missing one may be on both.
+    /// The side on which `slot` is a child; a missing child may be on both.
     #[inline(always)]
     fn side_of(&self, slot: Slot) -> Side {
         self.left() != slot
@@ -566,7 +578,8 @@ fn is_red<G: Augment>(nodes: &[Node<G>], slot: Slot) -> bool {
     nodes.get(slot as usize).is_some_and(|node| node.red)
 }
 
-/// Brings the summaries up to date from `slot` upwards: at least up to `must_reach`, then as long as they change.
+/// Updates the summaries from `slot` upwards: at least up to `must_reach`, then as long as they
+/// change.
 fn summarise_up<G: Augment>(nodes: &mut [Node<G>], mut slot: Slot, must_reach: Slot) {
     let mut reached = false;
     while slot != NIL {
@@ -579,7 +592,7 @@ fn summarise_up<G: Augment>(nodes: &mut [Node<G>], mut slot: Slot, must_reach: S
     }
 }
 
-/// Brings one node's summary up to date; answers whether it has changed.
+/// Updates one node's summary. Returns true if it has changed.
 #[inline]
 fn summarise<G: Augment>(nodes: &mut [Node<G>], slot: Slot) -> bool {
     let Some(node) = nodes.get(slot as usize) else { return false };
@@ -592,20 +605,22 @@ fn summarise<G: Augment>(nodes: &mut [Node<G>], slot: Slot) -> bool {
     changed
 }
 
-/// Where a search from the root ended that goes by an order of its own.
+/// The end of a search from the root in the caller's order.
 #[derive(Clone, Copy, Debug)]
 pub struct Descent {
-    /// The node that is what was searched for, the first to be met, or [`NIL`].
+    /// The first matching node that was met, or [`NIL`].
     pub found: Slot,
-    /// The last node that was met otherwise, or [`NIL`]: a neighbour of what was searched for, on either side.
+    /// The last non-matching node that was met, or [`NIL`]: a neighbour of the searched position,
+    /// on either side.
     pub last: Slot,
-    /// The node after which it would stand, or [`NIL`] if before all.
+    /// The node directly before the searched position, or [`NIL`] if the position is first.
     pub before: Slot,
 }
 
 impl Tree {
-    /// Goes down from the root; `order` says how what is searched for compares to a node of this key. Which of two neighbours is met last,
-    /// and which of several equals first, depends on the shape of the tree: it is the textbook's.
+    /// Descends from the root; `order` compares the searched position with a node of a given key.
+    /// The neighbour that is met last, and the first of several equal nodes, depend on the shape of
+    /// the tree, which is the textbook's.
     pub fn descend<G: Augment, S>(
         &self,
         nodes: &Arena<Node<G>, S>,

@@ -1,6 +1,6 @@
-//! Tunables: declared once, beside the code that they tune.
+//! Tunables. Each is declared once, beside the code that uses it.
 
-/// The unit that a tunable is read and written in: the kernel's own.
+/// The unit of a tunable's value; the same as in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Milliseconds.
@@ -27,12 +27,12 @@ pub enum Unit {
     Number,
     /// 0 or 1.
     Switch,
-    /// One of several forms, told in the tunable's description.
+    /// One of several variants, which the tunable's description lists.
     Form,
 }
 
 impl Unit {
-    /// What stands behind a value: "ms", "requests", "KiB" ...
+    /// The unit as printed after a value: "ms", "requests", "KiB" ...
     pub const fn label(self) -> &'static str {
         match self {
             Unit::Milliseconds => "ms",
@@ -55,32 +55,32 @@ impl Unit {
 /// The declaration of a tunable.
 #[derive(Clone, Copy, Debug)]
 pub struct Tunable {
-    /// The kernel's name, as under `queue/iosched/`.
+    /// The kernel's name, as in `queue/iosched/`.
     pub name: &'static str,
-    /// The unit of its value.
+    /// The unit of the value.
     pub unit: Unit,
-    /// The value it starts with.
+    /// The default value.
     pub default: i64,
-    /// The least value it takes.
+    /// The minimum.
     pub min: i64,
-    /// The greatest value it takes.
+    /// The maximum.
     pub max: i64,
-    /// What it does.
+    /// The effect of the tunable.
     pub meaning: &'static str,
-    /// What one wins and loses by changing it.
+    /// The benefits and costs of changing the value.
     pub trade_off: &'static str,
 }
 
-/// Why a tunable was not set.
+/// Errors of setting a tunable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunableError {
     /// The elevator has no tunable of this name.
     Unknown,
     /// The value lies outside the range `min..=max`.
     OutOfRange {
-        /// The least value.
+        /// The minimum.
         min: i64,
-        /// The greatest value.
+        /// The maximum.
         max: i64,
     },
 }

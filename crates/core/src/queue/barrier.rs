@@ -1,7 +1,9 @@
-//! Barriers: a barrier's predecessors are done before it, its successors after, and the disk's cache is written out around it.
+//! Barriers: earlier requests complete before a barrier, later ones after it, and the disk's cache
+//! is flushed around it.
 //!
-//! Linux 2.6.16 to 2.6.36. When a barrier reaches the head of the dispatch list, the queue is drained and the barrier is carried
-//! out as a sequence of stages: a flush, the barrier's data, another flush, as far as the device's mode needs them.
+//! This follows Linux 2.6.16 to 2.6.36. When a barrier reaches the head of the dispatch list, the
+//! queue is drained. The barrier is then executed as a sequence of stages: a flush, the barrier's
+//! data, another flush, as far as the device's mode needs them.
 
 use super::RequestQueue;
 use crate::bio::{Flags, Op};
@@ -10,24 +12,24 @@ use crate::elevator::tables::HostTypes;
 use crate::event::Event;
 use crate::request::{Marks, Request, State};
 
-/// How a device keeps barriers.
+/// The device's support for barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderedMode {
-    /// It does not: barriers are refused.
+    /// None: barriers are refused.
     None,
-    /// By waiting until it is empty; with a cache, by flushing it before and after, or, with `fua`, by flushing before and
-    /// writing the barrier itself through.
+    /// Draining: the device is emptied before the barrier. A write cache is flushed before and
+    /// after, or, with `fua`, flushed before and bypassed by the barrier itself.
     Drain {
         /// The device has a write cache.
         flush: bool,
-        /// It can write a single request through.
+        /// The device supports forced unit access.
         fua: bool,
     },
-    /// By ordered tags: the device itself keeps the order.
+    /// Ordered tags: the device itself keeps the order.
     Tag {
         /// The device has a write cache.
         flush: bool,
-        /// It can write a single request through.
+        /// The device supports forced unit access.
         fua: bool,
     },
 }
@@ -37,7 +39,8 @@ impl OrderedMode {
         matches!(self, OrderedMode::Drain { .. })
     }
 
-    /// Whether a flush goes before, one goes after, and the data is written through.
+    /// Returns whether there is a flush before, whether there is one after, and whether the data is
+    /// written with FUA.
     fn steps(self) -> (bool, bool, bool) {
         match self {
             OrderedMode::None => (false, false, false),
@@ -70,15 +73,15 @@ impl Stage {
     }
 }
 
-/// The ordered sequence that runs, if one does.
+/// The ordered sequence in progress, if any.
 #[derive(Debug)]
 pub(super) struct Sequence {
-    /// The barrier as it was submitted, or [`NIL`]: no sequence runs.
+    /// The submitted barrier; [`NIL`] if no sequence is in progress.
     original: Slot,
     pre: Slot,
     post: Slot,
     done: u8,
-    /// The colour of requests that arrive now: it changes with each barrier.
+    /// The colour of newly arriving requests, which changes with each barrier.
     colour: bool,
 }
 
@@ -93,7 +96,7 @@ impl Sequence {
         Stage::ALL.into_iter().find(|stage| self.done & stage.bit() == 0).unwrap_or(Stage::Done)
     }
 
-    /// Colours a request that is inserted.
+    /// Sets the colour of a request at its insertion.
     pub fn colour(&mut self, flags: Flags, marks: &mut Marks) {
         if self.colour {
             marks.set(Marks::ORDERED_COLOUR);
@@ -106,7 +109,8 @@ impl Sequence {
 }
 
 impl<H: HostTypes> RequestQueue<H> {
-    /// Appends a request to the dispatch list, behind everything that the elevator holds; nothing is sorted past it.
+    /// Appends a request to the dispatch list, behind all requests of the elevator. Dispatch
+    /// sorting does not pass it.
     pub(super) fn insert_back(&mut self, slot: Slot) {
         let request = &mut self.core.tables.requests[slot];
         request.marks.set(Marks::SOFT_BARRIER);
@@ -122,7 +126,7 @@ impl<H: HostTypes> RequestQueue<H> {
         self.core.run_now();
     }
 
-    /// Puts a request that the driver gave back at the head, or at its place in the running sequence.
+    /// Puts a requeued request at the head, or at its position in the running sequence.
     pub(super) fn insert_requeued(&mut self, slot: Slot) {
         let request = &mut self.core.tables.requests[slot];
         request.marks.set(Marks::SOFT_BARRIER);
@@ -140,7 +144,8 @@ impl<H: HostTypes> RequestQueue<H> {
         self.core.dispatch.insert_before(&mut self.core.tables, at, slot);
     }
 
-    /// The request that may be issued in place of `head`: itself, the first step of the sequence that it starts, or [`NIL`].
+    /// The request to issue in place of `head`: itself, the first step of the sequence that it
+    /// starts, or [`NIL`].
     #[inline]
     pub(super) fn pass_ordered(&mut self, head: Slot) -> Slot {
         let barrier = self.core.tables.requests[head].marks.has(Marks::HARD_BARRIER);
@@ -155,7 +160,7 @@ impl<H: HostTypes> RequestQueue<H> {
         if self.may_pass(head) { head } else { NIL }
     }
 
-    /// The device has run empty: a sequence that waited for that goes on.
+    /// Continues a sequence that waited for the device to be empty.
     pub(super) fn drained(&mut self) {
         if self.ordered.original == NIL || self.ordered.stage() != Stage::Drain || self.core.in_flight > 0 {
             return;
@@ -167,7 +172,7 @@ impl<H: HostTypes> RequestQueue<H> {
         }
     }
 
-    /// A step of the sequence is done; after the last one the barrier itself is.
+    /// Completes a step of the sequence, and the barrier after the last step.
     pub(super) fn finish_sequence_request(&mut self, slot: Slot, done: impl FnMut(u64)) {
         let stage = self.stage_of(slot);
         self.put_free_request(slot);
@@ -198,7 +203,8 @@ impl<H: HostTypes> RequestQueue<H> {
             match stage {
                 Stage::PreFlush => self.ordered.pre = step,
                 Stage::PostFlush => self.ordered.post = step,
-                // The stand-in is what passes the driver: it takes the boundary over.
+                // The driver takes the proxy instead of the barrier, so the proxy takes over the
+                // boundary.
                 _ => self.core.dispatch.hand_boundary_over(barrier, step),
             }
             if step == NIL {
@@ -212,12 +218,12 @@ impl<H: HostTypes> RequestQueue<H> {
         }
     }
 
-    /// A request of the sequence, from those kept in reserve: a flush, or the barrier's stand-in.
+    /// Makes a request of the sequence from the reserved ones: a flush, or the barrier's proxy.
     fn make_step(&mut self, barrier: Slot, stage: Stage, fua: bool) -> Slot {
         let original = self.core.tables.requests[barrier];
         let drains = self.config.ordered.drains();
         let slot = self.take_free_request();
-        debug_assert!(slot != NIL, "three requests are kept in reserve");
+        debug_assert!(slot != NIL, "three requests are reserved");
         let request = &mut self.core.tables.requests[slot];
         let generation = request.generation.wrapping_add(1);
         *request = Request { generation, state: State::Dispatched, ..Request::default() };
@@ -231,7 +237,7 @@ impl<H: HostTypes> RequestQueue<H> {
             request.flags = original.flags.and(if fua { Flags::FUA } else { Flags::NONE });
         } else {
             request.op = Op::Flush;
-            // A device that orders by tags is told so by this flag; one that is drained needs no telling.
+            // Ordered tags need the flag; a drained device does not.
             request.flags = if drains { Flags::NONE } else { Flags::BARRIER };
         }
         request.marks.set(Marks::SEQUENCE);

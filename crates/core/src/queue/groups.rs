@@ -1,4 +1,4 @@
-//! Groups of contexts: making, weighing, moving between and removing them.
+//! Groups of contexts: creating, weighting and removing them, and moving contexts between them.
 
 use super::{Kick, RequestQueue, Stale};
 use crate::collections::{NIL, Slot};
@@ -8,12 +8,12 @@ use crate::elevator::tables::HostTypes;
 use crate::group::{Group, GroupError, GroupId, GroupWeights, ROOT};
 
 impl<H: HostTypes> RequestQueue<H> {
-    /// The root group, in which every context starts.
+    /// The root group, to which new contexts belong.
     pub fn root_group(&self) -> GroupId {
         GroupId { slot: ROOT, generation: self.core.tables.groups[ROOT].generation }
     }
 
-    /// Makes a group below `parent`.
+    /// Creates a group below `parent`.
     pub fn create_group(&mut self, parent: GroupId, weights: GroupWeights, now_ns: u64) -> Result<GroupId, GroupError> {
         self.begin(now_ns);
         let parent = self.known_group(parent).ok_or(GroupError::Stale)?;
@@ -32,7 +32,7 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok(GroupId { slot, generation })
     }
 
-    /// What is known of a group.
+    /// The record of a group; `None` if the handle is stale.
     pub fn group(&self, id: GroupId) -> Option<&Group> {
         self.known_group(id).map(|slot| &self.core.tables.groups[slot])
     }
@@ -49,8 +49,8 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok(self.end())
     }
 
-    /// Removes a group that has no child groups and no contexts. An elevator that shares the disk by group refuses while requests of the
-    /// group are left; the others do not look.
+    /// Removes a group without child groups and contexts. Elevators with group scheduling refuse
+    /// while requests of the group are left.
     pub fn remove_group(&mut self, id: GroupId, now_ns: u64) -> Result<Kick, GroupError> {
         self.begin(now_ns);
         let slot = self.known_group(id).ok_or(GroupError::Stale)?;
@@ -65,13 +65,14 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok(self.end())
     }
 
-    /// Moves a context to a group. As in the kernel, elevators notice when they look at the context next.
+    /// Moves a context to a group. As in the kernel, the elevator notices when it next accesses the
+    /// context.
     pub fn move_context(&mut self, id: ContextId, group: GroupId, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let context = self.running_context(id).ok_or(Stale)?;
         let group = self.known_group(group).ok_or(Stale)?;
         if self.core.tables.contexts[context].group == group {
-            // It is there already, and loses nothing.
+            // Already in the group: its state is kept.
             return Ok(self.end());
         }
         self.core.leave_group(context);

@@ -1,4 +1,4 @@
-//! Merging: bios into queued requests, and requests that have closed up into one.
+//! Merging: bios into queued requests, and adjacent requests into one.
 
 use super::RequestQueue;
 use crate::bio::{Bio, Flags};
@@ -9,10 +9,11 @@ use crate::event::Event;
 use crate::request::{Marks, MergedBio, Plain, RequestId};
 
 impl<H: HostTypes> RequestQueue<H> {
-    /// Tries to make the bio part of a queued request. The first candidate decides: if it is too large, none is tried after it.
+    /// Tries to merge the bio into a queued request. Only the first candidate is considered: if it
+    /// is too large, the search ends.
     pub(super) fn try_merge(&mut self, bio: &Bio) -> Option<RequestId> {
         let alone = bio.flags.has(Flags::BARRIER) || bio.flags.has(Flags::FUA);
-        // What is to be written through is not mixed with what is not.
+        // FUA writes and barriers are not merged with other requests.
         if !self.config.merging || alone || self.is_empty() || self.free_merged == NIL {
             return None;
         }
@@ -33,15 +34,16 @@ impl<H: HostTypes> RequestQueue<H> {
         Some(self.id_of(id))
     }
 
-    /// Files a request under its end, for back merges.
+    /// Adds a request to the merge hash under its end sector.
     pub(super) fn hash_insert(&mut self, slot: Slot) {
         let end = self.core.tables.requests[slot].end();
         self.core.tables.requests[slot].marks.set(Marks::HASHED);
         self.core.hash.insert::<Plain, _, _>(&mut self.core.tables.requests, end, slot);
     }
 
-    /// A request that is being inserted joins one that ends where it begins, if there is one, and so on: multi-queue block layers look
-    /// once more, as a list of requests may have been plugged since its bios were tried.
+    /// Merges a request that is being inserted into one that ends where it begins, repeatedly.
+    /// Multi-queue layers search again at this point, as a list of requests may have been plugged
+    /// since their bios were submitted.
     pub(super) fn join_at_insert(&mut self, slot: Slot) -> Option<RequestId> {
         if !self.config.merging || self.elevator.searches_merges() {
             return None;
@@ -95,7 +97,8 @@ impl<H: HostTypes> RequestQueue<H> {
         (found != NIL && self.takes(found, bio)).then_some((found, Merge::Front))
     }
 
-    /// The newest mergeable request that ends at `sector`; those that became unmergeable are dropped on the way.
+    /// The newest mergeable request that ends at `sector`. Unmergeable ones are removed from the
+    /// hash on the way.
     fn find_by_end(&mut self, sector: u64) -> Slot {
         let mut at = self.core.hash.first(sector);
         while at != NIL {
@@ -111,7 +114,7 @@ impl<H: HostTypes> RequestQueue<H> {
         NIL
     }
 
-    /// Whether the bio may become part of this request, if they touch.
+    /// Returns true if the bio may be merged into this request, provided that they are adjacent.
     fn takes(&mut self, slot: Slot, bio: &Bio) -> bool {
         let request = &self.core.tables.requests[slot];
         if !self.core.is_mergeable(slot) || request.op != bio.op {
@@ -157,7 +160,7 @@ impl<H: HostTypes> RequestQueue<H> {
         let into = self.core.tables.requests[slot].token;
         self.core.tell(|core| Event::FrontMerge { bio: super::io_of(core, bio), into });
         self.add_bio(slot, bio.token);
-        // The neighbour is looked for by the place that the request has had so far.
+        // The neighbour is found by the request's previous position.
         let former = self.elevator.former(&self.core, slot);
         let request = &mut self.core.tables.requests[slot];
         request.sector = bio.sector;
@@ -170,7 +173,7 @@ impl<H: HostTypes> RequestQueue<H> {
     }
 
     fn can_join(&self, lower: Slot, upper: Slot) -> bool {
-        // The absorbed request's own token needs an entry among the merged bios.
+        // The token of the absorbed request needs an entry of the table of merged bios.
         let room = self.free_merged != NIL;
         if lower == NIL || upper == NIL || !room || !self.core.is_mergeable(lower) || !self.core.is_mergeable(upper) {
             return false;
@@ -180,7 +183,7 @@ impl<H: HostTypes> RequestQueue<H> {
         a.op == b.op && !apart && a.end() == b.sector && !self.is_too_large(a.sectors, b.sectors)
     }
 
-    /// Makes `absorbed` part of `request`, its lower neighbour.
+    /// Merges `absorbed` into `request`, its lower neighbour.
     fn join(&mut self, request: Slot, absorbed: Slot) -> Slot {
         let into = self.core.tables.requests[request].token;
         self.core.tell(|core| Event::Join { request: core.io(absorbed), into });
@@ -193,7 +196,7 @@ impl<H: HostTypes> RequestQueue<H> {
         survivor.submitted_ns = survivor.submitted_ns.min(gone.submitted_ns);
         self.core.unhash(absorbed);
         self.rehash(request, end);
-        // One that joins as it is inserted is not in the elevator yet.
+        // A request that is merged at insertion is not in the elevator yet.
         if self.core.tables.requests[absorbed].marks.has(Marks::SORTED) {
             self.elevator.join(&mut self.core, request, absorbed);
         }
@@ -211,7 +214,7 @@ impl<H: HostTypes> RequestQueue<H> {
     fn add_bio(&mut self, slot: Slot, token: u64) {
         let entry = self.free_merged;
         if entry == NIL {
-            debug_assert!(false, "a bio is merged only while there is an entry for it");
+            debug_assert!(false, "a bio is merged only if a free entry exists");
             return;
         }
         self.free_merged = self.core.tables.merged[entry].next;

@@ -1,8 +1,9 @@
-//! The request queue: submission, merging, the pool of requests, plugging, the dispatch list, barriers, completion, and
-//! switching elevators.
+//! The request queue: submission, merging, the request pool, plugging, the dispatch list, barriers,
+//! completion, and switching of elevators.
 //!
-//! It follows the block layer of Linux 2.6.18 (and, by [`BlockLayer`], what later ones changed). It is told
-//! the time, owns no thread, lock or timer, and is driven by calls; see [`RequestQueue`].
+//! It reproduces the block layer of Linux 2.6.18 and, by [`BlockLayer`], the changes of later
+//! kernels. The host passes in the time; the queue has no thread, lock or timer of its own and is
+//! driven by calls. See [`RequestQueue`].
 
 mod barrier;
 mod groups;
@@ -32,34 +33,41 @@ use crate::storage::{ElevatorStorage, Storage};
 pub use barrier::OrderedMode;
 use pool::Pool;
 
-/// How a queue behaves, beside its elevator.
+/// The configuration of a queue, apart from its elevator.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueConfig {
-    /// Which kernel's block layer.
+    /// The kernel version whose block layer is reproduced.
     pub layer: BlockLayer,
-    /// The clock that the elevator sees.
+    /// The clock of the elevator.
     pub clock: ClockConfig,
-    /// Hold requests back for up to 3 ms or until 4 are waiting, so that bios can be merged (2.6.18's plugging). Without it nothing
-    /// starts an idle queue but the host: it runs the queue after every submission.
+    /// Plugging as in 2.6.18: hold requests for up to 3 ms or until 4 are waiting, so that bios can
+    /// be merged. Without plugging only the host starts an idle queue: it runs the queue after
+    /// every submission.
     pub plugging: bool,
     /// Whether bios are merged into queued requests.
     pub merging: bool,
-    /// The size of the pool of requests a direction (4 or more; 128 in Linux), or `None` for as many as there is room for.
+    /// The pool size per direction (4 or more; 128 in Linux), or `None` for the capacity of the
+    /// storage.
     pub nr_requests: Option<u32>,
-    /// The largest request that merging makes, in sectors, 1 or more: with less than two requests' worth nothing merges.
+    /// The size limit of merged requests in sectors, 1 or more. A limit below two requests prevents
+    /// merging.
     pub max_sectors: u32,
-    /// A request that a bio was refused for size takes no more bios, as in a real kernel.
+    /// Whether a request takes no more bios after a merge was refused because of its size, as in
+    /// the kernel.
     pub refusal_ends_merging: bool,
-    /// How barriers are kept.
+    /// The device's support for barriers.
     pub ordered: OrderedMode,
-    /// The hardware queues of the device, 1 or more: only multi-queue elevators tell them apart.
+    /// The number of hardware queues of the device, 1 or more. Only multi-queue elevators
+    /// distinguish them.
     pub hw_queues: u16,
-    /// Whether the device has an arm that moves (`queue/rotational`): newer elevators keep others idle less.
+    /// Whether the device is rotational (`queue/rotational`). Newer elevators idle less on
+    /// non-rotational devices.
     pub rotational: bool,
 }
 
 impl Default for QueueConfig {
-    /// A 2.6.18 queue with plugging, merging up to 512 KiB and a pool of 128 requests a direction.
+    /// A 2.6.18 queue with plugging, merging up to 512 KiB, and a pool of 128 requests per
+    /// direction.
     fn default() -> Self {
         QueueConfig {
             layer: BlockLayer::V2_6_18,
@@ -76,47 +84,50 @@ impl Default for QueueConfig {
     }
 }
 
-/// The size of the pool of requests a direction in Linux, for what depends on it where the pool has no bound.
+/// Linux's pool size per direction, for computations that need one when the pool is unlimited.
 const DEFAULT_NR_REQUESTS: u32 = 128;
 
-/// Whether the host has to run the queue: to call [`RequestQueue::next`] until its device is full or nothing comes.
+/// Whether the host must run the queue: call [`RequestQueue::next`] until the device is full or no
+/// request is returned.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kick {
-    /// Nothing to do.
+    /// No run is needed.
     Quiet,
     /// Run the queue now.
     Run,
 }
 
-/// What became of a bio.
+/// The result of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submitted {
-    /// It is part of a request that was there.
+    /// The bio was merged into a queued request.
     Merged(RequestId),
-    /// It became a request.
+    /// The bio became a request.
     Queued(RequestId),
-    /// The pool is empty: its process sleeps. When [`Work::Wake`] names the context, call [`RequestQueue::resubmit`]
-    /// with the same bio; the process submits nothing else before that.
+    /// The pool is empty and the process sleeps. When [`DeferredWork::Wake`] names the context,
+    /// call [`RequestQueue::resubmit`] with the same bio. The process submits no other bio before
+    /// that.
     Asleep,
 }
 
-/// Why a bio was not taken. The queue is as it was, but for what an elevator learns when it is asked for a request to merge with (BFQ may
-/// have merged two processes' queues): do what [`RequestQueue::next_work`] lists after an error, too.
+/// Errors of a submission. The queue is unchanged, except for statistics that an elevator updates
+/// during the search for a merge (BFQ may have merged the queues of two processes). Process
+/// [`RequestQueue::next_work`] after an error, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubmitError {
-    /// The storage holds no more: submit it again (or resubmit it, if that was refused) after a completion.
+    /// The storage is full: submit (or resubmit) the bio again after a completion.
     Full,
-    /// The context's process sleeps for a request already, with another bio.
+    /// The process already sleeps for a request, with another bio.
     Asleep,
-    /// The context's process was not woken: there is nothing to resubmit.
+    /// The process was not woken, so there is nothing to resubmit.
     NotWoken,
-    /// The context is not one of this queue's, or has exited.
+    /// The context does not belong to this queue or has exited.
     NoContext,
-    /// It has no sectors and is no barrier, or ends beyond sector 2^64.
+    /// A bio without sectors that is no barrier, or one that ends beyond sector 2^64.
     BadExtent,
-    /// It is a barrier and the device cannot order ([`OrderedMode::None`]), or a flush, which only the queue makes: an empty
-    /// barrier asks for one.
+    /// A barrier on a device that cannot order ([`OrderedMode::None`]), or a flush. Only the queue
+    /// issues flushes; submit an empty barrier instead.
     NotSupported,
 }
 
@@ -135,40 +146,41 @@ impl core::fmt::Display for SubmitError {
 
 impl core::error::Error for SubmitError {}
 
-/// What [`RequestQueue::next`] has for the driver.
+/// The result of [`RequestQueue::next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// This request: start it.
+    /// Start this request.
     Request(RequestId),
-    /// Nothing now, but requests are queued: the elevator waits for a timer, an arrival or a completion.
+    /// Requests are queued, but the elevator waits for a timer, an arrival or a completion.
     Wait,
-    /// Nothing is queued.
+    /// No request is queued.
     Empty,
 }
 
-/// A handle is stale: what it named is gone.
+/// The handle is stale: the object no longer exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stale;
 
-/// No room for another context.
+/// The storage has no room for another context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
 /// A request queue with its elevator.
 ///
-/// The host calls [`submit`](Self::submit) for each bio and, when told to [`Kick::Run`], gives its device what
-/// [`next`](Self::next) answers; it calls [`complete`](Self::complete) as the device finishes, and [`timer`](Self::timer) when the time of
-/// [`next_timer`](Self::next_timer) has come. After each of these calls (and after the run that it asked for) it does
-/// what [`next_work`](Self::next_work) lists.
+/// The host calls [`submit`](Self::submit) for each bio. On [`Kick::Run`] it starts the requests
+/// that [`next`](Self::next) returns. It calls [`complete`](Self::complete) when the device
+/// finishes a request, and [`timer`](Self::timer) at the time of [`next_timer`](Self::next_timer).
+/// After each of these calls (and the run that it caused) the host does the work that
+/// [`next_work`](Self::next_work) returns.
 #[allow(missing_debug_implementations)]
 pub struct RequestQueue<H: HostTypes> {
     config: QueueConfig,
-    /// What both the queue's tables and the elevator's hold.
+    /// The smaller of the capacities of the queue's and the elevator's tables.
     capacity: Capacity,
     rules: Rules,
     core: QueueCore<H>,
     elevator: AnyElevator<H>,
-    /// Whether back merges are looked for in the hash.
+    /// Whether the merge hash is in use.
     hashing: bool,
     free_requests: List<Plain>,
     free_request_count: u32,
@@ -181,7 +193,8 @@ pub struct RequestQueue<H: HostTypes> {
 }
 
 impl<H: HostTypes> RequestQueue<H> {
-    /// A queue with an elevator of the kind that `elevator_storage` is for. It holds what both storages have room for.
+    /// Creates a queue with an elevator of the kind for which `elevator_storage` is. Its capacity
+    /// is the smaller one of both storages.
     pub fn new(
         config: QueueConfig,
         storage: Storage<H>,
@@ -249,7 +262,8 @@ impl<H: HostTypes> RequestQueue<H> {
         &self.config
     }
 
-    /// Whether bios are merged from now on, and how many sectors a request has at most then, 1 or more. What is queued stays as it is.
+    /// Sets whether bios are merged from now on, and the size limit of merged requests in sectors,
+    /// 1 or more. Queued requests do not change.
     pub fn set_merging(&mut self, merging: bool, max_sectors: u32) {
         self.config.merging = merging;
         self.config.max_sectors = max_sectors.max(1);
@@ -257,7 +271,7 @@ impl<H: HostTypes> RequestQueue<H> {
         self.fit_to(self.kind());
     }
 
-    /// The kind of elevator that decides now.
+    /// The kind of the current elevator.
     pub fn kind(&self) -> Kind {
         self.elevator.kind()
     }
@@ -267,29 +281,30 @@ impl<H: HostTypes> RequestQueue<H> {
         &self.core.sink
     }
 
-    /// The same, to be emptied.
+    /// The sink of the trace events, mutable.
     pub fn sink_mut(&mut self) -> &mut H::Sink {
         &mut self.core.sink
     }
 
-    /// How many requests of an operation's direction the pool has given out, and how many it holds a direction (multi-queue: of both); `None`
-    /// is as many as there is room for. Hosts tell from it whether the queue is congested.
+    /// Returns the allocated requests of an operation's direction (multi-queue: of both) and the
+    /// pool size; `None` for an unlimited pool. Hosts use it to detect congestion.
     pub fn pool_use(&self, op: Op) -> (u32, Option<u32>) {
         self.pool.use_of(op)
     }
 
-    /// Requests that the driver has.
+    /// Requests in the device.
     pub fn in_flight(&self) -> u32 {
         self.core.in_flight
     }
 
-    /// Whether nothing waits for the driver.
+    /// Returns true if no request waits for the driver.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.core.dispatch.is_empty() && self.elevator.is_empty()
     }
 
-    /// Takes in a process. Its entry is free again when it has exited and its last request is done.
+    /// Creates a context for a process. Its entry is freed when the process has exited and its last
+    /// request has completed.
     pub fn create_context(&mut self, pid: u32, priority: Priority, nice: i8) -> Result<ContextId, Full> {
         let slot = self.core.free_contexts.pop_front(&mut self.core.tables.contexts);
         if slot == NIL {
@@ -302,13 +317,13 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok(ContextId { slot, generation })
     }
 
-    /// What is known of a context.
+    /// The record of a context; `None` if the handle is stale.
     pub fn context(&self, id: ContextId) -> Option<&Context> {
         let context = &self.core.tables.contexts[id.slot];
         (context.generation == id.generation && context.state != ContextState::Free).then_some(context)
     }
 
-    /// The process of a context exits. Its requests are still served.
+    /// Ends a context because its process exits. Pending requests are still served.
     pub fn exit_context(&mut self, id: ContextId, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
@@ -319,7 +334,7 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok(self.end())
     }
 
-    /// Sets a context's priority ([`Priority::UNSET`]: it follows nice).
+    /// Sets a context's priority; with [`Priority::UNSET`] it follows the nice value.
     pub fn set_priority(&mut self, id: ContextId, priority: Priority, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
@@ -328,8 +343,8 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok(self.end())
     }
 
-    /// Sets a context's nice value, which an unset priority follows. As in the kernel, queues that the elevator keeps for the
-    /// process see it only when they read its priority anew.
+    /// Sets a context's nice value, from which an unset priority follows. As in the kernel, the
+    /// elevator's process queues apply it when they next read the priority.
     pub fn set_nice(&mut self, id: ContextId, nice: i8, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
@@ -337,8 +352,9 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok(self.end())
     }
 
-    /// Tells by which policy a context's process is given the CPU, which the class of an unset priority follows in block layers from 2.6.26
-    /// on; it is nothing to those before. Like [`set_nice`](Self::set_nice), it is seen when the priority is read anew.
+    /// Sets the CPU scheduling policy of a context's process. From 2.6.26 on, the class of an unset
+    /// priority follows it; earlier block layers ignore it. Like [`set_nice`](Self::set_nice), it
+    /// applies when the priority is next read.
     pub fn set_cpu_policy(&mut self, id: ContextId, policy: CpuPolicy, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.running_context(id).ok_or(Stale)?;
@@ -348,22 +364,23 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok(self.end())
     }
 
-    /// Tells on which CPU a context's process runs: multi-queue elevators file its requests by it.
+    /// Sets the CPU on which a context's process runs. Multi-queue elevators file its requests by
+    /// CPU.
     pub fn set_cpu(&mut self, id: ContextId, cpu: u16) -> Result<(), Stale> {
         let slot = self.running_context(id).ok_or(Stale)?;
         self.core.tables.contexts[slot].cpu = cpu;
         Ok(())
     }
 
-    /// The tunables of the present elevator, with their values. Those of the layer of reserved bandwidth
-    /// ([`Reservation::TUNABLES`](crate::Reservation::TUNABLES)) come first, if it is there.
+    /// The tunables of the current elevator and their values. With the reservation layer, its
+    /// tunables ([`Reservation::TUNABLES`](crate::Reservation::TUNABLES)) come first.
     pub fn tunables(&self) -> impl Iterator<Item = (&'static Tunable, i64)> + '_ {
-        // Numbered by a range: to the proof, `enumerate` could overflow.
+        // A range instead of `enumerate`, whose counter could overflow as far as the proof can see.
         self.elevator.tunables().zip(0..usize::MAX).map(|(t, i)| (t, self.elevator.tunable(i)))
     }
 
-    /// Stores a tunable of the present elevator, by the kernel's name and in the kernel's unit. The elevator sees the time of the last call;
-    /// a wait that is under way ends as it was begun.
+    /// Sets a tunable of the current elevator by its kernel name, in the kernel's unit. The
+    /// elevator uses the time of the previous call. A wait in progress is not changed.
     pub fn set_tunable(&mut self, name: &str, value: i64) -> Result<(), TunableError> {
         let mut tunables = self.elevator.tunables().zip(0..usize::MAX);
         let (tunable, index) = tunables.find(|(tunable, _)| tunable.name == name).ok_or(TunableError::Unknown)?;
@@ -374,7 +391,7 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok(())
     }
 
-    /// A process submits a bio.
+    /// Submits a bio of a process.
     pub fn submit(&mut self, bio: Bio, now_ns: u64) -> Result<(Submitted, Kick), SubmitError> {
         self.begin(now_ns);
         self.check(&bio)?;
@@ -389,7 +406,8 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok((submitted, self.end_submission(&bio, submitted)))
     }
 
-    /// A process that slept for a request goes on; `bio` is the one that [`submit`](Self::submit) answered [`Submitted::Asleep`] to.
+    /// Resubmits the bio of a process that slept for a request and was woken. `bio` is the one for
+    /// which [`submit`](Self::submit) returned [`Submitted::Asleep`].
     pub fn resubmit(&mut self, bio: Bio, now_ns: u64) -> Result<(Submitted, Kick), SubmitError> {
         self.begin(now_ns);
         self.check(&bio)?;
@@ -400,14 +418,14 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok((submitted, self.end_submission(&bio, submitted)))
     }
 
-    /// A process waits for data that is on its way: what the queue holds back goes to the driver.
+    /// Unplugs the queue because a process waits for pending I/O.
     pub fn unplug_for_waiter(&mut self, now_ns: u64) -> Kick {
         self.begin(now_ns);
         self.unplug();
         self.end()
     }
 
-    /// The next request for the driver, which takes it by this call.
+    /// Returns the next request for the driver, which takes it by this call.
     pub fn next(&mut self, now_ns: u64) -> Next {
         self.begin(now_ns);
         let slot = self.next_slot();
@@ -424,8 +442,8 @@ impl<H: HostTypes> RequestQueue<H> {
         Next::Request(id)
     }
 
-    /// The next request for one hardware queue of the driver, 0 to one less than the configuration's number of them. Elevators that
-    /// know of one queue only answer as [`next`](Self::next) does.
+    /// Returns the next request for one hardware queue, 0 to the configured number less 1.
+    /// Elevators with a single queue behave as with [`next`](Self::next).
     pub fn next_for(&mut self, hw_queue: u16, now_ns: u64) -> Next {
         self.core.hw_queue = Some(hw_queue);
         let next = self.next(now_ns);
@@ -433,14 +451,15 @@ impl<H: HostTypes> RequestQueue<H> {
         next
     }
 
-    /// A request, while it is queued or in the device.
+    /// The record of a request that is queued or in the device.
     #[inline]
     pub fn request(&self, id: RequestId) -> Option<&Request> {
         let request = &self.core.tables.requests[id.slot];
         (request.generation == id.generation && request.state != State::Free).then_some(request)
     }
 
-    /// The tokens of a request's bios while it is queued or in the device, in the order in which they joined.
+    /// The tokens of a request's bios in the order in which they were merged, while it is queued or
+    /// in the device.
     pub fn tokens(&self, id: RequestId) -> impl Iterator<Item = u64> + '_ {
         let request = self.request(id);
         let first = request.map_or(NIL, |request| request.merged[0]);
@@ -449,14 +468,15 @@ impl<H: HostTypes> RequestQueue<H> {
         request.map(|request| request.token).into_iter().chain(joined.map(|entry| entry.token))
     }
 
-    /// The context that a request was made for.
+    /// The context for which a request was made.
     pub fn context_of(&self, id: RequestId) -> Option<&Context> {
         let request = self.request(id)?;
         (request.context != NIL).then(|| &self.core.tables.contexts[request.context])
     }
 
-    /// The device has finished a request; `done` gets the token of each bio in it, in the order in which they joined. A barrier's
-    /// token comes with the last step of its sequence; whether a step failed is for the host to remember.
+    /// Completes a request. `done` receives the token of each of its bios, in the order in which
+    /// they were merged. A barrier's token is reported with the last step of its sequence; the host
+    /// records whether a step failed.
     pub fn complete(&mut self, id: RequestId, now_ns: u64, done: impl FnMut(u64)) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.started(id).ok_or(Stale)?;
@@ -468,8 +488,8 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok(self.end())
     }
 
-    /// The device gives a request back unserved; it will be the next one to be issued, when the host runs the queue again: that is up to
-    /// the host, which knows when its device is ready.
+    /// Returns an unserved request to the queue. It is issued first when the host runs the queue
+    /// again. The host decides when, because only it can tell when the device is ready.
     pub fn requeue(&mut self, id: RequestId, now_ns: u64) -> Result<Kick, Stale> {
         self.begin(now_ns);
         let slot = self.started(id).ok_or(Stale)?;
@@ -482,12 +502,13 @@ impl<H: HostTypes> RequestQueue<H> {
         Ok(self.end())
     }
 
-    /// When [`timer`](Self::timer) has to be called next, in ns of the host's time.
+    /// The time of the next [`timer`](Self::timer) call, in ns of the host's time.
     pub fn next_timer(&self) -> Option<u64> {
         self.core.timers.next().map(|(_, at_ns)| at_ns)
     }
 
-    /// Fires the first timer that is due, if any is. Call it again while [`next_timer`](Self::next_timer) is not in the future.
+    /// Fires the first due timer, if any. Call it again while [`next_timer`](Self::next_timer) is
+    /// not in the future.
     pub fn timer(&mut self, now_ns: u64) -> Kick {
         self.begin(now_ns);
         if let Some((timer, at_ns)) = self.core.timers.next()
@@ -502,7 +523,7 @@ impl<H: HostTypes> RequestQueue<H> {
         self.end()
     }
 
-    /// Takes the oldest piece of deferred work; the host does it and asks again.
+    /// Takes the oldest item of deferred work, which the host then does.
     pub fn next_work(&mut self) -> Option<DeferredWork> {
         loop {
             match self.core.work.pop()? {
@@ -514,13 +535,13 @@ impl<H: HostTypes> RequestQueue<H> {
                 DeferredWork::Unplug if self.remove_plug() => return Some(DeferredWork::Run),
                 DeferredWork::Unplug => {}
                 DeferredWork::Wake(context) if self.is_woken(context) => return Some(DeferredWork::Wake(context)),
-                // Its process has exited since, and another one was woken in its place.
+                // The process has exited since; another one was woken in its place.
                 DeferredWork::Wake(_) => {}
             }
         }
     }
 
-    /// Sets up what depends on the kind of elevator.
+    /// Adapts the queue to the kind of elevator.
     fn fit_to(&mut self, kind: Kind) {
         let info = kind.info();
         let hashes = self.rules.hashes_back_merges || info.hashes_back_merges;
@@ -530,7 +551,7 @@ impl<H: HostTypes> RequestQueue<H> {
 
     fn fill_free_lists(&mut self) {
         let QueueCore { tables, free_contexts, dispatch, .. } = &mut self.core;
-        // Tables that were handed over in different lengths hold what the shortest holds.
+        // Tables of different lengths have the capacity of the shortest.
         let beside = tables.nodes.capacity().min(tables.arrivals.capacity()).min(dispatch.capacity());
         self.free_request_count = tables.requests.capacity().min(beside).min(self.capacity.request_slots());
         for slot in 0..self.free_request_count {
@@ -559,7 +580,7 @@ impl<H: HostTypes> RequestQueue<H> {
         if core::mem::take(&mut self.core.run_now) { Kick::Run } else { Kick::Quiet }
     }
 
-    /// What an elevator asks for while the queue is being run anyway is not asked twice.
+    /// Drops a pending run that the elevator scheduled while the queue was being run.
     fn end_run(&mut self) {
         self.core.run_now = false;
     }
@@ -588,7 +609,7 @@ impl<H: HostTypes> RequestQueue<H> {
         (request.generation == id.generation && request.state == State::Started).then_some(id.slot)
     }
 
-    /// Allocates a request for a bio that was not merged and inserts it, or puts the process to sleep.
+    /// Allocates and inserts a request for a bio that was not merged, or puts the process to sleep.
     fn make_request(&mut self, bio: &Bio, woken: bool) -> Result<Submitted, SubmitError> {
         if self.free_request_count <= crate::elevator::tables::RESERVED_REQUESTS {
             return Err(SubmitError::Full);
@@ -636,7 +657,7 @@ impl<H: HostTypes> RequestQueue<H> {
         self.free_request_count = self.free_request_count.saturating_add(1);
     }
 
-    /// Makes a free request that of a bio; answers its generation.
+    /// Initialises a free request with a bio. Returns its generation.
     fn fill(&mut self, slot: Slot, bio: &Bio) -> u32 {
         let context = bio.context.slot;
         let now_ns = self.core.clock.now_ns();
@@ -656,7 +677,8 @@ impl<H: HostTypes> RequestQueue<H> {
         request.flags = bio.flags;
         request.priority = priority;
         request.state = State::Sorted;
-        // Marks are always written whole: the processor forwards a store only to a load that it covers.
+        // Marks are always written whole: the processor forwards a store only to a load that it
+        // covers.
         let private = !self.switching.is_under_way();
         request.marks = if private { Marks::PRIVATE } else { Marks::default() };
         if private {
@@ -666,8 +688,8 @@ impl<H: HostTypes> RequestQueue<H> {
         generation
     }
 
-    /// Hands a new request to the elevator; one that it must not see goes to the end of the dispatch list. Answers the request that it
-    /// has become part of, if it has.
+    /// Passes a new request to the elevator, or to the end of the dispatch list if it must bypass
+    /// the elevator. Returns the request into which it was merged, if it was.
     fn insert(&mut self, slot: Slot) -> Option<RequestId> {
         let request = &mut self.core.tables.requests[slot];
         let mut marks = request.marks;
@@ -706,7 +728,7 @@ impl<H: HostTypes> RequestQueue<H> {
         None
     }
 
-    /// The head of the dispatch list that may go to the driver now, seen by it for the first time or not; or [`NIL`].
+    /// The head of the dispatch list if it may be issued now, or [`NIL`].
     #[inline]
     fn next_slot(&mut self) -> Slot {
         loop {
@@ -735,7 +757,8 @@ impl<H: HostTypes> RequestQueue<H> {
         }
     }
 
-    /// Ends a request: its elevator, its bios' owner, the pool and its context let go of it.
+    /// Ends a request: reports its bios and releases it from the elevator, the pool and its
+    /// context.
     fn finish(&mut self, slot: Slot, mut done: impl FnMut(u64)) {
         if self.core.tables.requests[slot].marks.has(Marks::SEQUENCE) {
             return self.finish_sequence_request(slot, done);
@@ -756,7 +779,7 @@ impl<H: HostTypes> RequestQueue<H> {
         self.free_request(slot);
     }
 
-    /// Frees a request that is done or was absorbed.
+    /// Frees a request that has completed or was absorbed.
     fn free_request(&mut self, slot: Slot) {
         let request = &self.core.tables.requests[slot];
         let (op, context, private) = (request.op, request.context, request.marks.has(Marks::PRIVATE));
@@ -773,7 +796,7 @@ impl<H: HostTypes> RequestQueue<H> {
     }
 }
 
-/// A bio as events show it.
+/// Describes a bio for an event.
 fn io_of<H: HostTypes>(core: &QueueCore<H>, bio: &Bio) -> Io {
     Io {
         token: bio.token,
@@ -784,7 +807,7 @@ fn io_of<H: HostTypes>(core: &QueueCore<H>, bio: &Bio) -> Io {
     }
 }
 
-/// Whether a bio or request writes: the index of the pool that it is allocated from.
+/// The index of the pool from which a bio or request is allocated: 0 read, 1 write.
 fn direction(op: Op) -> usize {
     op.direction()
 }

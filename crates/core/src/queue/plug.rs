@@ -1,17 +1,19 @@
-//! Plugging: a queue that was empty holds its first requests back for a moment, so that bios can be merged into them.
+//! Plugging: a queue that was empty holds its first requests back for a moment, so that bios can be
+//! merged into them.
 
 use super::{RequestQueue, direction};
 use crate::clock::Timer;
 use crate::elevator::tables::{DeferredWork, HostTypes};
 use crate::event::Event;
 
-/// A plugged queue is unplugged after 3 ms (rounded down to ticks, but at least one) ...
+/// The delay after which a plugged queue is unplugged, in ms (rounded down to ticks, but at least
+/// one tick).
 const UNPLUG_DELAY_MS: u64 = 3;
-/// ... or as soon as this many requests wait.
+/// The number of waiting requests at which a plugged queue is unplugged.
 const UNPLUG_THRESHOLD: u32 = 4;
 
 impl<H: HostTypes> RequestQueue<H> {
-    /// Plugs the queue, unless it is plugged.
+    /// Plugs the queue if it is not plugged.
     pub(super) fn plug(&mut self) {
         if self.plugged {
             return;
@@ -23,7 +25,7 @@ impl<H: HostTypes> RequestQueue<H> {
         self.core.tell(|_| Event::Plug);
     }
 
-    /// Takes the plug out, if it is in; answers whether it was.
+    /// Removes the plug. Returns true if the queue was plugged.
     pub(super) fn remove_plug(&mut self) -> bool {
         if !self.plugged {
             return false;
@@ -35,14 +37,15 @@ impl<H: HostTypes> RequestQueue<H> {
         true
     }
 
-    /// Takes the plug out and runs the queue, if it is plugged.
+    /// Removes the plug and runs the queue, if it is plugged.
     pub(super) fn unplug(&mut self) {
         if self.remove_plug() {
             self.core.run_now();
         }
     }
 
-    /// After an insertion: unplug when enough requests wait. A run that the elevator asked for has taken the plug out before.
+    /// Unplugs after an insertion if enough requests wait. A run that the elevator scheduled has
+    /// removed the plug before.
     pub(super) fn unplug_at_threshold(&mut self) {
         if self.core.run_now {
             self.remove_plug();
@@ -51,13 +54,13 @@ impl<H: HostTypes> RequestQueue<H> {
         }
     }
 
-    /// The timer only schedules the unplugging.
+    /// Handles the unplug timer, which only schedules the unplugging.
     pub(super) fn unplug_timer(&mut self) {
         self.core.tell(|_| Event::UnplugTimer);
         self.core.work.push(DeferredWork::Unplug);
     }
 
-    /// A completion lets the queue run.
+    /// Unplugs after a completion.
     pub(super) fn unplug_after_completion(&mut self) {
         self.remove_plug();
         if !self.is_empty() {
@@ -70,7 +73,7 @@ impl<H: HostTypes> RequestQueue<H> {
         self.pool.allocated().saturating_sub(self.core.in_flight)
     }
 
-    /// A process goes to sleep: whatever is held back goes to the driver.
+    /// Records that a process sleeps, and schedules the unplugging.
     pub(super) fn sleep(&mut self, context: u32, op: crate::bio::Op) {
         self.pool.add_waiter(&mut self.core.tables.contexts, context, direction(op));
         self.unplug();

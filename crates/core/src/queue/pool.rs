@@ -1,4 +1,5 @@
-//! The pool of requests: how many a direction there may be, who may go beyond, who sleeps and who is woken.
+//! The request pool: its size per direction, batching beyond it, and the processes that sleep for a
+//! request.
 
 use super::{RequestQueue, direction};
 use crate::bio::{Bio, Op};
@@ -8,37 +9,38 @@ use crate::elevator::tables::{DeferredWork, HostTypes};
 use crate::elevator::{Elevator, MayQueue};
 use core::ops::DerefMut;
 
-/// The least size of the pool a direction.
+/// The minimum pool size per direction.
 pub(super) const SIZE_MIN: u32 = 4;
-/// A batcher may make this many allocations from a full pool ...
+/// The allocations that a batcher may make from a full pool.
 const BATCH_REQUESTS: u8 = 32;
-/// ... within this time of becoming one.
+/// The time for which a process remains a batcher, in ms.
 const BATCH_MS: u64 = 20;
 
-/// The pool: reads and writes are counted apart.
+/// The pool. Reads and writes are counted separately.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
-    /// The size a direction; without one, only the storage limits.
+    /// The size per direction; `None` limits it only by the storage.
     size: Option<u32>,
     sides: [Side; 2],
-    /// The elevator would not let the last one who asked have a request, for reasons that need not hold for the next.
+    /// The elevator denied the last allocation, for a reason that may not apply to other processes.
     denied: bool,
 }
 
 #[derive(Debug, Default)]
 struct Side {
     count: u32,
-    /// The pool has run out: only batchers get more.
+    /// The pool is full: only batchers may allocate.
     full: bool,
     waiters: List<Waiting>,
-    /// How many wait.
+    /// The number of sleeping processes.
     sleeping: u32,
-    /// How many more of them may be woken because one that was woken could not go on: each at most once for a freed request.
+    /// Further wake-ups allowed because a woken process could not allocate: each process at most
+    /// once for a freed request.
     passes: u32,
 }
 
 impl Pool {
-    /// Sets the size a direction, at least 4.
+    /// Sets the size per direction, at least 4.
     pub fn set_size(&mut self, size: Option<u32>) {
         self.size = size.map(|n| n.max(SIZE_MIN));
     }
@@ -49,7 +51,7 @@ impl Pool {
         reads.count.saturating_add(writes.count)
     }
 
-    /// Requests allocated for one kind of I/O, and how many there may be, if that is limited.
+    /// Requests allocated in the direction of an operation, and the limit if there is one.
     pub fn use_of(&self, op: Op) -> (u32, Option<u32>) {
         (self.sides.get(direction(op)).map_or(0, |side| side.count), self.size)
     }
@@ -75,7 +77,8 @@ impl Pool {
 }
 
 impl<H: HostTypes> RequestQueue<H> {
-    /// Counts a request for this context, if the pool's rules allow it. A woken sleeper becomes a batcher first.
+    /// Allocates a request for this context if the pool's rules allow it. A woken process becomes a
+    /// batcher first.
     pub(super) fn allocate_from_pool(&mut self, context: Slot, bio: &Bio, woken: bool) -> bool {
         let Some(size) = self.pool.size else {
             self.pool.count_one(direction(bio.op));
@@ -91,7 +94,8 @@ impl<H: HostTypes> RequestQueue<H> {
         self.try_allocate(context, bio.op)
     }
 
-    /// Multi-queue: the tags are one pool, of which the elevator may deny a part to some.
+    /// Allocates a tag (multi-queue). The tags are one pool; the elevator may limit the part for
+    /// this bio.
     fn take_tag(&mut self, size: u32, bio: &Bio) -> bool {
         let limit = self.elevator.depth_limit(&self.core, size, bio).clamp(1, size.max(1));
         let free = self.pool.allocated() < limit;
@@ -133,7 +137,8 @@ impl<H: HostTypes> RequestQueue<H> {
         true
     }
 
-    /// A request was freed: one sleeper of its direction may go on if the pool is no longer over its size.
+    /// Releases a request. One process sleeping for its direction is woken if the pool is no longer
+    /// over its size.
     pub(super) fn free_to_pool(&mut self, op: Op) {
         let index = direction(op);
         if let Some(side) = self.pool.sides.get_mut(index) {
@@ -144,12 +149,14 @@ impl<H: HostTypes> RequestQueue<H> {
         }
         self.wake_one(index);
         if self.rules.multi_queue {
-            // The tag may serve either direction, and the first to be woken may not be allowed to take it.
+            // A tag serves either direction, and the first woken process may not be allowed to take
+            // it.
             self.wake_one(index ^ 1);
         }
     }
 
-    /// A process that sleeps, or was woken and has not gone on, will not: another one may go on in its place.
+    /// Removes a process from the sleepers, or cancels its wake-up and wakes another process
+    /// instead.
     pub(super) fn stop_sleeping(&mut self, context: Slot) {
         let [reads, writes] = &mut self.pool.sides;
         let contexts = &mut self.core.tables.contexts;
@@ -168,13 +175,14 @@ impl<H: HostTypes> RequestQueue<H> {
         }
     }
 
-    /// Whether a process was woken and has not gone on.
+    /// Returns true if a process was woken and has not resubmitted.
     pub(super) fn is_woken(&self, id: ContextId) -> bool {
         let context = &self.core.tables.contexts[id.slot];
         context.generation == id.generation && context.sleep.is_woken()
     }
 
-    /// A process that was woken may not allocate and has gone to sleep again, at the end: what it was woken for may serve the next.
+    /// Handles a woken process that was denied again and sleeps at the end of the list: the wake-up
+    /// passes to the next process.
     pub(super) fn pass_on(&mut self, op: Op) {
         let index = direction(op);
         let Some(side) = self.pool.sides.get_mut(index) else { return };

@@ -1,4 +1,5 @@
-//! Switching the elevator while the queue works: drain the old one, let its last request complete, attach the new one.
+//! Switching the elevator at run time: drain the old one, wait for its last request, attach the new
+//! one.
 
 use super::{Kick, RequestQueue};
 use crate::clock::Timer;
@@ -9,26 +10,26 @@ use crate::event::{Event, Note};
 use crate::registry::AnyElevator;
 use crate::storage::ElevatorStorage;
 
-/// A switch under way, and the storage of the elevator that it retired.
+/// A switch in progress, and the storage of replaced elevators.
 pub(super) struct Switching<H: HostTypes> {
     next: Option<ElevatorStorage<H>>,
     retired: [Option<ElevatorStorage<H>>; 2],
-    /// Requests that the present elevator knows.
+    /// Requests that the current elevator has seen.
     pub private: u32,
 }
 
 impl<H: HostTypes> Switching<H> {
-    /// No switch.
+    /// Creates the state without a switch in progress.
     pub fn new() -> Self {
         Switching { next: None, retired: [None, None], private: 0 }
     }
 
-    /// While it is, new requests bypass the elevator.
+    /// Returns true during a switch. New requests then bypass the elevator.
     pub fn is_under_way(&self) -> bool {
         self.next.is_some()
     }
 
-    /// Keeps storage for the host to take; of a third the last one kept is dropped.
+    /// Keeps storage for the host to collect. Two are kept; a third replaces the second.
     fn retire(&mut self, storage: ElevatorStorage<H>) {
         let [first, second] = &mut self.retired;
         let place = if first.is_none() { first } else { second };
@@ -37,14 +38,16 @@ impl<H: HostTypes> Switching<H> {
 }
 
 impl<H: HostTypes> RequestQueue<H> {
-    /// Begins to switch to an elevator of the kind that the storage is for, or does nothing if it is the present one. The same elevator
-    /// with the layer of reserved bandwidth over it is another one; what was reserved ends with a switch.
+    /// Begins to switch to an elevator of the kind for which the storage is. Has no effect if it is
+    /// the current one. An elevator with the reservation layer differs from the same elevator
+    /// without it; reservations end with a switch.
     ///
-    /// All that the old elevator holds goes to the dispatch list at once; requests that arrive before its last one has completed
-    /// queue up behind in order of arrival. Then the new one is attached, with its default tunables; see
-    /// [`is_switching`](Self::is_switching). A second switch before that replaces the first one's target. What is not needed of
-    /// the storage, now or then, is returned by [`take_retired_storage`](Self::take_retired_storage): all of it, if it holds less than the
-    /// queue's own, for then nothing is switched.
+    /// All requests of the old elevator move to the dispatch list at once. Requests that arrive
+    /// before the last of them has completed queue behind, in order of arrival. Then the new
+    /// elevator is attached with default tunables; see [`is_switching`](Self::is_switching). A
+    /// second switch in the meantime replaces the target of the first.
+    /// [`take_retired_storage`](Self::take_retired_storage) returns unused storage. Storage with
+    /// less capacity than the queue's is returned unused and no switch takes place.
     pub fn switch(&mut self, storage: ElevatorStorage<H>, now_ns: u64) -> Kick {
         self.begin(now_ns);
         let too_small = storage.capacity.common(self.capacity) != self.capacity;
@@ -68,13 +71,13 @@ impl<H: HostTypes> RequestQueue<H> {
         storage.kind() == self.kind() && storage.is_layered() == self.elevator.is_layered()
     }
 
-    /// Whether a switch waits for the old elevator's last request.
+    /// Returns true while a switch waits for the old elevator's last request.
     pub fn is_switching(&self) -> bool {
         self.switching.is_under_way()
     }
 
-    /// Storage that a switch left over: its target's, if that was replaced or there already, or the old elevator's. Two are kept for the
-    /// host to take.
+    /// Takes storage left over by a switch: that of the old elevator, or of a target that was
+    /// replaced or already current. Two are kept for the host to collect.
     pub fn take_retired_storage(&mut self) -> Option<ElevatorStorage<H>> {
         let [first, second] = &mut self.switching.retired;
         first.take().or_else(|| second.take())
@@ -86,7 +89,7 @@ impl<H: HostTypes> RequestQueue<H> {
         debug_assert!(self.elevator.is_empty(), "a forced dispatch empties the elevator");
     }
 
-    /// Attaches the new elevator once the old one knows of no request any more.
+    /// Attaches the new elevator once all requests seen by the old one have completed.
     pub(super) fn switch_if_drained(&mut self) {
         if self.switching.private > 0 {
             return;
