@@ -1,4 +1,4 @@
-//! A block device, as the kernel tells of it.
+//! Block devices and their numbers.
 
 use std::fmt;
 use std::fs;
@@ -12,59 +12,62 @@ use crate::identity::Identity;
 use crate::kind::Kind;
 use crate::queue::Queue;
 
-/// The number of a device: what `stat` and traces call it by.
+/// A device number, `MAJOR:MINOR`, as `stat` and traces contain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Number {
-    /// The driver's.
+pub struct DeviceNumber {
+    /// The number of the driver.
     pub major: u32,
-    /// The driver's for this device.
+    /// The number of the device among those of the driver.
     pub minor: u32,
 }
 
-impl Number {
-    /// A number as `stat` has it in `st_dev` and `st_rdev`.
-    pub fn of_stat(number: u64) -> Number {
-        Number { major: rustix::fs::major(number), minor: rustix::fs::minor(number) }
+impl DeviceNumber {
+    /// Decodes `st_dev` or `st_rdev` of `stat`.
+    pub fn from_stat(number: u64) -> DeviceNumber {
+        DeviceNumber { major: rustix::fs::major(number), minor: rustix::fs::minor(number) }
     }
 
-    /// The same as `stat` has it.
-    pub fn as_stat(self) -> u64 {
+    /// Encodes the number as `st_dev` and `st_rdev` of `stat`.
+    pub fn to_stat(self) -> u64 {
         rustix::fs::makedev(self.major, self.minor)
     }
 
-    /// The number of the block device whose node a path is; none where it is no such node.
-    pub fn of_node(path: &Path) -> Option<Number> {
+    /// The number of a block device node; `None` if the path is no such node.
+    pub fn from_node(path: &Path) -> Option<DeviceNumber> {
         let found = fs::metadata(path).ok()?;
-        found.file_type().is_block_device().then(|| Number::of_stat(found.rdev()))
+        found.file_type().is_block_device().then(|| DeviceNumber::from_stat(found.rdev()))
     }
 
-    /// Whether it is of a file system without a device of its own, as btrfs and tmpfs have it.
+    /// Returns true for the number of a file system without a block device, such as btrfs or tmpfs.
     pub fn is_anonymous(self) -> bool {
         self.major == 0
     }
 }
 
-impl fmt::Display for Number {
+impl fmt::Display for DeviceNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.major, self.minor)
     }
 }
 
-/// The text is no number of a device.
+/// A text is no device number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the number of a device is written MAJOR:MINOR, as in 8:0")]
-pub struct NumberError;
+pub struct DeviceNumberError;
 
-impl FromStr for Number {
-    type Err = NumberError;
+impl FromStr for DeviceNumber {
+    type Err = DeviceNumberError;
 
-    fn from_str(text: &str) -> Result<Number, NumberError> {
-        let (major, minor) = text.split_once(':').ok_or(NumberError)?;
-        Ok(Number { major: major.parse().map_err(|_| NumberError)?, minor: minor.parse().map_err(|_| NumberError)? })
+    fn from_str(text: &str) -> Result<DeviceNumber, DeviceNumberError> {
+        let (major, minor) = text.split_once(':').ok_or(DeviceNumberError)?;
+        Ok(DeviceNumber {
+            major: major.parse().map_err(|_| DeviceNumberError)?,
+            minor: minor.parse().map_err(|_| DeviceNumberError)?,
+        })
     }
 }
 
-impl Serialize for Number {
+impl Serialize for DeviceNumber {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
@@ -75,78 +78,81 @@ impl Serialize for Number {
 pub struct BlockDevice {
     /// The kernel's name: `sda`, `nvme0n1p2`, `dm-0`.
     pub name: String,
-    /// Its node: `/dev/sda`.
+    /// The device node: `/dev/sda`.
     pub path: PathBuf,
-    /// Its number.
-    pub number: Number,
-    /// What sort of thing it is.
+    /// The device number.
+    pub number: DeviceNumber,
+    /// The kind of device, from its driver.
     pub kind: Kind,
-    /// Of a device of the device mapper: the name under `/dev/mapper`; of an array: its level, as `raid1`.
+    /// The name below `/dev/mapper`, or the level of an array, as `raid1`.
     pub label: Option<String>,
-    /// Its size in bytes; 0 where there is no medium, or nothing is attached.
+    /// The size in bytes; 0 without a medium or a backing file.
     pub bytes: u64,
-    /// What can be taken out, or says so.
+    /// True if the medium is removable, according to the device.
     pub removable: bool,
-    /// Writes are refused.
+    /// True if the device refuses writes.
     pub read_only: bool,
-    /// What it says it is.
+    /// Vendor, model and serial number as the device reports them.
     pub identity: Identity,
-    /// The queue with its scheduler; a partition has its disk's, which is not repeated here.
+    /// The queue with its scheduler; `None` for a partition, which uses the queue of its disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// Of a partition: the disk that it is part of.
+    /// The disk of a partition.
     pub disk: Option<String>,
-    /// Its partitions.
+    /// The names of the partitions.
     pub partitions: Vec<String>,
-    /// The devices that are made of it: volumes, arrays. Those made of its partitions are theirs.
+    /// The volumes and arrays that contain the device. Those of its partitions are not repeated.
     pub holders: Vec<String>,
-    /// The devices that it is made of.
+    /// The devices that a volume or array is made of.
     pub slaves: Vec<String>,
-    /// Of a loop device: the file that it shows.
+    /// The backing file of a loop device.
     pub backing_file: Option<PathBuf>,
-    /// Where it is mounted.
+    /// The mount points.
     pub mounts: Vec<Mount>,
-    /// Whether the machine swaps to it.
+    /// True if the machine swaps to the device.
     pub swap: bool,
-    /// Where it lies in sysfs, below the root.
+    /// The directory in sysfs, below the root.
     #[serde(skip)]
     pub sysfs: PathBuf,
-    /// What udev keeps of it: names and values.
+    /// Properties in udev's database: names and values.
     #[serde(skip)]
     pub(crate) udev: Vec<(String, String)>,
 }
 
 impl BlockDevice {
-    /// Whether something is there: a loop device without a file, an idle network device and a drive without a disk are not.
+    /// Returns true if the device has a medium: not a loop device without a file, an idle network
+    /// device or an empty optical drive.
     pub fn is_present(&self) -> bool {
         self.bytes > 0
     }
 
-    /// Whether the class realtime is passed on to a SATA disk, which then serves it first itself; none where it cannot be.
-    pub fn passes_priority_on(&self) -> Option<bool> {
-        crate::root::switch(&self.sysfs.join("device/ncq_prio_enable"))
+    /// True if the kernel forwards the class realtime to a SATA disk, which then prefers those
+    /// commands; `None` if the device does not support that.
+    pub fn forwards_priority(&self) -> Option<bool> {
+        crate::files::read_switch(&self.sysfs.join("device/ncq_prio_enable"))
     }
 
-    /// What udev keeps under a name, as `ID_SERIAL`.
+    /// A property in udev's database, as `ID_SERIAL`.
     pub fn udev(&self, name: &str) -> Option<&str> {
         self.udev.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Where a file system is mounted.
+/// A mount point of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Mount {
-    /// The mount point.
+    /// The path of the mount point.
     pub at: PathBuf,
-    /// The sort of file system: `ext4`.
+    /// The file system type: `ext4`.
     pub file_system: String,
 }
 
 /// A process that has a device open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Opener {
-    /// Its number.
+    /// The process id.
     pub pid: u32,
-    /// What it is called.
+    /// The command name.
     pub comm: String,
 }
 
@@ -155,11 +161,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_read_as_it_is_written() {
-        assert_eq!("259:3".parse(), Ok(Number { major: 259, minor: 3 }));
-        assert_eq!(Number { major: 8, minor: 1 }.to_string(), "8:1");
+    fn a_device_number_is_parsed_and_formatted() {
+        assert_eq!("259:3".parse(), Ok(DeviceNumber { major: 259, minor: 3 }));
+        assert_eq!(DeviceNumber { major: 8, minor: 1 }.to_string(), "8:1");
         for garbage in ["", "8", "8:", ":1", "8:1:2", "a:b", "-1:2"] {
-            assert_eq!(garbage.parse::<Number>(), Err(NumberError), "{garbage}");
+            assert_eq!(garbage.parse::<DeviceNumber>(), Err(DeviceNumberError), "{garbage}");
         }
     }
 }

@@ -1,33 +1,35 @@
-//! What a device says it is: by which it is found again when the kernel calls it by another name.
+//! Vendor, model, serial number and transport of a device: what identifies it when its kernel name
+//! changes.
 
 use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
 
+use crate::files::{list_names, read_nonempty, read_text};
 use crate::kind::Kind;
-use crate::root::{Root, names, said, text};
+use crate::root::Root;
 
-/// What a device says it is.
+/// What a device reports about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Identity {
-    /// Who made it; `ATA` of disks behind the SCSI layer's translation.
+    /// The vendor; `ATA` for disks behind SCSI-to-ATA translation.
     pub vendor: Option<String>,
-    /// Its model.
+    /// The model.
     pub model: Option<String>,
-    /// The version of its firmware.
+    /// The firmware version.
     pub firmware: Option<String>,
-    /// Its serial number.
+    /// The serial number.
     pub serial: Option<String>,
-    /// The world-wide name, as the kernel has it: `naa.5000c500a1b2c3d4`, `eui.0025385b71b0a1c2`.
+    /// The world-wide name in the kernel's form: `naa.5000c500a1b2c3d4`, `eui.0025385b71b0a1c2`.
     pub wwid: Option<String>,
-    /// How it is attached.
+    /// The transport that attaches the device.
     pub transport: Option<Transport>,
-    /// The names under `/dev/disk` and such that udev has given it.
+    /// udev's links to the device, below `/dev`.
     pub links: Vec<String>,
 }
 
-/// How a device is attached to the machine.
+/// The transport that attaches a device to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
@@ -73,7 +75,8 @@ impl Transport {
         }
     }
 
-    /// From where the device hangs in sysfs: the directories above it name its ports. What stands nearest to the device counts.
+    /// Finds the transport by the directories above the device in sysfs, which name its ports. The
+    /// nearest port counts.
     fn of(kind: Kind, sysfs: &Path) -> Option<Transport> {
         match kind {
             Kind::Nvme => return Transport::of_nvme(&sysfs.join("device")),
@@ -87,11 +90,13 @@ impl Transport {
         Some(parts.filter_map(Transport::of_port).next().unwrap_or(Transport::Scsi))
     }
 
-    /// What the controller of an NVMe drive tells; of a drive with several paths the first of its controllers. Kernels that do not tell know no other than PCI.
+    /// Reads the transport of an NVMe controller, or of the first controller of a multipath drive.
+    /// Kernels without this attribute support only PCI.
     fn of_nvme(device: &Path) -> Option<Transport> {
-        let controllers = names(device).into_iter().map(|name| device.join(name).join("transport"));
-        let told = std::iter::once(device.join("transport")).chain(controllers).find_map(|file| said(&file));
-        match told.as_deref() {
+        let controllers = list_names(device).into_iter().map(|name| device.join(name).join("transport"));
+        let transport =
+            std::iter::once(device.join("transport")).chain(controllers).find_map(|file| read_nonempty(&file));
+        match transport.as_deref() {
             Some("pcie") => Some(Transport::Pcie),
             Some(_) => Some(Transport::Fabrics),
             None if device.join("subsysnqn").exists() && !device.join("cntlid").exists() => None,
@@ -99,10 +104,10 @@ impl Transport {
         }
     }
 
-    /// What a directory of sysfs above a SCSI disk tells.
+    /// The transport that a directory above a SCSI disk in sysfs stands for.
     fn of_port(directory: &str) -> Option<Transport> {
-        let numbered = |begin: &str| {
-            directory.strip_prefix(begin).is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
+        let numbered = |prefix: &str| {
+            directory.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
         };
         match () {
             () if numbered("ata") => Some(Transport::Sata),
@@ -123,22 +128,23 @@ impl std::fmt::Display for Transport {
     }
 }
 
-/// What udev keeps of a device: values by name, and links below `/dev`.
-pub(crate) struct Udev {
+/// The record of a device in udev's database: properties, and links below `/dev`.
+pub(crate) struct UdevRecord {
     pub values: Vec<(String, String)>,
     pub links: Vec<String>,
 }
 
-impl Udev {
-    /// From the database in `/run/udev/data`: lines `E:NAME=VALUE` and `S:LINK`. Empty where there is no udev.
-    pub fn read(root: &Root, number: crate::Number) -> Udev {
-        let kept = text(&root.path(format!("/run/udev/data/b{number}"))).unwrap_or_default();
-        let values = kept.lines().filter_map(|line| line.strip_prefix("E:")?.split_once('='));
+impl UdevRecord {
+    /// Reads the lines `E:NAME=VALUE` and `S:LINK` of `/run/udev/data/bMAJOR:MINOR`. Empty without
+    /// udev.
+    pub fn read(root: &Root, number: crate::device::DeviceNumber) -> UdevRecord {
+        let record = read_text(&root.path(format!("/run/udev/data/b{number}"))).unwrap_or_default();
+        let values = record.lines().filter_map(|line| line.strip_prefix("E:")?.split_once('='));
         let values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let mut links: Vec<String> =
-            kept.lines().filter_map(|line| line.strip_prefix("S:").map(str::to_owned)).collect();
+            record.lines().filter_map(|line| line.strip_prefix("S:").map(str::to_owned)).collect();
         links.sort();
-        Udev { values, links }
+        UdevRecord { values, links }
     }
 
     fn value(&self, name: &str) -> Option<&str> {
@@ -147,16 +153,16 @@ impl Udev {
 }
 
 impl Identity {
-    /// Reads it from sysfs, and from what udev keeps where that tells more.
-    pub(crate) fn read(kind: Kind, sysfs: &Path, udev: &Udev) -> Identity {
-        let of = |name: &str| said(&sysfs.join(name));
+    /// Reads the identity from sysfs, completed from udev's record.
+    pub(crate) fn read(kind: Kind, sysfs: &Path, udev: &UdevRecord) -> Identity {
+        let of = |name: &str| read_nonempty(&sysfs.join(name));
         let model = of("device/model").or_else(|| (kind == Kind::Mmc).then(|| of("device/name")).flatten());
-        // virtio's vendor is a number of PCI's.
+        // The vendor of a virtio disk is a PCI id.
         let vendor = of("device/vendor").filter(|vendor| !vendor.starts_with("0x"));
-        let serial = of("serial").or_else(|| of("device/serial")).or_else(|| page_80(sysfs));
+        let serial = of("serial").or_else(|| of("device/serial")).or_else(|| scsi_serial(sysfs));
         Identity {
             vendor,
-            model: model_in_full(model, udev.value("ID_MODEL")),
+            model: full_model(model, udev.value("ID_MODEL")),
             firmware: of("device/rev").or_else(|| of("device/firmware_rev")).or_else(|| of("device/fwrev")),
             serial: serial.or_else(|| udev.value("ID_SERIAL_SHORT").map(str::to_owned)),
             wwid: of("wwid").or_else(|| of("device/wwid")),
@@ -166,8 +172,8 @@ impl Identity {
     }
 }
 
-/// SCSI cuts a model at 16 characters; udev has asked the disk itself, and writes blanks as `_`.
-fn model_in_full(model: Option<String>, udev: Option<&str>) -> Option<String> {
+/// Completes a model that SCSI has cut at 16 characters from udev's record, which has `_` for blanks.
+fn full_model(model: Option<String>, udev: Option<&str>) -> Option<String> {
     let full = udev.map(|text| text.replace('_', " "));
     match (model, full) {
         (Some(model), Some(full)) if full.len() > model.len() && full.starts_with(&model) => Some(full),
@@ -176,8 +182,9 @@ fn model_in_full(model: Option<String>, udev: Option<&str>) -> Option<String> {
     }
 }
 
-/// The serial number of a SCSI disk, from page 80h of its vital data (SPC-4, 7.8.15): a head of four bytes, whose last two are the length.
-fn page_80(sysfs: &Path) -> Option<String> {
+/// The serial number of a SCSI disk, from vital product data page 80h (SPC-4, 7.8.15): a header of
+/// four bytes, whose last two are the length.
+fn scsi_serial(sysfs: &Path) -> Option<String> {
     let page = fs::read(sysfs.join("device/vpd_pg80")).ok()?;
     let length = usize::from(u16::from_be_bytes([*page.get(2)?, *page.get(3)?]));
     let serial = page.get(4..4 + length)?;
@@ -190,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_port_nearest_to_a_disk_says_how_it_is_attached() {
+    fn the_nearest_port_gives_the_transport() {
         let of = |path: &str| Transport::of(Kind::Disk, Path::new(path));
         let pci = "/sys/devices/pci0000:00/0000:00:17.0";
         assert_eq!(of(&format!("{pci}/ata1/host0/target0:0:0/0:0:0:0/block/sda")), Some(Transport::Sata));
@@ -207,21 +214,21 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_was_cut_is_completed_and_another_is_not() {
-        let full = |model: &str, udev| model_in_full(Some(model.to_owned()), udev).unwrap();
+    fn a_cut_model_is_completed_and_another_is_not() {
+        let full = |model: &str, udev| full_model(Some(model.to_owned()), udev).unwrap();
         assert_eq!(full("Samsung SSD 860", Some("Samsung_SSD_860_EVO_1TB")), "Samsung SSD 860 EVO 1TB");
         assert_eq!(full("Samsung SSD 860", Some("Other")), "Samsung SSD 860");
         assert_eq!(full("Samsung SSD 860", None), "Samsung SSD 860");
-        assert_eq!(model_in_full(None, Some("QEMU_HARDDISK")).unwrap(), "QEMU HARDDISK");
+        assert_eq!(full_model(None, Some("QEMU_HARDDISK")).unwrap(), "QEMU HARDDISK");
     }
 
     #[test]
-    fn a_page_of_vital_data_that_is_cut_or_garbage_tells_no_serial() {
+    fn a_truncated_or_invalid_vital_data_page_gives_no_serial() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("device")).unwrap();
         let of = |page: &[u8]| {
             std::fs::write(folder.path().join("device/vpd_pg80"), page).unwrap();
-            page_80(folder.path())
+            scsi_serial(folder.path())
         };
         assert_eq!(of(b"\x00\x80\x00\x08  WD-42X"), Some("WD-42X".to_owned()));
         assert_eq!(of(b"\x00\x80\x00\x09  WD-42X"), None);

@@ -1,8 +1,8 @@
-//! What sort of thing a block device is.
+//! Kinds of block devices, by the driver.
 
 use serde::Serialize;
 
-/// What sort of thing a block device is, by the driver that it belongs to.
+/// The kind of a block device, by the driver that it belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -10,27 +10,27 @@ pub enum Kind {
     Disk,
     /// A namespace of an NVMe drive.
     Nvme,
-    /// A virtual machine's disk by virtio.
+    /// A virtio disk of a virtual machine.
     Virtio,
-    /// A virtual machine's disk by Xen.
+    /// A Xen disk of a virtual machine.
     Xen,
     /// A card or a soldered chip: SD, MMC, eMMC.
     Mmc,
     /// An optical drive.
     Rom,
-    /// A part of another device.
+    /// A partition of another device.
     Partition,
-    /// A file as a device.
+    /// A loop device over a file.
     Loop,
     /// A logical volume of LVM.
     Lvm,
     /// An encrypted volume of dm-crypt (LUKS).
     Crypt,
-    /// Several paths to one disk, by dm-multipath.
+    /// A multipath device over several paths to one disk (dm-multipath).
     Multipath,
-    /// Another target of the device mapper.
+    /// Any other device mapper target.
     Mapper,
-    /// An array of Linux's software RAID.
+    /// A software RAID array (md).
     Md,
     /// Compressed memory.
     Zram,
@@ -40,14 +40,15 @@ pub enum Kind {
     Pmem,
     /// A network block device.
     Nbd,
-    /// A device that a process serves (ublk).
+    /// A device served by a userspace process (ublk).
     Ublk,
     /// Anything else.
     Other,
 }
 
-/// Kinds by the beginnings of the kernel's names (the kernel's Documentation/admin-guide/devices.txt), the longer before the shorter.
-const BY_NAME: &[(&str, Kind)] = &[
+/// Kinds by prefix of the kernel's name, longer prefixes first. Source: the kernel's
+/// Documentation/admin-guide/devices.txt.
+const PREFIXES: &[(&str, Kind)] = &[
     ("nvme", Kind::Nvme),
     ("loop", Kind::Loop),
     ("zram", Kind::Zram),
@@ -66,9 +67,10 @@ const BY_NAME: &[(&str, Kind)] = &[
 ];
 
 impl Kind {
-    /// The kind of a whole device of this name; of one of the device mapper's the beginning of its uuid tells more.
+    /// The kind of a whole device of this name. The uuid of a device mapper device starts with the
+    /// name of its subsystem.
     pub(crate) fn of(name: &str, mapper_uuid: Option<&str>) -> Kind {
-        let kind = BY_NAME.iter().find(|(begin, _)| name.starts_with(begin)).map_or(Kind::Other, |(_, kind)| *kind);
+        let kind = PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix)).map_or(Kind::Other, |(_, kind)| *kind);
         let uuid = mapper_uuid.unwrap_or_default();
         match kind {
             Kind::Mapper if uuid.starts_with("LVM-") => Kind::Lvm,
@@ -78,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// As tables have it, and JSON.
+    /// The name in tables and in JSON.
     pub fn label(self) -> &'static str {
         match self {
             Kind::Disk => "disk",
@@ -103,17 +105,19 @@ impl Kind {
         }
     }
 
-    /// Whether what it says of itself, as being rotating, is its host's word or its own guess and not a disk's: nobody knows what lies below.
+    /// Returns true if a hypervisor, a server or a process provides the device. What it reports about
+    /// itself, such as rotation, need not hold for the drive behind it.
     pub fn is_virtual(self) -> bool {
         matches!(self, Kind::Virtio | Kind::Xen | Kind::Nbd | Kind::Ublk)
     }
 
-    /// Whether it is made of another block device or of a file on one, so that requests to it pass a second queue.
+    /// Returns true if the device is made of another block device or of a file on one, so that
+    /// requests to it pass a second queue.
     pub fn is_stacked(self) -> bool {
         matches!(self, Kind::Loop | Kind::Lvm | Kind::Crypt | Kind::Multipath | Kind::Mapper | Kind::Md)
     }
 
-    /// Whether it is memory: no disk ever hears of its requests.
+    /// Returns true if the device is memory: its requests reach no disk.
     pub fn is_memory(self) -> bool {
         matches!(self, Kind::Zram | Kind::Ram | Kind::Pmem)
     }
@@ -130,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_tells_the_kind_and_the_uuid_more() {
+    fn kinds_follow_from_name_and_device_mapper_uuid() {
         let of = |name| Kind::of(name, None);
         assert_eq!(["sda", "nvme0n1", "nbd0", "vdb", "md127", "sr0"].map(of), {
             [Kind::Disk, Kind::Nvme, Kind::Nbd, Kind::Virtio, Kind::Md, Kind::Rom]
@@ -138,14 +142,14 @@ mod tests {
         assert_eq!(of("dm-0"), Kind::Mapper);
         assert_eq!(Kind::of("dm-0", Some("LVM-abc")), Kind::Lvm);
         assert_eq!(Kind::of("dm-0", Some("CRYPT-LUKS2-abc")), Kind::Crypt);
-        // The uuid counts for the device mapper's devices alone.
+        // The uuid counts only for device mapper devices.
         assert_eq!(Kind::of("sda", Some("LVM-abc")), Kind::Disk);
         assert_eq!(of("something"), Kind::Other);
     }
 
     #[test]
-    fn labels_are_as_json_has_them() {
-        for (_, kind) in BY_NAME {
+    fn labels_equal_the_names_in_json() {
+        for (_, kind) in PREFIXES {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.label());
         }
     }

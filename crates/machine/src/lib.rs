@@ -1,42 +1,89 @@
-//! The machine that a program runs on: block devices with their schedulers and tunables, processes with their I/O priorities and control groups.
+//! The machine that a program runs on: block devices with their schedulers and tunables, processes
+//! with their I/O priorities and control groups.
 //!
-//! Everything is read from sysfs and procfs below a [`Root`] that can be another than `/`, so that tests bring machines of their own. Nothing here prints.
+//! Everything is read from sysfs and procfs below a [`Root`]. A root other than `/` is a copy of
+//! another machine's files, or a tree that a test has made. The crate does not print.
 //!
-//! - [`devices`] reads all block devices, [`find()`] the one that a person means by a name, a path or a file on it, [`queues_below`] the queues that
-//!   requests to it end in.
-//! - [`Entry`] is the directory of one device in sysfs, found by its number or name alone, and [`mounts()`] the table of mounts.
+//! - [`devices()`] reads all block devices; [`find()`] finds one by a name, a path or a file on it.
+//! - [`queues_below`] and [`request_path`] follow stacked devices to the queues that order requests.
+//! - [`SettingsPlan`] changes schedulers, tunables and queue settings, and restores them on errors.
+//! - [`Inventory`], [`SettingsReport`] and [`PriorityReport`] are the answers of `hoistway devices`,
+//!   `hoistway devices set` and `hoistway ionice --explain`.
+//! - [`SysfsDevice`], [`mounts()`] and [`ProcessFiles`] read single facts for other crates: this is
+//!   the one reader of `mountinfo` and `/proc/PID` in the workspace.
+//!
+//! # Where to change
+//!
+//! | what | where |
+//! |---|---|
+//! | what is read of a block device | `devices.rs`; the fields are in `device.rs`, `queue.rs`, `identity.rs` and `kind.rs` |
+//! | the names that [`find()`] accepts | `find.rs` |
+//! | how stacked devices lead to queues | `stacking.rs` |
+//! | mounts and swap | `mounts.rs` |
+//! | unit, range and text of a queue setting; the kernel's names of tunables | `attribute_info.rs`; the texts of tunables are the elevators' own rows in `hoistway_core` |
+//! | what `hoistway devices set` checks, writes and restores | `settings/plan.rs`, `settings/apply.rs` |
+//! | udev rules | `udev.rs`; when one is written, `settings/report.rs` |
+//! | the JSON of `hoistway devices` | `inventory.rs`, with docs/devices.md, which a test compares |
+//! | what is read of a process | `process/files.rs`; the devices that it uses, `process/device_use.rs` |
+//! | control groups | `cgroup.rs` |
+//! | what a scheduler makes of an I/O priority, in words | `priority_effect.rs`; the figures are in `hoistway_core`'s `effect.rs` |
+//! | remarks and JSON of `hoistway ionice --explain` | `priority_report.rs` |
+//!
+//! # Parsing of procfs
+//!
+//! `stat`, `cgroup` and `io` of a process are parsed by `procfs-core`. Three files are parsed here:
+//!
+//! - `mountinfo`, because mount points need not be UTF-8, octal escapes have to be decoded, and one
+//!   line of another form must not hide the other mounts;
+//! - `status`, because single fields are read, and a kernel may lack others;
+//! - `swaps`, for which `procfs-core` has no parser.
 
 #![warn(missing_docs)]
 
+mod attribute_info;
 mod cgroup;
 mod device;
-mod entry;
+mod devices;
+mod files;
 mod find;
 mod identity;
+mod inventory;
 mod kind;
 mod mounts;
 pub mod priority;
+mod priority_effect;
+mod priority_report;
 mod process;
 mod queue;
-mod read;
 mod root;
-mod rows;
-mod set;
-mod stack;
+mod settings;
+mod stacking;
+mod sysfs;
 pub mod udev;
 
+pub use attribute_info::{AttributeInfo, QUEUE_SETTINGS, kernel_tunables, setting_info, successor, tunable_infos};
 pub use cgroup::{GroupPolicy, io_weight, is_cost_enabled, policies};
-pub use device::{BlockDevice, Mount, Number, Opener};
-pub use entry::Entry;
+pub use device::{BlockDevice, DeviceNumber, DeviceNumberError, Mount, Opener};
+pub use devices::{DevicesError, devices, openers};
 pub use find::{FindError, find};
 pub use identity::{Identity, Transport};
+pub use inventory::{DeviceReport, Inventory, QueueReport, queue_remarks, queues_instead};
 pub use kind::Kind;
-pub use mounts::{Mounted, mounts};
-pub use priority::{Class, CpuPolicy, Priority, PriorityError, Who};
-pub use process::{Process, ProcessError, Use, Uses, cgroup_of, nice_of, policy_of, process, uses};
+pub use mounts::{MountEntry, mounts, swap_devices};
+pub use priority::{Class, CpuPolicy, Priority, PriorityError, PriorityTarget};
+pub use priority_effect::{EffectText, effect_on, effect_under};
+pub use priority_report::{
+    EffectUnderElevator, ExplainedPriority, PriorityAtQueue, PriorityExplainer, PriorityOnDevice, PriorityReport,
+};
+pub use process::{DeviceUse, DeviceUses, Process, ProcessError, ProcessFiles, ProcessStat, device_use, process};
 pub use queue::{Attribute, Queue, WriteCache, queue_directory};
-pub use read::{DevicesError, devices, openers};
 pub use root::Root;
-pub use rows::{Row, SETTINGS, kernel_tunables, setting, successor};
-pub use set::{Applied, ApplyError, Assignment, Change, Plan, PlanError, Rows, why_no_choice};
-pub use stack::{all_below, directly_below, drives_below, hidden_paths, queues_below, schedules_for_paths, way_down};
+pub use settings::{
+    AppliedSettings, ApplyError, Assignment, AssignmentError, OtherRuleReport, PlanError, RuleReport, RuleTarget,
+    SettingChange, SettingsError, SettingsPlan, SettingsReport, defaults_of, why_no_choice,
+};
+pub use stacking::{
+    all_below, directly_below, drives_below, hidden_paths, queues_below, request_path, schedules_for_paths,
+    scheduling_holder,
+};
+pub use sysfs::SysfsDevice;

@@ -1,83 +1,89 @@
-//! What is mounted where, and what is swapped to.
+//! Mounted file systems and swap devices, from `/proc/PID/mountinfo` and `/proc/swaps`.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::device::Number;
-use crate::root::{Root, bytes, names, text};
+use crate::device::DeviceNumber;
+use crate::files::{list_names, read_bytes, read_text};
+use crate::root::Root;
 
-/// A line of `mountinfo` (proc(5)).
+/// A mount: one line of `mountinfo` (proc(5)).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mounted {
-    /// The mount's own number, as `fdinfo` of files that were opened by it has it (`mnt_id`).
+pub struct MountEntry {
+    /// The mount id, as `mnt_id` of `/proc/PID/fdinfo/FD` has it.
     pub id: u64,
-    /// The number that `stat` has of files on it.
-    pub number: Number,
-    /// Where.
-    pub at: PathBuf,
-    /// The sort of file system: `ext4`.
+    /// The device number that `stat` returns for files of this file system.
+    pub number: DeviceNumber,
+    /// The mount point.
+    pub mount_point: PathBuf,
+    /// The file system type: `ext4`.
     pub file_system: String,
-    /// What was mounted: a device's node, or any word.
+    /// The mount source: a device node, or any word.
     pub source: PathBuf,
 }
 
-/// What a process sees mounted; `self` is this one. The last of several at one place is the one that is seen. Where the system does not tell, nothing.
-pub fn mounts(root: &Root, process: &str) -> Vec<Mounted> {
-    let table = bytes(&root.path(format!("/proc/{process}/mountinfo"))).unwrap_or_default();
-    table.split(|byte| *byte == b'\n').filter_map(mounted).collect()
+/// Lists the mounts that a process sees, in the order of `mountinfo`: the last of several at one
+/// mount point covers the others. `process` is a process id or `self`. Empty if the file cannot be
+/// read; lines of another form are skipped.
+pub fn mounts(root: &Root, process: &str) -> Vec<MountEntry> {
+    let table = read_bytes(&root.path(format!("/proc/{process}/mountinfo"))).unwrap_or_default();
+    table.split(|byte| *byte == b'\n').filter_map(parse_mount).collect()
 }
 
-/// `36 35 98:0 /root /place options [optional ...] - type source options`.
-fn mounted(line: &[u8]) -> Option<Mounted> {
-    let mut words = line.split(|byte| *byte == b' ');
-    let id = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
-    let number = std::str::from_utf8(words.nth(1)?).ok()?.parse().ok()?;
-    let at = path(words.nth(1)?);
-    // Behind a mount's options any number of fields stand before the dash.
-    words.find(|word| *word == b"-")?;
-    let file_system = String::from_utf8_lossy(words.next()?).into_owned();
-    Some(Mounted { id, number, at, file_system, source: path(words.next()?) })
+/// Parses `36 35 98:0 /root /mount/point options [optional ...] - type source options`.
+fn parse_mount(line: &[u8]) -> Option<MountEntry> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let id = std::str::from_utf8(fields.next()?).ok()?.parse().ok()?;
+    let number = std::str::from_utf8(fields.nth(1)?).ok()?.parse().ok()?;
+    let mount_point = unescape(fields.nth(1)?);
+    // Any number of optional fields stands between the mount's options and the dash.
+    fields.find(|field| *field == b"-")?;
+    let file_system = String::from_utf8_lossy(fields.next()?).into_owned();
+    Some(MountEntry { id, number, mount_point, file_system, source: unescape(fields.next()?) })
 }
 
-/// The mount that a path lies on: the longest that it begins with.
-pub(crate) fn mount_of<'a>(mounts: &'a [Mounted], path: &Path) -> Option<&'a Mounted> {
-    // The last of those at one place covers the others.
-    mounts.iter().filter(|mount| path.starts_with(&mount.at)).max_by_key(|mount| mount.at.components().count())
+/// The mount that a path belongs to: the one with the longest mount point that is a prefix of the
+/// path.
+pub(crate) fn mount_of<'a>(mounts: &'a [MountEntry], path: &Path) -> Option<&'a MountEntry> {
+    // `max_by_key` returns the last of equals, which covers the others.
+    let holding = mounts.iter().filter(|mount| path.starts_with(&mount.mount_point));
+    holding.max_by_key(|mount| mount.mount_point.components().count())
 }
 
-/// The nodes that the machine swaps to, from `/proc/swaps`. Files are not among them.
-pub(crate) fn swaps(root: &Root) -> Vec<PathBuf> {
-    let text = text(&root.path("/proc/swaps")).unwrap_or_default();
+/// The device nodes that the machine swaps to, from `/proc/swaps`. Swap files are left out.
+pub fn swap_devices(root: &Root) -> Vec<PathBuf> {
+    let text = read_text(&root.path("/proc/swaps")).unwrap_or_default();
     let lines = text.lines().skip(1).filter_map(|line| {
         let mut fields = line.split_whitespace();
-        let (name, sort) = (fields.next()?, fields.next()?);
-        (sort == "partition").then(|| path(name.as_bytes()))
+        let (name, kind) = (fields.next()?, fields.next()?);
+        (kind == "partition").then(|| unescape(name.as_bytes()))
     });
     lines.collect()
 }
 
-/// The groups of devices that one btrfs each is made of, by the kernel's names: a mount tells only one of them.
-pub(crate) fn btrfs_groups(root: &Root) -> Vec<Vec<String>> {
+/// The member devices of each mounted btrfs, by the kernel's names: a mount names only one of them.
+pub(crate) fn btrfs_members(root: &Root) -> Vec<Vec<String>> {
     let directory = root.path("/sys/fs/btrfs");
-    let groups = names(&directory).into_iter().map(|uuid| names(&directory.join(uuid).join("devices")));
+    let groups = list_names(&directory).into_iter().map(|uuid| list_names(&directory.join(uuid).join("devices")));
     groups.filter(|devices| !devices.is_empty()).collect()
 }
 
-/// A path, in which blanks, tabs, line ends and backslashes are written as `\040` and so on. It need not be UTF-8.
-fn path(text: &[u8]) -> PathBuf {
+/// Decodes a path in which blanks, tabs, line ends and backslashes are octal: `\040`. A path need
+/// not be UTF-8.
+fn unescape(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let Some((&first, behind)) = rest.split_first() {
-        let octal = behind.get(..3).filter(|_| first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
+    while let Some((&first, tail)) = rest.split_first() {
+        let octal = tail.get(..3).filter(|_| first == b'\\').and_then(|digits| std::str::from_utf8(digits).ok());
         match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
             Some(byte) => {
                 bytes.push(byte);
-                rest = &behind[3..];
+                rest = &tail[3..];
             }
             None => {
                 bytes.push(first);
-                rest = behind;
+                rest = tail;
             }
         }
     }
@@ -89,45 +95,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_mountinfo_is_read_with_its_optional_fields_and_escapes() {
+    fn a_line_of_mountinfo_is_parsed_with_optional_fields_and_escapes() {
         let line =
             br"36 35 98:0 /mnt1 /mnt/my\040disk rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue";
-        let mounted = mounted(line).unwrap();
-        assert_eq!((mounted.id, mounted.number), (36, "98:0".parse().unwrap()));
-        assert_eq!(mounted.at.to_str(), Some("/mnt/my disk"));
-        assert_eq!((mounted.file_system.as_str(), mounted.source.to_str()), ("ext3", Some("/dev/root")));
+        let mount = parse_mount(line).unwrap();
+        assert_eq!((mount.id, mount.number), (36, "98:0".parse().unwrap()));
+        assert_eq!(mount.mount_point.to_str(), Some("/mnt/my disk"));
+        assert_eq!((mount.file_system.as_str(), mount.source.to_str()), ("ext3", Some("/dev/root")));
         for garbage in ["", "36 35 98:0 /", "36 35 x / / - ext4 /dev/sda", "a - b", r"1 2 8:1 / /\9 - x"] {
-            assert!(super::mounted(garbage.as_bytes()).is_none(), "{garbage}");
+            assert!(parse_mount(garbage.as_bytes()).is_none(), "{garbage}");
         }
     }
 
     #[test]
-    fn a_path_lies_on_the_longest_mount_and_the_last_of_these() {
-        let at = |at: &str, minor| Mounted {
+    fn a_path_belongs_to_the_longest_mount_point_and_the_last_of_equals() {
+        let mount = |at: &str, minor| MountEntry {
             id: 1,
-            number: Number { major: 8, minor },
-            at: at.into(),
+            number: DeviceNumber { major: 8, minor },
+            mount_point: at.into(),
             file_system: "ext4".into(),
             source: "/dev/x".into(),
         };
-        let mounts = [at("/", 1), at("/srv", 2), at("/srv/data", 3), at("/srv/data", 4)];
-        let of = |path| mount_of(&mounts, Path::new(path)).unwrap().number.minor;
-        assert_eq!(["/etc/passwd", "/srv/x", "/srv/database", "/srv/data/y", "/srv/data"].map(of), [1, 2, 2, 4, 4]);
+        let mounts = [mount("/", 1), mount("/srv", 2), mount("/srv/data", 3), mount("/srv/data", 4)];
+        let found = |path| mount_of(&mounts, Path::new(path)).unwrap().number.minor;
+        assert_eq!(["/etc/passwd", "/srv/x", "/srv/database", "/srv/data/y", "/srv/data"].map(found), [1, 2, 2, 4, 4]);
     }
 
     #[test]
-    fn escapes_that_are_none_stay() {
-        let read = |text: &str| path(text.as_bytes());
+    fn octal_escapes_are_decoded_and_other_backslashes_stay() {
+        let read = |text: &str| unescape(text.as_bytes());
         assert_eq!(
             [r"a\040b", r"a\134b", r"a\", r"a\99", r"\0"].map(read),
             ["a b", r"a\b", r"a\", r"a\99", r"\0"].map(PathBuf::from)
         );
+        let bytes = unescape(b"caf\xe9\\040x").into_os_string().into_vec();
+        assert_eq!(bytes, b"caf\xe9 x");
     }
 
     #[test]
-    fn what_this_machine_has_mounted_is_read() {
-        let proc = mounts(&Root::machine(), "self").into_iter().rfind(|mounted| mounted.at == Path::new("/proc"));
-        assert_eq!(proc.map(|mounted| mounted.file_system), Some("proc".into()));
+    fn the_mounts_of_the_running_machine_are_read() {
+        let proc = mounts(&Root::machine(), "self").into_iter().rfind(|mount| mount.mount_point == Path::new("/proc"));
+        assert_eq!(proc.map(|mount| mount.file_system), Some("proc".into()));
         assert_eq!(mounts(&Root::at("/nothing/here"), "self"), []);
     }
 }

@@ -1,4 +1,4 @@
-//! I/O priorities, as `ioprio_get(2)` and `ioprio_set(2)` have them.
+//! I/O priorities of processes: `ioprio_get(2)` and `ioprio_set(2)`.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// Nothing set: it follows nice and the policy by which the process is given the CPU.
+    /// Unset: the effective class follows from the nice value and the CPU scheduling policy.
     #[default]
     None,
     /// Real time.
@@ -24,7 +24,7 @@ impl Class {
     /// All, by their numbers.
     pub const ALL: [Class; 4] = [Class::None, Class::Realtime, Class::BestEffort, Class::Idle];
 
-    /// Its name, as `ionice` has it.
+    /// The name that `ionice` uses.
     pub const fn name(self) -> &'static str {
         match self {
             Class::None => "none",
@@ -34,24 +34,24 @@ impl Class {
         }
     }
 
-    /// The class of a name in any case, or of a number.
+    /// Parses a name in any case, or the number of a class.
     pub fn from_text(text: &str) -> Option<Class> {
         let by_name = Class::ALL.into_iter().find(|class| class.name().eq_ignore_ascii_case(text));
         by_name.or_else(|| Class::ALL.get(text.parse::<usize>().ok()?).copied())
     }
 
-    /// Whether it has levels: real time and best effort do.
+    /// Returns true for real time and best effort, which have levels.
     pub const fn has_levels(self) -> bool {
         matches!(self, Class::Realtime | Class::BestEffort)
     }
 }
 
-/// How many levels a class has.
+/// The number of levels in a class.
 pub const LEVELS: u8 = 8;
-/// The level of who has asked for a class and no level: that of a best-effort process of nice 0.
+/// The level of a class without a given level: that of a best-effort process of nice 0.
 pub const NORMAL_LEVEL: u8 = 4;
 
-/// The policy by which a process is given the CPU, as far as its I/O follows from it.
+/// The CPU scheduling policy of a process, as far as its I/O priority depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuPolicy {
@@ -71,20 +71,21 @@ pub struct Priority {
     pub class: Class,
     /// The level within it, 0 (best) to 7.
     pub level: u8,
-    /// What the device is told besides (Linux 6.5): 0 nothing, 1 to 7 the number of a limit on the duration of commands.
+    /// The hint to the device (Linux 6.5): 0 for none, 1 to 7 for a command duration limit.
     pub hint: u16,
 }
 
-/// The bits of a priority in the kernel's number: three of class, ten of hint, three of level.
+/// The kernel's encoding of a priority: three bits of class, ten of hint, three of level.
 const CLASS_SHIFT: u16 = 13;
 const HINT_SHIFT: u16 = 3;
 const HINT_MAX: u16 = 0x3ff;
 
 impl Priority {
-    /// No priority.
+    /// The unset priority.
     pub const UNSET: Priority = Priority { class: Class::None, level: 0, hint: 0 };
 
-    /// A priority without a hint. Levels end at 7; unset it has none, and the idle class the last one, whatever is given.
+    /// A priority without a hint. Levels above 7 become 7; the class none has level 0 and the class
+    /// idle level 7, whatever is given.
     pub fn new(class: Class, level: u8) -> Priority {
         let level = match class {
             Class::None => 0,
@@ -94,24 +95,25 @@ impl Priority {
         Priority { class, level, hint: 0 }
     }
 
-    /// The kernel's number for it.
+    /// Encodes the priority as the kernel does.
     pub fn encoded(self) -> u16 {
         let class = self.class as u16;
         (class << CLASS_SHIFT) | (self.hint.min(HINT_MAX) << HINT_SHIFT) | u16::from(self.level & 7)
     }
 
-    /// The priority of a number of the kernel's; a class that is none of ours counts as none.
+    /// Decodes the kernel's number; an unknown class counts as none.
     pub fn from_encoded(number: u16) -> Priority {
         let class = Class::ALL.get(usize::from(number >> CLASS_SHIFT)).copied().unwrap_or_default();
         Priority { class, level: (number & 7) as u8, hint: (number >> HINT_SHIFT) & HINT_MAX }
     }
 
-    /// Whether a class was set.
+    /// Returns true if a class is set.
     pub fn is_set(self) -> bool {
         self.class != Class::None
     }
 
-    /// The priority that counts: of an unset one the class follows the CPU policy and the level is (nice + 20) / 5 (ioprio_set(2), from 2.6.26).
+    /// The effective priority. For an unset priority the class follows the CPU policy and the level
+    /// is (nice + 20) / 5. Source: ioprio_set(2), from 2.6.26.
     pub fn effective(self, nice: i8, policy: CpuPolicy) -> Priority {
         if self.is_set() {
             return self;
@@ -127,7 +129,7 @@ impl Priority {
 }
 
 impl fmt::Display for Priority {
-    /// As `ionice` prints it: `best-effort: prio 4`, `idle`.
+    /// Formats the priority as `ionice` does: `best-effort: prio 4`, `idle`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.class.name())?;
         if self.class != Class::Idle {
@@ -141,111 +143,114 @@ impl fmt::Display for Priority {
     }
 }
 
-/// Whose priority it is.
+/// The processes whose priority is read or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
-    /// A process or a thread, by its number; 0 is the calling thread.
+pub enum PriorityTarget {
+    /// A process or thread by id; 0 is the calling thread.
     Process(u32),
-    /// All processes of a group.
+    /// All processes of a process group.
     Group(u32),
     /// All processes of a user.
     User(u32),
 }
 
-impl Who {
-    /// What the system calls call it: IOPRIO_WHO_PROCESS, _PGRP, _USER, and the number.
+impl PriorityTarget {
+    /// The arguments of the system calls: IOPRIO_WHO_PROCESS, _PGRP or _USER, and the id.
     fn numbers(self) -> (libc::c_long, libc::c_long) {
         match self {
-            Who::Process(pid) => (1, libc::c_long::from(pid)),
-            Who::Group(group) => (2, libc::c_long::from(group)),
-            Who::User(uid) => (3, libc::c_long::from(uid)),
+            PriorityTarget::Process(pid) => (1, libc::c_long::from(pid)),
+            PriorityTarget::Group(group) => (2, libc::c_long::from(group)),
+            PriorityTarget::User(uid) => (3, libc::c_long::from(uid)),
         }
     }
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for PriorityTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Who::Process(0) => f.write_str("this process"),
-            Who::Process(pid) => write!(f, "process {pid}"),
-            Who::Group(group) => write!(f, "process group {group}"),
-            Who::User(uid) => write!(f, "user {uid}"),
+            PriorityTarget::Process(0) => f.write_str("this process"),
+            PriorityTarget::Process(pid) => write!(f, "process {pid}"),
+            PriorityTarget::Group(group) => write!(f, "process group {group}"),
+            PriorityTarget::User(uid) => write!(f, "user {uid}"),
         }
     }
 }
 
-/// Why a priority was not told or not set.
+/// A priority was not read or not set.
 #[derive(Debug, thiserror::Error)]
 pub enum PriorityError {
-    /// It has gone, or there never was one.
-    #[error("{who}: {}", none_there(*who))]
+    /// There is no such process.
+    #[error("{target}: {}", nothing_found(*target))]
     NoProcess {
-        /// Whose priority.
-        who: Who,
+        /// The processes.
+        target: PriorityTarget,
     },
-    /// The caller may not.
-    #[error("{who}: this needs root: {why}")]
+    /// The caller lacks the permission.
+    #[error("{target}: this needs root: {why}")]
     NotPermitted {
-        /// Whose priority.
-        who: Who,
-        /// What needs root.
+        /// The processes.
+        target: PriorityTarget,
+        /// The part that needs root.
         why: &'static str,
     },
-    /// Anything else.
-    #[error("{who}: {cause}")]
+    /// Any other error.
+    #[error("{target}: {cause}")]
     Other {
-        /// Whose priority.
-        who: Who,
-        /// What the kernel says.
+        /// The processes.
+        target: PriorityTarget,
+        /// The system's error.
         cause: io::Error,
     },
 }
 
-fn none_there(who: Who) -> &'static str {
-    match who {
-        Who::Process(_) => "there is no such process",
-        Who::Group(_) => "there is no process in it",
-        Who::User(_) => "there is no process of this user",
+fn nothing_found(target: PriorityTarget) -> &'static str {
+    match target {
+        PriorityTarget::Process(_) => "there is no such process",
+        PriorityTarget::Group(_) => "there is no process in it",
+        PriorityTarget::User(_) => "there is no process of this user",
     }
 }
 
-/// The priority of a process, or the best of several.
+/// Reads the priority of a process, or the highest of several processes.
 ///
 /// # Errors
-/// When there is none, or the kernel does not tell.
-pub fn get(who: Who) -> Result<Priority, PriorityError> {
-    let (sort, number) = who.numbers();
-    // SAFETY: a call with numbers alone.
-    let got = unsafe { libc::syscall(libc::SYS_ioprio_get, sort, number) };
-    u16::try_from(got).map(Priority::from_encoded).map_err(|_| refused(who, None))
+/// [`PriorityError`] if there is no such process, or the kernel refuses.
+pub fn get(target: PriorityTarget) -> Result<Priority, PriorityError> {
+    let (kind, number) = target.numbers();
+    // SAFETY: the system call takes numbers only.
+    let encoded = unsafe { libc::syscall(libc::SYS_ioprio_get, kind, number) };
+    u16::try_from(encoded).map(Priority::from_encoded).map_err(|_| last_error(target, None))
 }
 
-/// Sets the priority of a process, or of several.
+/// Sets the priority of one or more processes.
 ///
 /// # Errors
-/// When there is none, or the caller may not: real time is root's to give (CAP_SYS_ADMIN or CAP_SYS_NICE), and others' processes are.
-pub fn set(who: Who, priority: Priority) -> Result<(), PriorityError> {
-    let (sort, number) = who.numbers();
-    // SAFETY: a call with numbers alone.
-    let done = unsafe { libc::syscall(libc::SYS_ioprio_set, sort, number, libc::c_long::from(priority.encoded())) };
-    if done == 0 { Ok(()) } else { Err(refused(who, Some(priority))) }
+/// [`PriorityError`] if there is no such process, or the caller lacks the permission: the class real
+/// time (CAP_SYS_ADMIN or CAP_SYS_NICE) and processes of other users need root.
+pub fn set(target: PriorityTarget, priority: Priority) -> Result<(), PriorityError> {
+    let (kind, number) = target.numbers();
+    // SAFETY: the system call takes numbers only.
+    let done = unsafe { libc::syscall(libc::SYS_ioprio_set, kind, number, libc::c_long::from(priority.encoded())) };
+    if done == 0 { Ok(()) } else { Err(last_error(target, Some(priority))) }
 }
 
-fn refused(who: Who, wanted: Option<Priority>) -> PriorityError {
+fn last_error(target: PriorityTarget, wanted: Option<Priority>) -> PriorityError {
     let cause = io::Error::last_os_error();
     match cause.raw_os_error() {
-        Some(libc::ESRCH) => PriorityError::NoProcess { who },
+        Some(libc::ESRCH) => PriorityError::NoProcess { target },
         Some(libc::EPERM) => {
-            let why = match (wanted.map(|priority| priority.class), who) {
-                (Some(Class::Realtime), Who::Process(0)) => "the class realtime is root's to give (CAP_SYS_NICE)",
+            let why = match (wanted.map(|priority| priority.class), target) {
+                (Some(Class::Realtime), PriorityTarget::Process(0)) => {
+                    "the class realtime is root's to give (CAP_SYS_NICE)"
+                }
                 (Some(Class::Realtime), _) => {
                     "the class realtime (CAP_SYS_NICE) and other users' processes are root's to change"
                 }
                 _ => "it is another user's",
             };
-            PriorityError::NotPermitted { who, why }
+            PriorityError::NotPermitted { target, why }
         }
-        _ => PriorityError::Other { who, cause },
+        _ => PriorityError::Other { target, cause },
     }
 }
 
@@ -254,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_priority_is_the_kernels_number_and_back() {
+    fn priorities_are_encoded_and_decoded() {
         let best_effort = Priority::new(Class::BestEffort, 4);
         assert_eq!(best_effort.encoded(), (2 << 13) + 4);
         let hinted = Priority { hint: 3, ..Priority::new(Class::Realtime, 7) };
@@ -262,7 +267,7 @@ mod tests {
         for priority in [best_effort, hinted, Priority::UNSET, Priority::new(Class::Idle, 5)] {
             assert_eq!(Priority::from_encoded(priority.encoded()), priority);
         }
-        // Classes 4 to 7 are nobody's.
+        // Classes 4 to 7 are not assigned.
         assert_eq!(Priority::from_encoded(5 << 13).class, Class::None);
     }
 
@@ -279,30 +284,30 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_read_by_name_or_number() {
+    fn a_class_is_parsed_from_name_or_number() {
         assert_eq!(["none", "Realtime", "BEST-EFFORT", "3"].map(Class::from_text), Class::ALL.map(Some));
         assert_eq!(["4", "", "-1", "rt", "best effort"].map(Class::from_text), [None; 5]);
     }
 
     #[test]
-    fn the_priority_of_a_thread_of_ones_own_can_be_set_and_is_told() {
-        // A thread of its own: what it sets is nobody else's.
+    fn a_thread_sets_and_reads_its_own_priority() {
+        // In a separate thread, so that no other test is affected.
         std::thread::spawn(|| {
-            set(Who::Process(0), Priority::new(Class::BestEffort, 6)).expect("this may be done by anybody");
-            assert_eq!(get(Who::Process(0)).unwrap().to_string(), "best-effort: prio 6");
-            set(Who::Process(0), Priority::new(Class::Idle, 0)).expect("so may this");
-            assert_eq!(get(Who::Process(0)).unwrap().to_string(), "idle");
+            set(PriorityTarget::Process(0), Priority::new(Class::BestEffort, 6)).expect("lowering needs no permission");
+            assert_eq!(get(PriorityTarget::Process(0)).unwrap().to_string(), "best-effort: prio 6");
+            set(PriorityTarget::Process(0), Priority::new(Class::Idle, 0)).expect("idle needs no permission");
+            assert_eq!(get(PriorityTarget::Process(0)).unwrap().to_string(), "idle");
         })
         .join()
-        .expect("the thread ends well");
+        .expect("the thread does not panic");
     }
 
     #[test]
-    fn a_process_that_does_not_exist_is_named() {
-        // Numbers of processes end at 2^22 (proc(5)).
-        let said = get(Who::Process(5_000_000)).unwrap_err().to_string();
-        assert_eq!(said, "process 5000000: there is no such process");
-        let said = set(Who::Group(5_000_000), Priority::UNSET).unwrap_err().to_string();
-        assert_eq!(said, "process group 5000000: there is no process in it");
+    fn a_missing_process_is_named_in_the_error() {
+        // Process ids end at 2^22 (proc(5)).
+        let error = get(PriorityTarget::Process(5_000_000)).unwrap_err().to_string();
+        assert_eq!(error, "process 5000000: there is no such process");
+        let error = set(PriorityTarget::Group(5_000_000), Priority::UNSET).unwrap_err().to_string();
+        assert_eq!(error, "process group 5000000: there is no process in it");
     }
 }

@@ -1,4 +1,4 @@
-//! Rules for udev that set a device's queue whenever the device appears.
+//! udev rules that set the queue of a device whenever the device appears.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,58 +8,61 @@ use std::path::{Path, PathBuf};
 use glob::Pattern;
 
 use crate::device::BlockDevice;
+use crate::files::{list_names, read_nonempty, read_text};
 use crate::kind::Kind;
-use crate::root::{Root, names, said, text};
-use crate::set::Assignment;
+use crate::root::Root;
+use crate::settings::Assignment;
 
-/// Where rules of this machine's own are kept.
+/// The directory of local rules.
 const OWN_RULES: &str = "/etc/udev/rules.d";
-/// Where udev looks for rules. A file in one hides those of the same name in the ones behind it.
+/// The directories of rules. A file hides files of the same name in later directories.
 const RULES: [&str; 5] =
     [OWN_RULES, "/run/udev/rules.d", "/usr/local/lib/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d"];
-/// Behind 60-persistent-storage.rules and 63-md-raid-arrays.rules, which give a device the names by which it may be found, and behind what distributions call
-/// 60-...-scheduler.rules: the last one wins.
-const BEGIN: &str = "64-hoistway-";
-const END: &str = ".rules";
+/// The prefix of a rule file. It sorts after 60-persistent-storage.rules and
+/// 63-md-raid-arrays.rules, which set the identifying properties, and after the distributions'
+/// 60-...-scheduler.rules, because the last rule wins.
+const PREFIX: &str = "64-hoistway-";
+const SUFFIX: &str = ".rules";
 
-/// By what a device is found again.
+/// A property that identifies a device across restarts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StableId {
-    /// What udev compares: `ATTR{device/wwid}`, `ENV{ID_SERIAL}`.
+    /// The key of the udev rule: `ATTR{device/wwid}`, `ENV{ID_SERIAL}`.
     pub key: String,
-    /// With what.
+    /// The value to match.
     pub value: String,
-    /// What that is, in words.
+    /// The kind of identifier, in words.
     pub what: &'static str,
 }
 
-/// Why a device has no rule.
+/// A device cannot have a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoIdError {
-    /// It is another thing each time.
+    /// The device has no identity of its own: it is created anew each time.
     #[error("{device} cannot be found again: {why}")]
     Never {
         /// The device.
         device: String,
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// It tells nothing of itself.
+    /// The device reports no identifier.
     #[error(
         "{device} cannot be found again: it tells neither a world-wide name nor a serial number, and the kernel's name may be another's tomorrow{hint}"
     )]
     Silent {
         /// The device.
         device: String,
-        /// What may help.
+        /// A remedy; may be empty.
         hint: &'static str,
     },
 }
 
-/// By what a device is found again: its world-wide name, its uuid or serial number in sysfs, else what udev has found out. Never the kernel's name.
+/// The identifier of a device: world-wide name, uuid or serial number in sysfs, else a property in
+/// udev's database. Never the kernel's name.
 ///
 /// # Errors
-/// When there is nothing of the sort.
+/// [`NoIdError`] if the device has no identifier.
 pub fn stable_id(device: &BlockDevice) -> Result<StableId, NoIdError> {
     let name = device.name.clone();
     let never = |why| Err(NoIdError::Never { device: name.clone(), why });
@@ -70,13 +73,13 @@ pub fn stable_id(device: &BlockDevice) -> Result<StableId, NoIdError> {
         Kind::Partition => return never("the queue is its disk's"),
         _ => {}
     }
-    let found = ATTRIBUTES.iter().find_map(|(file, what)| {
-        let value = said(&device.sysfs.join(file)).filter(|value| is_name(value))?;
+    let found = SYSFS_IDS.iter().find_map(|(file, what)| {
+        let value = read_nonempty(&device.sysfs.join(file)).filter(|value| is_identifier(value))?;
         Some(StableId { key: format!("ATTR{{{file}}}"), value, what })
     });
     let found = found.or_else(|| {
-        KEPT.iter().find_map(|(key, what)| {
-            let value = device.udev(key).filter(|value| is_name(value))?.to_owned();
+        UDEV_IDS.iter().find_map(|(key, what)| {
+            let value = device.udev(key).filter(|value| is_identifier(value))?.to_owned();
             Some(StableId { key: format!("ENV{{{key}}}"), value, what })
         })
     });
@@ -88,8 +91,8 @@ pub fn stable_id(device: &BlockDevice) -> Result<StableId, NoIdError> {
     found.ok_or(NoIdError::Silent { device: device.name.clone(), hint })
 }
 
-/// What sysfs tells, the surest first.
-const ATTRIBUTES: [(&str, &str); 6] = [
+/// Identifiers in sysfs, most reliable first.
+const SYSFS_IDS: [(&str, &str); 6] = [
     ("wwid", "world-wide name"),
     ("device/wwid", "world-wide name"),
     ("dm/uuid", "uuid"),
@@ -98,41 +101,42 @@ const ATTRIBUTES: [(&str, &str); 6] = [
     ("serial", "serial number"),
 ];
 
-/// What udev keeps, the surest first.
-const KEPT: [(&str, &str); 4] = [
+/// Identifiers in udev's database, most reliable first.
+const UDEV_IDS: [(&str, &str); 4] = [
     ("ID_WWN_WITH_EXTENSION", "world-wide name"),
     ("ID_WWN", "world-wide name"),
     ("MD_UUID", "uuid"),
     ("ID_SERIAL", "model and serial number"),
 ];
 
-/// Whether a text can be a name: there is something in it beside noughts and blanks, and it fits on a line.
-fn is_name(text: &str) -> bool {
-    let says_something = text.chars().any(|c| c.is_ascii_alphanumeric() && c != '0');
-    says_something && text.len() <= 256 && !text.contains(|c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER)
+/// Returns true if a text can identify a device: it contains more than zeros and blanks and fits on
+/// a line.
+fn is_identifier(text: &str) -> bool {
+    let is_significant = text.chars().any(|c| c.is_ascii_alphanumeric() && c != '0');
+    is_significant && text.len() <= 256 && !text.contains(|c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER)
 }
 
-/// A rule, and the file that it belongs into.
+/// A udev rule and its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// The file, on the machine.
+    /// The file, as a path of the machine.
     pub path: PathBuf,
-    /// What it holds.
+    /// The content of the file.
     pub text: String,
-    /// By what the device is found.
+    /// The identifier of the device.
     pub id: StableId,
 }
 
-/// The rule that sets a device's queue so whenever the device appears.
+/// The rule that makes assignments to a device's queue whenever the device appears.
 ///
 /// # Errors
-/// When the device cannot be found again.
-pub fn rule(device: &BlockDevice, words: &[Assignment]) -> Result<Rule, NoIdError> {
+/// [`NoIdError`] if the device has no identifier.
+pub fn rule(device: &BlockDevice, assignments: &[Assignment]) -> Result<Rule, NoIdError> {
     let id = stable_id(device)?;
-    let called = device.identity.model.as_deref().or(device.label.as_deref()).unwrap_or_default();
-    let called = if called.is_empty() { String::new() } else { format!(" ({called})") };
+    let model = device.identity.model.as_deref().or(device.label.as_deref()).unwrap_or_default();
+    let model = if model.is_empty() { String::new() } else { format!(" ({model})") };
     let mut text = format!(
-        "# Scheduler and queue of the device that was {}{called}, written by `hoistway devices set --persist`.\n\
+        "# Scheduler and queue of the device that was {}{model}, written by `hoistway devices set --persist`.\n\
          # It is found by its {}, whatever the kernel calls it. To undo, remove this file.\n",
         device.name, id.what
     );
@@ -140,20 +144,17 @@ pub fn rule(device: &BlockDevice, words: &[Assignment]) -> Result<Rule, NoIdErro
         let _ = writeln!(text, "{condition}, GOTO=\"hoistway_end\"");
     }
     let _ = writeln!(text, "{}!=\"{}\", GOTO=\"hoistway_end\"", id.key, pattern(&id.value));
-    let set = words.iter().map(|word| format!("ATTR{{{}}}=\"{}\"\n", file_of(device, &word.name), word.value));
-    text.extend(scheduler_first(words, set.collect()));
+    // udev carries out one line after the other, and a switch of the scheduler resets its tunables.
+    let (schedulers, others): (Vec<_>, Vec<_>) =
+        assignments.iter().partition(|assignment| assignment.name == "scheduler");
+    for assignment in schedulers.into_iter().chain(others) {
+        let _ = writeln!(text, "ATTR{{{}}}=\"{}\"", file_of(device, &assignment.name), assignment.value);
+    }
     text.push_str("LABEL=\"hoistway_end\"\n");
-    Ok(Rule { path: Path::new(OWN_RULES).join(format!("{BEGIN}{}{END}", file_name(&id.value))), text, id })
+    Ok(Rule { path: Path::new(OWN_RULES).join(format!("{PREFIX}{}{SUFFIX}", file_name(&id.value))), text, id })
 }
 
-/// Each on a line of its own, as udev does them in the order of lines.
-fn scheduler_first(words: &[Assignment], lines: Vec<String>) -> Vec<String> {
-    let mut all: Vec<(bool, String)> = words.iter().map(|word| word.name != "scheduler").zip(lines).collect();
-    all.sort_by_key(|(is_later, _)| *is_later);
-    all.into_iter().map(|(_, line)| line).collect()
-}
-
-/// Where a name lies below the device's directory.
+/// The file of a setting below the device's directory.
 fn file_of(device: &BlockDevice, name: &str) -> String {
     let setting = device.queue.as_ref().and_then(|queue| queue.setting(name));
     match setting {
@@ -163,7 +164,7 @@ fn file_of(device: &BlockDevice, name: &str) -> String {
     }
 }
 
-/// A value as a pattern that matches it: what has a meaning to udev's patterns matches as any one character.
+/// A pattern that matches a value: `?` replaces each character with a meaning in udev's patterns.
 fn pattern(value: &str) -> String {
     value.chars().map(|c| if "*?[]|\"\\".contains(c) { '?' } else { c }).collect()
 }
@@ -173,99 +174,103 @@ fn file_name(id: &str) -> String {
     id.chars().map(plain).collect()
 }
 
-/// Why a rule was not written.
+/// A rule was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The folder or file cannot be written.
+    /// The directory or file cannot be written.
     #[error("{}: the rule cannot be written: {cause}{}", path.display(), if cause.kind() == io::ErrorKind::PermissionDenied { "; this needs root" } else { "" })]
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         cause: io::Error,
     },
 }
 
-/// A rule that lies beside its place: it counts when it is moved there. Dropped, it goes.
+/// A rule in a temporary file beside its final path. It takes effect when [`PreparedRule::commit`]
+/// renames the file; dropping the value removes the file.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedRule {
     draft: tempfile::NamedTempFile,
     to: PathBuf,
 }
 
-/// Writes a rule beside its place, or beside another file, so that what can fail has failed before anything else is done.
+/// Writes a rule to a temporary file beside its own path, or beside `to`. Errors occur here, before
+/// anything is changed.
 ///
 /// # Errors
-/// When that cannot be written.
-pub fn prepare(root: &Root, rule: &Rule, to: Option<&Path>) -> Result<Prepared, WriteError> {
+/// [`WriteError`] if the file cannot be written.
+pub fn prepare(root: &Root, rule: &Rule, to: Option<&Path>) -> Result<PreparedRule, WriteError> {
     let to = to.map_or_else(|| root.path(&rule.path), Path::to_path_buf);
-    let unwritable = |cause| WriteError::Unwritable { path: root.own(&to), cause };
-    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if folder.starts_with(root.path(OWN_RULES)) {
-        fs::create_dir_all(folder).map_err(unwritable)?;
+    let unwritable = |cause| WriteError::Unwritable { path: root.machine_path(&to), cause };
+    let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if directory.starts_with(root.path(OWN_RULES)) {
+        fs::create_dir_all(directory).map_err(unwritable)?;
     }
     if to.is_dir() {
         return Err(unwritable(io::Error::from(io::ErrorKind::IsADirectory)));
     }
-    // udev reads what ends in .rules alone.
-    let draft = tempfile::Builder::new().prefix(".hoistway-").suffix(".new").tempfile_in(folder);
-    // Its own error names the draft, which nobody knows.
+    // udev ignores files that do not end in .rules.
+    let draft = tempfile::Builder::new().prefix(".hoistway-").suffix(".new").tempfile_in(directory);
+    // The original error names the temporary file, which means nothing to users.
     let draft = draft.map_err(|error| unwritable(error.kind().into()))?;
     let mode = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644);
     let written = fs::write(draft.path(), &rule.text).and_then(|()| draft.as_file().set_permissions(mode));
     written.map_err(unwritable)?;
-    Ok(Prepared { draft, to })
+    Ok(PreparedRule { draft, to })
 }
 
-impl Prepared {
-    /// Moves it to its place; answers whether another was there.
+impl PreparedRule {
+    /// Renames the file to its final path; returns true if that replaced another file.
     ///
     /// # Errors
-    /// When it cannot be moved.
-    pub fn put(self) -> Result<bool, WriteError> {
-        let was_there = self.to.exists();
+    /// [`WriteError`] if the file cannot be renamed.
+    pub fn commit(self) -> Result<bool, WriteError> {
+        let existed = self.to.exists();
         let to = self.to;
         self.draft.persist(&to).map_err(|error| WriteError::Unwritable { path: to.clone(), cause: error.error })?;
-        Ok(was_there)
+        Ok(existed)
     }
 }
 
-/// The rules that this program has written for a device, wherever they are called after; on the machine.
+/// The rule files that this program has written for a device, whatever device name is in the file
+/// name; as paths of the machine.
 pub fn own_rules(root: &Root, device: &BlockDevice) -> Vec<PathBuf> {
     let Ok(id) = stable_id(device) else { return Vec::new() };
     let marks = format!("{}!=\"{}\"", id.key, pattern(&id.value));
-    let ours =
-        names(&root.path(OWN_RULES)).into_iter().filter(|name| name.contains("-hoistway-") && name.ends_with(END));
+    let ours = list_names(&root.path(OWN_RULES))
+        .into_iter()
+        .filter(|name| name.contains("-hoistway-") && name.ends_with(SUFFIX));
     let paths = ours.map(|name| Path::new(OWN_RULES).join(name));
-    paths.filter(|path| text(&root.path(path)).is_some_and(|text| text.contains(&marks))).collect()
+    paths.filter(|path| read_text(&root.path(path)).is_some_and(|text| text.contains(&marks))).collect()
 }
 
-/// A line of another rule that sets the scheduler of a device too.
+/// A line of another program's rule that also sets the scheduler of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherRule {
-    /// The file, on the machine.
+    /// The file, as a path of the machine.
     pub path: PathBuf,
-    /// The number of the line, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// What it sets.
+    /// The scheduler that the rule sets.
     pub scheduler: String,
-    /// Whether it is known to be meant for this device; else some of its conditions are not known to hold.
+    /// True if all conditions are known to hold for the device; false if some cannot be evaluated.
     pub is_sure: bool,
 }
 
-/// The rules of others that set the scheduler of a device, by all that can be known without udev: conditions on the name, on sysfs and on what udev keeps are
-/// looked at, others may hold.
+/// Finds rules of other programs that set the scheduler of a device. Conditions on the name, on
+/// sysfs attributes and on properties in udev's database are evaluated; other conditions may hold.
 pub fn others(root: &Root, device: &BlockDevice) -> Vec<OtherRule> {
     let own = own_rules(root, device);
     let mut seen: Vec<String> = Vec::new();
     let mut found = Vec::new();
-    for folder in RULES {
-        for name in names(&root.path(folder)) {
-            let path = Path::new(folder).join(&name);
-            if !name.ends_with(END) || seen.contains(&name) || own.contains(&path) {
+    for directory in RULES {
+        for name in list_names(&root.path(directory)) {
+            let path = Path::new(directory).join(&name);
+            if !name.ends_with(SUFFIX) || seen.contains(&name) || own.contains(&path) {
                 continue;
             }
-            let text = text(&root.path(&path)).unwrap_or_default();
+            let text = read_text(&root.path(&path)).unwrap_or_default();
             seen.push(name);
             found.extend(in_file(device, &path, &text));
         }
@@ -273,7 +278,7 @@ pub fn others(root: &Root, device: &BlockDevice) -> Vec<OtherRule> {
     found
 }
 
-/// Whether a condition holds.
+/// The result of evaluating a condition; the minimum of several is their conjunction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Holds {
     No,
@@ -300,7 +305,7 @@ fn in_file(device: &BlockDevice, path: &Path, text: &str) -> Vec<OtherRule> {
         if let Some(goto) = keys.iter().find(|key| key.name == "GOTO") {
             match holds {
                 Holds::Yes => label = Some(goto.value.clone()),
-                // It may have gone elsewhere.
+                // udev may have skipped the following lines.
                 _ => sure = false,
             }
         }
@@ -312,7 +317,8 @@ fn in_file(device: &BlockDevice, path: &Path, text: &str) -> Vec<OtherRule> {
     found
 }
 
-/// The rules of a file, each with the number of its first line: without comments, and with those that end in a backslash made one.
+/// The rules of a file, each with the number of its first line, without comments and with
+/// continuation lines joined.
 fn lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -331,19 +337,19 @@ fn lines(text: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// A part of a rule: a condition or an assignment.
+/// One key of a rule: a condition or an assignment.
 #[derive(Debug, PartialEq, Eq)]
 struct Key<'a> {
     /// `KERNEL`, `ATTR`, `ENV` ...
     name: &'a str,
-    /// What stands in braces.
+    /// The text in braces.
     of: &'a str,
     /// `==`, `!=`, `=`, `+=`, `:=`.
     operator: &'a str,
     value: String,
 }
 
-/// The parts of a rule (udev(7)); what is none is passed over.
+/// Splits a rule into keys (udev(7)); text of another form is skipped.
 fn keys(line: &str) -> Vec<Key<'_>> {
     let mut keys = Vec::new();
     let mut rest = line;
@@ -396,7 +402,9 @@ impl Key<'_> {
             ("ACTION", _) => matches("add").min(matches("change")),
             ("ENV", "DEVTYPE") => matches(if is_part { "partition" } else { "disk" }),
             ("ENV", name) => device.udev(name).map_or(Holds::Perhaps, matches),
-            ("ATTR", file) => said(&device.sysfs.join(file)).map_or_else(|| matches(""), |text| matches(&text)),
+            ("ATTR", file) => {
+                read_nonempty(&device.sysfs.join(file)).map_or_else(|| matches(""), |text| matches(&text))
+            }
             ("TEST", _) => Holds::Perhaps,
             _ => Holds::Perhaps,
         }
@@ -408,24 +416,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rule_is_taken_apart() {
+    fn a_rule_is_split_into_keys() {
         let line =
             r#"ACTION=="add|change", KERNEL=="sd[a-z]",ATTR{queue/rotational}=="1", ATTR{queue/scheduler}="bfq""#;
         let keys = keys(line);
-        let told: Vec<_> = keys.iter().map(|key| (key.name, key.of, key.operator, key.value.as_str())).collect();
+        let fields: Vec<_> = keys.iter().map(|key| (key.name, key.of, key.operator, key.value.as_str())).collect();
         let expected = [
             ("ACTION", "", "==", "add|change"),
             ("KERNEL", "", "==", "sd[a-z]"),
             ("ATTR", "queue/rotational", "==", "1"),
             ("ATTR", "queue/scheduler", "=", "bfq"),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(fields, expected);
         assert_eq!(super::keys(r#"A=="x\"y", B="open"#).len(), 1);
         assert!(super::keys("no rule at all").is_empty());
     }
 
     #[test]
-    fn lines_that_go_on_are_one_and_comments_none() {
+    fn continuation_lines_are_joined_and_comments_dropped() {
         let text = "# a\nKERNEL==\"sda\", \\\n  ATTR{queue/scheduler}=\"bfq\"\n\nX=\"y\"\n";
         let lines = lines(text);
         assert_eq!((lines[0].0, lines.len()), (2, 3));
@@ -433,14 +441,14 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_meaning_in_patterns_matches_as_any_character() {
+    fn pattern_characters_of_a_value_match_any_character() {
         assert_eq!(pattern(r#"a*b[c]"d|e\f g"#), "a?b?c??d?e?f g");
         assert_eq!(file_name("t10.ATA     WD/40"), "t10.ATA_____WD_40");
     }
 
     #[test]
-    fn noughts_and_blanks_are_no_name() {
-        assert!(is_name("naa.5000") && is_name("0x1"));
-        assert!(!is_name("") && !is_name("0000") && !is_name("  ") && !is_name("a\u{1}b"));
+    fn zeros_and_blanks_are_no_identifier() {
+        assert!(is_identifier("naa.5000") && is_identifier("0x1"));
+        assert!(!is_identifier("") && !is_identifier("0000") && !is_identifier("  ") && !is_identifier("a\u{1}b"));
     }
 }

@@ -358,7 +358,7 @@ fn check_mount_point(source: &Path, source_fd: &OwnedFd, path: &Path, clean: boo
 /// The kind and source of the mount that is seen at exactly this place: of the last one of those made there. A table that cannot be read says nothing
 /// against a mount.
 fn mounted_at(path: &Path) -> Option<(String, String)> {
-    let mount = mounts(&Root::machine(), "self").into_iter().rfind(|mount| mount.at == path)?;
+    let mount = mounts(&Root::machine(), "self").into_iter().rfind(|mount| mount.mount_point == path)?;
     Some((mount.file_system, mount.source.to_string_lossy().into_owned()))
 }
 

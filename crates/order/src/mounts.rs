@@ -1,6 +1,6 @@
 //! What is mounted, and where.
 
-use hoistway_machine::{Number, Root, mounts};
+use hoistway_machine::{DeviceNumber, Root, mounts};
 use rustc_hash::FxHashSet;
 
 use crate::problem::bytes;
@@ -10,13 +10,14 @@ use crate::reach;
 /// lies under the mount. Where the system does not tell, none.
 pub fn directories_with_mounts() -> FxHashSet<(u64, u64)> {
     let mounts = mounts(&Root::machine(), "self");
-    let directories: FxHashSet<Vec<u8>> = mounts.iter().filter_map(|mount| mount.at.parent().map(bytes)).collect();
+    let directories: FxHashSet<Vec<u8>> =
+        mounts.iter().filter_map(|mount| mount.mount_point.parent().map(bytes)).collect();
     directories.iter().filter_map(|directory| reach::identity(None, directory)).collect()
 }
 
 /// What kind of file system (`ext4`) is mounted from a device; `None` where the system does not tell.
 pub fn kind(device: u64) -> Option<String> {
-    let number = Number::of_stat(device);
+    let number = DeviceNumber::from_stat(device);
     mounts(&Root::machine(), "self").into_iter().find(|mount| mount.number == number).map(|mount| mount.file_system)
 }
 

@@ -4,11 +4,11 @@ mod model;
 mod warnings;
 
 use hoistway_core::Kind;
-use hoistway_machine::{Assignment, BlockDevice, Plan, Queue, Root, Row, WriteCache};
+use hoistway_machine::{Assignment, BlockDevice, Queue, Root, SettingsPlan, WriteCache};
 use hoistway_sim::{HostConfig, Kernel};
 
+use crate::choice::Choice;
 pub(crate) use crate::choice::scheduler_name;
-use crate::choice::{Choice, kernel_value};
 
 pub use model::{Model, Standing, model_of, model_under};
 pub use warnings::{Effect, Warning, effect_of_priorities, warnings};
@@ -98,28 +98,10 @@ pub fn usual_scheduler(has_several_queues: bool) -> Kind {
 pub fn candidates(root: &Root, device: &BlockDevice, queue: &Queue) -> (Vec<Kind>, Vec<&'static str>) {
     let mut can: Vec<Kind> = queue.schedulers.iter().filter_map(|name| kind_of(name)).collect();
     let in_module = |kind: &Kind| {
-        let word = Assignment { name: "scheduler".into(), value: scheduler_name(*kind).into() };
-        Plan::new(root, device, &[word], &rows_of).is_ok()
+        let assignment = Assignment::new("scheduler", scheduler_name(*kind));
+        SettingsPlan::new(root, device, &[assignment]).is_ok()
     };
     can.extend(crate::TODAY.iter().filter(|kind| !can.contains(kind)).copied().filter(in_module).collect::<Vec<_>>());
     let cannot = crate::TODAY.iter().filter(|kind| !can.contains(kind)).map(|kind| scheduler_name(*kind)).collect();
     (can, cannot)
-}
-
-/// What is known of the tunables of a scheduler, for who writes them.
-pub fn rows_of(scheduler: &str) -> Vec<Row> {
-    let Some(kind) = kind_of(scheduler) else { return Vec::new() };
-    let known = kind.info().tunables.iter().filter(|row| kernel_value(kind, row.name, row.default.max(1)).is_some());
-    let row = |tunable: &'static hoistway_core::Tunable| Row {
-        name: tunable.name,
-        unit: tunable.unit.label(),
-        // How many tags there are hangs on the device.
-        default: (tunable.name != "async_depth").then_some(tunable.default),
-        min: tunable.min,
-        max: tunable.max,
-        words: &[],
-        meaning: tunable.meaning,
-        trade_off: tunable.trade_off,
-    };
-    known.map(row).collect()
 }

@@ -288,7 +288,7 @@ fn devices_that_go_by_one_id_are_told_of() {
     }
     let ran = on(&fake, &["set", "sdb", "low_latency=0", "--persist", "--dry-run"]);
     assert!(
-        ran.code == Some(0) && ran.err.contains("sdc goes by the same t10.BRIDGE 0123456789ABC"),
+        ran.code == Some(0) && ran.err.contains("sdc has the same identifier t10.BRIDGE 0123456789ABC"),
         "{}{}",
         ran.out,
         ran.err

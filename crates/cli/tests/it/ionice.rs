@@ -213,7 +213,7 @@ fn what_becomes_of_a_priority_is_told_for_each_device_of_a_process() {
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     for part in [
         "qemu-system-x86 (901): none: prio 0",
-        "It counts as best-effort: prio 4: none is set: it follows nice 0.",
+        "It counts as best-effort: prio 4: no priority is set, so it follows nice 0.",
         "On dm-1 (1 open file): its requests go through dm-1, dm-0, sda2, sda",
         "sda, mq-deadline: it goes after realtime and before idle",
         "dm-0 is encrypted",
@@ -306,5 +306,5 @@ fn every_elevator_says_what_it_makes_of_it() {
 fn this_process_can_be_explained() {
     let ran = hoistway(&["ionice", "--explain"]).output().map(Ran::of).expect("it runs");
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    assert!(ran.out.starts_with("hoistway (") && ran.out.contains("What elevators make of"), "{}", ran.out);
+    assert!(ran.out.starts_with("hoistway (") && ran.out.contains("under each elevator"), "{}", ran.out);
 }

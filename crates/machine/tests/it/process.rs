@@ -3,9 +3,10 @@
 use std::process::Command;
 
 use crate::fake::{Fake, server};
-use hoistway_machine::priority::{self, Who};
+use hoistway_machine::priority::{self, PriorityTarget};
 use hoistway_machine::{
-    Class, CpuPolicy, Priority, Root, Use, devices, find, io_weight, is_cost_enabled, policies, process, uses,
+    Class, CpuPolicy, DeviceUse, Priority, Root, device_use, devices, find, io_weight, is_cost_enabled, policies,
+    process,
 };
 
 fn root(fake: &Fake) -> Root {
@@ -15,7 +16,10 @@ fn root(fake: &Fake) -> Root {
 #[test]
 fn a_process_is_told_from_its_files() {
     let fake = server();
-    fake.told("/proc/901/io", "rchar: 5\nread_bytes: 4096\nwrite_bytes: 8192\n");
+    fake.told(
+        "/proc/901/io",
+        "rchar: 5\nwchar: 6\nsyscr: 7\nsyscw: 8\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 0\n",
+    );
     let told = process(&root(&fake), 901).unwrap();
     assert_eq!((told.comm.as_str(), told.uid, told.cgroup.as_str()), ("qemu-system-x86", 1000, "/"));
     assert_eq!(told.command, ["/usr/bin/qemu-system-x86", "--all"]);
@@ -31,9 +35,9 @@ fn the_devices_of_a_process_are_those_of_its_files_its_directory_and_its_program
     fake.link("/proc/901/exe", "/usr/bin/qemu");
     fake.link("/proc/901/fd/7", "/run/lock (deleted)");
     let devices = devices(&root(&fake)).unwrap();
-    let told = uses(&root(&fake), &devices, 901);
+    let told = device_use(&root(&fake), &devices, 901);
     assert!(told.all_seen);
-    let of = |device: &str, open_files, working_directory, program| Use {
+    let of = |device: &str, open_files, working_directory, program| DeviceUse {
         device: device.to_owned(),
         open_files,
         working_directory,
@@ -47,7 +51,7 @@ fn the_devices_of_a_process_are_those_of_its_files_its_directory_and_its_program
     ];
     assert_eq!(told.devices, expected);
     // A socket, and what lies in memory, are on no device; nor is a process that is not there.
-    assert_eq!(uses(&root(&fake), &devices, 4242).devices, []);
+    assert_eq!(device_use(&root(&fake), &devices, 4242).devices, []);
 }
 
 #[test]
@@ -92,11 +96,11 @@ fn version_one_of_control_groups_is_read_too() {
 #[test]
 fn the_priority_of_another_process_can_be_set_and_is_told_of_it() {
     let mut child = Command::new("sleep").arg("60").spawn().expect("sleep starts");
-    let set = priority::set(Who::Process(child.id()), Priority::new(Class::BestEffort, 6));
+    let set = priority::set(PriorityTarget::Process(child.id()), Priority::new(Class::BestEffort, 6));
     let told = process(&Root::machine(), child.id());
     child.kill().and_then(|()| child.wait()).expect("it ends");
     set.expect("it is one's own");
     assert_eq!(told.unwrap().priority.to_string(), "best-effort: prio 6");
-    let gone = priority::get(Who::Process(child.id())).unwrap_err().to_string();
+    let gone = priority::get(PriorityTarget::Process(child.id())).unwrap_err().to_string();
     assert!(gone.ends_with("there is no such process"), "{gone}");
 }

@@ -5,38 +5,19 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::fake::{Fake, server};
-use hoistway_machine::{Assignment, BlockDevice, Plan, PlanError, Queue, Root, Row, find};
+use hoistway_machine::{Assignment, AssignmentError, BlockDevice, PlanError, Queue, Root, SettingsPlan, find};
 
 fn words(text: &str) -> Vec<Assignment> {
     text.split_whitespace().map(|word| Assignment::parse(word).expect("an assignment")).collect()
-}
-
-/// What a caller knows of a scheduler's tunables.
-fn rows(scheduler: &str) -> Vec<Row> {
-    let row = |name, unit, default, max| Row {
-        name,
-        unit,
-        default: Some(default),
-        min: 0,
-        max,
-        words: &[],
-        meaning: "",
-        trade_off: "",
-    };
-    match scheduler {
-        "bfq" => vec![row("slice_idle", "ms", 8, i64::MAX), row("low_latency", "0/1", 1, 1)],
-        "mq-deadline" => vec![row("read_expire", "ms", 500, i64::MAX)],
-        _ => Vec::new(),
-    }
 }
 
 fn device(root: &Root, name: &str) -> BlockDevice {
     find(root, name).expect("it is there")
 }
 
-fn plan(fake: &Fake, name: &str, text: &str) -> Result<Plan, PlanError> {
+fn plan(fake: &Fake, name: &str, text: &str) -> Result<SettingsPlan, PlanError> {
     let root = Root::at(fake.root());
-    Plan::new(&root, &device(&root, name), &words(text), &rows)
+    SettingsPlan::new(&root, &device(&root, name), &words(text))
 }
 
 const SDA: &str = "/sys/block/sda";
@@ -94,7 +75,7 @@ fn what_is_wrong_is_told_with_what_would_be_right() {
 #[test]
 fn words_that_are_no_assignments_are_refused() {
     for text in ["scheduler", "=bfq", "a=", "a b=c", "../x=1", "iosched/../x=1", "a=b\nc"] {
-        assert!(matches!(Assignment::parse(text), Err(PlanError::Form { .. })), "{text:?}");
+        assert!(matches!(Assignment::parse(text), Err(AssignmentError { .. })), "{text:?}");
     }
 }
 
@@ -112,11 +93,11 @@ fn a_scheduler_in_an_installed_module_counts_as_there() {
 fn what_is_set_is_read_back_and_the_way_back_leads_there() {
     let fake = server();
     fake.file(&format!("{SDA}/queue/iosched/read_expire"), "300\n");
-    let applied = plan(&fake, "sda", "read_expire=100 read_ahead_kb=64 nomerges=0").unwrap().apply(&rows).unwrap();
+    let applied = plan(&fake, "sda", "read_expire=100 read_ahead_kb=64 nomerges=0").unwrap().apply().unwrap();
     assert_eq!(fake.text(&format!("{SDA}/queue/iosched/read_expire")), "100");
     assert_eq!(fake.text(&format!("{SDA}/queue/read_ahead_kb")), "64");
-    assert!(applied.changes.iter().all(|change| change.is_as_asked()));
-    assert!(applied.changes[2].is_none() && applied.besides.is_empty());
+    assert!(applied.changes.iter().all(|change| change.is_as_requested()));
+    assert!(applied.changes[2].is_unchanged() && applied.besides.is_empty());
     let back: Vec<String> = applied.back.iter().map(ToString::to_string).collect();
     assert_eq!(back, ["read_expire=300", "read_ahead_kb=128"]);
 }
@@ -126,7 +107,7 @@ fn if_one_value_is_not_taken_all_are_as_they_were() {
     // Files do not switch schedulers: bfq's tunables do not appear, and the second write fails.
     let fake = server();
     let plan = plan(&fake, "sda", "scheduler=bfq read_ahead_kb=64 slice_idle=0").unwrap();
-    let said = plan.apply(&rows).unwrap_err().to_string();
+    let said = plan.apply().unwrap_err().to_string();
     assert!(said.starts_with("sda: slice_idle=0 was not taken: there is no such setting"), "{said}");
     assert!(said.ends_with("everything is as it was"), "{said}");
     assert_eq!(fake.text(&format!("{SDA}/queue/read_ahead_kb")), "128");
@@ -139,7 +120,7 @@ fn a_device_that_has_gone_says_so() {
     let fake = server();
     let plan = plan(&fake, "nbd0", "read_expire=1").unwrap();
     fs::remove_dir_all(fake.path("/sys/devices/virtual/block/nbd0")).unwrap();
-    assert_eq!(plan.apply(&rows).unwrap_err().to_string(), "nbd0: it has gone");
+    assert_eq!(plan.apply().unwrap_err().to_string(), "nbd0: it has gone");
 }
 
 #[test]
@@ -205,7 +186,7 @@ fn a_loop_device_is_switched_and_brought_back() {
     let root = Root::machine();
     let set = |text: &str| {
         let words: Vec<Assignment> = text.split(' ').map(|word| Assignment::parse(word).unwrap()).collect();
-        Plan::new(&root, &device(&root, &attached.name), &words, &rows).unwrap().apply(&rows).unwrap()
+        SettingsPlan::new(&root, &device(&root, &attached.name), &words).unwrap().apply().unwrap()
     };
     set("scheduler=mq-deadline read_expire=300");
     let before = device(&root, &attached.name).queue.unwrap();
@@ -226,21 +207,21 @@ fn a_loop_device_is_switched_and_brought_back() {
 fn what_the_kernel_rounds_is_told() {
     let Some(attached) = Loop::attach() else { return };
     let root = Root::machine();
-    let plan = |text: &str| Plan::new(&root, &device(&root, &attached.name), &words(text), &rows).unwrap();
-    let applied = plan("nr_requests=1").apply(&rows).unwrap();
+    let plan = |text: &str| SettingsPlan::new(&root, &device(&root, &attached.name), &words(text)).unwrap();
+    let applied = plan("nr_requests=1").apply().unwrap();
     let change = &applied.changes[0];
-    assert!(!change.is_as_asked() && change.after.as_deref().is_some_and(|after| after != "1"), "{change:?}");
+    assert!(!change.is_as_requested() && change.after.as_deref().is_some_and(|after| after != "1"), "{change:?}");
 }
 
 #[test]
 fn a_failure_on_a_loop_device_brings_the_former_scheduler_back_with_its_tunables() {
     let Some(attached) = Loop::attach() else { return };
     let root = Root::machine();
-    let plan = |text: &str| Plan::new(&root, &device(&root, &attached.name), &words(text), &rows).unwrap();
-    plan("scheduler=mq-deadline read_expire=321").apply(&rows).unwrap();
+    let plan = |text: &str| SettingsPlan::new(&root, &device(&root, &attached.name), &words(text)).unwrap();
+    plan("scheduler=mq-deadline read_expire=321").apply().unwrap();
     let before = device(&root, &attached.name).queue.unwrap();
-    // The kernel takes no words there, which nobody here knows of.
-    let said = plan("scheduler=bfq back_seek_penalty=many").apply(&rows);
+    // The kernel takes only numbers there; the file has no description to check the value against.
+    let said = plan("scheduler=bfq stable_writes=many").apply();
     match said {
         Err(error) => {
             assert!(error.to_string().ends_with("everything is as it was"), "{error}");

@@ -96,10 +96,10 @@ fn a_rule_is_put_in_its_place_and_found_there_again() {
     let rule = rule(&sda, &words("scheduler=bfq")).unwrap();
     let prepared = prepare(&root(&fake), &rule, None).unwrap();
     assert!(own_rules(&root(&fake), &sda).is_empty(), "it does not count before it is put");
-    assert!(!prepared.put().unwrap());
+    assert!(!prepared.commit().unwrap());
     assert_eq!(own_rules(&root(&fake), &sda), std::slice::from_ref(&rule.path));
     assert_eq!(own_rules(&root(&fake), &device(&fake, "sdb")), [] as [&Path; 0]);
-    assert!(prepare(&root(&fake), &rule, None).unwrap().put().unwrap(), "the former one is replaced");
+    assert!(prepare(&root(&fake), &rule, None).unwrap().commit().unwrap(), "the former one is replaced");
     let text = std::fs::read_to_string(root(&fake).path(&rule.path)).unwrap();
     assert_eq!(text, rule.text);
     let left: Vec<_> = std::fs::read_dir(fake.path("/etc/udev/rules.d")).unwrap().collect();
@@ -152,9 +152,9 @@ fn rules_of_others_are_pointed_out_as_far_as_they_are_meant_for_the_device() {
 fn the_rules_of_this_program_are_no_others() {
     let fake = server();
     let sda = device(&fake, "sda");
-    prepare(&root(&fake), &rule(&sda, &words("scheduler=bfq")).unwrap(), None).unwrap().put().unwrap();
+    prepare(&root(&fake), &rule(&sda, &words("scheduler=bfq")).unwrap(), None).unwrap().commit().unwrap();
     let sdb = device(&fake, "sdb");
-    prepare(&root(&fake), &rule(&sdb, &words("scheduler=none")).unwrap(), None).unwrap().put().unwrap();
+    prepare(&root(&fake), &rule(&sdb, &words("scheduler=none")).unwrap(), None).unwrap().commit().unwrap();
     assert_eq!(others(&root(&fake), &sda), []);
     assert_eq!(others(&root(&fake), &sdb), []);
 }

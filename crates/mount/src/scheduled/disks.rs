@@ -4,7 +4,7 @@ use std::fs;
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
-use hoistway_machine::{Entry, Mounted, Number, Root, mounts};
+use hoistway_machine::{DeviceNumber, MountEntry, Root, SysfsDevice, mounts};
 
 use crate::Backing;
 
@@ -55,14 +55,14 @@ pub enum DiskError {
 pub(super) fn find(backing: &Backing) -> Lies {
     let mount = mount_of(backing);
     let (kind, source) = mount.map(|mount| (mount.file_system, mount.source)).unwrap_or_default();
-    let number = Number::of_stat(backing.device);
+    let number = DeviceNumber::from_stat(backing.device);
     if !number.is_anonymous()
         && let Some((disk, offset, volume)) = of_number(number)
     {
         return Lies { disk, offset, kind, volume: Some(volume) };
     }
     // Btrfs and its kin give each volume a number of its own: what it is mounted from tells the device. Where its bytes lie on that is its own affair.
-    if let Some((disk, _, _)) = Number::of_node(&source).and_then(of_number) {
+    if let Some((disk, _, _)) = DeviceNumber::from_node(&source).and_then(of_number) {
         return Lies { disk, offset: 0, kind, volume: None };
     }
     Lies { disk: without_device(number, &kind, source), offset: 0, kind, volume: None }
@@ -75,21 +75,21 @@ pub(super) fn find(backing: &Backing) -> Lies {
 pub(super) fn named(name: &str) -> Result<Disk, DiskError> {
     let unknown = || DiskError::Unknown(name.to_owned());
     let plain = name.strip_prefix("/dev/").unwrap_or(name);
-    let number = match name.starts_with('/').then(|| Number::of_node(Path::new(name))).flatten() {
+    let number = match name.starts_with('/').then(|| DeviceNumber::from_node(Path::new(name))).flatten() {
         Some(number) => number,
         None if plain.contains('/') => return Err(unknown()),
-        None => Entry::named(&Root::machine(), plain).and_then(|entry| entry.number()).ok_or_else(unknown)?,
+        None => SysfsDevice::named(&Root::machine(), plain).and_then(|entry| entry.number()).ok_or_else(unknown)?,
     };
     of_number(number).map(|(disk, ..)| disk).ok_or_else(unknown)
 }
 
 /// A block device by its number: the whole device, where on it the volume of this number begins, and the volume's node.
-fn of_number(number: Number) -> Option<(Disk, u64, PathBuf)> {
-    let volume = Entry::of(&Root::machine(), number)?;
+fn of_number(number: DeviceNumber) -> Option<(Disk, u64, PathBuf)> {
+    let volume = SysfsDevice::of(&Root::machine(), number)?;
     let whole = volume.disk();
     let disk = Disk {
         name: whole.name(),
-        number: whole.number()?.as_stat(),
+        number: whole.number()?.to_stat(),
         bytes: whole.bytes().unwrap_or(0).max(DISK_BYTES_MIN),
         rotates: whole.rotates().unwrap_or(false),
         node: whole.node(),
@@ -98,11 +98,11 @@ fn of_number(number: Number) -> Option<(Disk, u64, PathBuf)> {
     Some((disk, volume.start_bytes()?, volume.node()))
 }
 
-fn without_device(number: Number, kind: &str, source: PathBuf) -> Disk {
+fn without_device(number: DeviceNumber, kind: &str, source: PathBuf) -> Disk {
     let kind = if kind.is_empty() { "unknown" } else { kind };
     Disk {
         name: format!("{kind}-{}.{}", number.major, number.minor),
-        number: number.as_stat(),
+        number: number.to_stat(),
         bytes: SPACE_BYTES,
         rotates: false,
         node: if source.as_os_str().is_empty() { PathBuf::from(kind) } else { source },
@@ -111,7 +111,7 @@ fn without_device(number: Number, kind: &str, source: PathBuf) -> Disk {
 }
 
 /// The mount that a file was reached by.
-fn mount_of(backing: &Backing) -> Option<Mounted> {
+fn mount_of(backing: &Backing) -> Option<MountEntry> {
     let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", backing.fd.as_raw_fd())).ok()?;
     let id: u64 = told.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()?;
     mounts(&Root::machine(), "self").into_iter().find(|mount| mount.id == id)
@@ -130,7 +130,7 @@ mod tests {
         };
         let told = folder.metadata().expect("it is open");
         let lies = find(&Backing::new(folder.into(), told.dev(), told.ino()));
-        let number = Number::of_stat(told.dev());
+        let number = DeviceNumber::from_stat(told.dev());
         if !number.is_anonymous() {
             eprintln!("skipped: /dev/shm lies on a device here");
             return;

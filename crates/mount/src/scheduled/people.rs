@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use hoistway_machine::{ProcessFiles, Root};
 use hoistway_serve::device::{Device, MemberId};
 use hoistway_serve::engine::{Process, peer};
 use rustc_hash::FxHashMap;
@@ -222,7 +223,7 @@ pub(super) fn read(asker: Asker, has_command: bool) -> Facts {
     facts.process.nice = nice(tid);
     facts.process.ioprio = peer::ioprio(tid);
     facts.process.comm = String::from_utf8_lossy(&read("comm")).trim_end_matches('\n').to_owned();
-    facts.process.cgroup = peer::cgroup(&String::from_utf8_lossy(&read("cgroup")));
+    facts.process.cgroup = ProcessFiles::new(&Root::machine(), tid).control_group();
     if has_command {
         let words = read("cmdline");
         let words: Vec<_> = words.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();

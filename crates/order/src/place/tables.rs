@@ -6,7 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 
-use hoistway_machine::{Entry, Number, Root};
+use hoistway_machine::{DeviceNumber, Root, SysfsDevice};
 use rustix::fs::{OFlags, syncfs};
 use rustix::process::geteuid;
 
@@ -104,7 +104,7 @@ impl Device {
             return None;
         }
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
-        let node = Entry::of(&Root::machine(), Number::of_stat(device))?.node();
+        let node = SysfsDevice::of(&Root::machine(), DeviceNumber::from_stat(device))?.node();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(node).ok()?;
         let is = file.metadata().ok()?;
         if !is.file_type().is_block_device() || is.rdev() != device {

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use hoistway_machine::{Number, Root, queue_directory};
+use hoistway_machine::{DeviceNumber, Root, queue_directory};
 use rustix::fs::{AtFlags, FallocateFlags, FsWord, StatxFlags, fallocate, fstatfs, statx};
 
 use super::BackendError;
@@ -64,7 +64,7 @@ pub fn examine(file: &File, block_device: bool, read_only: bool) -> io::Result<P
     let metadata = file.metadata()?;
     let size = if block_device { rustix::fs::seek(file, rustix::fs::SeekFrom::End(0))? } else { metadata.len() };
     let device = if block_device { metadata.rdev() } else { metadata.dev() };
-    let queue = queue_directory(&Root::machine(), Number::of_stat(device));
+    let queue = queue_directory(&Root::machine(), DeviceNumber::from_stat(device));
     let tmpfs = !block_device && fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC);
     let rotates = queue.as_deref().and_then(|queue| number(queue, "rotational")) == Some(1);
     let medium = match (tmpfs, rotates) {

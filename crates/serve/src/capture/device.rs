@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use hoistway_machine::{Entry, Number, Root};
+use hoistway_machine::{DeviceNumber, Root, SysfsDevice};
 
 use super::CaptureError;
 
@@ -44,11 +44,11 @@ impl Traced {
         let there = if !path.exists() && in_dev.exists() { in_dev.as_path() } else { path };
         let metadata = fs::metadata(there).map_err(|error| bad(error.to_string()))?;
         if !metadata.file_type().is_block_device() {
-            let device = entry(Number::of_stat(metadata.dev())).map(|entry| entry.name());
+            let device = entry(DeviceNumber::from_stat(metadata.dev())).map(|entry| entry.name());
             let lies = device.map_or_else(String::new, |name| format!(" (it lies on /dev/{name})"));
             return Err(bad(format!("this is no block device{lies}; /dev/sda, sda or a partition would be right")));
         }
-        let own = Number::of_stat(metadata.rdev());
+        let own = DeviceNumber::from_stat(metadata.rdev());
         let entry = entry(own).ok_or_else(|| bad("it has no directory in /sys/dev/block".to_owned()))?;
         if !entry.path().join("trace").is_dir() {
             let what =
@@ -57,11 +57,11 @@ impl Traced {
         }
         let disk = entry.disk();
         let traced_as = [Some(own), disk.number()].into_iter().flatten();
-        let whole_and_parts: Vec<Entry> = std::iter::once(disk.clone()).chain(disk.partitions()).collect();
+        let whole_and_parts: Vec<SysfsDevice> = std::iter::once(disk.clone()).chain(disk.partitions()).collect();
         // What lies on top: volumes of LVM, crypt and RAID.
-        let holders = whole_and_parts.iter().flat_map(Entry::holders);
+        let holders = whole_and_parts.iter().flat_map(SysfsDevice::holders);
         let family = whole_and_parts.iter().cloned().chain(holders).filter_map(|entry| entry.number());
-        let family = family.map(Number::as_stat).collect();
+        let family = family.map(DeviceNumber::to_stat).collect();
         let traced_as = traced_as.map(|number| number.major << 20 | number.minor & 0xf_ffff).collect();
         let sectors = if entry.is_partition() { sectors_of(&entry) } else { None };
         let (name, sysfs) = (entry.name(), entry.path().to_path_buf());
@@ -88,12 +88,12 @@ impl Traced {
     }
 }
 
-fn entry(number: Number) -> Option<Entry> {
-    Entry::of(&Root::machine(), number)
+fn entry(number: DeviceNumber) -> Option<SysfsDevice> {
+    SysfsDevice::of(&Root::machine(), number)
 }
 
 /// Where a partition lies on its disk.
-fn sectors_of(partition: &Entry) -> Option<Range<u64>> {
+fn sectors_of(partition: &SysfsDevice) -> Option<Range<u64>> {
     let (start, bytes) = (partition.start_bytes()?, partition.bytes()?);
     Some(start / SECTOR_BYTES..start.checked_add(bytes)? / SECTOR_BYTES)
 }

@@ -1,11 +1,9 @@
 //! Who is at the other end of a socket.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd as _, OwnedFd};
 
-pub use hoistway_machine::nice_of as nice;
-use hoistway_machine::{Priority, Who, cgroup_of, priority};
+use hoistway_machine::{Priority, PriorityTarget, ProcessFiles, Root, priority};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, sockopt};
 
@@ -107,25 +105,22 @@ fn plain(address: SocketAddr) -> SocketAddr {
 
 /// What there is to know of a process that is still there when all of it was read; of another, nothing that may be somebody else's.
 fn process(pid: u32, uid: u32, gid: u32, is_there: impl Fn() -> bool) -> Process {
-    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
-    let comm = read("comm").trim_end_matches('\n').to_owned();
-    let cgroup = cgroup(&read("cgroup"));
-    let process = Process { pid, uid, gid, comm, cgroup, ioprio: ioprio(pid), nice: nice(&read("stat")) };
+    let files = ProcessFiles::new(&Root::machine(), pid);
+    let nice = files.stat().map_or(0, |stat| stat.nice);
+    let (comm, cgroup) = (files.comm(), files.control_group());
+    let process = Process { pid, uid, gid, comm, cgroup, ioprio: ioprio(pid), nice };
     if is_there() { process } else { Process { pid, uid, gid, ..Process::default() } }
-}
-
-/// The control group in the text of `/proc/PID/cgroup`, as [`cgroup_of`] has it.
-pub fn cgroup(text: &str) -> String {
-    cgroup_of(text).to_owned()
 }
 
 /// Class and level of a process or thread as ioprio_get(2) has them; 0 if it has gone or has none.
 pub fn ioprio(pid: u32) -> u16 {
-    priority::get(Who::Process(pid)).map_or(0, Priority::encoded)
+    priority::get(PriorityTarget::Process(pid)).map_or(0, Priority::encoded)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

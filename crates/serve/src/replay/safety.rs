@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use hoistway_machine::{Entry, Mounted, Number, Root, mounts};
+use hoistway_machine::{DeviceNumber, MountEntry, Root, SysfsDevice, mounts};
 
 /// Why something must not be written to.
 #[derive(Debug, thiserror::Error)]
@@ -32,12 +32,12 @@ pub fn check_unused(path: &Path) -> Result<(), InUse> {
 
 fn use_of_device(path: &Path, number: u64) -> Option<String> {
     let root = Root::machine();
-    let own = Entry::of(&root, Number::of_stat(number));
+    let own = SysfsDevice::of(&root, DeviceNumber::from_stat(number));
     let all = std::iter::once((own.clone(), number)).chain(relatives(own.as_ref()));
     let mounts = mounts(&root, "self");
     let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
     for (entry, number) in all {
-        let name = entry.as_ref().map_or(path.to_path_buf(), Entry::node);
+        let name = entry.as_ref().map_or(path.to_path_buf(), SysfsDevice::node);
         let name = name.display();
         if let Some(place) = mounted_at(&mounts, number) {
             return Some(format!("{name} is mounted at {}", place.display()));
@@ -50,7 +50,7 @@ fn use_of_device(path: &Path, number: u64) -> Option<String> {
         {
             return Some(format!("{name} is swap space"));
         }
-        if let Some(holder) = entry.iter().flat_map(Entry::holders).next() {
+        if let Some(holder) = entry.iter().flat_map(SysfsDevice::holders).next() {
             return Some(format!("{name} is part of {}", holder.name()));
         }
     }
@@ -82,20 +82,20 @@ fn use_of_file(path: &Path) -> Option<String> {
 }
 
 /// The partitions of a disk, or the disk of a partition: what is written to one is written to the other.
-fn relatives(entry: Option<&Entry>) -> impl Iterator<Item = (Option<Entry>, u64)> {
-    let disk = entry.filter(|entry| entry.is_partition()).map(Entry::disk);
-    let parts = entry.map(Entry::partitions).unwrap_or_default();
-    disk.into_iter().chain(parts).filter_map(|entry| Some((Some(entry.clone()), entry.number()?.as_stat())))
+fn relatives(entry: Option<&SysfsDevice>) -> impl Iterator<Item = (Option<SysfsDevice>, u64)> {
+    let disk = entry.filter(|entry| entry.is_partition()).map(SysfsDevice::disk);
+    let parts = entry.map(SysfsDevice::partitions).unwrap_or_default();
+    disk.into_iter().chain(parts).filter_map(|entry| Some((Some(entry.clone()), entry.number()?.to_stat())))
 }
 
 /// Where a device is mounted, by its number or by its node.
-fn mounted_at(mounts: &[Mounted], number: u64) -> Option<&Path> {
-    let is_it = |mount: &&Mounted| mount.number.as_stat() == number || is_device(&mount.source, number);
-    mounts.iter().find(is_it).map(|mount| mount.at.as_path())
+fn mounted_at(mounts: &[MountEntry], number: u64) -> Option<&Path> {
+    let is_it = |mount: &&MountEntry| mount.number.to_stat() == number || is_device(&mount.source, number);
+    mounts.iter().find(is_it).map(|mount| mount.mount_point.as_path())
 }
 
 fn is_device(path: &Path, number: u64) -> bool {
-    path.is_absolute() && Number::of_node(path).is_some_and(|node| node.as_stat() == number)
+    path.is_absolute() && DeviceNumber::from_node(path).is_some_and(|node| node.to_stat() == number)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use anyhow::{Result, bail};
-use hoistway_advise::facts::rows_of;
 use hoistway_advise::{Choice, Verdict, kernel_value, scheduler_name};
 use hoistway_machine::udev::{self, Rule};
 use hoistway_machine::{Assignment, BlockDevice};
@@ -109,11 +108,11 @@ impl Plan {
             match self.rules.get(place) {
                 Some(Err(why)) => lines.push(format!("# no udev rule: {why}")),
                 Some(Ok(rule)) => {
-                    lines.push(format!("hoistway devices set {name} {} --persist", listed(&self.words)));
+                    lines.push(format!("hoistway devices set {name} {} --persist", Assignment::list(&self.words)));
                     lines.push(format!("# or, in {}:", rule.path.display()));
                     lines.extend(rule.text.lines().map(str::to_owned));
                 }
-                None => lines.push(format!("hoistway devices set {name} {} --persist", listed(&self.words))),
+                None => lines.push(format!("hoistway devices set {name} {} --persist", Assignment::list(&self.words))),
             }
         }
         lines
@@ -123,10 +122,6 @@ impl Plan {
     pub fn way_back(&self) -> Vec<String> {
         self.names().iter().flat_map(|name| echoes(name, &self.back)).collect()
     }
-}
-
-fn listed(words: &[Assignment]) -> String {
-    words.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
 fn word(name: &str, value: impl Into<String>) -> Assignment {
@@ -184,7 +179,12 @@ pub fn run(args: &AdviseArgs, case: &Case, plan: &Plan, verdict: Verdict, out: &
     let Some(subject) = &case.subject else { bail!("no device was named") };
     for device in std::iter::once(&subject.device).chain(&subject.alike) {
         let back = write(subject, device, &plan.words)?;
-        tell_on_stderr(&format!("{}: set. Back: hoistway devices set {} {}", device.name, device.name, listed(&back)));
+        tell_on_stderr(&format!(
+            "{}: set. Back: hoistway devices set {} {}",
+            device.name,
+            device.name,
+            Assignment::list(&back)
+        ));
     }
     Ok(Exit::Success)
 }
@@ -206,9 +206,9 @@ fn asked(question: &str) -> Result<bool> {
 
 /// Writes to one device; answers what brings it back.
 fn write(subject: &Subject, device: &BlockDevice, words: &[Assignment]) -> Result<Vec<Assignment>> {
-    let plan = hoistway_machine::Plan::new(&subject.root, device, words, &rows_of)?;
-    let applied = plan.apply(&rows_of)?;
-    for change in applied.changes.iter().filter(|change| !change.is_as_asked()) {
+    let plan = hoistway_machine::SettingsPlan::new(&subject.root, device, words)?;
+    let applied = plan.apply()?;
+    for change in applied.changes.iter().filter(|change| !change.is_as_requested()) {
         let (name, asked, is) = (&change.name, change.asked.as_deref(), change.after.as_deref());
         tell_on_stderr(&format!(
             "note: {}: {name} is {} and was to be {}: the kernel has made that of it",

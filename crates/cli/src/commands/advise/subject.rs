@@ -5,7 +5,7 @@ use hoistway_advise::facts::{self, Now, Warning};
 use hoistway_machine::{BlockDevice, Queue, Root, devices, queues_below, why_no_choice};
 
 use crate::cli::AdviseArgs;
-use crate::commands::devices::one;
+use crate::commands::devices::find_device;
 
 /// A device with a queue.
 pub struct Subject {
@@ -28,7 +28,7 @@ impl Subject {
     /// The device that a person means. One without schedulers of its own - a partition, a volume, an array - leads to what it lies on.
     pub fn find(args: &AdviseArgs, name: &str) -> Result<Subject> {
         let root = root(args);
-        let named = one(&root, name)?;
+        let named = find_device(&root, name)?;
         let all = devices(&root)?;
         let has_choice = |device: &BlockDevice| device.queue.as_ref().is_some_and(Queue::has_choice);
         let mut warnings = facts::warnings(&root, &all, &named);

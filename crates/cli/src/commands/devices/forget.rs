@@ -1,4 +1,4 @@
-//! `hoistway devices forget`.
+//! `hoistway devices forget`: removes udev rules.
 
 use anyhow::{Context, Result, bail};
 use hoistway_machine::{Root, udev};
@@ -7,10 +7,10 @@ use crate::cli::ForgetArgs;
 use crate::failure::Exit;
 use crate::output::Out;
 
-/// Removes the rules that `set --persist` has written for a device.
+/// Removes the rules that `set --persist` wrote for a device.
 pub fn run(root: &Root, args: &ForgetArgs, out: &mut Out) -> Result<Exit> {
-    let device = super::one(root, &args.device)?;
-    // Whoever cannot be found again has no rule, and is told why.
+    let device = super::find_device(root, &args.device)?;
+    // A device without an identifier has no rule; the error says why.
     let id = udev::stable_id(&device)?;
     let rules = udev::own_rules(root, &device);
     if rules.is_empty() {
@@ -25,7 +25,10 @@ pub fn run(root: &Root, args: &ForgetArgs, out: &mut Out) -> Result<Exit> {
         out.line(format_args!("removed {}", path.display()))?;
     }
     if !args.dry_run {
-        out.paragraph(0, &format!("What is set now stays until {} appears anew, as at the next start.", device.name))?;
+        out.paragraph(
+            0,
+            &format!("The present settings stay until {} appears again, as at the next start.", device.name),
+        )?;
     }
     Ok(Exit::Success)
 }

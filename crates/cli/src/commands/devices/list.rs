@@ -1,36 +1,37 @@
-//! All devices, as a table that is a tree.
+//! Prints all devices as a table, in which the first column is a tree.
 
 use anyhow::Result;
 use comfy_table::Table;
 use hoistway_machine::{BlockDevice, Kind, Queue, Root, directly_below};
 
+use super::summary::{description, schedulers, uses};
 use crate::figures::bytes;
 use crate::output::{self, Out};
 
-/// A row: a device, where it stands in the tree.
+/// A row of the table.
 struct Row<'a> {
-    /// What stands before its name.
+    /// The branch of the tree in front of the name.
     branch: String,
     device: &'a BlockDevice,
-    /// It stands in the tree already, above.
-    again: bool,
+    /// True if an earlier row has the device.
+    is_repeated: bool,
 }
 
-/// How much of a device stands on its line.
+/// How much of a device fits on its line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Width {
-    /// All.
+    /// All columns.
     Whole,
-    /// What it is, and who uses it, stands below; where there is no scheduler, in that one's column.
+    /// Description and use are below the row; without a scheduler they are in its column.
     Narrow,
-    /// The scheduler stands below too.
+    /// The scheduler is below the row too.
     Narrowest,
 }
 
-/// What fits into the column of schedulers, which `none [mq-deadline] kyber bfq` takes anyway.
+/// The width of the scheduler column: that of `none [mq-deadline] kyber bfq`.
 const SCHEDULER_COLUMNS: usize = 28;
 
-/// Prints the devices, each above what is made of it.
+/// Prints the devices, each above the devices that are made of it.
 pub fn print(root: &Root, all: &[BlockDevice], with_absent: bool, out: &mut Out) -> Result<()> {
     let rows = tree(root, all, with_absent);
     if rows.is_empty() {
@@ -42,8 +43,8 @@ pub fn print(root: &Root, all: &[BlockDevice], with_absent: bool, out: &mut Out)
         out.line("")?;
         out.paragraph(
             0,
-            "The scheduler in brackets is set. rotates: as the kernel believes. depth: requests that the device, or without a word of it the queue, \
-             takes at once, by its hardware queues.",
+            "The scheduler in brackets is active. rotates: what the kernel assumes. depth: requests that the device takes at once, or, \
+             if it does not report that, its queue, times its hardware queues.",
         )?;
     }
     let absent = all.iter().filter(|device| device.disk.is_none() && !device.is_present()).count();
@@ -55,15 +56,15 @@ pub fn print(root: &Root, all: &[BlockDevice], with_absent: bool, out: &mut Out)
         };
         out.paragraph(0, &format!("{what} left out: --all shows all."))?;
     }
-    out.paragraph(0, "`hoistway devices NAME` tells everything of one, with its tunables.")?;
+    out.paragraph(0, "`hoistway devices NAME` shows everything about one device, with its tunables.")?;
     Ok(())
 }
 
-/// Prints the table, and below each row what its columns have no room for.
+/// Prints the table, and below each row the details that do not fit into columns.
 fn print_rows(rows: &[Row<'_>], width: Width, out: &mut Out) -> Result<()> {
     let mut table = table(rows, width);
     let lines = out.table_lines(&mut table);
-    // Header and rule, then a line a row.
+    // Header and rule, then one line for each row.
     let (head, body) = lines.split_at(2.min(lines.len()));
     head.iter().try_for_each(|line| out.line(line))?;
     for (line, row) in body.iter().zip(rows) {
@@ -81,34 +82,34 @@ impl Row<'_> {
         self.device.queue.as_ref().is_some_and(Queue::has_choice)
     }
 
-    /// What it is, and who uses it.
-    fn what_and_uses(&self) -> String {
-        let parts = [what(self.device), uses(self.device)].into_iter().filter(|text| !text.is_empty());
+    /// Description and use of the device.
+    fn description_and_uses(&self) -> String {
+        let parts = [description(self.device), uses(self.device)].into_iter().filter(|text| !text.is_empty());
         parts.collect::<Vec<_>>().join("; ")
     }
 
-    /// What stands in the column of schedulers.
+    /// The text of the scheduler column.
     fn scheduler(&self, width: Width) -> String {
-        let told = self.what_and_uses();
+        let summary = self.description_and_uses();
         match &self.device.queue {
             Some(queue) if self.has_scheduler() || width == Width::Whole => schedulers(queue),
-            _ if width == Width::Narrow && told.chars().count() <= SCHEDULER_COLUMNS => told,
+            _ if width == Width::Narrow && summary.chars().count() <= SCHEDULER_COLUMNS => summary,
             _ => String::new(),
         }
     }
 
-    /// What stands below the row.
+    /// The text below the row.
     fn details(&self, width: Width) -> String {
-        let told = self.what_and_uses();
-        let is_in_column = !self.has_scheduler() && told.chars().count() <= SCHEDULER_COLUMNS;
+        let summary = self.description_and_uses();
+        let is_in_column = !self.has_scheduler() && summary.chars().count() <= SCHEDULER_COLUMNS;
         match width {
-            _ if self.again => String::new(),
+            _ if self.is_repeated => String::new(),
             Width::Whole => String::new(),
             Width::Narrow if is_in_column => String::new(),
-            Width::Narrow => told,
+            Width::Narrow => summary,
             Width::Narrowest => {
                 let scheduler = self.device.queue.as_ref().filter(|_| self.has_scheduler()).map(schedulers);
-                let parts = scheduler.into_iter().chain([told]).filter(|text| !text.is_empty());
+                let parts = scheduler.into_iter().chain([summary]).filter(|text| !text.is_empty());
                 parts.collect::<Vec<_>>().join("; ")
             }
         }
@@ -128,7 +129,7 @@ fn table(rows: &[Row<'_>], width: Width) -> Table {
     for row in rows {
         let device = row.device;
         let name = format!("{}{}", row.branch, device.name);
-        if row.again {
+        if row.is_repeated {
             table.add_row([name, "see above".to_owned()]);
             continue;
         }
@@ -145,24 +146,14 @@ fn table(rows: &[Row<'_>], width: Width) -> Table {
             cells.push(row.scheduler(width));
         }
         if width == Width::Whole {
-            cells.extend([what(device), uses(device)]);
+            cells.extend([description(device), uses(device)]);
         }
         table.add_row(cells);
     }
     table
 }
 
-/// As sysfs has them: `none [mq-deadline] kyber bfq`; what has no choice has a dash.
-pub fn schedulers(queue: &Queue) -> String {
-    if !queue.has_choice() {
-        return "-".to_owned();
-    }
-    let set = queue.scheduler.as_deref();
-    let names = queue.schedulers.iter().map(|name| if set == Some(name) { format!("[{name}]") } else { name.clone() });
-    names.collect::<Vec<_>>().join(" ")
-}
-
-/// How much it takes at once: "32", "1023x8".
+/// The requests that the device takes at once: `32`, `1023x8`.
 fn depth(queue: &Queue) -> String {
     match (queue.device_depth, queue.nr_requests, queue.hardware_queues) {
         (Some(depth), ..) => depth.to_string(),
@@ -172,29 +163,8 @@ fn depth(queue: &Queue) -> String {
     }
 }
 
-/// What it says it is: a model, a name, a file.
-pub fn what(device: &BlockDevice) -> String {
-    let named = device.identity.model.clone().or_else(|| device.label.clone());
-    let file = device.backing_file.as_ref().map(|file| format!("of {}", file.display()));
-    named.or(file).unwrap_or_default()
-}
-
-/// Who uses it: where it is mounted, swap.
-pub fn uses(device: &BlockDevice) -> String {
-    let mut uses: Vec<String> = device.mounts.iter().take(2).map(|mount| mount.at.display().to_string()).collect();
-    if device.mounts.len() > 2 {
-        uses.push(format!("{} more places", device.mounts.len() - 2));
-    }
-    if device.swap {
-        uses.push("swap".to_owned());
-    }
-    if device.read_only && device.is_present() {
-        uses.push("read-only".to_owned());
-    }
-    uses.join(", ")
-}
-
-/// The rows of the tree: disks first, then what is no disk; what is made of several stands under each, and what is made of it under the first.
+/// The rows of the tree, disks first. A device that is made of several is repeated under each; what
+/// is made of it follows only once.
 fn tree<'a>(root: &Root, all: &'a [BlockDevice], with_absent: bool) -> Vec<Row<'a>> {
     let below: Vec<Vec<&str>> = all
         .iter()
@@ -207,10 +177,10 @@ fn tree<'a>(root: &Root, all: &'a [BlockDevice], with_absent: bool) -> Vec<Row<'
     for at in roots {
         tree.add(at, String::new(), String::new());
     }
-    // Those that lie on one another in a circle, or on what is not to be seen, have no root.
+    // Devices in a circle, or on hidden devices, are below no root.
     for (at, device) in all.iter().enumerate() {
-        let is_there = tree.rows.iter().any(|row| row.device.number == device.number);
-        if !is_there && (with_absent || device.is_present()) {
+        let is_shown = tree.rows.iter().any(|row| row.device.number == device.number);
+        if !is_shown && (with_absent || device.is_present()) {
             tree.add(at, String::new(), String::new());
         }
     }
@@ -219,7 +189,7 @@ fn tree<'a>(root: &Root, all: &'a [BlockDevice], with_absent: bool) -> Vec<Row<'
 
 struct Tree<'a> {
     all: &'a [BlockDevice],
-    /// The names of what each is made of.
+    /// For each device, the names of the devices one level below.
     below: Vec<Vec<&'a str>>,
     rows: Vec<Row<'a>>,
 }
@@ -227,9 +197,9 @@ struct Tree<'a> {
 impl Tree<'_> {
     fn add(&mut self, at: usize, branch: String, trunk: String) {
         let device = &self.all[at];
-        let again = self.rows.iter().any(|row| row.device.number == device.number);
-        self.rows.push(Row { branch, device, again });
-        if again {
+        let is_repeated = self.rows.iter().any(|row| row.device.number == device.number);
+        self.rows.push(Row { branch, device, is_repeated });
+        if is_repeated {
             return;
         }
         let above: Vec<usize> =

@@ -1,48 +1,53 @@
-//! What becomes of a priority, as text.
+//! Prints explained priorities as text.
 
 use anyhow::Result;
-use hoistway_machine::{BlockDevice, Class, CpuPolicy, GroupPolicy, Kind, Process, Queue, Use};
+use hoistway_machine::{
+    Class, CpuPolicy, DeviceUse, ExplainedPriority, GroupPolicy, PriorityAtQueue, PriorityOnDevice, PriorityReport,
+    Process,
+};
 
-use super::explain::{AtQueue, Document, Explained, OnDevice};
 use crate::figures::bytes;
 use crate::output::Out;
 
-/// Prints all that was explained.
-pub fn print(document: &Document, out: &mut Out) -> Result<()> {
-    for (index, explained) in document.explained.iter().enumerate() {
+/// Prints all explanations.
+pub fn print(report: &PriorityReport, out: &mut Out) -> Result<()> {
+    for (index, explained) in report.explained.iter().enumerate() {
         if index > 0 {
             out.line("")?;
         }
-        one(explained, out)?;
+        print_one(explained, out)?;
     }
     Ok(())
 }
 
-fn one(explained: &Explained, out: &mut Out) -> Result<()> {
+fn print_one(explained: &ExplainedPriority, out: &mut Out) -> Result<()> {
     match &explained.process {
-        Some(process) => head(process, explained, out)?,
+        Some(process) => print_process(process, explained, out)?,
         None => out.heading(&explained.priority)?,
     }
     if explained.all_files_seen == Some(false) {
-        out.paragraph(2, "Its open files are not shown to others than its user and root: there may be more devices.")?;
+        out.paragraph(2, "Only its user and root may list its open files: there may be more devices.")?;
     }
     if explained.devices.is_empty() {
         out.line("")?;
-        out.paragraph(0, "It uses no block device that can be seen: nothing becomes of its priority. --device NAME explains it for one.")?;
+        out.paragraph(
+            0,
+            "It uses no visible block device, so its priority has no effect. --device NAME explains it for a device.",
+        )?;
     }
-    explained.devices.iter().try_for_each(|device| on_device(device, out))?;
-    if explained.counted.class != Class::Idle
+    explained.devices.iter().try_for_each(|device| print_device(device, out))?;
+    if explained.effective_priority.class != Class::Idle
         && explained.devices.iter().flat_map(|device| &device.queues).any(|queue| queue.counts)
     {
         out.line("")?;
         out.paragraph(
             0,
-            "It counts for reads, and for writes that are waited for (O_DIRECT, O_SYNC, fsync). What is written into memory goes to the disk later, by \
-             threads of the kernel and with their priority.",
+            "It counts for reads and for synchronous writes (O_DIRECT, O_SYNC, fsync). Kernel threads write buffered data to the disk \
+             later, with their own priority.",
         )?;
     }
     out.line("")?;
-    out.heading(format_args!("What elevators make of {}", explained.effective))?;
+    out.heading(format_args!("The effect of {} under each elevator", explained.effective))?;
     let mut effects: Vec<(&str, Vec<&str>)> = Vec::new();
     for row in &explained.elevators {
         match effects.iter_mut().find(|(effect, _)| *effect == row.effect) {
@@ -57,7 +62,7 @@ fn one(explained: &Explained, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-fn head(process: &Process, explained: &Explained, out: &mut Out) -> Result<()> {
+fn print_process(process: &Process, explained: &ExplainedPriority, out: &mut Out) -> Result<()> {
     out.heading(format_args!("{} ({}): {}", process.comm, process.pid, explained.priority))?;
     if explained.supposed {
         out.paragraph(2, &format!("As if it had this priority; its own is {}.", process.priority))?;
@@ -69,9 +74,9 @@ fn head(process: &Process, explained: &Explained, out: &mut Out) -> Result<()> {
             CpuPolicy::Idle => " and its CPU policy (idle)".to_owned(),
         };
         let why = if explained.priority.starts_with("none") {
-            format!("none is set: it follows nice {}{policy}", process.nice)
+            format!("no priority is set, so it follows nice {}{policy}", process.nice)
         } else {
-            "its control group makes that of it (io.prio.class)".to_owned()
+            "its control group changes it (io.prio.class)".to_owned()
         };
         out.paragraph(2, &format!("It counts as {}: {why}.", explained.effective))?;
     }
@@ -88,7 +93,7 @@ fn head(process: &Process, explained: &Explained, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-/// A command line that fits on a line of a terminal; what cannot be printed is not.
+/// Shortens a command line to fit on a line of a terminal; control characters become `?`.
 fn shortened(command: &str) -> String {
     const CHARACTERS_MAX: usize = 68;
     let plain: String = command.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
@@ -98,21 +103,22 @@ fn shortened(command: &str) -> String {
     plain.chars().take(CHARACTERS_MAX - 3).chain("...".chars()).collect()
 }
 
-fn on_device(on: &OnDevice, out: &mut Out) -> Result<()> {
+fn print_device(on: &PriorityOnDevice, out: &mut Out) -> Result<()> {
     out.line("")?;
-    let used = on.used.as_ref().map_or_else(String::new, |used| format!(" ({})", how(used)));
-    let way = if on.way.len() > 1 { format!(": its requests go through {}", on.way.join(", ")) } else { String::new() };
-    out.heading(format_args!("On {}{used}{way}", on.device))?;
+    let used = on.used.as_ref().map_or_else(String::new, |used| format!(" ({})", use_text(used)));
+    let path =
+        if on.way.len() > 1 { format!(": its requests go through {}", on.way.join(", ")) } else { String::new() };
+    out.heading(format_args!("On {}{used}{path}", on.device))?;
     for queue in &on.queues {
-        at_queue(queue, out)?;
+        print_queue(queue, out)?;
     }
     if on.queues.is_empty() {
-        out.paragraph(2, "No queue is to be seen below it.")?;
+        out.paragraph(2, "No queue is visible below it.")?;
     }
     Ok(())
 }
 
-fn how(used: &Use) -> String {
+fn use_text(used: &DeviceUse) -> String {
     let mut ways = Vec::new();
     match used.open_files {
         0 => {}
@@ -128,7 +134,7 @@ fn how(used: &Use) -> String {
     ways.join(", ")
 }
 
-fn at_queue(queue: &AtQueue, out: &mut Out) -> Result<()> {
+fn print_queue(queue: &PriorityAtQueue, out: &mut Out) -> Result<()> {
     let scheduler = queue.scheduler.as_deref().unwrap_or("no scheduler");
     let warning = if queue.counts { "" } else { "No effect: " };
     out.paragraph(2, &format!("{}, {scheduler}: {warning}{}.", queue.device, queue.effect))?;
@@ -136,64 +142,32 @@ fn at_queue(queue: &AtQueue, out: &mut Out) -> Result<()> {
         out.paragraph(4, &format!("- {note}"))?;
     }
     for group in &queue.groups {
-        out.paragraph(4, &format!("- control group {}: {}", group.group, policy(group, queue)))?;
+        out.paragraph(4, &format!("- control group {}: {}", group.group, policy_text(group, queue)))?;
     }
     if let Some(first) = queue.would_count.iter().find(|name| *name == "bfq").or(queue.would_count.first()) {
         let which = queue.would_count.join(" and ");
-        out.paragraph(4, &format!("- {which} would heed it: hoistway devices set {} scheduler={first}", queue.device))?;
+        out.paragraph(4, &format!("- {which} would use it: hoistway devices set {} scheduler={first}", queue.device))?;
     }
     Ok(())
 }
 
-fn policy(group: &GroupPolicy, queue: &AtQueue) -> String {
+fn policy_text(group: &GroupPolicy, queue: &PriorityAtQueue) -> String {
     let mut parts = Vec::new();
     let is_bfq = queue.scheduler.as_deref() == Some("bfq");
     if let Some(weight) = group.bfq_weight {
-        parts.push(format!("weight {weight} among groups{}", if is_bfq { "" } else { ", which bfq alone counts" }));
+        parts.push(format!("weight {weight} among groups{}", if is_bfq { "" } else { ", which only bfq applies" }));
     }
     if let Some(weight) = group.weight {
         parts.push(format!("io.weight {weight}"));
     }
     if let Some(latency) = group.latency_us {
-        parts.push(format!("a latency of {latency} us is kept for it (io.latency), and others are held back"));
+        parts.push(format!("a latency target of {latency} us (io.latency), for which other groups are held back"));
     }
     if let Some(class) = &group.prio_class {
         parts.push(format!("io.prio.class is {class}"));
     }
     if let Some(max) = &group.max {
-        parts.push(format!("limits {max} (io.max) hold before the scheduler"));
+        parts.push(format!("limits {max} (io.max) apply before the scheduler"));
     }
     parts.join("; ")
-}
-
-/// Where a priority may be lost on the way to a queue.
-pub fn notes_of_way(way: &[&BlockDevice], device: &BlockDevice) -> Vec<String> {
-    let above = way.iter().take_while(|other| other.number != device.number);
-    let notes = above.filter_map(|other| match other.kind {
-        Kind::Crypt => Some(format!(
-            "{} is encrypted: threads of the kernel do part of its requests, and older kernels without the priority",
-            other.name
-        )),
-        Kind::Md => Some(format!(
-            "{} is an array: what it writes in the background, and parity, has not this priority",
-            other.name
-        )),
-        Kind::Loop => Some(format!(
-            "{} is a file: a thread of the kernel reads and writes it, and older kernels without the priority",
-            other.name
-        )),
-        _ => None,
-    });
-    notes.collect()
-}
-
-/// What counts beside the priority under bfq.
-pub fn notes_of_bfq(queue: &Queue) -> Vec<String> {
-    let mut notes = Vec::new();
-    if queue.tunable("low_latency").is_some_and(|tunable| tunable.value == "1") {
-        notes.push(
-            "low_latency is 1: programs that start, or play, are raised for a while whatever their level".to_owned(),
-        );
-    }
-    notes
 }
