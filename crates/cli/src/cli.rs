@@ -2,6 +2,7 @@
 
 mod advise;
 mod devices;
+mod drives;
 mod mount;
 mod order;
 mod serve;
@@ -14,7 +15,6 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use hoistway_core::Kind;
-use hoistway_drive::probe::Probe;
 use hoistway_sim::{Kernel, Setting};
 
 use crate::drive_choice;
@@ -22,6 +22,7 @@ use crate::names::{self, Named};
 use crate::setting;
 pub use advise::AdviseArgs;
 pub use devices::{DevicesArgs, DevicesCommand, ForgetArgs, IoniceArgs, ResetArgs, SetArgs, refuse};
+pub use drives::{DriveKind, DrivesArgs};
 pub use mount::{Elevator, MountArgs};
 pub use order::{ByChoice, OrderArgs};
 #[allow(unused_imports)]
@@ -35,7 +36,7 @@ Examples:
   hoistway                                  run the example job and write hoistway-report.html
   hoistway compare mine.fio                 the same for a job of your own
   hoistway elevators cfq-v3                 what an elevator does, and its tunables
-  hoistway drives sata-7200-2006            what a drive is made of
+  hoistway drives sata-7200-2006            describe one drive model
 
 Without a command, hoistway does what `hoistway compare --report hoistway-report.html` does.
 
@@ -64,7 +65,7 @@ pub enum Command {
     Conform(ConformArgs),
     /// List the elevators, or explain one with its tunables
     Elevators(ElevatorsArgs),
-    /// List the drives, or explain one
+    /// List, describe, probe and fit drive models
     Drives(DrivesArgs),
     /// See this machine's block devices with their schedulers, and set them
     Devices(DevicesArgs),
@@ -186,67 +187,6 @@ pub struct ElevatorsArgs {
     /// Print JSON instead
     #[arg(long)]
     pub json: bool,
-}
-
-/// `hoistway drives`.
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  hoistway drives
-  hoistway drives sata-7200-2006
-  hoistway drives mine.toml --json
-  hoistway drives --probe sata-7200-2006
-  hoistway drives --probe mine.toml --only seek,zones --report mine.html
-  hoistway drives --fit requests.csv -o mine.toml
-  hoistway drives --fit requests.csv --base sata-7200-2006 -o mine.toml
-
-A trace for --fit is a CSV file with the header `issue_us,op,sector,sectors,service_us` (op is R or W), or a validation trace of \
-DiskSim: `R|W Hit|Miss sector sectors service_us gap_us`. Either may be gzipped. Its requests were made one at a time. The \
-profile is fitted to the first half of them; the error on the second half is what to expect.")]
-pub struct DrivesArgs {
-    /// The drive to explain: a name of the list, or a profile of your own
-    #[arg(value_name = "NAME|FILE.toml")]
-    pub drive: Option<String>,
-    /// Print JSON instead
-    #[arg(long)]
-    pub json: bool,
-    /// Probe a drive from outside, and draw what its rotation, seeks, zones, queue, memory show
-    #[arg(long, value_name = "NAME|FILE.toml", conflicts_with_all = ["drive", "fit"], help_heading = "Probing")]
-    pub probe: Option<String>,
-    /// The probes to make, with commas between them: rotation, seek, zones, depth, cache, sizes, overwrite [default: those that
-    /// tell something of its kind of drive]
-    #[arg(long, value_name = "PROBE,...", value_delimiter = ',', value_parser = names::probe, requires = "probe", help_heading = "Probing")]
-    pub only: Vec<Probe>,
-    /// Write a page with the charts, one HTML file that needs nothing else
-    #[arg(long, value_name = "FILE.html", requires = "probe", help_heading = "Probing")]
-    pub report: Option<PathBuf>,
-    /// Fit a profile to a trace of requests and their service times
-    #[arg(long, value_name = "TRACE", conflicts_with = "drive", help_heading = "Fitting")]
-    pub fit: Option<PathBuf>,
-    /// What kind of drive the trace is of; without it, the times tell
-    #[arg(long, requires = "fit", conflicts_with = "base", help_heading = "Fitting")]
-    pub kind: Option<DriveKind>,
-    /// Keep this disk's geometry, and fit rotation, overheads, settling and the height of the seek curve alone
-    #[arg(long, value_name = "NAME|FILE.toml", requires = "fit", help_heading = "Fitting")]
-    pub base: Option<String>,
-    /// Where to write the profile; without it, it is printed last
-    #[arg(short, long, value_name = "FILE.toml", requires = "fit", help_heading = "Fitting")]
-    pub output: Option<PathBuf>,
-    /// Measure all drives, against the recordings in this folder too, and print the tables of docs/drives.md
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["drive", "json", "fit"], help_heading = "The page of drives")]
-    pub markdown: Option<PathBuf>,
-    /// Where to write the plots of that page
-    #[arg(long, value_name = "FOLDER", requires = "markdown", help_heading = "The page of drives")]
-    pub plots: Option<PathBuf>,
-}
-
-/// A kind of drive that can be fitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum DriveKind {
-    /// An arm over platters
-    Disk,
-    /// Dies behind a controller
-    Flash,
 }
 
 /// `hoistway reproduce`.

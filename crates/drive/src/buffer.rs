@@ -1,8 +1,8 @@
-//! The segments of a read-ahead buffer: which sectors each holds, and which was used longest ago.
+//! The segments of a read-ahead buffer.
 
 use crate::profile::Replacement;
 
-/// One segment: the sectors from `start` up to but not including `end`.
+/// The sectors from `start` up to but not including `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Segment {
     pub(crate) start: u64,
@@ -10,39 +10,39 @@ pub(crate) struct Segment {
     used: u64,
 }
 
-/// All segments. An empty one has `start == end`.
+/// All segments. An empty segment has `start == end`.
 #[derive(Debug, Clone)]
 pub(crate) struct Segments {
     segments: Vec<Segment>,
     segment_sectors: u64,
     replacement: Replacement,
     clock: u64,
-    /// The segment to be given up next, one after the other.
+    /// The segment that is replaced next in round-robin order.
     next: usize,
 }
 
 impl Segments {
-    /// `count` empty segments (0: no buffer) of `segment_sectors` each.
+    /// Creates `count` empty segments of `segment_sectors` each; 0 segments for no buffer.
     pub(crate) fn new(count: u32, segment_sectors: u32, replacement: Replacement) -> Segments {
         let segments = vec![Segment::default(); count as usize];
         Segments { segments, segment_sectors: u64::from(segment_sectors), replacement, clock: 0, next: 0 }
     }
 
-    /// How many sectors a segment holds.
+    /// Sectors of a segment.
     pub(crate) fn segment_sectors(&self) -> u64 {
         self.segment_sectors
     }
 
-    /// The segment that holds `sector`, or that ends right before it. The former is preferred.
+    /// The segment that holds `sector`, or else one that ends right before it.
     pub(crate) fn find(&self, sector: u64) -> Option<usize> {
         if self.clock == 0 {
-            // None was ever used.
+            // No segment has been used yet.
             return None;
         }
         let mut adjoining = None;
         for (index, segment) in self.segments.iter().enumerate() {
-            // One comparison that is nearly always false: on random sectors two would mispredict, and this is on the path of every
-            // command.
+            // One comparison that is nearly always false. On random sectors two would mispredict,
+            // and every command passes here.
             if sector.wrapping_sub(segment.start) > segment.end - segment.start {
                 continue;
             }
@@ -61,7 +61,7 @@ impl Segments {
         self.segments.get(index).copied().unwrap_or_default()
     }
 
-    /// Marks segment `index` as used now.
+    /// Marks segment `index` as the most recently used.
     pub(crate) fn touch(&mut self, index: usize) {
         self.clock += 1;
         if let Some(segment) = self.segments.get_mut(index) {
@@ -69,7 +69,7 @@ impl Segments {
         }
     }
 
-    /// Empties a segment, by age or by turn, to be filled from `start` on.
+    /// Empties the segment chosen by the replacement policy. It will be filled from `start` on.
     pub(crate) fn replace(&mut self, start: u64) -> Option<usize> {
         let index = match self.replacement {
             Replacement::Lru => self.least_recent()?,
@@ -83,7 +83,7 @@ impl Segments {
         Some(index)
     }
 
-    /// The segment used longest ago; the first of several that never were.
+    /// The least recently used segment; the first of several unused ones.
     fn least_recent(&self) -> Option<usize> {
         let mut least = (0, self.segments.first()?.used);
         for (index, segment) in self.segments.iter().enumerate() {
@@ -94,7 +94,7 @@ impl Segments {
         Some(least.0)
     }
 
-    /// Lets segment `index` reach to `end`; the oldest sectors are overwritten when it is full.
+    /// Extends segment `index` to `end`. The oldest sectors are dropped when the segment is full.
     pub(crate) fn fill(&mut self, index: usize, end: u64) {
         let size = self.segment_sectors;
         if let Some(segment) = self.segments.get_mut(index) {
@@ -103,8 +103,8 @@ impl Segments {
         }
     }
 
-    /// Forgets the sectors `start..end`, which are being written. A segment that held some of them keeps the longer of the parts
-    /// before and after.
+    /// Drops the sectors `start..end` because they are being written. A segment that held some of
+    /// them keeps the longer of the remaining parts.
     pub(crate) fn forget(&mut self, start: u64, end: u64) {
         for segment in &mut self.segments {
             if segment.start < end && start < segment.end {

@@ -1,4 +1,4 @@
-//! The profiles that come with the crate, embedded in it.
+//! The built-in profiles, embedded in the crate.
 
 macro_rules! profiles {
     ($($name:literal),* $(,)?) => {
@@ -51,7 +51,7 @@ pub(crate) fn text(name: &str) -> Option<(&'static str, &'static str)> {
     PROFILES.iter().find(|profile| profile.0 == name).map(|profile| (profile.1, profile.2))
 }
 
-/// All names.
+/// The names of all built-in profiles.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     PROFILES.iter().map(|profile| profile.0)
 }

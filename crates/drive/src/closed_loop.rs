@@ -1,13 +1,18 @@
-//! A host that keeps so many commands in a drive: a new one as soon as one is over.
+//! A host that keeps a constant number of commands in flight.
 
 use crate::command::{AccessError, Command, Completion};
 use crate::drive::Drive;
 
-/// Gives `drive` the commands, `depth` at a time (kept within 1 and the drive's own), from `start_ns` on; hands each completion to
-/// `each`, in order, with the time of its submission. A command's tag is its number modulo 2^32. Answers when the last was over.
+/// Runs `commands` with `depth` of them in flight, from `start_ns` on, and returns the time of the
+/// last completion.
+///
+/// `depth` is limited to the depth of the drive. `each` receives the submission time and the
+/// completion of every command, in the order of completion. The tag of a command is its number
+/// modulo 2^32.
 ///
 /// # Errors
-/// [`AccessError`] for the first command that the drive refuses, and when it hangs for ever; commands under way are left in it.
+/// [`AccessError`] for the first command that the drive refuses, and if the drive hangs for ever.
+/// Commands in flight remain in the drive.
 pub fn closed_loop(
     drive: &mut Drive,
     start_ns: u64,

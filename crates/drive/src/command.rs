@@ -1,9 +1,9 @@
-//! Commands to a drive, and its answers.
+//! Commands to a drive, and their completions.
 
-/// Bytes in a sector, the unit of every address in this crate.
+/// Bytes of a sector. Every address in this crate counts sectors of this size.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// Which way the data go.
+/// The direction of a data transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
     /// From the drive to the host.
@@ -12,49 +12,52 @@ pub enum Op {
     Write,
 }
 
-/// Data to be moved.
+/// A transfer of consecutive sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Access {
-    /// Read or write.
+    /// The direction of the transfer.
     pub op: Op,
-    /// The first sector, in units of 512 bytes from the beginning of the drive.
+    /// The first sector, counted from the beginning of the drive.
     pub sector: u64,
-    /// How many sectors, at least 1.
+    /// Number of sectors, at least 1.
     pub sectors: u32,
 }
 
 impl Access {
-    /// The sector after the last.
+    /// The sector after the last one.
     #[inline]
     pub fn end(&self) -> u64 {
         self.sector + u64::from(self.sectors)
     }
 
-    /// Whether the two have a sector in common.
+    /// Returns true if the two ranges have a sector in common.
     #[inline]
     pub fn overlaps(&self, other: &Access) -> bool {
         self.sector < other.end() && other.sector < self.end()
     }
 }
 
-/// One command to a drive.
+/// A command to a drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Moves data. A write completes when the drive has the data, be they in its cache; with `fua` (force unit access) when they are on
-    /// the media. Reads pay no heed to it.
+    /// Reads or writes sectors.
+    ///
+    /// A write completes when its data are in the drive, which may be the write cache. With `fua`
+    /// (force unit access) it completes when they are on the media. Reads ignore `fua`.
     Transfer {
-        /// What is moved.
+        /// The sectors and the direction.
         access: Access,
-        /// To or from the media, past a write cache.
+        /// Bypasses the write cache.
         fua: bool,
     },
-    /// Completes when everything that was completed before is on the media.
+    /// Completes when the data of all completed writes are on the media.
     Flush,
-    /// The sectors are needed no more: to a flash drive a favour, to a disk nothing.
+    /// Declares the content of sectors unused. It frees space on a flash drive and has no effect on
+    /// a disk.
     Discard {
         /// The first sector.
         sector: u64,
-        /// How many, at least 1.
+        /// Number of sectors, at least 1.
         sectors: u32,
     },
 }
@@ -66,7 +69,7 @@ impl From<Access> for Command {
 }
 
 impl Command {
-    /// The sectors that the command names: the first, and how many. A flush names none.
+    /// The first sector and the number of sectors of the command; `None` for a flush.
     pub fn span(&self) -> Option<(u64, u32)> {
         match *self {
             Command::Transfer { access, .. } => Some((access.sector, access.sectors)),
@@ -76,82 +79,83 @@ impl Command {
     }
 }
 
-/// How a command ended.
+/// The outcome of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// It was done.
+    /// The command succeeded.
     Done,
-    /// This sector could not be read or written, after all retries; those before it were.
+    /// A sector cannot be read or written after all retries. The sectors before it were
+    /// transferred.
     MediaError {
-        /// The sector.
+        /// The first sector that failed.
         sector: u64,
     },
 }
 
-/// A command that is over.
+/// A completed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// The number that the command was submitted with.
+    /// The number with which the command was submitted.
     pub tag: u32,
-    /// When it ended and where the time went.
+    /// The time of completion and its parts.
     pub service: Service,
-    /// How it ended.
+    /// The outcome.
     pub status: Status,
 }
 
-/// Where the time of one command went, in nanoseconds. The sum is the time from submission to completion.
+/// The parts of the time from submission to completion of a command, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Phases {
-    /// Waiting in the drive while it was at other commands.
+    /// Waiting in the drive while other commands were in service.
     pub wait_ns: u64,
-    /// Command processing, and what the interface took beyond the work of the media.
+    /// Command processing, and the transfer time on the interface beyond the media transfer.
     pub overhead_ns: u64,
-    /// Moving the arm, switching heads and settling, those on the way through the data included; and waiting for an arm
-    /// that the drive had sent elsewhere for itself.
+    /// Seeks, head switches and settling, including those within the transfer. Also the wait for an
+    /// arm that the drive had moved for work of its own.
     pub seek_ns: u64,
-    /// Waiting for sectors to come round, the rest of a skew after its head switch included.
+    /// Rotational latency, including the part of a skew that remains after its head switch.
     pub rotation_ns: u64,
-    /// Sectors passing under the head.
+    /// Media transfer: sectors that pass under the head.
     pub transfer_ns: u64,
 }
 
 impl Phases {
-    /// From submission to completion: the sum of all.
+    /// The time from submission to completion in ns: the sum of all parts.
     pub fn total_ns(&self) -> u64 {
         self.wait_ns + self.service_ns()
     }
 
-    /// What the drive spent on the command: all but waiting.
+    /// The service time in ns: all parts but the wait.
     pub fn service_ns(&self) -> u64 {
         self.overhead_ns + self.seek_ns + self.rotation_ns + self.transfer_ns
     }
 }
 
-/// Where the data of a command came from, or went to.
+/// The origin or the destination of the data of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// The media alone.
+    /// Only the media.
     Media,
-    /// The read-ahead buffer alone.
+    /// Only the buffer.
     Buffer,
-    /// The first sectors from the buffer, the rest from the media.
+    /// The buffer for the first sectors, and the media for the rest.
     Both,
 }
 
-/// The answer to one command.
+/// Timing of a completed command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Service {
-    /// When the command completes, on the clock that was given to [`Drive::submit`].
+    /// The time of completion, on the clock of [`Drive::submit`](crate::Drive::submit).
     pub finish_ns: u64,
-    /// Where the time went.
+    /// The parts of the time since submission.
     pub phases: Phases,
-    /// Where the data came from.
+    /// The origin or the destination of the data.
     pub source: Source,
-    /// The cylinder of the command's first sector (0 for a drive without cylinders).
+    /// The cylinder of the first sector of the command; 0 for a drive without cylinders.
     pub cylinder: u32,
 }
 
-/// Why a drive refused a command, or never completes it.
+/// Reasons for which a drive refuses a command or never completes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// The command reaches beyond the last sector.
@@ -161,24 +165,24 @@ pub enum AccessError {
         sector: u64,
         /// Length of the command in sectors.
         sectors: u32,
-        /// Sectors that the drive has.
+        /// Capacity of the drive in sectors.
         capacity_sectors: u64,
     },
-    /// The command names no sector.
+    /// The command has no sectors.
     #[error("a command of 0 sectors at sector {sector}: at least 1 is needed")]
     ZeroLength {
         /// First sector of the command.
         sector: u64,
     },
-    /// The drive has hung for ever with commands under way.
+    /// The drive hangs for ever with commands in flight.
     #[error("the drive does not answer: at {since_ns} ns commands are under way, and it will never complete one")]
     NoAnswer {
-        /// When it was last waited for, on the drive's clock.
+        /// The time of the last wait, on the clock of the drive.
         since_ns: u64,
     },
 }
 
-/// Refuses a command without sectors, and one that reaches beyond the last sector.
+/// Returns an error if the command has no sectors or reaches beyond the last sector.
 pub(crate) fn check_range(command: &Command, capacity_sectors: u64) -> Result<(), AccessError> {
     let Some((sector, sectors)) = command.span() else { return Ok(()) };
     if sectors == 0 {

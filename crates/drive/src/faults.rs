@@ -1,60 +1,62 @@
-//! What is wrong with a disk: sectors that cannot be read, or only after retries, and times at which it does not answer.
+//! Faults of a disk: bad sectors, slow sectors and hangs.
 
-/// The faults of a disk. The default has none; [`Profile::with_faults`](crate::Profile::with_faults) switches them on.
+/// The faults of a disk. The default has none;
+/// [`Profile::with_faults`](crate::Profile::with_faults) adds them.
 ///
-/// - A *bad* sector cannot be read: each attempt costs `retries` revolutions and ends in [`Status::MediaError`](crate::Status). Writing to it
-///   puts it into a spare sector at the end of the disk, as long as there are spares: from then on it is sound, and costs the way there and
-///   back. Without spares left the write fails alike.
-/// - A *slow* sector is read after `retries` revolutions. Writing to it costs nothing more.
-/// - During a *hang* nothing begins and nothing is completed; what was under way goes on afterwards.
+/// - A *bad* sector cannot be read: each attempt costs `retries` revolutions and ends in
+///   [`Status::MediaError`](crate::Status). A write remaps it to a spare sector at the end of the
+///   disk. The sector is good afterwards, at the cost of the seeks there and back. Without free
+///   spare sectors the write fails as well.
+/// - A *slow* sector is read after `retries` revolutions. A write to it has no extra cost.
+/// - During a *hang* the disk begins and completes nothing. Commands in flight continue afterwards.
 ///
-/// Beside those that are named, sectors may be bad or slow by chance: a share of the physical sectors of 4 KiB, chosen by `seed`.
+/// Besides the listed sectors, a random share of the physical sectors of 4 KiB is bad or slow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Faults {
-    /// First sector, and how many.
+    /// Ranges of bad sectors: the first sector and the number of sectors.
     pub bad_sectors: Vec<(u64, u32)>,
-    /// First sector, and how many.
+    /// Ranges of slow sectors: the first sector and the number of sectors.
     pub slow_sectors: Vec<(u64, u32)>,
-    /// The share of the physical sectors of 4 KiB that are bad by chance, 0 to 1.
+    /// Probability that a physical sector of 4 KiB is bad, 0 to 1.
     pub bad_share: f64,
-    /// The share of the physical sectors of 4 KiB that are slow by chance, 0 to 1.
+    /// Probability that a physical sector of 4 KiB is slow, 0 to 1.
     pub slow_share: f64,
-    /// Which those are.
+    /// Seed of the random bad and slow sectors.
     pub seed: u64,
-    /// Revolutions for which the drive tries again, 0 to 1000.
+    /// Revolutions that an attempt to read costs, 0 to 1000.
     pub retries: u32,
-    /// How many sectors can be put elsewhere.
+    /// Number of spare sectors for remapping.
     pub spare_sectors: u32,
-    /// When the disk does not answer.
+    /// Times at which the disk does not respond, in rising order.
     pub hangs: Vec<Hang>,
 }
 
-/// A time during which a disk does not answer, in ms from the start of its clock.
+/// A period in which a disk does not respond, in ms since the start of its clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hang {
-    /// When it begins, 0 to 10^12.
+    /// The begin, 0 to 10^12.
     pub at_ms: f64,
-    /// How long it lasts, more than 0; infinite: for ever.
+    /// The duration, above 0; infinity for ever.
     pub for_ms: f64,
 }
 
-/// Why a profile cannot have these faults.
+/// Reasons for which a profile cannot have given faults.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum FaultsError {
-    /// Only disks have these faults.
+    /// The drive is not a disk.
     #[error("drive `{drive}` is no disk: only disks have faults")]
     NotADisk {
-        /// The profile's name.
+        /// The name of the profile.
         drive: String,
     },
-    /// A value cannot be.
+    /// A value is out of range.
     #[error("`faults.{key}` is {value}: {expected}")]
     Value {
-        /// The field.
+        /// The name of the field.
         key: &'static str,
-        /// Its value, or the part of it that cannot be.
+        /// The invalid value, or the invalid entry of a list.
         value: String,
-        /// What would be right.
+        /// The valid values.
         expected: String,
     },
 }
@@ -86,18 +88,18 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Assumed: drives retry for some tenths of a second at most.
+    /// Default number of retries. Assumption: drives retry for a few tenths of a second.
     pub(crate) const RETRIES: u32 = 20;
-    /// Assumed: drives have some thousands.
+    /// Default number of spare sectors. Assumption: drives have a few thousand.
     pub(crate) const SPARE_SECTORS: u32 = 4096;
 
-    /// Whether there are none.
+    /// Returns true if there are no faults.
     pub fn is_empty(&self) -> bool {
         let sectors = self.bad_sectors.is_empty() && self.slow_sectors.is_empty();
         sectors && self.bad_share == 0.0 && self.slow_share == 0.0 && self.hangs.is_empty()
     }
 
-    /// The first value that a disk of `capacity_sectors` cannot have.
+    /// The first field that is out of range on a disk of `capacity_sectors`.
     pub(crate) fn problem(&self, capacity_sectors: u64) -> Option<(FaultsField, FaultsError)> {
         let error =
             |key, value: String, expected: &str| FaultsError::Value { key, value, expected: expected.to_string() };

@@ -1,55 +1,56 @@
-//! Where a sector lies: zone, cylinder, head and the angle at which it begins.
+//! The physical position of a sector: zone, cylinder, head and angle.
 //!
-//! A zone is a row of *runs*. With the cylinder mapping a run is a cylinder: one track on each surface. With the serpentine
-//! mapping a run is `run_cylinders` tracks of one surface, and the next run goes back on the next surface. Both are
-//! followed by the same sums: sectors in a run, skew from track to track within it, skew from run to run.
+//! A zone is a sequence of *runs*. With the cylinder mapping a run is a cylinder: one track on each
+//! surface. With the serpentine mapping a run is `run_cylinders` tracks of one surface, and the
+//! next run returns on the next surface. The same formulae describe both: sectors a run, skew from
+//! track to track within a run, and skew from run to run.
 
 use crate::platter::angle_of;
 use crate::profile::{DiskProfile, Mapping, ZoneProfile};
 
-/// The mapping of sectors to places, compiled to integers.
+/// The mapping of sectors to positions, compiled to integers.
 #[derive(Debug, Clone)]
 pub(crate) struct Geometry {
     zones: Vec<Zone>,
     surfaces: u32,
     serpentine: bool,
-    /// Where skipped sectors begin, and how many there are up to and with that place.
+    /// The addresses of slips, each with the number of sectors slipped up to and including it.
     slips: Vec<(u64, u64)>,
     zone_index: Index,
     slip_index: Index,
     capacity_sectors: u64,
 }
 
-/// The place of one sector.
+/// The position of one sector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spot {
     /// Index of the zone.
     pub(crate) zone: u32,
-    /// Cylinder, counted from the outside.
+    /// Cylinder, counted from the outermost.
     pub(crate) cylinder: u32,
-    /// Surface.
+    /// Surface and head.
     pub(crate) head: u32,
     /// The angle at which the sector begins, 2^32 a revolution.
     pub(crate) angle: u32,
-    /// How many sectors follow on this track, this one included.
+    /// Sectors from this one to the end of the track, this one included.
     pub(crate) room: u32,
     /// The angle of one sector, 2^64 a revolution.
     sector_angle: u64,
 }
 
 impl Spot {
-    /// The angle of `sectors` sectors (no more than a track holds), 2^32 a revolution.
+    /// The angle of `sectors` sectors, at most a track, 2^32 a revolution.
     pub(crate) fn span(&self, sectors: u32) -> u64 {
         u64::from(sectors).saturating_mul(self.sector_angle) >> 32
     }
 
-    /// How many whole sectors pass in `angle` (2^32 a revolution).
+    /// The number of whole sectors in `angle` (2^32 a revolution).
     pub(crate) fn sectors_in(&self, angle: u64) -> u32 {
-        // A whole revolution would not fit after the shift, and is more than a track anyway.
+        // A whole revolution would overflow in the shift, and no track is longer.
         if angle > u64::from(u32::MAX) { u32::MAX } else { ((angle << 32) / self.sector_angle.max(1)) as u32 }
     }
 
-    /// Whether both lie on the same track.
+    /// Returns true if both sectors are on the same track.
     pub(crate) fn same_track(&self, other: &Spot) -> bool {
         self.cylinder == other.cylinder && self.head == other.head
     }
@@ -59,13 +60,14 @@ impl Spot {
 struct Zone {
     first_sector: u64,
     end_sector: u64,
-    /// Sectors before the first one that is mapped.
+    /// Sectors before the first mapped one.
     front: u64,
     first_cylinder: u32,
     sectors_per_track: u32,
     run_tracks: u32,
     run_sectors: u64,
-    /// Runs of full length; then, with the serpentine mapping, one shorter group of `tail_tracks` tracks a run.
+    /// Runs of full length. With the serpentine mapping a shorter group of `tail_tracks` tracks a
+    /// run follows.
     full_runs: u64,
     tail_tracks: u32,
     tail_sectors: u64,
@@ -106,12 +108,13 @@ impl Geometry {
         geometry
     }
 
-    /// Sectors that are mapped.
+    /// Number of mapped sectors.
     pub(crate) fn capacity_sectors(&self) -> u64 {
         self.capacity_sectors
     }
 
-    /// The place of `sector`, which must be below the capacity (the last zone answers for what is not).
+    /// The position of `sector`, which must be below the capacity. The last zone extends beyond the
+    /// capacity.
     pub(crate) fn locate(&self, sector: u64) -> Spot {
         if self.slips.is_empty() {
             return self.place(sector);
@@ -119,15 +122,15 @@ impl Geometry {
         let after = self.slip_index.count_up_to(sector);
         let slipped = after.checked_sub(1).and_then(|index| self.slips.get(index)).map_or(0, |slip| slip.1);
         let mut spot = self.place(sector + slipped);
-        // The skipped sectors pass under the head like a gap: the track's room ends before them.
-        // Read-ahead that keeps to a track takes such a gap for the track's end.
+        // Slipped sectors pass under the head as a gap. Read-ahead within a track ends at such a
+        // gap.
         if let Some(next) = self.slips.get(after) {
             spot.room = u64::from(spot.room).min(next.0 - sector) as u32;
         }
         spot
     }
 
-    /// The place of a sector counted with the slipped ones.
+    /// The position of a sector number that includes slipped sectors.
     fn place(&self, sector: u64) -> Spot {
         let index = self.zone_index.count_up_to(sector).saturating_sub(1);
         match self.zones.get(index) {
@@ -136,12 +139,12 @@ impl Geometry {
         }
     }
 
-    /// First sector, and the one after the last, of every zone, in addresses.
+    /// The first address and the address after the last of every zone.
     pub(crate) fn bounds(&self) -> Vec<(u64, u64)> {
         self.zones.iter().map(|zone| (self.address(zone.first_sector), self.address(zone.end_sector))).collect()
     }
 
-    /// The address of the first sector at or after one that is counted with the slipped ones.
+    /// The first address at or after a sector number that includes slipped sectors.
     fn address(&self, counted: u64) -> u64 {
         let before = self.slips.partition_point(|(sector, slipped)| sector + slipped <= counted);
         let slipped = before.checked_sub(1).and_then(|index| self.slips.get(index)).map_or(0, |slip| slip.1);
@@ -150,12 +153,12 @@ impl Geometry {
     }
 }
 
-/// Finds a place in a rising list: a table of where to begin, then a step or two. A search by halves mispredicts its
-/// branches on random sectors, and this is on the path of every command.
+/// A lookup in a rising list: a table of start indices, then a step or two. A binary search
+/// mispredicts its branches on random sectors, and every command passes here.
 #[derive(Debug, Clone)]
 struct Index {
     bounds: Vec<u64>,
-    /// For every 2^shift sectors, how many bounds lie before them.
+    /// The number of bounds before each multiple of 2^shift sectors.
     begin: Vec<u32>,
     shift: u32,
 }
@@ -164,7 +167,7 @@ impl Index {
     fn new(bounds: impl Iterator<Item = u64>) -> Index {
         let bounds: Vec<u64> = bounds.collect();
         let last = bounds.last().copied().unwrap_or(0);
-        // About four entries a bound: most lookups take no step.
+        // About four entries for each bound: most lookups take no step.
         let entries = (bounds.len() as u64 * 4).max(1);
         let shift = (last / entries).checked_ilog2().map_or(0, |log| log + 1);
         let count = |entry: u64| bounds.partition_point(|bound| *bound < entry << shift) as u32;
@@ -172,7 +175,7 @@ impl Index {
         Index { bounds, begin, shift }
     }
 
-    /// How many bounds are at or below `sector`.
+    /// The number of bounds at or below `sector`.
     fn count_up_to(&self, sector: u64) -> usize {
         let entry = usize::try_from(sector >> self.shift).unwrap_or(usize::MAX);
         let mut count = self.begin.get(entry).map_or(self.bounds.len(), |count| *count as usize);
@@ -242,8 +245,8 @@ impl Zone {
         }
     }
 
-    /// Cylinder and head of a track. Serpentine runs alternate their direction; the next group starts on the head on
-    /// which the last one ended, so heads go 0 1 2 3, 3 2 1 0, ...
+    /// Cylinder and head of a track. Serpentine runs alternate in direction. The next group starts
+    /// on the head on which the last one ended, so the heads are 0 1 2 3, 3 2 1 0, ...
     fn place(&self, run: u64, track: u32, tracks: u32, surfaces: u32, serpentine: bool) -> (u32, u32) {
         if !serpentine {
             return (self.first_cylinder + run as u32, track);
@@ -255,7 +258,8 @@ impl Zone {
         (self.first_cylinder + group * self.run_tracks + step, head)
     }
 
-    /// The angle of a track's first sector, 2^64 a revolution: all skews before it, in wrapping arithmetic.
+    /// The angle of the first sector of a track, 2^64 a revolution: the sum of all skews before it,
+    /// in wrapping arithmetic.
     fn track_angle(&self, run: u64, track: u32, surfaces: u32, serpentine: bool) -> u64 {
         let full = run.min(self.full_runs);
         let groups = if serpentine { u64::from(run as u32 / surfaces) } else { 0 };
@@ -268,7 +272,8 @@ impl Zone {
             .wrapping_add(self.offset)
     }
 
-    /// Where the next zone begins unless it says otherwise: one change of cylinder after this zone's last mapped track.
+    /// The default angle of the next zone: one change of cylinder after the last mapped track of
+    /// this zone.
     fn angle_after(&self, surfaces: u32, serpentine: bool) -> u64 {
         let offset = self.end_sector.saturating_sub(1) - self.first_sector + self.front;
         let full_sectors = self.full_runs * self.run_sectors;
@@ -283,7 +288,7 @@ impl Zone {
     }
 }
 
-/// Quotient and remainder; in 32 bits, which takes a third of the time, when the number fits.
+/// Quotient and remainder. Division in 32 bits takes a third of the time if the numbers fit.
 fn divided(number: u64, divisor: u64) -> (u64, u64) {
     match (u32::try_from(number), u32::try_from(divisor)) {
         (Ok(number), Ok(divisor)) if divisor > 0 => (u64::from(number / divisor), u64::from(number % divisor)),
@@ -322,7 +327,7 @@ mod tests {
 
     #[test]
     fn tracks_of_a_zone_hold_all_its_sectors_once() {
-        // Walking from track to track by their room reaches the end of the disk, over every cylinder that is mapped.
+        // A walk from track to track reaches the end of the disk and every mapped cylinder.
         for name in disks() {
             let geometry = geometry(name);
             for (first, end) in geometry.bounds() {
@@ -359,7 +364,8 @@ mod tests {
 
     #[test]
     fn cheetah_15k5_begins_its_zones_where_its_description_says() {
-        // The published first sectors count the slipped ones; addresses are lower by what is slipped before them.
+        // The published first sectors include slipped sectors; addresses are lower by the number of
+        // slips before them.
         let bounds = geometry("cheetah15k5_146").bounds();
         assert_eq!(bounds[0].0, 0);
         assert!((37_386_901..37_387_501).contains(&bounds[1].0), "{:?}", bounds[1]);

@@ -21,6 +21,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod accuracy;
 mod array;
 mod buffer;
 mod builtin;
@@ -48,7 +49,7 @@ pub mod validation;
 
 pub use closed_loop::closed_loop;
 pub use command::{Access, AccessError, Command, Completion, Op, Phases, SECTOR_BYTES, Service, Source, Status};
-pub use describe::{BufferDescription, Description, FlashDescription, ZoneDescription, describe};
+pub use describe::{BufferDescription, Description, DriveList, FlashDescription, ZoneDescription, describe};
 pub use drive::Drive;
 pub use faults::{Faults, FaultsError, Hang};
 pub use flash::{FlashCounters, greedy_write_amplification};

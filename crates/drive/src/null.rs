@@ -1,10 +1,10 @@
-//! A device that takes the same time for everything: what is left is what the software above it costs.
+//! A device of constant service time. A run with it measures the cost of the software above.
 
 use crate::command::{Command, Completion, Phases, Service, Source, Status};
 use crate::pending::Pending;
 use crate::profile::NullProfile;
 
-/// A device of constant service time that takes several commands at once.
+/// A device of constant service time with several commands in flight.
 #[derive(Debug, Clone)]
 pub(crate) struct Null {
     profile: NullProfile,
@@ -16,12 +16,12 @@ impl Null {
         Null { profile: *profile, pending: Pending::default() }
     }
 
-    /// How many sectors the device has.
+    /// Capacity in sectors of 512 bytes.
     pub(crate) fn capacity_sectors(&self) -> u64 {
         self.profile.capacity_sectors
     }
 
-    /// How many commands it takes at once.
+    /// The largest number of commands in flight.
     pub(crate) fn depth(&self) -> u32 {
         self.profile.depth
     }

@@ -1,18 +1,18 @@
-//! Commands whose ends are known when they are submitted, by the time at which they end.
+//! Commands in flight whose completion time is determined at submission.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::command::{Completion, Service, Status};
 
-/// Commands under way; those that end at one time come out in the order of their submission.
+/// Commands by completion time. Commands with the same time complete in the order of submission.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pending {
     heap: BinaryHeap<Reverse<(u64, u64, Slot)>>,
     submitted: u64,
 }
 
-/// A completion that compares equal to every other: the heap's order is that of time and number alone.
+/// A completion that is equal to every other: time and number alone order the heap.
 #[derive(Debug, Clone, Copy)]
 struct Slot(Completion);
 

@@ -1,6 +1,7 @@
-//! The platter's angle, in 2^32 steps a revolution, derived from the clock and never accumulated.
+//! The angle of the platter, in 2^32 steps a revolution, computed from the clock.
 
-/// A turning platter. Every method is integer arithmetic on the clock's value, so errors do not add up.
+/// A rotating platter. Every method is integer arithmetic on the value of the clock, so errors do
+/// not accumulate.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Platter {
     /// The time of one revolution in units of 2^-32 ns.
@@ -9,39 +10,43 @@ pub(crate) struct Platter {
     turns_per_ns: u128,
     /// The angle at time 0.
     phase: u32,
-    /// How far past its mark a sector may be and still be caught: two nanoseconds, for the clock's grain.
+    /// The largest delay, as an angle, at which a sector is still read: two nanoseconds, the
+    /// resolution of the clock.
     tolerance: u32,
 }
 
 impl Platter {
-    /// A platter that takes `revolution_ns` (1 to 2^31 ns) a revolution and stands at `phase` revolutions at time 0.
+    /// Creates a platter with a revolution of `revolution_ns` (1 to 2^31 ns) that is at `phase`
+    /// revolutions at time 0.
     pub(crate) fn new(revolution_ns: f64, phase: f64) -> Platter {
         let period_fp = ((revolution_ns * 4_294_967_296.0).round() as u64).max(1 << 32);
-        // 2^128 / period in two steps of what fits: the quotient by 2^127, doubled.
+        // 2^128 / period without overflow: the quotient of 2^127, doubled.
         let turns_per_ns = ((1u128 << 127) / u128::from(period_fp)) << 1;
         let tolerance = (turns_per_ns >> 63).min(1 << 30) as u32;
         Platter { period_fp, turns_per_ns, phase: angle_of(phase).1, tolerance }
     }
 
-    /// The angle under the head at `now_ns`. The product wraps in whole revolutions, which do not matter.
+    /// The angle under the head at `now_ns`. The product wraps by whole revolutions, which have no
+    /// effect.
     pub(crate) fn angle_at(&self, now_ns: u64) -> u32 {
         let turns = u128::from(now_ns).wrapping_mul(self.turns_per_ns);
         ((turns >> 64) as u32).wrapping_add(self.phase)
     }
 
-    /// How long after `now_ns` the angle `target` comes under the head, rounded down: a head waits, it is never late.
+    /// The time until the angle `target` is under the head, rounded down.
     pub(crate) fn wait_ns(&self, now_ns: u64, target: u32) -> u64 {
         let ahead = target.wrapping_sub(self.angle_at(now_ns));
         if ahead > u32::MAX - self.tolerance { 0 } else { self.turn_ns(u64::from(ahead)) }
     }
 
-    /// How far past its mark a sector may be and still be caught, 2^32 a revolution.
+    /// The largest delay at which a sector is still read, 2^32 a revolution.
     #[inline]
     pub(crate) fn tolerance(&self) -> u32 {
         self.tolerance
     }
 
-    /// How long the platter takes for `angle` (2^32 a revolution; several revolutions are fine), rounded down.
+    /// The time in which the platter turns by `angle` (2^32 a revolution, several revolutions
+    /// allowed), rounded down.
     pub(crate) fn turn_ns(&self, angle: u64) -> u64 {
         ((u128::from(angle) * u128::from(self.period_fp)) >> 64) as u64
     }
@@ -57,7 +62,8 @@ impl Platter {
     }
 }
 
-/// The fraction of a revolution as an angle of 2^64 steps a revolution, and of 2^32. Whole revolutions are dropped.
+/// A fraction of a revolution as an angle of 2^64 steps and of 2^32 steps. Whole revolutions are
+/// dropped.
 pub(crate) fn angle_of(revolutions: f64) -> (u64, u32) {
     let fraction = revolutions - revolutions.floor();
     let fine = (fraction * 18_446_744_073_709_551_616.0) as u64;

@@ -1,4 +1,4 @@
-//! A stream of random numbers that follows its seed alone.
+//! A seeded generator of random numbers.
 
 /// SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`, which is at least 1.
+    /// A random number below `end`, which is at least 1.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }

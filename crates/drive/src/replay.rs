@@ -53,13 +53,14 @@ pub enum ReplayError {
 }
 
 /// By how much predictions were wrong, in ms; all 0 for no requests.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct PredictionErrors {
     /// How many requests.
     pub requests: usize,
     /// Root mean square of predicted less recorded service time, request by request.
     pub rms_ms: f64,
     /// The median of the errors' amounts.
+    #[serde(skip)]
     pub median_ms: f64,
     /// Root mean square horizontal distance between the distributions of service times, the "demerit figure" of C. Ruemmler and
     /// J. Wilkes, "An introduction to disk drive modeling" (IEEE Computer 27(3), 1994).

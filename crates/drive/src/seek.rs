@@ -1,18 +1,20 @@
-//! Seek curves: how long the arm takes for a distance in cylinders.
+//! Seek curves: seek time by distance in cylinders.
 
-/// A seek curve. Times in milliseconds, distances in cylinders, at least 1.
+/// A seek curve. Times are in milliseconds, distances in cylinders and at least 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SeekCurve {
-    /// Points (distance, ms), by distance; straight lines between them and beyond the last two.
+    /// Points (distance, ms) by distance, joined by straight lines. The last line continues.
     Table(Vec<(u32, f64)>),
-    /// Lee & Katz: `single` for one cylinder, `average` over uniform pairs, `full` for the whole stroke.
+    /// Lee & Katz: `single` for one cylinder, `average` over uniform pairs, `full` for the full
+    /// stroke.
     LeeKatz { single_ms: f64, average_ms: f64, full_ms: f64 },
     /// Ruemmler & Wilkes: `a + b sqrt(d)` below `knee` cylinders, `c + e d` from there.
     RuemmlerWilkes { knee_cylinders: u32, a_ms: f64, b_ms: f64, c_ms: f64, e_ms: f64 },
 }
 
 impl SeekCurve {
-    /// The time for `distance` cylinders (0 is 0) on a drive of `cylinders`, in ms. Negative results are for the caller to refuse.
+    /// Seek time in ms for `distance` cylinders on a drive of `cylinders`; 0 for no distance. The
+    /// caller refuses negative results.
     pub(crate) fn time_ms(&self, distance: u32, cylinders: u32) -> f64 {
         if distance == 0 {
             return 0.0;
@@ -33,10 +35,11 @@ impl SeekCurve {
         }
     }
 
-    /// The curve as integer nanoseconds for every distance from 0 to `cylinders - 1`.
+    /// Seek times in ns for every distance from 0 to `cylinders - 1`.
     pub(crate) fn table_ns(&self, cylinders: u32) -> Vec<u32> {
         let cylinders = cylinders.max(1);
-        // What is the same at every distance is worked out once: there are half a million distances, and starting a drive waits for them.
+        // Values that do not depend on the distance are computed once: there are up to half a
+        // million distances.
         let times_ns: Vec<u32> = match self {
             SeekCurve::Table(points) => {
                 let mut after = 0;
@@ -55,11 +58,13 @@ impl SeekCurve {
         std::iter::once(0).chain(times_ns).collect()
     }
 
-    /// The first distance at which the curve is below its value one cylinder (for a table: one point) before.
+    /// The first distance at which the curve is lower than one cylinder before; for a table, than
+    /// one point before.
     pub(crate) fn first_fall(&self, cylinders: u32) -> Option<u32> {
         match self {
             SeekCurve::Table(points) => points.windows(2).find(|pair| pair[1].1 < pair[0].1).map(|pair| pair[1].0),
-            // Roots, products with what is not negative, and sums do not fall, nor do they once they are rounded.
+            // Square roots, sums and products with non-negative factors do not fall, rounding
+            // included.
             SeekCurve::LeeKatz { single_ms, average_ms, full_ms } if matches!(lee_katz(*single_ms, *average_ms, *full_ms, cylinders), (b, c) if b >= 0.0 && c >= 0.0) => {
                 None
             }
@@ -82,14 +87,14 @@ pub(crate) fn lee_katz(single_ms: f64, average_ms: f64, full_ms: f64, cylinders:
     (b, c)
 }
 
-/// Lee & Katz's curve at distance `d`, of which `b` and `c` are the coefficients.
+/// The curve of Lee & Katz at distance `d` with the coefficients `b` and `c`.
 fn three_points(single_ms: f64, (b, c): (f64, f64), d: f64) -> f64 {
     single_ms + b * (d - 1.0).sqrt() + c * (d - 1.0)
 }
 
-/// Milliseconds as integer nanoseconds, to the nearest, halves up; what is negative counts as 0.
+/// Milliseconds as whole nanoseconds, rounded half up; negative values become 0.
 pub(crate) fn ms_to_ns(ms: f64) -> u32 {
-    // `round` is a call on many processors; the difference to the whole part is exact.
+    // `round` is a function call on many processors. The difference to the whole part is exact.
     let ns = ms * 1e6;
     let whole = ns as u32;
     whole.saturating_add(u32::from(ns - f64::from(whole) >= 0.5))
@@ -99,12 +104,12 @@ fn interpolate(points: &[(u32, f64)], distance: u32) -> f64 {
     interpolate_before(points, points.partition_point(|point| point.0 < distance), distance)
 }
 
-/// The same where it is known that `after` points lie before the distance.
+/// Interpolates with `after`, the number of points before the distance.
 fn interpolate_before(points: &[(u32, f64)], after: usize, distance: u32) -> f64 {
     let (left, right) = match (after.checked_sub(1).and_then(|i| points.get(i)), points.get(after)) {
         (_, Some(exact)) if exact.0 == distance => return exact.1,
         (Some(left), Some(right)) => (*left, *right),
-        // Beyond the last point the curve goes on as it did between the last two.
+        // Beyond the last point the curve continues the line through the last two.
         (Some(last), None) => match points.len().checked_sub(2).and_then(|i| points.get(i)) {
             Some(before) => (*before, *last),
             None => return last.1,

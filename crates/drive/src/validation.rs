@@ -37,7 +37,7 @@ pub struct Validation {
 }
 
 /// The service time that a share of the requests did not exceed.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct CurvePoint {
     /// The share, 0 to 1.
     pub share: f64,

@@ -20,6 +20,7 @@
 mod bars;
 mod charts;
 mod data;
+mod distribution;
 mod figures;
 mod footprint;
 mod format;
@@ -37,6 +38,7 @@ pub use data::{
     ComparePage, DriveTime, ELEVATORS_MAX, ElevatorResult, Fact, GroupRow, HeadTrack, LatencySummary, PROCESSES_MAX,
     PercentileLatency, ProcessBandwidth, Slice,
 };
+pub use distribution::{DistributionPoint, distribution_svg};
 pub use figures::{Against, AgainstRow, LineOf, Lines, against_svg, lines_svg};
 pub use footprint::{Footprint, FootprintPanel, footprint_svg};
 pub use intervals::{Interval, Intervals, Scatter, intervals_svg, scatter_svg};

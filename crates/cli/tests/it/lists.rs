@@ -107,7 +107,7 @@ fn probed_drive_has_a_page_without_scripts() {
     let ran = run(&["drives", "--probe", "ssd-fiops", "--only", "depth", "--report", &page]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
     let html = std::fs::read_to_string(&page).expect("the page");
-    assert!(html.contains("<h1>ssd-fiops, from outside</h1>") && html.contains("<polyline"));
+    assert!(html.contains("<h1>ssd-fiops, measured from outside</h1>") && html.contains("<polyline"));
     assert!(!html.contains("<script"));
 }
 

@@ -1,41 +1,41 @@
-//! The controller's memory for what is to be written: which sectors are in it, and which go to the members next.
+//! The write cache of the controller: dirty sectors, and the order of write-back.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::layout::Extent;
 use crate::profile::{ArrayCacheProfile, CACHE_LINE_SECTORS as LINE_SECTORS, DestageOrder};
 
-/// The most that is written back at once, in sectors: 128 KiB.
+/// The largest run of sectors that is written back by one command: 128 KiB.
 const RUN_SECTORS_MAX: u32 = 256;
 
-/// A line's sectors, a bit each: those to be written, and those that a member is writing.
+/// A cache line: bit sets of its dirty sectors and of the sectors that a member is writing.
 #[derive(Debug, Clone, Copy, Default)]
 struct Line {
     dirty: u8,
     writing: u8,
-    /// In which epochs they became so.
+    /// The epochs in which the sectors became dirty.
     dirty_epoch: u64,
     writing_epoch: u64,
 }
 
-/// What waits to be written back, by column and place on its members.
+/// Dirty sectors by column and by sector of the members.
 #[derive(Debug, Clone)]
 pub(super) struct Cache {
     profile: ArrayCacheProfile,
     columns: Vec<Column>,
     lines: u64,
-    /// Counts flushes: what became dirty in an earlier epoch is what a flush waits for.
+    /// The number of flushes so far. A flush waits for the lines of earlier epochs.
     epoch: u64,
-    /// Lines by epoch that are not on the members, rising.
+    /// The number of lines that are not on the members yet, by rising epoch.
     waiting: BTreeMap<u64, u64>,
-    /// Whether the high mark was passed and the low one not reached since.
+    /// True from the high mark until the low mark is reached.
     draining: bool,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Column {
     lines: BTreeMap<u64, Line>,
-    /// Where the sweep goes on.
+    /// The sector at which the sweep continues.
     sweep: u64,
     /// Lines in the order in which they became dirty.
     oldest: VecDeque<u64>,
@@ -61,17 +61,17 @@ impl Cache {
         self.lines == 0
     }
 
-    /// Whether so much is to be written that members should be at it beside the host's commands.
+    /// Returns true if members should write back in addition to the commands of the host.
     pub(super) fn is_draining(&self) -> bool {
         self.draining
     }
 
-    /// Whether these extents could ever be in the cache together.
+    /// Returns true if the cache is large enough for all extents together.
     pub(super) fn could_hold(&self, extents: &[Extent]) -> bool {
         extents.iter().map(|extent| extent.lines().count() as u64).sum::<u64>() * LINE_SECTORS <= self.profile.sectors
     }
 
-    /// Takes the extents in, if there is room for them.
+    /// Adds the extents and returns true if there is space for them.
     pub(super) fn insert(&mut self, extents: &[Extent]) -> bool {
         let is_new = |extent: &Extent, line: &u64| {
             self.columns.get(extent.column).is_some_and(|column| !column.lines.contains_key(line))
@@ -118,7 +118,7 @@ impl Cache {
         missing
     }
 
-    /// The next sectors of a column to be written back, which are being written from now on.
+    /// Chooses the next sectors of a column to write back, and marks them as being written.
     pub(super) fn destage(&mut self, column: usize) -> Option<Extent> {
         let order = self.profile.order;
         let state = self.columns.get_mut(column)?;
@@ -141,7 +141,7 @@ impl Cache {
             line.writing = line.dirty & extent.mask(number);
             line.writing_epoch = line.dirty_epoch;
             line.dirty &= !line.writing;
-            // What is left of the line waits in its own right.
+            // The remaining sectors of the line wait on their own.
             if line.dirty != 0 {
                 *self.waiting.entry(line.dirty_epoch).or_default() += 1;
                 if order == DestageOrder::Fifo {
@@ -153,7 +153,7 @@ impl Cache {
         Some(extent)
     }
 
-    /// The members have written the sectors of [`Cache::destage`].
+    /// Marks sectors from [`Cache::destage`] as written by the members.
     pub(super) fn written(&mut self, extent: &Extent) {
         for number in extent.lines() {
             let Some(line) = self.line_mut(extent.column, number) else { continue };
@@ -165,7 +165,7 @@ impl Cache {
         self.draining &= self.lines * LINE_SECTORS > self.profile.low_sectors;
     }
 
-    /// Newer data of these sectors go past the cache: what of them is to be written need not be any more.
+    /// Drops the dirty sectors of an extent, because newer data bypass the cache.
     pub(super) fn forget(&mut self, extent: &Extent) {
         for number in extent.lines() {
             let Some(line) = self.line_mut(extent.column, number).filter(|line| line.dirty != 0) else { continue };
@@ -182,7 +182,7 @@ impl Cache {
         self.columns.get_mut(column)?.lines.get_mut(&number)
     }
 
-    /// A line less of this epoch has to be written.
+    /// Counts down the lines of an epoch that are not on the members.
     fn arrived(&mut self, epoch: u64) {
         if let Some(count) = self.waiting.get_mut(&epoch) {
             *count -= 1;
@@ -200,20 +200,21 @@ impl Cache {
         }
     }
 
-    /// Begins a new epoch and answers the one that ended: a flush waits until it [`has_written`](Cache::has_written) that.
+    /// Begins a new epoch and returns the one that ended. A flush waits until
+    /// [`has_written`](Cache::has_written) returns true for it.
     pub(super) fn end_epoch(&mut self) -> u64 {
         self.epoch += 1;
         self.epoch - 1
     }
 
-    /// Whether all that became dirty up to the end of an epoch is on the members.
+    /// Returns true if all lines up to the end of an epoch are on the members.
     pub(super) fn has_written(&self, epoch: u64) -> bool {
         self.waiting.keys().next().is_none_or(|oldest| *oldest > epoch)
     }
 }
 
 impl Column {
-    /// The first line from the sweep's place on that no member is at, or from the bottom.
+    /// The first idle dirty line at or above the sweep position, or else the lowest one.
     fn next_of_sweep(&self) -> Option<u64> {
         let from = self.sweep / LINE_SECTORS;
         let ready = |entry: &(&u64, &Line)| entry.1.dirty != 0 && entry.1.writing == 0;
@@ -221,7 +222,7 @@ impl Column {
         above.or_else(|| self.lines.range(..from).find(ready)).map(|(number, _)| *number)
     }
 
-    /// The line that has been dirty longest and that no member is at. Those in front of it that are written already are forgotten.
+    /// The oldest idle dirty line. Lines at the front that have been written are removed.
     fn next_of_oldest(&mut self) -> Option<u64> {
         let lines = &self.lines;
         let is_dirty = |number: &u64| lines.get(number).is_some_and(|line| line.dirty != 0);
@@ -234,12 +235,12 @@ impl Column {
 }
 
 impl Extent {
-    /// The numbers of the lines that it touches.
+    /// The numbers of the lines that the extent touches.
     fn lines(&self) -> std::ops::Range<u64> {
         self.sector / LINE_SECTORS..(self.sector + u64::from(self.sectors)).div_ceil(LINE_SECTORS)
     }
 
-    /// The sectors of a line that belong to it, a bit each.
+    /// A bit set of the sectors of a line that belong to the extent.
     fn mask(&self, line: u64) -> u8 {
         let end = self.sector + u64::from(self.sectors);
         let bits = (0..LINE_SECTORS).filter(|bit| (self.sector..end).contains(&(line * LINE_SECTORS + bit)));

@@ -1,17 +1,18 @@
-//! Which sectors of an array lie where on its members.
+//! The mapping of array sectors to members.
 
 use crate::profile::ArrayProfile;
 
-/// Sectors of one column, which lie on each of its copies.
+/// Consecutive sectors of one column. Each copy of the column has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) column: usize,
-    /// On the member.
+    /// The first sector on the member.
     pub(super) sector: u64,
     pub(super) sectors: u32,
 }
 
-/// Chunks go round the columns; a column is so many members with the same sectors.
+/// Chunks are distributed over the columns in turn. A column is a group of members with the same
+/// sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Layout {
     columns: u64,
@@ -35,13 +36,13 @@ impl Layout {
         self.columns as usize
     }
 
-    /// The members that have a column's sectors.
+    /// The indices of the members of a column.
     pub(super) fn copies(&self, column: usize) -> std::ops::Range<usize> {
         column * self.copies..(column + 1) * self.copies
     }
 
-    /// The sectors from `sector` on as they lie in columns: one extent a column, for chunks that follow each other in a column do so
-    /// on its members too.
+    /// The extents of a range of sectors, one for each column. Consecutive chunks of a column are
+    /// consecutive on its members.
     pub(super) fn extents(&self, sector: u64, sectors: u32) -> Vec<Extent> {
         let mut extents: Vec<Extent> = Vec::new();
         let (mut at, end) = (sector, sector + u64::from(sectors));
@@ -62,7 +63,7 @@ impl Layout {
         extents
     }
 
-    /// The array's sector that lies at `sector` of a column's members.
+    /// The array sector at `sector` of the members of a column.
     pub(super) fn array_sector(&self, column: usize, sector: u64) -> u64 {
         let (chunk, offset) = (sector / self.chunk, sector % self.chunk);
         (chunk * self.columns + column as u64) * self.chunk + offset

@@ -1,4 +1,4 @@
-//! One drive of an array and what waits for it at the controller.
+//! One drive of an array, and its queues at the controller.
 
 use std::collections::VecDeque;
 
@@ -6,19 +6,19 @@ use crate::command::{Command, Completion, check_range};
 use crate::profile::{MemberProfile, SingleKind};
 use crate::single::SingleDrive;
 
-/// On whose behalf a member works: the number of a command, or of a piece of the cache that is written back.
+/// The origin of a member command: the index of a host command or of a write-back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     Host(usize),
     Destage(usize),
 }
 
-/// A command for one member.
+/// The part of a command for one member.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
     pub(super) owner: Owner,
     pub(super) command: Command,
-    /// Which column the member is of.
+    /// The column of the member.
     pub(super) column: usize,
 }
 
@@ -27,19 +27,20 @@ pub(super) struct Member {
     drive: SingleDrive,
     host: VecDeque<Piece>,
     background: VecDeque<Piece>,
-    /// What the drive is at, by tag.
+    /// Pieces in flight, by tag.
     under_way: Vec<Option<Piece>>,
     busy: usize,
-    /// Pieces of the background among these.
+    /// The number of write-back pieces in flight.
     busy_background: usize,
-    /// Where the arm, if there is one, was sent last.
+    /// The end of the last command sent to the member, as an estimate of the arm position.
     last_sector: u64,
-    /// Whether the background has the next turn, when both have work and the cache is full.
+    /// True if write-back has the next turn while both queues are non-empty and the cache is full.
     background_turn: bool,
 }
 
 impl Member {
-    /// The member of this number. Spindles of an array are not in step: their angles at time 0 are spread by the golden ratio.
+    /// Builds the member with index `number`. The spindles of an array are not synchronised: the
+    /// golden ratio spreads their angles at time 0.
     pub(super) fn new(profile: &MemberProfile, number: usize) -> Member {
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         let mut kind = profile.kind.clone();
@@ -61,12 +62,13 @@ impl Member {
         }
     }
 
-    /// How much is before a read that would come now, and how far the arm would go: less is better.
+    /// The cost of a read at `sector`: commands ahead of it, then the distance of the arm. Less is
+    /// better.
     pub(super) fn reluctance(&self, sector: u64) -> (usize, u64) {
         (self.host.len() + self.busy, self.last_sector.abs_diff(sector))
     }
 
-    /// Pieces of the background that wait or are under way.
+    /// The number of write-back pieces that are queued or in flight.
     pub(super) fn background(&self) -> usize {
         self.background.len() + self.busy_background
     }
@@ -78,8 +80,8 @@ impl Member {
         }
     }
 
-    /// Gives the drive what it has room for: the host's pieces first, then those of the background; one of each in turn when the
-    /// cache is `full`.
+    /// Submits pieces while the drive has free tags: host pieces first, then write-back. If the
+    /// cache is `full` they alternate.
     pub(super) fn start(&mut self, now_ns: u64, full: bool) {
         while let Some(tag) = self.under_way.iter().position(Option::is_none) {
             let background = if full && !self.background.is_empty() && !self.host.is_empty() {

@@ -1,13 +1,20 @@
-//! Drives behind a controller: striped, mirrored or both, with or without a cache for writes.
+//! An array of drives behind a controller: striped, mirrored or both, with or without a write
+//! cache.
 //!
-//! A command waits for the controller, which needs the same time for each, is cut into extents of the members, and is over when the last of
-//! them is; data cross the link to the host one command after the other. (Patterson, Gibson & Katz, "A case for redundant arrays of inexpensive disks",
-//! SIGMOD 1988: levels 0 and 1, and stripes over mirrors.) Reads of a mirror go to the copy with the shorter queue, and of these to the
-//! one whose arm is nearer; a read that fails on one copy is tried on the others. Writes go to all copies, and fail when they fail on all.
+//! The controller processes commands one after the other with a constant time each. It splits a
+//! command into extents of the members; the command completes with the last of them. Data cross the
+//! link to the host one command after the other. These are RAID levels 0 and 1, and stripes over
+//! mirrors (Patterson, Gibson & Katz, "A case for redundant arrays of inexpensive disks", SIGMOD
+//! 1988).
 //!
-//! With a cache a write is over once it is in it. The cache is written back above a mark, when it has no room, when a flush asks for it, and
-//! while the host is idle. With a battery what is in it counts as written: flushes cost nothing, and sectors leave it when they are on the
-//! members' media. What could not be written back is told by the next flush.
+//! A read of a mirror uses the copy with the shorter queue, and among equal queues the one with the
+//! nearer arm. A read that fails on one copy is retried on the others. A write goes to all copies
+//! and fails if it fails on all.
+//!
+//! With a cache a write completes when it is in the cache. Write-back runs above the high mark,
+//! when the cache is full, for a flush, and while the host is idle. With a battery the content of
+//! the cache counts as written: flushes are free, and sectors leave the cache when they are on the
+//! media of the members. The next flush reports a write-back that failed.
 
 mod cache;
 mod layout;
@@ -23,7 +30,8 @@ use cache::Cache;
 use layout::{Extent, Layout};
 use member::{Member, Owner, Piece};
 
-/// Pieces of the cache that a column's members are given at once: one beside the host's commands, more when room is needed.
+/// The largest number of write-backs queued at a column's members: while the host is idle, and when
+/// the cache needs space.
 const DESTAGES_IDLE: usize = 1;
 const DESTAGES_URGENT: usize = 8;
 
@@ -34,61 +42,62 @@ pub(crate) struct Array {
     depth: u32,
     command_ns: u64,
     link_sector_ns: u64,
-    /// Until when controller and link are busy, in ns.
+    /// The times until which controller and link are busy, in ns.
     controller_ns: u64,
     link_ns: u64,
     members: Vec<Member>,
     cache: Option<Cache>,
-    /// What the controller does at a time of its own.
+    /// Internal events of the controller by time and number.
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     events_made: u64,
     running: Slab<Running>,
     destages: Slab<Destage>,
-    /// Writes for which the cache has no room.
+    /// Writes that wait for space in the cache.
     stalled: VecDeque<usize>,
-    /// Flushes that wait for the cache, each with the epoch that it ended.
+    /// Flushes that wait for write-back, each with the epoch that it ended.
     flushes: VecDeque<(usize, u64)>,
-    /// A sector that was acknowledged and could not be written back.
+    /// A sector of a completed write whose write-back failed.
     lost: Option<u64>,
-    /// When the host last gave a command or got an answer.
+    /// The time of the last submission or completion of the host.
     active_ns: u64,
-    /// Whether an event is under way that looks for idleness.
+    /// True if an event [`Event::Idle`] is pending.
     watching: bool,
-    /// Whether the host has been idle for so long that the cache is written back.
+    /// True if the host has been idle long enough for write-back.
     idle: bool,
     pending: Pending,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// The controller has understood a command.
+    /// The controller has processed a command.
     Begin(usize),
-    /// A write's data are in the controller.
+    /// The data of a write have crossed the link.
     Arrive(usize),
-    /// The host may have been idle for long.
+    /// The host may have been idle long enough for write-back.
     Idle,
 }
 
-/// A command of the host.
+/// A host command in flight.
 #[derive(Debug, Clone)]
 struct Running {
     tag: u32,
     command: Command,
     arrived_ns: u64,
-    /// Pieces that members have not answered.
+    /// Pieces that members have not completed.
     pieces: u32,
-    /// What the piece that ended last took, and where.
+    /// Phases and cylinder of the piece that completed last.
     last: Phases,
     cylinder: u32,
     source: Source,
-    /// The columns of which a member took the write, and of each column that failed the first sector that could not be read or written.
+    /// The columns on which a piece succeeded, and the first failed sector of each column on which
+    /// one failed.
     served: BTreeSet<usize>,
     failed: Vec<(usize, u64)>,
-    /// Reads: copies by which each extent was tried.
+    /// The copies on which each extent of a read was tried.
     tried: Vec<(Extent, usize)>,
 }
 
-/// An extent of the cache that is being written back.
+/// A write-back in flight.
 #[derive(Debug, Clone)]
 struct Destage {
     extent: Extent,
@@ -123,12 +132,12 @@ impl Array {
         }
     }
 
-    /// How many sectors the array has.
+    /// Capacity in sectors of 512 bytes.
     pub(crate) fn capacity_sectors(&self) -> u64 {
         self.layout.capacity_sectors()
     }
 
-    /// How many commands it takes at once.
+    /// The largest number of commands in flight.
     pub(crate) fn depth(&self) -> u32 {
         self.depth
     }
@@ -156,7 +165,7 @@ impl Array {
         }
     }
 
-    /// Does what is due at `now_ns`: the members' answers first, then the controller's own.
+    /// Processes the events at `now_ns`: completions of members first, then internal events.
     fn advance(&mut self, now_ns: u64) {
         for number in 0..self.members.len() {
             while let Some((piece, completion)) = self.poll_member(number, now_ns) {
@@ -189,7 +198,7 @@ impl Array {
         self.events.push(Reverse((at_ns, self.events_made, event)));
     }
 
-    /// The controller has understood a command.
+    /// Starts a command that the controller has processed.
     fn begin(&mut self, now_ns: u64, number: usize) {
         let Some(running) = self.running.get(number) else { return };
         match running.command {
@@ -246,7 +255,7 @@ impl Array {
         }
     }
 
-    /// A write's data have come: into the cache, or past it to the members.
+    /// Puts the data of a write into the cache, or sends them to the members.
     fn arrive(&mut self, now_ns: u64, number: usize) {
         let Some(Command::Transfer { access, fua }) = self.running.get(number).map(|running| running.command) else {
             return;
@@ -258,7 +267,8 @@ impl Array {
             self.let_in(now_ns);
             return;
         }
-        // Past a cache that counts as media, so must what it does not take.
+        // The content of a cache with a battery counts as written, so a bypassing write must reach
+        // the media.
         let fua = fua || self.cache.as_ref().is_some_and(|cache| cache.profile().battery);
         for extent in extents {
             if let Some(cache) = &mut self.cache {
@@ -270,7 +280,7 @@ impl Array {
         }
     }
 
-    /// Takes into the cache what waits for room there, in the order of arrival.
+    /// Moves stalled writes into the cache in the order of arrival.
     fn let_in(&mut self, now_ns: u64) {
         while let Some(&number) = self.stalled.front() {
             let access = match self.running.get(number).map(|running| running.command) {
@@ -298,7 +308,7 @@ impl Array {
         }
     }
 
-    /// Flushes whose share of the cache is with the members go on to them.
+    /// Sends flushes to the members whose part of the cache has been written back.
     fn release_flushes(&mut self) {
         while let (Some(&(number, epoch)), Some(cache)) = (self.flushes.front(), &self.cache)
             && cache.has_written(epoch)
@@ -350,7 +360,7 @@ impl Array {
         }
     }
 
-    /// Whether a read that failed on one copy goes to another.
+    /// Retries a failed read on another copy and returns true if there is one.
     fn read_elsewhere(&mut self, number: usize, piece: &Piece) -> bool {
         let Command::Transfer { access: Access { op: Op::Read, sector, sectors }, .. } = piece.command else {
             return false;
@@ -384,7 +394,7 @@ impl Array {
         self.release_flushes();
     }
 
-    /// A command is over as far as members and cache go: a read's data cross the link.
+    /// Completes a command after its members and the cache. The data of a read cross the link.
     fn over(&mut self, now_ns: u64, number: usize) {
         let Some(running) = self.running.remove(number) else { return };
         let (sectors, reads) = match running.command {
@@ -423,12 +433,12 @@ impl Array {
         u64::from(sectors).saturating_mul(self.link_sector_ns)
     }
 
-    /// Whether the cache must be written back even beside the host's commands.
+    /// Returns true if write-back must run in addition to the commands of the host.
     fn wants_room(&self) -> bool {
         !self.stalled.is_empty() || !self.flushes.is_empty() || self.cache.as_ref().is_some_and(Cache::is_draining)
     }
 
-    /// Hands the members what of the cache is to be written back now.
+    /// Queues write-backs at the members.
     fn write_back(&mut self) {
         let limit = match (self.wants_room(), self.idle) {
             (true, _) => DESTAGES_URGENT,
@@ -452,7 +462,7 @@ impl Array {
         }
     }
 
-    /// Sees to it that the cache is written back when the host stays away.
+    /// Schedules the check for an idle host.
     fn watch(&mut self, now_ns: u64) {
         let Some(cache) = self.cache.as_ref().filter(|cache| !self.watching && !cache.is_empty()) else { return };
         let at_ns = now_ns.max(self.active_ns).saturating_add(cache.profile().idle_ns);
@@ -463,7 +473,7 @@ impl Array {
     fn look_for_idleness(&mut self, now_ns: u64) {
         self.watching = false;
         let idle_ns = self.cache.as_ref().map_or(0, |cache| cache.profile().idle_ns);
-        // A command that is under way has idleness looked for when it is over.
+        // A command in flight schedules the check when it completes.
         if self.running.is_empty() {
             self.idle = now_ns >= self.active_ns.saturating_add(idle_ns);
             if !self.idle {
@@ -489,8 +499,9 @@ impl Running {
         }
     }
 
-    /// The first sector that no copy could read or write. A read of several extents may have lost one of a column that another of
-    /// its extents was read from; a write is well when one copy took it; a flush when all did.
+    /// The first sector that failed on every copy.
+    ///
+    /// A read fails if any extent failed. A write succeeds if one copy took it, a flush if all did.
     fn first_failure(&self) -> Option<u64> {
         let is_write = matches!(self.command, Command::Transfer { access, .. } if access.op == Op::Write);
         let fatal = self.failed.iter().filter(|(column, _)| !is_write || !self.served.contains(column));
@@ -498,7 +509,7 @@ impl Running {
     }
 }
 
-/// Things by number; numbers are given again.
+/// Entries with stable indices. Indices of removed entries are reused.
 #[derive(Debug, Clone)]
 struct Slab<T> {
     entries: Vec<Option<T>>,

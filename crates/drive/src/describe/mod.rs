@@ -1,5 +1,7 @@
 //! What a profile means, in figures that can be checked by hand.
 
+mod json;
+mod list;
 mod queue;
 
 use crate::command::{Op, SECTOR_BYTES};
@@ -10,9 +12,13 @@ use crate::profile::{
     Precondition, Profile, ReadAheadUntil, SingleKind, UNIT_BYTES, ZoneProfile,
 };
 use crate::seek::SeekCurve;
+pub use list::DriveList;
 
-/// A drive explained. Rates in MB/s are 10^6 bytes a second.
-#[derive(Debug, Clone, PartialEq)]
+/// The figures of a drive that follow from its profile. Rates in MB/s are 10^6 bytes a second.
+///
+/// Its serialised form is an entry of the JSON document of `hoistway drives --json`.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[serde(into = "json::DescriptionJson")]
 pub struct Description {
     /// The profile's name.
     pub name: String,
@@ -75,7 +81,7 @@ pub struct Description {
 }
 
 /// One zone explained.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct ZoneDescription {
     /// First cylinder.
     pub first_cylinder: u32,
@@ -113,9 +119,10 @@ pub struct BufferDescription {
 }
 
 /// What a flash drive is made of, and how fast its parts are.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct FlashDescription {
     /// The controller's time for a command, one at a time, in us.
+    #[serde(skip)]
     pub command_us: f64,
     /// Channels.
     pub channels: u32,

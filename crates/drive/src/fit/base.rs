@@ -82,15 +82,15 @@ pub(super) fn fit(
     ] {
         found.push(Finding { what, value, from: from.clone() });
     }
-    let mut untold =
+    let mut undetermined =
         vec!["A little more overhead and a little less of every seek come to nearly the same.".to_string()];
     if !coherent {
-        untold.push(format!(
+        undetermined.push(format!(
             "The trace's clock does not tell the platter's angle (coherence {:.2}): the base's revolution is kept.",
             rotation.coherence
         ));
     }
-    finish(toml, name, found, untold, |profile| replay(profile, records))
+    finish(toml, name, found, undetermined, |profile| replay(profile, records))
 }
 
 /// The profile with its phase such that half of the requests are predicted too late and half too early. The phase with the least

@@ -77,8 +77,8 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
     let make = |choice| Ok::<_, FitProfileError>(Profile::from_toml(&disk.toml(Some(choice)), &file)?);
     let chosen = if read_hits.is_some() { buffer::choose(half, &requests, make)? } else { None };
     let toml = disk.toml(chosen.map(|chosen| chosen.choice));
-    let (found, untold) = (disk.found(spread_ns, chosen), disk.untold());
-    finish(toml, name, found, untold, |profile| replay(profile, records))
+    let (found, undetermined) = (disk.found(spread_ns, chosen), disk.undetermined());
+    finish(toml, name, found, undetermined, |profile| replay(profile, records))
 }
 
 /// A revolution from the spread of service times: reads from equally far away wait for any part of one, so that half of them lie
@@ -114,7 +114,7 @@ impl Disk {
         writeln!(text, "# Fitted to a trace of requests and their service times.\nname = {}", quoted(&self.name))?;
         let rpm = 6e10 / self.revolution_ns;
         writeln!(text, "what = \"a disk of {rpm:.0} rpm, fitted to a trace\"")?;
-        writeln!(text, "source = \"\"\"\nFitted to a trace. {}\"\"\"", self.untold().join(" "))?;
+        writeln!(text, "source = \"\"\"\nFitted to a trace. {}\"\"\"", self.undetermined().join(" "))?;
         writeln!(text, "inputs = [\"every figure: fitted to one trace, or assumed where the text says so\"]\n")?;
         let change_skew = (arm.points_ms.first().map_or(0.0, |point| point.1) * 1e6 / self.revolution_ns).min(0.95);
         writeln!(text, "[disk]\nrevolution_ns = {:.2}\nsurfaces = {}", self.revolution_ns, layout.surfaces)?;
@@ -214,34 +214,35 @@ impl Disk {
     }
 
     /// What stays unknown.
-    fn untold(&self) -> Vec<String> {
+    fn undetermined(&self) -> Vec<String> {
         let surfaces = self.layout.surfaces;
-        let mut untold = vec![
+        let mut undetermined = vec![
             format!("{surfaces} surfaces are assumed: sector numbers tell how many tracks lie between two, not on how many surfaces."),
             "Skews, head switches and where the zones begin are not told: head switches take no time here, zones shrink evenly."
                 .to_string(),
             "Where each track begins is not told, so a single request's wait for its sector is right on average alone.".to_string(),
         ];
         if self.tracks.is_none() {
-            untold.push(
+            undetermined.push(
                 "Pairs of reads on one track do not agree on a revolution: its time is the usual one.".to_string(),
             );
             if !self.sized {
-                untold.push(format!("How many sectors a track has is not told: {USUAL_TRACK_SECTORS} are assumed."));
+                undetermined
+                    .push(format!("How many sectors a track has is not told: {USUAL_TRACK_SECTORS} are assumed."));
             }
         }
         if !self.arm.overhead_seen {
             let overhead_ms = self.arm.overhead_ms;
-            untold.push(format!(
+            undetermined.push(format!(
                 "Too few reads stay within a cylinder: {overhead_ms:.3} ms of overhead are assumed, the seek curve holds the rest."
             ));
         }
         if self.read_hits.is_none() && self.write_hits.is_none() {
-            untold.push(
+            undetermined.push(
                 "No request was quick enough for a hit: the interface's rate is not told and taken as unlimited."
                     .to_string(),
             );
         }
-        untold
+        undetermined
     }
 }

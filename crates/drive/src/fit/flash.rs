@@ -91,7 +91,7 @@ pub(super) fn fit(half: &[Record], records: &[Record], name: &str) -> Result<Fit
             from: "the distribution of reads about that line".to_string(),
         });
     }
-    finish(flash.toml(name), name, found, flash.untold(), |profile| replay(profile, records))
+    finish(flash.toml(name), name, found, flash.undetermined(), |profile| replay(profile, records))
 }
 
 /// Page reads in steps of the reads' distribution, without what their size and the controller take.
@@ -123,7 +123,7 @@ impl Flash {
              page_bytes = {PAGE_BYTES}\npage_read_us = [{}]\nprogram_us = {:.2}\nerase_us = 3500.0\nspare_factor = {SPARE_FACTOR}\n\
              precondition = \"sequential\"\nbuffer_kib = {}",
             quoted(name),
-            self.untold().join(" "),
+            self.undetermined().join(" "),
             self.capacity_sectors,
             self.interface_us,
             self.link_mb_s,
@@ -139,8 +139,8 @@ impl Flash {
         text
     }
 
-    fn untold(&self) -> Vec<String> {
-        let mut untold = vec![
+    fn undetermined(&self) -> Vec<String> {
+        let mut undetermined = vec![
             format!(
                 "{CHANNELS} channels, {DIES} dies, {PAGE_BYTES} bytes a page, {BLOCK_PAGES} pages a block, 32 commands at once and {} % of \
                  spare flash are assumed: they show when requests overlap, and when garbage is collected.",
@@ -149,13 +149,13 @@ impl Flash {
             "How a sector's time is divided between channel and link is assumed.".to_string(),
         ];
         if self.program_us.is_none() {
-            untold
+            undetermined
                 .push("No write waited for its program: 700 us a program and 4 MiB of buffer are assumed.".to_string());
         } else {
             let share = INTERFACE_SHARE * 100.0;
-            untold.push(format!("{share:.0} % of a command is assumed to be the controller's."));
+            undetermined.push(format!("{share:.0} % of a command is assumed to be the controller's."));
         }
-        untold
+        undetermined
     }
 }
 

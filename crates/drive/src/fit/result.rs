@@ -3,6 +3,8 @@
 use crate::profile::{Profile, ProfileError};
 use crate::replay::{Prediction, PredictionErrors, ReplayError};
 
+use serde::Serialize;
+
 use super::stats::percentile;
 
 /// The fewest requests that a profile is fitted to: half of them are held out.
@@ -39,7 +41,7 @@ pub struct FitOptions<'a> {
 }
 
 /// A figure that was fitted.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// What it is.
     pub what: &'static str,
@@ -50,9 +52,10 @@ pub struct Finding {
 }
 
 /// Recorded against modelled service times.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Agreement {
     /// Request by request, and the demerit.
+    #[serde(flatten)]
     pub errors: PredictionErrors,
     /// Percentiles 50, 90 and 99 of the recorded service times, in ms.
     pub recorded_ms: [f64; 3],
@@ -61,20 +64,28 @@ pub struct Agreement {
 }
 
 /// A profile made from a trace.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// Its serialised form is the JSON document of `hoistway drives --fit --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FittedProfile {
-    /// The profile.
-    pub profile: Profile,
-    /// Its text, which [`Profile::from_toml`] reads.
-    pub toml: String,
-    /// What was fitted.
+    /// The version of the JSON form: 1.
+    pub schema: u32,
+    /// The name of the profile.
+    pub name: String,
+    /// The fitted figures.
     pub found: Vec<Finding>,
-    /// What the trace does not tell, a sentence each.
-    pub untold: Vec<String>,
-    /// The first half of the requests, which the profile was fitted to.
+    /// Parameters that the trace does not determine, one sentence each.
+    #[serde(rename = "untold")]
+    pub undetermined: Vec<String>,
+    /// The model against the first half of the requests, to which the profile was fitted.
     pub fitted_to: Agreement,
-    /// The second half, which it never saw.
+    /// The model against the second half of the requests, which the fit did not use.
     pub held_out: Agreement,
+    /// The text of the profile, as [`Profile::from_toml`] reads it.
+    pub toml: String,
+    /// The checked profile.
+    #[serde(skip)]
+    pub profile: Profile,
 }
 
 /// Why no profile could be fitted.
@@ -162,14 +173,15 @@ pub(super) fn finish(
     toml: String,
     name: &str,
     found: Vec<Finding>,
-    untold: Vec<String>,
+    undetermined: Vec<String>,
     replayed: impl Fn(&Profile) -> Result<Vec<Prediction>, ReplayError>,
 ) -> Result<FittedProfile, FitProfileError> {
     let profile = Profile::from_toml(&toml, &format!("{name}.toml"))?;
     let predictions = replayed(&profile)?;
     let (first, second) = predictions.split_at(predictions.len() / 2);
     let (fitted_to, held_out) = (Agreement::of(first), Agreement::of(second));
-    Ok(FittedProfile { profile, toml, found, untold, fitted_to, held_out })
+    let name = profile.name().to_string();
+    Ok(FittedProfile { schema: 1, name, found, undetermined, fitted_to, held_out, toml, profile })
 }
 
 /// A string as TOML has it.

@@ -1,7 +1,7 @@
 //! Memory in the drive: spans that are read again, and writes that are answered before they could be on the media.
 
 use super::subject::Subject;
-use super::{BURST_BYTES_MAX, Cache, Found, Probe, ProbeError, SpanPoint, on};
+use super::{BURST_BYTES_MAX, Cache, Findings, Probe, ProbeError, SpanPoint, on};
 use crate::command::{Access, Command, Op};
 use crate::drive::Drive;
 use crate::random::SplitMix64;
@@ -30,7 +30,7 @@ const SEGMENTS_MAX: u32 = 4096;
 const PAUSE_NS: u64 = 30_000_000;
 
 /// Each span has a drive as it was given.
-pub(super) fn probe(drive: &Drive, found: &mut Found) -> Result<Cache, ProbeError> {
+pub(super) fn probe(drive: &Drive, found: &mut Findings) -> Result<Cache, ProbeError> {
     let mut spans = Vec::new();
     for exponent in 0..SPANS {
         let blocks = 1u64 << exponent;
@@ -79,7 +79,7 @@ fn read(sector: u64) -> Command {
 }
 
 /// The most places that come from memory when each is read again in the same order: first by doubling, then by halving what is between.
-fn segments(drive: &Drive, found: &mut Found, fast_ns: f64) -> Result<Option<u32>, ProbeError> {
+fn segments(drive: &Drive, found: &mut Findings, fast_ns: f64) -> Result<Option<u32>, ProbeError> {
     let mut remembers = |places: u32| on(drive, Probe::Cache, found, |subject| places_ns(subject, places));
     let (mut most, mut too_many) = (0, 1);
     while too_many <= SEGMENTS_MAX && remembers(too_many)? <= fast_ns {

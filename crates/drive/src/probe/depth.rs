@@ -1,7 +1,7 @@
 //! Operations a second and latency by commands under way.
 
 use super::subject::{Subject, at_once};
-use super::{DepthPoint, Found, Probe, ProbeError, on};
+use super::{DepthPoint, Findings, Probe, ProbeError, on};
 use crate::command::{Access, Command, Op};
 use crate::drive::Drive;
 use crate::random::SplitMix64;
@@ -13,7 +13,7 @@ const READS_A_COMMAND: u64 = 100;
 const READ_SECTORS: u32 = 8;
 
 /// Each depth has a drive as it was given.
-pub(super) fn probe(drive: &Drive, found: &mut Found) -> Result<Vec<DepthPoint>, ProbeError> {
+pub(super) fn probe(drive: &Drive, found: &mut Findings) -> Result<Vec<DepthPoint>, ProbeError> {
     let most = at_once(drive);
     let doubled = std::iter::successors(Some(1u32), |depth| Some(depth * 2)).take_while(|depth| *depth < most);
     let depths: Vec<u32> = doubled.chain([most]).collect();

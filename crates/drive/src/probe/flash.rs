@@ -1,7 +1,7 @@
 //! What matters for flash: the size of commands, and random writes over a full drive.
 
 use super::subject::{Subject, at_once};
-use super::{Found, Overwrite, OverwritePoint, Probe, ProbeError, SizePoint, on};
+use super::{Findings, Overwrite, OverwritePoint, Probe, ProbeError, SizePoint, on};
 use crate::command::{Access, Command, Op};
 use crate::drive::Drive;
 use crate::random::SplitMix64;
@@ -25,7 +25,7 @@ const WINDOWS: u64 = 80;
 const ONSET: f64 = 0.7;
 
 /// Each size has a drive as it was given.
-pub(super) fn sizes(drive: &Drive, found: &mut Found) -> Result<Vec<SizePoint>, ProbeError> {
+pub(super) fn sizes(drive: &Drive, found: &mut Findings) -> Result<Vec<SizePoint>, ProbeError> {
     let mut points = Vec::new();
     for sectors in SIZES.into_iter().filter(|sectors| u64::from(*sectors) <= drive.capacity_sectors()) {
         let bytes = u64::from(sectors) * 512;

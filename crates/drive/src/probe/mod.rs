@@ -22,8 +22,11 @@ mod seek;
 mod subject;
 mod zones;
 
+use serde::Serialize;
+
 use crate::command::AccessError;
 use crate::drive::Drive;
+use crate::profile::Profile;
 use subject::Subject;
 
 /// What can be looked at.
@@ -46,8 +49,8 @@ pub enum Probe {
 }
 
 /// What was found. Whatever was not asked for, or is not there, is `None`; then `notes` may say why.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Found {
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Findings {
     /// The platter's turning.
     pub rotation: Option<Rotation>,
     /// The arm's moves.
@@ -62,19 +65,59 @@ pub struct Found {
     pub sizes: Option<Vec<SizePoint>>,
     /// Random writes over time.
     pub overwrite: Option<Overwrite>,
-    /// What a reader should know: what was looked for in vain, what ended early.
-    pub notes: Vec<String>,
-    /// Sectors that could not be read or written, in order of discovery: at most [`FAILURES_KEPT`].
-    pub failed_sectors: Vec<u64>,
     /// How many commands failed.
     pub failures: u64,
+    /// Sectors that could not be read or written, in order of discovery: at most [`FAILURES_KEPT`].
+    pub failed_sectors: Vec<u64>,
+    /// What a reader should know: what was looked for in vain, what ended early.
+    pub notes: Vec<String>,
+}
+
+/// The findings of the probes of one drive.
+///
+/// Its serialised form is the JSON document of `hoistway drives --probe --json`: a finding that was
+/// not looked for, or not there, is null.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProbeReport {
+    /// The version of the JSON form: 1.
+    pub schema: u32,
+    /// The name of the drive's profile.
+    pub drive: String,
+    /// The findings.
+    #[serde(flatten)]
+    pub findings: Findings,
+}
+
+impl ProbeReport {
+    /// Builds the drive of `profile` and runs `probes`, or [`Probe::recommended`] if the list is empty.
+    ///
+    /// # Errors
+    /// Those of [`probe`].
+    pub fn measure(profile: &Profile, probes: &[Probe]) -> Result<ProbeReport, ProbeError> {
+        let drive = Drive::new(profile);
+        let findings =
+            if probes.is_empty() { probe(&drive, Probe::recommended(profile))? } else { probe(&drive, probes)? };
+        Ok(ProbeReport { schema: 1, drive: profile.name().to_owned(), findings })
+    }
+
+    /// The notes of the probes, followed by a sentence about failed commands if there are any.
+    pub fn notes(&self) -> Vec<String> {
+        let Findings { failures, failed_sectors, notes, .. } = &self.findings;
+        let mut notes = notes.clone();
+        if *failures > 0 {
+            let sectors: Vec<String> = failed_sectors.iter().map(u64::to_string).collect();
+            let more = if *failures as usize > sectors.len() { ", among others" } else { "" };
+            notes.push(format!("{failures} commands failed, at the sectors {}{more}", sectors.join(", ")));
+        }
+        notes
+    }
 }
 
 /// So many failed sectors are listed.
 pub const FAILURES_KEPT: usize = 64;
 
 /// A revolution.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Rotation {
     /// In ns.
     pub revolution_ns: f64,
@@ -86,24 +129,25 @@ pub struct Rotation {
 
 /// Positioning, without the wait for rotation: from the command to the first moment at which the target could be written, less
 /// what a write of the same sector takes when the arm is there. The settling of a write is in it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Seek {
-    /// To the tracks that follow the first, in their order.
-    pub tracks: Vec<SeekPoint>,
-    /// To sectors farther and farther away from the first track.
-    pub curve: Vec<SeekPoint>,
+    /// Surfaces that take turns in a cylinder; `None` when tracks do not show any.
+    pub surfaces: Option<u32>,
     /// To the other surfaces of a cylinder; `None` when the next track is on the next cylinder.
     pub head_switch_ns: Option<u64>,
     /// To the next cylinder.
     pub single_ns: u64,
     /// To the last sectors.
     pub full_ns: u64,
-    /// Surfaces that take turns in a cylinder; `None` when tracks do not show any.
-    pub surfaces: Option<u32>,
+    /// To the tracks that follow the first, in their order.
+    pub tracks: Vec<SeekPoint>,
+    /// To sectors farther and farther away from the first track.
+    pub curve: Vec<SeekPoint>,
 }
 
 /// Positioning over a distance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "(u64, u64)")]
 pub struct SeekPoint {
     /// In sectors.
     pub distance_sectors: u64,
@@ -111,8 +155,14 @@ pub struct SeekPoint {
     pub positioning_ns: u64,
 }
 
+impl From<SeekPoint> for (u64, u64) {
+    fn from(point: SeekPoint) -> (u64, u64) {
+        (point.distance_sectors, point.positioning_ns)
+    }
+}
+
 /// Sequential rate at a place.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ZonePoint {
     /// Where reading began.
     pub sector: u64,
@@ -121,7 +171,7 @@ pub struct ZonePoint {
 }
 
 /// Random reads of 4 KiB with so many under way.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct DepthPoint {
     /// Commands under way.
     pub depth: u32,
@@ -134,10 +184,8 @@ pub struct DepthPoint {
 }
 
 /// Memory in the drive.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cache {
-    /// Reading spans of growing size, 4 KiB at a time and out of order.
-    pub spans: Vec<SpanPoint>,
     /// The largest span that came from memory when it was read again, in bytes; `None` when memory made no difference.
     pub read_bytes: Option<u64>,
     /// The largest span that came from memory when its first 4 KiB alone had been read, in bytes; `None` when nothing is read ahead.
@@ -147,13 +195,15 @@ pub struct Cache {
     /// What a burst of random writes found room for before one had to wait, in bytes: what was written back meanwhile included; [`BURST_BYTES_MAX`] when
     /// none had to. `None` when such writes take no less than writes to the media.
     pub write_bytes: Option<u64>,
+    /// Reading spans of growing size, 4 KiB at a time and out of order.
+    pub spans: Vec<SpanPoint>,
 }
 
 /// A burst of writes ends here.
 pub const BURST_BYTES_MAX: u64 = 512 << 20;
 
 /// A span that is read out of order.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SpanPoint {
     /// Its size.
     pub bytes: u64,
@@ -164,7 +214,7 @@ pub struct SpanPoint {
 }
 
 /// Commands of one size at random places.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SizePoint {
     /// Their size.
     pub bytes: u64,
@@ -179,23 +229,30 @@ pub struct SizePoint {
 }
 
 /// Random writes of 4 KiB over a drive that was filled in sequence, as many under way as it takes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Overwrite {
-    /// The rate over time.
-    pub windows: Vec<OverwritePoint>,
     /// What had been written at random when the rate fell below 70 % of what it was at first; `None` when it did not.
     pub onset_bytes: Option<u64>,
     /// The rate of the last tenth, in MB/s.
     pub steady_mb_s: f64,
+    /// The rate over time.
+    pub windows: Vec<OverwritePoint>,
 }
 
 /// A part of the random writes.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(into = "(u64, f64)")]
 pub struct OverwritePoint {
     /// Bytes written at random up to its end.
     pub bytes: u64,
     /// In MB/s.
     pub mb_s: f64,
+}
+
+impl From<OverwritePoint> for (u64, f64) {
+    fn from(point: OverwritePoint) -> (u64, f64) {
+        (point.bytes, point.mb_s)
+    }
 }
 
 /// Why a drive could not be probed.
@@ -257,6 +314,17 @@ impl Probe {
         }
     }
 
+    /// The probes that are meaningful for the kind of drive that `profile` describes.
+    pub fn recommended(profile: &Profile) -> &'static [Probe] {
+        if profile.is_disk() {
+            &[Probe::Rotation, Probe::Seek, Probe::Zones, Probe::Depth, Probe::Cache]
+        } else if profile.is_rotational() {
+            &[Probe::Zones, Probe::Depth, Probe::Cache, Probe::Sizes]
+        } else {
+            &[Probe::Depth, Probe::Cache, Probe::Sizes, Probe::Overwrite]
+        }
+    }
+
     /// The probe of this name.
     pub fn from_name(name: &str) -> Option<Probe> {
         Probe::ALL.iter().copied().find(|probe| probe.name() == name)
@@ -268,8 +336,8 @@ impl Probe {
 ///
 /// # Errors
 /// [`ProbeError`] when a drive is too small, too damaged or silent. Single sectors that fail are listed in what was found.
-pub fn probe(drive: &Drive, which: &[Probe]) -> Result<Found, ProbeError> {
-    let mut found = Found::default();
+pub fn probe(drive: &Drive, which: &[Probe]) -> Result<Findings, ProbeError> {
+    let mut found = Findings::default();
     let asked = |probe| which.contains(&probe);
     let rotation = if asked(Probe::Rotation) || asked(Probe::Seek) {
         on(drive, Probe::Rotation, &mut found, rotation::probe)?
@@ -307,7 +375,7 @@ pub fn probe(drive: &Drive, which: &[Probe]) -> Result<Found, ProbeError> {
 fn on<T>(
     drive: &Drive,
     probe: Probe,
-    found: &mut Found,
+    found: &mut Findings,
     make: impl FnOnce(&mut Subject) -> Result<T, ProbeError>,
 ) -> Result<T, ProbeError> {
     let mut subject = Subject::new(drive.clone(), probe.name());

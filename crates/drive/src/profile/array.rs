@@ -1,25 +1,25 @@
-//! What a model of an array needs to know.
+//! The parameters of an array model.
 
 use super::single::SingleKind;
 
 /// Sectors of a cache line, the allocation unit of the controller's cache: 4 KiB.
 pub(crate) const CACHE_LINE_SECTORS: u64 = 8;
 
-/// Drives behind a controller.
+/// The parameters of an array of drives behind a controller.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ArrayProfile {
-    /// Commands that it takes at once.
+    /// The largest number of commands in flight.
     pub(crate) depth: u32,
-    /// The controller's time for a command; it does one at a time.
+    /// Processing time of the controller for a command. It processes one command at a time.
     pub(crate) command_ns: u64,
-    /// A sector's time on the way between host and controller.
+    /// Transfer time of a sector between host and controller.
     pub(crate) link_sector_ns: u32,
-    /// On how many members every sector lies.
+    /// The number of members that hold a copy of every sector.
     pub(crate) copies: u32,
-    /// Consecutive sectors on one member, before the next has its turn.
+    /// Consecutive sectors on one member before the next column begins.
     pub(crate) chunk_sectors: u32,
     pub(crate) cache: Option<ArrayCacheProfile>,
-    /// As many as a multiple of `copies`; members next to each other are copies.
+    /// The drives: a multiple of `copies`. The copies of a column are adjacent.
     pub(crate) members: Vec<MemberProfile>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct MemberProfile {
 }
 
 impl ArrayProfile {
-    /// Groups of members with the same sectors.
+    /// The number of columns, that is groups of members with the same sectors.
     pub(crate) fn columns(&self) -> u32 {
         (self.members.len() as u32 / self.copies.max(1)).max(1)
     }
@@ -48,26 +48,26 @@ impl ArrayProfile {
     }
 }
 
-/// The memory in which a controller keeps what is to be written.
+/// The parameters of the controller's write cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ArrayCacheProfile {
     pub(crate) sectors: u64,
-    /// Whether it outlives the power: then what is in it counts as written.
+    /// True if the content survives a power loss. A write in the cache then counts as written.
     pub(crate) battery: bool,
-    /// Writing back begins above so many sectors and ends at so many.
+    /// Write-back starts above `high_sectors` dirty sectors and ends at `low_sectors`.
     pub(crate) high_sectors: u64,
     pub(crate) low_sectors: u64,
-    /// After so long without a command everything is written back.
+    /// Idle time of the host after which all dirty sectors are written back.
     pub(crate) idle_ns: u64,
     pub(crate) order: DestageOrder,
 }
 
-/// Which sectors are written back first.
+/// The order in which dirty sectors are written back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum DestageOrder {
-    /// Upwards over each member, then again from the bottom.
+    /// By rising sector of each member, then again from the lowest.
     Sweep,
-    /// Those that have been waiting longest.
+    /// By age, oldest first.
     Fifo,
 }

@@ -10,56 +10,57 @@ pub(crate) struct BufferProfile {
     pub(crate) read_ahead_when: ReadAheadWhen,
     pub(crate) immediate_read: bool,
     pub(crate) replacement: Replacement,
-    /// What writes complete in; `None`: they complete on the media.
+    /// The write cache; `None` if writes complete on the media.
     pub(crate) write_cache: Option<WriteCacheProfile>,
 }
 
-/// What a write cache holds and when it is emptied.
+/// The capacity of a write cache and the conditions under which it is emptied.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct WriteCacheProfile {
-    /// The most dirty sectors.
+    /// The largest number of dirty sectors.
     pub(crate) sectors: u64,
-    /// The most runs of dirty sectors, and how many that were written stay readable.
+    /// The largest number of runs of dirty sectors. As many clean runs stay readable.
     pub(crate) runs: usize,
-    /// The share of either above which the cache is emptied whatever else there is to do, and the one at which that ends.
+    /// Fill level, as a share of `sectors` or `runs`: forced write-back starts above `high` and
+    /// ends at `low`.
     pub(crate) high: f64,
     pub(crate) low: f64,
-    /// The arm has been free for so long when idle emptying begins.
+    /// Idle time of the arm after which write-back starts.
     pub(crate) idle_ns: u64,
 }
 
-/// Which segment is given up for another one.
+/// The segment that is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Replacement {
-    /// The one used longest ago.
+    /// The least recently used one.
     #[default]
     Lru,
-    /// One after the other.
+    /// The segments in turn.
     RoundRobin,
 }
 
-/// After which reads the drive reads ahead.
+/// The reads that start read-ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ReadAheadWhen {
-    /// After every one.
+    /// Every read.
     #[default]
     Always,
-    /// After those that go on where a segment ends: a single read shows no need of it.
+    /// Only a read that continues a segment. A single read does not show a sequential stream.
     Sequential,
 }
 
-/// How far read-ahead goes when no command stops it.
+/// The end of read-ahead unless a command interrupts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum ReadAheadUntil {
-    /// The segment is full.
+    /// The end of the segment.
     Segment,
-    /// The end of the track on which the command ended.
+    /// The end of the track on which the command ends.
     Track,
-    /// The end of the track after it.
+    /// The end of the following track.
     NextTrack,
-    /// The end of the cylinder on which the command ended.
+    /// The end of the cylinder on which the command ends.
     Cylinder,
 }

@@ -1,38 +1,39 @@
-//! What a model of a cloud volume needs to know.
+//! The parameters of a cloud volume model.
 
-/// A volume that is rented: its limits are accounts, not mechanics.
+/// A rented volume. Token buckets limit it, not mechanics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CloudProfile {
     pub(crate) capacity_sectors: u64,
-    /// Commands that it serves at once.
+    /// The largest number of commands in service.
     pub(crate) depth: u32,
-    /// An operation of so many bytes is charged once, larger ones several times; neighbours are merged up to this.
+    /// The largest operation in bytes that costs one token; larger operations cost several.
+    /// Adjacent commands are merged up to this size.
     pub(crate) unit_bytes: u32,
     pub(crate) operations: BucketProfile,
     pub(crate) bytes: BucketProfile,
     pub(crate) latency: LatencyProfile,
 }
 
-/// An account that fills at a rate and is drawn on.
+/// A token bucket of operations or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BucketProfile {
-    /// What flows in, in units a second.
+    /// Refill rate in tokens a second.
     pub(crate) rate_per_s: u64,
-    /// The most that it holds.
+    /// Capacity in tokens.
     pub(crate) depth: u64,
-    /// What it holds at the beginning.
+    /// Tokens at time 0.
     pub(crate) start: u64,
-    /// The fastest that it is drawn on, in units a second, however full it is; none but its content limits it without.
+    /// The largest drain rate in tokens a second; `None` for no limit but the content.
     pub(crate) ceiling_per_s: Option<u64>,
 }
 
-/// How long a command takes once it is let in: a floor, and a lognormal part above it.
+/// The latency of a command after admission: a floor plus a lognormal part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LatencyProfile {
     pub(crate) floor_ns: u64,
-    /// The median of what is above the floor.
+    /// Median of the lognormal part.
     pub(crate) jitter_median_ns: u64,
-    /// The standard deviation of the logarithm of what is above the floor, in thousandths.
+    /// Standard deviation of the logarithm of the lognormal part, in thousandths.
     pub(crate) jitter_sigma_milli: u32,
     pub(crate) seed: u64,
 }

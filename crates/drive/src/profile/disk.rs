@@ -9,7 +9,7 @@ use crate::seek::SeekCurve;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DiskProfile {
     pub(crate) revolution_ns: f64,
-    /// The platter's angle at time 0, in revolutions.
+    /// The angle of the platter at time 0, in revolutions.
     pub(crate) phase_revolutions: f64,
     pub(crate) surfaces: u32,
     pub(crate) cylinders: u32,
@@ -19,22 +19,25 @@ pub(crate) struct DiskProfile {
     pub(crate) write_settle_ms: f64,
     pub(crate) seek: SeekCurve,
     pub(crate) zones: Vec<ZoneProfile>,
-    /// Sectors that are skipped: from the first number on, so many more. By sector, rising.
+    /// Slipped sectors in rising order: the address at which the slip occurs and the number of
+    /// sectors that are skipped.
     pub(crate) slips: Vec<(u64, u32)>,
-    /// After so long without a command the drive goes back over what was written, if it does.
+    /// Idle time after which the drive verifies what it has written; `None` if it does not verify.
     pub(crate) idle_verify_ms: Option<f64>,
-    /// Whether the head that reads flies beside the one that writes, so that the arm has to move between the two.
+    /// True if the read head and the write head are side by side. The arm then moves between a read
+    /// and a write of one track.
     pub(crate) heads_apart: bool,
     pub(crate) overheads: OverheadsNs,
     pub(crate) interface_sector_ns: u32,
-    /// Whether the data of a read cross the interface when all of them have been read, and not behind the head.
+    /// True if the data of a read cross the interface after the last sector was read, and not while
+    /// sectors are read.
     pub(crate) store_and_forward: bool,
     pub(crate) buffer: BufferProfile,
     pub(crate) queue: QueueProfile,
     pub(crate) faults: Faults,
 }
 
-/// In which order tracks follow each other.
+/// The order of tracks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mapping {
     /// All surfaces of a cylinder, then the next cylinder.
@@ -43,19 +46,19 @@ pub(crate) enum Mapping {
     Serpentine { run_cylinders: u32 },
 }
 
-/// Cylinders with equally many sectors on a track. Skews and offset in revolutions.
+/// Cylinders with the same number of sectors a track. Skews and the offset are in revolutions.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ZoneProfile {
     pub(crate) first_cylinder: u32,
     pub(crate) last_cylinder: u32,
     pub(crate) sectors_per_track: u32,
-    /// From track to track within a run.
+    /// Skew from track to track within a run.
     pub(crate) track_skew_revolutions: f64,
-    /// From run to run: of the cylinder, or of the head when the mapping is serpentine.
+    /// Skew from run to run: a change of cylinder, or of the head with the serpentine mapping.
     pub(crate) change_skew_revolutions: f64,
-    /// From one group of runs over all surfaces to the next (serpentine).
+    /// Skew from one group of runs over all surfaces to the next (serpentine mapping).
     pub(crate) group_skew_revolutions: f64,
-    /// The angle of the zone's first track; without it the zone follows on from the last.
+    /// The angle of the first track of the zone; `None` if the zone continues the previous one.
     pub(crate) offset_revolutions: Option<f64>,
     pub(crate) empty_front_sectors: u64,
     pub(crate) spare_sectors_per_run: u32,
@@ -68,12 +71,12 @@ impl ZoneProfile {
         self.last_cylinder - self.first_cylinder + 1
     }
 
-    /// Sectors on all tracks.
+    /// Physical sectors of all tracks.
     pub(crate) fn geometry_sectors(&self, surfaces: u32) -> u64 {
         u64::from(self.cylinders()) * u64::from(surfaces) * u64::from(self.sectors_per_track)
     }
 
-    /// Sectors with an address; `None` when more are spare than there are.
+    /// Sectors with an address; `None` if there are more spare sectors than sectors.
     pub(crate) fn mapped_sectors(&self, surfaces: u32, mapping: Mapping) -> Option<u64> {
         let runs = match mapping {
             Mapping::Cylinder => u64::from(self.cylinders()),
@@ -88,7 +91,8 @@ impl ZoneProfile {
     }
 }
 
-/// Time from a command's arrival to its first movement, in ns: a hit or a miss in the buffer, after a read or a write.
+/// Overheads in ns, from the arrival of a command to the first movement. They depend on buffer hit
+/// or miss, on the operation, and on the previous operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct OverheadsNs {
     pub(crate) read_hit_after_read: u32,

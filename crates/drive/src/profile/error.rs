@@ -2,33 +2,33 @@
 
 use std::path::PathBuf;
 
-/// Why a profile could not be read.
+/// Reasons for which a profile cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// The file could not be read.
+    /// The operating system cannot read the file.
     #[error("{}: cannot read the profile: {source}", path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The text is not TOML, lacks a key, has one too many, or a value is of the wrong type.
+    /// The text is not TOML, a key is missing or unknown, or a value has the wrong type.
     #[error("{file}:{line}:{column}: {message}")]
     Toml {
-        /// The file's name, as given.
+        /// The file name as given.
         file: String,
         /// Line, from 1.
         line: usize,
         /// Column in characters, from 1.
         column: usize,
-        /// What is wrong and what would be right.
+        /// The error and the correct form.
         message: String,
     },
-    /// A value cannot be.
+    /// A value is out of range or contradicts another one.
     #[error("{file}:{line}:{column}: `{key}` is {value}: {expected}")]
     Value {
-        /// The file's name, as given.
+        /// The file name as given.
         file: String,
         /// Line, from 1.
         line: usize,
@@ -36,9 +36,9 @@ pub enum ProfileError {
         column: usize,
         /// The key, with its table: `zone.first_cylinder`.
         key: String,
-        /// The value that was found.
+        /// The invalid value.
         value: String,
-        /// What would be right.
+        /// The valid values.
         expected: String,
     },
 }

@@ -43,34 +43,35 @@ pub(crate) enum Kind {
 }
 
 impl Profile {
-    /// One of the profiles that come with the crate; [`Profile::names`] lists them.
+    /// The built-in profile of this name, as listed by [`Profile::names`].
     pub fn builtin(name: &str) -> Option<Profile> {
         let (file, text) = builtin::text(name)?;
         Profile::from_toml(text, file).ok()
     }
 
-    /// The text of a built-in profile.
+    /// The TOML text of a built-in profile.
     pub fn builtin_toml(name: &str) -> Option<&'static str> {
         builtin::text(name).map(|(_, text)| text)
     }
 
-    /// The names of the built-in profiles, in the order in which they are best read.
+    /// The names of the built-in profiles in the order of the documentation.
     pub fn names() -> impl Iterator<Item = &'static str> {
         builtin::names()
     }
 
-    /// Reads a profile from TOML; `file_name` is what errors call it.
+    /// Parses and checks a profile in TOML. Errors quote `file_name`.
     ///
     /// # Errors
-    /// [`ProfileError::Toml`] and [`ProfileError::Value`], each with line, column, what was found and what would be right.
+    /// [`ProfileError::Toml`] and [`ProfileError::Value`], with line, column, the invalid value and
+    /// the valid ones.
     pub fn from_toml(text: &str, file_name: &str) -> Result<Profile, ProfileError> {
         check::profile(text, file_name)
     }
 
-    /// Reads a profile from a file.
+    /// Reads, parses and checks a drive file.
     ///
     /// # Errors
-    /// [`ProfileError::Read`] when the file cannot be read, and those of [`Profile::from_toml`].
+    /// [`ProfileError::Read`] if the file cannot be read, and the errors of [`Profile::from_toml`].
     pub fn load(path: impl AsRef<Path>) -> Result<Profile, ProfileError> {
         let path = path.as_ref();
         let text =
@@ -78,12 +79,12 @@ impl Profile {
         Profile::from_toml(&text, &path.display().to_string())
     }
 
-    /// The profile's name.
+    /// The name of the profile.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The same drive with its buffer switched off: every read goes to the media.
+    /// The same drive with the read-ahead buffer switched off: every read uses the media.
     #[must_use]
     pub fn without_buffer(mut self) -> Profile {
         if let Some(disk) = self.disk_mut() {
@@ -92,7 +93,7 @@ impl Profile {
         self
     }
 
-    /// The same drive with its write cache switched off: every write ends on the media.
+    /// The same drive with the write cache switched off: every write completes on the media.
     #[must_use]
     pub fn without_write_cache(mut self) -> Profile {
         if let Some(disk) = self.disk_mut() {
@@ -101,7 +102,7 @@ impl Profile {
         self
     }
 
-    /// The same drive with an interface that takes no time.
+    /// The same drive with an interface that needs no time.
     #[must_use]
     pub fn with_instant_interface(mut self) -> Profile {
         if let Some(disk) = self.disk_mut() {
@@ -110,7 +111,7 @@ impl Profile {
         self
     }
 
-    /// The same drive with commands that cost nothing before the arm moves.
+    /// The same drive without command overheads.
     #[must_use]
     pub fn without_overheads(mut self) -> Profile {
         if let Some(disk) = self.disk_mut() {
@@ -119,7 +120,7 @@ impl Profile {
         self
     }
 
-    /// The same drive with a revolution of `revolution_ns` (kept within 0.1 ms to 1 s) that stands at
+    /// The same drive with another revolution (kept within 0.1 ms to 1 s), and with the platter at
     /// `phase_revolutions` at time 0.
     #[must_use]
     pub fn with_rotation(mut self, revolution_ns: f64, phase_revolutions: f64) -> Profile {
@@ -129,7 +130,8 @@ impl Profile {
         self
     }
 
-    /// The time of one revolution of a disk, rounded down to whole nanoseconds; `None` for what does not turn, and for arrays.
+    /// Time of one revolution of a disk, rounded down to whole nanoseconds; `None` for other
+    /// drives.
     pub fn revolution_ns(&self) -> Option<u64> {
         match &self.kind {
             Kind::Single(single) => single.revolution_ns(),

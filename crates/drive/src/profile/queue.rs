@@ -1,22 +1,23 @@
 //! The parameters of the command queue of a disk.
 
-/// The commands that a disk takes at once, and how it chooses among them.
+/// The depth of the command queue and the rule by which it is reordered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct QueueProfile {
     pub(crate) depth: u32,
     pub(crate) policy: QueuePolicy,
-    /// How many of the oldest are looked at.
+    /// The number of the oldest commands among which the disk chooses.
     pub(crate) window: u32,
-    /// So much shorter a command's positioning time counts for each unit of time that it has waited.
+    /// Reduction of a command's positioning time for each unit of time that it has waited.
     pub(crate) age_weight: f64,
-    /// After so long the oldest goes first.
+    /// Waiting time after which the oldest command is served first.
     pub(crate) max_wait_ms: Option<f64>,
-    /// Whether a flush waits for the commands before it and lets none after it begin, as in SATA, which cannot queue it.
+    /// True if a flush waits for all earlier commands and blocks all later ones, as in SATA, which
+    /// cannot queue a flush.
     pub(crate) flush_blocks: bool,
 }
 
 impl Default for QueueProfile {
-    /// One command at a time.
+    /// A queue of one command.
     fn default() -> QueueProfile {
         QueueProfile {
             depth: 1,
@@ -29,14 +30,16 @@ impl Default for QueueProfile {
     }
 }
 
-/// Which of the waiting commands a disk begins.
+/// The rule by which a disk chooses the next command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum QueuePolicy {
-    /// The oldest.
+    /// The oldest command.
     Fifo,
-    /// The one whose first sector is under the head soonest: shortest access time first (D. M. Jacobson and J. Wilkes, "Disk scheduling
-    /// algorithms based on rotational position", HPL-CSP-91-7, 1991; M. Seltzer, P. Chen and J. Ousterhout, "Disk scheduling
-    /// revisited", USENIX Winter 1990).
+    /// The command whose first sector reaches the head first: shortest access time first.
+    ///
+    /// Sources: D. M. Jacobson and J. Wilkes, "Disk scheduling algorithms based on rotational
+    /// position", HPL-CSP-91-7, 1991; M. Seltzer, P. Chen and J. Ousterhout, "Disk scheduling
+    /// revisited", USENIX Winter 1990.
     Satf,
 }

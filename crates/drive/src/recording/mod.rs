@@ -5,9 +5,11 @@
 //! request was issued when this one had completed and the gap had passed.
 
 mod csv;
+mod load;
 
 use crate::command::{Access, Op};
 pub use csv::{HEADER, parse_any, parse_csv};
+pub use load::{LoadError, load};
 
 /// One recorded request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! Probes find from outside what the profiles say.
 
-use hoistway_drive::probe::{Found, Probe, ProbeError, probe};
+use hoistway_drive::probe::{Findings, Probe, ProbeError, probe};
 use hoistway_drive::{Description, Drive, Faults, Hang, Profile, describe};
 
 fn profile(name: &str) -> Profile {
     Profile::builtin(name).unwrap_or_else(|| panic!("{name} is built in"))
 }
 
-fn probed(name: &str, which: &[Probe]) -> (Found, Description) {
+fn probed(name: &str, which: &[Probe]) -> (Findings, Description) {
     let profile = profile(name);
     let found = probe(&Drive::new(&profile), which).unwrap_or_else(|error| panic!("{name}: {error}"));
     (found, describe(&profile))

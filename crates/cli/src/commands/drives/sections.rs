@@ -1,9 +1,9 @@
-//! What probes found, as facts and pictures: the terminal and the page show the same.
+//! The findings of probes as facts and charts, for the terminal and for the page.
 
 use anyhow::Result;
 use hoistway_drive::SECTOR_BYTES;
 use hoistway_drive::probe::{
-    BURST_BYTES_MAX, Cache, DepthPoint, Found, Overwrite, Rotation, Seek, SeekPoint, SizePoint, ZonePoint,
+    BURST_BYTES_MAX, Cache, DepthPoint, Findings, Overwrite, Rotation, Seek, SeekPoint, SizePoint, ZonePoint,
 };
 use hoistway_report::{LineOf, Lines};
 use textplots::{Chart, Plot, Shape};
@@ -11,20 +11,20 @@ use textplots::{Chart, Plot, Shape};
 use crate::figures::{bytes, figure};
 use crate::output::Out;
 
-/// Dots of a chart in the terminal: two a column, four a line.
+/// Width and height of a chart in the terminal, in dots: 2 dots a column, 4 dots a line.
 const CHART_DOTS: (u32, u32) = (140, 48);
 
-/// What one probe found.
+/// The findings of one probe.
 pub struct Section {
     pub title: &'static str,
-    /// How it was found.
+    /// The method of the probe.
     pub intro: &'static str,
     pub facts: Vec<(&'static str, String)>,
     pub pictures: Vec<Lines>,
 }
 
 impl Section {
-    /// Draws a picture in the terminal, a chart a line of it.
+    /// Draws a picture in the terminal, one chart for each of its lines.
     pub fn draw(&self, picture: &Lines, out: &mut Out) -> Result<()> {
         for line in &picture.lines {
             let points: Vec<(f32, f32)> = line.points.iter().map(|(x, y)| (*x as f32, *y as f32)).collect();
@@ -41,7 +41,7 @@ impl Section {
             let chart = chart.lineplot(&shape);
             chart.axis();
             chart.figures();
-            // The chart's own legend would be of bare numbers; what stands at the ends of the axis is said below it.
+            // The legend of the chart has bare numbers; the labels below carry units.
             let frame = chart.frame();
             let lines: Vec<&str> = frame.lines().collect();
             for (index, row) in lines.iter().enumerate() {
@@ -60,14 +60,14 @@ impl Section {
     }
 }
 
-/// What an axis has at x: its tick, or the figure.
+/// The label of the x axis at `x`: the tick there, or the number.
 fn end_of(picture: &Lines, x: f64) -> String {
     let tick = picture.ticks.iter().find(|(at, _)| (at - x).abs() < 1e-3);
     tick.map_or_else(|| figure(x), |(_, shown)| shown.clone())
 }
 
-/// A section for each probe that found something.
-pub fn sections(found: &Found) -> Vec<Section> {
+/// One section for each probe with findings.
+pub fn sections(found: &Findings) -> Vec<Section> {
     let mut sections = Vec::new();
     sections.extend(found.rotation.as_ref().map(rotation));
     sections.extend(found.seek.as_ref().map(seek));
@@ -98,7 +98,7 @@ fn picture(title: &str, x: &str, y: &str, lines: Vec<LineOf>) -> Lines {
     Lines { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), ticks: Vec::new(), lines }
 }
 
-/// Powers of two stand in even steps, at the logarithm.
+/// The abscissa of a value on a logarithmic axis with base 2.
 fn doubling(at: u64) -> f64 {
     (at.max(1) as f64).log2()
 }
@@ -107,10 +107,10 @@ fn rotation(of: &Rotation) -> Section {
     let rpm = 60e9 / of.revolution_ns;
     Section {
         title: "Rotation",
-        intro: "One sector is written again and again, with waits of any length: the writes end at multiples of a revolution.",
+        intro: "One sector is written repeatedly after random pauses. The writes complete at multiples of a revolution.",
         facts: vec![
-            ("a revolution", format!("{:.4} ms, {rpm:.1} rpm", of.revolution_ns / 1e6)),
-            ("off it, at most", format!("{} us", figure(of.residue_ns / 1e3))),
+            ("revolution", format!("{:.4} ms, {rpm:.1} rpm", of.revolution_ns / 1e6)),
+            ("largest deviation", format!("{} us", figure(of.residue_ns / 1e3))),
             ("first track", format!("{} sectors", of.first_track_sectors)),
         ],
         pictures: Vec::new(),
@@ -129,13 +129,13 @@ fn seek(of: &Seek) -> Section {
     }
     Section {
         title: "Seeks",
-        intro: "A write far away is given later and later, until its sector is just missed: from there on no time is lost waiting for rotation. \
-                The settling of a write is in the figures.",
+        intro: "A write far away is issued later and later, until its sector is just missed: at that point no time is lost waiting for rotation. \
+                The figures include the settling of a write.",
         facts,
         pictures: vec![
             picture("Positioning", "distance, GB", "positioning, ms", vec![line("write", points(&of.curve, gigabyte))]),
             picture(
-                "Positioning to the tracks behind the first",
+                "Positioning to the tracks after the first",
                 "tracks",
                 "positioning, ms",
                 vec![line("write", points(&of.tracks, track))],
@@ -150,11 +150,11 @@ fn zones(of: &[ZonePoint]) -> Section {
     let at = |point: &ZonePoint| (point.sector as f64 * SECTOR_BYTES as f64 / 1e9, point.mb_s);
     Section {
         title: "Zones",
-        intro: "Sequential reads of 128 KiB at 64 places along the drive.",
+        intro: "Sequential reads of 128 KiB at 64 positions along the drive.",
         facts: vec![("fastest, slowest", format!("{} and {} MB/s", figure(most), figure(least)))],
         pictures: vec![picture(
             "Sequential rate along the drive",
-            "place, GB",
+            "position, GB",
             "MB/s",
             vec![line("read", of.iter().map(at).collect())],
         )],
@@ -173,11 +173,11 @@ fn depth(of: &[DepthPoint]) -> Section {
     if let Some(most) = of.last().filter(|most| most.depth > 1) {
         let (iops, mean, p99) = (figure(most.iops), ms(most.mean_ns), ms(most.p99_ns as f64));
         facts.push((
-            "as many as it takes",
+            "at full depth",
             format!("{iops} a second with {}, {mean} each, 99 of 100 within {p99}", most.depth),
         ));
     }
-    let x = "commands under way";
+    let x = "commands in flight";
     let iops = picture("Random reads of 4 KiB", x, "reads a second", vec![line_of("reads", |point| point.iops)]);
     let latencies =
         vec![line_of("mean", |point| point.mean_ns / 1e6), line_of("p99", |point| point.p99_ns as f64 / 1e6)];
@@ -200,12 +200,12 @@ fn cache(of: &Cache) -> Section {
     let spans = picture("Reads of 4 KiB within a span, out of order", "span", "mean latency, ms", lines);
     Section {
         title: "Memory",
-        intro: "Spans of growing size are read in order and then out of order, or only their first 4 KiB are read before; places far \
-                apart are read twice; random writes are given until they begin to wait.",
+        intro: "Spans of growing size are read in order and then out of order, or only their first 4 KiB are read first. \
+                Distant sectors are read twice. Random writes are issued until they have to wait.",
         facts: vec![
-            ("read again from it", or_none(of.read_bytes)),
+            ("reread from memory", or_none(of.read_bytes)),
             ("read ahead", or_none(of.ahead_bytes)),
-            ("places remembered", of.segments.map_or_else(|| "none".to_owned(), |segments| segments.to_string())),
+            ("distant reads held", of.segments.map_or_else(|| "none".to_owned(), |segments| segments.to_string())),
             ("a burst of writes", burst(of.write_bytes)),
         ],
         pictures: vec![Lines { ticks, ..spans }],
@@ -216,7 +216,7 @@ fn burst(write_bytes: Option<u64>) -> String {
     match write_bytes {
         Some(BURST_BYTES_MAX) => format!("{} and more", kib(BURST_BYTES_MAX)),
         Some(bytes) => kib(bytes),
-        None => "no sooner answered than writes to the media".to_owned(),
+        None => "not faster than writes to the media".to_owned(),
     }
 }
 
@@ -227,13 +227,13 @@ fn sizes(of: &[SizePoint]) -> Section {
     let ticks = || of.iter().map(|point| (doubling(point.bytes), kib(point.bytes))).collect();
     let rates = vec![line_of("read", |point| point.read_mb_s), line_of("write", |point| point.write_mb_s)];
     let latencies = vec![line_of("read", |point| point.read_ns / 1e6), line_of("write", |point| point.write_ns / 1e6)];
-    let rates = picture("Rate with as many commands as the drive takes", "size", "MB/s", rates);
+    let rates = picture("Rate at full depth", "size", "MB/s", rates);
     let latencies = picture("Latency, one at a time", "size", "mean latency, ms", latencies);
     let most = |value: fn(&SizePoint) -> f64| of.iter().map(value).fold(0.0, f64::max);
     let (read, write) = (most(|point| point.read_mb_s), most(|point| point.write_mb_s));
     Section {
         title: "Sizes",
-        intro: "Commands of 4 KiB to 1 MiB at random places.",
+        intro: "Commands of 4 KiB to 1 MiB at random positions.",
         facts: vec![("at most", format!("{} MB/s read, {} MB/s written", figure(read), figure(write)))],
         pictures: vec![Lines { ticks: ticks(), ..rates }, Lines { ticks: ticks(), ..latencies }],
     }
@@ -244,10 +244,10 @@ fn overwrite(of: &Overwrite) -> Section {
     let onset = of.onset_bytes.map_or_else(|| "not seen".to_owned(), |at| format!("after {}", bytes(at)));
     let first = of.windows.first().map_or(0.0, |window| window.mb_s);
     Section {
-        title: "Writing over",
-        intro: "The drive is filled in sequence and then written over at random, 4 KiB at a time.",
+        title: "Overwriting",
+        intro: "The drive is filled sequentially and then overwritten at random, 4 KiB at a time.",
         facts: vec![
-            ("at first, at last", format!("{} and {} MB/s", figure(first), figure(of.steady_mb_s))),
+            ("first, last", format!("{} and {} MB/s", figure(first), figure(of.steady_mb_s))),
             ("below 70 %", onset),
         ],
         pictures: vec![picture("Random writes of 4 KiB", "written at random, GB", "MB/s", vec![line("write", points)])],

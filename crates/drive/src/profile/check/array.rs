@@ -1,4 +1,4 @@
-//! Checks of an array's profile.
+//! Checks of the table `[array]`.
 
 use toml::Spanned;
 
@@ -9,7 +9,7 @@ use crate::builtin;
 
 const MAX_MEMBERS: u32 = 64;
 const MAX_CHUNK_SECTORS: u32 = 1 << 21;
-/// 64 GiB: a controller keeps a table entry for every 4 KiB.
+/// 64 GiB: the controller needs a table entry for every 4 KiB.
 const MAX_CACHE_SECTORS: u64 = 1 << 27;
 const MAX_IDLE_MS: f64 = 1e6;
 

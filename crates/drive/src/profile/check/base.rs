@@ -1,4 +1,4 @@
-//! Profiles that are another drive with some tables of their own.
+//! Profiles derived from a built-in disk.
 
 use std::ops::Range;
 
@@ -7,8 +7,9 @@ use super::super::{DiskProfile, Kind, Profile, SingleKind};
 use super::{Check, Checked};
 
 impl Check<'_> {
-    /// The built-in disk that `base` names, with the tables that are given here in place of its own. Its mechanics are not to be changed: half
-    /// of one drive and half of another is neither.
+    /// The built-in disk named by `base`, with the tables of this profile in place of its own.
+    ///
+    /// The mechanics cannot be replaced: half of one drive and half of another is no drive.
     pub(super) fn based(&self, raw: &RawProfile) -> Checked<DiskProfile> {
         let Some(base) = &raw.base else {
             return Err(self.value(raw.name.span(), "base", "missing", "the name of a built-in disk"));
@@ -45,7 +46,7 @@ impl Check<'_> {
     }
 }
 
-/// The table that says what drive it is, if there is one.
+/// The first table that replaces mechanics, if there is one.
 fn mechanics(raw: &RawProfile) -> Option<(Range<usize>, &'static str)> {
     let first = |span: Option<Range<usize>>, key| span.map(|span| (span, key));
     first(raw.disk.as_ref().map(toml::Spanned::span), "disk")

@@ -1,4 +1,4 @@
-//! The checks of a disk's buffer: read-ahead segments and write cache.
+//! Checks of the table `[buffer]`: read-ahead segments and write cache.
 
 use toml::Spanned;
 
@@ -9,8 +9,8 @@ use super::{Check, Checked};
 
 const MAX_SEGMENTS: u32 = 65_536;
 const MAX_SEGMENT_SECTORS: u32 = 1 << 24;
-/// The shares at which emptying is forced and at which that ends, where a profile has none: half of the cache lies between what is
-/// always left to gather neighbours and what is always left to take a burst.
+/// Default fill levels at which forced write-back starts and ends. Half of the cache remains: a
+/// part for gathering adjacent writes, and a part for bursts.
 const HIGH: f64 = 0.75;
 const LOW: f64 = 0.25;
 
@@ -47,7 +47,7 @@ impl Check<'_> {
         })
     }
 
-    /// The write cache: of segments, each for one run of sectors, or of sectors in any number of runs.
+    /// The write cache: segments for one run of sectors each, or sectors in any number of runs.
     fn write_cache(&self, raw: &RawBuffer, segments: u32, segment_sectors: u32) -> Checked<Option<WriteCacheProfile>> {
         let segment_sectors = u64::from(segment_sectors);
         let (sectors, runs) = match (&raw.write_segments, &raw.write_sectors) {

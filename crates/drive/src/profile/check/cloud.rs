@@ -1,4 +1,4 @@
-//! Checks of a cloud volume's profile.
+//! Checks of the table `[cloud]`.
 
 use toml::Spanned;
 
@@ -6,7 +6,7 @@ use super::super::raw::{RawBucket, RawCloud, RawLatency};
 use super::super::{BucketProfile, CloudProfile, LatencyProfile};
 use super::{Check, Checked, MAX_CAPACITY_SECTORS, MAX_US};
 
-/// The fastest and the largest account: a content in billionths of a unit stays within 128 bits by far.
+/// The largest rate and capacity of a token bucket. Billionths of a token then fit in 128 bits.
 const MAX_RATE: u64 = 1 << 40;
 const MAX_DEPTH: u64 = 1 << 50;
 const MAX_SIGMA: f64 = 3.0;
@@ -27,7 +27,7 @@ impl Check<'_> {
         })
     }
 
-    /// An account; without a depth it holds `one`, what one command may draw.
+    /// A token bucket. The default capacity is `one`, the largest amount that one command draws.
     fn bucket(&self, raw: &RawBucket, key: &str, one: u64) -> Checked<BucketProfile> {
         let rate_per_s = self.within(&raw.rate_per_s, &format!("{key}.rate_per_s"), 1, MAX_RATE)?;
         let depth = match &raw.depth {

@@ -1,4 +1,4 @@
-//! Checks of a disk's profile.
+//! Checks of the tables `[disk]`, `[seek]`, `[overhead]`, `[interface]` and `[[zone]]`.
 
 use std::ops::Range;
 
@@ -9,12 +9,13 @@ use super::super::{DiskProfile, Mapping, OverheadsNs, ZoneProfile};
 use super::{Check, Checked};
 use crate::seek::{SeekCurve, ms_to_ns};
 
-/// The longest time that a profile may state, in ms: it keeps nanoseconds within 32 bits.
+/// The longest time in a profile, in ms: nanoseconds then fit in 32 bits.
 pub(super) const MAX_MS: f64 = 4000.0;
-/// The most cylinders: the seek curve is kept as a table of one entry each.
+/// The largest number of cylinders: the seek curve is a table with one entry each.
 const MAX_CYLINDERS: u32 = 1 << 24;
 const MAX_SURFACES: u32 = 255;
-/// The most zones: the mean seek sums over all pairs of their borders, and drives have some dozens.
+/// The largest number of zones. The mean seek sums over all pairs of zone borders; real drives have
+/// a few dozen zones.
 const MAX_ZONES: usize = 4096;
 const MAX_SECTORS_PER_TRACK: u32 = 65_535;
 
@@ -27,7 +28,7 @@ impl Check<'_> {
         if let Some(settle) = &disk.write_settle_ms {
             self.within(settle, "disk.write_settle_ms", -MAX_MS, MAX_MS)?;
         }
-        // Checked even where every zone has its own.
+        // The disk's skew is checked even if every zone has its own.
         self.fraction(&disk.track_skew_revolutions, "disk.track_skew_revolutions")?;
         self.fraction(&disk.change_skew_revolutions, "disk.change_skew_revolutions")?;
         let cylinders = *disk.cylinders.as_ref();
@@ -162,7 +163,7 @@ impl Check<'_> {
         })
     }
 
-    /// A skew in revolutions: the zone's own, in sectors, or the disk's.
+    /// A skew in revolutions: the zone's, given in sectors, or the disk's.
     fn skew(
         &self,
         own: &Option<Spanned<f64>>,
@@ -298,7 +299,8 @@ impl Check<'_> {
         Ok(curve)
     }
 
-    /// A curve may not fall or be negative; a measured table may fall, if it says that it is measured.
+    /// Checks that the curve neither falls nor is negative. Only a table marked as measured may
+    /// fall.
     fn seek_shape(&self, spanned: &Spanned<RawSeek>, curve: &SeekCurve, cylinders: u32) -> Checked<()> {
         let may_fall = spanned.as_ref().measured && spanned.as_ref().form == RawForm::Table;
         if let Some(distance) = curve.first_fall(cylinders).filter(|_| !may_fall) {
@@ -319,7 +321,8 @@ impl Check<'_> {
             return Err(self.value(span, "seek", value, expected));
         }
         let outside = |distance: &u32| !(0.0..=MAX_MS).contains(&curve.time_ms(*distance, cylinders));
-        // A formula rises: its ends are its extremes. A search of all its distances would take most of a drive's start.
+        // A formula rises, so its ends are its extremes. A search over all distances would take
+        // most of the time to build a drive.
         let may_be_outside = match spanned.as_ref().form {
             RawForm::Table => true,
             _ => cylinders > 1 && (outside(&1) || outside(&(cylinders - 1))),

@@ -1,4 +1,4 @@
-//! Checks of the table [faults].
+//! Checks of the table `[faults]`.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::{Check, Checked};
 use crate::faults::{Faults, FaultsError, FaultsField, Hang};
 
 impl Check<'_> {
-    /// Without a table there are none.
+    /// The faults of the table; no faults without a table.
     pub(super) fn faults(&self, raw: Option<&Spanned<RawFaults>>, capacity_sectors: u64) -> Checked<Faults> {
         let Some(table) = raw else { return Ok(Faults::default()) };
         let raw = table.as_ref();

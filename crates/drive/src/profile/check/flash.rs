@@ -1,4 +1,4 @@
-//! Checks of a flash drive's profile.
+//! Checks of the table `[flash]`.
 
 use toml::Spanned;
 
@@ -6,11 +6,11 @@ use super::super::flash::{FlashProfile, FlushProfile, Rate, UNIT_BYTES, UNIT_SEC
 use super::super::raw::RawFlash;
 use super::{Check, Checked, MAX_CAPACITY_SECTORS, MAX_US};
 
-/// The most units that are simulated: their map takes 8 bytes each.
+/// The largest number of simulated units: the map needs 8 bytes for each.
 const MAX_UNITS: u64 = 1 << 27;
-/// The largest buffer, in KiB: 4 GiB.
+/// The largest write buffer in KiB: 4 GiB.
 const MAX_BUFFER_KIB: u32 = 1 << 22;
-/// The slowest and the fastest link or channel, in MB/s.
+/// The lowest and the highest rate of a link or a channel, in MB/s.
 const MB_S: (f64, f64) = (0.1, 1e6);
 
 impl Check<'_> {
@@ -126,7 +126,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether the blocks hold the capacity, and leave garbage collection what it needs to move.
+    /// Checks that the blocks hold the capacity and leave garbage collection enough free space.
     fn flash_space(&self, raw: &RawFlash, profile: &FlashProfile) -> Checked<()> {
         let dies = u64::from(profile.dies);
         let block_units = u64::from(profile.block_units());
@@ -157,8 +157,10 @@ impl Check<'_> {
         self.flash_room(raw, profile)
     }
 
-    /// A block is worth collecting when at least one program's units in it are stale. There has to be such a block whenever the host
-    /// waits for one, however the stale units are strewn.
+    /// Checks that garbage collection always finds a block worth collecting.
+    ///
+    /// Such a block has stale units for at least one program. One must exist whenever the host
+    /// waits for a free block, however the stale units are distributed.
     fn flash_room(&self, raw: &RawFlash, profile: &FlashProfile) -> Checked<()> {
         let blocks = profile.die_blocks();
         let stale = (blocks - u64::from(profile.gc_hard_blocks)) * u64::from(profile.block_units());

@@ -1,4 +1,6 @@
-//! From the file's text to a checked profile. Every refusal names file, line, column, key, value and what would be right.
+//! Parses and checks the text of a drive file.
+//!
+//! Every error names file, line, column, key, the invalid value and the valid ones.
 
 mod array;
 mod base;
@@ -17,9 +19,9 @@ use toml::Spanned;
 use super::raw::{RawNull, RawProfile};
 use super::{Kind, MemberProfile, NullProfile, Profile, ProfileError, SingleKind};
 
-/// A second, in us.
+/// One second in us.
 const MAX_US: f64 = 1e6;
-/// The largest drive: its bytes are counted in 64 bits.
+/// The largest drive in sectors: its bytes fit in 64 bits.
 const MAX_CAPACITY_SECTORS: u64 = 1 << 55;
 
 type Checked<T> = Result<T, ProfileError>;
@@ -39,11 +41,11 @@ fn member(text: &str, file: &str) -> Checked<MemberProfile> {
 struct Check<'a> {
     text: &'a str,
     file: &'a str,
-    /// Whether the drive is an array's member.
+    /// True if the profile is a member of an array.
     member: bool,
 }
 
-/// What says which kind of drive a profile is of.
+/// The tables that determine the kind of a drive.
 const ONE_TABLE: &str = "one of the tables [disk], [flash], [cloud], [array] and [null]";
 
 const NO_ARRAY_OF_ARRAYS: &str =
@@ -90,7 +92,7 @@ impl Check<'_> {
         })
     }
 
-    /// The one table that says which kind of drive it is.
+    /// The kind of drive, from the one table that determines it.
     fn kind(&self, raw: &RawProfile) -> Checked<Kind> {
         if raw.base.is_some() {
             return Ok(Kind::Single(SingleKind::Disk(Box::new(self.based(raw)?))));
@@ -133,7 +135,7 @@ impl Check<'_> {
         Ok(NullProfile { service_ns, depth, capacity_sectors: *raw.capacity_sectors.as_ref() })
     }
 
-    /// An optional part of a revolution, 0 up to but not including 1.
+    /// An optional fraction of a revolution: 0 or more and below 1.
     fn fraction(&self, value: &Option<Spanned<f64>>, key: &str) -> Checked<Option<f64>> {
         match value {
             Some(value) if (0.0..1.0).contains(value.as_ref()) => Ok(Some(*value.as_ref())),
@@ -147,7 +149,7 @@ impl Check<'_> {
         if number >= low && number <= high {
             return Ok(number);
         }
-        // As it was written: a number such as 1e-300 has hundreds of digits otherwise.
+        // Numbers are quoted as written: 1e-300 would have hundreds of digits otherwise.
         let written = number.to_string();
         let shorter = self.text.get(value.span()).filter(|text| written.len() > 24 && text.len() < written.len());
         let written = shorter.unwrap_or(&written);
@@ -172,7 +174,7 @@ impl Check<'_> {
     }
 }
 
-/// Line and column, both from 1, of a byte of `text`.
+/// Line and column, both from 1, of the byte at index `byte` of `text`.
 fn position(text: &str, byte: usize) -> (usize, usize) {
     let before = text.get(..byte).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

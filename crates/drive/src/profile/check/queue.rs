@@ -1,4 +1,4 @@
-//! Checks of the table [queue].
+//! Checks of the table `[queue]`.
 
 use toml::Spanned;
 
@@ -7,11 +7,11 @@ use super::super::{QueuePolicy, QueueProfile};
 use super::disk::MAX_MS;
 use super::{Check, Checked};
 
-/// The most commands that a disk may hold: SCSI tags have 8 bits on a parallel bus.
+/// The largest queue depth of a disk: SCSI tags on a parallel bus have 8 bits.
 const MAX_DEPTH: u32 = 256;
 
 impl Check<'_> {
-    /// Without a table the drive takes one command at a time.
+    /// The queue of the table; a queue of one command without a table.
     pub(super) fn queue(&self, raw: Option<&Spanned<RawQueue>>) -> Checked<QueueProfile> {
         let Some(raw) = raw.map(Spanned::as_ref) else { return Ok(QueueProfile::default()) };
         let depth = self.within(&raw.depth, "queue.depth", 1, MAX_DEPTH)?;
@@ -33,7 +33,7 @@ impl Check<'_> {
         Ok(QueueProfile { depth, policy: raw.policy, window, age_weight, max_wait_ms, flush_blocks: raw.flush_blocks })
     }
 
-    /// A queue that goes by arrival has nothing to weigh.
+    /// Refuses the keys of `satf` for a queue in order of arrival.
     fn satf_alone(&self, raw: &RawQueue) -> Checked<()> {
         let given = [
             (raw.window.as_ref().map(|value| (value.span(), value.as_ref().to_string())), "queue.window"),

@@ -1,4 +1,4 @@
-//! An array as the file has it.
+//! The table `[array]` before its checks.
 
 use serde::Deserialize;
 use toml::Spanned;

@@ -1,4 +1,4 @@
-//! A cloud volume as the file has it.
+//! The table `[cloud]` before its checks.
 
 use serde::Deserialize;
 use toml::Spanned;

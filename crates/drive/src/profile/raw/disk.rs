@@ -1,4 +1,4 @@
-//! A disk as the file has it.
+//! The tables of a disk before their checks.
 
 use serde::Deserialize;
 use toml::Spanned;

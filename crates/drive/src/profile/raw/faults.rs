@@ -1,4 +1,4 @@
-//! A disk's faults as the file has them.
+//! The table `[faults]` before its checks.
 
 use serde::Deserialize;
 use toml::Spanned;

@@ -1,4 +1,4 @@
-//! A flash drive as the file has it.
+//! The table `[flash]` before its checks.
 
 use serde::Deserialize;
 use toml::Spanned;

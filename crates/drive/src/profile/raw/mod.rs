@@ -1,4 +1,4 @@
-//! The profile as the file has it, with the place of every value that can be wrong.
+//! A drive file before its checks, with the position of every value that can be invalid.
 
 mod array;
 mod cloud;

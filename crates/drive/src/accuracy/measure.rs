@@ -1,25 +1,30 @@
-//! Runs of a drive alone, one command at a time or several.
+//! Measurements of a drive alone, with one command or several in flight.
 
-use anyhow::Result;
-use hoistway_drive::{Access, Command, Drive, Op, Profile, closed_loop};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-/// Sectors of 4 KiB.
+use crate::closed_loop::closed_loop;
+use crate::command::{Access, AccessError, Command, Op};
+use crate::drive::Drive;
+use crate::profile::Profile;
+
+type Result<T> = std::result::Result<T, AccessError>;
+
+/// Sectors of a 4 KiB block.
 const SECTORS: u32 = 8;
 
-/// The mean time in ms of so many random 4 KiB reads, one at a time.
-pub fn random_read_ms(profile: &Profile, count: u32) -> Result<f64> {
+/// Mean service time in ms of `count` random 4 KiB reads, one at a time.
+pub(super) fn random_read_ms(profile: &Profile, count: u32) -> Result<f64> {
     Ok(1000.0 / random_read_iops(profile, 1, count)?)
 }
 
-/// Random 4 KiB reads a second, `depth` at a time.
-pub fn random_read_iops(profile: &Profile, depth: u32, count: u32) -> Result<f64> {
+/// Random 4 KiB reads a second with `depth` in flight, over `count` reads.
+pub(super) fn random_read_iops(profile: &Profile, depth: u32, count: u32) -> Result<f64> {
     random_iops(profile, depth, SECTORS, count)
 }
 
-/// Random reads of `sectors` a second, `depth` at a time, each beginning at a multiple of 4 KiB.
-pub fn random_iops(profile: &Profile, depth: u32, sectors: u32, count: u32) -> Result<f64> {
+/// Random reads of `sectors` a second with `depth` in flight. Each begins at a multiple of 4 KiB.
+pub(super) fn random_iops(profile: &Profile, depth: u32, sectors: u32, count: u32) -> Result<f64> {
     let mut drive = Drive::new(profile);
     let mut random = Pcg64Mcg::seed_from_u64(7);
     let blocks = (drive.capacity_sectors() - u64::from(sectors)) / u64::from(SECTORS);
@@ -28,8 +33,8 @@ pub fn random_iops(profile: &Profile, depth: u32, sectors: u32, count: u32) -> R
     Ok(f64::from(count) * 1e9 / end_ns as f64)
 }
 
-/// The times in us of random 4 KiB reads, one at a time, the shortest first.
-pub fn random_read_times_us(profile: &Profile, count: u32) -> Result<Vec<f64>> {
+/// Service times in us of `count` random 4 KiB reads, one at a time, in rising order.
+pub(super) fn random_read_times_us(profile: &Profile, count: u32) -> Result<Vec<f64>> {
     let mut drive = Drive::new(profile);
     let mut random = Pcg64Mcg::seed_from_u64(7);
     let blocks = drive.capacity_sectors() / u64::from(SECTORS);
@@ -42,8 +47,8 @@ pub fn random_read_times_us(profile: &Profile, count: u32) -> Result<Vec<f64>> {
     Ok(times_us)
 }
 
-/// Units programmed for each that random writes of 4 KiB brought, so many of them; `None` for a drive without flash.
-pub fn write_amplification(profile: &Profile, count: u32) -> Result<Option<f64>> {
+/// Write amplification of `count` random 4 KiB writes; `None` for every drive but flash.
+pub(super) fn write_amplification(profile: &Profile, count: u32) -> Result<Option<f64>> {
     let mut drive = Drive::new(profile);
     let mut random = Pcg64Mcg::seed_from_u64(9);
     let blocks = drive.capacity_sectors() / u64::from(SECTORS);
@@ -52,20 +57,20 @@ pub fn write_amplification(profile: &Profile, count: u32) -> Result<Option<f64>>
     Ok(drive.write_amplification())
 }
 
-/// MB/s of `count` reads one behind the other from the drive's first sector on, one at a time.
-pub fn sequential_mb_s(profile: &Profile, sectors: u32, count: u32) -> Result<f64> {
+/// Rate in MB/s of `count` sequential reads from the first sector on, one at a time.
+pub(super) fn sequential_mb_s(profile: &Profile, sectors: u32, count: u32) -> Result<f64> {
     let times_ms = sequential_ms(profile, Op::Read, sectors, count)?;
     Ok(f64::from(count) * f64::from(sectors) * 512.0 / (times_ms.iter().sum::<f64>() * 1000.0))
 }
 
-/// The median time in ms of such writes of 4 KiB.
-pub fn sequential_write_ms(profile: &Profile, count: u32) -> Result<f64> {
+/// Median service time in ms of `count` sequential 4 KiB writes, one at a time.
+pub(super) fn sequential_write_ms(profile: &Profile, count: u32) -> Result<f64> {
     let mut times_ms = sequential_ms(profile, Op::Write, SECTORS, count)?;
     times_ms.sort_by(f64::total_cmp);
     Ok(times_ms.get(times_ms.len() / 2).copied().unwrap_or(0.0))
 }
 
-/// The time in ms of each of `count` commands one behind the other after the first.
+/// Service time in ms of each of `count` sequential commands; one more before them is not counted.
 fn sequential_ms(profile: &Profile, op: Op, sectors: u32, count: u32) -> Result<Vec<f64>> {
     let mut drive = Drive::new(profile);
     let next = |index: u32| command(op, u64::from(index) * u64::from(sectors), sectors);
@@ -79,9 +84,11 @@ fn sequential_ms(profile: &Profile, op: Op, sectors: u32, count: u32) -> Result<
     Ok(times_ms)
 }
 
-/// The arm's time to a neighbouring cylinder in ms: from the first sector to the one that begins the next cylinder, which is one or
-/// all surfaces of tracks away. `None` where neither is.
-pub fn next_cylinder_ms(profile: &Profile, sectors_per_track: u32, surfaces: u32) -> Result<Option<f64>> {
+/// Seek time in ms from the first cylinder to the next.
+///
+/// The next cylinder begins after one track or after a track on every surface. `None` if neither
+/// position is on the next cylinder.
+pub(super) fn next_cylinder_ms(profile: &Profile, sectors_per_track: u32, surfaces: u32) -> Result<Option<f64>> {
     for sector in [1, surfaces].map(|tracks| u64::from(tracks) * u64::from(sectors_per_track)) {
         let mut drive = Drive::new(profile);
         let first = drive.serve(0, command(Op::Read, 0, 1))?.service;
