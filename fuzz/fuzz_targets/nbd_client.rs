@@ -1,6 +1,6 @@
-//! Any bytes as what a server says: answers, or a name for what is wrong with them, in any pieces.
+//! Arbitrary bytes from a server: the client returns replies or an error, independent of fragmentation.
 //!
-//! Begin with the inputs in `crates/nbd/tests/corpus/client`.
+//! Start with the inputs in `crates/nbd/tests/corpus/client`.
 #![no_main]
 
 #[path = "../../crates/nbd/tests/it/machine/mod.rs"]

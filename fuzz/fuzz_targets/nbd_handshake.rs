@@ -1,6 +1,7 @@
-//! Any bytes as what a client says before transmission: the same in any pieces, with bounded memory and replies.
+//! Arbitrary bytes from a client during the handshake: the result is independent of fragmentation, with
+//! bounded memory and replies.
 //!
-//! Begin with the inputs in `crates/nbd/tests/corpus/handshake`.
+//! Start with the inputs in `crates/nbd/tests/corpus/handshake`.
 #![no_main]
 
 #[path = "../../crates/nbd/tests/it/machine/mod.rs"]

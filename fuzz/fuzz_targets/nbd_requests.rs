@@ -1,6 +1,7 @@
-//! Any bytes as what a client says in transmission: each request is answered once, as the protocol says, in any pieces.
+//! Arbitrary bytes from a client in transmission: each request gets one valid reply, independent of
+//! fragmentation.
 //!
-//! Begin with the inputs in `crates/nbd/tests/corpus/requests`.
+//! Start with the inputs in `crates/nbd/tests/corpus/requests`.
 #![no_main]
 
 #[path = "../../crates/nbd/tests/it/machine/mod.rs"]

@@ -1,9 +1,10 @@
-//! Any bytes as blkparse's text: they are read to the end or to an error, and what was read is written as text again.
+//! Arbitrary bytes as blkparse's text: they are read to the end or to an error, and the events are written
+//! as text again.
 #![no_main]
 
 use std::io::Cursor;
 
-use hoistway_trace::{Batch, Sink, Source, Stream, blkparse};
+use hoistway_trace::{Batch, EventWriter, Source, Stream, blkparse};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

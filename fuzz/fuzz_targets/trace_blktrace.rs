@@ -1,10 +1,11 @@
-//! Any bytes as the files of a trace of blktrace: cut into files at its first byte's place, they are read to the end, and what was read is written and read again.
+//! Arbitrary bytes as two files of blktrace, divided at a position given by the first byte. They are read to
+//! the end, and the events are written and read again.
 #![no_main]
 
 use std::io::Cursor;
 
 use hoistway_trace::blktrace::{Reader, Version, Writer};
-use hoistway_trace::{Batch, Event, Sink, Source, Span, Stream, blkparse};
+use hoistway_trace::{Batch, Event, EventWriter, Source, Span, Stream, blkparse};
 use libfuzzer_sys::fuzz_target;
 
 fn read(files: &[&[u8]]) -> (Vec<(Event, Vec<u8>)>, Vec<u8>) {
@@ -32,6 +33,6 @@ fuzz_target!(|bytes: &[u8]| {
     writer.write(&batch).unwrap();
     let written = writer.into_inner();
     let (again, _) = read(&[&written]);
-    // Several CPUs in one file are sorted; none is lost.
+    // Records of several CPUs in one file are sorted; none is lost.
     assert_eq!(again.len(), events.len());
 });

@@ -1,11 +1,12 @@
-//! Any bytes as one or two inputs that may be compressed and of any format: events or an error, in little memory.
+//! Arbitrary bytes as one or two inputs, possibly compressed, of any format: the reader returns events or an
+//! error in bounded memory.
 #![no_main]
 
 use std::io::Cursor;
 
 use hoistway_trace::{Batch, Input, OpenOptions, Stream, open};
 
-/// More than that much of a trace is not read: compressed input may be endless.
+/// Maximum number of events that are read, because compressed input can be endless.
 const EVENTS_MAX: usize = 100_000;
 
 libfuzzer_sys::fuzz_target!(|inputs: (&[u8], Option<&[u8]>)| {

@@ -1,11 +1,12 @@
-//! Any bytes as a trace in a text format: events or an error, which hoistway's own CSV holds as they are and every writer takes.
+//! Arbitrary bytes as a trace in a text format: the reader returns events or an error. All writers accept
+//! the events, and hoistway's CSV preserves them.
 #![no_main]
 
 use std::io::Cursor;
 
 use hoistway_trace::iolog::LogVersion;
 use hoistway_trace::{
-    Batch, Event, Format, Input, OpenOptions, Sink, Span, Stream, TimeUnit, csv, iolog, open, perfetto,
+    Batch, Event, EventWriter, Format, Input, OpenOptions, Span, Stream, TimeUnit, csv, iolog, open, perfetto,
 };
 
 libfuzzer_sys::fuzz_target!(|input: (u8, u8, &[u8])| {
@@ -21,9 +22,9 @@ libfuzzer_sys::fuzz_target!(|input: (u8, u8, &[u8])| {
     events.iter().for_each(|(event, payload)| batch.push_with(*event, payload));
     let mut slices = perfetto::Writer::new(Vec::new());
     let mut log = iolog::Writer::new(Vec::new(), LogVersion::Three);
-    for sink in [&mut slices as &mut dyn Sink, &mut log] {
-        sink.write(&batch).expect("memory takes everything");
-        sink.finish().expect("memory takes everything");
+    for writer in [&mut slices as &mut dyn EventWriter, &mut log] {
+        writer.write(&batch).expect("writing to memory succeeds");
+        writer.finish().expect("writing to memory succeeds");
     }
     let table = OpenOptions { format: Some(Format::Csv), ..OpenOptions::default() };
     assert_eq!(read(table_bytes(&batch), &table), events);
@@ -31,11 +32,11 @@ libfuzzer_sys::fuzz_target!(|input: (u8, u8, &[u8])| {
 
 fn table_bytes(batch: &Batch) -> Vec<u8> {
     let mut table = csv::Writer::new(Vec::new());
-    table.write(batch).expect("memory takes everything");
+    table.write(batch).expect("writing to memory succeeds");
     table.into_inner()
 }
 
-/// The events up to the end or the first error, which has to say something.
+/// Returns the events up to the end or the first error, whose message must name the input.
 fn read(bytes: Vec<u8>, options: &OpenOptions) -> Vec<(Event, Vec<u8>)> {
     let input = Input::Stream(Stream { name: "fuzz".to_owned(), read: Box::new(Cursor::new(bytes)) });
     let (mut batch, mut events) = (Batch::new(), Vec::new());

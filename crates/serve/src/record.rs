@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use hoistway_core::{Event, Op};
 use hoistway_trace::blktrace::Writer;
-use hoistway_trace::{self as trace, Action, DeviceId, Rwbs, Sink as _};
+use hoistway_trace::{self as trace, Action, DeviceId, EventWriter as _, Rwbs};
 
 use crate::device::Record;
 

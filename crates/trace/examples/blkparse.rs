@@ -1,9 +1,10 @@
-//! Prints a trace as blkparse does: `cargo run --release -p hoistway-trace --example blkparse -- FILE...`
+//! Prints a trace like blkparse:
+//! `cargo run --release -p hoistway-trace --example blkparse -- FILE...`
 
 use std::io::{self, BufWriter};
 use std::process::ExitCode;
 
-use hoistway_trace::{Batch, Input, OpenOptions, Sink, blkparse, open};
+use hoistway_trace::{Batch, EventWriter, Input, OpenOptions, blkparse, open};
 
 fn main() -> ExitCode {
     let files: Vec<String> = std::env::args().skip(1).collect();

@@ -1,29 +1,34 @@
-//! Alibaba's block traces: `device, R|W, offset, length, time`. Offsets and lengths are bytes, times us since 1970.
+//! Reads Alibaba's block traces: `device, R|W, offset, length, time`. Offsets and lengths are in
+//! bytes,
+//! times in us since 1970.
 
 use crate::event::{DeviceId, Rwbs};
-use crate::text::{Epoch, Fields, Head, LineFormat, Request, Requests, Taken, TimeUnit, decide_epoch, number, shown};
+use crate::text::{
+    Epoch, Fields, Head, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decide_epoch, number, shown,
+};
 
-/// The reader of its lines.
+/// Parser of the lines.
 #[derive(Debug)]
 pub(crate) struct Alibaba {
     epoch: Epoch,
-    requests: Requests,
+    requests: RequestSorter,
 }
 
 impl Alibaba {
-    /// A reader for a text that begins like that, and what it assumes.
+    /// Creates a parser for a text with this beginning. Also returns the assumption that it makes,
+    /// if any.
     ///
     /// # Errors
-    /// When the unit of its times has to be told.
-    pub fn new(head: &[u8], told: Option<TimeUnit>) -> Result<(Alibaba, Option<String>), String> {
+    /// Fails if the unit of the times must be specified.
+    pub fn new(head: &[u8], specified: Option<TimeUnit>) -> Result<(Alibaba, Option<String>), String> {
         let time = |line: &[u8]| number(Fields::split(line, b',').nth(4)?, "").ok();
-        let (epoch, remark) = decide_epoch(told, TimeUnit::Microsecond, &Head::of(head, time))?;
-        Ok((Alibaba { epoch, requests: Requests::default() }, remark))
+        let (epoch, remark) = decide_epoch(specified, TimeUnit::Microsecond, &Head::of(head, time))?;
+        Ok((Alibaba { epoch, requests: RequestSorter::default() }, remark))
     }
 }
 
 impl LineFormat for Alibaba {
-    fn line(&mut self, line: &[u8], out: &mut Taken<'_>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
         let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") || line.starts_with(b"device") {
             return Ok(false);
@@ -42,7 +47,7 @@ impl LineFormat for Alibaba {
         Ok(true)
     }
 
-    fn end(&mut self, out: &mut Taken<'_>) -> bool {
+    fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
         self.requests.end(out)
     }
 }
@@ -50,7 +55,7 @@ impl LineFormat for Alibaba {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::test::{failure, read};
+    use crate::text::test_support::{failure, read};
 
     fn alibaba(text: &str) -> Alibaba {
         Alibaba::new(text.as_bytes(), None).unwrap().0
@@ -72,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn ns_since_1970_are_told_by_their_size() {
+    fn ns_since_1970_are_detected_by_their_size() {
         let text = "419,W,0,512,1577808144360767001\n419,W,0,512,1577808144360768001\n";
         assert_eq!(read(alibaba(text), text).events()[0].time_ns, 1_577_808_144_360_767_001);
     }
@@ -80,7 +85,7 @@ mod tests {
     #[test]
     fn wrong_lines_name_the_value_and_what_would_be_right() {
         let right = "419,W,8792731648,16384,1577808144360767\n";
-        for (wrong, said) in [
+        for (wrong, message) in [
             ("419,X,0,512,1577808144360767", "a:2: \"X\" stands where R or W should be"),
             ("419,W,-4,512,1577808144360767", "a:2: the offset \"-4\" is no whole number"),
             ("419,W,0,512,now", "a:2: the time \"now\" is no time"),
@@ -88,7 +93,7 @@ mod tests {
         ] {
             let text = format!("{right}{wrong}\n");
             let failed = failure(alibaba(&text), &text);
-            assert!(failed.starts_with(said), "{failed}");
+            assert!(failed.starts_with(message), "{failed}");
         }
     }
 }

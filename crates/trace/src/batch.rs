@@ -1,11 +1,12 @@
-//! Events on their way from a reader to whoever wants them.
+//! Batches of events, which readers fill and writers and analyses consume.
 
 use crate::event::{Action, DeviceId, Event, Rwbs, Span};
 
-/// So many events, about, a reader puts into a batch.
+/// Number of events that a reader puts into a batch, approximately.
 pub const EVENTS_A_BATCH: usize = 4096;
 
-/// Events, and the payloads of some of them. It is filled and emptied again, so that reading costs no allocation an event.
+/// Events and their payloads. A batch is cleared and refilled, so that reading needs no allocation
+/// for each event.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     events: Vec<Event>,
@@ -13,7 +14,7 @@ pub struct Batch {
 }
 
 impl Event {
-    /// An event of which nothing is known but when and what.
+    /// Creates an event with a time and an action; all other fields are 0.
     pub const fn new(time_ns: u64, action: Action) -> Event {
         Event {
             time_ns,
@@ -31,25 +32,27 @@ impl Event {
         }
     }
 
-    /// Whether its time is that at which something happened. Names of processes and the time of the day are told when they are known: before, behind, or at no
-    /// time at all.
+    /// Returns true if `time_ns` is the time at which the event happened.
+    /// Process names and wall-clock times are recorded whenever the recorder learns them, so that
+    /// their
+    /// times can be earlier, later or missing.
     pub const fn has_moment(&self) -> bool {
         !matches!(self.action, Action::Process | Action::Timestamp)
     }
 
-    /// The first sector behind it.
+    /// Returns the first sector after the event's range.
     pub const fn end_sector(&self) -> u64 {
         self.sector.saturating_add((self.bytes as u64).div_ceil(512))
     }
 }
 
 impl Batch {
-    /// None yet.
+    /// Creates an empty batch.
     pub fn new() -> Batch {
         Batch::default()
     }
 
-    /// Forgets all of them, and keeps their memory.
+    /// Removes all events and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.events.clear();
         self.payloads.clear();
@@ -60,7 +63,9 @@ impl Batch {
         self.events.push(Event { payload: Span::default(), ..event });
     }
 
-    /// Adds an event with a payload. Of one longer than 4 GiB in all batches' payloads nothing is kept.
+    /// Adds an event with a payload. The payload is dropped if the payloads of the batch would
+    /// exceed
+    /// 4 GiB.
     pub fn push_with(&mut self, event: Event, payload: &[u8]) {
         let start = u32::try_from(self.payloads.len());
         let len = u32::try_from(payload.len());
@@ -74,33 +79,38 @@ impl Batch {
         self.events.push(Event { payload: span, ..event });
     }
 
-    /// Adds an event of another batch, with its payload; where and when it happened may have been changed.
+    /// Adds an event of another batch with its payload. The caller may have changed its other
+    /// fields.
     pub fn push_from(&mut self, event: &Event, from: &Batch) {
         self.push_with(*event, from.payload(event));
     }
 
-    /// The events, in the order in which they were added.
+    /// The events in the order of insertion.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// What belongs to an event of this batch: a text, a name, a number (big-endian); empty for most.
+    /// Returns the payload of an event of this batch: a text, a name or a big-endian number; empty
+    /// for
+    /// most events.
     pub fn payload(&self, event: &Event) -> &[u8] {
         let start = event.payload.start as usize;
         self.payloads.get(start..start + event.payload.len as usize).unwrap_or_default()
     }
 
-    /// When what it tells of begins, in ns: names of processes and times of the day may be older, or have no time. None if there is nothing else.
+    /// Returns the time of the first event that has a moment (see [`Event::has_moment`]), in ns;
+    /// None if
+    /// there is no such event.
     pub fn start_ns(&self) -> Option<u64> {
         self.events.iter().find(|event| event.has_moment()).map(|event| event.time_ns)
     }
 
-    /// How many.
+    /// Number of events in the batch.
     pub fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if the batch has no events.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }

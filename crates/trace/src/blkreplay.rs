@@ -1,31 +1,39 @@
-//! Loads of blkreplay: a preface, a line of titles, and `start ; sector ; length ; op ; delay ; duration`.
+//! Reads load files of blkreplay: a preface, a line of titles, and
+//! `start ; sector ; length ; op ; delay ; duration`.
 //!
-//! Times are seconds, lengths sectors of 512 bytes. What was not replayed yet has no delay and no duration; of what was, the delay is how late it was submitted.
+//! Times are in seconds, lengths in sectors of 512 bytes. Delay and duration exist only for
+//! requests
+//! that were replayed; the delay is the lateness of the submission.
 
 use crate::event::{DeviceId, Rwbs};
 use crate::mqsim::sectors;
-use crate::text::{Fields, LineFormat, Request, Requests, Taken, TimeUnit, decimal_ns, shown, take_rwbs};
+use crate::text::{Fields, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decimal_ns, parse_rwbs, shown};
 
-/// The reader of its lines.
+/// Parser of the lines.
 #[derive(Debug)]
 pub(crate) struct Blkreplay {
     unit_ps: u64,
     sector_bytes: u64,
-    /// The titles, or a first record, were seen: what comes before is a preface.
+    /// True after the titles or the first record; earlier lines are a preface.
     is_begun: bool,
-    requests: Requests,
+    requests: RequestSorter,
 }
 
 impl Blkreplay {
-    /// A reader.
-    pub fn new(told: Option<TimeUnit>, sector_bytes: u32) -> Blkreplay {
-        let unit_ps = told.unwrap_or(TimeUnit::Second).ps();
-        Blkreplay { unit_ps, sector_bytes: u64::from(sector_bytes), is_begun: false, requests: Requests::default() }
+    /// Creates a parser.
+    pub fn new(specified: Option<TimeUnit>, sector_bytes: u32) -> Blkreplay {
+        let unit_ps = specified.unwrap_or(TimeUnit::Second).ps();
+        Blkreplay {
+            unit_ps,
+            sector_bytes: u64::from(sector_bytes),
+            is_begun: false,
+            requests: RequestSorter::default(),
+        }
     }
 }
 
 impl LineFormat for Blkreplay {
-    fn line(&mut self, line: &[u8], out: &mut Taken<'_>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
         let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") {
             return Ok(false);
@@ -44,7 +52,7 @@ impl LineFormat for Blkreplay {
         let offset = sectors(fields.want("the sector")?, "the sector", self.sector_bytes)?;
         let bytes = sectors(fields.want("the length")?, "the length", self.sector_bytes)?;
         let letters = fields.want("R or W")?;
-        let op = take_rwbs(letters)?;
+        let op = parse_rwbs(letters)?;
         if op.0 & (Rwbs::READ.0 | Rwbs::WRITE.0 | Rwbs::DISCARD.0 | Rwbs::FLUSH.0) == 0 {
             return Err(format!("{} stands where R or W should be", shown(letters)));
         }
@@ -63,7 +71,7 @@ impl LineFormat for Blkreplay {
         Ok(true)
     }
 
-    fn end(&mut self, out: &mut Taken<'_>) -> bool {
+    fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
         self.requests.end(out)
     }
 }
@@ -72,12 +80,12 @@ impl LineFormat for Blkreplay {
 mod tests {
     use super::*;
     use crate::event::Action;
-    use crate::text::test::{failure, read};
+    use crate::text::test_support::{failure, read};
 
     const START: &str = "Copyright: anybody\n\nUse it; as you like\n####\nstart ; sector; length ; op ;  replay_delay=0 ; replay_duration=0\n";
 
     #[test]
-    fn a_load_is_submissions_and_what_was_replayed_completions_too() {
+    fn a_load_yields_submissions_and_replayed_requests_yield_completions() {
         let text = format!("{START}  0.000000001 ;  6293576 ;  5 ; W ; 0.0 ; 0.0\n  2.5 ; 8 ; 1 ; RA ; 0.25 ; 0.001\n");
         let batch = read(Blkreplay::new(None, 512), &text);
         let seen: Vec<_> =
@@ -94,15 +102,15 @@ mod tests {
 
     #[test]
     fn wrong_lines_name_the_value_and_what_would_be_right() {
-        for (wrong, said) in [
+        for (wrong, message) in [
             ("abc ; 8 ; 8 ; R", "a:6: the start \"abc\" is no time"),
             ("1.0 ; 8.5 ; 8 ; R", "a:6: the sector \"8.5\" is no whole number"),
-            ("1.0 ; 8 ; 8 ; X", "a:6: \"X\" does not say what a request does"),
+            ("1.0 ; 8 ; 8 ; X", "a:6: \"X\" is no operation of a request"),
             ("1.0 ; 8 ; 8 ; R ; late", "a:6: the delay \"late\" is no time"),
             ("1.0 ; 8", "a:6: the line ends where the length should be"),
         ] {
             let failed = failure(Blkreplay::new(None, 512), &format!("{START}{wrong}\n"));
-            assert!(failed.starts_with(said), "{failed}");
+            assert!(failed.starts_with(message), "{failed}");
         }
     }
 }

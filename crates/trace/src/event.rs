@@ -1,94 +1,101 @@
-//! What a trace consists of.
+//! Events of a block trace: action, operation flags and device numbers.
 
 use std::fmt;
 
-/// One event, whatever format it came from. Text that belongs to it lies in its [`Batch`](crate::Batch).
+/// One event of a block trace, independent of the format that it was read from.
+/// A variable-length payload is stored in the [`Batch`](crate::Batch) that holds the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When, in ns of the recorder's clock (or since the trace began, where the format knows no more).
+    /// Time in ns of the recorder's clock, or since the start of the trace if the format has no
+    /// clock.
     pub time_ns: u64,
-    /// The first sector, of 512 bytes.
+    /// First sector, in units of 512 bytes.
     pub sector: u64,
-    /// The length in bytes.
+    /// Length in bytes.
     pub bytes: u32,
-    /// The process, as the recorder saw it; 0 where none is known.
+    /// Process id as recorded; 0 if the format does not record one.
     pub pid: u32,
-    /// The recorder's count of events of this CPU; 0 where it does not count.
+    /// Sequence number of the event on its CPU; 0 if the recorder does not count events.
     pub sequence: u32,
-    /// The CPU on which it was recorded.
+    /// CPU on which the event was recorded.
     pub cpu: u32,
-    /// The device.
+    /// Device on which the event happened.
     pub device: DeviceId,
-    /// The number of the system's error (of completions).
+    /// Error number (errno) of a completion; 0 for success.
     pub error: u16,
-    /// What happened.
+    /// Kind of the event.
     pub action: Action,
-    /// What the request does, and how.
+    /// Operation and flags of the request.
     pub op: Rwbs,
-    /// The control group's number (an inode of cgroup v2); 0 where none is known.
+    /// Control group id (the inode number in cgroup v2); 0 if unknown.
     pub cgroup: u64,
-    /// Where its payload lies in its batch: see [`Batch::payload`](crate::Batch::payload).
+    /// Position of the payload in the batch: see [`Batch::payload`](crate::Batch::payload).
     pub payload: Span,
 }
 
-/// A part of a batch's bytes; by default none.
+/// A byte range of a batch's payload buffer; the default is an empty range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     pub(crate) start: u32,
     pub(crate) len: u32,
 }
 
-/// What happened. The letters are those of blkparse and btt.
+/// Kind of an event. The letters are those of blkparse and btt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Action {
     /// Q: a bio was submitted.
     Queue,
-    /// M: it was merged to the end of a request.
+    /// M: a bio was merged to the end of a request.
     BackMerge,
-    /// F: it was merged to the front of one.
+    /// F: a bio was merged to the front of a request.
     FrontMerge,
     /// G: a request was allocated.
     Get,
-    /// S: its process sleeps until one is free.
+    /// S: the submitting process sleeps until a request is free.
     Sleep,
-    /// R: the driver gave it back.
+    /// R: the driver returned the request to the queue.
     Requeue,
-    /// D: the driver took it.
+    /// D: the driver took the request.
     Issue,
-    /// C: it completed.
+    /// C: the request completed.
     Complete,
     /// P: the queue was plugged.
     Plug,
-    /// U: it was unplugged; the payload is how many requests waited.
+    /// U: the queue was unplugged; the payload is the number of plugged requests.
     Unplug,
-    /// UT: it was unplugged by its timer (since 3.x: at schedule()); the payload is how many requests waited.
+    /// UT: the queue was unplugged by a timer (since 3.x: by schedule()); the payload is the number
+    /// of
+    /// plugged requests.
     UnplugTimer,
-    /// I: it went to the elevator.
+    /// I: the request was inserted into the elevator.
     Insert,
-    /// X: it was split; the payload is the sector at which.
+    /// X: the bio was split; the payload is the first sector of the second part.
     Split,
-    /// B: it was copied, as the device cannot reach its memory.
+    /// B: the data was copied to a bounce buffer because the device cannot reach the original
+    /// memory.
     Bounce,
-    /// A: it was mapped to another device; the payload tells from where.
+    /// A: the bio was mapped to another device; the payload is the original device and sector.
     Remap,
-    /// Driver's own data.
+    /// Data specific to a driver.
     DriverData,
-    /// A zone was reset, opened, appended to...: v8 of the format only; the number of the action is the payload.
+    /// A zone operation (reset, open, append...), in version 8 of the format only. The payload is
+    /// the
+    /// number of the action.
     Zone,
-    /// The name of a process is the payload.
+    /// The payload is the name of a process.
     Process,
-    /// The payload is the time of the day.
+    /// The payload is the wall-clock time.
     Timestamp,
-    /// m: the payload is a text, most often of the elevator.
+    /// m: the payload is a text, usually from the elevator.
     Message,
 }
 
-/// What a request does, and how: bits that may come together.
+/// Operation and flags of a request, as a bit set.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Rwbs(pub u16);
 
-/// A device.
+/// A block device number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct DeviceId(
     /// `major << 20 | minor`.
@@ -96,7 +103,7 @@ pub struct DeviceId(
 );
 
 impl Action {
-    /// All, in order.
+    /// All actions, in order of declaration.
     pub const ALL: [Action; 20] = [
         Action::Queue,
         Action::BackMerge,
@@ -120,7 +127,7 @@ impl Action {
         Action::Message,
     ];
 
-    /// Its letters in blkparse's text, without padding.
+    /// Returns the letters of the action in blkparse's text, without padding.
     pub const fn letters(self) -> &'static str {
         match self {
             Action::Queue => "Q",
@@ -146,40 +153,40 @@ impl Action {
         }
     }
 
-    /// Whether it tells of a process, the clock or a text, and not of a request.
+    /// Returns true if the event describes a process, the clock or a text instead of a request.
     pub const fn is_note(self) -> bool {
         matches!(self, Action::Process | Action::Timestamp | Action::Message)
     }
 }
 
 impl Rwbs {
-    /// Reads (R).
+    /// Read (R).
     pub const READ: Rwbs = Rwbs(1 << 0);
-    /// Writes (W).
+    /// Write (W).
     pub const WRITE: Rwbs = Rwbs(1 << 1);
-    /// Gives sectors back (D).
+    /// Discard (D).
     pub const DISCARD: Rwbs = Rwbs(1 << 2);
-    /// Makes what was written before durable first (F, before the letter of the operation).
+    /// Preflush (F, before the letter of the operation): earlier writes become durable first.
     pub const FLUSH: Rwbs = Rwbs(1 << 3);
-    /// Durable itself before it completes (F, behind it).
+    /// Force unit access (F, after the operation): the write is durable when it completes.
     pub const FUA: Rwbs = Rwbs(1 << 4);
-    /// Read ahead (A).
+    /// Read-ahead (A).
     pub const AHEAD: Rwbs = Rwbs(1 << 5);
-    /// Somebody waits for it (S).
+    /// Synchronous (S): a process waits for the completion.
     pub const SYNC: Rwbs = Rwbs(1 << 6);
-    /// A file system's own data (M).
+    /// File-system metadata (M).
     pub const META: Rwbs = Rwbs(1 << 7);
-    /// Neither (N): plugs, commands that are not of the file system.
+    /// No data direction (N): plugs and passed-through commands.
     pub const NONE: Rwbs = Rwbs(1 << 8);
-    /// A command that is passed through to the device: blktrace's `pc` category.
+    /// A command passed through to the device: blktrace's `pc` category.
     pub const PASS_THROUGH: Rwbs = Rwbs(1 << 9);
 
-    /// Whether all bits of the other are set.
+    /// Returns true if all of `bits` are set.
     pub const fn has(self, bits: Rwbs) -> bool {
         self.0 & bits.0 == bits.0
     }
 
-    /// Both.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn with(self, bits: Rwbs) -> Rwbs {
         Rwbs(self.0 | bits.0)
@@ -187,17 +194,17 @@ impl Rwbs {
 }
 
 impl DeviceId {
-    /// From its two numbers; those of more than 12 and 20 bits are cut off.
+    /// Combines a major number (12 bits) and a minor number (20 bits); higher bits are cut off.
     pub const fn new(major: u32, minor: u32) -> DeviceId {
         DeviceId(major << 20 | minor & 0xF_FFFF)
     }
 
-    /// The driver's number.
+    /// Returns the major number, which identifies the driver.
     pub const fn major(self) -> u32 {
         self.0 >> 20
     }
 
-    /// The device's number at its driver.
+    /// Returns the minor number, which identifies the device of the driver.
     pub const fn minor(self) -> u32 {
         self.0 & 0xF_FFFF
     }
@@ -221,7 +228,7 @@ impl fmt::Debug for Rwbs {
 }
 
 impl fmt::Display for DeviceId {
-    /// As in `254,0`.
+    /// Writes major and minor number separated by a comma, as in `254,0`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{},{}", self.major(), self.minor())
     }

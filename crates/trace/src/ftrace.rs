@@ -1,4 +1,5 @@
-//! The text of the kernel's `blk` tracer: `blk_classic`, which looks like blkparse's, and the default of `trace` and `trace_pipe`.
+//! Reads the text of the kernel's `blk` tracer: `blk_classic`, which resembles blkparse's text, and
+//! the default format of `trace` and `trace_pipe`.
 //!
 //! ```text
 //!   7,0    1  1781.997780178  2894  Q  RS 0 + 128 [fio]
@@ -6,43 +7,45 @@
 //!              fio-22180   [000] d..1. 48820.033569:   7,1   1,0  m   N bfq0A new_ioprio 4 new_weight 40
 //! ```
 //!
-//! The layout is that of what Linux 6.18 prints. Numbers before the action are the cgroup's; a sequence is not told.
+//! The layout is that of the output of Linux 6.18. The numbers before the action identify the
+//! cgroup. The text has no sequence numbers.
 
 use crate::event::{Action, DeviceId, Event, Rwbs};
-use crate::names::Names;
-use crate::text::{Fields, LineFormat, Taken, decimal_ns, device_of, number, pid_of, shown, take_rwbs};
+use crate::process_names::ProcessNames;
+use crate::text::{Fields, LineFormat, LineOutput, decimal_ns, device_of, number, parse_rwbs, pid_of, shown};
 
-/// Times are seconds, with a fraction.
+/// Times are in seconds with a fraction.
 const SECOND_PS: u64 = 1_000_000_000_000;
-/// What stands for a process whose name the tracer has forgotten.
+/// Placeholder of the tracer for a process name that it no longer has.
 const NO_NAME: &[u8] = b"<...>";
 
-/// The reader of its lines.
+/// Parser of the lines.
 #[derive(Debug, Default)]
 pub(crate) struct Ftrace {
-    names: Names,
+    names: ProcessNames,
 }
 
-/// What stands before the action.
+/// The fields before the action.
 struct Start<'a> {
     time_ns: u64,
     cpu: u32,
     pid: u32,
     name: Option<&'a [u8]>,
-    /// From the device on, in the default form; from the action on in the classic one.
+    /// The rest of the line: from the device in the default format, from the action in the classic
+    /// one.
     rest: &'a [u8],
     device: Option<DeviceId>,
 }
 
 impl LineFormat for Ftrace {
-    fn line(&mut self, line: &[u8], out: &mut Taken<'_>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
         let trimmed = line.trim_ascii();
         if trimmed.is_empty() || trimmed.starts_with(b"#") {
             return Ok(false);
         }
         if let Some(lost) = lost_events(trimmed) {
             out.notices
-                .count("the tracer's buffer was full and events were lost", out.place, || format!("here {lost}"));
+                .count("the tracer's buffer was full and events were lost", out.position, || format!("here {lost}"));
             return Ok(false);
         }
         let start = match classic(trimmed)? {
@@ -52,7 +55,7 @@ impl LineFormat for Ftrace {
         let (device, rest) = match (start.device, Fields::blanks(start.rest).next()) {
             (Some(device), _) => (device, start.rest),
             (None, Some(word)) if word.ends_with(b":") => {
-                out.notices.count("events of other tracers are left out", out.place, || shown(word));
+                out.notices.count("events of other tracers are left out", out.position, || shown(word));
                 return Ok(false);
             }
             (None, Some(word)) => (device_of(word, b',')?, after(start.rest, word)),
@@ -65,13 +68,13 @@ impl LineFormat for Ftrace {
 }
 
 impl Ftrace {
-    /// What stands from the action on, or from the cgroup before it.
+    /// Parses the rest of a line from the action, or from the cgroup before it.
     fn action(
         &mut self,
         mut event: Event,
         name: Option<&[u8]>,
         rest: &[u8],
-        out: &mut Taken<'_>,
+        out: &mut LineOutput<'_>,
     ) -> Result<(), String> {
         let mut fields = Fields::blanks(rest);
         let mut letters = fields.want("the action")?;
@@ -80,9 +83,9 @@ impl Ftrace {
             letters = fields.want("the action")?;
         }
         event.action = action_of(letters)?;
-        event.op = take_rwbs(fields.want("what the request does")?)?;
+        event.op = parse_rwbs(fields.want("the operation")?)?;
         if event.action == Action::Message {
-            // One blank lies between the letter and the text; the text's own blanks are kept.
+            // One blank separates the action and the text; blanks of the text are kept.
             let text = fields.rest();
             self.name(&event, name, out);
             out.batch.push_with(event, text);
@@ -110,17 +113,17 @@ impl Ftrace {
         Ok(())
     }
 
-    /// Tells the name of a process where it is not known yet.
-    fn name(&mut self, event: &Event, name: Option<&[u8]>, out: &mut Taken<'_>) {
+    /// Emits the name of a process if it is new.
+    fn name(&mut self, event: &Event, name: Option<&[u8]>, out: &mut LineOutput<'_>) {
         let Some(name) = name.filter(|name| !name.is_empty() && *name != NO_NAME && event.pid != 0) else { return };
-        if self.names.tell(event.pid, name) {
-            let told = Event { pid: event.pid, cpu: event.cpu, ..Event::new(event.time_ns, Action::Process) };
-            out.batch.push_with(told, name);
+        if self.names.set(event.pid, name) {
+            let named = Event { pid: event.pid, cpu: event.cpu, ..Event::new(event.time_ns, Action::Process) };
+            out.batch.push_with(named, name);
         }
     }
 }
 
-/// Up to 16 bytes that belong to an event.
+/// A payload of up to 16 bytes.
 #[derive(Default)]
 struct Payload {
     held: [u8; 16],
@@ -142,7 +145,7 @@ impl Payload {
     }
 }
 
-/// `CPU:1 [LOST 123 EVENTS]`.
+/// Parses `CPU:1 [LOST 123 EVENTS]`.
 fn lost_events(line: &[u8]) -> Option<u64> {
     let rest = line.strip_prefix(b"CPU:")?;
     let mut fields = Fields::blanks(rest).skip_while(|field| *field != b"[LOST");
@@ -150,7 +153,7 @@ fn lost_events(line: &[u8]) -> Option<u64> {
     number(fields.next()?, "").ok()
 }
 
-/// `maj,min cpu seconds pid`, if it begins with a device.
+/// Parses `maj,min cpu seconds pid`, if the line begins with a device.
 fn classic(line: &[u8]) -> Result<Option<Start<'_>>, String> {
     let mut fields = Fields::blanks(line);
     let Some(Ok(device)) = fields.next().map(|field| device_of(field, b',')) else { return Ok(None) };
@@ -160,7 +163,7 @@ fn classic(line: &[u8]) -> Result<Option<Start<'_>>, String> {
     Ok(Some(Start { time_ns, cpu, pid, name: None, rest: fields.rest(), device: Some(device) }))
 }
 
-/// `name-pid [cpu] flags seconds:`, where the name may have blanks in it.
+/// Parses `name-pid [cpu] flags seconds:`. The name may contain blanks.
 fn default(line: &[u8]) -> Result<Start<'_>, String> {
     let wrong = || {
         format!(
@@ -173,7 +176,7 @@ fn default(line: &[u8]) -> Result<Start<'_>, String> {
     let (name, pid) = pid_of(line.get(..at).unwrap_or_default().trim_ascii()).ok_or_else(wrong)?;
     let mut fields = Fields::blanks(line.get(at..).unwrap_or_default());
     let cpu = fields.next().and_then(|cpu| cpu.strip_prefix(b"[")?.strip_suffix(b"]")).ok_or_else(wrong)?;
-    // The flags are left out when the tracer's option irq-info is off.
+    // The flags are absent if the tracer's option irq-info is off.
     let mut time = fields.next().ok_or_else(wrong)?;
     if !time.ends_with(b":") {
         time = fields.next().ok_or_else(wrong)?;
@@ -189,12 +192,12 @@ fn default(line: &[u8]) -> Result<Start<'_>, String> {
     })
 }
 
-/// What stands behind a word at the beginning.
+/// Returns the text after a word at the beginning of `rest`.
 fn after<'a>(rest: &'a [u8], word: &[u8]) -> &'a [u8] {
     rest.trim_ascii_start().get(word.len()..).unwrap_or_default()
 }
 
-/// `1,0`: the lower and the upper half of the control group's number, in hexadecimal digits.
+/// Parses `1,0`: the lower and the upper half of the cgroup id in hexadecimal digits.
 fn cgroup_of(field: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(field).ok()?;
     let (low, high) = text.split_once(',')?;
@@ -205,7 +208,7 @@ fn cgroup_of(field: &[u8]) -> Option<u64> {
 fn action_of(letters: &[u8]) -> Result<Action, String> {
     Action::ALL
         .into_iter()
-        // Notes of processes and clocks are not in this text.
+        // Process names and clocks do not occur in this text.
         .filter(|action| !matches!(action, Action::Process | Action::Timestamp | Action::Zone | Action::DriverData))
         .find(|action| action.letters().as_bytes() == letters)
         .ok_or_else(|| {
@@ -216,7 +219,8 @@ fn action_of(letters: &[u8]) -> Result<Action, String> {
         })
 }
 
-/// What stands before, in and behind the brackets: `0 + 128 [fio] 1`. A name may have brackets in it.
+/// Splits `0 + 128 [fio] 1` into the text before, in and after the brackets. A name may contain
+/// brackets.
 fn brackets(rest: &[u8]) -> (&[u8], Option<&[u8]>, &[u8]) {
     let (Some(open), Some(close)) = (memchr::memchr(b'[', rest), memchr::memrchr(b']', rest)) else {
         return (rest, None, b"");
@@ -225,12 +229,12 @@ fn brackets(rest: &[u8]) -> (&[u8], Option<&[u8]>, &[u8]) {
     (part(0..open), rest.get(open + 1..close), part(close + 1..rest.len()).trim_ascii())
 }
 
-/// `sector + sectors`, `sector` alone, or nothing.
+/// Parses `sector + sectors`, `sector` alone, or nothing.
 fn range(numbers: &[u8], event: &mut Event) -> Result<(), String> {
     let mut fields = Fields::blanks(numbers);
     let Some(sector) = fields.next() else { return Ok(()) };
     if sector.starts_with(b"(") {
-        // The command of a request that is passed through, in hexadecimal digits: it has no sectors.
+        // The command of a passed-through request, in hexadecimal digits; it has no sectors.
         event.op = event.op.with(Rwbs::PASS_THROUGH);
         return Ok(());
     }
@@ -248,7 +252,7 @@ fn range(numbers: &[u8], event: &mut Event) -> Result<(), String> {
     }
 }
 
-/// `sector / sector`.
+/// Parses `sector / sector`.
 fn split(numbers: &[u8], event: &mut Event) -> Result<Payload, String> {
     let mut fields = Fields::blanks(numbers);
     event.sector = number(fields.want("the sector")?, "the sector")?;
@@ -260,16 +264,15 @@ fn split(numbers: &[u8], event: &mut Event) -> Result<Payload, String> {
     }
 }
 
-/// `sector + sectors <- (8,1) sector`.
+/// Parses `sector + sectors <- (8,1) sector`.
 fn remap(numbers: &[u8], event: &mut Event) -> Result<Payload, String> {
     let arrow = memchr::memmem::find(numbers, b"<-")
-        .ok_or_else(|| format!("{} has no <- and from where it was mapped", shown(numbers)))?;
+        .ok_or_else(|| format!("{} has no <- and no source of the mapping", shown(numbers)))?;
     range(numbers.get(..arrow).unwrap_or_default(), event)?;
     let mut fields = Fields::blanks(numbers.get(arrow + 2..).unwrap_or_default());
     let from = fields.want("the device from which it was mapped")?;
     let pair = from.strip_prefix(b"(").and_then(|from| from.strip_suffix(b")"));
-    let device =
-        device_of(pair.ok_or_else(|| format!("the device {} does not stand in parentheses", shown(from)))?, b',')?;
+    let device = device_of(pair.ok_or_else(|| format!("the device {} is not in parentheses", shown(from)))?, b',')?;
     let sector: u64 =
         number(fields.want("the sector from which it was mapped")?, "the sector from which it was mapped")?;
     let mut payload = Payload::of(&device.0.to_be_bytes());
@@ -284,7 +287,7 @@ fn remap(numbers: &[u8], event: &mut Event) -> Result<Payload, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::test::{events, failure, read};
+    use crate::text::test_support::{events, failure, read};
 
     fn one(line: &str) -> (Event, Vec<u8>) {
         let batch = read(Ftrace::default(), line);
@@ -333,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_other_tracers_or_was_lost_is_told() {
+    fn events_of_other_tracers_and_lost_events_are_reported() {
         let text = "# tracer: blk\n  x-1 [000] d..1. 1.0: 7,1 Q R 0 + 8 [x]\nCPU:1 [LOST 123 EVENTS]\n  x-1 [000] .... 1.1: sys_close(fd: 3)\n  \
                     x-1 [000] d..1. 1.2: block_rq_issue: 7,1 R 4096 () 0 + 8 [x]\n";
         let (count, notices) = events(Ftrace::default(), text);
@@ -350,17 +353,17 @@ mod tests {
     #[test]
     fn wrong_lines_name_the_value_and_what_would_be_right() {
         let right = "  7,0    1  1781.997780178  2894  Q  RS 0 + 128 [fio]\n";
-        for (wrong, said) in [
+        for (wrong, message) in [
             ("  7,0    1  17x  2894  Q  RS 0 + 128 [fio]", "a:2: the time \"17x\" is no time"),
             ("  7,0    1  1.0  2894  q  RS 0 + 128 [fio]", "a:2: the action \"q\" is not known: Q, G, I"),
-            ("  7,0    1  1.0  2894  Q  RZ 0 + 128 [fio]", "a:2: \"RZ\" does not say what a request does"),
+            ("  7,0    1  1.0  2894  Q  RZ 0 + 128 [fio]", "a:2: \"RZ\" is no operation of a request"),
             ("  7,0    1  1.0  2894  Q  R 0 - 128 [fio]", "a:2: \"-\" stands where a + and the length"),
             ("  7,0    1  1.0  2894  Q  R 0 + 99999999 [fio]", "a:2: the length 99999999 is too large"),
             ("  7,0    1  1.0", "a:2: the line ends where the process should be"),
             ("rubbish", "a:2: the line begins with \"rubbish\": \"8,0  1  12.345678901  697\" (blk_classic)"),
         ] {
             let failed = failure(Ftrace::default(), &format!("{right}{wrong}\n{right}"));
-            assert!(failed.starts_with(said), "{failed}");
+            assert!(failed.starts_with(message), "{failed}");
         }
     }
 }

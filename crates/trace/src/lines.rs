@@ -1,50 +1,52 @@
-//! Lines of a text, whatever its length, in a buffer of fixed size.
+//! Splits a text of any length into lines with a buffer of fixed size.
 
 use memchr::memchr;
 
-use crate::open::Stream;
-use crate::source::{Place, ReadError};
+use crate::source::{InputPosition, ReadError};
+use crate::stream::Stream;
 
-/// The longest line, in bytes: the formats that are read have lines of at most 1.2 KiB (a message of 1,024 bytes and its head).
+/// Maximum length of a line in bytes. The supported formats have lines of at most 1.2 KiB (a
+/// message
+/// of 1,024 bytes and its head).
 pub(crate) const LINE_BYTES_MAX: usize = 64 << 10;
-/// What is read at a time.
+/// Size of the read buffer in bytes.
 const BUFFER_BYTES: usize = 256 << 10;
-/// The mark that some editors put before a text.
+/// The UTF-8 byte order mark that some editors write at the start of a text.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A text on its way in.
+/// Reads a text line by line.
 pub(crate) struct Lines {
     stream: Stream,
     buffer: Vec<u8>,
-    /// What is in the buffer and was not handed out: from here...
+    /// Start of the bytes in the buffer that were not returned yet.
     start: usize,
-    /// ... to here.
+    /// End of the bytes in the buffer that were not returned yet.
     end: usize,
     number: u64,
     at_end: bool,
 }
 
-/// A line.
+/// A line of a text.
 #[derive(Debug)]
 pub(crate) struct Line<'a> {
-    /// Without its end.
+    /// Contents without the line end.
     pub bytes: &'a [u8],
-    /// From 1 on.
+    /// Line number, counted from 1.
     pub number: u64,
-    /// Whether it ended as lines do: a last one that does not may be half of one.
+    /// True if the line has a line end. A last line without one may be incomplete.
     pub whole: bool,
 }
 
 impl Lines {
-    /// The lines of an input.
+    /// Creates a line reader for an input.
     pub fn new(stream: Stream) -> Lines {
         Lines { stream, buffer: vec![0; BUFFER_BYTES], start: 0, end: 0, number: 0, at_end: false }
     }
 
-    /// The next line; none behind the last.
+    /// Returns the next line, or None at the end.
     ///
     /// # Errors
-    /// The system's, and a line that is longer than any of a trace.
+    /// Fails with the error of the operating system, or if a line exceeds [`LINE_BYTES_MAX`].
     pub fn next(&mut self) -> Result<Option<Line<'_>>, ReadError> {
         let mut searched = 0;
         loop {
@@ -67,12 +69,12 @@ impl Lines {
         }
     }
 
-    /// The number of the line that was handed out last, from 1 on.
+    /// Number of the line that was returned last, counted from 1.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The input's name.
+    /// Name of the input.
     pub fn name(&self) -> &str {
         &self.stream.name
     }
@@ -98,7 +100,7 @@ impl Lines {
     fn too_long(&self) -> ReadError {
         ReadError::Bad {
             file: self.stream.name.clone(),
-            place: Place::Line(self.number + 1),
+            position: InputPosition::Line(self.number + 1),
             what: format!("this line is longer than {} KiB: no trace has such lines", LINE_BYTES_MAX >> 10),
         }
     }
@@ -110,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// A reader that hands out one byte at a time.
+    /// A reader that returns one byte at a time.
     struct Drops<'a>(&'a [u8]);
 
     impl Read for Drops<'_> {
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_as_on_any_system_and_the_last_need_not() {
+    fn all_line_ends_are_recognised_and_the_last_line_needs_none() {
         assert_eq!(all(b"\xef\xbb\xbfone\r\n\ntwo\nthree"), ["one", "", "two", "three"]);
         assert_eq!(all(b""), [""; 0]);
     }

@@ -1,4 +1,4 @@
-//! Several traces made one, in the order of time.
+//! Merges several traces into one in order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,14 +6,14 @@ use std::collections::BinaryHeap;
 use crate::batch::{Batch, EVENTS_A_BATCH};
 use crate::source::{Notice, ReadError, Source};
 
-/// Sources merged by time. What lies at the same time comes in the order of the sources, and what is in one source keeps its order whatever its
-/// times are.
+/// Merges sources by time. Events of the same time come in the order of the sources. Events of
+/// one source keep their order whatever their times are.
 pub struct Merge {
     parts: Vec<Part>,
-    /// The next event of each part that is not over: its time, and the part.
+    /// Time of the next event and index, for each part that has not ended.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     is_begun: bool,
-    /// What a part failed with, told behind what was read before.
+    /// The error of a part, returned after the events that were read before it.
     failed: Option<ReadError>,
 }
 
@@ -25,13 +25,15 @@ struct Part {
 }
 
 impl Merge {
-    /// Of sources, each with what is added to its times, in ns. Times that would be before 0 are 0, those beyond 64 bits the largest.
+    /// Creates a merge of sources, each with an offset in ns that is added to its times. Times
+    /// saturate
+    /// at 0 and at the largest 64-bit value.
     pub fn new(sources: Vec<(Box<dyn Source + Send>, i64)>) -> Merge {
         let part = |(source, shift_ns)| Part { source, shift_ns, batch: Batch::new(), at: 0 };
         Merge { parts: sources.into_iter().map(part).collect(), next: BinaryHeap::new(), is_begun: false, failed: None }
     }
 
-    /// Enters the next event of a part, if there is one.
+    /// Pushes the next event of a part to the heap, if there is one.
     fn enter(&mut self, index: usize) {
         let Some(part) = self.parts.get_mut(index) else { return };
         match part.time_ns() {
@@ -52,7 +54,7 @@ impl Source for Merge {
         while batch.len() < EVENTS_A_BATCH && self.failed.is_none() {
             let Some(Reverse((_, index))) = self.next.pop() else { break };
             let Some(part) = self.parts.get_mut(index) else { break };
-            // As long as no other part has anything earlier, there is no need to ask the heap.
+            // While no other part has an earlier event, the heap does not need to be consulted.
             let limit = self.next.peek().map_or((u64::MAX, usize::MAX), |Reverse(next)| *next);
             part.copy(batch, limit, index);
             self.enter(index);
@@ -75,7 +77,7 @@ impl Source for Merge {
 }
 
 impl Part {
-    /// The time of the next event; none at the end.
+    /// Returns the time of the next event in ns, or None at the end.
     fn time_ns(&mut self) -> Result<Option<u64>, ReadError> {
         if self.at >= self.batch.len() {
             self.at = 0;
@@ -84,7 +86,7 @@ impl Part {
         Ok(self.batch.events().get(self.at).map(|event| event.time_ns.saturating_add_signed(self.shift_ns)))
     }
 
-    /// Copies events up to the place of another part, and at least one.
+    /// Copies events up to the next event of another part, and at least one event.
     fn copy(&mut self, to: &mut Batch, limit: (u64, usize), index: usize) {
         for (copied, event) in self.batch.events().get(self.at..).unwrap_or_default().iter().enumerate() {
             let time_ns = event.time_ns.saturating_add_signed(self.shift_ns);
@@ -97,32 +99,34 @@ impl Part {
     }
 }
 
-/// A source of which the beginning is known already.
-pub struct Begun {
+/// A source whose first batch has been read, so that its start time is available.
+pub struct PeekedSource {
     source: Box<dyn Source + Send>,
     first: Option<Batch>,
     start_ns: Option<u64>,
 }
 
-impl Begun {
+impl PeekedSource {
     /// Reads the first batch of a source.
     ///
     /// # Errors
-    /// Those of the source.
-    pub fn new(mut source: Box<dyn Source + Send>) -> Result<Begun, ReadError> {
+    /// Returns the error of the source.
+    pub fn new(mut source: Box<dyn Source + Send>) -> Result<PeekedSource, ReadError> {
         let mut first = Batch::new();
         source.next(&mut first)?;
         let start_ns = first.start_ns();
-        Ok(Begun { source, first: Some(first), start_ns })
+        Ok(PeekedSource { source, first: Some(first), start_ns })
     }
 
-    /// The time of the first event that tells of a request, or of anything but names and clocks, in ns; none of a trace without any.
+    /// Returns the time of the first event that has a moment (see [`Event::has_moment`]), in ns;
+    /// None if
+    /// the first batch has no such event.
     pub fn start_ns(&self) -> Option<u64> {
         self.start_ns
     }
 }
 
-impl Source for Begun {
+impl Source for PeekedSource {
     fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         match self.first.take() {
             Some(first) => {
@@ -138,9 +142,9 @@ impl Source for Begun {
     }
 }
 
-impl std::fmt::Debug for Begun {
+impl std::fmt::Debug for PeekedSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Begun at {:?} ns", self.start_ns)
+        write!(f, "PeekedSource at {:?} ns", self.start_ns)
     }
 }
 

@@ -1,34 +1,40 @@
-//! MQSim's text: `time device sector sectors type`, where the type is 0 for a write and 1 for a read.
+//! Reads MQSim's text: `time device sector sectors type`, where type 0 is a write and 1 a read.
 //!
-//! The unit of the times is told by MQSim's configuration (`Time_Unit`), not by the trace: ns unless told otherwise. Sectors have 512 bytes.
+//! The unit of the times is part of MQSim's configuration (`Time_Unit`), not of the trace. The
+//! default
+//! is ns. Sectors have 512 bytes.
 
 use crate::event::{DeviceId, Rwbs};
 use crate::text::{
-    Fields, Head, LineFormat, Request, Requests, Taken, TimeUnit, decide_unit, decimal_ns, number, shown,
+    Fields, Head, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decide_unit, decimal_ns, number, shown,
 };
 
-/// The reader of its lines.
+/// Parser of MQSim's lines.
 #[derive(Debug)]
 pub(crate) struct Mqsim {
     unit_ps: u64,
     sector_bytes: u64,
-    requests: Requests,
+    requests: RequestSorter,
 }
 
 impl Mqsim {
-    /// A reader for a text that begins like that, and what it assumes.
+    /// Creates a parser for a text with this beginning. Also returns the assumption that it makes,
+    /// if any.
     ///
     /// # Errors
-    /// When the unit of its times has to be told.
-    pub fn new(head: &[u8], told: Option<TimeUnit>, sector_bytes: u32) -> Result<(Mqsim, Option<String>), String> {
+    /// Fails if the unit of the times must be specified.
+    pub fn new(head: &[u8], specified: Option<TimeUnit>, sector_bytes: u32) -> Result<(Mqsim, Option<String>), String> {
         let time = |line: &[u8]| number(Fields::blanks(line).next()?, "").ok();
-        let (unit, remark) = decide_unit(told, TimeUnit::Nanosecond, "MQSim's own", &Head::of(head, time))?;
-        Ok((Mqsim { unit_ps: unit.ps(), sector_bytes: u64::from(sector_bytes), requests: Requests::default() }, remark))
+        let (unit, remark) = decide_unit(specified, TimeUnit::Nanosecond, "MQSim's own", &Head::of(head, time))?;
+        Ok((
+            Mqsim { unit_ps: unit.ps(), sector_bytes: u64::from(sector_bytes), requests: RequestSorter::default() },
+            remark,
+        ))
     }
 }
 
 impl LineFormat for Mqsim {
-    fn line(&mut self, line: &[u8], out: &mut Taken<'_>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
         let line = line.trim_ascii();
         if line.is_empty() || line.starts_with(b"#") {
             return Ok(false);
@@ -47,12 +53,12 @@ impl LineFormat for Mqsim {
         Ok(true)
     }
 
-    fn end(&mut self, out: &mut Taken<'_>) -> bool {
+    fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
         self.requests.end(out)
     }
 }
 
-/// A count of sectors, in bytes.
+/// Parses a number of sectors and converts it to bytes.
 pub(crate) fn sectors(field: &[u8], what: &str, sector_bytes: u64) -> Result<u64, String> {
     let count: u64 = number(field, what)?;
     count.checked_mul(sector_bytes).ok_or_else(|| format!("{what} {} is too large", shown(field)))
@@ -61,7 +67,7 @@ pub(crate) fn sectors(field: &[u8], what: &str, sector_bytes: u64) -> Result<u64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::test::{failure, read};
+    use crate::text::test_support::{failure, read};
 
     fn mqsim(text: &str) -> Mqsim {
         Mqsim::new(text.as_bytes(), None, 512).unwrap().0
@@ -77,8 +83,8 @@ mod tests {
     }
 
     #[test]
-    fn ps_are_asked_for() {
-        // 1,000 requests in what would be 1,000,000 s of ns.
+    fn ps_must_be_specified() {
+        // 1,000 requests in 1,000,000 s if the unit were ns.
         let text: String = (0..1000).map(|at| format!("{} 0 8 8 1\n", at * 1_000_000_000_000u64)).collect();
         let asked = Mqsim::new(text.as_bytes(), None, 512).unwrap_err();
         assert!(asked.contains("with ps, the first"), "{asked}");
@@ -86,14 +92,14 @@ mod tests {
 
     #[test]
     fn wrong_lines_name_the_value_and_what_would_be_right() {
-        for (wrong, said) in [
+        for (wrong, message) in [
             ("938513000 4 264719034 16 2", "a:2: \"2\" stands where 0 (a write) or 1 (a read) should be"),
             ("938513000 4 99999999999999999999 16 1", "a:2: the sector \"99999999999999999999\" is too large"),
             ("938513000 4 8", "a:2: the line ends where the length should be"),
         ] {
             let text = format!("938513000 4 264719034 16 0\n{wrong}\n");
             let failed = failure(mqsim(&text), &text);
-            assert!(failed.starts_with(said), "{failed}");
+            assert!(failed.starts_with(message), "{failed}");
         }
     }
 }

@@ -1,57 +1,59 @@
-//! What readers noticed, a line a kind and not a line a case.
+//! Collects the notices of a reader: repeated findings become one line with a count.
 
-use crate::source::{Notice, Place};
+use crate::source::{InputPosition, Notice};
 
-/// So many different things are told; more would bury them.
+/// Maximum number of different repeated findings; more would bury the important ones.
 const KINDS_MAX: usize = 12;
 
-/// What one input's reader noticed.
+/// Collects the notices of one input.
 #[derive(Debug, Default)]
-pub(crate) struct Notices {
+pub(crate) struct NoticeCollector {
     file: String,
     ready: Vec<Notice>,
-    counted: Vec<Counted>,
+    counted: Vec<RepeatedFinding>,
 }
 
-/// Something that may come up often.
+/// A finding that can occur many times.
 #[derive(Debug)]
-struct Counted {
+struct RepeatedFinding {
     kind: &'static str,
-    first: Place,
+    first: InputPosition,
     example: String,
     times: u64,
 }
 
-impl Notices {
-    /// Of the input of that name.
-    pub fn new(file: &str) -> Notices {
-        Notices { file: file.to_owned(), ..Notices::default() }
+impl NoticeCollector {
+    /// Creates a collector for the input of this name.
+    pub fn new(file: &str) -> NoticeCollector {
+        NoticeCollector { file: file.to_owned(), ..NoticeCollector::default() }
     }
 
-    /// Tells something that comes up once.
-    pub fn tell(&mut self, place: Place, what: impl Into<String>) {
-        self.ready.push(Notice { file: self.file.clone(), place, what: what.into() });
+    /// Adds a notice that occurs once.
+    pub fn add(&mut self, position: InputPosition, what: impl Into<String>) {
+        self.ready.push(Notice { file: self.file.clone(), position, what: what.into() });
     }
 
-    /// Counts something that may come up again: it is told at the end, with the first place and what stood there.
-    pub fn count(&mut self, kind: &'static str, place: Place, example: impl FnOnce() -> String) {
+    /// Counts a finding that can occur again. The notice appears after [`NoticeCollector::end`],
+    /// with
+    /// the first position and an example.
+    pub fn count(&mut self, kind: &'static str, position: InputPosition, example: impl FnOnce() -> String) {
         if let Some(counted) = self.counted.iter_mut().find(|counted| counted.kind == kind) {
             counted.times += 1;
         } else if self.counted.len() < KINDS_MAX {
-            self.counted.push(Counted { kind, first: place, example: example(), times: 1 });
+            self.counted.push(RepeatedFinding { kind, first: position, example: example(), times: 1 });
         }
     }
 
-    /// The input is over: what was counted can be told.
+    /// Ends the input: turns the counted findings into notices.
     pub fn end(&mut self) {
         for counted in std::mem::take(&mut self.counted) {
-            let often = if counted.times == 1 { String::new() } else { format!(", {} times in all", counted.times) };
-            let what = format!("{} ({}{often})", counted.kind, counted.example);
-            self.tell(counted.first, what);
+            let count = if counted.times == 1 { String::new() } else { format!(", {} times in all", counted.times) };
+            let what = format!("{} ({}{count})", counted.kind, counted.example);
+            self.add(counted.first, what);
         }
     }
 
-    /// What can be told by now.
+    /// Takes the notices that are ready.
     pub fn take(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.ready)
     }
@@ -62,14 +64,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_up_often_is_one_line_with_its_first_place() {
-        let mut notices = Notices::new("a.csv");
+    fn a_repeated_finding_is_one_line_with_its_first_position() {
+        let mut notices = NoticeCollector::new("a.csv");
         for line in 3..10 {
-            notices.count("an offset is cut", Place::Line(line), || format!("line {line}"));
+            notices.count("an offset is cut", InputPosition::Line(line), || format!("line {line}"));
         }
         assert_eq!(notices.take(), []);
         notices.end();
-        let told: Vec<String> = notices.take().iter().map(ToString::to_string).collect();
-        assert_eq!(told, ["a.csv:3: an offset is cut (line 3, 7 times in all)"]);
+        let lines: Vec<String> = notices.take().iter().map(ToString::to_string).collect();
+        assert_eq!(lines, ["a.csv:3: an offset is cut (line 3, 7 times in all)"]);
     }
 }

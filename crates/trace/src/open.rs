@@ -1,13 +1,11 @@
-//! Opens traces: files or streams, compressed or not, of any format.
+//! Opens traces from files or streams, of any format, compressed or not.
 
 mod compression;
 mod detect;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::PathBuf;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,47 +20,34 @@ use crate::iolog::{self, Iolog};
 use crate::merge::Merge;
 use crate::mqsim::Mqsim;
 use crate::msr::{self, Msr};
-use crate::source::{Format, Notice, Place, ReadError, Source};
-use crate::text::{LineFormat, Text, TimeUnit};
+use crate::source::{Format, InputPosition, Notice, ReadError, Source};
+use crate::stream::{Input, Stream};
+use crate::text::{LineFormat, TextSource, TimeUnit};
 use compression::Compression;
 
-/// So much of an input is looked at to tell what it is, in bytes.
+/// Number of bytes at the start of an input that format detection examines.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// Something to read.
-#[derive(Debug)]
-pub enum Input {
-    /// A file.
-    Path(PathBuf),
-    /// Bytes that come from somewhere else.
-    Stream(Stream),
-}
-
-/// Bytes with a name.
-pub struct Stream {
-    /// What it is called in errors.
-    pub name: String,
-    /// The bytes.
-    pub read: Box<dyn Read + Send>,
-}
-
-/// What is told of inputs, as far as they do not tell themselves.
+/// Properties of inputs that override detection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
-    /// The format, where it should not be found out.
+    /// Format of the inputs; None detects it.
     pub format: Option<Format>,
-    /// What the times of a text count.
+    /// Unit of the times in a text; None uses the unit of the format.
     pub time_unit: Option<TimeUnit>,
-    /// The size of the sectors in which a text counts, in bytes; 512 unless told, a power of two from 512 to 65,536.
+    /// Sector size of a text in bytes: a power of two from 512 to 65,536; None means 512.
     pub sector_bytes: Option<u32>,
 }
 
-/// Opens a trace that lies in one or more inputs of one format: files of several CPUs, disks or servers, which are merged by time.
+/// Opens a trace that consists of one or more inputs of one format: files of several CPUs, disks or
+/// servers, which are merged by time.
 ///
-/// Memory is bounded whatever the inputs hold: an input that only unpacks to zeros is an error after its first 64 KiB.
+/// Memory is bounded for any input: compressed zeros fail after the first 64 KiB.
 ///
 /// # Errors
-/// When an input cannot be read, is of no known format or of another than the others, or leaves its unit of time open.
+/// Fails if an input cannot be read, has an unknown format or another format than the others, or
+/// has
+/// times of an undetermined unit.
 pub fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source + Send>, ReadError> {
     let mut opened = Opened::default();
     let mut found: Option<(Format, String)> = None;
@@ -80,7 +65,7 @@ pub fn open(inputs: Vec<Input>, options: &OpenOptions) -> Result<Box<dyn Source 
             Some((other, file)) if *other != format => {
                 let what =
                     format!("this is {}, but {file} is {}: one trace has one format", format.title(), other.title());
-                return Err(ReadError::Bad { file: stream.name, place: Place::All, what });
+                return Err(ReadError::Bad { file: stream.name, position: InputPosition::All, what });
             }
             Some(_) => {}
             None => found = Some((format, stream.name.clone())),
@@ -107,7 +92,7 @@ fn stream_of(input: Input) -> Result<Stream, ReadError> {
     }
 }
 
-/// The reader of a format over all inputs.
+/// Creates the reader of a format for all inputs.
 fn source_of(
     format: Format,
     mut heads: Vec<(Stream, Vec<u8>)>,
@@ -126,14 +111,15 @@ fn source_of(
     Ok(Box::new(Merge::new(sources.collect::<Result<_, ReadError>>()?)))
 }
 
-/// What readers of inputs that belong together share, so that the same name means the same device in all of them.
+/// Names that the readers of related inputs share, so that a name means the same device in all of
+/// them.
 #[derive(Default)]
 struct Shared {
-    files: iolog::Files,
+    files: iolog::DeviceNames,
     servers: msr::Servers,
 }
 
-/// The reader of one input.
+/// Creates the reader of one input.
 fn reader_of(
     format: Format,
     stream: Stream,
@@ -144,9 +130,9 @@ fn reader_of(
     let unit = options.time_unit;
     let sector_bytes = options.sector_bytes.unwrap_or(512);
     let file = stream.name.clone();
-    let unclear = |what| ReadError::Bad { file, place: Place::All, what };
+    let invalid = |what| ReadError::Bad { file, position: InputPosition::All, what };
     if !sector_bytes.is_power_of_two() || !(512..=65_536).contains(&sector_bytes) {
-        return Err(unclear(format!(
+        return Err(invalid(format!(
             "sectors of {sector_bytes} bytes: a power of two from 512 to 65536 would be right"
         )));
     }
@@ -154,38 +140,38 @@ fn reader_of(
         Format::Blktrace => Ok(Box::new(blktrace::Reader::new(vec![stream]))),
         Format::Blkparse => Ok(Box::new(blkparse::Reader::new(stream))),
         Format::Ftrace => Ok(text(stream, (Ftrace::default(), None))),
-        Format::Iolog => Ok(text(stream, Iolog::new(head, &shared.files, unit).map_err(unclear)?)),
-        Format::Msr => Ok(text(stream, Msr::new(head, &shared.servers, unit).map_err(unclear)?)),
-        Format::Alibaba => Ok(text(stream, Alibaba::new(head, unit).map_err(unclear)?)),
-        Format::Mqsim => Ok(text(stream, Mqsim::new(head, unit, sector_bytes).map_err(unclear)?)),
+        Format::Iolog => Ok(text(stream, Iolog::new(head, &shared.files, unit).map_err(invalid)?)),
+        Format::Msr => Ok(text(stream, Msr::new(head, &shared.servers, unit).map_err(invalid)?)),
+        Format::Alibaba => Ok(text(stream, Alibaba::new(head, unit).map_err(invalid)?)),
+        Format::Mqsim => Ok(text(stream, Mqsim::new(head, unit, sector_bytes).map_err(invalid)?)),
         Format::Blkreplay => Ok(text(stream, (Blkreplay::new(unit, sector_bytes), None))),
         Format::Csv => Ok(text(stream, (Csv::default(), None))),
     }
 }
 
-/// A text, with what its reader assumes of it.
+/// Creates the reader of a text, with a notice of its assumptions.
 fn text<F: LineFormat + Send + 'static>(
     stream: Stream,
     (format, remark): (F, Option<String>),
 ) -> Box<dyn Source + Send> {
-    let mut text = Text::new(stream, format);
+    let mut text = TextSource::new(stream, format);
     if let Some(remark) = remark {
-        text.tell(remark);
+        text.add_notice(remark);
     }
     Box::new(text)
 }
 
-/// What was opened: the source, and what was noticed of the inputs themselves.
+/// An opened trace: its source, and notices about the inputs.
 #[derive(Default)]
 struct Opened {
     source: Option<Box<dyn Source + Send>>,
     notices: Vec<Notice>,
-    /// Of each compressed input: its name, and whether it turned out to end too early.
+    /// For each compressed input: its name, and a flag that is set when the input ends early.
     cuts: VecDeque<(String, Arc<AtomicBool>)>,
 }
 
 impl Opened {
-    /// Takes the compression away; an input without a byte is only noticed.
+    /// Removes the compression. An empty input only causes a notice.
     fn unpack(&mut self, stream: Stream) -> Result<Option<(Stream, Vec<u8>)>, ReadError> {
         let Stream { name, read } = stream;
         let failed = |source: io::Error| ReadError::Io { file: name.clone(), source };
@@ -207,7 +193,7 @@ impl Opened {
         }
         if head.is_empty() {
             let what = "it is empty: nothing was recorded here".to_owned();
-            self.notices.push(Notice { file: name, place: Place::All, what });
+            self.notices.push(Notice { file: name, position: InputPosition::All, what });
             return Ok(None);
         }
         Ok(Some((Stream { name, read }, head)))
@@ -232,32 +218,10 @@ impl Source for Opened {
             let is_cut = cut.load(Ordering::Relaxed);
             if is_cut {
                 let what = "the compressed file ends too early: what could be unpacked was read".to_owned();
-                notices.push(Notice { file: name.clone(), place: Place::All, what });
+                notices.push(Notice { file: name.clone(), position: InputPosition::All, what });
             }
             !is_cut
         });
         notices
-    }
-}
-
-impl Stream {
-    /// Reads what there is now, at most as much as the buffer holds; 0 at the end.
-    ///
-    /// # Errors
-    /// The system's, with the name.
-    pub(crate) fn read_some(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
-        loop {
-            match self.read.read(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(source) => return Err(ReadError::Io { file: self.name.clone(), source }),
-                Ok(read) => return Ok(read),
-            }
-        }
-    }
-}
-
-impl fmt::Debug for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Stream({})", self.name)
     }
 }

@@ -1,14 +1,15 @@
-//! Chrome's JSON trace format, which `ui.perfetto.dev` and `chrome://tracing` open: a lane for each of a process's requests at a time.
+//! Writes Chrome's JSON trace format, which `ui.perfetto.dev` and `chrome://tracing` open.
 //!
-//! | what | as |
+//! | item | representation |
 //! |---|---|
-//! | a process | a process, its requests in as many lanes as it had under way at once |
-//! | a request | two slices, `Q2D read` (until the driver took it) and `D2C read` (in the device); `Q2C read` where a trace knows no D; sector, length, device and bios merged into it as arguments |
-//! | a request whose end the trace does not show | an instant, `Q read`, where it was submitted |
-//! | requests that wait, requests in devices | the counter `requests`, of all devices |
-//! | the elevator's notes | instants, a lane for each device |
+//! | a process | a process with as many threads as it had outstanding requests at once |
+//! | a request | two slices: `Q2D read` until the driver took it and `D2C read` in the device, or `Q2C read` if the trace has no D. Sector, length, device and merged bios are arguments |
+//! | a request without a completion | an instant `Q read` at its submission |
+//! | waiting requests, requests in devices | the counter `requests` over all devices |
+//! | messages of the elevator | instants, on one thread for each device |
 //!
-//! Times are us since the trace's first event, with three digits behind the point (the format's unit is the us); the recorder's own clock is in `otherData`.
+//! Times are us since the first event of the trace, with three decimals (the unit of the format is
+//! us). The start time on the recorder's clock is in `otherData`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -17,39 +18,40 @@ use serde_json::{Value, json};
 
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Event, Rwbs};
-use crate::life::{Life, Lives};
-use crate::sink::Sink;
+use crate::request::{RequestRecord, RequestTracker};
+use crate::writer::EventWriter;
 
-/// The page's number of what belongs to no process: beyond those that Linux gives (4,194,304 at most).
-const NOBODY: u32 = 1 << 30;
-/// The same, of the devices' notes.
-const NOTES: u32 = NOBODY + 1;
-/// The same, of the counter.
-const DEPTH: u32 = NOBODY + 2;
+/// Process id in the output for requests without a process id, above the largest of Linux
+/// (4,194,304).
+const NO_PROCESS: u32 = 1 << 30;
+/// Process id in the output for messages of elevators.
+const NOTES: u32 = NO_PROCESS + 1;
+/// Process id in the output for the counter.
+const DEPTH: u32 = NO_PROCESS + 2;
 
 /// Writes a trace as Chrome's JSON.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    lives: Lives,
-    /// The lanes of each process: when the last request of each was over, in ns.
+    lives: RequestTracker,
+    /// For each process, the end of the last request on each of its threads, in ns.
     lanes: BTreeMap<u32, Vec<u64>>,
-    /// The processes with requests that have no end.
+    /// Processes with requests that have no completion.
     endless: BTreeSet<u32>,
     note_lanes: BTreeSet<DeviceId>,
     start_ns: Option<u64>,
     depth: (usize, usize),
     is_begun: bool,
-    /// Whether an element was written, behind which the next needs a comma.
+    /// True after the first element; later elements need a comma before them.
     has_elements: bool,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes to `out`.
+    /// Creates a writer to `out`.
     pub fn new(out: W) -> Writer<W> {
         Writer {
             out,
-            lives: Lives::new(),
+            lives: RequestTracker::new(),
             lanes: BTreeMap::new(),
             endless: BTreeSet::new(),
             note_lanes: BTreeSet::new(),
@@ -60,7 +62,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Ends it and gives the output back.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -73,7 +75,7 @@ impl<W: Write> Writer<W> {
         let other = json!({ "writer": "hoistway", "start_ns": start_ns.to_string() });
         write!(self.out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{other},\"traceEvents\":[")?;
         self.meta(DEPTH, 0, "process_name", json!({ "name": "requests of all devices" }))?;
-        self.meta(NOBODY, 0, "process_name", json!({ "name": "requests of no known process" }))
+        self.meta(NO_PROCESS, 0, "process_name", json!({ "name": "requests of no known process" }))
     }
 
     fn event(&mut self, event: &Event, payload: &[u8]) -> io::Result<()> {
@@ -96,13 +98,13 @@ impl<W: Write> Writer<W> {
             });
             self.element(&counter)?;
         }
-        let over: Vec<Life> = self.lives.over().collect();
+        let over: Vec<RequestRecord> = self.lives.over().collect();
         over.iter().try_for_each(|life| self.life(life))
     }
 
-    /// The slices of a request.
-    fn life(&mut self, life: &Life) -> io::Result<()> {
-        let Some(begun_ns) = life.begun_ns() else { return Ok(()) };
+    /// Writes the slices of a request.
+    fn life(&mut self, life: &RequestRecord) -> io::Result<()> {
+        let Some(begun_ns) = life.first_seen_ns() else { return Ok(()) };
         let Some(completed_ns) = life.completed_ns else { return self.endless(life, begun_ns) };
         let pid = page_pid(life.pid);
         let lane = self.lane(pid, begun_ns, completed_ns)?;
@@ -126,8 +128,8 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// A request that the trace does not show completing.
-    fn endless(&mut self, life: &Life, begun_ns: u64) -> io::Result<()> {
+    /// Writes a request without a completion.
+    fn endless(&mut self, life: &RequestRecord, begun_ns: u64) -> io::Result<()> {
         let pid = page_pid(life.pid);
         if self.endless.insert(pid) {
             self.meta(pid, 0, "thread_name", json!({ "name": "requests without an end" }))?;
@@ -139,8 +141,8 @@ impl<W: Write> Writer<W> {
         }))
     }
 
-    /// The first lane of a process in which nothing is going on at that time. Requests come in the order of their completions, so that it is enough to
-    /// know when the last one of each lane was over.
+    /// Returns the first thread of a process that is free at `begun_ns`. Requests come in order of
+    /// completion, so that the last end of each thread is sufficient.
     fn lane(&mut self, pid: u32, begun_ns: u64, completed_ns: u64) -> io::Result<usize> {
         let lanes = self.lanes.entry(pid).or_default();
         if let Some(lane) = lanes.iter().position(|over_ns| *over_ns <= begun_ns) {
@@ -183,9 +185,9 @@ impl<W: Write> Writer<W> {
     }
 }
 
-impl<W: Write> Sink for Writer<W> {
+impl<W: Write> EventWriter for Writer<W> {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
-        // Names of processes may be older than the trace, or have no time.
+        // Process names may be older than the trace, or have no time.
         let Some(first_ns) = batch.start_ns().or(batch.events().first().map(|event| event.time_ns)) else {
             return Ok(());
         };
@@ -203,23 +205,23 @@ impl<W: Write> Sink for Writer<W> {
     }
 }
 
-fn arguments(life: &Life) -> Value {
+fn arguments(life: &RequestRecord) -> Value {
     json!({
         "sector": life.sector, "bytes": life.bytes, "device": life.device.to_string(), "rwbs": format!("{:?}", life.op),
         "merged_bios": life.merged.len(), "error": life.error,
     })
 }
 
-/// us, exact to the ns up to 104 days: 2^53 ns.
+/// Converts ns to us, exact to the ns up to 104 days (2^53 ns).
 fn us(ns: u64) -> Value {
     json!(ns as f64 / 1000.0)
 }
 
 const fn page_pid(pid: u32) -> u32 {
-    if pid == 0 { NOBODY } else { pid }
+    if pid == 0 { NO_PROCESS } else { pid }
 }
 
-/// A word for what a request does.
+/// Returns the name of the operation of a request.
 fn kind(op: Rwbs) -> &'static str {
     match op {
         op if op.has(Rwbs::DISCARD) => "discard",
@@ -234,7 +236,7 @@ fn kind(op: Rwbs) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Requests as (process, submitted, taken by the driver, over), in us.
+    /// Writes requests given as process, submission, issue and completion, in us.
     fn written(requests: &[(u32, u64, Option<u64>, u64)]) -> Vec<Value> {
         let mut events = Vec::new();
         for (sector, &(pid, queued_us, issued_us, completed_us)) in (0..).zip(requests) {
@@ -275,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_two_slices_of_a_lane_and_lanes_are_used_again() {
+    fn a_request_is_two_slices_of_a_thread_and_threads_are_reused() {
         let elements = written(&[
             (7, 1000, Some(1100), 1500),
             (7, 1200, Some(1300), 1400),
@@ -312,10 +314,10 @@ mod tests {
     }
 
     #[test]
-    fn times_count_from_the_first_request_and_what_has_no_end_is_an_instant() {
+    fn times_count_from_the_first_request_and_unfinished_requests_are_instants() {
         let event = Event { sector: 8, bytes: 4096, pid: 7, op: Rwbs::WRITE, ..Event::new(5_000_000, Action::Queue) };
         let mut batch = Batch::new();
-        // A recorder tells names when it learns of them.
+        // Recorders write names whenever they learn them.
         batch.push_with(Event { pid: 7, ..Event::new(0, Action::Process) }, b"fio");
         batch.push(event);
         batch.push(Event { time_ns: 5_002_000, sector: 800, ..event });

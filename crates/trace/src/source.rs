@@ -1,26 +1,34 @@
-//! Where events come from.
+//! The trait that all trace readers implement, the input formats and read errors.
 
 use std::fmt;
 use std::io;
 
 use crate::batch::Batch;
 
-/// A trace that is being read.
+/// A stream of trace events.
 pub trait Source {
-    /// Replaces what is in the batch by the next events, in the order of the trace. An empty batch is the end.
+    /// Replaces the contents of the batch by the next events, in the order of the trace. An empty
+    /// batch
+    /// marks the end of the trace.
     ///
     /// # Errors
-    /// When the input cannot be read, or is not what it seemed to be. What can be read of damaged input is read, and told by [`Source::notices`].
+    /// Fails if the input cannot be read or does not have the detected format. The readable part of
+    /// a
+    /// damaged input is returned; [`Source::notices`] then describes the damage.
     fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError>;
 
-    /// What was noticed so far and not yet taken: damage that was passed over, assumptions. A few lines, whatever the input.
+    /// Takes the notices that have accumulated: damage that was skipped, and assumptions. The
+    /// number of
+    /// notices is small whatever the input.
     fn notices(&mut self) -> Vec<Notice>;
 }
 
-/// The formats that are read.
+/// The input formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// blktrace's binary files, version 7 or 8; the tracefs `blk` tracer's binary stream is the same, with all CPUs in one.
+    /// blktrace's binary files, version 7 or 8, and the binary stream of the tracefs `blk` tracer,
+    /// which
+    /// has the same format with all CPUs in one stream.
     Blktrace,
     /// blkparse's text in its default format.
     Blkparse,
@@ -30,18 +38,18 @@ pub enum Format {
     Iolog,
     /// MSR Cambridge CSV.
     Msr,
-    /// Alibaba's block traces.
+    /// Alibaba's block traces (CSV).
     Alibaba,
     /// MQSim's text.
     Mqsim,
-    /// blkreplay's loads.
+    /// blkreplay's load files.
     Blkreplay,
-    /// hoistway's own CSV: a line an event.
+    /// hoistway's own CSV with one line for each event.
     Csv,
 }
 
 impl Format {
-    /// All, in the order in which they are listed.
+    /// All formats in the order in which help texts list them.
     pub const ALL: [Format; 9] = [
         Format::Blktrace,
         Format::Blkparse,
@@ -54,7 +62,7 @@ impl Format {
         Format::Csv,
     ];
 
-    /// As it is written on a command line.
+    /// The name of the format on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Blktrace => "blktrace",
@@ -69,7 +77,7 @@ impl Format {
         }
     }
 
-    /// As it stands in a sentence.
+    /// The description of the format in messages.
     pub const fn title(self) -> &'static str {
         match self {
             Format::Blktrace => "blktrace's binary format",
@@ -85,72 +93,72 @@ impl Format {
     }
 }
 
-/// Where in the input something is.
+/// A position in an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In a line, from 1 on.
+pub enum InputPosition {
+    /// A line number, counted from 1.
     Line(u64),
-    /// At a byte of the (decompressed) input, from 0 on.
+    /// A byte offset in the decompressed input, counted from 0.
     Byte(u64),
-    /// In all of it.
+    /// The whole input.
     All,
 }
 
-/// Something that whoever reads the results should know.
+/// A remark about an input that affects how far its results can be trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The input's name.
+    /// Name of the input.
     pub file: String,
-    /// Where in it; the first place, if it came up several times.
-    pub place: Place,
-    /// What, with how often where that is more than once.
+    /// Position of the first occurrence.
+    pub position: InputPosition,
+    /// Description of the finding, with the number of occurrences if there are several.
     pub what: String,
 }
 
-/// Why a trace cannot be read.
+/// Error of opening or reading a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The system's error.
+    /// The operating system reported an error.
     #[error("{file}: {source}")]
     Io {
-        /// The input's name.
+        /// Name of the input.
         file: String,
-        /// The cause.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It is not what it should be.
-    #[error("{file}{place}: {what}")]
+    /// The input violates its format.
+    #[error("{file}{position}: {what}")]
     Bad {
-        /// The input's name.
+        /// Name of the input.
         file: String,
-        /// Where.
-        place: Place,
-        /// What is there, and what would be right.
+        /// Position of the violation.
+        position: InputPosition,
+        /// Description of the violation and of the expected contents.
         what: String,
     },
-    /// Nothing tells what it is.
-    #[error("{file}: this is no trace that is known: {what}")]
+    /// The format of the input cannot be detected.
+    #[error("{file}: unknown trace format: {what}")]
     Unknown {
-        /// The input's name.
+        /// Name of the input.
         file: String,
-        /// What was seen.
+        /// Description of the beginning of the input.
         what: String,
     },
 }
 
-impl fmt::Display for Place {
-    /// As it stands behind a file's name: `:12`, ` at byte 4096`, or nothing.
+impl fmt::Display for InputPosition {
+    /// Writes the suffix of a file name in messages: `:12`, ` at byte 4096`, or nothing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Line(line) => write!(f, ":{line}"),
-            Place::Byte(byte) => write!(f, " at byte {byte}"),
-            Place::All => Ok(()),
+            InputPosition::Line(line) => write!(f, ":{line}"),
+            InputPosition::Byte(byte) => write!(f, " at byte {byte}"),
+            InputPosition::All => Ok(()),
         }
     }
 }
 
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}: {}", self.file, self.place, self.what)
+        write!(f, "{}{}: {}", self.file, self.position, self.what)
     }
 }

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use hoistway_trace::blktrace::{Files, Version};
-use hoistway_trace::describe::Describe;
-use hoistway_trace::{Action, Batch, DeviceId, Event, Input, OpenOptions, Rwbs, Sink, blkparse};
+use hoistway_trace::blktrace::{CpuFiles, Version};
+use hoistway_trace::describe::Describer;
+use hoistway_trace::{Action, Batch, DeviceId, Event, EventWriter, Input, OpenOptions, Rwbs, blkparse};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use serde::Serialize;
@@ -56,7 +56,7 @@ pub struct Measured {
 /// Writes a capture of so many requests, each with five events, as the files of two CPUs into a folder: how many events.
 pub fn generate(folder: &Path, requests: u64) -> Result<u64> {
     let mut random = Pcg64::seed_from_u64(SEED);
-    let mut files = Files::new(&folder.join(NAME), Version::V7, true);
+    let mut files = CpuFiles::new(&folder.join(NAME), Version::V7, true);
     let mut batch = Batch::new();
     let mut pending: BinaryHeap<Reverse<(u64, u64, usize)>> = BinaryHeap::new();
     let device = DeviceId::new(8, 0);
@@ -136,7 +136,7 @@ pub fn measure(folder: &Path, events: u64, runs: u16) -> Result<Vec<Measured>> {
         read(folder, &mut blkparse::Writer::new(io::sink(), NAME)).map(|()| true)
     })?;
     row("hoistway: read and describe", &mut || {
-        let mut described = Described(Some(Describe::new()));
+        let mut described = Described(Some(Describer::new()));
         read(folder, &mut described).map(|()| true)
     })?;
     row("blkparse: text", &mut || ran(folder, "blkparse", &["-i", NAME]))?;
@@ -162,7 +162,7 @@ fn all_cpu_ns() -> u64 {
 /// Takes events and does nothing with them.
 struct Nothing;
 
-impl Sink for Nothing {
+impl EventWriter for Nothing {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
         std::hint::black_box(batch.events());
         Ok(())
@@ -174,9 +174,9 @@ impl Sink for Nothing {
 }
 
 /// Describes events.
-struct Described(Option<Describe>);
+struct Described(Option<Describer>);
 
-impl Sink for Described {
+impl EventWriter for Described {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
         if let Some(describe) = &mut self.0 {
             describe.take(batch);
@@ -185,12 +185,12 @@ impl Sink for Described {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        std::hint::black_box(self.0.take().map(Describe::finish));
+        std::hint::black_box(self.0.take().map(Describer::finish));
         Ok(())
     }
 }
 
-fn read(folder: &Path, sink: &mut dyn Sink) -> Result<()> {
+fn read(folder: &Path, sink: &mut dyn EventWriter) -> Result<()> {
     let files = (0..2).map(|cpu| Input::Path(folder.join(format!("{NAME}.blktrace.{cpu}")))).collect();
     let mut source = hoistway_trace::open(files, &OpenOptions::default())?;
     let mut batch = Batch::new();

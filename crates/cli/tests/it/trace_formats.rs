@@ -59,7 +59,7 @@ fn standard_input_is_read_compressed_or_not() {
 fn what_was_assumed_is_told() {
     let ran = run(&["trace", "convert", &sample("mqsim/tpcc-small-1000.trace.xz"), "-q"]);
     assert_eq!(ran.code, Some(0));
-    assert!(ran.err.contains("times are taken as ns (MQSim's own)"), "{}", ran.err);
+    assert!(ran.err.contains("assuming times in ns (MQSim's own)"), "{}", ran.err);
 }
 
 #[test]
@@ -131,13 +131,13 @@ fn bad_traces_are_refused_with_the_place_and_what_would_be_right() {
         gzip.finish().expect("memory takes everything")
     };
     for (contents, parts) in [
-        (Vec::new(), &["trace: this is no trace that is known: it is empty"][..]),
+        (Vec::new(), &["trace: unknown trace format: it is empty"][..]),
         (b"hello\n".to_vec(), &["its first line is \"hello\""]),
         (packed(&vec![0; 8 << 20]), &["its first 65536 bytes are zeros"]),
         (b"BZh91AY&SY".to_vec(), &["unpack it first (bzip2)"]),
         (
             b"5,hm,1,Read,0,4096,413\n6,hm,1,Read,0,4096,413\n".to_vec(),
-            &["cannot be told from the text", "--time-unit", "with us"],
+            &["cannot determine the unit", "--time-unit", "with us"],
         ),
         (b"fio version 1 iolog\n".to_vec(), &["iolog of version \"1\": 2 and 3 are read"]),
         ([0x05, 0x74, 0x61, 0x65, 0, 0, 0, 0].to_vec(), &["records of blktrace's version 5: 7 and 8 are read"]),
@@ -209,8 +209,8 @@ fn damaged_captures_are_read_as_far_as_they_go_and_what_is_wrong_is_told() {
         }
     };
     told(&file("cut", &whole[..whole.len() - 20]), "the last record is cut off: ");
-    told(&file("other", &other), "what is no record was passed over (bytes: ");
-    told(&file("twice", &[&whole[..], &whole].concat()), "the clock of a CPU ran back once, by ");
+    told(&file("other", &other), "bytes without a record were skipped (bytes: ");
+    told(&file("twice", &[&whole[..], &whole].concat()), "the clock of a CPU ran backwards once, by at most ");
     told(&file("two", &foreign), "on 2 devices");
     file("cpus.blktrace.0", &whole);
     file("cpus.blktrace.1", b"");

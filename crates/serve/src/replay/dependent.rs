@@ -1,6 +1,6 @@
 //! Requests that wait for others of their process.
 
-use hoistway_trace::depends::{Then, Wait};
+use hoistway_trace::dependencies::{Release, ReleaseDelay};
 
 use super::Plan;
 
@@ -14,7 +14,7 @@ pub(super) struct Dependents {
 struct Process {
     /// The numbers of its requests, in order, and what they waited for.
     indices: Vec<u32>,
-    waits: Vec<Wait>,
+    waits: Vec<Release>,
     /// The next that is not let go.
     next: usize,
     /// Requests that are over.
@@ -61,15 +61,15 @@ impl Process {
     fn go_on(&mut self, plan: &Plan, now_ns: u64, scaled: &dyn Fn(u64) -> u64, let_go: &mut dyn FnMut(u32, u64)) {
         while let (Some(index), Some(wait)) = (self.indices.get(self.next), self.waits.get(self.next)) {
             // So many of those before it have to be over.
-            let needed = self.next.saturating_sub(wait.under_way_max as usize);
+            let needed = self.next.saturating_sub(wait.outstanding_max as usize);
             if needed > self.completions {
                 return;
             }
             let at_ns = match wait.then {
                 // Nothing was over before it: the time at which it came is all that is known.
                 _ if needed == 0 => scaled(plan.requests().get(*index as usize).map_or(0, |request| request.at_ns)),
-                Then::Think(think_ns) => now_ns.saturating_add(scaled(think_ns)),
-                Then::At(after_ns) => now_ns.max(scaled(self.began_ns.saturating_add(after_ns))),
+                ReleaseDelay::Think(think_ns) => now_ns.saturating_add(scaled(think_ns)),
+                ReleaseDelay::At(after_ns) => now_ns.max(scaled(self.began_ns.saturating_add(after_ns))),
             };
             let_go(*index, at_ns);
             self.next += 1;

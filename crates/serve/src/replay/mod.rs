@@ -1,7 +1,7 @@
 //! Doing the requests of a trace again: on a file or a block device, on an NBD server, or on the model of a drive in virtual time.
 //!
 //! ```text
-//!  Lives ─▶ Plan (what, when, after what) ─▶ Replay ─submits─▶ Target (Device on an engine, or an NBD connection)
+//!  RequestTracker ─▶ Plan (what, when, after what) ─▶ Replay ─submits─▶ Target (Device on an engine, or an NBD connection)
 //!                                               └─◀─ done ─────┘        ─▶ Outcome (lag, latency, throughput; beside the recorded ones)
 //! ```
 //!
@@ -31,7 +31,7 @@ pub use safety::{InUse, check_unused};
 use dependent::Dependents;
 
 /// Requests under way at once, at most: beyond, what is due waits, and that shows as lag.
-pub const UNDER_WAY_MAX: usize = 4096;
+pub const OUTSTANDING_MAX: usize = 4096;
 /// Requests that are submitted before the clock is looked at again.
 const SUBMITTED_AT_ONCE: usize = 32;
 
@@ -45,7 +45,7 @@ pub enum Timing {
         /// At least 1.
         depth: usize,
     },
-    /// When what they waited for is over, and then after the recorded pause: see [`hoistway_trace::depends`].
+    /// When what they waited for is over, and then after the recorded pause: see [`hoistway_trace::dependencies`].
     Dependent,
 }
 
@@ -228,8 +228,8 @@ impl<'a> Replay<'a> {
 
     fn may_submit(&self) -> bool {
         let most = match self.options.timing {
-            Timing::Asap { depth } => depth.clamp(1, UNDER_WAY_MAX),
-            Timing::Recorded | Timing::Dependent => UNDER_WAY_MAX,
+            Timing::Asap { depth } => depth.clamp(1, OUTSTANDING_MAX),
+            Timing::Recorded | Timing::Dependent => OUTSTANDING_MAX,
         };
         self.under_way < most
     }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use hoistway_trace::depends::{self, Asked, Wait};
-use hoistway_trace::life::Life;
+use hoistway_trace::dependencies::{self, Release, SubmittedRequest};
+use hoistway_trace::request::RequestRecord;
 use hoistway_trace::{DeviceId, Rwbs};
 
 use super::figures::Figures;
@@ -152,10 +152,10 @@ impl PlanBuilder {
     }
 
     /// Takes in a request.
-    pub fn take(&mut self, life: &Life) {
+    pub fn take(&mut self, life: &RequestRecord) {
         let at_ns = match self.level {
-            Level::Queue => life.begun_ns(),
-            Level::Issue => life.issued_ns.or_else(|| life.begun_ns()),
+            Level::Queue => life.first_seen_ns(),
+            Level::Issue => life.issued_ns.or_else(|| life.first_seen_ns()),
         };
         let Some(at_ns) = at_ns else {
             self.left_out.endings += 1;
@@ -183,7 +183,7 @@ impl PlanBuilder {
         Plan { requests: self.requests, processes: self.processes, left_out: self.left_out, recorded }
     }
 
-    fn add(&mut self, life: &Life, pid: u32, at_ns: u64, completed_ns: Option<u64>, sector: u64, bytes: u32) {
+    fn add(&mut self, life: &RequestRecord, pid: u32, at_ns: u64, completed_ns: Option<u64>, sector: u64, bytes: u32) {
         let op = life.op;
         let flushes = op.has(Rwbs::FLUSH);
         let kind = match bytes {
@@ -310,7 +310,7 @@ impl Plan {
     }
 
     /// What each request of each process waited for, by the process's place; and the requests' numbers.
-    pub(super) fn waits(&self) -> Vec<(Vec<u32>, Vec<Wait>)> {
+    pub(super) fn waits(&self) -> Vec<(Vec<u32>, Vec<Release>)> {
         let mut by_process: Vec<Vec<u32>> = vec![Vec::new(); self.processes.len()];
         for (index, request) in self.requests.iter().enumerate() {
             if let Some(of) = by_process.get_mut(request.process as usize) {
@@ -319,7 +319,7 @@ impl Plan {
         }
         let asked = |index: &u32| {
             let request = &self.requests[*index as usize];
-            Asked {
+            SubmittedRequest {
                 queued_ns: request.at_ns,
                 completed_ns: request.at_ns.saturating_add(request.recorded_ns),
                 sector: request.offset / SECTOR_BYTES,
@@ -328,8 +328,8 @@ impl Plan {
             }
         };
         let found = by_process.into_iter().map(|indices| {
-            let asked: Vec<Asked> = indices.iter().map(asked).collect();
-            let waits = depends::find(&asked).waits;
+            let asked: Vec<SubmittedRequest> = indices.iter().map(asked).collect();
+            let waits = dependencies::find(&asked).waits;
             (indices, waits)
         });
         found.collect()

@@ -2,15 +2,15 @@
 
 use hoistway_core::Kind as Elevator;
 use hoistway_drive::Profile;
-use hoistway_trace::life::{Life, Merged};
+use hoistway_trace::request::{Merged, RequestRecord};
 use hoistway_trace::{DeviceId, Rwbs};
 
 use super::*;
 use crate::engine::Process;
 
 /// A read of 4 KiB that came and was over at these times.
-fn life(pid: u32, sector: u64, queued_ns: u64, completed_ns: u64) -> Life {
-    Life {
+fn life(pid: u32, sector: u64, queued_ns: u64, completed_ns: u64) -> RequestRecord {
+    RequestRecord {
         device: DeviceId::new(8, 0),
         op: Rwbs::READ.with(Rwbs::SYNC),
         sector,
@@ -27,7 +27,7 @@ fn life(pid: u32, sector: u64, queued_ns: u64, completed_ns: u64) -> Life {
     }
 }
 
-fn plan(level: Level, reads_only: bool, lives: &[Life]) -> Plan {
+fn plan(level: Level, reads_only: bool, lives: &[RequestRecord]) -> Plan {
     let mut builder = PlanBuilder::new(level, reads_only);
     lives.iter().for_each(|life| builder.take(life));
     builder.finish()
@@ -52,7 +52,7 @@ fn a_plan_has_each_bio_of_a_merged_request_at_its_own_time_or_the_request_as_the
         bytes,
         front,
     };
-    let life = Life {
+    let life = RequestRecord {
         sector: 92,
         bytes: 4096 + 4096 + 8192,
         merged: vec![merged(2, 5, 92, 4096, true), merged(3, 6, 108, 8192, false)],
@@ -71,9 +71,9 @@ fn a_plan_has_each_bio_of_a_merged_request_at_its_own_time_or_the_request_as_the
 
 #[test]
 fn a_write_with_a_flush_before_it_is_two_things_and_what_changes_can_be_left_out() {
-    let write = Life { op: Rwbs::WRITE.with(Rwbs::FLUSH).with(Rwbs::FUA), ..life(1, 0, 0, 9) };
-    let flush = Life { op: Rwbs::WRITE.with(Rwbs::FLUSH), bytes: 0, ..life(1, 0, 1, 9) };
-    let discard = Life { op: Rwbs::WRITE.with(Rwbs::DISCARD), ..life(1, 8, 2, 9) };
+    let write = RequestRecord { op: Rwbs::WRITE.with(Rwbs::FLUSH).with(Rwbs::FUA), ..life(1, 0, 0, 9) };
+    let flush = RequestRecord { op: Rwbs::WRITE.with(Rwbs::FLUSH), bytes: 0, ..life(1, 0, 1, 9) };
+    let discard = RequestRecord { op: Rwbs::WRITE.with(Rwbs::DISCARD), ..life(1, 8, 2, 9) };
     let lives = [write, flush, discard, life(1, 0, 3, 9)];
     let whole = plan(Level::Queue, false, &lives);
     let kinds: Vec<Kind> = whole.requests().iter().map(|request| request.kind).collect();
@@ -115,7 +115,8 @@ fn what_does_not_fit_is_refused_wrapped_or_shifted() {
 #[test]
 fn recorded_times_are_kept_to_the_nanosecond_in_virtual_time_and_can_be_scaled() {
     // 3 reads, 30 ms apart: a disk is done with each before the next.
-    let lives: Vec<Life> = (0..3).map(|at| life(1, at * 10_000_000, at * 30_000_000, at * 30_000_000 + 5)).collect();
+    let lives: Vec<RequestRecord> =
+        (0..3).map(|at| life(1, at * 10_000_000, at * 30_000_000, at * 30_000_000 + 5)).collect();
     let plan = plan(Level::Queue, false, &lives);
     let outcome = on_drive(&plan, "sata-7200-2006", Timing::Recorded, 1.0);
     assert_eq!((outcome.lag.max(), outcome.failed, outcome.replayed.kinds[0].requests), (0, 0, 3));
@@ -128,7 +129,7 @@ fn recorded_times_are_kept_to_the_nanosecond_in_virtual_time_and_can_be_scaled()
 
 #[test]
 fn as_soon_as_possible_keeps_the_depth_and_forgets_the_times() {
-    let lives: Vec<Life> =
+    let lives: Vec<RequestRecord> =
         (0..64).map(|at| life(1, at * 1_000_000, at * 1_000_000_000, at * 1_000_000_000 + 5)).collect();
     let plan = plan(Level::Queue, false, &lives);
     let outcome = on_drive(&plan, "sata-7200-2006", Timing::Asap { depth: 4 }, 1.0);
@@ -139,7 +140,7 @@ fn as_soon_as_possible_keeps_the_depth_and_forgets_the_times() {
 #[test]
 fn a_closed_process_waits_for_its_reads_and_then_thinks_as_long_as_it_did() {
     // One at a time on a fast drive: 0.1 ms each, then 1 ms of thinking; 40 of them.
-    let lives: Vec<Life> =
+    let lives: Vec<RequestRecord> =
         (0..40).map(|at| life(1, at * 5_000_000 % 90_000_000, at * 1_100_000, at * 1_100_000 + 100_000)).collect();
     let plan = plan(Level::Queue, false, &lives);
     let open = on_drive(&plan, "sata-7200-2006", Timing::Recorded, 1.0);
@@ -159,7 +160,7 @@ fn a_closed_process_waits_for_its_reads_and_then_thinks_as_long_as_it_did() {
 
 #[test]
 fn an_interrupted_replay_says_so_and_waits_for_what_is_under_way() {
-    let lives: Vec<Life> = (0..10).map(|at| life(1, at * 8, at * 30_000_000, at * 30_000_000 + 5)).collect();
+    let lives: Vec<RequestRecord> = (0..10).map(|at| life(1, at * 8, at * 30_000_000, at * 30_000_000 + 5)).collect();
     let plan = plan(Level::Queue, false, &lives);
     let mut engine = Virtual::default();
     let profile = Profile::builtin("null").expect("a built-in drive");
@@ -180,7 +181,7 @@ fn a_timer_that_woke_late_is_as_long_on_a_slower_drive() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let lives: Vec<Life> = (0..200)
+    let lives: Vec<RequestRecord> = (0..200)
         .map(|at| {
             let at_ns = at * 40_000_000 + chance(24_000_000);
             life(1, at * 5_000_000 % 90_000_000, at_ns, at_ns + 100_000 + chance(100_000))

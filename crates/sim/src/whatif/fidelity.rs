@@ -1,7 +1,7 @@
 //! By how much a model misses what was recorded, and what its predictions are worth.
 
 use hoistway_core::Kind;
-use hoistway_trace::depends::{Finding, Pattern};
+use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 
 use super::{Model, RecordedProcess};
 use crate::compare::{Comparison, ProcessRun};
@@ -195,7 +195,7 @@ impl Fidelity {
 }
 
 /// What is doubtful of the rule that was found for a process.
-fn doubt(who: &str, finding: &Finding) -> Option<String> {
+fn doubt(who: &str, finding: &PatternAnalysis) -> Option<String> {
     match finding.pattern {
         Pattern::Open => Some(format!(
             "{who} asks at times without a rule: the recorded times are kept, whatever another elevator makes of them"

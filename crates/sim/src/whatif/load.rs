@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use hoistway_core::Kind;
-use hoistway_trace::depends::ByProcess;
-use hoistway_trace::life::{Life, Lives};
+use hoistway_trace::dependencies::ProcessRequests;
+use hoistway_trace::request::{RequestRecord, RequestTracker};
 use hoistway_trace::{Action, Batch, DeviceId, Source};
 
 use super::{RecordedProcess, Recording, WhatifError};
@@ -15,7 +15,7 @@ pub struct Loaded {
     /// What processes did.
     pub recording: Recording,
     /// The requests, in the order of their completions.
-    pub lives: Vec<Life>,
+    pub lives: Vec<RequestRecord>,
     /// How it was recorded.
     pub setting: RecordedSetting,
     /// What should be known of the trace, a sentence each.
@@ -41,7 +41,7 @@ impl Loaded {
     /// # Errors
     /// [`WhatifError::Read`], and [`WhatifError::NoDevice`].
     pub fn of(source: &mut dyn Source, wanted: Option<&str>) -> Result<Loaded, WhatifError> {
-        let (mut lives, mut all) = (Lives::new(), Vec::new());
+        let (mut lives, mut all) = (RequestTracker::new(), Vec::new());
         let (mut names, mut setting) = (BTreeMap::new(), RecordedSetting::default());
         let mut span_ns: BTreeMap<DeviceId, (u64, u64)> = BTreeMap::new();
         let mut batch = Batch::new();
@@ -69,7 +69,7 @@ impl Loaded {
         let mut notes: Vec<String> = source.notices().iter().map(ToString::to_string).collect();
         let device = device(&all, wanted, &mut notes)?;
         all.retain(|life| life.device == device);
-        let mut by_process = ByProcess::new();
+        let mut by_process = ProcessRequests::new();
         all.iter().for_each(|life| by_process.take(life));
         let processes = by_process.finish().into_iter().map(|((_, pid), asked)| {
             let name = names.get(&pid).cloned().unwrap_or_else(|| format!("pid {pid}"));
@@ -81,7 +81,7 @@ impl Loaded {
     }
 }
 
-fn device(lives: &[Life], wanted: Option<&str>, notes: &mut Vec<String>) -> Result<DeviceId, WhatifError> {
+fn device(lives: &[RequestRecord], wanted: Option<&str>, notes: &mut Vec<String>) -> Result<DeviceId, WhatifError> {
     let mut requests: BTreeMap<DeviceId, u64> = BTreeMap::new();
     for life in lives {
         *requests.entry(life.device).or_default() += 1;

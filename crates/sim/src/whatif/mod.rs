@@ -1,7 +1,7 @@
 //! What another elevator would have made of a recorded workload.
 //!
 //! A trace shows when requests came and when they were over, under one elevator. [`Model::new`] finds what each request waited for
-//! ([`hoistway_trace::depends`]) and makes a workload of it that waits for the same things: think times, sizes, places and directions are the recorded
+//! ([`hoistway_trace::dependencies`]) and makes a workload of it that waits for the same things: think times, sizes, places and directions are the recorded
 //! ones, times are not. [`Model::fidelity`] runs it under the elevator that was recorded, on a model of the drive, and says by how much that misses the
 //! recording: that is the error of the model. [`Model::predict`] runs it under others.
 
@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 use hoistway_core::{ClockConfig, Flags, Kind, Op, OrderedMode};
 use hoistway_drive::Profile;
 use hoistway_fio::{Ioengine, Job, JobFile, Rw};
-use hoistway_trace::depends::{Asked, Finding, Pattern, Then, Wait, find};
+use hoistway_trace::dependencies::{Pattern, PatternAnalysis, Release, ReleaseDelay, SubmittedRequest, find};
 use hoistway_trace::{ReadError, Rwbs};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -59,7 +59,7 @@ pub struct RecordedProcess {
     /// Its id.
     pub pid: u32,
     /// Its requests, in the order in which they came.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<SubmittedRequest>,
 }
 
 /// On what the workload is run.
@@ -85,7 +85,7 @@ pub struct Machine {
 pub struct Model {
     recording: Recording,
     scripts: Vec<Arc<Script>>,
-    findings: Vec<Finding>,
+    findings: Vec<PatternAnalysis>,
     jobs: JobFile,
     notes: Vec<String>,
 }
@@ -149,7 +149,7 @@ impl Model {
         if !recording.processes.iter().any(is_over) {
             return Err(WhatifError::Nothing);
         }
-        let findings: Vec<Finding> = recording.processes.iter().map(|process| find(&process.asked)).collect();
+        let findings: Vec<PatternAnalysis> = recording.processes.iter().map(|process| find(&process.asked)).collect();
         let scripts: Vec<Arc<Script>> = recording
             .processes
             .iter()
@@ -167,7 +167,7 @@ impl Model {
     }
 
     /// The processes, and what was found of each.
-    pub fn findings(&self) -> impl Iterator<Item = (&RecordedProcess, &Finding)> {
+    pub fn findings(&self) -> impl Iterator<Item = (&RecordedProcess, &PatternAnalysis)> {
         self.recording.processes.iter().zip(&self.findings)
     }
 
@@ -267,7 +267,7 @@ impl Model {
 
 fn turned(script: &Script, rng: &mut Pcg64) -> Script {
     let mut script = script.clone();
-    let is_alike = script.requests.windows(2).all(|pair| pair[0].wait.under_way_max == pair[1].wait.under_way_max);
+    let is_alike = script.requests.windows(2).all(|pair| pair[0].wait.outstanding_max == pair[1].wait.outstanding_max);
     let mut pauses_ns: Vec<u64> = script.requests.iter().filter_map(|request| pause_ns(request.wait)).collect();
     if !is_alike || pauses_ns.is_empty() {
         return script;
@@ -276,24 +276,24 @@ fn turned(script: &Script, rng: &mut Pcg64) -> Script {
     pauses_ns.rotate_left(rng.random_range(0..count));
     let waiting = script.requests.iter_mut().filter(|request| pause_ns(request.wait).is_some());
     for (request, pause_ns) in waiting.zip(pauses_ns) {
-        request.wait.then = Then::Think(pause_ns);
+        request.wait.then = ReleaseDelay::Think(pause_ns);
     }
     script
 }
 
-fn pause_ns(wait: Wait) -> Option<u64> {
+fn pause_ns(wait: Release) -> Option<u64> {
     match wait.then {
-        Then::Think(ns) => Some(ns),
-        Then::At(_) => None,
+        ReleaseDelay::Think(ns) => Some(ns),
+        ReleaseDelay::At(_) => None,
     }
 }
 
 /// What a process does, from what it did.
-fn script(process: &RecordedProcess, finding: &Finding, recording: &Recording) -> Script {
+fn script(process: &RecordedProcess, finding: &PatternAnalysis, recording: &Recording) -> Script {
     let asked = &process.asked;
     let first_ns = asked.first().map_or(recording.from_ns, |first| first.queued_ns);
     let last_ns = asked.last().map_or(first_ns, |last| last.queued_ns);
-    let request = |(asked, wait): (&Asked, &Wait)| Request {
+    let request = |(asked, wait): (&SubmittedRequest, &Release)| Request {
         op: op_of(asked.op).unwrap_or(Op::Read),
         flags: flags_of(asked.op),
         sector: asked.sector,
@@ -308,7 +308,7 @@ fn script(process: &RecordedProcess, finding: &Finding, recording: &Recording) -
     let is_endless =
         asked.len() > 1 && (is_waiting || recording.until_ns.saturating_sub(at_work_ns.max(last_ns)) <= longest_ns);
     // What was under way when the recording ended comes after it.
-    let is_kept = |asked: &Asked| asked.completed_ns != u64::MAX || none_is_over;
+    let is_kept = |asked: &SubmittedRequest| asked.completed_ns != u64::MAX || none_is_over;
     let kept = || asked.iter().zip(&finding.waits).filter(|(asked, _)| is_kept(asked));
     let first_sector = kept().map(|(asked, _)| asked.sector).min().unwrap_or(0);
     let end_sector = kept().map(|(asked, _)| end_of(asked)).max().unwrap_or(0);
@@ -329,8 +329,8 @@ fn script(process: &RecordedProcess, finding: &Finding, recording: &Recording) -
 }
 
 /// Whether most requests begin where one of the last ones ended.
-fn is_sequential(asked: &[Asked]) -> bool {
-    let follows = |(index, next): &(usize, &Asked)| {
+fn is_sequential(asked: &[SubmittedRequest]) -> bool {
+    let follows = |(index, next): &(usize, &SubmittedRequest)| {
         asked[index.saturating_sub(RECENT)..*index].iter().any(|before| end_of(before) == next.sector)
     };
     let following = asked.iter().enumerate().filter(follows).count();
@@ -338,7 +338,7 @@ fn is_sequential(asked: &[Asked]) -> bool {
 }
 
 /// The first sector behind a request.
-fn end_of(asked: &Asked) -> u64 {
+fn end_of(asked: &SubmittedRequest) -> u64 {
     asked.sector.saturating_add(u64::from(asked.bytes).div_ceil(512))
 }
 

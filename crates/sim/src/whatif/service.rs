@@ -3,13 +3,13 @@
 use hoistway_drive::recording::Record;
 use hoistway_drive::{Access, Op};
 use hoistway_trace::Rwbs;
-use hoistway_trace::life::Life;
+use hoistway_trace::request::RequestRecord;
 
 /// What the driver was asked, and how long the drive took for it, one request at a time and in the order in which it served them.
 ///
 /// A drive that is given several requests at once serves them one after the other (one with an arm does): the time of each begins where that of the one
 /// before it ended, if it had been issued by then. What a drive does meanwhile for the next one is missing from the times then.
-pub fn service_times(lives: &[Life]) -> Vec<Record> {
+pub fn service_times(lives: &[RequestRecord]) -> Vec<Record> {
     let mut served: Vec<(u64, u64, Access)> = lives.iter().filter_map(served).collect();
     served.sort_unstable_by_key(|(_, completed_ns, _)| *completed_ns);
     let first_ns = served.iter().map(|(issued_ns, ..)| *issued_ns).min().unwrap_or(0);
@@ -26,7 +26,7 @@ pub fn service_times(lives: &[Life]) -> Vec<Record> {
 }
 
 /// When a request was issued and completed, if it was a read or write that went through at the first attempt.
-fn served(life: &Life) -> Option<(u64, u64, Access)> {
+fn served(life: &RequestRecord) -> Option<(u64, u64, Access)> {
     let op = match life.op {
         op if op.has(Rwbs::DISCARD) || op.has(Rwbs::FLUSH) => return None,
         op if op.has(Rwbs::READ) => Op::Read,
@@ -45,8 +45,8 @@ mod tests {
     use super::*;
     use hoistway_trace::DeviceId;
 
-    fn life(sector: u64, issued_ns: u64, completed_ns: u64) -> Life {
-        Life {
+    fn life(sector: u64, issued_ns: u64, completed_ns: u64) -> RequestRecord {
+        RequestRecord {
             device: DeviceId(0),
             op: Rwbs::READ,
             sector,

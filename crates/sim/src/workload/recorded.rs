@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use hoistway_core::{Flags, Op};
-use hoistway_trace::depends::{Then, Wait};
+use hoistway_trace::dependencies::{Release, ReleaseDelay};
 
 /// A recorded process.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub(crate) struct Request {
     pub flags: Flags,
     pub sector: u64,
     pub sectors: u32,
-    pub wait: Wait,
+    pub wait: Release,
 }
 
 /// Makes the requests of one process.
@@ -76,14 +76,14 @@ impl Player {
         while let Some((request, pass)) = self.request(self.released) {
             let under_way = self.released.saturating_sub(self.completed);
             // One request beyond those whose time has come is enough.
-            let is_ahead = request.wait.under_way_max == u32::MAX && self.last_due_ns > now_ns;
-            if under_way > request.wait.under_way_max.into() || is_ahead {
+            let is_ahead = request.wait.outstanding_max == u32::MAX && self.last_due_ns > now_ns;
+            if under_way > request.wait.outstanding_max.into() || is_ahead {
                 return;
             }
             let due_ns = match (request.wait.then, self.script.usual_think_ns) {
-                (Then::Think(ns), _) => now_ns.saturating_add(ns),
-                (Then::At(_), Some(ns)) if pass > 0 => now_ns.saturating_add(ns),
-                (Then::At(ns), _) => {
+                (ReleaseDelay::Think(ns), _) => now_ns.saturating_add(ns),
+                (ReleaseDelay::At(_), Some(ns)) if pass > 0 => now_ns.saturating_add(ns),
+                (ReleaseDelay::At(ns), _) => {
                     start_ns.saturating_add(pass.saturating_mul(self.script.pass_ns)).saturating_add(ns).max(now_ns)
                 }
             };
@@ -122,8 +122,8 @@ impl Player {
 mod tests {
     use super::*;
 
-    fn script(waits: &[Wait], is_endless: bool) -> Arc<Script> {
-        let request = |wait: &Wait| Request { op: Op::Read, flags: Flags::NONE, sector: 8, sectors: 8, wait: *wait };
+    fn script(waits: &[Release], is_endless: bool) -> Arc<Script> {
+        let request = |wait: &Release| Request { op: Op::Read, flags: Flags::NONE, sector: 8, sectors: 8, wait: *wait };
         Arc::new(Script {
             name: "a".into(),
             pid: 1,
@@ -138,13 +138,18 @@ mod tests {
         })
     }
 
-    fn wait(under_way_max: u32, then: Then) -> Wait {
-        Wait { under_way_max, then }
+    fn wait(outstanding_max: u32, then: ReleaseDelay) -> Release {
+        Release { outstanding_max, then }
     }
 
     #[test]
     fn a_window_of_two_makes_the_next_request_after_a_completion_and_the_pause() {
-        let waits = [wait(1, Then::At(0)), wait(1, Then::At(3)), wait(1, Then::Think(5)), wait(1, Then::Think(6))];
+        let waits = [
+            wait(1, ReleaseDelay::At(0)),
+            wait(1, ReleaseDelay::At(3)),
+            wait(1, ReleaseDelay::Think(5)),
+            wait(1, ReleaseDelay::Think(6)),
+        ];
         let mut player = Player::new(script(&waits, false), 1000);
         player.release(100, 100);
         assert_eq!((player.next_ns(), player.released), (Some(100), 2));
@@ -167,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_process_that_was_at_work_at_the_end_goes_on_behind_what_was_recorded() {
-        let waits = [wait(0, Then::At(0)), wait(0, Then::Think(5))];
+        let waits = [wait(0, ReleaseDelay::At(0)), wait(0, ReleaseDelay::Think(5))];
         let mut player = Player::new(script(&waits, true), 116);
         let mut sectors = Vec::new();
         for now_ns in 0..6 {
@@ -183,7 +188,7 @@ mod tests {
 
     #[test]
     fn of_requests_that_wait_for_nothing_one_more_is_known_than_are_due() {
-        let waits: Vec<Wait> = (0..100).map(|number| wait(u32::MAX, Then::At(number * 10))).collect();
+        let waits: Vec<Release> = (0..100).map(|number| wait(u32::MAX, ReleaseDelay::At(number * 10))).collect();
         let mut endless = Script::clone(&script(&waits, true));
         endless.usual_think_ns = None;
         let mut player = Player::new(Arc::new(endless), 1000);
@@ -202,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_timer_keeps_its_time_whatever_requests_take_and_its_depth() {
-        let waits = [wait(0, Then::At(0)), wait(0, Then::At(10)), wait(0, Then::At(20))];
+        let waits = [wait(0, ReleaseDelay::At(0)), wait(0, ReleaseDelay::At(10)), wait(0, ReleaseDelay::At(20))];
         let mut player = Player::new(script(&waits, false), 1000);
         player.release(0, 0);
         player.take();

@@ -6,7 +6,7 @@ use hoistway_core::Kind;
 use hoistway_drive::Profile;
 use hoistway_sim::whatif::{Level, Machine, Model, RecordedProcess, Recording, WhatifError};
 use hoistway_trace::Rwbs;
-use hoistway_trace::depends::{Asked, Pattern};
+use hoistway_trace::dependencies::{Pattern, SubmittedRequest};
 
 const MS: u64 = 1_000_000;
 const LENGTH_NS: u64 = 10_000 * MS;
@@ -31,7 +31,13 @@ fn process(pid: u32, latency_ns: u64, think_ns: u64) -> RecordedProcess {
         let queued_ns = number * (latency_ns + think_ns);
         let completed_ns = queued_ns + latency_ns;
         let completed_ns = if completed_ns <= LENGTH_NS { completed_ns } else { u64::MAX };
-        Asked { queued_ns, completed_ns, sector: 1000 * u64::from(pid) + 8 * number, bytes: 4096, op: Rwbs::READ }
+        SubmittedRequest {
+            queued_ns,
+            completed_ns,
+            sector: 1000 * u64::from(pid) + 8 * number,
+            bytes: 4096,
+            op: Rwbs::READ,
+        }
     };
     let count = LENGTH_NS / (latency_ns + think_ns);
     RecordedProcess { name: format!("p{pid}"), pid, asked: (0..count).map(asked).collect() }

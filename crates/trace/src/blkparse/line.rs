@@ -1,22 +1,22 @@
-//! Lines, formatted without an allocation each.
+//! Formats lines without allocations.
 
 use crate::event::{Action, DeviceId, Event, Rwbs};
 
-/// All ways in which requests do something: so many tables have an entry each.
+/// Number of values of [`Rwbs`] in the table of actions.
 const OPS: usize = 1 << 10;
-/// So many beginnings of lines are kept.
+/// Number of cached line beginnings.
 const DEVICES: usize = 64;
 
-/// What lines begin with, made once.
+/// Cached beginnings of lines.
 #[derive(Debug)]
 pub(super) struct Heads {
-    /// The action's letters in front of those of what the request does, for each action and [`Rwbs`]: made when they are first needed.
+    /// Letters of the action and the operation for each action and [`Rwbs`]; filled on demand.
     what: Vec<Head>,
-    /// The device and the CPU, by the CPU's lowest bits.
+    /// Device and CPU, indexed by the lowest bits of the CPU number.
     devices: Vec<Device>,
 }
 
-/// What a line of a device and a CPU begins with.
+/// The beginning of the lines of a device and a CPU.
 #[derive(Clone, Debug)]
 struct Device {
     device: DeviceId,
@@ -24,7 +24,7 @@ struct Device {
     text: Vec<u8>,
 }
 
-/// A few letters.
+/// A short text.
 #[derive(Clone, Copy, Debug, Default)]
 struct Head {
     bytes: [u8; 11],
@@ -39,7 +39,7 @@ impl Heads {
         }
     }
 
-    /// The device and the CPU.
+    /// Returns the text of the device and the CPU.
     #[inline]
     pub fn device(&mut self, device: DeviceId, cpu: u32) -> &[u8] {
         match self.devices.get_mut(cpu as usize % DEVICES) {
@@ -53,7 +53,7 @@ impl Heads {
         }
     }
 
-    /// The action, and what the request does.
+    /// Returns the text of the action and the operation.
     #[inline]
     pub fn what(&mut self, action: Action, op: Rwbs) -> &[u8] {
         let at = action as usize * OPS + usize::from(op.0) % OPS;
@@ -84,7 +84,7 @@ impl Head {
     }
 }
 
-/// Two decimal digits of each number below 100.
+/// The two decimal digits of each number below 100.
 const DIGITS: [[u8; 2]; 100] = {
     let mut digits = [[b'0'; 2]; 100];
     let mut number = 0;
@@ -95,7 +95,7 @@ const DIGITS: [[u8; 2]; 100] = {
     digits
 };
 
-/// A number of at least `WIDTH` columns, padded with spaces.
+/// Appends a number in at least `WIDTH` columns, padded with spaces.
 #[inline]
 pub(super) fn padded<const WIDTH: usize>(out: &mut Vec<u8>, number: u64) {
     let mut text = [b' '; 20];
@@ -112,7 +112,7 @@ pub(super) fn padded<const WIDTH: usize>(out: &mut Vec<u8>, number: u64) {
         at -= 1;
         text[at] = b'0' + rest as u8;
     }
-    // Two digits were written for a last pair below 10 as for any: its 0 is none of the number's.
+    // The last pair is written with two digits: its leading 0 is removed if the pair is below 10.
     if text[at] == b'0' && at + 1 < text.len() {
         text[at] = b' ';
         at += 1;
@@ -120,13 +120,15 @@ pub(super) fn padded<const WIDTH: usize>(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&text[at.min(text.len() - WIDTH)..]);
 }
 
-/// A number in hexadecimal, as the bytes of a command are written.
+/// Appends a byte in hexadecimal.
 fn hexadecimal(out: &mut Vec<u8>, byte: u8) {
     const LETTERS: &[u8; 16] = b"0123456789abcdef";
     out.extend_from_slice(&[LETTERS[usize::from(byte >> 4)], LETTERS[usize::from(byte & 15)]]);
 }
 
-/// Seconds in 5 columns, a point, and 9 digits. A time before the first event is as large as 64 bits make it, and seconds are cut off at 32, as blkparse has it.
+/// Appends a time: seconds in 5 columns, a point, and 9 digits. As in blkparse, a time before the
+/// first
+/// event wraps around in 64 bits, and seconds are cut off at 32 bits.
 #[inline]
 pub(super) fn time(out: &mut Vec<u8>, ns: u64) {
     let (seconds, ns) = ((ns / 1_000_000_000) as u32, (ns % 1_000_000_000) as u32);
@@ -142,7 +144,7 @@ pub(super) fn time(out: &mut Vec<u8>, ns: u64) {
     out.extend_from_slice(&text);
 }
 
-/// The bytes of a command in parentheses; of zeros at its end only the first.
+/// Appends the bytes of a command in parentheses. Trailing zeros are shortened to the first.
 fn command(out: &mut Vec<u8>, payload: &[u8]) {
     let len = payload.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     out.push(b'(');
@@ -158,7 +160,7 @@ fn command(out: &mut Vec<u8>, payload: &[u8]) {
     out.extend_from_slice(b") ");
 }
 
-/// `sector + sectors `, or nothing for what has no length.
+/// Appends `sector + sectors `, or nothing for an event without a length.
 #[inline]
 fn extent(out: &mut Vec<u8>, event: &Event) {
     if event.bytes >= 512 {
@@ -169,7 +171,7 @@ fn extent(out: &mut Vec<u8>, event: &Event) {
     }
 }
 
-/// What comes behind the head of a line, with its end.
+/// Appends the rest of a line after its head, including the line end.
 #[inline]
 pub(super) fn tail(out: &mut Vec<u8>, event: &Event, payload: &[u8], name: &[u8]) {
     let is_command = event.op.has(Rwbs::PASS_THROUGH);
@@ -228,7 +230,7 @@ fn in_brackets(out: &mut Vec<u8>, name: &[u8]) {
     out.push(b']');
 }
 
-/// The name at the end of a line.
+/// Appends the name at the end of a line.
 #[inline]
 fn named(out: &mut Vec<u8>, name: &[u8]) {
     in_brackets(out, name);
@@ -250,12 +252,12 @@ fn remap(out: &mut Vec<u8>, event: &Event, payload: &[u8]) {
     out.push(b'\n');
 }
 
-/// The device to which it was mapped, which blkparse prints as the line's.
+/// Returns the target device of a remap, which blkparse prints as the device of the line.
 pub(super) fn remapped_to(payload: &[u8]) -> DeviceId {
     DeviceId(payload.get(4..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_be_bytes(*bytes)))
 }
 
-/// The payload's number, cut off at 32 bits as blkparse has it.
+/// Returns the number in a payload, cut off at 32 bits as in blkparse.
 fn low_half(payload: &[u8]) -> u32 {
     payload.get(4..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_be_bytes(*bytes))
 }
@@ -291,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn of_zeros_at_the_end_of_a_command_the_first_is_told() {
+    fn trailing_zeros_of_a_command_are_shortened_to_the_first() {
         for (payload, expected) in [
             (&[1, 0][..], "(01 00 ..) "),
             (&[0], "(00 ..) "),

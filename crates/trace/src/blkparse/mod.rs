@@ -1,16 +1,18 @@
-//! blkparse's text, in its default format: a line an event, and a summary at the end.
+//! blkparse's text in its default format: one line for each event, and a summary at the end.
 //!
 //! ```text
 //! 254,0    1        3     0.002654800   127  Q  WS 88096 + 32 [load]
-//! device cpu sequence seconds       process  action and what it does, sector + sectors [name]
+//! device cpu sequence seconds       process  action and operation, sector + sectors [name]
 //! ```
 //!
-//! [`Writer`] prints what blkparse 1.2 prints of the same records, to the byte; how counts, lengths and depths come about was found out by giving it records and
-//! looking at what it printed. Known differences, all on purpose:
+//! [`Writer`] prints the same bytes as blkparse 1.2 for the same records. The rules for counts,
+//! lengths
+//! and depths were determined from its output for generated records. Known intentional differences:
 //!
-//! - a process goes by its latest name; blkparse keeps the first, which is another process's where numbers came round again;
-//! - a name holds from its record on; blkparse reads 512 records ahead and may know it earlier;
-//! - a request of 2 GiB or more counts in full; blkparse takes its completion for a negative one.
+//! - A process has its latest name. blkparse keeps the first name, which is wrong after process ids
+//!   are reused.
+//! - A name is valid from its record on. blkparse reads 512 records ahead and may use it earlier.
+//! - A request of 2 GiB or more counts in full. blkparse counts its completion as negative.
 
 mod line;
 mod reader;

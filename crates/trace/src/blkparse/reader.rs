@@ -1,27 +1,31 @@
-//! Text, read.
+//! Reads blkparse's text.
 
 use std::fmt;
 
 use crate::batch::Batch;
 use crate::event::{Action, Event, Rwbs};
-use crate::names::Names;
-use crate::open::Stream;
+use crate::process_names::ProcessNames;
 use crate::source::{Notice, ReadError, Source};
-use crate::text::{LineFormat, Taken, Text, decimal_ns, device_of, number, shown, take_rwbs};
+use crate::stream::Stream;
+use crate::text::{LineFormat, LineOutput, TextSource, decimal_ns, device_of, number, parse_rwbs, shown};
 
-/// A second in ps.
+/// One second in ps.
 const SECOND_PS: u64 = 1_000_000_000_000;
 
-/// Reads blkparse's text in its default format: the events, and the names of their processes as events of [`Action::Process`]. The summary is passed over.
+/// Reads blkparse's text in its default format. Process names become events of [`Action::Process`].
+/// The
+/// summary is skipped.
 ///
-/// The text does not tell all: times count from its first event, what is shorter than a sector has no length, flushes without data have no sector, messages have
-/// no process, and of a split the lower half of the sector.
-pub struct Reader(Text<Lines>);
+/// The text is incomplete: times count from its first event, lengths below a sector are missing,
+/// flushes
+/// without data have no sector, messages have no process id, and a split has only the lower half of
+/// its sector.
+pub struct Reader(TextSource<Lines>);
 
 impl Reader {
-    /// Reads an input.
+    /// Creates a reader of an input.
     pub fn new(stream: Stream) -> Reader {
-        Reader(Text::new(stream, Lines::default()))
+        Reader(TextSource::new(stream, Lines::default()))
     }
 }
 
@@ -43,16 +47,16 @@ impl fmt::Debug for Reader {
 
 #[derive(Default)]
 struct Lines {
-    names: Names,
+    names: ProcessNames,
 }
 
 impl LineFormat for Lines {
-    fn line(&mut self, line: &[u8], out: &mut Taken<'_>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
         let mut fields = Cursor(line);
         let device = fields.field();
         if !device.first().is_some_and(u8::is_ascii_digit) || !device.contains(&b',') {
             if !is_of_summary(line) {
-                out.notices.count("lines that are no event were left out", out.place, || shown(line));
+                out.notices.count("lines without an event were skipped", out.position, || shown(line));
             }
             return Ok(false);
         }
@@ -62,34 +66,34 @@ impl LineFormat for Lines {
         event.time_ns = time_of(fields.want("the time")?)?;
         event.pid = number(fields.want("the process")?, "the process")?;
         event.action = action_of(fields.want("the action")?)?;
-        event.op = take_rwbs(fields.want("what the request does")?)?;
-        let told = Told::of(&mut event, fields.rest())?;
-        if let Some(name) = told.name.filter(|name| *name != b"(null)") {
+        event.op = parse_rwbs(fields.want("the operation")?)?;
+        let tail = LineTail::of(&mut event, fields.rest())?;
+        if let Some(name) = tail.name.filter(|name| *name != b"(null)") {
             self.name(&event, name, out.batch);
         }
-        out.batch.push_with(event, told.payload.as_slice());
+        out.batch.push_with(event, tail.payload.as_slice());
         Ok(true)
     }
 }
 
 impl Lines {
-    /// Tells the name of a process if it is new.
+    /// Emits the name of a process if it is new.
     fn name(&mut self, event: &Event, name: &[u8], batch: &mut Batch) {
-        if self.names.tell(event.pid, name) {
+        if self.names.set(event.pid, name) {
             let Event { time_ns, pid, cpu, device, .. } = *event;
             batch.push_with(Event { pid, cpu, device, ..Event::new(time_ns, Action::Process) }, name);
         }
     }
 }
 
-/// What stands behind the head of a line.
+/// The part of a line after its head.
 #[derive(Default)]
-struct Told<'a> {
+struct LineTail<'a> {
     name: Option<&'a [u8]>,
     payload: Payload<'a>,
 }
 
-/// A payload: a part of the line, or made from what is told there.
+/// A payload, borrowed from the line or built from its fields.
 #[derive(Default)]
 enum Payload<'a> {
     #[default]
@@ -112,41 +116,44 @@ impl Payload<'_> {
     }
 }
 
-impl<'a> Told<'a> {
-    fn of(event: &mut Event, rest: &'a [u8]) -> Result<Told<'a>, String> {
+impl<'a> LineTail<'a> {
+    fn of(event: &mut Event, rest: &'a [u8]) -> Result<LineTail<'a>, String> {
         let mut fields = Cursor(rest);
         match event.action {
-            // One blank is the separator's, the others are the message's.
-            Action::Message => Ok(Told { name: None, payload: Payload::Text(rest.strip_prefix(b" ").unwrap_or(rest)) }),
-            Action::Remap => Ok(Told { name: None, payload: remap_of(event, &mut fields)? }),
+            // The first blank is a separator; further blanks belong to the message.
+            Action::Message => {
+                Ok(LineTail { name: None, payload: Payload::Text(rest.strip_prefix(b" ").unwrap_or(rest)) })
+            }
+            Action::Remap => Ok(LineTail { name: None, payload: remap_of(event, &mut fields)? }),
             Action::Complete | Action::Requeue => {
                 let payload = extent_of(event, &mut fields)?;
                 event.error = number(in_brackets(fields.rest())?, "the error")?;
-                Ok(Told { name: None, payload })
+                Ok(LineTail { name: None, payload })
             }
             Action::Unplug | Action::UnplugTimer => {
                 let rest = rest.trim_ascii();
-                let at = memchr::memmem::rfind(rest, b"] ").ok_or("a name in brackets and a number would be right")?;
+                let at = memchr::memmem::rfind(rest, b"] ").ok_or("expected a name in brackets and a number")?;
                 let count: u64 = number(rest.get(at + 2..).unwrap_or_default(), "the number of requests")?;
                 let name = in_brackets(rest.get(..=at).unwrap_or_default())?;
-                Ok(Told { name: Some(name), payload: Payload::Number(count.to_be_bytes()) })
+                Ok(LineTail { name: Some(name), payload: Payload::Number(count.to_be_bytes()) })
             }
             Action::Split => {
                 event.sector = number(fields.want("the sector")?, "the sector")?;
                 fields.literal("/")?;
                 let at: u64 = number(fields.want("the sector of the split")?, "the sector of the split")?;
                 let name = in_brackets(fields.rest())?;
-                Ok(Told { name: Some(name), payload: Payload::Number(at.to_be_bytes()) })
+                Ok(LineTail { name: Some(name), payload: Payload::Number(at.to_be_bytes()) })
             }
             _ => {
                 let payload = extent_of(event, &mut fields)?;
-                Ok(Told { name: Some(in_brackets(fields.rest())?), payload })
+                Ok(LineTail { name: Some(in_brackets(fields.rest())?), payload })
             }
         }
     }
 }
 
-/// `sector + sectors`, `sector` alone, `bytes` of a command with its bytes in parentheses, or nothing at all.
+/// Parses `sector + sectors`, `sector` alone, the length of a command in bytes with its bytes in
+/// parentheses, or nothing.
 fn extent_of<'a>(event: &mut Event, fields: &mut Cursor<'a>) -> Result<Payload<'a>, String> {
     if !fields.starts_with(b"[") && !fields.starts_with(b"(") {
         let first: u64 = number(fields.want("the sector")?, "the sector")?;
@@ -171,19 +178,19 @@ fn extent_of<'a>(event: &mut Event, fields: &mut Cursor<'a>) -> Result<Payload<'
     let (inside, behind) = rest.split_at(end);
     fields.0 = behind.get(1..).unwrap_or_default();
     if !event.op.has(Rwbs::PASS_THROUGH) {
-        // The time since it was queued or issued, of `blkparse -t`: it is known from the events.
+        // The time since the submission or issue, of `blkparse -t`; the events already contain it.
         return Ok(Payload::None);
     }
     let inside = inside.get(1..).unwrap_or_default();
     let bytes = inside.split(|byte| *byte == b' ').filter(|part| *part != b"..").map(|part| {
         let text = std::str::from_utf8(part).ok().filter(|part| part.len() == 2);
         let byte = text.and_then(|text| u8::from_str_radix(text, 16).ok());
-        byte.ok_or_else(|| format!("{} is no byte of a command: two hexadecimal digits would be right", shown(part)))
+        byte.ok_or_else(|| format!("{} is no byte of a command: expected two hexadecimal digits", shown(part)))
     });
     Ok(Payload::Command(bytes.collect::<Result<_, _>>()?))
 }
 
-/// `sector + sectors <- (major,minor) sector`
+/// Parses `sector + sectors <- (major,minor) sector`.
 fn remap_of<'a>(event: &mut Event, fields: &mut Cursor<'a>) -> Result<Payload<'a>, String> {
     event.sector = number(fields.want("the sector")?, "the sector")?;
     fields.literal("+")?;
@@ -202,17 +209,17 @@ fn remap_of<'a>(event: &mut Event, fields: &mut Cursor<'a>) -> Result<Payload<'a
 
 fn bytes_of(field: &[u8]) -> Result<u32, String> {
     let sectors: u32 = number(field, "the length in sectors")?;
-    sectors.checked_mul(512).ok_or_else(|| format!("{sectors} sectors are more than a request can have, 8388607"))
+    sectors.checked_mul(512).ok_or_else(|| format!("{sectors} sectors exceed the maximum of a request, 8388607"))
 }
 
-/// What stands between the first bracket and the last.
+/// Returns the text between the first and the last bracket.
 fn in_brackets(rest: &[u8]) -> Result<&[u8], String> {
     let rest = rest.trim_ascii();
     let inside = rest.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]"));
-    inside.ok_or_else(|| format!("{} stands where a name or an error in brackets would be right", shown(rest)))
+    inside.ok_or_else(|| format!("found {} instead of a name or an error in brackets", shown(rest)))
 }
 
-/// It is printed with a sign.
+/// Parses a sequence number, which blkparse prints with a sign.
 fn sequence_of(field: &[u8]) -> Result<u32, String> {
     match field.strip_prefix(b"-") {
         Some(digits) => Ok(number::<u32>(digits, "the sequence number")?.wrapping_neg()),
@@ -220,7 +227,7 @@ fn sequence_of(field: &[u8]) -> Result<u32, String> {
     }
 }
 
-/// Seconds, and 9 digits behind the point as blkparse writes them; others are read, too.
+/// Parses seconds with a fraction. The usual form with 9 decimals has a fast path.
 fn time_of(field: &[u8]) -> Result<u64, String> {
     if let Some((seconds, rest)) = field.split_at_checked(field.len().saturating_sub(10))
         && let (Some((b'.', digits)), true) = (rest.split_first(), seconds.len() < 10)
@@ -234,12 +241,12 @@ fn time_of(field: &[u8]) -> Result<u64, String> {
 fn action_of(field: &[u8]) -> Result<Action, String> {
     let is_printed = |action: &Action| !matches!(action, Action::Process | Action::Timestamp | Action::DriverData);
     let found = Action::ALL.into_iter().filter(is_printed).find(|action| action.letters().as_bytes() == field);
-    // Some versions of the manual page have T for UT.
+    // Some versions of the manual page list T for UT.
     let found = found.or((field == b"T").then_some(Action::UnplugTimer));
-    found.ok_or_else(|| format!("{} is no action: one of Q M F G S R D C P U UT I X B A m would be", shown(field)))
+    found.ok_or_else(|| format!("{} is no action: expected one of Q M F G S R D C P U UT I X B A m", shown(field)))
 }
 
-/// Whether a line is of the summary, of which nothing is read.
+/// Returns true if a line belongs to the summary.
 fn is_of_summary(line: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 16] = [
         b"CPU",
@@ -263,11 +270,11 @@ fn is_of_summary(line: &[u8]) -> bool {
     line.is_empty() || BEGINNINGS.iter().any(|beginning| line.starts_with(beginning))
 }
 
-/// A line on its way.
+/// The unparsed part of a line.
 struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
-    /// The next field between blanks; empty at the end.
+    /// Returns the next field between blanks; empty at the end.
     fn field(&mut self) -> &'a [u8] {
         let rest = self.rest();
         let rest = rest.get(rest.iter().take_while(|byte| **byte == b' ').count()..).unwrap_or_default();
@@ -287,7 +294,7 @@ impl<'a> Cursor<'a> {
     fn literal(&mut self, what: &str) -> Result<(), String> {
         match self.field() {
             field if field == what.as_bytes() => Ok(()),
-            field => Err(format!("{} stands where {what} would be right", shown(field))),
+            field => Err(format!("found {} instead of {what}", shown(field))),
         }
     }
 

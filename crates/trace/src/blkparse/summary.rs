@@ -1,31 +1,34 @@
-//! What stands at the end of the text.
+//! Writes the summary at the end of blkparse's text.
 
 use std::io::Write as _;
 
 use crate::event::{Action, Event, Rwbs};
 
-/// So many CPUs have a section each; what others did counts in the total alone. Linux has at most 8,192.
+/// Maximum number of CPUs with separate sections; other CPUs count only in the total. Linux has at
+/// most
+/// 8,192.
 const CPUS_MAX: usize = 8192;
-/// Above this, numbers are told in thousands.
+/// Largest number that is printed in full; greater numbers are printed in thousands.
 const PLAIN_MAX: u64 = 1_000_000;
 
-/// Counts of what each CPU did.
+/// Counts of each CPU and of all CPUs.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
-    /// By the CPU's number.
+    /// Counts by CPU number, in ascending order.
     cpus: Vec<(u32, Counts)>,
-    /// Where the CPU of the last event stands.
+    /// Index of the CPU of the last event.
     last: usize,
     total: Counts,
     events: u64,
-    /// Requests in the device, reads and writes, and the most that there were.
+    /// Number of read and write requests in the device.
     depth: [u64; 2],
+    /// Maximum of `depth`.
     depth_max: [u64; 2],
-    /// The first event's time and the last one's, in ns.
+    /// Time of the first and of the last event, in ns.
     span: Option<(u64, u64)>,
 }
 
-/// What was done: of each a pair, for reads and for writes.
+/// Counts of one CPU; each pair is for reads and for writes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     queued: [Sum; 2],
@@ -38,7 +41,7 @@ struct Counts {
     timer_unplugs: u64,
 }
 
-/// The same of commands that were passed through.
+/// Counts of passed-through commands.
 #[derive(Clone, Copy, Debug, Default)]
 struct Commands {
     is_any: bool,
@@ -51,17 +54,17 @@ struct Commands {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     count: u64,
-    /// What was given back counts against what was issued, so that it may be below 0.
+    /// Requeued bytes are subtracted from issued bytes, so that the sum can be negative.
     bytes: i64,
 }
 
 impl Summary {
-    /// The time of the first event that counted, in ns.
+    /// Time of the first counted event, in ns.
     pub fn begin_ns(&self) -> Option<u64> {
         self.span.map(|(begin_ns, _)| begin_ns)
     }
 
-    /// Takes in an event that stands in the text, or would.
+    /// Counts an event that is printed or that blkparse counts without printing.
     #[inline]
     pub fn count(&mut self, event: &Event) {
         self.events += 1;
@@ -96,7 +99,7 @@ impl Summary {
         self.cpus.get_mut(self.last).map(|(_, counts)| counts)
     }
 
-    /// Writes it.
+    /// Writes the summary of the trace called `name`.
     pub fn write(&self, name: &str, out: &mut Vec<u8>) {
         for (cpu, counts) in &self.cpus {
             // Writing to memory does not fail.
@@ -116,7 +119,7 @@ impl Summary {
         );
     }
 
-    /// KiB a second, over whole ms.
+    /// Returns the throughput in KiB/s over whole ms.
     fn throughput(&self, sum: Sum) -> u64 {
         let ms = self.span.map_or(0, |(begin_ns, end_ns)| end_ns.wrapping_sub(begin_ns) / 1_000_000);
         1000u64.wrapping_mul(sum.kib()).checked_div(ms).unwrap_or(0)
@@ -150,7 +153,7 @@ impl Counts {
         match event.action {
             Action::Queue => {
                 commands.queued[way].count += 1;
-                // blkparse adds the bytes of those that read to the other reads.
+                // blkparse adds the bytes of read commands to the other reads.
                 if way == 0 { self.queued[0].bytes += bytes } else { commands.queued[way].bytes += bytes }
             }
             Action::Issue => commands.issued[way].add(bytes),
@@ -195,7 +198,7 @@ impl Sum {
     }
 }
 
-/// Counts and lengths.
+/// Writes a line of counts and sizes.
 fn both(out: &mut Vec<u8>, [reads, writes]: [&str; 2], sums: [Sum; 2]) {
     let [read, write] = sums.map(|sum| {
         let (count, unit) = scaled(sum.count, 0);
@@ -205,7 +208,7 @@ fn both(out: &mut Vec<u8>, [reads, writes]: [&str; 2], sums: [Sum; 2]) {
     let _ = writeln!(out, " {reads:17}{read}\t {writes:18}{write}");
 }
 
-/// Counts alone.
+/// Write a line of counts.
 fn counts(out: &mut Vec<u8>, [reads, writes]: [&str; 2], sums: [Sum; 2]) {
     let [read, write] = sums.map(|sum| {
         let (count, unit) = scaled(sum.count, 0);
@@ -214,12 +217,13 @@ fn counts(out: &mut Vec<u8>, [reads, writes]: [&str; 2], sums: [Sum; 2]) {
     let _ = writeln!(out, " {reads:17}{read}\t\t {writes:18}{write}");
 }
 
-/// Numbers that are told in full, whatever their size.
+/// Writes a line of numbers without scaling.
 fn plain(out: &mut Vec<u8>, [first, second]: [&str; 2], [one, other]: [u64; 2]) {
     let _ = writeln!(out, " {first:17}{one:8}        \t {second:18}{other:8}");
 }
 
-/// A number in thousands as often as it takes, and the letter of that. blkparse knows no T.
+/// Divides a number by 1,000 until it is small enough and returns the unit letter. blkparse has no
+/// T.
 fn scaled(number: u64, unit: usize) -> (u64, &'static str) {
     const UNITS: [&str; 5] = ["", "K", "M", "G", "P"];
     let (mut number, mut unit) = (number, unit);

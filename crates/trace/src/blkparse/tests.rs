@@ -1,14 +1,14 @@
-//! Lines and summaries as blkparse 1.2 printed them of the same records, and what is read from them.
+//! Compares lines and summaries with the output of blkparse 1.2, and reads them back.
 
 use super::{Reader, Writer};
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Event, Rwbs, Span};
-use crate::open::Stream;
-use crate::sink::Sink;
 use crate::source::{ReadError, Source};
+use crate::stream::Stream;
+use crate::writer::EventWriter;
 
 /// An event with a payload of its own.
-type Told = (Event, Vec<u8>);
+type EventWithPayload = (Event, Vec<u8>);
 
 const READ: Rwbs = Rwbs::READ;
 const COMMAND: Rwbs = Rwbs::READ.with(Rwbs::PASS_THROUGH);
@@ -25,25 +25,25 @@ fn event(action: Action, time_ns: u64) -> Event {
     }
 }
 
-fn name(pid: u32, name: &str) -> Told {
+fn name(pid: u32, name: &str) -> EventWithPayload {
     (Event { pid, ..Event::new(0, Action::Process) }, name.as_bytes().to_vec())
 }
 
-fn batch_of(events: &[Told]) -> Batch {
+fn batch_of(events: &[EventWithPayload]) -> Batch {
     let mut batch = Batch::new();
     events.iter().for_each(|(event, payload)| batch.push_with(*event, payload));
     batch
 }
 
-/// The lines, without the summary.
-fn lines(events: &[Told]) -> Vec<String> {
+/// Returns the lines without the summary.
+fn lines(events: &[EventWithPayload]) -> Vec<String> {
     let mut writer = Writer::new(Vec::new(), "a").quiet();
     writer.write(&batch_of(events)).unwrap();
     writer.finish().unwrap();
     String::from_utf8(writer.into_inner()).unwrap().lines().map(str::to_owned).collect()
 }
 
-fn summary(events: &[Told]) -> String {
+fn summary(events: &[EventWithPayload]) -> String {
     let mut writer = Writer::new(Vec::new(), "a");
     writer.write(&batch_of(events)).unwrap();
     writer.finish().unwrap();
@@ -51,11 +51,11 @@ fn summary(events: &[Told]) -> String {
     text.find("CPU").map_or_else(String::new, |at| text[at..].to_owned())
 }
 
-fn read(text: &str) -> Result<Vec<Told>, ReadError> {
+fn read(text: &str) -> Result<Vec<EventWithPayload>, ReadError> {
     read_with_notices(text).map(|(events, _)| events)
 }
 
-fn read_with_notices(text: &str) -> Result<(Vec<Told>, Vec<String>), ReadError> {
+fn read_with_notices(text: &str) -> Result<(Vec<EventWithPayload>, Vec<String>), ReadError> {
     let bytes = std::io::Cursor::new(text.as_bytes().to_vec());
     let mut reader = Reader::new(Stream { name: "a.txt".into(), read: Box::new(bytes) });
     let (mut events, mut batch) = (Vec::new(), Batch::new());
@@ -69,14 +69,14 @@ fn read_with_notices(text: &str) -> Result<(Vec<Told>, Vec<String>), ReadError> 
     }
 }
 
-/// Each action as it stands in a line behind the process.
-fn told(action: Action, op: Rwbs, bytes: u32, payload: &[u8]) -> String {
+/// Returns the line of an event, from the action on.
+fn line_of(action: Action, op: Rwbs, bytes: u32, payload: &[u8]) -> String {
     let lines = lines(&[name(7, "proc"), (Event { op, bytes, ..event(action, 5) }, payload.to_vec())]);
     lines.first().map_or_else(String::new, |line| line["  8,1    0        1     0.000000000     7 ".len()..].to_owned())
 }
 
 #[test]
-fn every_action_is_told_as_blkparse_tells_it() {
+fn every_action_is_printed_as_by_blkparse() {
     let number = [0, 1, 2, 3, 4, 5, 6, 7];
     for (action, op, bytes, payload, expected) in [
         (Action::Queue, READ, 4096, &[][..], " Q   R 800 + 8 [proc]"),
@@ -100,7 +100,7 @@ fn every_action_is_told_as_blkparse_tells_it() {
         (Action::Bounce, READ, 4096, &[], " B   R 800 + 8 [proc]"),
         (Action::DriverData, READ, 4096, &[], ""),
     ] {
-        assert_eq!(told(action, op, bytes, payload), expected, "{action:?} {op:?}");
+        assert_eq!(line_of(action, op, bytes, payload), expected, "{action:?} {op:?}");
     }
     for (op, expected) in [
         (Rwbs::WRITE.with(Rwbs::FLUSH), " Q  FW 800 + 8 [proc]"),
@@ -109,12 +109,12 @@ fn every_action_is_told_as_blkparse_tells_it() {
         (Rwbs(Rwbs::WRITE.0 | 0xF0 | Rwbs::FLUSH.0), " Q FWFASM 800 + 8 [proc]"),
         (Rwbs::DISCARD, " Q   D 800 + 8 [proc]"),
     ] {
-        assert_eq!(told(Action::Queue, op, 4096, &[]), expected, "{op:?}");
+        assert_eq!(line_of(Action::Queue, op, 4096, &[]), expected, "{op:?}");
     }
 }
 
 #[test]
-fn remaps_messages_and_large_numbers_are_told_as_blkparse_tells_them() {
+fn remaps_messages_and_large_numbers_are_printed_as_by_blkparse() {
     let mut remap = [0; 16];
     remap[..4].copy_from_slice(&DeviceId::new(259, 3).0.to_be_bytes());
     remap[4..8].copy_from_slice(&DeviceId::new(259, 524_288).0.to_be_bytes());
@@ -152,7 +152,7 @@ fn remaps_messages_and_large_numbers_are_told_as_blkparse_tells_them() {
 }
 
 #[test]
-fn the_summary_counts_as_blkparse_counts() {
+fn the_summary_counts_as_blkparse_does() {
     let all = |action, ns: u64| (event(action, ns), vec![]);
     let mut events: Vec<_> = [(1, Action::Complete), (2, Action::Complete), (3, Action::Issue), (4, Action::Issue)]
         .into_iter()
@@ -185,7 +185,7 @@ Skips: 0 forward (0 -   0.0%)
 }
 
 #[test]
-fn large_sums_are_told_in_larger_units() {
+fn large_sums_are_printed_in_larger_units() {
     let mut events = Vec::new();
     for (count, bytes, expected) in [
         (1, 1_000_000 << 10, "       1,  1000000KiB"),
@@ -203,7 +203,7 @@ fn large_sums_are_told_in_larger_units() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_text_is_read_back() {
     let mut remap = [0; 16];
     remap[4..8].copy_from_slice(&DeviceId::new(8, 1).0.to_be_bytes());
     let none = |action| Event { sector: 0, bytes: 0, op: Rwbs::NONE, ..event(action, 0) };
@@ -228,7 +228,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn names_are_told_once_and_again_when_they_change() {
+fn a_name_is_emitted_once_and_again_when_it_changes() {
     let line = |pid: u32, name: &str| format!("  8,1    0        1     0.000000000 {pid:5}  Q   R 800 + 8 [{name}]\n");
     let text = [line(7, "a"), line(7, "a"), line(8, "(null)"), line(7, "b"), line(8, "c")].concat();
     let names: Vec<_> = read(&text).unwrap().into_iter().filter(|(event, _)| event.action == Action::Process).collect();
@@ -237,13 +237,13 @@ fn names_are_told_once_and_again_when_they_change() {
 }
 
 #[test]
-fn times_between_steps_are_no_part_of_a_command() {
+fn times_between_steps_are_not_part_of_a_command() {
     let text = "  8,1    0        1     0.000000000     7  C   R 800 + 8 (   12345) [0]\n";
     assert_eq!(read(text).unwrap(), [(event(Action::Complete, 0), vec![])]);
 }
 
 #[test]
-fn wrong_lines_name_the_line_the_value_and_what_would_be_right() {
+fn wrong_lines_name_the_line_and_the_expected_value() {
     let good = "  8,1    0        1     0.000000000     7  Q   R 800 + 8 [a]\n";
     for (line, expected) in [
         (
@@ -252,32 +252,26 @@ fn wrong_lines_name_the_line_the_value_and_what_would_be_right() {
         ),
         (
             "8,1 0 1 0.0 7 ? R 800 + 8 [a]",
-            "a.txt:2: \"?\" is no action: one of Q M F G S R D C P U UT I X B A m would be",
+            "a.txt:2: \"?\" is no action: expected one of Q M F G S R D C P U UT I X B A m",
         ),
-        (
-            "8,1 0 1 0.0 7 Q R 800 - 8 [a]",
-            "a.txt:2: \"- 8 [a]\" stands where a name or an error in brackets would be right",
-        ),
+        ("8,1 0 1 0.0 7 Q R 800 - 8 [a]", "a.txt:2: found \"- 8 [a]\" instead of a name or an error in brackets"),
         ("8,1 0 1 0.0 7 Q R 800 +", "a.txt:2: the line ends where the length should be"),
-        ("8,1 0 1 0.0 7 Q R 800 + 9999999 [a]", "a.txt:2: 9999999 sectors are more than a request can have, 8388607"),
+        ("8,1 0 1 0.0 7 Q R 800 + 9999999 [a]", "a.txt:2: 9999999 sectors exceed the maximum of a request, 8388607"),
         ("8,1 0 1 0.0 7 C R 800 + 8 [x]", "a.txt:2: the error \"x\" is no whole number"),
         ("8,1 0 1 0.0 7 A R 8 + 8 <- 8,0 5", "a.txt:2: \"8,0\" is no device in parentheses"),
-        (
-            "8,1 0 1 0.0 7 D R 6 (0x) [a]",
-            "a.txt:2: \"0x\" is no byte of a command: two hexadecimal digits would be right",
-        ),
+        ("8,1 0 1 0.0 7 D R 6 (0x) [a]", "a.txt:2: \"0x\" is no byte of a command: expected two hexadecimal digits"),
         (
             "4096,1 0 1 0.0 7 P N [a]",
             "a.txt:2: the device \"4096,1\" is no pair of numbers such as 8,0 (below 4096 and 1048576)",
         ),
     ] {
-        // What was read before is handed out first.
+        // Events before the error are returned first.
         let error = read(&format!("{good}{line}\n{good}")).unwrap_err().to_string();
         assert_eq!(error, expected, "{line}");
     }
     let (events, notices) = read_with_notices(&format!("warning: x\n{good}CPU0 (a):\n\n  Reads Queued: 1\n")).unwrap();
     assert_eq!((events.len(), notices.len()), (2, 1));
-    assert!(notices[0].starts_with("a.txt:1: lines that are no event were left out"), "{notices:?}");
+    assert!(notices[0].starts_with("a.txt:1: lines without an event were skipped"), "{notices:?}");
     let cut = format!("{good}  8,1    0        1     0.0000");
-    assert!(read_with_notices(&cut).unwrap().1[0].starts_with("a.txt:2: the last line is cut and was left out"));
+    assert!(read_with_notices(&cut).unwrap().1[0].starts_with("a.txt:2: the last line is incomplete and was skipped"));
 }

@@ -1,4 +1,4 @@
-//! Text, written.
+//! Writes blkparse's text.
 
 use std::io::{self, Write};
 
@@ -6,28 +6,28 @@ use super::line::{Heads, padded, remapped_to, tail, time};
 use super::summary::Summary;
 use crate::batch::Batch;
 use crate::event::{Action, Event};
-use crate::names::Names;
-use crate::sink::Sink;
+use crate::process_names::ProcessNames;
+use crate::writer::EventWriter;
 
-/// What stands for the name of a process of which none is known.
+/// Placeholder for an unknown process name.
 const NAMELESS: &[u8] = b"(null)";
 
-/// Writes events as blkparse does. Times are told from the first event on.
+/// Writes events as blkparse does. Times count from the first event.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
-    /// The trace's name, if there is to be a summary.
+    /// Name of the trace for the summary; None omits the summary.
     name: Option<String>,
     has_all_messages: bool,
     left_out: u64,
     text: Vec<u8>,
     heads: Heads,
     summary: Summary,
-    names: Names,
+    names: ProcessNames,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes lines, and at the end the summary of the trace of this name.
+    /// Creates a writer of lines, followed by a summary of the trace with this name.
     pub fn new(out: W, name: &str) -> Writer<W> {
         Writer {
             out,
@@ -37,28 +37,30 @@ impl<W: Write> Writer<W> {
             text: Vec::new(),
             heads: Heads::new(),
             summary: Summary::default(),
-            names: Names::default(),
+            names: ProcessNames::default(),
         }
     }
 
-    /// Writes no summary.
+    /// Omits the summary.
     #[must_use]
     pub fn quiet(self) -> Writer<W> {
         Writer { name: None, ..self }
     }
 
-    /// Writes messages that belong to a control group, too: blkparse 1.2 leaves them out, and Linux since 4.14 writes no others of BFQ and CFQ.
+    /// Also writes messages that belong to a control group. blkparse 1.2 omits them, but all
+    /// messages of
+    /// BFQ and CFQ belong to a control group since Linux 4.14.
     #[must_use]
     pub fn with_all_messages(self) -> Writer<W> {
         Writer { has_all_messages: true, ..self }
     }
 
-    /// How many messages were left out because they belong to a control group.
+    /// Number of messages that were omitted because they belong to a control group.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Ends it and gives the output back.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -66,7 +68,7 @@ impl<W: Write> Writer<W> {
     fn event(&mut self, event: &Event, payload: &[u8]) {
         match event.action {
             Action::Process => {
-                self.names.tell(event.pid, payload);
+                self.names.set(event.pid, payload);
                 return;
             }
             Action::Timestamp => return,
@@ -77,11 +79,11 @@ impl<W: Write> Writer<W> {
             _ => {}
         }
         self.summary.count(event);
-        let is_told = match event.action {
+        let is_printed = match event.action {
             Action::Message => !payload.is_empty(),
             action => action != Action::DriverData,
         };
-        if is_told {
+        if is_printed {
             self.line(event, payload);
         }
     }
@@ -94,7 +96,7 @@ impl<W: Write> Writer<W> {
         let is_message = event.action == Action::Message;
         match i32::try_from(event.sequence) {
             Ok(sequence) => padded::<8>(out, if is_message { 0 } else { sequence as u64 }),
-            // It is a number with a sign there.
+            // The sequence number is printed with a sign.
             Err(_) => drop(write!(out, "{:8}", event.sequence as i32)),
         }
         out.push(b' ');
@@ -106,7 +108,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-impl<W: Write> Sink for Writer<W> {
+impl<W: Write> EventWriter for Writer<W> {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
         for event in batch.events() {
             self.event(event, batch.payload(event));

@@ -1,4 +1,4 @@
-//! A file a CPU, as blktrace writes them.
+//! Writes one file for each CPU, as blktrace does.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -8,29 +8,32 @@ use super::record::Version;
 use super::writer::Writer;
 use super::{CPU_MAX, MESSAGE_BYTES_MAX};
 use crate::batch::Batch;
-use crate::sink::Sink;
+use crate::writer::EventWriter;
 
-/// Bytes of a file that wait in memory, at most.
+/// Size of a file's write buffer in bytes.
 const BUFFER_BYTES: usize = 64 * MESSAGE_BYTES_MAX;
 
-/// Writes `NAME.blktrace.0`, `.1`, ...: what `blkparse -i NAME` and `hoistway trace ... NAME` read. Events of all CPUs may come in any order that is right
-/// within each.
+/// Writes `NAME.blktrace.0`, `.1`, ..., which `blkparse -i NAME` and `hoistway trace ... NAME`
+/// read. Events
+/// must be in order within each CPU only.
 #[derive(Debug)]
-pub struct Files {
+pub struct CpuFiles {
     name: PathBuf,
     version: Version,
     counting: bool,
-    /// By the CPU's number; blkparse ends at the first that is missing, so that files in between are made, if empty.
+    /// Files by CPU number. blkparse stops at the first missing file, so that files of CPUs without
+    /// events
+    /// are created as well.
     files: Vec<Writer<BufWriter<File>>>,
 }
 
-impl Files {
-    /// Begins with no file at all.
-    pub fn new(name: &Path, version: Version, counting: bool) -> Files {
-        Files { name: name.to_owned(), version, counting, files: Vec::new() }
+impl CpuFiles {
+    /// Creates a writer without files; a file is created with the first event of its CPU.
+    pub fn new(name: &Path, version: Version, counting: bool) -> CpuFiles {
+        CpuFiles { name: name.to_owned(), version, counting, files: Vec::new() }
     }
 
-    /// The files that were written so far.
+    /// Paths of the files that were created so far.
     pub fn paths(&self) -> Vec<PathBuf> {
         (0..self.files.len()).map(|cpu| self.path(cpu)).collect()
     }
@@ -49,12 +52,12 @@ impl Files {
     }
 }
 
-impl Sink for Files {
-    /// Writes each event to the file of its CPU; a CPU above [`CPU_MAX`] is an error.
+impl EventWriter for CpuFiles {
+    /// Writes each event to the file of its CPU. A CPU above [`CPU_MAX`] is an error.
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
         for event in batch.events() {
             if event.cpu > CPU_MAX {
-                let what = format!("CPU {} of an event: {CPU_MAX} is the highest", event.cpu);
+                let what = format!("CPU {} of an event exceeds the maximum, {CPU_MAX}", event.cpu);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
             let at = event.cpu as usize;
@@ -69,6 +72,6 @@ impl Sink for Files {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.files.iter_mut().try_for_each(Sink::finish)
+        self.files.iter_mut().try_for_each(EventWriter::finish)
     }
 }

@@ -1,50 +1,53 @@
-//! Files that hold the records of several CPUs: nearly in the order of time, as each CPU's buffer was emptied in turn.
+//! Sorts a file with the records of several CPUs, which are nearly in order of time because the
+//! buffers
+//! of the CPUs are emptied in turn.
 
-use super::lane::Lane;
+use super::record_reader::RecordReader;
 use crate::batch::Batch;
-use crate::source::{Notice, Place, ReadError};
+use crate::source::{InputPosition, Notice, ReadError};
 
-/// So many records are looked ahead, at least: what is further from its place than that stays behind.
+/// Minimum number of records of lookahead. Records that are further out of position stay late.
 const WINDOW: usize = 16_384;
 
-/// The records of one file in the order of time, if they are of several CPUs; in that of the file, if they are of one.
+/// Returns the records of a file: by time if they are of several CPUs, in file order if they are of
+/// one.
 pub(super) struct Ordered {
-    lane: Lane,
+    reader: RecordReader,
     state: State,
-    /// What was read and not handed out.
-    held: Batch,
-    /// Its order.
+    /// Events that were read and not returned.
+    buffered: Batch,
+    /// Indices of `buffered` in order of time.
     order: Vec<u32>,
-    /// Memory for what stays behind.
+    /// Buffer for events that stay in `buffered`.
     spare: Batch,
-    /// The time of what was handed out last, in ns.
+    /// Time of the last returned event, in ns.
     last_ns: u64,
     was_sorted: bool,
-    /// Records that came late, of which is told once, at the end.
+    /// Number of records that came late, reported at the end.
     late: u64,
-    /// What ended the file, told behind what was held.
+    /// The error that ended the file, returned after the buffered events.
     failed: Option<ReadError>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing was read yet.
+    /// Nothing was read.
     New,
-    /// All records were of this CPU so far.
+    /// All records so far are of this CPU.
     One(u32),
-    /// They are of several.
+    /// Records are of several CPUs.
     Several,
-    /// Several, and all is read.
+    /// Records are of several CPUs, and the file was read to its end.
     Over,
 }
 
 impl Ordered {
-    /// Those of a file.
-    pub fn new(lane: Lane) -> Ordered {
+    /// Creates a sorter for a file.
+    pub fn new(reader: RecordReader) -> Ordered {
         Ordered {
-            lane,
+            reader,
             state: State::New,
-            held: Batch::new(),
+            buffered: Batch::new(),
             order: Vec::new(),
             spare: Batch::new(),
             last_ns: 0,
@@ -54,28 +57,28 @@ impl Ordered {
         }
     }
 
-    /// What was noticed.
+    /// Takes the notices about the file.
     pub fn notices(&mut self) -> Vec<Notice> {
-        self.lane.notices().take()
+        self.reader.notices().take()
     }
 
-    /// Replaces what is in the batch by the next events; none at the end.
+    /// Replaces the contents of the batch by the next events; none at the end.
     pub fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         batch.clear();
         if self.state == State::New {
             self.begin();
         }
-        if self.held.is_empty()
+        if self.buffered.is_empty()
             && let Some(error) = self.failed.take()
         {
             return Err(error);
         }
         if let State::One(cpu) = self.state {
-            if self.held.is_empty() {
-                self.lane.fill(&mut self.held)?;
+            if self.buffered.is_empty() {
+                self.reader.fill(&mut self.buffered)?;
             }
-            if self.held.events().iter().all(|event| event.cpu == cpu) {
-                std::mem::swap(&mut self.held, batch);
+            if self.buffered.events().iter().all(|event| event.cpu == cpu) {
+                std::mem::swap(&mut self.buffered, batch);
                 self.last_ns = batch.events().last().map_or(self.last_ns, |event| event.time_ns);
                 return Ok(());
             }
@@ -85,10 +88,10 @@ impl Ordered {
         Ok(())
     }
 
-    /// Reads a window, to see whether it is of one CPU.
+    /// Reads a window of records and determines whether they are of one CPU.
     fn begin(&mut self) {
         self.read_ahead(WINDOW);
-        let mut cpus = self.held.events().iter().map(|event| event.cpu);
+        let mut cpus = self.buffered.events().iter().map(|event| event.cpu);
         let first = cpus.next().unwrap_or_default();
         let is_of_one = cpus.all(|cpu| cpu == first);
         if is_of_one || self.state == State::New {
@@ -96,12 +99,12 @@ impl Ordered {
         }
     }
 
-    /// Reads until so many are held, or to the end.
+    /// Reads until `count` events are buffered, or to the end.
     fn read_ahead(&mut self, count: usize) {
-        while self.held.len() < count {
-            let before = self.held.len();
-            self.failed = self.lane.fill(&mut self.held).err();
-            if self.held.len() == before {
+        while self.buffered.len() < count {
+            let before = self.buffered.len();
+            self.failed = self.reader.fill(&mut self.buffered).err();
+            if self.buffered.len() == before {
                 self.state = State::Over;
                 break;
             }
@@ -112,8 +115,8 @@ impl Ordered {
         if self.state == State::Several {
             self.read_ahead(2 * WINDOW);
         }
-        let events = self.held.events();
-        let handed_out = if self.state == State::Over { events.len() } else { WINDOW.min(events.len()) };
+        let events = self.buffered.events();
+        let returned = if self.state == State::Over { events.len() } else { WINDOW.min(events.len()) };
         self.order.clear();
         self.order.extend(0..events.len() as u32);
         let is_sorted = events.is_sorted_by_key(|event| event.time_ns);
@@ -121,33 +124,33 @@ impl Ordered {
             self.order.sort_by_key(|index| events.get(*index as usize).map_or(0, |event| event.time_ns));
         }
         self.spare.clear();
-        for (place, index) in self.order.iter().enumerate() {
+        for (position, index) in self.order.iter().enumerate() {
             let Some(event) = events.get(*index as usize) else { continue };
-            if place >= handed_out {
-                self.spare.push_from(event, &self.held);
+            if position >= returned {
+                self.spare.push_from(event, &self.buffered);
                 continue;
             }
             self.late += u64::from(event.time_ns < self.last_ns && event.has_moment());
             self.last_ns = self.last_ns.max(event.time_ns);
-            batch.push_from(event, &self.held);
+            batch.push_from(event, &self.buffered);
         }
-        std::mem::swap(&mut self.held, &mut self.spare);
-        self.tell(is_sorted);
+        std::mem::swap(&mut self.buffered, &mut self.spare);
+        self.report(is_sorted);
     }
 
-    fn tell(&mut self, is_sorted: bool) {
-        let notices = self.lane.notices();
+    fn report(&mut self, is_sorted: bool) {
+        let notices = self.reader.notices();
         if !is_sorted && !self.was_sorted {
             self.was_sorted = true;
             let what = format!(
-                "the records of several CPUs lie in this file in turns: they were sorted by time within windows of {WINDOW} records"
+                "the records of several CPUs alternate in this file: they were sorted by time within windows of {WINDOW} records"
             );
-            notices.tell(Place::All, what);
+            notices.add(InputPosition::All, what);
         }
-        if self.held.is_empty() && self.late > 0 {
+        if self.buffered.is_empty() && self.late > 0 {
             let late = std::mem::take(&mut self.late);
-            let what = format!("{late} records are further from their place than {WINDOW} records: they come late");
-            notices.tell(Place::All, what);
+            let what = format!("{late} records are out of position by more than {WINDOW} records: they come late");
+            notices.add(InputPosition::All, what);
         }
     }
 }

@@ -1,20 +1,20 @@
-//! One record: bytes to an event and back.
+//! Converts one record between bytes and an event.
 
 use super::MESSAGE_BYTES_MAX;
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Event, Rwbs};
 
-/// What every record's magic has in common.
+/// Magic number of all versions, without the version.
 pub(super) const MAGIC_BASE: u32 = 0x6561_7400;
-/// The longest name of a process, in bytes.
+/// Maximum length of a process name in bytes.
 pub const NAME_BYTES_MAX: usize = 15;
 
-/// The bit of an action that says that a control group's number comes before the payload.
+/// Bit of an action that marks a control group id before the payload.
 const WITH_CGROUP: u64 = 1 << 8;
-/// Above this many bits of the action are the categories.
+/// Number of bits below the categories of an action.
 const CATEGORY_SHIFT: u32 = 16;
 
-/// Bits of categories.
+/// Category bits.
 const READ: u64 = 1 << 0;
 const WRITE: u64 = 1 << 1;
 const FLUSH: u64 = 1 << 2;
@@ -32,7 +32,7 @@ const DISCARD: u64 = 1 << 13;
 const DRIVER_DATA: u64 = 1 << 14;
 const FUA: u64 = 1 << 15;
 
-/// Actions by their numbers.
+/// Actions by number.
 const ACTIONS: [Option<Action>; 18] = [
     None,
     Some(Action::Queue),
@@ -57,16 +57,16 @@ const ACTIONS: [Option<Action>; 18] = [
 const NOTE_PROCESS: u64 = 0;
 const NOTE_TIME: u64 = 1;
 const NOTE_MESSAGE: u64 = 2;
-/// From here on version 8 has actions of zones.
+/// First number of the zone actions of version 8.
 const ZONE_FIRST: u64 = 18;
 
 /// A version of the format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
-    /// 48 bytes a record: what all kernels before 6.19 write, and all tools read.
+    /// 48 bytes for each record. All kernels before 6.19 write it, and all tools read it.
     #[default]
     V7,
-    /// 64 bytes a record.
+    /// 64 bytes for each record.
     V8,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Fields {
     sector: u64,
     bytes: u32,
     pid: u32,
-    /// With its categories.
+    /// Number and categories of the action.
     pub action: u64,
     device: u32,
     pub cpu: u32,
@@ -87,17 +87,17 @@ pub(super) struct Fields {
     version: Version,
 }
 
-/// What a record turned out to be.
+/// Result of decoding a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
-    /// An event.
+pub(super) enum Decoded {
+    /// An event was added to the batch.
     Event,
-    /// An action or a note of this number, which is none that is known.
+    /// The number of the action or note is unknown.
     Unknown,
 }
 
 impl Version {
-    /// The version's number.
+    /// Number of the version.
     pub const fn number(self) -> u32 {
         match self {
             Version::V7 => 7,
@@ -105,7 +105,7 @@ impl Version {
         }
     }
 
-    /// The length of a record without its payload.
+    /// Length of a record without its payload, in bytes.
     pub const fn record_bytes(self) -> usize {
         match self {
             Version::V7 => 48,
@@ -131,7 +131,7 @@ fn u64_at<const BIG: bool, const N: usize>(record: &[u8; N], at: usize) -> u64 {
 }
 
 impl Fields {
-    /// Those of a record of version 7.
+    /// Decodes a record of version 7.
     #[inline]
     pub fn of_v7<const BIG: bool>(record: &[u8; 48]) -> Fields {
         Fields {
@@ -149,7 +149,7 @@ impl Fields {
         }
     }
 
-    /// Those of a record of version 8.
+    /// Decodes a record of version 8.
     #[inline]
     pub fn of_v8<const BIG: bool>(record: &[u8; 64]) -> Fields {
         Fields {
@@ -167,29 +167,33 @@ impl Fields {
         }
     }
 
-    /// The moment of it.
+    /// Time of the record in ns.
     pub const fn time_ns(&self) -> u64 {
         self.time_ns
     }
 
-    /// Whether its time is that at which something happened: names of processes and the time of the day are told when they are known.
+    /// Returns true if the time is that of an event. Process names and wall-clock times are
+    /// recorded when the
+    /// recorder learns them.
     pub const fn has_moment(&self) -> bool {
         (self.action >> CATEGORY_SHIFT) & NOTIFY == 0 || self.number() == NOTE_MESSAGE
     }
 
-    /// The number of the action or note alone.
+    /// Number of the action or note, without flags.
     pub const fn number(&self) -> u64 {
         self.action & 0xFFFF & !WITH_CGROUP
     }
 
-    /// Whether it has categories that an [`Rwbs`] cannot tell: those of zones, in version 8.
+    /// Returns true if the record has categories that [`Rwbs`] cannot represent: those of zones, in
+    /// version
+    /// 8.
     pub const fn has_zone_categories(&self) -> bool {
         self.action >> (CATEGORY_SHIFT + 16) != 0
     }
 
-    /// Adds it to a batch.
+    /// Adds the event of the record to a batch.
     #[inline]
-    pub fn tell<const BIG: bool>(&self, payload: &[u8], batch: &mut Batch) -> Told {
+    pub fn decode<const BIG: bool>(&self, payload: &[u8], batch: &mut Batch) -> Decoded {
         let category = self.action >> CATEGORY_SHIFT;
         let (cgroup, payload) = match payload.first_chunk::<8>() {
             Some(id) if self.action & WITH_CGROUP != 0 => {
@@ -219,21 +223,21 @@ impl Fields {
             None if number >= ZONE_FIRST && self.version == Version::V8 => {
                 event.action = Action::Zone;
                 batch.push_with(event, &number.to_be_bytes());
-                return Told::Event;
+                return Decoded::Event;
             }
-            None => return Told::Unknown,
+            None => return Decoded::Unknown,
         }
         if payload.is_empty() {
             batch.push(event);
         } else {
             batch.push_with(event, payload);
         }
-        Told::Event
+        Decoded::Event
     }
 }
 
-/// Notes come with whatever was in memory where other records have their sector, length and error.
-fn note<const BIG: bool>(number: u64, event: Event, payload: &[u8], batch: &mut Batch) -> Told {
+/// Decodes a note. The fields for sector, length and error of a note contain arbitrary data.
+fn note<const BIG: bool>(number: u64, event: Event, payload: &[u8], batch: &mut Batch) -> Decoded {
     let event = Event { sector: 0, bytes: 0, error: 0, ..event };
     match (number, payload.first_chunk::<8>()) {
         (NOTE_PROCESS, _) => batch.push_with(Event { action: Action::Process, ..event }, until_zero(payload)),
@@ -243,16 +247,18 @@ fn note<const BIG: bool>(number: u64, event: Event, payload: &[u8], batch: &mut 
             batch.push_with(Event { action: Action::Timestamp, ..event }, &since_1970_ns.to_be_bytes());
         }
         (NOTE_MESSAGE, _) => batch.push_with(Event { action: Action::Message, ..event }, until_zero(payload)),
-        _ => return Told::Unknown,
+        _ => return Decoded::Unknown,
     }
-    Told::Event
+    Decoded::Event
 }
 
 fn until_zero(text: &[u8]) -> &[u8] {
     memchr::memchr(0, text).map_or(text, |end| &text[..end])
 }
 
-/// As blkparse has it: what is neither written nor given back is read, if it has a length.
+/// Returns the operation as blkparse does: a request that is neither a write nor a discard is a
+/// read if
+/// it has a length.
 #[inline]
 fn op_of(category: u64, bytes: u32) -> Rwbs {
     let mut op = if category & DISCARD != 0 {
@@ -264,16 +270,16 @@ fn op_of(category: u64, bytes: u32) -> Rwbs {
     } else {
         Rwbs::NONE
     };
-    for (bit, told) in WAYS {
+    for (bit, flag) in FLAGS {
         if category & bit != 0 {
-            op = op.with(told);
+            op = op.with(flag);
         }
     }
     op
 }
 
-/// How something is done, as categories and as [`Rwbs`].
-const WAYS: [(u64, Rwbs); 6] = [
+/// Flags of requests, as categories and as [`Rwbs`].
+const FLAGS: [(u64, Rwbs); 6] = [
     (FLUSH, Rwbs::FLUSH),
     (FUA, Rwbs::FUA),
     (AHEAD, Rwbs::AHEAD),
@@ -282,7 +288,7 @@ const WAYS: [(u64, Rwbs); 6] = [
     (PASS_THROUGH, Rwbs::PASS_THROUGH),
 ];
 
-/// Writes an event as a record, little-endian. A payload that is too long is cut off.
+/// Writes an event as a little-endian record. A payload that is too long is cut off.
 pub(super) fn encode(event: &Event, payload: &[u8], sequence: u32, version: Version, out: &mut Vec<u8>) {
     let begin = out.len();
     out.resize(begin + version.record_bytes(), 0);
@@ -322,7 +328,7 @@ pub(super) fn encode(event: &Event, payload: &[u8], sequence: u32, version: Vers
     }
 }
 
-/// Adds what comes behind the record, and answers the number of the action.
+/// Writes the payload after the record and returns the number of the action.
 fn encode_payload(event: &Event, payload: &[u8], out: &mut Vec<u8>) -> u64 {
     match event.action {
         Action::Process => {
@@ -350,12 +356,12 @@ fn encode_payload(event: &Event, payload: &[u8], out: &mut Vec<u8>) -> u64 {
     }
 }
 
-/// The number that a payload is: 64 bits, big-endian; 0 for one that is none.
+/// Returns the number in a payload: 64 bits, big-endian; 0 if the payload is shorter.
 fn number_of(payload: &[u8]) -> u64 {
     payload.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// The categories that an event belongs to, as captures of Linux 6.1 show them.
+/// Returns the categories of an event, as in captures of Linux 6.1.
 fn category_of(event: &Event) -> u64 {
     let of_request = if event.op.has(Rwbs::PASS_THROUGH) { 0 } else { FILE_SYSTEM };
     let stage = match event.action {
@@ -374,14 +380,14 @@ fn category_of(event: &Event) -> u64 {
     } else {
         READ
     };
-    let ways = WAYS.iter().filter(|(_, told)| event.op.has(*told)).map(|(bit, _)| bit);
-    ways.fold(stage | direction, |category, bit| category | bit)
+    let flags = FLAGS.iter().filter(|(_, flag)| event.op.has(*flag)).map(|(bit, _)| bit);
+    flags.fold(stage | direction, |category, bit| category | bit)
 }
 
-/// As much of a text as fits, without half a character of UTF-8.
+/// Returns the beginning of a text that fits, without a partial UTF-8 character.
 fn beginning(text: &[u8], bytes_max: usize) -> &[u8] {
     let mut end = text.len().min(bytes_max);
-    // What comes behind must not be the rest of a character.
+    // The cut must not be inside a character.
     while end > 0 && text.get(end).is_some_and(|byte| byte & 0xC0 == 0x80) {
         end -= 1;
     }
@@ -410,8 +416,10 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_byte_for_byte_what_linux_writes() {
-        // A read of 4 KiB at sector 30,880 as Linux 6.1 recorded its arrival: action 0x110001 without its sync bit, device 254:0.
+    fn a_record_has_the_bytes_that_linux_writes() {
+        // The submission of a 4 KiB read at sector 30,880 as recorded by Linux 6.1: action 0x110001
+        // without
+        // its sync bit, device 254:0.
         let expected: Vec<u8> = [
             &[0x07, 0x74, 0x61, 0x65, 1, 0, 0, 0][..],
             &2_981_925_575u64.to_le_bytes(),
@@ -445,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_version_8_has_its_fields_where_version_8_has_them() {
+    fn a_record_of_version_8_has_the_layout_of_version_8() {
         let bytes = encoded(Event { cgroup: 9, error: 5, cpu: 3, ..read(Action::Complete) }, &[], Version::V8);
         assert_eq!(bytes.len(), 64 + 8);
         assert_eq!(bytes[..4], [0x08, 0x74, 0x61, 0x65]);
@@ -463,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_is_no_longer_than_its_length_can_tell() {
+    fn a_payload_is_cut_to_the_maximum_of_its_length_field() {
         let bytes = encoded(Event { cgroup: 1, ..read(Action::Issue) }, &[7; 70_000], Version::V7);
         assert_eq!((bytes.len(), &bytes[46..48]), (48 + 65_535, &[0xff, 0xff][..]));
     }

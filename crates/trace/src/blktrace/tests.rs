@@ -1,23 +1,23 @@
-//! What the reader makes of captures, of damage, and of what the writer wrote.
+//! Reads captures, damaged files, and files of the writer.
 
 use std::io::Read;
 
 use super::{Reader, Version, Writer};
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Event, Rwbs};
-use crate::open::Stream;
-use crate::sink::Sink;
 use crate::source::{ReadError, Source};
+use crate::stream::Stream;
+use crate::writer::EventWriter;
 
 /// An event with a payload of its own.
-type Told = (Event, Vec<u8>);
+type EventWithPayload = (Event, Vec<u8>);
 
 fn stream(name: &str, read: impl Read + Send + 'static) -> Stream {
     Stream { name: name.into(), read: Box::new(read) }
 }
 
-/// All events of some files, and what was noticed.
-fn read_all(files: &[&[u8]]) -> Result<(Vec<Told>, Vec<String>), ReadError> {
+/// Returns all events of files, and the notices.
+fn read_all(files: &[&[u8]]) -> Result<(Vec<EventWithPayload>, Vec<String>), ReadError> {
     let streams =
         files.iter().enumerate().map(|(cpu, bytes)| stream(&format!("a.{cpu}"), std::io::Cursor::new(bytes.to_vec())));
     let mut reader = Reader::new(streams.collect());
@@ -27,12 +27,12 @@ fn read_all(files: &[&[u8]]) -> Result<(Vec<Told>, Vec<String>), ReadError> {
         if batch.is_empty() {
             return Ok((events, reader.notices().iter().map(ToString::to_string).collect()));
         }
-        events.extend(batch.events().iter().map(|event| told(event, batch.payload(event))));
+        events.extend(batch.events().iter().map(|event| with_payload(event, batch.payload(event))));
     }
 }
 
-/// Where the payload lay in a batch does not matter.
-fn told(event: &Event, payload: &[u8]) -> Told {
+/// Returns the event independent of the position of its payload in a batch.
+fn with_payload(event: &Event, payload: &[u8]) -> EventWithPayload {
     (Event { payload: Default::default(), ..*event }, payload.to_vec())
 }
 
@@ -49,7 +49,7 @@ fn at(time_ns: u64, cpu: u32, sequence: u32) -> Event {
     }
 }
 
-fn written(version: Version, events: &[Told]) -> Vec<u8> {
+fn written(version: Version, events: &[EventWithPayload]) -> Vec<u8> {
     let mut batch = Batch::new();
     events.iter().for_each(|(event, payload)| batch.push_with(*event, payload));
     let mut writer = Writer::new(Vec::new()).version(version);
@@ -57,17 +57,18 @@ fn written(version: Version, events: &[Told]) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// Some records at these times, on one CPU.
+/// Returns a file with records at these times on one CPU.
 fn file(cpu: u32, times: &[u64]) -> Vec<u8> {
-    let events: Vec<Told> = (1..).zip(times).map(|(sequence, time_ns)| (at(*time_ns, cpu, sequence), vec![])).collect();
+    let events: Vec<EventWithPayload> =
+        (1..).zip(times).map(|(sequence, time_ns)| (at(*time_ns, cpu, sequence), vec![])).collect();
     written(Version::V7, &events)
 }
 
-fn order(events: &[Told]) -> Vec<(u64, u32, u32)> {
+fn order(events: &[EventWithPayload]) -> Vec<(u64, u32, u32)> {
     events.iter().map(|(event, _)| (event.time_ns, event.cpu, event.sequence)).collect()
 }
 
-/// The same records as a machine of the other byte order would have written them. Payloads keep theirs, but for a control group's number.
+/// Converts records to the other byte order. Payloads stay unchanged, except for control group ids.
 fn swapped(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = bytes;
@@ -85,7 +86,7 @@ fn swapped(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_written_is_read_in_both_versions_and_byte_orders() {
+fn written_records_are_read_in_both_versions_and_byte_orders() {
     let events = vec![
         (
             Event { sector: 0, bytes: 0, sequence: 0, op: Rwbs(0), action: Action::Process, ..at(1, 0, 0) },
@@ -111,7 +112,7 @@ fn what_is_written_is_read_in_both_versions_and_byte_orders() {
 }
 
 #[test]
-fn zones_of_version_8_and_the_time_of_day_keep_their_numbers() {
+fn zones_of_version_8_and_wall_clock_times_keep_their_numbers() {
     let zone = (Event { action: Action::Zone, ..at(1, 0, 1) }, 19u64.to_be_bytes().to_vec());
     let day = Event { sector: 0, bytes: 0, sequence: 0, op: Rwbs(0), action: Action::Timestamp, ..at(1, 0, 0) };
     let events = vec![zone, (day, 1_700_000_000_000_000_001u64.to_be_bytes().to_vec())];
@@ -119,8 +120,8 @@ fn zones_of_version_8_and_the_time_of_day_keep_their_numbers() {
 }
 
 #[test]
-fn files_are_merged_by_time_and_the_file_that_was_read_from_last_goes_on_among_equals() {
-    // As blkparse 1.2 printed the same records.
+fn files_are_merged_by_time_and_the_last_read_file_precedes_equal_times() {
+    // Expected order: output of blkparse 1.2 for the same records.
     let (events, notices) =
         read_all(&[&file(0, &[10, 10, 20]), &file(1, &[10, 10, 20]), &file(2, &[10, 10, 20])]).unwrap();
     let cpus: Vec<u32> = events.iter().map(|(event, _)| event.cpu).collect();
@@ -131,18 +132,18 @@ fn files_are_merged_by_time_and_the_file_that_was_read_from_last_goes_on_among_e
 }
 
 #[test]
-fn a_clock_that_runs_back_is_told_and_its_file_keeps_its_order() {
+fn a_clock_that_runs_backwards_is_reported_and_the_file_keeps_its_order() {
     let (events, notices) = read_all(&[&file(0, &[10, 30, 20, 25, 40]), &file(1, &[15, 22])]).unwrap();
     let times: Vec<u64> = order(&events).iter().map(|(time_ns, ..)| *time_ns).collect();
     assert_eq!(times, [10, 15, 22, 30, 20, 25, 40]);
     assert_eq!(
         notices,
-        ["a.0 at byte 96: the clock of a CPU ran back once, by 10 ns at most: records stay in the order of the file"]
+        ["a.0 at byte 96: the clock of a CPU ran backwards once, by at most 10 ns: records keep the order of the file"]
     );
 }
 
 #[test]
-fn names_of_processes_that_are_told_late_are_no_clock_that_runs_back() {
+fn late_process_names_are_no_clock_that_runs_backwards() {
     let name = (Event { pid: 7, ..Event::new(5, Action::Process) }, b"fio".to_vec());
     let bytes = [file(0, &[10, 20]), written(Version::V7, &[name]), file(0, &[30])].concat();
     let (events, notices) = read_all(&[&bytes]).unwrap();
@@ -155,18 +156,18 @@ fn a_file_with_the_records_of_several_cpus_is_sorted() {
     let (events, notices) = read_all(&[&mixed]).unwrap();
     assert_eq!(order(&events), [(5, 1, 1), (10, 0, 1), (15, 1, 2), (20, 0, 2), (25, 1, 3), (30, 0, 3)]);
     assert_eq!(notices.len(), 1);
-    assert!(notices[0].starts_with("a.0: the records of several CPUs lie in this file in turns"), "{notices:?}");
-    // A second CPU that comes long after the first.
+    assert!(notices[0].starts_with("a.0: the records of several CPUs alternate in this file"), "{notices:?}");
+    // A second CPU begins long after the first.
     let first: Vec<u64> = (0..40_000).collect();
     let second: Vec<u64> = (40_000..90_000).map(|time_ns| time_ns ^ 1).collect();
     let late = [file(0, &first), file(1, &second)].concat();
     let (events, notices) = read_all(&[&late]).unwrap();
     assert!(events.is_sorted_by_key(|(event, _)| event.time_ns) && events.len() == 90_000);
-    assert!(notices.iter().any(|notice| notice.contains("ran back 25000 times, by 1 ns at most")), "{notices:?}");
+    assert!(notices.iter().any(|notice| notice.contains("ran backwards 25000 times, by at most 1 ns")), "{notices:?}");
 }
 
 #[test]
-fn a_truncated_tail_is_read_up_to_the_last_whole_record() {
+fn a_truncated_file_is_read_up_to_the_last_complete_record() {
     let bytes = file(0, &[1, 2, 3]);
     let (events, notices) = read_all(&[&bytes[..bytes.len() - 1]]).unwrap();
     assert_eq!(events.len(), 2);
@@ -178,16 +179,16 @@ fn a_truncated_tail_is_read_up_to_the_last_whole_record() {
 }
 
 #[test]
-fn garbage_between_records_is_passed_over_and_told() {
+fn garbage_between_records_is_skipped_and_reported() {
     let (one, two) = (file(0, &[1]), file(0, &[2]));
     for garbage in [&b"x"[..], b"tae", &[0; 1000], b"\x07taX\x07tae\x07"] {
         let bytes = [&one[..], garbage, &two, garbage].concat();
         let (events, notices) = read_all(&[&bytes]).unwrap();
         assert_eq!(order(&events), [(1, 0, 1), (2, 0, 1)], "{garbage:?}");
-        // What is at the end may be the beginning of a record.
+        // The garbage at the end may be the beginning of a record.
         let counts = if garbage.len() == 1000 { "2000, places: 2)" } else { "" };
-        let told = format!("a.0 at byte 48: what is no record was passed over (bytes: {counts}");
-        assert!(notices.iter().any(|notice| notice.starts_with(&told)), "{notices:?}");
+        let expected = format!("a.0 at byte 48: bytes without a record were skipped (bytes: {counts}");
+        assert!(notices.iter().any(|notice| notice.starts_with(&expected)), "{notices:?}");
     }
     let (events, notices) = read_all(&[&[&b"before"[..], &one].concat()]).unwrap();
     assert_eq!((events.len(), notices.len()), (1, 1));
@@ -195,7 +196,7 @@ fn garbage_between_records_is_passed_over_and_told() {
 }
 
 #[test]
-fn what_is_no_trace_is_an_error_that_says_what_would_be_one() {
+fn an_input_without_records_is_an_error_that_describes_records() {
     let error = |bytes: &[u8]| read_all(&[bytes]).unwrap_err().to_string();
     assert_eq!(
         error(b"hello"),
@@ -203,7 +204,7 @@ fn what_is_no_trace_is_an_error_that_says_what_would_be_one() {
     );
     let mut old = file(0, &[1]);
     old[0] = 6;
-    assert_eq!(error(&old), "a.0 at byte 0: records of version 6 begin here; versions 7 and 8 are read");
+    assert_eq!(error(&old), "a.0 at byte 0: records of version 6 begin here; supported are versions 7 and 8");
     let mut reader = Reader::new(vec![stream("zeros", std::io::repeat(0))]);
     let error = reader.next(&mut Batch::new()).unwrap_err().to_string();
     assert!(error.starts_with("zeros at byte 0: no record of blktrace in 1"), "{error}");
@@ -215,24 +216,21 @@ fn what_is_no_trace_is_an_error_that_says_what_would_be_one() {
 }
 
 #[test]
-fn actions_and_cpus_that_cannot_be_are_left_out_and_told() {
+fn invalid_actions_and_cpus_are_skipped_and_reported() {
     let mut bytes = file(0, &[1, 2, 3]);
     bytes[28] = 200;
     bytes[48 + 43] = 1;
     let (events, notices) = read_all(&[&bytes]).unwrap();
     assert_eq!(order(&events), [(3, 0, 3)]);
+    assert!(notices.iter().any(|notice| notice.contains("at byte 0: records of an unknown action")), "{notices:?}");
     assert!(
-        notices.iter().any(|notice| notice.contains("at byte 0: records of an action that is not known")),
-        "{notices:?}"
-    );
-    assert!(
-        notices.iter().any(|notice| notice.contains("at byte 48: what is no record was passed over")),
+        notices.iter().any(|notice| notice.contains("at byte 48: bytes without a record were skipped")),
         "{notices:?}"
     );
 }
 
 #[test]
-fn what_stands_before_an_error_is_handed_out_first() {
+fn events_before_an_error_are_returned_first() {
     for good in [file(0, &[1, 2]), [file(0, &[1]), file(1, &[2])].concat()] {
         let endless = std::io::Cursor::new(good).chain(std::io::repeat(7));
         let mut reader = Reader::new(vec![stream("a", endless), stream("b", std::io::Cursor::new(file(2, &[1])))]);

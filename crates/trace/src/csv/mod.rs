@@ -1,19 +1,20 @@
-//! hoistway's own CSV: a line an event, with everything that an event has.
+//! hoistway's own CSV: one line for each event, with all fields of the event.
 //!
 //! | column | |
 //! |---|---|
 //! | `time_ns` | ns of the recorder's clock |
-//! | `action` | blkparse's letters, `N` for a process's name, `T` for the time of the day |
+//! | `action` | blkparse's letters, `N` for the name of a process, `T` for the wall-clock time |
 //! | `device` | as in `8:0` |
-//! | `cpu`, `pid`, `sequence` | 0 where they are not known |
-//! | `rwbs` | blkparse's letters, with a `P` behind those of a command that is passed through |
-//! | `sector`, `bytes` | sectors have 512 bytes |
-//! | `error` | the number of the system's error, of completions |
-//! | `cgroup` | the control group's number |
-//! | `process` | the name that was told last for the pid |
-//! | `payload` | the text of messages and names, with `\\` and `\xNN` for what does not print; hexadecimal digits for all others |
+//! | `cpu`, `pid`, `sequence` | 0 if unknown |
+//! | `rwbs` | blkparse's letters, followed by `P` for a passed-through command |
+//! | `sector`, `bytes` | sectors of 512 bytes |
+//! | `error` | error number of a completion |
+//! | `cgroup` | control group id |
+//! | `process` | last recorded name of the process |
+//! | `payload` | text of messages and names, with `\\` and `\xNN` for unprintable bytes; hexadecimal digits for other payloads |
 //!
-//! Fields with commas or quotes in them stand in quotes, with inner quotes doubled (RFC 4180). A line of the file is always a line of the table.
+//! Fields with commas or quotes are quoted, and inner quotes are doubled (RFC 4180). A field never
+//! contains a line break.
 
 mod reader;
 mod writer;
@@ -21,7 +22,7 @@ mod writer;
 pub(crate) use reader::Csv;
 pub use writer::Writer;
 
-/// The first line of such a file.
+/// First line of a file.
 pub(crate) const HEADER: &str = "time_ns,action,device,cpu,pid,sequence,rwbs,sector,bytes,error,cgroup,process,payload";
-/// What tells the file from others.
+/// Start of the first line, by which the format is detected.
 pub(crate) const HEADER_BEGINNING: &[u8] = b"time_ns,action,";

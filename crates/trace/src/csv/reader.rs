@@ -1,17 +1,17 @@
-//! Tables, read.
+//! Reads CSV files.
 
 use super::{HEADER, HEADER_BEGINNING};
 use crate::event::{Action, Event, Rwbs};
-use crate::text::{Fields, LineFormat, Taken, device_of, number, shown, take_rwbs};
+use crate::text::{Fields, LineFormat, LineOutput, device_of, number, parse_rwbs, shown};
 
-/// The reader of its lines.
+/// Parser of the lines.
 #[derive(Debug, Default)]
 pub(crate) struct Csv {
     payload: Vec<u8>,
 }
 
 impl LineFormat for Csv {
-    fn line(&mut self, line: &[u8], out: &mut Taken<'_>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
         if line.trim_ascii().is_empty() {
             return Ok(false);
         }
@@ -33,14 +33,14 @@ impl LineFormat for Csv {
             cpu: number(fields.want("the CPU")?, "the CPU")?,
             pid: number(fields.want("the process")?, "the process")?,
             sequence: number(fields.want("the sequence")?, "the sequence")?,
-            op: op_of(fields.want("what the request does")?)?,
+            op: op_of(fields.want("the operation")?)?,
             sector: number(fields.want("the sector")?, "the sector")?,
             bytes: number(fields.want("the length")?, "the length")?,
             error: number(fields.want("the error")?, "the error")?,
             cgroup: number(fields.want("the control group")?, "the control group")?,
             ..Event::new(time_ns, action)
         };
-        // The process's name was told by an event of its own.
+        // The name of the process was given by an event of its own.
         let rest = take_text(fields.rest(), &mut self.payload)?;
         let rest = rest.strip_prefix(b",").ok_or("the line ends where the payload should be")?;
         let rest = if matches!(action, Action::Process | Action::Message) {
@@ -49,7 +49,7 @@ impl LineFormat for Csv {
             take_bytes(rest.trim_ascii(), &mut self.payload)?
         };
         if !rest.is_empty() {
-            return Err(format!("{} stands behind the payload", shown(rest)));
+            return Err(format!("unexpected {} after the payload", shown(rest)));
         }
         out.batch.push_with(event, &self.payload);
         Ok(true)
@@ -58,12 +58,12 @@ impl LineFormat for Csv {
 
 fn op_of(letters: &[u8]) -> Result<Rwbs, String> {
     match letters.strip_suffix(b"P") {
-        Some(letters) => Ok(take_rwbs(letters)?.with(Rwbs::PASS_THROUGH)),
-        None => take_rwbs(letters),
+        Some(letters) => Ok(parse_rwbs(letters)?.with(Rwbs::PASS_THROUGH)),
+        None => parse_rwbs(letters),
     }
 }
 
-/// Takes a text off the beginning, up to a comma or the end, and gives what is behind it.
+/// Parses a text up to a comma or the end and returns the rest of the line.
 fn take_text<'a>(field: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], String> {
     text.clear();
     let (quoted, mut rest) = match field.strip_prefix(b"\"") {
@@ -100,7 +100,7 @@ fn take_text<'a>(field: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], String
     }
 }
 
-/// Takes hexadecimal digits, all of them.
+/// Parses hexadecimal digits up to the end.
 fn take_bytes<'a>(digits: &'a [u8], bytes: &mut Vec<u8>) -> Result<&'a [u8], String> {
     bytes.clear();
     for pair in digits.chunks(2) {
@@ -123,11 +123,11 @@ mod tests {
     use crate::batch::Batch;
     use crate::csv::Writer;
     use crate::event::DeviceId;
-    use crate::sink::Sink;
-    use crate::text::test::{failure, read};
+    use crate::text::test_support::{failure, read};
+    use crate::writer::EventWriter;
 
     #[test]
-    fn what_was_written_is_read_again() {
+    fn written_events_are_read_back() {
         let mut batch = Batch::new();
         let event = Event {
             sector: 1 << 60,
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn wrong_lines_name_the_value_and_what_would_be_right() {
-        for (wrong, said) in [
+        for (wrong, message) in [
             ("1,Y,8:0,0,0,0,R,0,0,0,0,,", "a:2: the action \"Y\" is not known"),
             (
                 "1,Q,8,0,0,0,R,0,0,0,0,,",
@@ -170,7 +170,7 @@ mod tests {
             ("time_ns,action,pid", "a:2: the columns should be time_ns,action,device"),
         ] {
             let failed = failure(Csv::default(), &format!("{HEADER}\n{wrong}\n"));
-            assert!(failed.starts_with(said), "{failed}");
+            assert!(failed.starts_with(message), "{failed}");
         }
     }
 }

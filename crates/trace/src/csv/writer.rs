@@ -1,29 +1,29 @@
-//! Tables, written.
+//! Writes CSV files.
 
 use std::io::{self, Write};
 
 use super::HEADER;
 use crate::batch::Batch;
 use crate::event::{Action, Event, Rwbs};
-use crate::names::Names;
-use crate::sink::Sink;
+use crate::process_names::ProcessNames;
+use crate::writer::EventWriter;
 
-/// Writes the events of a trace as hoistway's CSV.
+/// Writes events as hoistway's CSV.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
     line: Vec<u8>,
-    names: Names,
+    names: ProcessNames,
     is_begun: bool,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes to `out`.
+    /// Creates a writer to `out`.
     pub fn new(out: W) -> Writer<W> {
-        Writer { out, line: Vec::new(), names: Names::default(), is_begun: false }
+        Writer { out, line: Vec::new(), names: ProcessNames::default(), is_begun: false }
     }
 
-    /// Ends it and gives the output back.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -34,7 +34,7 @@ impl<W: Write> Writer<W> {
 
     fn event(&mut self, event: &Event, payload: &[u8]) -> io::Result<()> {
         if event.action == Action::Process {
-            self.names.tell(event.pid, payload);
+            self.names.set(event.pid, payload);
         }
         self.line.clear();
         self.number(event.time_ns);
@@ -63,14 +63,14 @@ impl<W: Write> Writer<W> {
         self.out.write_all(&self.line)
     }
 
-    /// Puts a number and a comma.
+    /// Appends a number and a comma.
     fn number(&mut self, number: u64) {
         self.line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         self.line.push(b',');
     }
 }
 
-impl<W: Write> Sink for Writer<W> {
+impl<W: Write> EventWriter for Writer<W> {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
         self.begin()?;
         batch.events().iter().try_for_each(|event| self.event(event, batch.payload(event)))
@@ -82,7 +82,7 @@ impl<W: Write> Sink for Writer<W> {
     }
 }
 
-/// The letters of what a request does, in an order from which they can be read again.
+/// Appends the letters of an operation, in an order that can be parsed again.
 fn put_rwbs(line: &mut Vec<u8>, op: Rwbs) {
     let letters = [
         (Rwbs::FLUSH, b'F'),
@@ -99,7 +99,7 @@ fn put_rwbs(line: &mut Vec<u8>, op: Rwbs) {
     line.extend(letters.iter().filter(|(bit, _)| op.has(*bit)).map(|(_, letter)| *letter));
 }
 
-/// A field of text, in quotes where it has to be.
+/// Appends a text field, quoted if necessary.
 fn put_text(line: &mut Vec<u8>, text: &[u8]) {
     let quoted = text.iter().any(|byte| matches!(byte, b',' | b'"')) || text.trim_ascii().len() < text.len();
     if quoted {

@@ -1,60 +1,61 @@
-//! How often what happened: the figures of blkparse's summary.
+//! Event counts as in the summary of blkparse.
 
 use serde::Serialize;
 
 use crate::event::{Action, Event, Rwbs};
 
-/// Events by what happened. Reads and writes are told apart as blkparse does: discards are writes, and what is neither - flushes of the device - is with the reads.
+/// Number of events by action. Directions are assigned as blkparse does: discards count as writes;
+/// flushes and other events without the write bit count as reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// All but notes.
+    /// Number of events without notes.
     pub events: u64,
-    /// Notes of processes, the clock and texts.
+    /// Number of notes: process names, clocks and messages.
     pub notes: u64,
-    /// Without the bit of writes.
+    /// Events without the write bit.
     pub reads: Direction,
-    /// With it.
+    /// Events with the write bit.
     pub writes: Direction,
-    /// P.
+    /// P: plugs.
     pub plugs: u64,
-    /// U.
+    /// U: unplugs.
     pub unplugs: u64,
-    /// UT.
+    /// UT: unplugs by timer or schedule().
     pub timer_unplugs: u64,
     /// S: waits for a free request.
     pub sleeps: u64,
-    /// X.
+    /// X: splits.
     pub splits: u64,
-    /// B.
+    /// B: bounces.
     pub bounces: u64,
-    /// A.
+    /// A: remaps.
     pub remaps: u64,
 }
 
-/// Events of one direction.
+/// Number of events and bytes of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Direction {
-    /// Q.
+    /// Q: submitted bios.
     pub queued: u64,
-    /// Their bytes.
+    /// Bytes of submitted bios.
     pub queued_bytes: u64,
-    /// M and F.
+    /// M and F: merged bios.
     pub merged: u64,
-    /// Their bytes.
+    /// Bytes of merged bios.
     pub merged_bytes: u64,
-    /// I.
+    /// I: requests inserted into the elevator.
     pub inserted: u64,
-    /// Their bytes.
+    /// Bytes of inserted requests.
     pub inserted_bytes: u64,
-    /// D.
+    /// D: issued requests.
     pub issued: u64,
-    /// Their bytes.
+    /// Bytes of issued requests.
     pub issued_bytes: u64,
-    /// R.
+    /// R: requeued requests.
     pub requeued: u64,
-    /// C.
+    /// C: completed requests.
     pub completed: u64,
-    /// Their bytes.
+    /// Bytes of completed requests.
     pub completed_bytes: u64,
 }
 

@@ -1,14 +1,21 @@
-//! What a trace tells: who did how much, how long each step took, how deep the queue was, what requests waited for.
+//! Statistics of a trace: amounts by process, durations of the steps, queue depths, and the rules
+//! by
+//! which processes submit.
 //!
-//! It takes events as they come; memory grows with processes (of which at most [`PROCESSES_MAX`] are told apart) and with what is under way, not with the trace.
-//! Counts are those of blkparse's summary, and the means of phases those of btt: D2C and Q2C count every bio, flushes without data are no part of them. Distances are from
-//! the end of a request to the start of the next, which btt has with `--seek-absolute`.
+//! Events are processed as a stream. Memory grows with the number of processes (of which at most
+//! [`PROCESSES_MAX`] are distinguished) and of outstanding requests, not with the trace. Counts
+//! equal
+//! those of blkparse's summary, and the means of phases equal those of btt: D2C and Q2C count every
+//! bio
+//! except flushes without data. Distances run from the end of a request to the start of the next,
+//! as
+//! with btt's `--seek-absolute`.
 
 mod counts;
+mod distribution;
 mod notes;
-mod part;
 mod process;
-mod spread;
+mod requests;
 
 use std::collections::BTreeMap;
 
@@ -17,214 +24,215 @@ use serde::Serialize;
 
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Event};
-use crate::life::{Life, Lives};
-use notes::Notes;
-use part::{Part, is_flush};
+use crate::request::{RequestRecord, RequestTracker};
+use distribution::{DepthHistogram, Distribution};
+use notes::MessageCounts;
 use process::Processes;
-use spread::{Levels, Spread};
+use requests::{RequestStats, is_flush};
 
 pub use counts::{Counts, Direction};
-pub use part::{Distances, Mix, PartFigures, Phases, SeekFigures, SizeCount};
+pub use distribution::{Depths, Figures};
 pub use process::{PROCESSES_MAX, ProcessFigures, REQUESTS_OF_RULE_MAX, Rule, RuleKind};
-pub use spread::{Depths, Figures};
+pub use requests::{Distances, Mix, Phases, RequestFigures, SeekFigures, SizeCount};
 
-/// The version of what [`Description`] is as JSON.
+/// Version of the JSON form of [`Description`].
 pub const SCHEMA: u32 = 1;
 
-/// Describes a trace as its events come.
+/// Computes a [`Description`] from a stream of events.
 #[derive(Debug)]
-pub struct Describe {
-    lives: Lives,
-    tally: Tally,
+pub struct Describer {
+    lives: RequestTracker,
+    counters: Counters,
 }
 
-/// What a trace tells.
+/// Statistics of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Description {
-    /// The version of this document.
+    /// Version of this document: [`SCHEMA`].
     pub schema: u32,
-    /// The first event's time, in ns of the recorder's clock.
+    /// Time of the first event, in ns of the recorder's clock.
     pub begin_ns: u64,
-    /// From the first event to the last.
+    /// Time from the first to the last event, in ns.
     pub duration_ns: u64,
-    /// By the place of an event whose time is earlier than that of the one before it: how often, and by how much at most.
+    /// Events whose time is earlier than that of the preceding event.
     pub backward: Backward,
-    /// How often what happened.
+    /// Number of events by action.
     pub counts: Counts,
-    /// The devices.
+    /// Statistics of each device.
     pub devices: Vec<DeviceFigures>,
-    /// All requests together.
-    pub all: PartFigures,
+    /// Statistics of all requests.
+    pub all: RequestFigures,
     /// Distances in the order in which the driver took requests.
     pub seeks_at_d: SeekFigures,
-    /// How deep the queue was.
+    /// Queue depths.
     pub depth: DepthFigures,
-    /// Plugs.
+    /// Statistics of plugging.
     pub plug: PlugFigures,
-    /// Errors by the system's number, with how many requests ended with it.
+    /// Number of failed requests by error number.
     pub errors: BTreeMap<u16, u64>,
-    /// What elevators noted, by elevator and kind.
+    /// Number of elevator messages, by elevator and kind of message.
     pub notes: BTreeMap<String, BTreeMap<String, u64>>,
-    /// Processes, those with the most bytes first.
+    /// Statistics of the processes, in descending order of bytes.
     pub processes: Vec<ProcessFigures>,
-    /// How many more processes there were, whose requests are together in [`Description::others`].
+    /// Number of further processes, whose requests are combined in [`Description::others`].
     pub processes_left_out: u64,
-    /// The requests of those.
-    pub others: Option<PartFigures>,
+    /// Statistics of the requests of further processes.
+    pub others: Option<RequestFigures>,
 }
 
-/// Clocks that ran back.
+/// Extent to which event times run backwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Backward {
-    /// How often.
+    /// Number of events that are earlier than their predecessor.
     pub events: u64,
-    /// By how much at most.
+    /// Largest difference in ns.
     pub ns_max: u64,
 }
 
-/// What a device did.
+/// Statistics of a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DeviceFigures {
-    /// Its numbers, as in `8,0`.
+    /// Major and minor number, as in `8,0`.
     pub device: String,
-    /// Requests that completed.
+    /// Number of completed requests.
     pub requests: u64,
-    /// Bytes that were read.
+    /// Number of bytes read.
     pub read_bytes: u64,
-    /// Bytes that were written or discarded.
+    /// Number of bytes written or discarded.
     pub write_bytes: u64,
 }
 
-/// How many requests were where. A bio that is not merged yet is one.
+/// Distributions of queue depths. A bio that has not been merged counts as a request.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct DepthFigures {
-    /// Under way when a bio was submitted, without itself.
+    /// Outstanding requests when a bio is submitted, without that bio.
     pub under_way_at_q: Depths,
-    /// In the device when a bio was submitted.
+    /// Requests in the device when a bio is submitted.
     pub in_device_at_q: Depths,
-    /// In the device when the driver took one, with itself.
+    /// Requests in the device when the driver takes one, including that request.
     pub in_device_at_d: Depths,
-    /// Under way, over time.
+    /// Outstanding requests over time.
     pub under_way_over_time: Depths,
-    /// In the device, over time.
+    /// Requests in the device over time.
     pub in_device_over_time: Depths,
-    /// The share of the time in which the device had something to do, 0 to 1.
+    /// Fraction of the time with a request in the device, 0 to 1.
     pub busy_share: f64,
 }
 
-/// What plugging did.
+/// Statistics of plugging.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct PlugFigures {
-    /// How long plugs lasted.
+    /// Duration of plugs in ns.
     pub plugged_ns: Figures,
-    /// How many requests an unplug let go.
+    /// Number of requests released by an unplug.
     pub requests_an_unplug: Figures,
-    /// The share of bios that were merged, 0 to 1.
+    /// Fraction of bios that were merged, 0 to 1.
     pub merge_share: f64,
 }
 
-impl Default for Describe {
-    fn default() -> Describe {
-        Describe::new()
+impl Default for Describer {
+    fn default() -> Describer {
+        Describer::new()
     }
 }
 
-impl Describe {
-    /// Nothing seen yet.
-    pub fn new() -> Describe {
-        Describe { lives: Lives::new(), tally: Tally::new() }
+impl Describer {
+    /// Creates statistics without events.
+    pub fn new() -> Describer {
+        Describer { lives: RequestTracker::new(), counters: Counters::new() }
     }
 
-    /// Takes in events, in the order of the trace.
+    /// Processes the events of a batch; batches must be in the order of the trace.
     pub fn take(&mut self, batch: &Batch) {
         for event in batch.events() {
             let payload = batch.payload(event);
-            self.tally.before(event, payload, &self.lives);
+            self.counters.before(event, payload, &self.lives);
             self.lives.event(event, payload);
             if matches!(event.action, Action::Complete | Action::Queue) {
-                self.lives.over().for_each(|life| self.tally.life(&life));
+                self.lives.over().for_each(|life| self.counters.life(&life));
             }
-            self.tally.after(event, &self.lives);
+            self.counters.after(event, &self.lives);
         }
     }
 
-    /// The trace is over.
+    /// Ends the trace and returns its statistics.
     pub fn finish(mut self) -> Description {
-        self.lives.over().for_each(|life| self.tally.life(&life));
-        self.lives.rest().iter().for_each(|life| self.tally.life(life));
-        self.tally.finish()
+        self.lives.over().for_each(|life| self.counters.life(&life));
+        self.lives.rest().iter().for_each(|life| self.counters.life(life));
+        self.counters.finish()
     }
 }
 
-/// All that is counted.
+/// Counters of a trace.
 #[derive(Debug)]
-struct Tally {
+struct Counters {
     first_ns: Option<u64>,
     last_ns: u64,
     end_ns: u64,
     backward: Backward,
     counts: Counts,
     devices: FxHashMap<DeviceId, Device>,
-    all: Part,
+    all: RequestStats,
     seeks_at_d: Distances,
     depth: DepthLevels,
     plugs: FxHashMap<(DeviceId, u32), u64>,
-    plugged: Spread,
-    unplugged: Spread,
+    plugged: Distribution,
+    unplugged: Distribution,
     errors: BTreeMap<u16, u64>,
-    notes: Notes,
+    notes: MessageCounts,
     processes: Processes,
 }
 
-/// A device as it is counted.
+/// Counters of a device.
 #[derive(Debug, Default)]
 struct Device {
     requests: u64,
     read_bytes: u64,
     write_bytes: u64,
     last_queued_ns: Option<u64>,
-    /// The end of what was submitted last, and of what was issued last.
+    /// End sector of the last submission.
     end_at_q: Option<u64>,
+    /// End sector of the last issue.
     end_at_d: Option<u64>,
 }
 
 #[derive(Debug, Default)]
 struct DepthLevels {
-    under_way_at_q: Levels,
-    in_device_at_q: Levels,
-    in_device_at_d: Levels,
-    under_way_over_time: Levels,
-    in_device_over_time: Levels,
+    under_way_at_q: DepthHistogram,
+    in_device_at_q: DepthHistogram,
+    in_device_at_d: DepthHistogram,
+    under_way_over_time: DepthHistogram,
+    in_device_over_time: DepthHistogram,
 }
 
-/// So many plugs are known at a time: a plug whose end was lost is no reason to grow.
+/// Maximum number of open plugs, which bounds the memory if unplug events are lost.
 const PLUGS_MAX: usize = 4096;
 
-impl Tally {
-    fn new() -> Tally {
-        Tally {
+impl Counters {
+    fn new() -> Counters {
+        Counters {
             first_ns: None,
             last_ns: 0,
             end_ns: 0,
             backward: Backward::default(),
             counts: Counts::default(),
             devices: FxHashMap::default(),
-            all: Part::new(3),
+            all: RequestStats::new(3),
             seeks_at_d: Distances::new(3),
             depth: DepthLevels::default(),
             plugs: FxHashMap::default(),
-            plugged: Spread::new(3),
-            unplugged: Spread::new(3),
+            plugged: Distribution::new(3),
+            unplugged: Distribution::new(3),
             errors: BTreeMap::new(),
-            notes: Notes::default(),
+            notes: MessageCounts::default(),
             processes: Processes::default(),
         }
     }
 
-    fn before(&mut self, event: &Event, payload: &[u8], lives: &Lives) {
+    fn before(&mut self, event: &Event, payload: &[u8], lives: &RequestTracker) {
         self.counts.take(event);
         if event.action.is_note() {
-            // Notes of processes and of the clock may lie before the trace by far.
+            // Process names and clocks can be much older than the trace.
             match event.action {
                 Action::Process => return self.processes.name(event.pid, payload),
                 Action::Message => self.notes.take(payload),
@@ -255,13 +263,13 @@ impl Tally {
         }
     }
 
-    fn after(&mut self, event: &Event, lives: &Lives) {
+    fn after(&mut self, event: &Event, lives: &RequestTracker) {
         if event.action == Action::Issue {
             self.depth.in_device_at_d.add(lives.in_device(), 1);
         }
     }
 
-    fn clock(&mut self, now_ns: u64, lives: &Lives) {
+    fn clock(&mut self, now_ns: u64, lives: &RequestTracker) {
         if self.first_ns.is_none() {
             self.first_ns = Some(now_ns);
             self.last_ns = now_ns;
@@ -279,7 +287,7 @@ impl Tally {
         self.end_ns = self.end_ns.max(now_ns);
     }
 
-    fn queued(&mut self, event: &Event, lives: &Lives) {
+    fn queued(&mut self, event: &Event, lives: &RequestTracker) {
         self.depth.under_way_at_q.add(lives.under_way(), 1);
         self.depth.in_device_at_q.add(lives.in_device(), 1);
         let process = self.processes.of(event.pid);
@@ -296,9 +304,9 @@ impl Tally {
         }
     }
 
-    fn life(&mut self, life: &Life) {
+    fn life(&mut self, life: &RequestRecord) {
         self.all.request(life);
-        (0..life.merged.len()).for_each(|place| self.all.merged(life, place));
+        (0..life.merged.len()).for_each(|index| self.all.merged(life, index));
         self.processes.life(life);
         if life.error != 0 {
             *self.errors.entry(life.error).or_default() += 1;
@@ -313,7 +321,7 @@ impl Tally {
 
     fn finish(self) -> Description {
         let begin_ns = self.first_ns.unwrap_or(0);
-        let all = PartFigures { think_ns: self.processes.think(), ..self.all.figures() };
+        let all = RequestFigures { think_ns: self.processes.think(), ..self.all.figures() };
         let mut devices: Vec<(DeviceId, Device)> = self.devices.into_iter().collect();
         devices.sort_unstable_by_key(|(id, _)| *id);
         let figures = |(id, device): (DeviceId, Device)| DeviceFigures {
@@ -352,7 +360,7 @@ impl Tally {
 impl DepthLevels {
     fn figures(&self) -> DepthFigures {
         let total = self.in_device_over_time.total();
-        let idle = self.in_device_over_time.at_rest();
+        let idle = self.in_device_over_time.idle_weight();
         DepthFigures {
             under_way_at_q: self.under_way_at_q.depths(),
             in_device_at_q: self.in_device_at_q.depths(),

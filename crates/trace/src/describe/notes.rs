@@ -1,23 +1,23 @@
-//! What elevators note of themselves, counted by kind.
+//! Counts the messages of elevators by kind.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-/// Kinds beyond so many are counted together.
+/// Maximum number of distinct kinds; further kinds are counted together.
 const KINDS_MAX: usize = 1024;
-/// Where kinds beyond [`KINDS_MAX`] are counted.
+/// Name under which kinds beyond [`KINDS_MAX`] are counted.
 const OTHERS: &str = "(others)";
 
-/// Texts by their kind.
+/// Number of messages by kind.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
+pub(super) struct MessageCounts {
     kinds: FxHashMap<Vec<u8>, u64>,
-    /// The kind of the text at hand: kept, so that none is allocated.
+    /// Buffer for the kind of the current message, kept to avoid allocations.
     kind: Vec<u8>,
 }
 
-impl Notes {
+impl MessageCounts {
     pub fn take(&mut self, text: &[u8]) {
         kind_of(text, &mut self.kind);
         if let Some(count) = self.kinds.get_mut(&self.kind) {
@@ -28,7 +28,7 @@ impl Notes {
         }
     }
 
-    /// By elevator and kind.
+    /// Returns the counts by elevator and kind.
     pub fn counts(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let mut counts: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
         for (kind, count) in &self.kinds {
@@ -40,8 +40,11 @@ impl Notes {
     }
 }
 
-/// A text without what differs from one to the next: its first word as far as it is small letters (`bfq2896S` and `bfqSHARED-S` are bfq), and the words behind it up to the first with a digit or
-/// an = in it, or behind punctuation.
+/// Writes the constant part of a message to `kind`. The first word counts as far as it has
+/// lower-case
+/// letters (`bfq2896S` and `bfqSHARED-S` become `bfq`). Further words count up to the first word
+/// that
+/// contains a digit or an =, or that follows punctuation.
 fn kind_of(text: &[u8], kind: &mut Vec<u8>) {
     kind.clear();
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -74,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_texts_without_their_numbers() {
+    fn kinds_are_messages_without_their_numbers() {
         for (text, expected) in [
             ("bfq2896S get_request 00000000a8d15433: bfqq 000000000c317fa4, 2", "bfq get_request"),
             ("bfq2896S calc_finish: serv 1644, w 1200", "bfq calc_finish"),
@@ -93,8 +96,8 @@ mod tests {
     }
 
     #[test]
-    fn kinds_without_end_are_counted_together() {
-        let mut notes = Notes::default();
+    fn kinds_beyond_the_maximum_are_counted_together() {
+        let mut notes = MessageCounts::default();
         for number in 0..5000u32 {
             let word: String = number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect();
             notes.take(format!("bfq {word}").as_bytes());

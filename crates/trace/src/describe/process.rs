@@ -1,96 +1,100 @@
-//! What each process did, and what its requests waited for.
+//! Statistics of each process, and the rule by which it submits requests.
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::part::{Part, PartFigures};
-use super::spread::{Figures, Spread};
-use crate::depends::{self, Asked, ByProcess, Pattern};
+use super::distribution::{Distribution, Figures};
+use super::requests::{RequestFigures, RequestStats};
+use crate::dependencies::{self, Pattern, ProcessRequests, SubmittedRequest};
 use crate::event::{DeviceId, Event};
-use crate::life::Life;
+use crate::request::RequestRecord;
 
-/// So many processes are told apart; those that come later are one.
+/// Maximum number of processes with separate statistics; later processes are combined.
 pub const PROCESSES_MAX: usize = 512;
-/// The rule that a process follows is found from so many of its requests: the first ones.
+/// Maximum number of requests of a process from which its rule is determined: the first ones.
 pub const REQUESTS_OF_RULE_MAX: usize = 16_384;
-/// So many requests in all are kept for finding rules, of 40 bytes each.
+/// Maximum number of requests kept for rules over all processes, 40 bytes each.
 const KEPT_MAX: usize = 1 << 20;
-/// So many names of processes are kept.
+/// Maximum number of remembered process names.
 const NAMES_MAX: usize = 1 << 16;
-/// So many bytes of a name are.
+/// Maximum length of a process name in bytes.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Processes as they are counted.
+/// Statistics of all processes.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
-    places: FxHashMap<u32, u32>,
+    indices: FxHashMap<u32, u32>,
     known: Vec<Process>,
     others: Option<Box<Process>>,
     left_out: FxHashMap<u32, ()>,
     names: FxHashMap<u32, String>,
-    kept: ByProcess,
+    kept: ProcessRequests,
     kept_count: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct Process {
     pid: u32,
-    part: Part,
+    part: RequestStats,
     last_queued_ns: Option<u64>,
     last_completed_ns: Option<u64>,
-    /// Whether one of its requests completed since it last submitted one.
+    /// True if one of its requests completed since its last submission.
     released: bool,
-    /// How many of its requests are kept for finding its rule.
+    /// Number of its requests kept for its rule.
     kept: usize,
 }
 
-/// What a process did.
+/// Statistics of a process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ProcessFigures {
-    /// Its number; 0 where none is known.
+    /// Process id; 0 if unknown.
     pub pid: u32,
-    /// Its name, the last that it had; empty where none is known.
+    /// Last name of the process; empty if unknown.
     pub name: String,
-    /// What its requests amount to.
+    /// Statistics of its requests.
     #[serde(flatten)]
-    pub part: PartFigures,
-    /// What they waited for, on the device where it has the most.
+    pub part: RequestFigures,
+    /// Rule of its requests on the device where it has the most requests.
     pub rule: Option<Rule>,
 }
 
-/// The rule that the requests of a process follow: [`depends::find`] says how it is found.
+/// The rule by which a process submits requests; see [`dependencies::find`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rule {
-    /// What it is.
+    /// Kind of the rule.
     pub kind: RuleKind,
-    /// The most requests under way.
+    /// Largest number of outstanding requests.
     pub depth: u32,
-    /// The interval of timers.
+    /// Interval of a timer in ns.
     pub period_ns: Option<u64>,
-    /// The share of requests that follow it, 0 to 1: of timers those that came in time, of closed ones those that came behind a completion.
+    /// Fraction of requests that follow the rule, 0 to 1: requests in time for a timer, requests
+    /// after a
+    /// completion for closed processes.
     pub explained_share: f64,
-    /// The share of requests that came within a tenth of the median latency behind a completion of the same process, 0 to 1.
+    /// Fraction of requests within a tenth of the median latency after a completion of the same
+    /// process,
+    /// 0 to 1.
     pub right_after_share: f64,
-    /// How many requests it was found from.
+    /// Number of requests from which the rule was determined.
     pub requests: u64,
 }
 
-/// The kinds of rules.
+/// Kinds of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleKind {
-    /// It waits for a completion before it asks again.
+    /// Waits for a completion before it submits again.
     Closed,
-    /// It asks several times at once, and waits for all.
+    /// Submits several requests at once and waits for all of them.
     Batches,
-    /// It asks when its clock says so.
+    /// Submits at a constant interval.
     Timer,
-    /// It asks at times that have no rule that would be seen.
+    /// Submits at times without a recognisable rule.
     Open,
 }
 
 impl Processes {
-    /// Takes in what a process is called from now on.
+    /// Sets the current name of a process.
     pub fn name(&mut self, pid: u32, name: &[u8]) {
         if self.names.len() >= NAMES_MAX && !self.names.contains_key(&pid) {
             return;
@@ -100,12 +104,12 @@ impl Processes {
         self.names.insert(pid, name.into_owned());
     }
 
-    /// The process of a number.
+    /// Returns the statistics of a process.
     pub fn of(&mut self, pid: u32) -> &mut Process {
-        let place = match self.places.get(&pid) {
-            Some(place) => Some(*place as usize),
+        let index = match self.indices.get(&pid) {
+            Some(index) => Some(*index as usize),
             None if self.known.len() < PROCESSES_MAX => {
-                self.places.insert(pid, self.known.len() as u32);
+                self.indices.insert(pid, self.known.len() as u32);
                 self.known.push(Process::new(pid));
                 Some(self.known.len() - 1)
             }
@@ -116,13 +120,13 @@ impl Processes {
                 None
             }
         };
-        match place {
-            Some(place) => &mut self.known[place],
+        match index {
+            Some(index) => &mut self.known[index],
             None => self.others.get_or_insert_with(|| Box::new(Process::new(0))),
         }
     }
 
-    pub fn life(&mut self, life: &Life) {
+    pub fn life(&mut self, life: &RequestRecord) {
         let process = self.of(life.pid);
         process.part.request(life);
         process.completed(life);
@@ -132,22 +136,24 @@ impl Processes {
             self.kept_count += life.bios();
             self.kept.take(life);
         }
-        for (place, bio) in life.merged.iter().enumerate() {
+        for (index, bio) in life.merged.iter().enumerate() {
             let process = self.of(bio.pid);
-            process.part.merged(life, place);
+            process.part.merged(life, index);
             process.completed(life);
         }
     }
 
-    /// The think times of all of them.
+    /// Returns the statistics of the think times of all processes.
     pub fn think(&self) -> Figures {
-        let mut all = Spread::new(3);
+        let mut all = Distribution::new(3);
         self.known.iter().chain(self.others.as_deref()).for_each(|process| all.add(&process.part.think));
         all.figures()
     }
 
-    /// Those that are told apart, how many more there are, and what those amount to.
-    pub fn finish(self) -> (Vec<ProcessFigures>, u64, Option<PartFigures>) {
+    /// Returns the processes with separate statistics, the number of further processes, and the
+    /// combined
+    /// statistics of those.
+    pub fn finish(self) -> (Vec<ProcessFigures>, u64, Option<RequestFigures>) {
         let rules = rules(self.kept);
         let figures = |process: &Process| ProcessFigures {
             pid: process.pid,
@@ -167,10 +173,17 @@ impl Processes {
 
 impl Process {
     fn new(pid: u32) -> Process {
-        Process { pid, part: Part::new(2), last_queued_ns: None, last_completed_ns: None, released: false, kept: 0 }
+        Process {
+            pid,
+            part: RequestStats::new(2),
+            last_queued_ns: None,
+            last_completed_ns: None,
+            released: false,
+            kept: 0,
+        }
     }
 
-    /// It submitted a bio.
+    /// Records the submission of a bio.
     pub fn queued(&mut self, event: &Event) {
         if let Some(last_ns) = self.last_queued_ns.replace(event.time_ns) {
             self.part.q2q.record(event.time_ns.saturating_sub(last_ns));
@@ -186,8 +199,8 @@ impl Process {
         }
     }
 
-    /// A bio of its own is over.
-    fn completed(&mut self, life: &Life) {
+    /// Records the completion of a bio of the process.
+    fn completed(&mut self, life: &RequestRecord) {
         if let Some(completed_ns) = life.completed_ns {
             self.last_completed_ns = Some(completed_ns);
             self.released = true;
@@ -195,9 +208,9 @@ impl Process {
     }
 }
 
-/// The rule of each process on the device where it has the most requests.
-fn rules(kept: ByProcess) -> FxHashMap<u32, Rule> {
-    let mut most: FxHashMap<u32, (DeviceId, Vec<Asked>)> = FxHashMap::default();
+/// Determines the rule of each process on the device where it has the most requests.
+fn rules(kept: ProcessRequests) -> FxHashMap<u32, Rule> {
+    let mut most: FxHashMap<u32, (DeviceId, Vec<SubmittedRequest>)> = FxHashMap::default();
     for ((device, pid), asked) in kept.finish() {
         let entry = most.entry(pid).or_default();
         if entry.1.len() < asked.len() {
@@ -207,8 +220,8 @@ fn rules(kept: ByProcess) -> FxHashMap<u32, Rule> {
     most.into_iter().map(|(pid, (_, asked))| (pid, rule(&asked))).collect()
 }
 
-fn rule(asked: &[Asked]) -> Rule {
-    let finding = depends::find(asked);
+fn rule(asked: &[SubmittedRequest]) -> Rule {
+    let finding = dependencies::find(asked);
     let (kind, period_ns) = match finding.pattern {
         Pattern::Closed { .. } => (RuleKind::Closed, None),
         Pattern::Batches { .. } => (RuleKind::Batches, None),
@@ -225,9 +238,9 @@ fn rule(asked: &[Asked]) -> Rule {
     }
 }
 
-/// The share of requests that came within a tenth of the median latency behind a completion.
-fn right_after(asked: &[Asked]) -> f64 {
-    let over = |asked: &&Asked| asked.completed_ns != u64::MAX;
+/// Returns the fraction of requests within a tenth of the median latency after a completion.
+fn right_after(asked: &[SubmittedRequest]) -> f64 {
+    let over = |asked: &&SubmittedRequest| asked.completed_ns != u64::MAX;
     let mut latencies: Vec<u64> =
         asked.iter().filter(over).map(|asked| asked.completed_ns.saturating_sub(asked.queued_ns)).collect();
     if latencies.is_empty() {

@@ -1,4 +1,4 @@
-//! fio's iolog, versions 2 and 3: what `write_iolog` writes and `read_iolog` plays.
+//! fio's iolog, versions 2 and 3: the format of the options `write_iolog` and `read_iolog`.
 //!
 //! ```text
 //! fio version 2 iolog             fio version 3 iolog
@@ -8,13 +8,17 @@
 //! /dev/vda read 4096 8192         ...
 //! ```
 //!
-//! Offsets and lengths are bytes. Version 3 has the time of each line in us, as fio 3.33 writes it; its manual names no unit. Version 2 knows no times but
-//! those that `wait` waits: us since the wait before, says the manual, and so it is read and written here. Measured, fio 3.33 takes the same number for ms
-//! since its job began: what is to be played belongs into version 3.
+//! Offsets and lengths are in bytes. Version 3 has the time of each line in us, as fio 3.33 writes
+//! it;
+//! the manual names no unit. Version 2 has no times except those of `wait`: us since the previous
+//! wait,
+//! according to the manual, which this module follows. In measurements, fio 3.33 interprets the
+//! number
+//! as ms since the start of its job; use version 3 for logs that fio replays.
 
 mod reader;
 mod writer;
 
-pub(crate) use reader::{Files, Iolog};
+pub(crate) use reader::{DeviceNames, Iolog};
 
 pub use writer::{LogVersion, Writer};

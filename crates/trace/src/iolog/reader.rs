@@ -1,17 +1,17 @@
-//! Iologs, read.
+//! Reads iologs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::event::{DeviceId, Rwbs};
 use crate::text::{
-    Fields, Head, LineFormat, Request, Requests, Taken, TimeUnit, decide_unit, decimal_ns, number, shown,
+    Fields, Head, LineFormat, LineOutput, Request, RequestSorter, TimeUnit, decide_unit, decimal_ns, number, shown,
 };
 
-/// So many files there may be: 20 bits are a device's number.
+/// Maximum number of files: a minor device number has 20 bits.
 const FILES_MAX: u32 = 1 << 20;
-/// So many files are named when it is told which device stands for which.
-const FILES_TOLD_MAX: usize = 8;
+/// Maximum number of files whose device numbers are reported.
+const FILES_REPORTED_MAX: usize = 8;
 
 /// The version of the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,39 +22,49 @@ pub(crate) enum Version {
     Three,
 }
 
-/// The names of files, over all logs that are read together: each is a device.
+/// Names of the files of all logs that are read together. The value is the minor device number.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Files(Arc<Mutex<HashMap<Vec<u8>, u32>>>);
+pub(crate) struct DeviceNames(Arc<Mutex<HashMap<Vec<u8>, u32>>>);
 
-/// The reader of an iolog.
+/// Parser of an iolog.
 #[derive(Debug)]
 pub(crate) struct Iolog {
     version: Version,
     unit_ps: u64,
-    files: Files,
-    /// The files of this log.
+    files: DeviceNames,
+    /// Devices of the files of this log.
     known: HashMap<Vec<u8>, DeviceId>,
-    /// The time that waits have come to (version 2).
+    /// Current time according to the waits, in ns (version 2).
     now_ns: u64,
     is_first: bool,
-    requests: Requests,
+    requests: RequestSorter,
 }
 
 impl Iolog {
-    /// A reader for a log that begins like that, and what it assumes.
+    /// Creates a parser for a log with this beginning. Also returns the assumption that it makes,
+    /// if any.
     ///
     /// # Errors
-    /// When the unit of its times has to be told.
-    pub fn new(head: &[u8], files: &Files, told: Option<TimeUnit>) -> Result<(Iolog, Option<String>), String> {
+    /// Fails if the unit of the times must be specified.
+    pub fn new(
+        head: &[u8],
+        files: &DeviceNames,
+        specified: Option<TimeUnit>,
+    ) -> Result<(Iolog, Option<String>), String> {
         let version = if head.trim_ascii_start().starts_with(b"fio version 3") { Version::Three } else { Version::Two };
         let (unit, remark) = match version {
             Version::Three => {
                 let time = |line: &[u8]| number(Fields::blanks(line).next()?, "").ok();
-                decide_unit(told, TimeUnit::Microsecond, "as fio writes iologs of version 3", &Head::of(head, time))?
+                decide_unit(
+                    specified,
+                    TimeUnit::Microsecond,
+                    "as fio writes iologs of version 3",
+                    &Head::of(head, time),
+                )?
             }
             Version::Two => {
-                let remark = "an iolog of version 2 has no times: requests between two of its waits get the same";
-                (told.unwrap_or(TimeUnit::Microsecond), Some(remark.to_owned()))
+                let remark = "an iolog of version 2 has no times: requests between two waits have the same time";
+                (specified.unwrap_or(TimeUnit::Microsecond), Some(remark.to_owned()))
             }
         };
         let log = Iolog {
@@ -64,17 +74,17 @@ impl Iolog {
             known: HashMap::new(),
             now_ns: 0,
             is_first: true,
-            requests: Requests::default(),
+            requests: RequestSorter::default(),
         };
         Ok((log, remark))
     }
 
-    /// The device that stands for a file, told when it comes up first.
-    fn device(&mut self, file: &[u8], out: &mut Taken<'_>) -> Result<DeviceId, String> {
+    /// Returns the device of a file. Reports it on its first occurrence.
+    fn device(&mut self, file: &[u8], out: &mut LineOutput<'_>) -> Result<DeviceId, String> {
         if let Some(device) = self.known.get(file) {
             return Ok(*device);
         }
-        // Nobody panics with the lock held; if somebody did, the names are still whole.
+        // The lock is never held across a panic; if it were, the names would still be consistent.
         let mut files = self.files.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let next = files.len() as u32;
         if next >= FILES_MAX && !files.contains_key(file) {
@@ -84,16 +94,22 @@ impl Iolog {
         drop(files);
         let device = DeviceId::new(0, minor);
         self.known.insert(file.to_owned(), device);
-        if self.known.len() <= FILES_TOLD_MAX {
-            out.notices.tell(out.place, format!("device {device} stands for {}", shown(file)));
+        if self.known.len() <= FILES_REPORTED_MAX {
+            out.notices.add(out.position, format!("device {device} stands for {}", shown(file)));
         }
         Ok(device)
     }
 
-    fn request(&mut self, file: &[u8], op: Rwbs, fields: &mut Fields<'_>, out: &mut Taken<'_>) -> Result<(), String> {
+    fn request(
+        &mut self,
+        file: &[u8],
+        op: Rwbs,
+        fields: &mut Fields<'_>,
+        out: &mut LineOutput<'_>,
+    ) -> Result<(), String> {
         let device = self.device(file, out)?;
         let is_sync = op.has(Rwbs::FLUSH);
-        // What syncs has an offset and a length in some logs, which mean nothing.
+        // In some logs syncs have an offset and a length without a meaning.
         let (offset, bytes) = if is_sync {
             (0, 0)
         } else {
@@ -105,7 +121,7 @@ impl Iolog {
 }
 
 impl LineFormat for Iolog {
-    fn line(&mut self, line: &[u8], out: &mut Taken<'_>) -> Result<bool, String> {
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String> {
         if line.trim_ascii().is_empty() {
             return Ok(false);
         }
@@ -144,7 +160,7 @@ impl LineFormat for Iolog {
         Ok(true)
     }
 
-    fn end(&mut self, out: &mut Taken<'_>) -> bool {
+    fn end(&mut self, out: &mut LineOutput<'_>) -> bool {
         self.requests.end(out)
     }
 }
@@ -153,14 +169,14 @@ impl LineFormat for Iolog {
 mod tests {
     use super::*;
     use crate::event::Action;
-    use crate::text::test::{failure, read};
+    use crate::text::test_support::{failure, read};
 
     fn log(text: &str) -> Iolog {
-        Iolog::new(text.as_bytes(), &Files::default(), None).unwrap().0
+        Iolog::new(text.as_bytes(), &DeviceNames::default(), None).unwrap().0
     }
 
     #[test]
-    fn waits_of_version_2_move_the_clock() {
+    fn waits_of_version_2_advance_the_clock() {
         let text = "fio version 2 iolog\n/a add\n/b add\n/a open\n/b open\n/a read 4096 8192\n/a wait 1500 0\n/b write 512 512\n/b sync 0 0\n/a close\n";
         let batch = read(log(text), text);
         let seen: Vec<_> =
@@ -170,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn times_of_version_3_are_us_and_that_is_told() {
+    fn times_of_version_3_are_us_and_the_assumption_is_reported() {
         let text =
             "fio version 3 iolog\n0 /a add\n19 /a open\n185 /a read 0 4096\n231 /a trim 4096 1048576\n300 /a close\n";
-        let (log, remark) = Iolog::new(text.as_bytes(), &Files::default(), None).unwrap();
+        let (log, remark) = Iolog::new(text.as_bytes(), &DeviceNames::default(), None).unwrap();
         assert!(
             remark
                 .unwrap()
-                .starts_with("times are taken as us (as fio writes iologs of version 3): the first 5 requests")
+                .starts_with("assuming times in us (as fio writes iologs of version 3): the first 5 requests")
         );
         let batch = read(log, text);
         let seen: Vec<_> = batch.events().iter().map(|event| (event.time_ns, event.op)).collect();
@@ -186,7 +202,7 @@ mod tests {
 
     #[test]
     fn wrong_lines_name_the_value_and_what_would_be_right() {
-        for (version, wrong, said) in [
+        for (version, wrong, message) in [
             (
                 2,
                 "/a wrote 0 4096",
@@ -201,7 +217,7 @@ mod tests {
             let time = if version == 3 { "0 " } else { "" };
             let text = format!("fio version {version} iolog\n{time}/a add\n{wrong}\n");
             let failed = failure(log(&text), &text);
-            assert!(failed.starts_with(said), "{failed}");
+            assert!(failed.starts_with(message), "{failed}");
         }
     }
 }

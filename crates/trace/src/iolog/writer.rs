@@ -1,44 +1,48 @@
-//! Iologs, written.
+//! Writes iologs.
 
 use std::collections::HashSet;
 use std::io::{self, Write};
 
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Event, Rwbs};
-use crate::sink::Sink;
+use crate::writer::EventWriter;
 
-/// What is shorter than that is discarded by whoever plays a log of version 2, says fio's manual: it is waited for together with the next.
+/// Smallest wait in us. According to fio's manual, a player of version 2 discards shorter waits;
+/// these are added to the next wait.
 const WAIT_US_MIN: u64 = 100;
 
-/// The versions that are written.
+/// Versions that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogVersion {
-    /// Waits between requests.
+    /// Version 2: waits between requests.
     Two,
-    /// The time of each request; fio reads it since 3.31.
+    /// Version 3: a time for each request; fio reads it since 3.31.
     Three,
 }
 
-/// Writes the requests of a trace as an iolog: reads, writes and discards as they were asked for (Q), or as the driver got them where a trace shows no
-/// more (D), or as they completed (C). A device is a file `/dev/block/MAJOR:MINOR`, where Linux has it, too.
+/// Writes the reads, writes, discards and flushes of a trace as an iolog. The requests are the
+/// submissions
+/// (Q), or the issues (D) or completions (C) of a trace without submissions. A device becomes the
+/// file
+/// `/dev/block/MAJOR:MINOR`, which exists on Linux.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
     version: LogVersion,
     line: Vec<u8>,
-    /// The action that stands for a request, once one was seen.
+    /// The action that represents a request, determined by the first batch with any.
     written: Option<Action>,
     added: HashSet<DeviceId>,
-    /// The time of the first request.
+    /// Time of the first request in ns.
     start_ns: Option<u64>,
-    /// Up to when was waited, in us since the start.
+    /// Sum of the waits so far, in us.
     waited_us: u64,
     last_us: u64,
     is_begun: bool,
 }
 
 impl<W: Write> Writer<W> {
-    /// Writes to `out`.
+    /// Creates a writer to `out`.
     pub fn new(out: W, version: LogVersion) -> Writer<W> {
         Writer {
             out,
@@ -53,7 +57,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Ends it and gives the output back.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }
@@ -71,7 +75,7 @@ impl<W: Write> Writer<W> {
 
     fn request(&mut self, event: &Event) -> io::Result<()> {
         let start_ns = *self.start_ns.get_or_insert(event.time_ns);
-        // A clock that ran back cannot be written: a request is never before the one above it.
+        // The format cannot represent a clock that runs backwards: times never decrease.
         self.last_us = (event.time_ns.saturating_sub(start_ns) / 1000).max(self.last_us);
         if self.added.insert(event.device) {
             self.put(event.device, "add", None)?;
@@ -119,7 +123,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-impl<W: Write> Sink for Writer<W> {
+impl<W: Write> EventWriter for Writer<W> {
     fn write(&mut self, batch: &Batch) -> io::Result<()> {
         self.begin()?;
         if self.written.is_none() {
@@ -170,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_of_version_2_that_are_too_short_are_added_to_the_next() {
+    fn short_waits_of_version_2_are_added_to_the_next() {
         let requests = [(0, Rwbs::WRITE, 8, 512), (60_000, Rwbs::WRITE, 9, 512), (130_000, Rwbs::WRITE, 10, 512)];
         let expected = "fio version 2 iolog\n/dev/block/8:1 add\n/dev/block/8:1 open\n/dev/block/8:1 write 4096 512\n\
                         /dev/block/8:1 write 4608 512\n/dev/block/8:1 wait 130 0\n/dev/block/8:1 write 5120 512\n/dev/block/8:1 close\n";

@@ -1,4 +1,4 @@
-//! Compressed inputs, told by their first bytes.
+//! Decompression of inputs, detected by their first bytes.
 
 use std::io::{self, BufReader, Cursor, Read};
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use flate2::bufread::MultiGzDecoder;
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream as XzStream};
 
-/// What a decoder of xz may take: its strongest preset (-9) needs 65 MiB.
+/// Memory limit of an xz decoder in bytes: the strongest preset (-9) needs 65 MiB.
 const XZ_MEMORY_BYTES: u64 = 256 << 20;
-/// The longest window of zstd, as a power of two: 128 MiB, what its own tool takes without being told (`--long` is 27).
+/// Largest window of zstd, as a power of two: 128 MiB, the limit of the zstd tool without options.
 const ZSTD_WINDOW_LOG: u32 = 27;
-/// What is handed to a decoder at a time.
+/// Size of a decoder's input buffer in bytes.
 const INPUT_BYTES: usize = 128 << 10;
 
-/// How an input is compressed.
+/// Compression of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compression {
     None,
     Gzip,
     Zstd,
     Xz,
-    /// One that is not read, by the name of its tool.
+    /// An unsupported compression, with the name of its tool.
     Other(&'static str),
 }
 
 impl Compression {
-    /// From the first bytes, of which there should be six.
+    /// Detects the compression from the first bytes; six are sufficient.
     pub fn of(head: &[u8]) -> Compression {
         match head {
             [0x1f, 0x8b, ..] => Compression::Gzip,
@@ -41,7 +41,7 @@ impl Compression {
         }
     }
 
-    /// The decoder over an input. Where the input ends too early, what came out ends there, and `cut` is set.
+    /// Creates a decoder. If the input ends early, the decoded data end there and `cut` is set.
     pub fn decode(self, read: Box<dyn Read + Send>, cut: &Arc<AtomicBool>) -> io::Result<Box<dyn Read + Send>> {
         let buffered = BufReader::with_capacity(INPUT_BYTES, read);
         let decoded: Box<dyn Read + Send> = match self {
@@ -61,7 +61,7 @@ impl Compression {
     }
 }
 
-/// A decoder whose input may end too early.
+/// A decoder that accepts an input that ends early.
 struct Forgiving {
     decoded: Box<dyn Read + Send>,
     cut: Arc<AtomicBool>,
@@ -74,12 +74,12 @@ impl Read for Forgiving {
                 self.cut.store(true, Ordering::Relaxed);
                 Ok(0)
             }
-            outcome => outcome,
+            result => result,
         }
     }
 }
 
-/// Reads the first bytes of an input, at most so many, and gives the input back with them before it.
+/// Reads up to `bytes_max` bytes and returns them with a reader of the whole input.
 pub(super) fn peek(mut read: Box<dyn Read + Send>, bytes_max: usize) -> io::Result<(Vec<u8>, Box<dyn Read + Send>)> {
     let mut head = Vec::new();
     (&mut read).take(bytes_max as u64).read_to_end(&mut head)?;

@@ -1,31 +1,31 @@
-//! What an input is, told by its first bytes.
+//! Format detection by the first bytes of an input.
 
 use crate::csv;
 use crate::lines::{BYTE_ORDER_MARK, LINE_BYTES_MAX};
 use crate::source::Format;
 use crate::text::{Fields, decimal_ns, number, shown};
 
-/// So many lines are looked at.
+/// Maximum number of lines that are examined.
 const LINES_MAX: usize = 1000;
-/// What begins a record of blktrace, without its version.
+/// Magic number of a blktrace record, without its version.
 const BLKTRACE_MAGIC: u32 = 0x6561_7400;
 
-/// The format of a text or binary file that begins like that.
+/// Detects the format of an input by its first bytes.
 ///
 /// # Errors
-/// What was seen, if it is none that is read.
+/// Returns a description of the contents if no supported format matches.
 pub(super) fn detect(head: &[u8]) -> Result<Format, String> {
     let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     if is_blktrace(head) {
         return Ok(Format::Blktrace);
     }
     if let Some(version) = version_of(head) {
-        return Err(format!("it has records of blktrace's version {version}: 7 and 8 are read"));
+        return Err(format!("it has records of blktrace version {version}: supported are 7 and 8"));
     }
     if head.iter().all(|&byte| byte == 0) {
         return Err(format!("its first {} bytes are zeros", head.len()));
     }
-    // Zeros behind lines are the reader's to tell: what the lines are is known by then.
+    // Zeros after text lines are reported by the reader.
     let text = head.split(|&byte| byte == 0).next().unwrap_or_default();
     let is_text = text.len() == head.len();
     let whole = if is_text { text.len() } else { memchr::memrchr(b'\n', text).unwrap_or_default() };
@@ -47,7 +47,7 @@ pub(super) fn detect(head: &[u8]) -> Result<Format, String> {
     }
     Err(match first {
         Some(line) => format!("its first line is {}", shown(line)),
-        None => "there is nothing but empty lines and comments at its beginning".to_owned(),
+        None => "its beginning has only empty lines and comments".to_owned(),
     })
 }
 
@@ -56,22 +56,24 @@ fn is_blktrace(head: &[u8]) -> bool {
     let is_magic = |bytes: &[u8]| {
         [magic(bytes), magic(bytes).swap_bytes()].iter().any(|word| matches!(word ^ BLKTRACE_MAGIC, 7 | 8))
     };
-    // Damage at the very beginning is passed over by the reader, if there is a record behind it.
+    // The reader skips damage at the very beginning if a record follows.
     head.windows(4).any(is_magic)
 }
 
-/// The version of the records that begin there, in either byte order.
+/// Returns the version of the records at the start of `head`, in either byte order.
 fn version_of(head: &[u8]) -> Option<u32> {
     let magic = u32::from_le_bytes(*head.first_chunk()?);
     [magic, magic.swap_bytes()].into_iter().map(|word| word ^ BLKTRACE_MAGIC).find(|version| *version < 16)
 }
 
-/// The format that a line can only be of, or an error if that is one that is not read; `None` if it can be anything.
+/// Returns the only format that a line can belong to, an error for a known unsupported format, or
+/// None
+/// if the line is ambiguous.
 fn of_line(line: &[u8]) -> Option<Result<Format, String>> {
     if let Some(version) = line.strip_prefix(b"fio version ").and_then(|rest| rest.strip_suffix(b" iolog")) {
         return Some(match version {
             b"2" | b"3" => Ok(Format::Iolog),
-            _ => Err(format!("it is an iolog of version {}: 2 and 3 are read", shown(version))),
+            _ => Err(format!("it is an iolog of version {}: supported are 2 and 3", shown(version))),
         });
     }
     if line.starts_with(csv::HEADER_BEGINNING) {
@@ -104,10 +106,10 @@ fn blanks(line: &[u8]) -> Option<Result<Format, String>> {
         return Some(Ok(Format::Mqsim));
     }
     let disksim = fields.len() == 5 && is_seconds(0) && (1..4).all(is_number);
-    disksim.then(|| Err("it looks like DiskSim's text, which is not read".to_owned()))
+    disksim.then(|| Err("it looks like DiskSim's text, which is not supported".to_owned()))
 }
 
-/// As in `fio-2894    [001] d..1.  1781.997780:   7,0    Q  RS 0 + 128 [fio]`.
+/// Recognises `fio-2894    [001] d..1.  1781.997780:   7,0    Q  RS 0 + 128 [fio]`.
 fn is_ftrace_default(line: &[u8]) -> bool {
     let Some(open) = line.windows(2).position(|pair| pair == b" [") else { return false };
     let mut fields = Fields::blanks(line.get(open..).unwrap_or_default());
@@ -125,7 +127,7 @@ fn commas(line: &[u8]) -> Option<Result<Format, String>> {
     match fields.len() {
         7 if is(3, &["Read", "Write", "Type"]) => Some(Ok(Format::Msr)),
         5 if is(1, &["R", "W", "opcode"]) => Some(Ok(Format::Alibaba)),
-        5 | 6 if is(3, &["R", "W"]) => Some(Err("it looks like SPC's trace format, which is not read".to_owned())),
+        5 | 6 if is(3, &["R", "W"]) => Some(Err("it looks like SPC's trace format, which is not supported".to_owned())),
         _ => None,
     }
 }
@@ -140,7 +142,7 @@ fn semicolons(line: &[u8]) -> Option<Result<Format, String>> {
     (is_header || is_record).then_some(Ok(Format::Blkreplay))
 }
 
-/// As in `254,0`.
+/// Recognises a device such as `254,0`.
 fn is_device(field: &[u8]) -> bool {
     let mut numbers = field.split(|&byte| byte == b',');
     let mut is_number = || numbers.next().is_some_and(|part| number::<u32>(part, "").is_ok());
@@ -152,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_format_is_known_by_a_line() {
+    fn each_format_is_detected_by_a_line() {
         for (line, format) in [
             ("fio version 2 iolog\n/dev/sda add\n", Format::Iolog),
             ("\u{feff}fio version 3 iolog\n", Format::Iolog),
@@ -170,25 +172,25 @@ mod tests {
         ] {
             assert_eq!(detect(line.as_bytes()), Ok(format), "{line}");
         }
-        assert_eq!(detect(b"0 0 8 8 1\n90000 0 8 8 1\n\0\0\0"), Ok(Format::Mqsim), "the reader tells of the zeros");
+        assert_eq!(detect(b"0 0 8 8 1\n90000 0 8 8 1\n\0\0\0"), Ok(Format::Mqsim), "the reader reports the zeros");
         assert_eq!(detect(&[&[9, 9, 0, 1][..], &0x6561_7408u32.to_be_bytes()].concat()), Ok(Format::Blktrace));
     }
 
     #[test]
-    fn what_is_no_trace_is_shown() {
-        for (head, said) in [
+    fn an_unknown_input_is_described() {
+        for (head, message) in [
             (&[0; 64][..], "its first 64 bytes are zeros"),
             (b"hello world\n", "its first line is \"hello world\""),
             (b"\x7fELF\x02\x01\x01\x00\x00", "7f 45 4c 46"),
-            (&0x6561_7405u32.to_le_bytes(), "records of blktrace's version 5: 7 and 8 are read"),
-            (&0x6561_7409u32.to_be_bytes(), "records of blktrace's version 9: 7 and 8 are read"),
-            (b"fio version 1 iolog\n", "iolog of version \"1\": 2 and 3"),
+            (&0x6561_7405u32.to_le_bytes(), "records of blktrace version 5: supported are 7 and 8"),
+            (&0x6561_7409u32.to_be_bytes(), "records of blktrace version 9: supported are 7 and 8"),
+            (b"fio version 1 iolog\n", "iolog of version \"1\": supported are 2 and 3"),
             (b"0,20941264,8192,W,0.551706\n", "SPC"),
             (b"0.000000 0 12345 8 1\n", "DiskSim"),
-            (b"# nothing\n\n", "nothing but empty lines"),
+            (b"# nothing\n\n", "only empty lines"),
         ] {
             let what = detect(head).unwrap_err();
-            assert!(what.contains(said), "{what}");
+            assert!(what.contains(message), "{what}");
         }
     }
 }

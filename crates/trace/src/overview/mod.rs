@@ -1,10 +1,16 @@
-//! A whole trace in a few megabytes, in one pass: what a page needs to draw it from afar.
+//! Reduces a trace to a few megabytes in one pass: the tables from which a page draws the whole
+//! trace.
 //!
-//! Time is cut into at most 2,048 stretches of equal length (a power of two of ns), which double whenever the trace outgrows them; so does the height of a row
-//! of the pictures of the disk. A lane is a process on a device. Single requests and notes are handed on as they come: who wants them keeps them.
+//! Time is divided into at most 2,048 buckets of equal length (a power of two of ns). The length
+//! doubles
+//! whenever the trace exceeds them; so does the height of a row of the sector heatmaps. Each
+//! process has
+//! a table for each device. Spans of elevator messages are returned as they end; the caller keeps
+//! them
+//! if it needs them.
 
+mod heatmap;
 mod notes;
-mod places;
 mod series;
 mod spans;
 
@@ -12,169 +18,172 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Rwbs};
-use crate::life::Life;
-use crate::names::Names;
+use crate::process_names::ProcessNames;
+use crate::request::RequestRecord;
 
-pub use notes::{Ended, Queue};
+pub use notes::{EndReason, Queue};
 pub use series::Counts;
 pub use spans::{NoteSpan, SpanKind};
 
-use places::{LATENCY_ROWS, Picture, SECTOR_ROWS, SectorScale, latency_row};
-use series::{BUCKETS, Cover, fold_pairs};
-use spans::Spans;
+use heatmap::{Heatmap, LATENCY_ROWS, SECTOR_ROWS, SectorScale, latency_row};
+use series::{BUCKETS, IntervalSeries, fold_pairs};
+use spans::SpanBuilder;
 
-/// So many lanes are kept apart; when more come, the half that did least becomes one.
-const LANES_MAX: usize = 64;
-/// So many queues of elevators are kept apart; those that come later count as one.
+/// Maximum number of separate process tables. When it is exceeded, the least busy half is combined.
+const PROCESSES_MAX: usize = 64;
+/// Maximum number of separate elevator queues; later queues are combined.
 const QUEUES_MAX: usize = 64;
-/// So many cells all pictures of the disk have at most, so that a page stays below 10 MB: a cell is about 2 bytes of it.
+/// Maximum number of cells of all sector heatmaps. It keeps a page below 10 MB, at about 2 bytes
+/// for
+/// each cell.
 const CELLS_MAX: usize = 1_200_000;
-/// So many values all series have at most, a stretch of a lane being one.
-const STRETCHES_MAX: usize = 65_536;
-/// The first stretches are 2^10 ns long: all of them together 2 ms.
+/// Maximum number of buckets of all process tables together.
+const BUCKETS_MAX: usize = 65_536;
+/// Binary logarithm of the initial bucket length in ns: all buckets together cover 2 ms.
 const SHIFT_MIN: u32 = 10;
 
-/// The layers that a request passes through, as a page tells them apart.
+/// Number of layers that a request passes through.
 pub const LAYERS: usize = 5;
 
-/// A layer: what lies between two steps.
+/// A layer of the I/O stack: the interval between two steps of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Layer {
-    /// Q2G: until there was a request for it.
+    /// Q2G: waits for a free request.
     Get = 0,
-    /// G2I: until it went to the elevator, plugged or being merged.
+    /// G2I: in the plug, until insertion into the elevator.
     Insert = 1,
-    /// I2D: in the elevator; without an elevator from the request on.
+    /// I2D: in the elevator; without an elevator, from the allocation.
     Elevator = 2,
-    /// D2C: at the drive.
+    /// D2C: in the drive.
     Drive = 3,
     /// Between steps that the trace does not show.
-    Untold = 4,
+    Unknown = 4,
 }
 
-/// Makes the tables.
+/// Computes [`Tables`] from a stream of events and request records.
 #[derive(Debug)]
 pub struct Overview {
     start_ns: Option<u64>,
     end_ns: u64,
     shift: u32,
     scale: SectorScale,
-    lanes: Vec<Lane>,
-    lane_of: HashMap<(DeviceId, u32), usize>,
-    /// The lane of what did too little for one of its own; with the processes that are in it.
-    others: Option<Box<Lane>>,
-    among_others: BTreeSet<(DeviceId, u32)>,
-    names: Names,
-    spans: Spans,
-    queues: Vec<QueueLane>,
-    fresh: Vec<NoteSpan>,
+    processes: Vec<ProcessSeries>,
+    index_of: HashMap<(DeviceId, u32), usize>,
+    /// Combined series of the least busy processes, and those processes.
+    others: Option<Box<ProcessSeries>>,
+    combined_processes: BTreeSet<(DeviceId, u32)>,
+    names: ProcessNames,
+    spans: SpanBuilder,
+    queues: Vec<QueueSeries>,
+    ended_spans: Vec<NoteSpan>,
     elevator: Option<String>,
     events: u64,
     requests: u64,
     unfinished: u64,
 }
 
-/// What one lane adds up to.
+/// Series of a process on a device.
 #[derive(Debug)]
-struct Lane {
+struct ProcessSeries {
     device: DeviceId,
     pid: u32,
     requests: u64,
     counts: Vec<Counts>,
-    layers: Cover<LAYERS>,
-    reads: Picture,
-    writes: Picture,
-    latencies: Picture,
+    layers: IntervalSeries<LAYERS>,
+    reads: Heatmap,
+    writes: Heatmap,
+    latencies: Heatmap,
 }
 
-/// What an elevator's notes say of one queue.
+/// Series of an elevator queue, from the messages of the elevator.
 #[derive(Debug)]
-struct QueueLane {
+struct QueueSeries {
     device: DeviceId,
     queue: Option<Queue>,
     slices: Vec<u32>,
     preemptions: Vec<u32>,
-    /// Served, idled for.
-    times: Cover<2>,
+    /// Time in service, and time idled for the queue.
+    times: IntervalSeries<2>,
 }
 
-/// A trace, reduced.
+/// A trace reduced to tables.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
-    /// When the first event happened, ns of the recorder's clock. All times of the tables count from it.
+    /// Time of the first event, in ns of the recorder's clock. All times of the tables count from
+    /// it.
     pub start_ns: u64,
-    /// When the last thing happened, ns.
+    /// Time of the last event, in ns.
     pub end_ns: u64,
-    /// The length of a stretch, ns.
+    /// Length of a bucket, in ns.
     pub bucket_ns: u64,
-    /// The events.
+    /// Number of events.
     pub events: u64,
-    /// The requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Those of them that did not complete before the trace ended.
+    /// Number of requests that did not complete before the end of the trace.
     pub unfinished: u64,
-    /// The elevator, as its notes tell.
+    /// Name of the elevator, from its messages.
     pub elevator: Option<String>,
-    /// The lanes, the busiest first; that of all others last.
-    pub lanes: Vec<LaneTable>,
-    /// So many processes are in the lane of the others.
-    pub among_others: usize,
-    /// The elevator's queues, if its notes tell of any.
+    /// Tables of the processes, busiest first; the combined table of the others is last.
+    pub processes: Vec<ProcessTable>,
+    /// Number of processes in the combined table.
+    pub combined_processes: usize,
+    /// Tables of the elevator's queues, if its messages mention any.
     pub queues: Vec<QueueTable>,
-    /// The lowest and the highest sector where a request began.
+    /// Lowest and highest first sector of a request.
     pub sectors: Option<(u64, u64)>,
-    /// The first sector of the pictures' first row.
+    /// First sector of the first row of the sector heatmaps.
     pub first_sector: u64,
-    /// So many sectors a row stands for.
+    /// Number of sectors for each row.
     pub row_sectors: u64,
-    /// So many rows the pictures of the disk have.
+    /// Number of rows of the sector heatmaps.
     pub sector_rows: usize,
-    /// So many rows the pictures of latencies have: quarters of octaves, from 1,024 ns on.
+    /// Number of rows of the latency heatmaps: quarters of octaves from 1,024 ns.
     pub latency_rows: usize,
-    /// So long a column of the pictures of the disk is, ns.
-    pub place_column_ns: u64,
-    /// So long a column of the pictures of latencies is, ns.
+    /// Duration of a column of the sector heatmaps, in ns.
+    pub sector_column_ns: u64,
+    /// Duration of a column of the latency heatmaps, in ns.
     pub latency_column_ns: u64,
 }
 
-/// A process on a device.
+/// Table of a process on a device.
 #[derive(Clone, Debug, Default)]
-pub struct LaneTable {
-    /// The device.
+pub struct ProcessTable {
+    /// Device.
     pub device: DeviceId,
-    /// The process; none in the lane of all others.
+    /// Process id; None for the combined table of other processes.
     pub pid: Option<u32>,
-    /// Its name, as far as the trace tells.
+    /// Name of the process; empty if unknown.
     pub name: String,
-    /// Its requests, those that did not complete included.
+    /// Number of requests, including those that did not complete.
     pub requests: u64,
-    /// What completed, a stretch each.
+    /// Completed requests in each bucket.
     pub counts: Vec<Counts>,
-    /// How long all its requests together were in each [`Layer`] in each stretch, ns.
+    /// Total time of all requests in each [`Layer`] in each bucket, in ns.
     pub layers_ns: Vec<[u64; LAYERS]>,
-    /// Where it read when: the number of the cell (column by column), and how often.
+    /// Heatmap of read sectors: cell number (column by column) and count.
     pub reads: Vec<(u32, u32)>,
-    /// Where it wrote.
+    /// Heatmap of written sectors.
     pub writes: Vec<(u32, u32)>,
-    /// Which latencies its requests had when they completed.
+    /// Heatmap of latencies at completion.
     pub latencies: Vec<(u32, u32)>,
 }
 
-/// A queue of an elevator.
+/// Table of a queue of an elevator.
 #[derive(Clone, Debug, Default)]
 pub struct QueueTable {
-    /// The device.
+    /// Device.
     pub device: DeviceId,
-    /// The queue; none in the line of all others.
+    /// Queue; None for the combined table of other queues.
     pub queue: Option<Queue>,
-    /// The name of its process, as far as the trace tells.
+    /// Name of the queue's process; empty if unknown.
     pub name: String,
-    /// Slices that began, a stretch each.
+    /// Slices that began in each bucket.
     pub slices: Vec<u32>,
-    /// How often it took the disk from another.
+    /// Preemptions of other queues in each bucket.
     pub preemptions: Vec<u32>,
-    /// How long it was served and idled for, ns.
+    /// Time in service and time idled for the queue in each bucket, in ns.
     pub times_ns: Vec<[u64; 2]>,
 }
 
@@ -185,21 +194,21 @@ impl Default for Overview {
 }
 
 impl Overview {
-    /// Nothing seen yet.
+    /// Creates an overview without events.
     pub fn new() -> Overview {
         Overview {
             start_ns: None,
             end_ns: 0,
             shift: SHIFT_MIN,
             scale: SectorScale::default(),
-            lanes: Vec::new(),
-            lane_of: HashMap::new(),
+            processes: Vec::new(),
+            index_of: HashMap::new(),
             others: None,
-            among_others: BTreeSet::new(),
-            names: Names::default(),
-            spans: Spans::default(),
+            combined_processes: BTreeSet::new(),
+            names: ProcessNames::default(),
+            spans: SpanBuilder::default(),
             queues: Vec::new(),
-            fresh: Vec::new(),
+            ended_spans: Vec::new(),
             elevator: None,
             events: 0,
             requests: 0,
@@ -207,14 +216,16 @@ impl Overview {
         }
     }
 
-    /// Takes in events, in the order of time: the clock, names and notes. The ways of requests come by [`Overview::life`].
-    pub fn take(&mut self, batch: &Batch) {
+    /// Processes the events of a batch in order of time: clock, names and messages. Request records
+    /// are
+    /// added with [`Overview::add_request`].
+    pub fn add_events(&mut self, batch: &Batch) {
         self.events += batch.len() as u64;
         for event in batch.events() {
             match event.action {
                 Action::Process => {
                     let name = batch.payload(event);
-                    self.names.tell(event.pid, name.split(|byte| *byte == 0).next().unwrap_or_default());
+                    self.names.set(event.pid, name.split(|byte| *byte == 0).next().unwrap_or_default());
                     continue;
                 }
                 Action::Timestamp => continue,
@@ -228,93 +239,96 @@ impl Overview {
                     if self.elevator.is_none() {
                         self.elevator = notes::elevator(text).map(str::to_owned);
                     }
-                    if let Some(told) = notes::parse(text) {
-                        self.spans.take(event.time_ns, event.device, told);
+                    if let Some(note) = notes::parse(text) {
+                        self.spans.add(event.time_ns, event.device, note);
                     }
                 }
                 Action::Issue => self.spans.issued(event.time_ns, event.device),
                 _ => {}
             }
         }
-        if !self.spans.is_silent() {
+        if !self.spans.is_empty() {
             self.keep_spans();
         }
     }
 
-    /// Takes in a request that is over, or was still under way when the trace ended.
-    pub fn life(&mut self, life: &Life) {
+    /// Adds a request that completed, or that was outstanding at the end of the trace.
+    pub fn add_request(&mut self, life: &RequestRecord) {
         let known = || steps(life).into_iter().flatten();
-        // One that was taken, given back and then never seen again has no moment at which it could be shown.
+        // A request that was returned by the driver and not seen again has no time.
         let (Some(first_ns), Some(last_ns)) = (known().min(), known().max()) else { return };
         self.requests += 1;
         let start_ns = *self.start_ns.get_or_insert(first_ns);
         self.end_ns = self.end_ns.max(last_ns);
         self.make_room(last_ns.saturating_sub(start_ns));
         if life.bytes > 0
-            && SectorScale::holds(life.sector)
-            && let Some(moved) = self.scale.take(life.sector)
+            && SectorScale::is_valid(life.sector)
+            && let Some(moved) = self.scale.include(life.sector)
         {
-            for lane in self.lanes.iter_mut().chain(self.others.as_deref_mut()) {
-                lane.reads.move_rows(|row| moved.row(row));
-                lane.writes.move_rows(|row| moved.row(row));
+            for process in self.processes.iter_mut().chain(self.others.as_deref_mut()) {
+                process.reads.move_rows(|row| moved.row(row));
+                process.writes.move_rows(|row| moved.row(row));
             }
         }
         let (shift, scale) = (self.shift, self.scale);
         let end_ns = self.end_ns;
-        let lane = self.lane(life.device, life.pid);
-        lane.take(life, start_ns, end_ns, shift, scale);
+        let process = self.series_of(life.device, life.pid);
+        process.take(life, start_ns, end_ns, shift, scale);
         if life.completed_ns.is_none() {
             self.unfinished += 1;
         }
     }
 
-    /// What the notes told since this was last called, in the order of the ends.
+    /// Takes the spans that ended since the last call, in order of their ends.
     pub fn spans(&mut self) -> std::vec::Drain<'_, NoteSpan> {
-        self.fresh.drain(..)
+        self.ended_spans.drain(..)
     }
 
-    /// When the first event happened, ns of the recorder's clock.
+    /// Time of the first event, in ns of the recorder's clock.
     pub fn start_ns(&self) -> u64 {
         self.start_ns.unwrap_or(0)
     }
 
-    /// The place of a queue among those of [`Tables::queues`].
-    pub fn queue_place(&self, device: DeviceId, queue: Queue) -> usize {
-        let known = self.queues.iter().position(|lane| lane.device == device && lane.queue == Some(queue));
+    /// Index of a queue in [`Tables::queues`].
+    pub fn queue_index(&self, device: DeviceId, queue: Queue) -> usize {
+        let known = self.queues.iter().position(|process| process.device == device && process.queue == Some(queue));
         known.unwrap_or(QUEUES_MAX)
     }
 
-    /// The trace is over: what the notes told of is, too, and [`Overview::spans`] has the rest of it.
-    pub fn end(&mut self) {
+    /// Ends the trace and all open spans, which [`Overview::spans`] then returns.
+    pub fn finish(&mut self) {
         self.spans.finish(self.end_ns);
         self.keep_spans();
     }
 
-    /// The tables.
-    pub fn tables(mut self) -> Tables {
-        self.end();
+    /// Returns the tables.
+    pub fn into_tables(mut self) -> Tables {
+        self.finish();
         let start_ns = self.start_ns.unwrap_or(0);
         let end_ns = self.end_ns - start_ns;
         self.make_room(end_ns);
-        self.lanes.sort_by_key(|lane| (std::cmp::Reverse(lane.requests), lane.device, lane.pid));
-        let named = self.lanes.len();
-        self.lanes.extend(self.others.take().map(|lane| *lane));
-        while self.lanes.len() * ((end_ns >> self.shift) as usize + 1) > STRETCHES_MAX {
+        self.processes.sort_by_key(|process| (std::cmp::Reverse(process.requests), process.device, process.pid));
+        let named = self.processes.len();
+        self.processes.extend(self.others.take().map(|process| *process));
+        while self.processes.len() * ((end_ns >> self.shift) as usize + 1) > BUCKETS_MAX {
             self.fold();
         }
-        let mut place_shift = self.shift + 1;
-        while self.lanes.iter().map(|lane| lane.reads.filled() + lane.writes.filled()).sum::<usize>() > CELLS_MAX {
-            for lane in &mut self.lanes {
-                lane.reads.fold();
-                lane.writes.fold();
+        let mut sector_shift = self.shift + 1;
+        while self.processes.iter().map(|process| process.reads.filled() + process.writes.filled()).sum::<usize>()
+            > CELLS_MAX
+        {
+            for process in &mut self.processes {
+                process.reads.fold();
+                process.writes.fold();
             }
-            place_shift += 1;
+            sector_shift += 1;
         }
         let used = (end_ns >> self.shift) as usize + 1;
         let shift = self.shift;
         let names = &self.names;
-        let lanes = self.lanes.into_iter().enumerate();
-        let lanes = lanes.map(|(at, lane)| lane.table(shift, used, (at < named).then_some(names))).collect();
+        let processes = self.processes.into_iter().enumerate();
+        let processes =
+            processes.map(|(at, process)| process.table(shift, used, (at < named).then_some(names))).collect();
         let queues = self.queues.into_iter().map(|queue| queue.table(shift, used, names)).collect();
         Tables {
             start_ns,
@@ -324,32 +338,32 @@ impl Overview {
             requests: self.requests,
             unfinished: self.unfinished,
             elevator: self.elevator,
-            lanes,
-            among_others: self.among_others.len(),
+            processes,
+            combined_processes: self.combined_processes.len(),
             queues,
             sectors: self.scale.seen(),
             first_sector: self.scale.first_sector(),
             row_sectors: self.scale.row_sectors(),
             sector_rows: SECTOR_ROWS,
             latency_rows: LATENCY_ROWS,
-            place_column_ns: 1 << place_shift,
+            sector_column_ns: 1 << sector_shift,
             latency_column_ns: 1 << (self.shift + 1),
         }
     }
 
     fn keep_spans(&mut self) {
-        let over = self.spans.over();
-        let Some(start_ns) = self.start_ns.filter(|_| !over.is_empty()) else { return };
-        for span in &over {
+        let ended = self.spans.take_ended();
+        let Some(start_ns) = self.start_ns.filter(|_| !ended.is_empty()) else { return };
+        for span in &ended {
             self.make_room(span.end_ns.saturating_sub(start_ns));
             let shift = self.shift;
             let queue = self.queue(span.device, span.queue);
             queue.take(span, start_ns, shift);
         }
-        self.fresh.extend(over);
+        self.ended_spans.extend(ended);
     }
 
-    /// Doubles the stretches until this time is within them.
+    /// Doubles the bucket length until this time is within the buckets.
     fn make_room(&mut self, time_ns: u64) {
         while time_ns >> self.shift >= BUCKETS as u64 {
             self.fold();
@@ -358,67 +372,68 @@ impl Overview {
 
     fn fold(&mut self) {
         let shift = self.shift;
-        for lane in self.lanes.iter_mut().chain(self.others.as_deref_mut()) {
-            lane.fold(shift);
+        for process in self.processes.iter_mut().chain(self.others.as_deref_mut()) {
+            process.fold(shift);
         }
         self.queues.iter_mut().for_each(|queue| queue.fold(shift));
         self.shift += 1;
     }
 
-    fn lane(&mut self, device: DeviceId, pid: u32) -> &mut Lane {
-        let at = match self.lane_of.get(&(device, pid)) {
+    fn series_of(&mut self, device: DeviceId, pid: u32) -> &mut ProcessSeries {
+        let at = match self.index_of.get(&(device, pid)) {
             Some(at) => *at,
             None => {
-                if self.lanes.len() >= LANES_MAX {
-                    self.join_the_least();
+                if self.processes.len() >= PROCESSES_MAX {
+                    self.combine_least_busy();
                 }
-                self.lanes.push(Lane::new(device, pid));
-                self.lane_of.insert((device, pid), self.lanes.len() - 1);
-                self.lanes.len() - 1
+                self.processes.push(ProcessSeries::new(device, pid));
+                self.index_of.insert((device, pid), self.processes.len() - 1);
+                self.processes.len() - 1
             }
         };
-        &mut self.lanes[at]
+        &mut self.processes[at]
     }
 
-    /// Makes one lane of the half that did least.
-    fn join_the_least(&mut self) {
-        self.lanes.sort_by_key(|lane| std::cmp::Reverse(lane.requests));
+    /// Combines the least busy half of the series.
+    fn combine_least_busy(&mut self) {
+        self.processes.sort_by_key(|process| std::cmp::Reverse(process.requests));
         let shift = self.shift;
-        for mut lane in self.lanes.split_off(LANES_MAX / 2) {
-            self.among_others.insert((lane.device, lane.pid));
-            let others = self.others.get_or_insert_with(|| Box::new(Lane::new(DeviceId::default(), 0)));
-            others.absorb(&mut lane, shift);
+        for mut process in self.processes.split_off(PROCESSES_MAX / 2) {
+            self.combined_processes.insert((process.device, process.pid));
+            let others = self.others.get_or_insert_with(|| Box::new(ProcessSeries::new(DeviceId::default(), 0)));
+            others.absorb(&mut process, shift);
         }
-        self.lane_of = self.lanes.iter().enumerate().map(|(at, lane)| ((lane.device, lane.pid), at)).collect();
+        self.index_of =
+            self.processes.iter().enumerate().map(|(at, process)| ((process.device, process.pid), at)).collect();
     }
 
-    fn queue(&mut self, device: DeviceId, queue: Queue) -> &mut QueueLane {
-        let known = self.queues.iter().position(|lane| lane.device == device && lane.queue == Some(queue));
+    fn queue(&mut self, device: DeviceId, queue: Queue) -> &mut QueueSeries {
+        let known = self.queues.iter().position(|process| process.device == device && process.queue == Some(queue));
         let others = || (self.queues.len() > QUEUES_MAX).then_some(QUEUES_MAX);
         let at = known.or_else(others).unwrap_or_else(|| {
             let named = (self.queues.len() < QUEUES_MAX).then_some(queue);
-            self.queues.push(QueueLane::new(device, named));
+            self.queues.push(QueueSeries::new(device, named));
             self.queues.len() - 1
         });
         &mut self.queues[at]
     }
 }
 
-impl Lane {
-    fn new(device: DeviceId, pid: u32) -> Lane {
-        Lane {
+impl ProcessSeries {
+    fn new(device: DeviceId, pid: u32) -> ProcessSeries {
+        ProcessSeries {
             device,
             pid,
             requests: 0,
             counts: vec![Counts::default(); BUCKETS],
-            layers: Cover::new(),
-            reads: Picture::new(SECTOR_ROWS),
-            writes: Picture::new(SECTOR_ROWS),
-            latencies: Picture::new(LATENCY_ROWS),
+            layers: IntervalSeries::new(),
+            reads: Heatmap::new(SECTOR_ROWS),
+            writes: Heatmap::new(SECTOR_ROWS),
+            latencies: Heatmap::new(LATENCY_ROWS),
         }
     }
 
-    fn take(&mut self, life: &Life, start_ns: u64, end_ns: u64, shift: u32, scale: SectorScale) {
+    fn take(&mut self, life: &RequestRecord, start_ns: u64, end_ns: u64, shift: u32, scale: SectorScale) {
         self.requests += 1;
         let since = |time_ns: u64| time_ns.saturating_sub(start_ns);
         let steps = steps(life);
@@ -429,15 +444,15 @@ impl Lane {
             self.layers.add(layer(step, next) as usize, from_ns, to_ns, shift);
             (step, from_ns) = (next, to_ns.max(from_ns));
         }
-        // Of what is only known to have been submitted nobody knows how long it waited.
+        // The waiting time of a request that is only known to be submitted is unknown.
         if step > 0 && step < COMPLETED {
             self.layers.add(layer(step, step + 1) as usize, from_ns, since(end_ns), shift);
         }
-        let placed_ns = life.issued_ns.or(life.queued_ns).map_or(first_ns, since);
-        if life.bytes > 0 && SectorScale::holds(life.sector) {
-            let picture =
+        let access_ns = life.issued_ns.or(life.queued_ns).map_or(first_ns, since);
+        if life.bytes > 0 && SectorScale::is_valid(life.sector) {
+            let heatmap =
                 if life.op.has(Rwbs::WRITE) || !life.op.has(Rwbs::READ) { &mut self.writes } else { &mut self.reads };
-            picture.add((placed_ns >> (shift + 1)) as usize, scale.row(life.sector));
+            heatmap.add((access_ns >> (shift + 1)) as usize, scale.row(life.sector));
         }
         match life.completed_ns.map(since) {
             Some(completed_ns) => {
@@ -445,13 +460,13 @@ impl Lane {
                 self.count(life, completed_ns, latency_ns, shift);
                 self.latencies.add((completed_ns >> (shift + 1)) as usize, latency_row(latency_ns));
             }
-            // Some formats tell of submissions alone: what was asked for is all that there is to count.
+            // Some formats record only submissions; these are counted instead of completions.
             None if life.issued_ns.is_none() => self.count(life, from_ns, 0, shift),
             None => {}
         }
     }
 
-    fn count(&mut self, life: &Life, at_ns: u64, latency_ns: u64, shift: u32) {
+    fn count(&mut self, life: &RequestRecord, at_ns: u64, latency_ns: u64, shift: u32) {
         let Some(counts) = self.counts.get_mut((at_ns >> shift) as usize) else { return };
         let bytes = u64::from(life.bytes);
         let mut one = Counts { latency_ns, latency_ns_max: latency_ns, ..Counts::default() };
@@ -473,10 +488,10 @@ impl Lane {
     fn fold(&mut self, shift: u32) {
         fold_pairs(&mut self.counts, Counts::default(), Counts::add);
         self.layers.fold(shift);
-        [&mut self.reads, &mut self.writes, &mut self.latencies].into_iter().for_each(Picture::fold);
+        [&mut self.reads, &mut self.writes, &mut self.latencies].into_iter().for_each(Heatmap::fold);
     }
 
-    fn absorb(&mut self, other: &mut Lane, shift: u32) {
+    fn absorb(&mut self, other: &mut ProcessSeries, shift: u32) {
         self.requests += other.requests;
         self.counts.iter_mut().zip(&other.counts).for_each(|(into, other)| into.add(other));
         self.layers.settle(shift);
@@ -487,11 +502,11 @@ impl Lane {
         self.latencies.absorb(&mut other.latencies);
     }
 
-    /// The lane as a table of so many stretches; without names it is that of all others.
-    fn table(mut self, shift: u32, used: usize, names: Option<&Names>) -> LaneTable {
+    /// Converts the series to a table of `used` buckets; None for `names` marks the combined table.
+    fn table(mut self, shift: u32, used: usize, names: Option<&ProcessNames>) -> ProcessTable {
         self.layers.settle(shift);
         self.counts.truncate(used);
-        LaneTable {
+        ProcessTable {
             device: self.device,
             pid: names.map(|_| self.pid),
             name: names.map(|names| name_of(names, self.pid)).unwrap_or_default(),
@@ -505,9 +520,15 @@ impl Lane {
     }
 }
 
-impl QueueLane {
-    fn new(device: DeviceId, queue: Option<Queue>) -> QueueLane {
-        QueueLane { device, queue, slices: vec![0; BUCKETS], preemptions: vec![0; BUCKETS], times: Cover::new() }
+impl QueueSeries {
+    fn new(device: DeviceId, queue: Option<Queue>) -> QueueSeries {
+        QueueSeries {
+            device,
+            queue,
+            slices: vec![0; BUCKETS],
+            preemptions: vec![0; BUCKETS],
+            times: IntervalSeries::new(),
+        }
     }
 
     fn take(&mut self, span: &NoteSpan, start_ns: u64, shift: u32) {
@@ -533,7 +554,7 @@ impl QueueLane {
         self.times.fold(shift);
     }
 
-    fn table(mut self, shift: u32, used: usize, names: &Names) -> QueueTable {
+    fn table(mut self, shift: u32, used: usize, names: &ProcessNames) -> QueueTable {
         self.times.settle(shift);
         self.slices.truncate(used);
         self.preemptions.truncate(used);
@@ -552,25 +573,27 @@ impl QueueLane {
     }
 }
 
-fn name_of(names: &Names, pid: u32) -> String {
+fn name_of(names: &ProcessNames, pid: u32) -> String {
     names.get(pid).map(|name| String::from_utf8_lossy(name).into_owned()).unwrap_or_default()
 }
 
-/// The place of a completion among the steps.
+/// Index of the completion among the steps.
 const COMPLETED: usize = 4;
 
-fn steps(life: &Life) -> [Option<u64>; COMPLETED + 1] {
+fn steps(life: &RequestRecord) -> [Option<u64>; COMPLETED + 1] {
     [life.queued_ns, life.got_ns, life.inserted_ns, life.issued_ns, life.completed_ns]
 }
 
-/// The layer between two steps that follow each other in a trace: a step that is not shown lies in the layer that it would have begun.
+/// Returns the layer between two consecutive recorded steps. The time of a step that is not
+/// recorded
+/// counts for the layer that the step would have begun.
 fn layer(from: usize, to: usize) -> Layer {
     match (from, to) {
         (_, 1) => Layer::Get,
         (_, 2) => Layer::Insert,
         (_, 3) => Layer::Elevator,
         (3, _) => Layer::Drive,
-        _ => Layer::Untold,
+        _ => Layer::Unknown,
     }
 }
 

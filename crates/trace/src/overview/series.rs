@@ -1,31 +1,33 @@
-//! Sums over stretches of time of equal length, which double whenever the trace outgrows them.
+//! Sums over time buckets of equal length, which double whenever the trace exceeds them.
 
-/// So many stretches a series has at most: when they are used up each two become one. A page has some 1,000 px for a chart.
+/// Maximum number of buckets of a series. When they are used up, each two become one. A chart of a
+/// page
+/// is about 1,000 px wide.
 pub(super) const BUCKETS: usize = 2048;
 
-/// What one lane's completed requests add up to in one stretch.
+/// Completed requests of a process in one bucket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Reads that completed.
+    /// Number of completed reads.
     pub reads: u32,
-    /// Writes that completed.
+    /// Number of completed writes.
     pub writes: u32,
-    /// Flushes, discards and others that completed.
+    /// Number of completed flushes, discards and other requests.
     pub others: u32,
-    /// Bytes that were read.
+    /// Bytes read.
     pub read_bytes: u64,
-    /// Bytes that were written.
+    /// Bytes written.
     pub write_bytes: u64,
-    /// All their latencies together (Q2C, or from the first step that was seen), ns.
+    /// Sum of latencies (Q2C, or from the first recorded step), in ns.
     pub latency_ns: u64,
-    /// The longest of them, ns.
+    /// Largest latency, in ns.
     pub latency_ns_max: u64,
-    /// All their times at the drive together (D2C), ns.
+    /// Sum of times in the drive (D2C), in ns.
     pub drive_ns: u64,
 }
 
 impl Counts {
-    /// Adds another's.
+    /// Adds other counts.
     pub fn add(&mut self, other: &Counts) {
         self.reads = self.reads.saturating_add(other.reads);
         self.writes = self.writes.saturating_add(other.writes);
@@ -38,21 +40,25 @@ impl Counts {
     }
 }
 
-/// How long something of `N` kinds lasted within each stretch. Long ones cost no more than short ones: only where they begin and end is written
-/// down, and what lies between is added up when it is asked for.
+/// Duration of intervals of `N` kinds within each bucket. A long interval costs no more than a
+/// short
+/// one: only its ends are recorded, and `settle` computes the buckets between them.
 #[derive(Clone, Debug)]
-pub(super) struct Cover<const N: usize> {
+pub(super) struct IntervalSeries<const N: usize> {
     ns: Vec<[u64; N]>,
-    /// So many more than in the stretch before cover the whole of it.
+    /// Change of the number of intervals that cover the whole bucket, relative to the previous
+    /// bucket.
     whole: Vec<[i32; N]>,
 }
 
-impl<const N: usize> Cover<N> {
-    pub fn new() -> Cover<N> {
-        Cover { ns: vec![[0; N]; BUCKETS], whole: vec![[0; N]; BUCKETS] }
+impl<const N: usize> IntervalSeries<N> {
+    pub fn new() -> IntervalSeries<N> {
+        IntervalSeries { ns: vec![[0; N]; BUCKETS], whole: vec![[0; N]; BUCKETS] }
     }
 
-    /// One of a kind lasted from then to then, ns since the trace began; stretches are `1 << shift` ns long. What is behind the last is left out.
+    /// Adds an interval in ns after the start of the trace. Buckets are `1 << shift` ns long. The
+    /// part
+    /// after the last bucket is ignored.
     pub fn add(&mut self, kind: usize, from_ns: u64, to_ns: u64, shift: u32) {
         if to_ns <= from_ns || kind >= N {
             return;
@@ -82,7 +88,7 @@ impl<const N: usize> Cover<N> {
         }
     }
 
-    /// Adds up what lies between beginnings and ends.
+    /// Adds the buckets between the ends of intervals to the sums.
     pub fn settle(&mut self, shift: u32) {
         let mut running = [0i64; N];
         for (ns, whole) in self.ns.iter_mut().zip(&mut self.whole) {
@@ -94,7 +100,7 @@ impl<const N: usize> Cover<N> {
         }
     }
 
-    /// Each two stretches become one, of `1 << shift + 1` ns.
+    /// Combines each two buckets into one of `1 << shift + 1` ns.
     pub fn fold(&mut self, shift: u32) {
         self.settle(shift);
         fold_pairs(&mut self.ns, [0; N], |into, other| {
@@ -102,20 +108,20 @@ impl<const N: usize> Cover<N> {
         });
     }
 
-    /// Adds another's, which are settled as these are.
-    pub fn absorb(&mut self, other: &Cover<N>) {
+    /// Adds another series; both must be settled.
+    pub fn absorb(&mut self, other: &IntervalSeries<N>) {
         for (into, other) in self.ns.iter_mut().zip(&other.ns) {
             into.iter_mut().zip(other).for_each(|(into, other)| *into += other);
         }
     }
 
-    /// The sums, once settled.
+    /// Returns the sums in ns; the series must be settled.
     pub fn ns(&self) -> &[[u64; N]] {
         &self.ns
     }
 }
 
-/// Each two neighbours become one in the first half; the second half is empty then.
+/// Combines each two neighbours in the first half and clears the second half.
 pub(super) fn fold_pairs<T: Copy>(values: &mut [T], empty: T, add: impl Fn(&mut T, &T)) {
     let half = values.len() / 2;
     for to in 0..half {
@@ -138,9 +144,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_lasts_is_spread_over_all_the_stretches_that_it_covers() {
-        // Stretches of 16 ns: from 8 to 72 there are 8, 16, 16, 16 and 8 ns of it.
-        let mut cover = Cover::<1>::new();
+    fn an_interval_is_distributed_over_all_buckets_that_it_covers() {
+        // Buckets of 16 ns: the interval from 8 to 72 has 8, 16, 16, 16 and 8 ns.
+        let mut cover = IntervalSeries::<1>::new();
         cover.add(0, 8, 72, 4);
         cover.settle(4);
         let first: Vec<u64> = cover.ns().iter().take(6).map(|[ns]| *ns).collect();
@@ -149,7 +155,7 @@ mod tests {
 
     #[test]
     fn folding_keeps_every_nanosecond() {
-        let (mut folded, mut whole) = (Cover::<2>::new(), Cover::<2>::new());
+        let (mut folded, mut whole) = (IntervalSeries::<2>::new(), IntervalSeries::<2>::new());
         for (from, to) in [(8, 72), (3, 5), (16, 32), (0, 100)] {
             folded.add(1, from, to, 4);
             whole.add(1, from, to, 5);

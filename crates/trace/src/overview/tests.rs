@@ -1,8 +1,8 @@
 use super::*;
 use crate::event::Event;
 
-fn life(pid: u32, at_ns: u64, sector: u64) -> Life {
-    Life {
+fn life(pid: u32, at_ns: u64, sector: u64) -> RequestRecord {
+    RequestRecord {
         device: DeviceId::new(8, 0),
         op: Rwbs::READ,
         sector,
@@ -20,72 +20,72 @@ fn life(pid: u32, at_ns: u64, sector: u64) -> Life {
 }
 
 fn sums(tables: &Tables) -> (u64, u64, [u64; LAYERS], u64) {
-    let counts = || tables.lanes.iter().flat_map(|lane| &lane.counts);
+    let counts = || tables.processes.iter().flat_map(|process| &process.counts);
     let mut layers = [0; LAYERS];
-    for stretch in tables.lanes.iter().flat_map(|lane| &lane.layers_ns) {
-        layers.iter_mut().zip(stretch).for_each(|(sum, ns)| *sum += ns);
+    for bucket in tables.processes.iter().flat_map(|process| &process.layers_ns) {
+        layers.iter_mut().zip(bucket).for_each(|(sum, ns)| *sum += ns);
     }
-    let cells = tables.lanes.iter().flat_map(|lane| &lane.reads).map(|(_, count)| u64::from(*count)).sum();
+    let cells = tables.processes.iter().flat_map(|process| &process.reads).map(|(_, count)| u64::from(*count)).sum();
     (counts().map(|c| u64::from(c.reads)).sum(), counts().map(|c| c.read_bytes).sum(), layers, cells)
 }
 
 #[test]
-fn however_long_a_trace_is_nothing_of_it_is_lost() {
+fn no_request_is_lost_however_long_the_trace_is() {
     for every_ns in [700, 1_000_000, 3_000_000_000] {
         let mut overview = Overview::new();
         for number in 0..1_000 {
-            overview.life(&life(number as u32 % 5, number * every_ns, (number * 7_919) % 1_000_003));
+            overview.add_request(&life(number as u32 % 5, number * every_ns, (number * 7_919) % 1_000_003));
         }
-        let tables = overview.tables();
+        let tables = overview.into_tables();
         assert_eq!(sums(&tables), (1_000, 4_096_000, [10_000, 10_000, 980_000, 4_000_000, 0], 1_000));
-        assert_eq!((tables.lanes.len(), tables.requests, tables.unfinished), (5, 1_000, 0));
-        let stretches = tables.lanes[0].counts.len();
-        assert!(stretches <= BUCKETS && (every_ns < 1_000_000 || stretches > BUCKETS / 2), "{stretches}");
+        assert_eq!((tables.processes.len(), tables.requests, tables.unfinished), (5, 1_000, 0));
+        let buckets = tables.processes[0].counts.len();
+        assert!(buckets <= BUCKETS && (every_ns < 1_000_000 || buckets > BUCKETS / 2), "{buckets}");
     }
 }
 
 #[test]
-fn of_more_processes_than_lanes_the_busiest_keep_theirs() {
+fn the_busiest_processes_keep_separate_tables() {
     let mut overview = Overview::new();
     for number in 0..2_000u64 {
-        overview.life(&life(1, number * 10_000, 0));
-        overview.life(&life(1_000 + (number % 500) as u32, number * 10_000 + 5_000, 8));
+        overview.add_request(&life(1, number * 10_000, 0));
+        overview.add_request(&life(1_000 + (number % 500) as u32, number * 10_000 + 5_000, 8));
     }
-    let tables = overview.tables();
-    assert_eq!((tables.lanes[0].pid, tables.lanes[0].requests), (Some(1), 2_000));
-    let others = tables.lanes.last().unwrap();
+    let tables = overview.into_tables();
+    assert_eq!((tables.processes[0].pid, tables.processes[0].requests), (Some(1), 2_000));
+    let others = tables.processes.last().unwrap();
     assert_eq!(others.pid, None);
-    assert_eq!(tables.lanes.iter().map(|lane| lane.requests).sum::<u64>(), 4_000);
-    assert!(tables.lanes.len() <= LANES_MAX + 1 && tables.among_others >= 500 - LANES_MAX);
+    assert_eq!(tables.processes.iter().map(|process| process.requests).sum::<u64>(), 4_000);
+    assert!(tables.processes.len() <= PROCESSES_MAX + 1 && tables.combined_processes >= 500 - PROCESSES_MAX);
     assert_eq!(sums(&tables).0, 4_000);
 }
 
 #[test]
-fn a_request_that_never_completes_is_at_the_drive_to_the_end() {
+fn a_request_without_completion_is_in_the_drive_until_the_end() {
     let mut overview = Overview::new();
-    overview.life(&life(1, 0, 0));
-    overview.life(&Life { completed_ns: None, ..life(2, 0, 0) });
-    let tables = overview.tables();
+    overview.add_request(&life(1, 0, 0));
+    overview.add_request(&RequestRecord { completed_ns: None, ..life(2, 0, 0) });
+    let tables = overview.into_tables();
     assert_eq!((tables.unfinished, tables.end_ns), (1, 5_000));
-    let lane = tables.lanes.iter().find(|lane| lane.pid == Some(2)).unwrap();
-    assert_eq!(lane.layers_ns.iter().map(|ns| ns[Layer::Drive as usize]).sum::<u64>(), 4_000);
-    assert!(lane.counts.iter().all(|counts| *counts == Counts::default()));
+    let process = tables.processes.iter().find(|process| process.pid == Some(2)).unwrap();
+    assert_eq!(process.layers_ns.iter().map(|ns| ns[Layer::Drive as usize]).sum::<u64>(), 4_000);
+    assert!(process.counts.iter().all(|counts| *counts == Counts::default()));
 }
 
 #[test]
-fn steps_that_a_trace_does_not_show_are_no_layer_of_their_own() {
+fn steps_that_a_trace_lacks_are_not_layers() {
     let mut overview = Overview::new();
-    // Without an elevator: nothing is inserted. Of a trace of requests and response times: nothing but both ends.
-    overview.life(&Life { inserted_ns: None, ..life(1, 0, 0) });
-    overview.life(&Life { got_ns: None, inserted_ns: None, issued_ns: None, ..life(1, 0, 0) });
-    assert_eq!(sums(&overview.tables()).2, [10, 0, 990, 4_000, 5_000]);
+    // Without an elevator there is no insertion. A trace of response times has only both ends.
+    overview.add_request(&RequestRecord { inserted_ns: None, ..life(1, 0, 0) });
+    overview.add_request(&RequestRecord { got_ns: None, inserted_ns: None, issued_ns: None, ..life(1, 0, 0) });
+    assert_eq!(sums(&overview.into_tables()).2, [10, 0, 990, 4_000, 5_000]);
 }
 
 #[test]
-fn what_is_only_known_to_have_been_submitted_is_in_no_layer() {
+fn requests_that_are_only_submitted_are_in_no_layer() {
     let mut overview = Overview::new();
     for at_ns in [0, 1_000_000] {
-        overview.life(&Life {
+        overview.add_request(&RequestRecord {
             got_ns: None,
             inserted_ns: None,
             issued_ns: None,
@@ -93,14 +93,14 @@ fn what_is_only_known_to_have_been_submitted_is_in_no_layer() {
             ..life(1, at_ns, 0)
         });
     }
-    let tables = overview.tables();
+    let tables = overview.into_tables();
     assert_eq!((tables.requests, tables.unfinished, sums(&tables)), (2, 2, (2, 8192, [0; LAYERS], 2)));
 }
 
 #[test]
-fn what_was_given_back_and_has_no_moment_is_no_request() {
+fn a_requeued_request_without_any_time_is_ignored() {
     let mut overview = Overview::new();
-    overview.life(&Life {
+    overview.add_request(&RequestRecord {
         queued_ns: None,
         got_ns: None,
         inserted_ns: None,
@@ -109,25 +109,25 @@ fn what_was_given_back_and_has_no_moment_is_no_request() {
         requeues: 1,
         ..life(1, 0, 0)
     });
-    let tables = overview.tables();
-    assert_eq!((tables.requests, tables.lanes.len()), (0, 0));
+    let tables = overview.into_tables();
+    assert_eq!((tables.requests, tables.processes.len()), (0, 0));
 }
 
 #[test]
-fn names_and_notes_come_from_the_events() {
+fn names_and_messages_come_from_events() {
     let mut batch = Batch::new();
     let of = |time_ns, action| Event { pid: 7, device: DeviceId::new(8, 0), ..Event::new(time_ns, action) };
     batch.push_with(of(0, Action::Process), b"fio\0\0\0");
     batch.push_with(of(1_000, Action::Message), b"bfq7S set_in_service_queue, cur-budget = 64");
     batch.push_with(of(3_000, Action::Message), b"bfq7S expire (3, slow 0, num_disp 1, short_ttime 1)");
     let mut overview = Overview::new();
-    overview.take(&batch);
-    overview.life(&life(7, 1_000, 0));
+    overview.add_events(&batch);
+    overview.add_request(&life(7, 1_000, 0));
     let spans: Vec<NoteSpan> = overview.spans().collect();
     assert_eq!(spans.len(), 1);
-    let tables = overview.tables();
+    let tables = overview.into_tables();
     assert_eq!(
-        (tables.start_ns, tables.lanes[0].name.as_str(), tables.elevator.as_deref()),
+        (tables.start_ns, tables.processes[0].name.as_str(), tables.elevator.as_deref()),
         (1_000, "fio", Some("bfq"))
     );
     let queue = &tables.queues[0];

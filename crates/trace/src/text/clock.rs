@@ -1,17 +1,19 @@
-//! Units of time: known, told, or assumed with what speaks for them.
+//! Units of time in texts: specified by the user, known from the format, or assumed with a
+//! plausibility
+//! check.
 
 use super::fields::{decimal_ns, number, shown};
 use crate::lines::LINE_BYTES_MAX;
 
-/// Less often than once in so many ns, on average, is no trace that anybody would keep.
+/// Largest plausible mean interval between requests, in ns.
 const GAP_NS_MAX: f64 = 100e9;
-/// More often than that, on average, no device does anything (20 M a second).
+/// Smallest plausible mean interval between requests, in ns: 20 M requests a second.
 const GAP_NS_MIN: f64 = 50.0;
 
-/// From Windows' beginning of time to Unix's, in ticks of 100 ns.
+/// Time from the epoch of Windows (1601) to 1970, in ticks of 100 ns.
 const TICKS_1601_TO_1970: u64 = 11_644_473_600 * 10_000_000;
 
-/// What the times of a text count.
+/// Unit of the times in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
     /// `ps`: 10^-12 s.
@@ -24,12 +26,12 @@ pub enum TimeUnit {
     Microsecond,
     /// `ms`: 10^-3 s.
     Millisecond,
-    /// `s`.
+    /// `s`: seconds.
     Second,
 }
 
 impl TimeUnit {
-    /// All, from the finest on.
+    /// All units, finest first.
     pub const ALL: [TimeUnit; 6] = [
         TimeUnit::Picosecond,
         TimeUnit::Nanosecond,
@@ -39,7 +41,7 @@ impl TimeUnit {
         TimeUnit::Second,
     ];
 
-    /// As it is written: `us`.
+    /// Name of the unit on the command line, such as `us`.
     pub const fn name(self) -> &'static str {
         match self {
             TimeUnit::Picosecond => "ps",
@@ -51,12 +53,12 @@ impl TimeUnit {
         }
     }
 
-    /// By its name.
+    /// Returns the unit with a name.
     pub fn from_name(name: &str) -> Option<TimeUnit> {
         TimeUnit::ALL.into_iter().find(|unit| unit.name() == name)
     }
 
-    /// How many ps it has.
+    /// Length of the unit in ps.
     pub(crate) const fn ps(self) -> u64 {
         match self {
             TimeUnit::Picosecond => 1,
@@ -69,7 +71,9 @@ impl TimeUnit {
     }
 }
 
-/// Reads a time as people write it, in ns: `1.5` and `1.5s` are seconds, `20ms`, `500ns`.
+/// Parses a time as written by a user and returns ns. `1.5` and `1.5s` are seconds; other examples
+/// are
+/// `20ms` and `500ns`.
 ///
 /// ```
 /// assert_eq!(hoistway_trace::time_ns("1.5"), Ok(1_500_000_000));
@@ -77,32 +81,31 @@ impl TimeUnit {
 /// ```
 ///
 /// # Errors
-/// What is no such time, with what would be one.
+/// Returns a message that shows the expected form.
 pub fn time_ns(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (count, unit) = text.split_at(digits);
     let unit = if unit.is_empty() { Some(TimeUnit::Second) } else { TimeUnit::from_name(unit.trim_start()) };
-    unit.and_then(|unit| decimal_ns(count.as_bytes(), unit.ps(), "").ok()).ok_or_else(|| {
-        format!("`{text}` is no time: seconds, as in 1.5, or a number with ns, us, ms or s would be right")
-    })
+    unit.and_then(|unit| decimal_ns(count.as_bytes(), unit.ps(), "").ok())
+        .ok_or_else(|| format!("`{text}` is no time: expected seconds such as 1.5, or a number with ns, us, ms or s"))
 }
 
-/// What the beginning of a text shows of its times.
+/// Times at the beginning of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// The least, in whatever unit.
+    /// Smallest time, in the unit of the text.
     pub least: u64,
-    /// The greatest.
+    /// Largest time, in the unit of the text.
     pub greatest: u64,
-    /// How many.
+    /// Number of times.
     pub records: u64,
 }
 
 impl Head {
-    /// From the first bytes of a text, and what finds the time in a line.
+    /// Scans the first bytes of a text; `time` extracts the time from a line.
     pub fn of(head: &[u8], time: impl Fn(&[u8]) -> Option<u64>) -> Head {
-        // The last line may be cut.
+        // The last line may be incomplete.
         let end = memchr::memrchr(b'\n', head).unwrap_or(0);
         let whole = head.get(..end).unwrap_or_default();
         let mut seen = Head::default();
@@ -118,7 +121,9 @@ impl Head {
         seen
     }
 
-    /// From one record to the next on average, in ns; none of fewer than two, or where all have the same time.
+    /// Returns the mean interval between records in ns; None for fewer than two records, or if all
+    /// have the
+    /// same time.
     fn gap_ns(&self, unit: TimeUnit) -> Option<f64> {
         let span = self.greatest - self.least;
         (self.records > 1 && span > 0).then(|| span as f64 * unit.ps() as f64 / 1e3 / (self.records - 1) as f64)
@@ -128,10 +133,11 @@ impl Head {
         self.gap_ns(unit).is_none_or(|gap| (GAP_NS_MIN..=GAP_NS_MAX).contains(&gap))
     }
 
-    /// As in `2,000 requests in 3.2 s, 625 a second`.
-    fn told(&self, unit: TimeUnit) -> String {
+    /// Describes the times if they have this unit, as in `the first 2000 requests take 3.2 s, 625 a
+    /// second`.
+    fn describe(&self, unit: TimeUnit) -> String {
         match self.gap_ns(unit) {
-            None => "too few to judge by".to_owned(),
+            None => "too few requests to judge".to_owned(),
             Some(gap) => {
                 let span = (self.greatest - self.least) as f64 * unit.ps() as f64 / 1e3;
                 let rate = 1e9 / gap;
@@ -143,96 +149,99 @@ impl Head {
     }
 }
 
-/// The unit of a text's times: what was told, or what is usual for the format if it makes sense of this text, with a remark about that.
+/// Determines the unit of a text's times: the specified unit, or the usual unit of the format if it
+/// is
+/// plausible, with a remark about the assumption.
 ///
 /// # Errors
-/// When the usual unit makes no sense of the text: what has to be told, and what each unit would mean.
+/// Fails if the usual unit is not plausible; the message shows the meaning of each unit.
 pub(crate) fn decide_unit(
-    told: Option<TimeUnit>,
+    specified: Option<TimeUnit>,
     usual: TimeUnit,
     why: &str,
     head: &Head,
 ) -> Result<(TimeUnit, Option<String>), String> {
-    if let Some(unit) = told {
+    if let Some(unit) = specified {
         return Ok((unit, None));
     }
     if head.is_plausible(usual) {
         let name = usual.name();
         return Ok((
             usual,
-            Some(format!("times are taken as {name} ({why}): {}; --time-unit tells another", head.told(usual))),
+            Some(format!("assuming times in {name} ({why}): {}; --time-unit overrides this", head.describe(usual))),
         ));
     }
-    Err(ask(head, &format!("as {} ({why}), {}", usual.name(), head.told(usual))))
+    Err(undetermined(head, &format!("as {} ({why}), {}", usual.name(), head.describe(usual))))
 }
 
-/// A clock that may count from a day on: ns since 1970 are what it gives.
+/// A clock with a known epoch: converts times to ns since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Epoch {
     unit: TimeUnit,
-    /// What it shows at the beginning of 1970, or where there is no day at its 0.
+    /// Reading of the clock at the start of 1970; 0 if the clock has no known epoch.
     zero: u64,
 }
 
 impl Epoch {
-    /// A time, in ns.
+    /// Converts a time to ns.
     ///
     /// # Errors
-    /// When it is none.
+    /// Fails if the field is not a valid time.
     pub fn ns(&self, field: &[u8]) -> Result<u64, String> {
         if self.zero == 0 {
             return decimal_ns(field, self.unit.ps(), "the time");
         }
         let ticks: u64 = number(field, "the time")?;
-        let since =
-            ticks.checked_sub(self.zero).ok_or_else(|| format!("the time {} lies before 1970", shown(field)))?;
+        let since = ticks.checked_sub(self.zero).ok_or_else(|| format!("the time {} is before 1970", shown(field)))?;
         since.checked_mul(self.unit.ps() / 1000).ok_or_else(|| format!("the time {} is too large", shown(field)))
     }
 
-    /// The unit of it, in ps.
+    /// Unit of the clock in ps.
     pub fn unit_ps(&self) -> u64 {
         self.unit.ps()
     }
 }
 
-/// The clock of a text whose times are most often those of a day: a time of the years 1990 to 2100 can be of one clock only.
+/// Determines the clock of a text whose times usually count from an epoch. Times between 1990 and
+/// 2100
+/// match only one clock.
 ///
 /// # Errors
-/// When it is none of those and no unit was told: what has to be told, and what each unit would mean.
+/// Fails if no clock matches and no unit was specified; the message shows the meaning of each unit.
 pub(crate) fn decide_epoch(
-    told: Option<TimeUnit>,
+    specified: Option<TimeUnit>,
     usual: TimeUnit,
     head: &Head,
 ) -> Result<(Epoch, Option<String>), String> {
-    let of_a_day = DAYS.into_iter().find(|(unit, _)| {
-        // The beginnings of the years 1990 and 2100, in s since 1970.
+    let detected = EPOCH_CLOCKS.into_iter().find(|(unit, _)| {
+        // Starts of the years 1990 and 2100, in s since 1970.
         let year = |seconds: u64| zero_of(*unit) + seconds * (TimeUnit::Second.ps() / unit.ps());
         let years = year(631_152_000)..year(4_102_444_800);
         head.records > 0 && years.contains(&head.least) && years.contains(&head.greatest)
     });
-    match (told, of_a_day) {
+    match (specified, detected) {
         (None, Some((unit, what))) => {
-            let remark = (unit != usual).then(|| format!("times are taken as {what}: {}", head.told(unit)));
+            let remark = (unit != usual).then(|| format!("assuming times in {what}: {}", head.describe(unit)));
             Ok((Epoch { unit, zero: zero_of(unit) }, remark))
         }
-        (Some(unit), Some((of_a_day, _))) if unit == of_a_day => Ok((Epoch { unit, zero: zero_of(unit) }, None)),
+        (Some(unit), Some((detected, _))) if unit == detected => Ok((Epoch { unit, zero: zero_of(unit) }, None)),
         (Some(unit), _) => Ok((Epoch { unit, zero: 0 }, None)),
         (None, None) => {
-            let usual = DAYS.iter().find(|(unit, _)| *unit == usual).map_or(usual.name(), |(_, what)| what);
-            Err(ask(head, &format!("{} is not of the years 1990 to 2100 in {usual}", head.least)))
+            let usual = EPOCH_CLOCKS.iter().find(|(unit, _)| *unit == usual).map_or(usual.name(), |(_, what)| what);
+            Err(undetermined(head, &format!("{} is not between the years 1990 and 2100 in {usual}", head.least)))
         }
     }
 }
 
-/// The clocks that count from a day on.
-const DAYS: [(TimeUnit, &str); 4] = [
+/// Units of clocks with a known epoch, and their descriptions.
+const EPOCH_CLOCKS: [(TimeUnit, &str); 4] = [
     (TimeUnit::Tick, "Windows' ticks of 100 ns since 1601"),
     (TimeUnit::Nanosecond, "ns since 1970"),
     (TimeUnit::Microsecond, "us since 1970"),
     (TimeUnit::Millisecond, "ms since 1970"),
 ];
 
-/// What the clock of a unit shows at the beginning of 1970.
+/// Reading of the clock of a unit at the start of 1970.
 const fn zero_of(unit: TimeUnit) -> u64 {
     match unit {
         TimeUnit::Tick => TICKS_1601_TO_1970,
@@ -240,20 +249,20 @@ const fn zero_of(unit: TimeUnit) -> u64 {
     }
 }
 
-/// What is asked when the unit cannot be told from a text.
-fn ask(head: &Head, doubt: &str) -> String {
+/// Builds the error message for an undetermined unit.
+fn undetermined(head: &Head, doubt: &str) -> String {
     let plausible = |unit: &TimeUnit| head.gap_ns(*unit).is_some() && head.is_plausible(*unit);
     let candidates: Vec<String> = TimeUnit::ALL
         .into_iter()
         .filter(plausible)
-        .map(|unit| format!("with {}, {}", unit.name(), head.told(unit)))
+        .map(|unit| format!("with {}, {}", unit.name(), head.describe(unit)))
         .collect();
     let candidates = if candidates.is_empty() {
         format!("one of {}", TimeUnit::ALL.map(TimeUnit::name).join(", "))
     } else {
         candidates.join("; ")
     };
-    format!("the unit of its times cannot be told from the text: {doubt}. Tell it with --time-unit: {candidates}")
+    format!("cannot determine the unit of the times: {doubt}. Specify it with --time-unit: {candidates}")
 }
 
 #[cfg(test)]
@@ -263,26 +272,29 @@ mod tests {
     const THOUSAND_A_SECOND_IN_US: Head = Head { least: 0, greatest: 999_000, records: 1000 };
 
     #[test]
-    fn the_usual_unit_is_taken_and_told_where_it_makes_sense() {
+    fn the_usual_unit_is_assumed_and_reported_if_plausible() {
         let (unit, remark) =
             decide_unit(None, TimeUnit::Microsecond, "as fio has them", &THOUSAND_A_SECOND_IN_US).unwrap();
         assert_eq!(unit, TimeUnit::Microsecond);
         assert!(remark.unwrap().contains("1000 a second"));
-        let told = decide_unit(Some(TimeUnit::Second), TimeUnit::Microsecond, "", &THOUSAND_A_SECOND_IN_US);
-        assert_eq!(told, Ok((TimeUnit::Second, None)));
+        let specified = decide_unit(Some(TimeUnit::Second), TimeUnit::Microsecond, "", &THOUSAND_A_SECOND_IN_US);
+        assert_eq!(specified, Ok((TimeUnit::Second, None)));
     }
 
     #[test]
-    fn a_unit_that_makes_no_sense_is_asked_for_with_what_each_would_mean() {
+    fn an_implausible_unit_must_be_specified() {
         // 1,000 requests a second in ps, read as us: one in 1,000 s.
         let head = Head { least: 0, greatest: 999_000_000_000, records: 1000 };
-        let asked = decide_unit(None, TimeUnit::Microsecond, "as fio has them", &head).unwrap_err();
-        assert!(asked.contains("--time-unit") && asked.contains("with ps") && asked.contains("with ns"), "{asked}");
-        assert!(!asked.contains("with s,"), "{asked}");
+        let refused = decide_unit(None, TimeUnit::Microsecond, "as fio has them", &head).unwrap_err();
+        assert!(
+            refused.contains("--time-unit") && refused.contains("with ps") && refused.contains("with ns"),
+            "{refused}"
+        );
+        assert!(!refused.contains("with s,"), "{refused}");
     }
 
     #[test]
-    fn the_head_of_a_text_leaves_its_last_line_out() {
+    fn the_incomplete_last_line_is_ignored() {
         let head = Head::of(b"head\n5\n3\n9\n1", |line| std::str::from_utf8(line).ok()?.parse().ok());
         assert_eq!(head, Head { least: 3, greatest: 9, records: 3 });
     }

@@ -1,11 +1,11 @@
-//! Fields of lines: found, read as numbers, shown in errors.
+//! Fields of text lines: splitting, parsing of numbers, and display in errors.
 
 use crate::event::{DeviceId, Rwbs};
 
-/// So much of a field is shown in an error.
+/// Maximum number of bytes of a field in an error.
 const SHOWN_BYTES_MAX: usize = 40;
 
-/// The fields of a line, one after the other.
+/// Iterates over the fields of a line.
 pub(crate) struct Fields<'a> {
     rest: Option<&'a [u8]>,
     separator: Separator,
@@ -18,25 +18,25 @@ enum Separator {
 }
 
 impl<'a> Fields<'a> {
-    /// Fields with any number of blanks and tabs between them.
+    /// Splits at any number of blanks and tabs.
     pub fn blanks(line: &'a [u8]) -> Fields<'a> {
         Fields { rest: Some(line), separator: Separator::Blanks }
     }
 
-    /// Fields with one such byte between them, and blanks around them that do not count.
+    /// Splits at each occurrence of a byte; blanks around fields are removed.
     pub fn split(line: &'a [u8], separator: u8) -> Fields<'a> {
         Fields { rest: Some(line), separator: Separator::Byte(separator) }
     }
 
-    /// What was not yet handed out, without the blanks at its start.
+    /// Returns the remaining text without leading blanks.
     pub fn rest(&self) -> &'a [u8] {
         self.rest.unwrap_or_default().trim_ascii_start()
     }
 
-    /// The next one.
+    /// Returns the next field.
     ///
     /// # Errors
-    /// When the line is over, with what should have been there.
+    /// Fails at the end of the line; `what` names the missing field.
     pub fn want(&mut self, what: &str) -> Result<&'a [u8], String> {
         self.next().ok_or_else(|| format!("the line ends where {what} should be"))
     }
@@ -75,10 +75,10 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// A whole number of decimal digits.
+/// Parses a whole decimal number.
 ///
 /// # Errors
-/// When it is none, or too large, with the name of what it should be.
+/// Fails if the field is no number or too large; `what` names the field.
 pub(crate) fn number<N: TryFrom<u64>>(field: &[u8], what: &str) -> Result<N, String> {
     let digits = |value: u64, &byte: &u8| match byte {
         b'0'..=b'9' => value.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
@@ -92,22 +92,23 @@ pub(crate) fn number<N: TryFrom<u64>>(field: &[u8], what: &str) -> Result<N, Str
     })
 }
 
-/// A time in a unit of so many ps, as `12` or `12.345`, in ns; finer digits are cut off.
+/// Parses a time such as `12` or `12.345` in a unit of `unit_ps` and returns ns. Finer digits are
+/// cut
+/// off.
 ///
 /// # Errors
-/// When it is no such number, or beyond what 64 bits of ns hold (584 years).
+/// Fails if the field is no such number, or exceeds 64 bits of ns (584 years).
 pub(crate) fn decimal_ns(field: &[u8], unit_ps: u64, what: &str) -> Result<u64, String> {
     let (whole, fraction) = match memchr::memchr(b'.', field) {
         Some(at) => (field.get(..at).unwrap_or_default(), field.get(at + 1..).unwrap_or_default()),
         None => (field, &b""[..]),
     };
-    let wrong =
-        || format!("{what} {} is no time: digits, and perhaps a point among them, would be right", shown(field));
+    let wrong = || format!("{what} {} is no time: expected digits with an optional decimal point", shown(field));
     let whole: u64 = number(whole, what).map_err(|_| wrong())?;
     if !fraction.iter().all(u8::is_ascii_digit) || (fraction.is_empty() && field.ends_with(b".")) {
         return Err(wrong());
     }
-    // 18 digits behind the point are finer than any unit of time divided by ps.
+    // 18 decimals are finer than any unit divided by ps.
     let (mut part_ps, mut digit_ps) = (0u128, u128::from(unit_ps));
     for &digit in fraction.iter().take(18) {
         part_ps += digit_ps * u128::from(digit - b'0') / 10;
@@ -117,10 +118,10 @@ pub(crate) fn decimal_ns(field: &[u8], unit_ps: u64, what: &str) -> Result<u64, 
     u64::try_from(ps / 1000).map_err(|_| format!("{what} {} is more than 584 years", shown(field)))
 }
 
-/// A device by its two numbers, with such a byte between them.
+/// Parses a device from its two numbers, separated by a byte.
 ///
 /// # Errors
-/// When they are none of a device's.
+/// Fails if the numbers are no valid device number.
 pub(crate) fn device_of(field: &[u8], separator: u8) -> Result<DeviceId, String> {
     let mut numbers = field.splitn(2, |&byte| byte == separator);
     let mut part = |max: u32| numbers.next().and_then(|part| number::<u32>(part, "").ok()).filter(|part| *part <= max);
@@ -134,18 +135,18 @@ pub(crate) fn device_of(field: &[u8], separator: u8) -> Result<DeviceId, String>
     }
 }
 
-/// A process's number at the end of a `name-number` pair, and the name.
+/// Splits a `name-number` pair into the name and the process id.
 pub(crate) fn pid_of(field: &[u8]) -> Option<(&[u8], u32)> {
     let at = memchr::memrchr(b'-', field)?;
     let pid = number(field.get(at + 1..)?, "").ok()?;
     Some((field.get(..at)?, pid))
 }
 
-/// What a request does, from blkparse's letters.
+/// Parses the operation and flags from blkparse's letters.
 ///
 /// # Errors
-/// When there is a letter that is none of them.
-pub(crate) fn take_rwbs(letters: &[u8]) -> Result<Rwbs, String> {
+/// Fails on an unknown letter.
+pub(crate) fn parse_rwbs(letters: &[u8]) -> Result<Rwbs, String> {
     let mut op = Rwbs(0);
     for letter in letters {
         let operation_seen = op.0 & (Rwbs::READ.0 | Rwbs::WRITE.0 | Rwbs::DISCARD.0 | Rwbs::NONE.0) != 0;
@@ -154,18 +155,18 @@ pub(crate) fn take_rwbs(letters: &[u8]) -> Result<Rwbs, String> {
             b'W' => Rwbs::WRITE,
             b'D' => Rwbs::DISCARD,
             b'N' => Rwbs::NONE,
-            // Before the operation's letter it is a flush, behind it FUA.
+            // Before the letter of the operation it is a flush, after it FUA.
             b'F' if operation_seen => Rwbs::FUA,
             b'F' => Rwbs::FLUSH,
             b'A' => Rwbs::AHEAD,
             b'S' => Rwbs::SYNC,
             b'M' => Rwbs::META,
-            // B was the barrier of kernels before 2.6.37, E (erase) is a discard that must last.
+            // B was the barrier of kernels before 2.6.37; E (erase) is a secure discard.
             b'B' => Rwbs::FLUSH,
             b'E' => Rwbs::DISCARD,
             _ => {
                 return Err(format!(
-                    "{} does not say what a request does: letters of RWDFNASM would, such as WS or FWS",
+                    "{} is no operation of a request: expected letters of RWDFNASM, such as WS or FWS",
                     shown(letters)
                 ));
             }
@@ -174,7 +175,7 @@ pub(crate) fn take_rwbs(letters: &[u8]) -> Result<Rwbs, String> {
     Ok(op)
 }
 
-/// A field as it is shown in an error: quoted, without control characters, not too long.
+/// Formats a field for an error: quoted, escaped and truncated.
 pub(crate) fn shown(field: &[u8]) -> String {
     let cut = field.get(..SHOWN_BYTES_MAX).unwrap_or(field);
     let dots = if cut.len() < field.len() { "..." } else { "" };
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_say_what_is_wrong_with_them() {
+    fn invalid_numbers_are_explained() {
         assert_eq!(number::<u32>(b"4294967295", "the length"), Ok(u32::MAX));
         assert_eq!(number::<u32>(b"4294967296", "the length").unwrap_err(), "the length \"4294967296\" is too large");
         assert_eq!(number::<u64>(b"-1", "the sector").unwrap_err(), "the sector \"-1\" is no whole number");
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn times_in_any_unit_are_ns_to_the_digit() {
+    fn times_of_any_unit_are_converted_to_ns_exactly() {
         const SECOND_PS: u64 = 1_000_000_000_000;
         assert_eq!(decimal_ns(b"1781.997769913", SECOND_PS, "time"), Ok(1_781_997_769_913));
         assert_eq!(decimal_ns(b"0.0000000019", SECOND_PS, "time"), Ok(1));
@@ -215,10 +216,10 @@ mod tests {
     }
 
     #[test]
-    fn letters_mean_what_blkparse_means_by_them() {
-        assert_eq!(take_rwbs(b"FWS"), Ok(Rwbs::FLUSH.with(Rwbs::WRITE).with(Rwbs::SYNC)));
-        assert_eq!(take_rwbs(b"WFS"), Ok(Rwbs::WRITE.with(Rwbs::FUA).with(Rwbs::SYNC)));
-        assert_eq!(take_rwbs(b"FN"), Ok(Rwbs::FLUSH.with(Rwbs::NONE)));
-        assert!(take_rwbs(b"WX").unwrap_err().contains("\"WX\""));
+    fn letters_have_the_meaning_of_blkparse() {
+        assert_eq!(parse_rwbs(b"FWS"), Ok(Rwbs::FLUSH.with(Rwbs::WRITE).with(Rwbs::SYNC)));
+        assert_eq!(parse_rwbs(b"WFS"), Ok(Rwbs::WRITE.with(Rwbs::FUA).with(Rwbs::SYNC)));
+        assert_eq!(parse_rwbs(b"FN"), Ok(Rwbs::FLUSH.with(Rwbs::NONE)));
+        assert!(parse_rwbs(b"WX").unwrap_err().contains("\"WX\""));
     }
 }

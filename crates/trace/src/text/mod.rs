@@ -1,58 +1,62 @@
-//! What the readers of texts share: a line at a time, errors that name it, and a tail that may be cut.
+//! Common parts of the text readers: line by line, with errors that name the line, and tolerance
+//! for an
+//! incomplete last line.
 
 mod clock;
 mod fields;
-mod requests;
+mod request_sorter;
 #[cfg(test)]
-pub(crate) mod test;
+pub(crate) mod test_support;
 
 pub(crate) use clock::{Epoch, Head, decide_epoch, decide_unit};
 pub use clock::{TimeUnit, time_ns};
-pub(crate) use fields::{Fields, decimal_ns, device_of, number, pid_of, shown, take_rwbs};
-pub(crate) use requests::{Request, Requests};
+pub(crate) use fields::{Fields, decimal_ns, device_of, number, parse_rwbs, pid_of, shown};
+pub(crate) use request_sorter::{Request, RequestSorter};
 
 use std::fmt;
 
 use crate::batch::{Batch, EVENTS_A_BATCH};
 use crate::lines::Lines;
-use crate::notices::Notices;
-use crate::open::Stream;
-use crate::source::{Notice, Place, ReadError, Source};
+use crate::notices::NoticeCollector;
+use crate::source::{InputPosition, Notice, ReadError, Source};
+use crate::stream::Stream;
 
-/// So many bytes may pass without a record: prefaces are a few KiB, and what goes on for longer is no trace.
-const BARREN_BYTES_MAX: u64 = 16 << 20;
+/// Maximum number of bytes without a record. Prefaces have a few KiB; more means another format.
+const BYTES_WITHOUT_RECORD_MAX: u64 = 16 << 20;
 
-/// One format of lines.
+/// Parser of the lines of one format.
 pub(crate) trait LineFormat {
-    /// Takes a line in, and says whether there was a record in it.
+    /// Parses a line. Returns true if the line contains a record.
     ///
     /// # Errors
-    /// What is wrong with the line, with the value that stands there and what would be right.
-    fn line(&mut self, line: &[u8], out: &mut Taken<'_>) -> Result<bool, String>;
+    /// Fails on an invalid line; the message contains the value and the expected form.
+    fn line(&mut self, line: &[u8], out: &mut LineOutput<'_>) -> Result<bool, String>;
 
-    /// The text is over: what was held back comes out, at most about a batch of it; to be called until it says that nothing is left.
-    fn end(&mut self, _out: &mut Taken<'_>) -> bool {
+    /// Ends the text: emits buffered events, about one batch for each call. Returns true if no
+    /// events are
+    /// left.
+    fn end(&mut self, _out: &mut LineOutput<'_>) -> bool {
         true
     }
 }
 
-/// Where a line's events and remarks go.
-pub(crate) struct Taken<'a> {
+/// Receives the events and notices of a line.
+pub(crate) struct LineOutput<'a> {
     pub batch: &'a mut Batch,
-    pub notices: &'a mut Notices,
-    /// The line that is taken in.
-    pub place: Place,
+    pub notices: &'a mut NoticeCollector,
+    /// Position of the current line.
+    pub position: InputPosition,
 }
 
-/// A text of one format, as a source.
-pub(crate) struct Text<F> {
+/// Reads a text of one format as a source.
+pub(crate) struct TextSource<F> {
     lines: Lines,
     format: F,
-    notices: Notices,
-    /// What was found after events that had to be handed out first.
+    notices: NoticeCollector,
+    /// An error found after events that must be returned first.
     pending: Option<ReadError>,
     /// Bytes since the last record.
-    barren_bytes: u64,
+    bytes_without_record: u64,
     records: u64,
     state: State,
 }
@@ -64,49 +68,51 @@ enum State {
     Over,
 }
 
-impl<F: LineFormat> Text<F> {
-    /// Reads an input in a format.
-    pub fn new(stream: Stream, format: F) -> Text<F> {
-        let notices = Notices::new(&stream.name);
+impl<F: LineFormat> TextSource<F> {
+    /// Creates a source for an input.
+    pub fn new(stream: Stream, format: F) -> TextSource<F> {
+        let notices = NoticeCollector::new(&stream.name);
         let lines = Lines::new(stream);
-        Text { lines, format, notices, pending: None, barren_bytes: 0, records: 0, state: State::Reading }
+        TextSource { lines, format, notices, pending: None, bytes_without_record: 0, records: 0, state: State::Reading }
     }
 
-    /// What was assumed before the first line was read.
-    pub fn tell(&mut self, what: impl Into<String>) {
-        self.notices.tell(Place::All, what);
+    /// Adds a notice about the whole input.
+    pub fn add_notice(&mut self, what: impl Into<String>) {
+        self.notices.add(InputPosition::All, what);
     }
 
-    /// Reads one line; false at the end.
+    /// Reads one line. Returns false at the end.
     fn read_line(&mut self, batch: &mut Batch) -> Result<bool, ReadError> {
         let Some(line) = self.lines.next()? else { return Ok(false) };
-        let (place, whole, bytes) = (Place::Line(line.number), line.whole, line.bytes.len() as u64);
-        let mut out = Taken { batch, notices: &mut self.notices, place };
+        let (position, whole, bytes) = (InputPosition::Line(line.number), line.whole, line.bytes.len() as u64);
+        let mut out = LineOutput { batch, notices: &mut self.notices, position };
         match self.format.line(line.bytes, &mut out) {
             Ok(true) => {
                 self.records += 1;
-                self.barren_bytes = 0;
+                self.bytes_without_record = 0;
             }
-            Ok(false) => self.barren_bytes += bytes + 1,
+            Ok(false) => self.bytes_without_record += bytes + 1,
             Err(what) if !whole && self.records > 0 => {
-                self.notices.tell(place, format!("the last line is cut and was left out: {what}"));
+                self.notices.add(position, format!("the last line is incomplete and was skipped: {what}"));
             }
-            Err(what) => return Err(self.bad(place, what)),
+            Err(what) => return Err(self.bad(position, what)),
         }
-        if self.barren_bytes > BARREN_BYTES_MAX {
-            let what =
-                format!("{} MiB without a record up to here: this is no trace of the format", BARREN_BYTES_MAX >> 20);
-            return Err(self.bad(place, what));
+        if self.bytes_without_record > BYTES_WITHOUT_RECORD_MAX {
+            let what = format!(
+                "{} MiB without a record up to here: the input does not have this format",
+                BYTES_WITHOUT_RECORD_MAX >> 20
+            );
+            return Err(self.bad(position, what));
         }
         Ok(true)
     }
 
-    fn bad(&self, place: Place, what: String) -> ReadError {
-        ReadError::Bad { file: self.lines.name().to_owned(), place, what }
+    fn bad(&self, position: InputPosition, what: String) -> ReadError {
+        ReadError::Bad { file: self.lines.name().to_owned(), position, what }
     }
 
     fn end(&mut self, batch: &mut Batch) {
-        let mut out = Taken { batch, notices: &mut self.notices, place: Place::All };
+        let mut out = LineOutput { batch, notices: &mut self.notices, position: InputPosition::All };
         if self.format.end(&mut out) {
             self.notices.end();
             self.state = State::Over;
@@ -114,7 +120,7 @@ impl<F: LineFormat> Text<F> {
     }
 }
 
-impl<F: LineFormat> Source for Text<F> {
+impl<F: LineFormat> Source for TextSource<F> {
     fn next(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         batch.clear();
         if let Some(error) = self.pending.take() {
@@ -126,7 +132,7 @@ impl<F: LineFormat> Source for Text<F> {
                 Ok(true) => {}
                 Ok(false) => self.state = State::Ending,
                 Err(error) => {
-                    // What was read before is worth having: it goes first.
+                    // Events before the error are returned first.
                     while self.state != State::Over {
                         self.end(batch);
                     }
@@ -148,8 +154,8 @@ impl<F: LineFormat> Source for Text<F> {
     }
 }
 
-impl<F> fmt::Debug for Text<F> {
+impl<F> fmt::Debug for TextSource<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Text({}:{})", self.lines.name(), self.lines.number())
+        write!(f, "TextSource({}:{})", self.lines.name(), self.lines.number())
     }
 }

@@ -1,4 +1,4 @@
-//! What is written here, read by blkparse and btt.
+//! Reads written files with blkparse and btt.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use hoistway_trace::blktrace::Writer;
 use hoistway_trace::{Action, DeviceId, Event, Rwbs};
 
-/// What a program of blktrace prints; `None`: it is not installed, which is said.
+/// Returns the output of a program of blktrace, or None with a message if it is not installed.
 fn printed(program: &str, arguments: &[&str], folder: &Path) -> Option<String> {
     match Command::new(program).args(arguments).current_dir(folder).output() {
         Ok(output) => {
@@ -20,7 +20,8 @@ fn printed(program: &str, arguments: &[&str], folder: &Path) -> Option<String> {
     }
 }
 
-/// A read of 4 KiB that takes 1 ms in the queue and 2 ms in the device; a write that another is merged to, and that fails.
+/// A read of 4 KiB that takes 1 ms in the queue and 2 ms in the device, and a failing write with a
+/// back merge.
 fn trace() -> Vec<u8> {
     let mut writer = Writer::new(Vec::new()).counting();
     let device = DeviceId::new(43, 1);
@@ -77,7 +78,7 @@ fn blkparse_reads_every_record_and_note() {
     ];
     assert!(lines.len() > 12, "{text}");
     for line in expected {
-        assert!(lines.iter().any(|told| told == line), "{line}\n{text}");
+        assert!(lines.iter().any(|printed| printed == line), "{line}\n{text}");
     }
     assert!(lines.iter().any(|line| line.ends_with("9 M W 24 + 8 [backup]")), "{text}");
     assert!(lines.iter().any(|line| line.ends_with("C R 800 + 8 [0]")), "{text}");
@@ -86,14 +87,14 @@ fn blkparse_reads_every_record_and_note() {
 }
 
 #[test]
-fn btt_finds_the_phases_of_a_request() {
+fn btt_reports_the_phases_of_a_request() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("disk.blktrace.0"), trace()).unwrap();
     if printed("blkparse", &["-q", "-i", "disk", "-O", "-d", "disk.bin"], folder.path()).is_none() {
         return;
     }
     let Some(text) = printed("btt", &["-i", "disk.bin"], folder.path()) else { return };
-    // D2C: 2 ms for each of three bios; Q2C: 3 ms, 4 ms and 3 ms.
+    // D2C is 2 ms for each of three bios; Q2C is 3 ms, 4 ms and 3 ms.
     let row = |name: &str| {
         let line = text.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{name}\n{text}"));
         line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()

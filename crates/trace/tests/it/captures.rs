@@ -1,15 +1,15 @@
-//! The captures in testdata/, and what blkparse makes of them.
+//! Compares the captures in testdata/ with the output of blkparse.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hoistway_trace::blktrace::Files;
-use hoistway_trace::{Action, Batch, Event, Input, OpenOptions, Sink, Source, Span, blkparse, blktrace, open};
+use hoistway_trace::blktrace::CpuFiles;
+use hoistway_trace::{Action, Batch, Event, EventWriter, Input, OpenOptions, Source, Span, blkparse, blktrace, open};
 
-/// Captures with a file a CPU: the name, and how many there are.
+/// Captures with one file for each CPU: name and number of files.
 const CAPTURES: [(&str, usize); 2] = [("vda-bfq", 2), ("vda-mq-deadline", 2)];
-/// Captures in one file, whose records are of several CPUs.
+/// Captures in one file with the records of several CPUs.
 const MIXED: [&str; 2] = ["android-emmc", "ftrace-bfq"];
 
 fn file(name: &str) -> PathBuf {
@@ -32,7 +32,7 @@ fn unpacked(name: &str) -> Vec<u8> {
     bytes
 }
 
-fn write_to(source: &mut dyn Source, sink: &mut dyn Sink) {
+fn write_to(source: &mut dyn Source, sink: &mut dyn EventWriter) {
     let mut batch = Batch::new();
     loop {
         source.next(&mut batch).unwrap();
@@ -49,7 +49,7 @@ fn text(source: &mut dyn Source, name: &str) -> Vec<u8> {
     writer.into_inner()
 }
 
-/// All events with their payloads, told apart from where the payloads lay.
+/// Returns all events with their payloads, independent of the positions of the payloads.
 fn events(source: &mut dyn Source) -> Vec<(Event, Vec<u8>)> {
     let (mut events, mut batch) = (Vec::new(), Batch::new());
     loop {
@@ -72,13 +72,13 @@ fn assert_same_text(name: &str, ours: &[u8], theirs: &[u8]) {
 }
 
 #[test]
-fn the_text_of_captures_is_blkparses_to_the_byte() {
+fn the_text_of_captures_equals_that_of_blkparse() {
     for (name, files) in CAPTURES {
         assert_same_text(name, &text(&mut *capture(name, files), name), &unpacked(&format!("{name}.txt")));
     }
 }
 
-/// What the installed blkparse prints of files in a folder; `None`: it is not installed, which is said.
+/// Returns the output of the installed blkparse for files in a folder, or None with a message.
 fn printed_by_blkparse(folder: &Path, name: &str) -> Option<Vec<u8>> {
     let arguments = ["-i", name, "-o", "text"];
     let Ok(output) = Command::new("blkparse").args(arguments).current_dir(folder).output() else {
@@ -90,11 +90,12 @@ fn printed_by_blkparse(folder: &Path, name: &str) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn the_text_of_a_file_with_several_cpus_is_blkparses_of_its_parts() {
+fn the_text_of_a_file_with_several_cpus_equals_that_of_blkparse() {
     for name in MIXED {
         let folder = tempfile::tempdir().unwrap();
-        // blkparse takes the records of one CPU from a file; without a name for a process it prints that it is null, as is done here.
-        let mut parts = Files::new(&folder.path().join(name), blktrace::Version::V7, false);
+        // blkparse accepts the records of one CPU from a file. Both print (null) for unknown
+        // process names.
+        let mut parts = CpuFiles::new(&folder.path().join(name), blktrace::Version::V7, false);
         write_to(&mut *capture(name, 1), &mut parts);
         assert!(parts.paths().len() > 1);
         let Some(theirs) = printed_by_blkparse(folder.path(), name) else { return };
@@ -103,7 +104,7 @@ fn the_text_of_a_file_with_several_cpus_is_blkparses_of_its_parts() {
 }
 
 #[test]
-fn what_is_written_in_either_version_is_read_again() {
+fn written_captures_of_both_versions_are_read_back() {
     for (name, files) in CAPTURES.into_iter().chain(MIXED.map(|name| (name, 1))) {
         let expected = events(&mut *capture(name, files));
         assert!(expected.len() > 5000, "{name}: {} events", expected.len());
@@ -119,22 +120,24 @@ fn what_is_written_in_either_version_is_read_again() {
 }
 
 #[test]
-fn blkparses_text_tells_the_events_of_the_binary_files() {
+fn blkparses_text_has_the_events_of_the_binary_files() {
     for (name, files) in CAPTURES {
         let mut binary = events(&mut *capture(name, files));
-        // The text has no messages of control groups, no time of the day, and names where they are first needed; it counts from the first event.
+        // The text lacks messages of control groups and wall-clock times, has names at their first
+        // use, and
+        // counts from the first event.
         binary.retain(|(event, _)| !event.action.is_note());
         let begin_ns = binary[0].0.time_ns;
         for (event, _) in &mut binary {
             event.time_ns -= begin_ns;
         }
-        let mut told = events(&mut *opened(&[format!("{name}.txt")]));
-        let names = told.iter().filter(|(event, _)| event.action == Action::Process).count();
+        let mut read = events(&mut *opened(&[format!("{name}.txt")]));
+        let names = read.iter().filter(|(event, _)| event.action == Action::Process).count();
         assert!(names > 3, "{name}: {names}");
-        told.retain(|(event, _)| !event.action.is_note());
-        assert_eq!(told.len(), binary.len(), "{name}");
-        for (told, binary) in told.iter().zip(&binary) {
-            assert_eq!(told, binary, "{name}");
+        read.retain(|(event, _)| !event.action.is_note());
+        assert_eq!(read.len(), binary.len(), "{name}");
+        for (read, binary) in read.iter().zip(&binary) {
+            assert_eq!(read, binary, "{name}");
         }
     }
 }

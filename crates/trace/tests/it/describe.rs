@@ -1,23 +1,29 @@
-//! What captures tell, against what blkparse and btt print of them: recorded here, and live where the two are installed.
+//! Compares statistics of captures with recorded output of blkparse and btt, and with live output
+//! if both
+//! are installed.
 
 use std::fs::{self, File};
 use std::io::copy;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hoistway_trace::describe::{Describe, Description, Direction, Figures};
+use hoistway_trace::describe::{Describer, Description, Direction, Figures};
 use hoistway_trace::{Batch, Input, OpenOptions, open};
 
-/// Rows of `btt -i`: name, least, mean and most in s, and how many.
+/// Rows of `btt -i`: name, minimum, mean and maximum in s, and count.
 struct Recorded {
     capture: &'static str,
     files: usize,
     rows: &'static [(&'static str, f64, f64, f64, u64)],
-    /// Mean distance at Q and at D of `btt --seek-absolute`, which counts the first request's from sector 0, and how many are 0 (its mode).
+    /// Mean distance at Q and at D of `btt --seek-absolute`, which includes the distance of the
+    /// first
+    /// request from sector 0, and the number of distances of 0 (the mode).
     seeks: [(f64, u64, u64); 2],
-    /// The first sector submitted and the first issued.
+    /// First submitted and first issued sector.
     first: [u64; 2],
-    /// blkparse: queued, dispatched, completed, merged, each reads (with flushes of the device) and writes, with KiB.
+    /// Summary of blkparse: queued, dispatched, completed, merged; each for reads (with flushes of
+    /// the
+    /// device) and writes, with KiB.
     summary: [[(u64, u64); 2]; 4],
     unplugs: (u64, u64),
 }
@@ -78,7 +84,7 @@ const CAPTURES: [Recorded; 3] = [
             ("D2C", 0.000052471, 0.000055949, 0.000102460, 963),
             ("Q2C", 0.000053029, 0.000056609, 0.000103591, 963),
         ],
-        // Its mode is not 0: that one follows another is counted by hand.
+        // The mode of btt is not 0; the sequential request was counted by hand.
         seeks: [(43322163.8, 1, 963), (43322163.8, 1, 963)],
         first: [2_348_060_440, 2_348_060_440],
         summary: [[(963, 3852), (0, 0)], [(963, 3852), (0, 0)], [(963, 3852), (0, 0)], [(0, 0), (0, 0)]],
@@ -86,12 +92,18 @@ const CAPTURES: [Recorded; 3] = [
     },
 ];
 
-/// What btt 1.2 makes of requests of one process that overlap: in vda-bfq reads of 40 + 8 and 32 + 32 sectors are in the device at a time, and the former's C (0.021635220)
-/// is counted from the latter's D (0.020483930) instead of its own (0.020062650), which gives one I2D more as well (0.020483930 - 0.019543540). In vda-mq-deadline reads
-/// of 64 + 32 (D2C 2.417020 ms, Q2C 4.786250 ms) and 64 + 8 (4.354040 and 4.556220 ms, I2D 0.186850 ms) are one: it misses two D2C, and counts one
-/// Q2C, from the latter's Q to the former's C (0.159970 ms), instead of two.
-/// What is to be added to btt's sum, in ns, and to its count.
-fn mended(capture: &str, row: &str) -> (f64, i64) {
+/// Returns the correction of btt's sum in ns and of its count. btt 1.2 confuses requests of one
+/// process that
+/// overlap. In vda-bfq, reads of 40 + 8 and 32 + 32 sectors are in the device at the same time. The
+/// C of
+/// the former (0.021635220) is counted from the D of the latter (0.020483930) instead of its own
+/// (0.020062650), which also adds one I2D (0.020483930 - 0.019543540). In vda-mq-deadline, reads of
+/// 64 + 32 (D2C 2.417020 ms, Q2C 4.786250 ms) and 64 + 8 (4.354040 and 4.556220 ms, I2D 0.186850
+/// ms)
+/// become one: btt misses two D2C and counts one Q2C, from the Q of the latter to the C of the
+/// former
+/// (0.159970 ms), instead of two.
+fn correction(capture: &str, row: &str) -> (f64, i64) {
     match (capture, row) {
         ("vda-bfq", "I2D") => (-940_390.0, -1),
         ("vda-bfq", "D2C") => (421_280.0, 0),
@@ -109,7 +121,7 @@ fn packed(capture: &Recorded) -> Vec<PathBuf> {
 
 fn describe(files: Vec<PathBuf>) -> Description {
     let mut source = open(files.into_iter().map(Input::Path).collect(), &OpenOptions::default()).unwrap();
-    let (mut describe, mut batch) = (Describe::new(), Batch::new());
+    let (mut describe, mut batch) = (Describer::new(), Batch::new());
     loop {
         source.next(&mut batch).unwrap();
         if batch.is_empty() {
@@ -119,8 +131,8 @@ fn describe(files: Vec<PathBuf>) -> Description {
     }
 }
 
-fn phase(told: &Description, row: &str) -> Figures {
-    let phases = &told.all.phases;
+fn phase(description: &Description, row: &str) -> Figures {
+    let phases = &description.all.phases;
     match row {
         "Q2Q" | "Q2Qdm" => phases.q2q_ns,
         "Q2C" | "Q2Cdm" => phases.q2c_ns,
@@ -134,13 +146,13 @@ fn phase(told: &Description, row: &str) -> Figures {
     }
 }
 
-/// How many of a direction's bios or requests, and how many bytes.
+/// Selects the number of bios or requests of a direction, and their bytes.
 type Pick = fn(&Direction) -> (u64, u64);
 
 #[test]
-fn counts_are_those_of_blkparse_s_summary() {
+fn counts_equal_those_of_blkparse_s_summary() {
     for capture in &CAPTURES {
-        let told = describe(packed(capture)).counts;
+        let description = describe(packed(capture)).counts;
         let kib = |bytes: u64| bytes >> 10;
         let pick: [Pick; 4] = [
             |of| (of.queued, of.queued_bytes),
@@ -148,19 +160,20 @@ fn counts_are_those_of_blkparse_s_summary() {
             |of| (of.completed, of.completed_bytes),
             |of| (of.merged, of.merged_bytes),
         ];
-        let summary = pick.map(|pick| [&told.reads, &told.writes].map(pick).map(|(count, bytes)| (count, kib(bytes))));
+        let summary = pick
+            .map(|pick| [&description.reads, &description.writes].map(pick).map(|(count, bytes)| (count, kib(bytes))));
         assert_eq!(summary, capture.summary, "{}", capture.capture);
-        assert_eq!((told.unplugs, told.timer_unplugs), capture.unplugs, "{}", capture.capture);
+        assert_eq!((description.unplugs, description.timer_unplugs), capture.unplugs, "{}", capture.capture);
     }
 }
 
 #[test]
-fn phases_are_those_of_btt() {
+fn phases_equal_those_of_btt() {
     for capture in &CAPTURES {
-        let told = describe(packed(capture));
+        let description = describe(packed(capture));
         for (row, min, mean, max, count) in capture.rows {
-            let ours = phase(&told, row);
-            let (added_ns, added) = mended(capture.capture, row);
+            let ours = phase(&description, row);
+            let (added_ns, added) = correction(capture.capture, row);
             let name = format!("{} {row}: {ours:?}", capture.capture);
             assert_eq!(ours.count as i64, *count as i64 + added, "{name}");
             assert_eq!((ours.min as f64 / 1e9, ours.max as f64 / 1e9), (*min, *max), "{name}");
@@ -171,11 +184,11 @@ fn phases_are_those_of_btt() {
 }
 
 #[test]
-fn distances_are_those_of_btt() {
+fn distances_equal_those_of_btt() {
     for capture in &CAPTURES {
-        let told = describe(packed(capture));
+        let description = describe(packed(capture));
         for ((ours, (mean, sequential, count)), first) in
-            [told.all.seeks, told.seeks_at_d].iter().zip(capture.seeks).zip(capture.first)
+            [description.all.seeks, description.seeks_at_d].iter().zip(capture.seeks).zip(capture.first)
         {
             let far = &ours.distance_sectors;
             let with_first = (far.mean * far.count as f64 + first as f64) / (far.count + 1) as f64;
@@ -186,12 +199,13 @@ fn distances_are_those_of_btt() {
 }
 
 #[test]
-fn what_is_recorded_here_is_what_btt_prints() {
+fn recorded_rows_equal_the_output_of_btt() {
     for capture in &CAPTURES {
         let folder = tempfile::tempdir().unwrap();
         for (cpu, file) in packed(capture).iter().enumerate() {
             let to = folder.path().join(format!("disk.blktrace.{cpu}"));
-            // blkparse wants the records of a CPU in its file: the one of android-emmc is CPU 1.
+            // blkparse expects the records of a CPU in the file of that CPU: android-emmc has CPU
+            // 1.
             let to = if capture.files == 1 { folder.path().join("disk.blktrace.1") } else { to };
             let mut from = liblzma::read::XzDecoder::new(File::open(file).unwrap());
             copy(&mut from, &mut File::create(to).unwrap()).unwrap();
@@ -220,18 +234,23 @@ fn what_is_recorded_here_is_what_btt_prints() {
 }
 
 #[test]
-fn processes_and_depths_are_told() {
-    let told = describe(packed(&CAPTURES[0]));
-    let bytes: u64 = told.processes.iter().map(|process| process.part.mix.bytes()).sum();
-    assert_eq!(bytes, told.all.mix.bytes());
+fn processes_and_depths_are_described() {
+    let description = describe(packed(&CAPTURES[0]));
+    let bytes: u64 = description.processes.iter().map(|process| process.part.mix.bytes()).sum();
+    assert_eq!(bytes, description.all.mix.bytes());
     assert_eq!(bytes, (3772 + 5384) << 10);
-    let bios: u64 = told.processes.iter().map(|process| process.part.bios).sum();
-    assert_eq!((bios, told.all.bios, told.all.mix.flushes), (1564, 1564, 4));
-    assert!(told.processes.iter().all(|process| process.name == "load"), "{:?}", told.processes);
-    assert!(told.processes.windows(2).all(|pair| pair[0].part.mix.bytes() >= pair[1].part.mix.bytes()));
-    assert_eq!(told.all.unfinished, 0);
-    // Little's law: what is in the device on average is its requests' time there over the time of the trace. Phases count bios, of which a merged request has several.
-    let depth = told.depth.in_device_over_time.mean;
-    assert!(depth > 1.0 && depth < told.all.phases.d2c_ns.mean * 1560.0 / told.duration_ns as f64, "{depth}");
-    assert!(told.notes["bfq"].values().sum::<u64>() > 20_000, "{:?}", told.notes);
+    let bios: u64 = description.processes.iter().map(|process| process.part.bios).sum();
+    assert_eq!((bios, description.all.bios, description.all.mix.flushes), (1564, 1564, 4));
+    assert!(description.processes.iter().all(|process| process.name == "load"), "{:?}", description.processes);
+    assert!(description.processes.windows(2).all(|pair| pair[0].part.mix.bytes() >= pair[1].part.mix.bytes()));
+    assert_eq!(description.all.unfinished, 0);
+    // Little's law: the mean number of requests in the device is their total time there divided by
+    // the
+    // duration. Phases count bios, of which a merged request has several.
+    let depth = description.depth.in_device_over_time.mean;
+    assert!(
+        depth > 1.0 && depth < description.all.phases.d2c_ns.mean * 1560.0 / description.duration_ns as f64,
+        "{depth}"
+    );
+    assert!(description.notes["bfq"].values().sum::<u64>() > 20_000, "{:?}", description.notes);
 }

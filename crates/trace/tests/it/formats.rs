@@ -1,4 +1,4 @@
-//! Samples of all formats, read, written in others, and read again.
+//! Reads samples of all formats, writes them in other formats, and reads them back.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write as _};
@@ -8,7 +8,7 @@ use crate::common::{bytes, events, failure, open_bytes, open_files, write_to};
 use hoistway_trace::iolog::LogVersion;
 use hoistway_trace::{Action, Event, Format, OpenOptions, Rwbs, TimeUnit, csv, iolog, perfetto};
 
-/// How many events of each action, by its letters.
+/// Number of events by the letters of the action.
 fn counts(events: &[(Event, Vec<u8>)]) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     events.iter().for_each(|(event, _)| *counts.entry(event.action.letters()).or_default() += 1);
@@ -16,9 +16,9 @@ fn counts(events: &[(Event, Vec<u8>)]) -> BTreeMap<&'static str, usize> {
 }
 
 #[test]
-fn the_tracers_classic_text_has_what_its_lines_have() {
+fn the_tracers_classic_text_is_read_completely() {
     let events = events(open_files(&["ftrace/bfq-classic.txt.xz"]).as_mut());
-    // Counted with awk; N are the names of six processes.
+    // Counted with awk; N counts the names of six processes.
     let expected = [
         ("C", 204),
         ("D", 204),
@@ -41,7 +41,7 @@ fn the_tracers_classic_text_has_what_its_lines_have() {
 }
 
 #[test]
-fn the_tracers_default_text_has_what_its_lines_have() {
+fn the_tracers_default_text_is_read_completely() {
     let events = events(open_files(&["ftrace/bfq-default.txt.xz"]).as_mut());
     let mut seen = counts(&events);
     seen.remove("N");
@@ -54,7 +54,7 @@ fn the_tracers_default_text_has_what_its_lines_have() {
 }
 
 #[test]
-fn samples_of_requests_have_the_bytes_of_their_lines() {
+fn samples_of_requests_have_the_sizes_of_their_lines() {
     // Counted with awk: records, reads, bytes.
     for (file, records, reads, bytes) in [
         ("blkreplay/windows-shared-server.load.gz", 1371, 0, 5_398_016),
@@ -70,18 +70,18 @@ fn samples_of_requests_have_the_bytes_of_their_lines() {
 }
 
 #[test]
-fn a_capture_as_csv_is_the_same_capture() {
+fn a_capture_survives_conversion_to_csv() {
     let files = ["blktrace/vda-bfq.blktrace.0.xz", "blktrace/vda-bfq.blktrace.1.xz"];
     let mut writer = csv::Writer::new(Vec::new());
     write_to(open_files(&files).as_mut(), &mut writer);
     let again = events(open_bytes(writer.into_inner()).as_mut());
     let first = events(open_files(&files).as_mut());
     assert_eq!(again.len(), first.len());
-    assert!(again == first, "the first that differs: {:?}", again.iter().zip(&first).find(|(a, b)| a != b));
+    assert!(again == first, "first difference: {:?}", again.iter().zip(&first).find(|(a, b)| a != b));
 }
 
 #[test]
-fn a_capture_as_iolog_has_its_submissions_to_the_microsecond() {
+fn a_capture_as_iolog_keeps_its_submissions_to_the_microsecond() {
     let files = ["blktrace/vda-mq-deadline.blktrace.0.xz", "blktrace/vda-mq-deadline.blktrace.1.xz"];
     let submitted: Vec<Event> = events(open_files(&files).as_mut()).into_iter().map(|(event, _)| event).collect();
     let submitted: Vec<Event> = submitted.into_iter().filter(|event| event.action == Action::Queue).collect();
@@ -93,7 +93,7 @@ fn a_capture_as_iolog_has_its_submissions_to_the_microsecond() {
         assert_eq!(again.len(), submitted.len());
         for ((again, _), event) in again.iter().zip(&submitted) {
             assert_eq!((again.sector, again.bytes), (event.sector, event.bytes));
-            // Version 2 waits for what is shorter than 100 us together with the next.
+            // Version 2 adds waits below 100 us to the next wait.
             let error_us = (event.time_ns / 1000 - start_us).abs_diff(again.time_ns / 1000);
             assert!(error_us <= if version == LogVersion::Two { 100 } else { 1 }, "{error_us} us");
         }
@@ -101,7 +101,7 @@ fn a_capture_as_iolog_has_its_submissions_to_the_microsecond() {
 }
 
 #[test]
-fn fio_plays_the_iologs_that_are_written() {
+fn fio_replays_written_iologs() {
     let Ok(fio) = Command::new("fio").arg("--version").output() else {
         eprintln!("skipped: fio is not installed");
         return;
@@ -109,19 +109,21 @@ fn fio_plays_the_iologs_that_are_written() {
     assert!(fio.status.success());
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
-    // 200 reads and 100 writes within 3 ms: in version 2 without waits that count, as fio 3.33 waits ms where its manual says us.
+    // 200 reads and 100 writes within 3 ms. Version 2 gets no waits that count, because fio 3.33
+    // waits
+    // ms where its manual says us.
     let source: String =
         (0..300u32).map(|at| format!("{} 0 {} 8 {}\n", at * 10_000, at * 64, u32::from(at % 3 > 0))).collect();
     for version in [LogVersion::Two, LogVersion::Three] {
         let mut writer = iolog::Writer::new(std::fs::File::create(&log).unwrap(), version);
         write_to(open_bytes(source.clone().into_bytes()).as_mut(), &mut writer);
         let log = format!("--read_iolog={}", log.display());
-        let played = Command::new("fio")
+        let replayed = Command::new("fio")
             .args(["--name=log", "--ioengine=null", "--size=1G", "--output-format=json", &log])
             .current_dir(folder.path())
             .output()
             .unwrap();
-        let json: serde_json::Value = serde_json::from_slice(&played.stdout).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&replayed.stdout).unwrap();
         let job = &json["jobs"][0];
         let seen = [&job["error"], &job["read"]["total_ios"], &job["write"]["total_ios"], &job["read"]["io_bytes"]];
         assert_eq!(seen.map(|value| value.as_u64()), [Some(0), Some(200), Some(100), Some(200 * 4096)], "{version:?}");
@@ -142,17 +144,17 @@ fn a_capture_as_perfetto_has_two_slices_for_each_request_and_ends_at_depth_0() {
     assert!(named("D2C ") <= completed && named("D2C ") + 2 * flushes >= completed, "{} of {completed}", named("D2C "));
     let last = elements.iter().rfind(|element| element["ph"] == "C").unwrap();
     assert_eq!((&last["args"]["waiting"], &last["args"]["in device"]), (&0.into(), &0.into()));
-    // In a lane, no slice begins before the one before it is over.
-    let mut over: BTreeMap<(u64, u64), f64> = BTreeMap::new();
+    // On a thread, no slice begins before the previous one ends.
+    let mut ends: BTreeMap<(u64, u64), f64> = BTreeMap::new();
     for slice in elements.iter().filter(|element| element["ph"] == "X") {
-        let lane = (slice["pid"].as_u64().unwrap(), slice["tid"].as_u64().unwrap());
+        let thread = (slice["pid"].as_u64().unwrap(), slice["tid"].as_u64().unwrap());
         let (from, dur) = (slice["ts"].as_f64().unwrap(), slice["dur"].as_f64().unwrap());
-        assert!(over.insert(lane, from + dur).unwrap_or(0.0) <= from + 1e-3, "{slice}");
+        assert!(ends.insert(thread, from + dur).unwrap_or(0.0) <= from + 1e-3, "{slice}");
     }
 }
 
 #[test]
-fn compressed_inputs_are_those_inputs_and_a_cut_one_is_read_as_far_as_it_goes() {
+fn compressed_inputs_are_decompressed_and_truncated_ones_read_as_far_as_possible() {
     let plain = bytes("mqsim/tpcc-small-1000.trace.xz");
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(&plain).unwrap();
@@ -183,35 +185,35 @@ fn gzip_of(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_unpacks_to_zeros_is_an_error_at_its_beginning() {
+fn compressed_zeros_are_an_error_at_the_beginning() {
     let bomb = gzip_of(&vec![0; 4 << 20]);
     assert!(bomb.len() < 1 << 16);
-    let said = failure(bomb.clone(), &OpenOptions::default());
-    assert_eq!(said, "input: this is no trace that is known: its first 65536 bytes are zeros");
+    let message = failure(bomb.clone(), &OpenOptions::default());
+    assert_eq!(message, "input: unknown trace format: its first 65536 bytes are zeros");
     for format in Format::ALL.into_iter().filter(|format| *format != Format::Blktrace) {
-        let said = failure(
+        let message = failure(
             bomb.clone(),
             &OpenOptions { format: Some(format), time_unit: Some(TimeUnit::Second), ..OpenOptions::default() },
         );
-        assert!(said.starts_with("input:1: this line is longer than 64 KiB"), "{format:?}: {said}");
+        assert!(message.starts_with("input:1: this line is longer than 64 KiB"), "{format:?}: {message}");
     }
     let lines = gzip_of(&[b'\n'; 17 << 20]);
-    let said = failure(lines, &OpenOptions { format: Some(Format::Blkreplay), ..OpenOptions::default() });
-    assert_eq!(said, "input:16777217: 16 MiB without a record up to here: this is no trace of the format");
+    let message = failure(lines, &OpenOptions { format: Some(Format::Blkreplay), ..OpenOptions::default() });
+    assert_eq!(message, "input:16777217: 16 MiB without a record up to here: the input does not have this format");
 }
 
 #[test]
-fn inputs_of_different_formats_are_no_trace() {
-    let said = crate::common::open_both(b"fio version 2 iolog\n/a add\n", b"0 0 8 8 1\n").err().unwrap().to_string();
-    assert_eq!(said, "two: this is MQSim's text, but one is an iolog of fio: one trace has one format");
+fn inputs_of_different_formats_are_refused() {
+    let message = crate::common::open_both(b"fio version 2 iolog\n/a add\n", b"0 0 8 8 1\n").err().unwrap().to_string();
+    assert_eq!(message, "two: this is MQSim's text, but one is an iolog of fio: one trace has one format");
 }
 
 #[test]
-fn an_empty_input_among_others_is_told_and_alone_it_is_an_error() {
+fn an_empty_input_is_reported_among_others_and_an_error_alone() {
     let mut source = crate::common::open_both(b"", b"0 0 8 8 1\n").unwrap();
     assert_eq!(source.notices()[0].to_string(), "one: it is empty: nothing was recorded here");
     assert_eq!(events(source.as_mut()).len(), 1);
-    assert_eq!(failure(Vec::new(), &OpenOptions::default()), "input: this is no trace that is known: it is empty");
+    assert_eq!(failure(Vec::new(), &OpenOptions::default()), "input: unknown trace format: it is empty");
 }
 
 #[test]

@@ -1,14 +1,14 @@
-//! What holds for any trace.
+//! Properties of all traces.
 
 use crate::common::{events, open_bytes, write_to};
 use hoistway_trace::{
-    Action, Batch, DeviceId, Event, Format, Merge, Notice, OpenOptions, ReadError, Rwbs, Sink as _, Source, TimeUnit,
-    csv, open,
+    Action, Batch, DeviceId, Event, EventWriter as _, Format, Merge, Notice, OpenOptions, ReadError, Rwbs, Source,
+    TimeUnit, csv, open,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Events that are in memory, in batches of at most so many.
+/// A source of events in memory, in batches of at most `batch_max`.
 struct Held {
     events: Vec<(Event, Vec<u8>)>,
     batch_max: usize,
@@ -41,7 +41,7 @@ fn any_event() -> impl Strategy<Value = (Event, Vec<u8>)> {
     (numbers, 0..Action::ALL.len(), 0..Rwbs::NONE.0 * 4, any::<u32>(), vec(any::<u8>(), 0..40)).prop_map(
         |((time_ns, sector, bytes, pid, sequence, cpu, error, cgroup), action, op, device, payload)| {
             let device = DeviceId(device);
-            // One operation, and before it nothing but a flush.
+            // One operation, preceded only by a flush.
             let operation = [Rwbs::READ, Rwbs::WRITE, Rwbs::DISCARD, Rwbs::NONE][usize::from(op % 4)];
             let others = op & !(Rwbs::READ.0 | Rwbs::WRITE.0 | Rwbs::DISCARD.0 | Rwbs::NONE.0);
             let event = Event {
@@ -63,7 +63,7 @@ fn any_event() -> impl Strategy<Value = (Event, Vec<u8>)> {
 
 proptest! {
     #[test]
-    fn csv_that_was_written_is_read_as_the_same_events(held in vec(any_event(), 0..50)) {
+    fn written_csv_is_read_as_the_same_events(held in vec(any_event(), 0..50)) {
         let mut writer = csv::Writer::new(Vec::new());
         write_to(&mut Held { events: held.clone(), batch_max: 7 }, &mut writer);
         let again = events(open_bytes(writer.into_inner()).as_mut());
@@ -72,7 +72,7 @@ proptest! {
 
     #[test]
     fn a_merge_is_sorted_complete_and_stable(parts in vec(vec(0u64..20, 0..30), 1..5), batch_max in 1usize..6) {
-        // The process is the part, the sequence the place in it.
+        // The process id is the index of the part, the sequence number the index in it.
         let part = |(part, times): (usize, &Vec<u64>)| {
             let mut times = times.clone();
             times.sort();
@@ -99,29 +99,29 @@ proptest! {
     }
 
     #[test]
-    fn any_lines_of_any_format_are_events_or_an_error(lines in vec("[0-9a-zA-Z,;:+\\[\\] ./<#\"-]{0,60}", 0..8), start in 0..STARTS.len(), format in 0..Format::ALL.len(), told: bool) {
+    fn arbitrary_lines_of_any_format_are_events_or_an_error(lines in vec("[0-9a-zA-Z,;:+\\[\\] ./<#\"-]{0,60}", 0..8), start in 0..STARTS.len(), format in 0..Format::ALL.len(), specified: bool) {
         let text = STARTS[start].to_owned() + &lines.join("\n");
         let options = OpenOptions {
-            format: told.then_some(Format::ALL[format]),
-            time_unit: told.then_some(TimeUnit::Second),
+            format: specified.then_some(Format::ALL[format]),
+            time_unit: specified.then_some(TimeUnit::Second),
             ..OpenOptions::default()
         };
         let mut batch = Batch::new();
         let mut sink = csv::Writer::new(Vec::new());
-        let outcome = open(vec![crate::common::input("input", text.into_bytes())], &options).and_then(|mut source| loop {
+        let result = open(vec![crate::common::input("input", text.into_bytes())], &options).and_then(|mut source| loop {
             source.next(&mut batch)?;
             if batch.is_empty() {
                 return Ok(());
             }
             sink.write(&batch).unwrap();
         });
-        if let Err(error) = outcome {
+        if let Err(error) = result {
             prop_assert!(error.to_string().starts_with("input"));
         }
     }
 }
 
-/// A right line of each format.
+/// A valid line of each format.
 const STARTS: [&str; 8] = [
     "",
     "fio version 3 iolog\n0 /a add\n5 /a read 0 4096\n",

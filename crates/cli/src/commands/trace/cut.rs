@@ -1,7 +1,7 @@
 //! `hoistway trace cut`: a part of a trace.
 
 use anyhow::Result;
-use hoistway_trace::{Cut, Part};
+use hoistway_trace::{Cut, CutFilter};
 
 use super::{input, output};
 use crate::cli::trace::CutArgs;
@@ -9,14 +9,14 @@ use crate::failure::{Exit, UsageError};
 
 /// Writes a part of a trace.
 pub fn run(args: &CutArgs) -> Result<Exit> {
-    let part = Part {
+    let part = CutFilter {
         from_ns: args.from.unwrap_or(0),
         to_ns: args.to,
         processes: args.process.clone(),
         sectors: args.sectors.clone(),
         devices: args.device.clone(),
     };
-    if part == Part::default() {
+    if part == CutFilter::default() {
         let what = "nothing says what is to be kept: --from, --to, --process, --sectors or --device do";
         return Err(UsageError(what.into()).into());
     }

@@ -1,7 +1,7 @@
 //! `hoistway trace merge`: one trace of several.
 
 use anyhow::Result;
-use hoistway_trace::{Begun, Merge, Source};
+use hoistway_trace::{Merge, PeekedSource, Source};
 
 use super::{input, output};
 use crate::cli::trace::{MergeArgs, TraceInput};
@@ -19,7 +19,7 @@ pub fn run(args: &MergeArgs) -> Result<Exit> {
         let opened = input::open(&TraceInput { files: vec![file.clone()], ..args.input.clone() })?;
         names.push(opened.name.clone());
         files.extend(opened.files.iter().cloned());
-        let begun = Begun::new(Box::new(opened))?;
+        let begun = PeekedSource::new(Box::new(opened))?;
         let shift_ns = args.shift.get(at).copied().unwrap_or(0);
         sources.push((begun, shift_ns));
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Error, Result, bail};
 use hoistway_trace::iolog::LogVersion;
-use hoistway_trace::{Batch, Sink, Source, blkparse, blktrace, csv, iolog, perfetto};
+use hoistway_trace::{Batch, EventWriter, Source, blkparse, blktrace, csv, iolog, perfetto};
 
 use super::input;
 use crate::cli::trace::{TraceOutput, WriteFormat};
@@ -72,7 +72,7 @@ struct Output<'a> {
 enum Writer {
     /// It leaves notes out, which is told.
     Text(Box<blkparse::Writer<Box<dyn Write>>>),
-    Other(Box<dyn Sink>),
+    Other(Box<dyn EventWriter>),
 }
 
 impl<'a> Output<'a> {
@@ -140,7 +140,7 @@ impl<'a> Output<'a> {
 
     fn open(&self, name: &str, is_counted: bool) -> Result<Writer> {
         if let (WriteFormat::BlktraceCpus, Some(file)) = (self.format, self.file) {
-            return Ok(Writer::Other(Box::new(blktrace::Files::new(file, blktrace::Version::V7, !is_counted))));
+            return Ok(Writer::Other(Box::new(blktrace::CpuFiles::new(file, blktrace::Version::V7, !is_counted))));
         }
         let out: Box<dyn Write> = match self.file {
             Some(file) => {

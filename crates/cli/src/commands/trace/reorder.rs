@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use hoistway_drive::{Access, AccessError, Command, Drive, Op, Profile};
-use hoistway_trace::reorder::{Reordered, Sorted, Watch, Window};
+use hoistway_trace::reorder::{ReorderObserver, ReorderSummary, ReorderedSource, Window};
 use hoistway_trace::{Event, Rwbs};
 
 use super::describe::seeks;
@@ -18,9 +18,9 @@ pub fn run(args: &ReorderArgs, out: &mut Out) -> Result<Exit> {
     let profile = args.drive.as_deref().map(drive_choice::load).transpose()?;
     let source = input::open(&args.input)?;
     let (name, files) = (source.name.clone(), source.files.clone());
-    let mut sorted = Sorted::new(source, args.within.unwrap_or(Window::All), Timed::new(profile.as_ref()));
+    let mut sorted = ReorderedSource::new(source, args.within.unwrap_or(Window::All), Timed::new(profile.as_ref()));
     let exit = output::write(&mut sorted, &args.output, &name, &files)?;
-    let Some((told, timed)) = sorted.told() else { return Ok(exit) };
+    let Some((told, timed)) = sorted.into_summary() else { return Ok(exit) };
     if args.output.output.is_none() {
         // The trace itself is on standard output.
         tell(&sentence(&told));
@@ -46,7 +46,7 @@ pub fn run(args: &ReorderArgs, out: &mut Out) -> Result<Exit> {
     Ok(exit)
 }
 
-fn sentence(told: &Reordered) -> String {
+fn sentence(told: &ReorderSummary) -> String {
     let mean = |of: &hoistway_trace::describe::SeekFigures| figure(of.distance_sectors.mean * 512.0 / 1e6);
     format!(
         "{} requests in {}: the mean distance was {} MB and is {} MB",
@@ -57,7 +57,7 @@ fn sentence(told: &Reordered) -> String {
     )
 }
 
-fn sweeps(told: &Reordered) -> String {
+fn sweeps(told: &ReorderSummary) -> String {
     if told.sweeps == 1 { "one sweep".to_owned() } else { format!("{} sweeps", told.sweeps) }
 }
 
@@ -93,7 +93,7 @@ impl Timed {
     }
 }
 
-impl Watch for Timed {
+impl ReorderObserver for Timed {
     fn before(&mut self, request: &Event) {
         if let Some([before, _]) = &mut self.drives {
             before.serve(request);

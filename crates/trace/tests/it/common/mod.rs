@@ -1,47 +1,47 @@
-//! What tests of traces share.
-#![allow(dead_code, reason = "each test uses a part of it")]
+//! Helpers for tests of traces.
+#![allow(dead_code, reason = "each test uses a part of the helpers")]
 
 use std::io::{Cursor, Read as _};
 use std::path::{Path, PathBuf};
 
-use hoistway_trace::{Batch, Event, Input, OpenOptions, ReadError, Sink, Source, Span, Stream, open};
+use hoistway_trace::{Batch, Event, EventWriter, Input, OpenOptions, ReadError, Source, Span, Stream, open};
 
-/// A file of testdata/.
+/// Path of a file of testdata/.
 pub fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata").join(name)
 }
 
-/// A trace of files of testdata/.
+/// Opens a trace of files of testdata/.
 pub fn open_files(names: &[&str]) -> Box<dyn Source + Send> {
     open(names.iter().map(|name| Input::Path(file(name))).collect(), &OpenOptions::default()).unwrap()
 }
 
-/// What an xz file of testdata/ holds.
+/// Returns the contents of an xz file of testdata/.
 pub fn bytes(name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     liblzma::read::XzDecoder::new(std::fs::File::open(file(name)).unwrap()).read_to_end(&mut bytes).unwrap();
     bytes
 }
 
-/// An input of such bytes.
+/// Creates an input of bytes.
 pub fn input(name: &str, bytes: Vec<u8>) -> Input {
     Input::Stream(Stream { name: name.to_owned(), read: Box::new(Cursor::new(bytes)) })
 }
 
-/// A trace of such bytes.
+/// Opens a trace of bytes.
 pub fn open_bytes(bytes: Vec<u8>) -> Box<dyn Source + Send> {
     open(vec![input("input", bytes)], &OpenOptions::default()).unwrap()
 }
 
-/// A trace of two inputs.
+/// Opens a trace of two inputs.
 pub fn open_both(one: &[u8], two: &[u8]) -> Result<Box<dyn Source + Send>, ReadError> {
     open(vec![input("one", one.to_vec()), input("two", two.to_vec())], &OpenOptions::default())
 }
 
-/// What is said of such bytes, which are wrong.
+/// Returns the error message for invalid bytes.
 pub fn failure(bytes: Vec<u8>, options: &OpenOptions) -> String {
     let mut batch = Batch::new();
-    let outcome = open(vec![input("input", bytes)], options).and_then(|mut source| {
+    let result = open(vec![input("input", bytes)], options).and_then(|mut source| {
         loop {
             source.next(&mut batch)?;
             if batch.is_empty() {
@@ -49,10 +49,10 @@ pub fn failure(bytes: Vec<u8>, options: &OpenOptions) -> String {
             }
         }
     });
-    outcome.unwrap_err().to_string()
+    result.unwrap_err().to_string()
 }
 
-/// All events with their payloads, told apart from where the payloads lay.
+/// Returns all events with their payloads, independent of the positions of the payloads.
 pub fn events(source: &mut dyn Source) -> Vec<(Event, Vec<u8>)> {
     let (mut events, mut batch) = (Vec::new(), Batch::new());
     loop {
@@ -66,8 +66,8 @@ pub fn events(source: &mut dyn Source) -> Vec<(Event, Vec<u8>)> {
     }
 }
 
-/// Writes all of a trace.
-pub fn write_to(source: &mut dyn Source, sink: &mut dyn Sink) {
+/// Writes all events of a trace.
+pub fn write_to(source: &mut dyn Source, sink: &mut dyn EventWriter) {
     let mut batch = Batch::new();
     loop {
         source.next(&mut batch).unwrap();

@@ -6,7 +6,7 @@ mod text;
 pub use tables::seeks;
 
 use anyhow::{Result, bail};
-use hoistway_trace::describe::{Describe, Description, ProcessFigures};
+use hoistway_trace::describe::{Describer, Description, ProcessFigures};
 use hoistway_trace::{Batch, Source};
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ struct Document<'a> {
 }
 
 fn describe(source: &mut dyn Source) -> Result<Description> {
-    let (mut describe, mut batch) = (Describe::new(), Batch::new());
+    let (mut describe, mut batch) = (Describer::new(), Batch::new());
     loop {
         source.next(&mut batch)?;
         if batch.is_empty() {

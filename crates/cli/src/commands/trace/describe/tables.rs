@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Table};
 use hoistway_trace::describe::{
-    Depths, Description, Figures, Mix, PartFigures, Phases, ProcessFigures, Rule, RuleKind, SeekFigures,
+    Depths, Description, Figures, Mix, Phases, ProcessFigures, RequestFigures, Rule, RuleKind, SeekFigures,
 };
 
 use super::text::title;
@@ -15,7 +15,7 @@ const NONE: &str = "-";
 const AFTER: usize = 5;
 
 /// What was asked for, by what it does. How many bios of reads and writes were merged is told by events, of single processes not at all.
-pub fn mix(part: &PartFigures, merged: Option<[u64; 2]>, seconds: f64) -> Table {
+pub fn mix(part: &RequestFigures, merged: Option<[u64; 2]>, seconds: f64) -> Table {
     let header = ["", "bios", "merged", "requests", "MB", "MB/s", "mean kB"];
     let mut table = output::table(&header, 1);
     let Mix { reads, writes, discards, flushes, others, .. } = part.mix;
@@ -104,7 +104,7 @@ pub fn depth(told: &Description) -> Table {
 }
 
 /// Requests by size.
-pub fn sizes(part: &PartFigures) -> Table {
+pub fn sizes(part: &RequestFigures) -> Table {
     let with_discards = part.mix.discards > 0;
     let header = ["size up to", "reads", "writes", "discards"];
     let mut table = output::table(&header[..if with_discards { 4 } else { 3 }], 1);

@@ -1,7 +1,7 @@
 //! A description as text.
 
 use anyhow::Result;
-use hoistway_trace::describe::{Description, PartFigures, ProcessFigures, REQUESTS_OF_RULE_MAX};
+use hoistway_trace::describe::{Description, ProcessFigures, REQUESTS_OF_RULE_MAX, RequestFigures};
 
 use super::tables::{self, ms, waits_for};
 use crate::figures::{bytes, figure, percent};
@@ -99,7 +99,7 @@ fn one(process: &ProcessFigures, seconds: f64, out: &mut Out) -> Result<()> {
     Ok(())
 }
 
-fn phases(part: &PartFigures, out: &mut Out) -> Result<()> {
+fn phases(part: &RequestFigures, out: &mut Out) -> Result<()> {
     let explained = tables::phases(&part.phases, true);
     let mut table = if out.takes(width(&explained)) { explained } else { tables::phases(&part.phases, false) };
     out.table(&mut table)?;
@@ -180,7 +180,7 @@ fn remarks(told: &Description, out: &mut Out) -> Result<()> {
 }
 
 /// How many bios are marked how.
-fn marks(part: &PartFigures) -> Vec<String> {
+fn marks(part: &RequestFigures) -> Vec<String> {
     let mix = &part.mix;
     let marks = [
         (mix.sync, "synchronous"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use hoistway_serve::replay::{Level, Plan, PlanBuilder};
-use hoistway_trace::life::{Life, Lives};
+use hoistway_trace::request::{RequestRecord, RequestTracker};
 use hoistway_trace::{Action, Batch, DeviceId, Source as _};
 
 use crate::cli::trace::{LayerChoice, ReplayArgs};
@@ -30,7 +30,7 @@ pub fn load(args: &ReplayArgs) -> Result<Loaded> {
         LayerChoice::Issue => Level::Issue,
     };
     let mut plans = Plans { level, reads_only: args.reads_only, only: args.device, by_device: BTreeMap::new() };
-    let (mut lives, mut batch, mut names) = (Lives::new(), Batch::new(), BTreeMap::new());
+    let (mut lives, mut batch, mut names) = (RequestTracker::new(), Batch::new(), BTreeMap::new());
     loop {
         source.next(&mut batch)?;
         if batch.is_empty() {
@@ -88,7 +88,7 @@ struct Plans {
 }
 
 impl Plans {
-    fn take(&mut self, life: &Life) {
+    fn take(&mut self, life: &RequestRecord) {
         if self.only.is_some_and(|only| only != life.device) {
             return;
         }

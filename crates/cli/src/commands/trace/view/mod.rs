@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result};
 use hoistway_report::{Fact, TracePage, trace_page};
-use hoistway_trace::life::{Life, Lives};
 use hoistway_trace::overview::{Overview, Tables};
+use hoistway_trace::request::{RequestRecord, RequestTracker};
 use hoistway_trace::{Batch, Notice, Source};
 
 use crate::cli::trace::ViewArgs;
@@ -93,7 +93,7 @@ struct Read {
 /// One pass over the trace.
 fn read(source: &mut dyn Source, mut details: Details) -> Result<Read> {
     let interrupted = interrupt::watch()?;
-    let (mut overview, mut lives, mut devices) = (Overview::new(), Lives::new(), Devices::default());
+    let (mut overview, mut lives, mut devices) = (Overview::new(), RequestTracker::new(), Devices::default());
     let mut batch = Batch::new();
     let mut notices = Vec::new();
     loop {
@@ -105,7 +105,7 @@ fn read(source: &mut dyn Source, mut details: Details) -> Result<Read> {
         if interrupted.load(Ordering::Relaxed) {
             return Err(Interrupted.into());
         }
-        overview.take(&batch);
+        overview.add_events(&batch);
         lives.take(&batch);
         for life in lives.over() {
             keep(&life, &mut overview, &mut devices, &mut details)?;
@@ -115,13 +115,13 @@ fn read(source: &mut dyn Source, mut details: Details) -> Result<Read> {
     for life in lives.rest() {
         keep(&life, &mut overview, &mut devices, &mut details)?;
     }
-    overview.end();
+    overview.finish();
     keep_spans(&mut overview, &mut details)?;
-    Ok(Read { tables: overview.tables(), devices, details, notices })
+    Ok(Read { tables: overview.into_tables(), devices, details, notices })
 }
 
-fn keep(life: &Life, overview: &mut Overview, devices: &mut Devices, details: &mut Details) -> Result<()> {
-    overview.life(life);
+fn keep(life: &RequestRecord, overview: &mut Overview, devices: &mut Devices, details: &mut Details) -> Result<()> {
+    overview.add_request(life);
     let device = devices.place(life.device);
     if details.are_wanted() {
         details.request(tables::request(life, overview.start_ns(), device))?;
@@ -134,7 +134,7 @@ fn keep_spans(overview: &mut Overview, details: &mut Details) -> Result<()> {
     let spans: Vec<_> = overview.spans().collect();
     for span in spans {
         if details.are_wanted() {
-            let queue = overview.queue_place(span.device, span.queue);
+            let queue = overview.queue_index(span.device, span.queue);
             details.span(tables::span(&span, start_ns, queue))?;
         }
     }
@@ -147,10 +147,10 @@ fn described(read: &Read, title: String) -> TracePage {
     let mut page = tables::page(tables, &read.devices);
     let fact = |label: &str, value: String| Fact { label: label.to_owned(), value };
     // Some formats know of no processes.
-    let known = tables.lanes.iter().filter(|lane| !lane.name.is_empty()).filter_map(|lane| lane.pid);
+    let known = tables.processes.iter().filter(|lane| !lane.name.is_empty()).filter_map(|lane| lane.pid);
     let known: BTreeSet<u32> =
-        known.chain(tables.lanes.iter().filter_map(|lane| lane.pid.filter(|pid| *pid > 0))).collect();
-    let processes = known.len() + tables.among_others;
+        known.chain(tables.processes.iter().filter_map(|lane| lane.pid.filter(|pid| *pid > 0))).collect();
+    let processes = known.len() + tables.combined_processes;
     page.title = title;
     page.facts = vec![
         fact("events", grouped(tables.events)),
@@ -171,10 +171,10 @@ fn described(read: &Read, title: String) -> TracePage {
     } else if tables.unfinished > 0 {
         page.notes.push(format!("{} requests did not complete before the trace ended.", grouped(tables.unfinished)));
     }
-    if tables.among_others > 0 {
+    if tables.combined_processes > 0 {
         page.notes.push(format!(
             "The lane of the others holds {} processes that did little.",
-            grouped(tables.among_others as u64)
+            grouped(tables.combined_processes as u64)
         ));
     }
     page.notes.extend(read.notices.iter().map(Notice::to_string));

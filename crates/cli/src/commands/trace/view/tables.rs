@@ -2,8 +2,8 @@
 
 use hoistway_report::{MergedRow, RequestRow, SpanRow, TraceCounts, TraceLane, TracePage, TraceQueue};
 use hoistway_trace::DeviceId;
-use hoistway_trace::life::{Life, Merged};
-use hoistway_trace::overview::{Counts, LaneTable, NoteSpan, Queue, QueueTable, Tables};
+use hoistway_trace::overview::{Counts, NoteSpan, ProcessTable, Queue, QueueTable, Tables};
+use hoistway_trace::request::{Merged, RequestRecord};
 
 /// The devices, in the order in which they came.
 #[derive(Debug, Default)]
@@ -30,20 +30,20 @@ pub fn page(tables: &Tables, devices: &Devices) -> TracePage {
         end_ns: tables.end_ns,
         bucket_ns: tables.bucket_ns,
         devices: devices.0.iter().map(DeviceId::to_string).collect(),
-        lanes: tables.lanes.iter().map(|of| lane(of, devices)).collect(),
+        lanes: tables.processes.iter().map(|of| lane(of, devices)).collect(),
         queues: tables.queues.iter().map(|of| queue(of, devices)).collect(),
         sectors: tables.sectors,
         first_sector: tables.first_sector,
         row_sectors: tables.row_sectors,
         sector_rows: tables.sector_rows,
         latency_rows: tables.latency_rows,
-        place_column_ns: tables.place_column_ns,
+        place_column_ns: tables.sector_column_ns,
         latency_column_ns: tables.latency_column_ns,
         ..TracePage::default()
     }
 }
 
-fn lane(lane: &LaneTable, devices: &Devices) -> TraceLane {
+fn lane(lane: &ProcessTable, devices: &Devices) -> TraceLane {
     let counts = |counts: &Counts| TraceCounts {
         reads: counts.reads,
         writes: counts.writes,
@@ -88,7 +88,7 @@ fn queue(table: &QueueTable, devices: &Devices) -> TraceQueue {
 }
 
 /// One request, its times counted from the trace's beginning.
-pub fn request(life: &Life, start_ns: u64, device: u32) -> RequestRow {
+pub fn request(life: &RequestRecord, start_ns: u64, device: u32) -> RequestRow {
     let since = |time_ns: Option<u64>| time_ns.map(|time_ns| time_ns.saturating_sub(start_ns));
     let merged = |bio: &Merged| MergedRow {
         pid: bio.pid,
@@ -119,7 +119,7 @@ pub fn span(span: &NoteSpan, start_ns: u64, queue: usize) -> SpanRow {
         kind: span.kind as u8,
         start_ns: span.start_ns.saturating_sub(start_ns),
         end_ns: span.end_ns.saturating_sub(start_ns),
-        why: span.why as u8,
+        why: span.reason as u8,
         served: span.served,
         budget: span.budget,
     }

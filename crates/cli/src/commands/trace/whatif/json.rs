@@ -2,7 +2,7 @@
 
 use hoistway_sim::whatif::{Confidence, Fidelity, Level, ProcessFidelity};
 use hoistway_sim::{Comparison, DriveTime, Latency, ProcessRun, Run};
-use hoistway_trace::depends::{Finding, Pattern};
+use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 use serde::Serialize;
 
 use super::Case;
@@ -140,14 +140,14 @@ impl<'a> Document<'a> {
 }
 
 impl<'a> Process<'a> {
-    fn new(name: &'a str, pid: u32, requests: usize, finding: &Finding) -> Process<'a> {
+    fn new(name: &'a str, pid: u32, requests: usize, finding: &PatternAnalysis) -> Process<'a> {
         let (pattern, period_ns) = match finding.pattern {
             Pattern::Closed { .. } => ("closed", None),
             Pattern::Batches { .. } => ("batches", None),
             Pattern::Timer { period_ns, .. } => ("timer", Some(period_ns)),
             Pattern::Open => ("open", None),
         };
-        let Finding { depth, think_ns, slope, explained, .. } = *finding;
+        let PatternAnalysis { depth, think_ns, slope, explained, .. } = *finding;
         Process { name, pid, requests, pattern, depth, period_ns, think_ns, slope, explained }
     }
 }

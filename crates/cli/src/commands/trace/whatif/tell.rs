@@ -4,7 +4,7 @@ use anyhow::Result;
 use hoistway_report::{ComparePage, Fact};
 use hoistway_sim::Comparison;
 use hoistway_sim::whatif::{Confidence, Level, MISS_MAX, ProcessFidelity};
-use hoistway_trace::depends::{Finding, Pattern};
+use hoistway_trace::dependencies::{Pattern, PatternAnalysis};
 
 use super::Case;
 use crate::commands::compare;
@@ -59,7 +59,7 @@ pub fn processes(case: &Case, out: &mut Out) -> Result<()> {
 }
 
 /// A rule in a few words.
-pub fn rule(finding: &Finding) -> String {
+pub fn rule(finding: &PatternAnalysis) -> String {
     match finding.pattern {
         Pattern::Closed { depth: 1 } => "the request before".into(),
         Pattern::Closed { depth } => format!("one of {depth} under way"),

@@ -1,28 +1,30 @@
-//! What is under way, found by where it begins and, while bios may be merged to it, by where it ends.
+//! Storage of outstanding requests, found by their first sector and, while bios may still be
+//! merged, by
+//! their end sector.
 
 use std::collections::hash_map::Entry;
 use std::mem;
 
 use rustc_hash::FxHashMap;
 
-use super::Life;
+use super::RequestRecord;
 use crate::event::{DeviceId, Event, Rwbs};
 
-/// No slot.
+/// Marks the absence of a slot index.
 const NONE: u32 = u32::MAX;
 
-/// Events of different classes never mean the same request.
+/// Operation class. Events of different classes never belong to the same request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Class {
     Read,
     Write,
     Discard,
-    /// Without data; it has no sector.
+    /// Without data and without a sector.
     Flush,
     PassThrough,
 }
 
-/// Where something begins, or ends.
+/// The first or the end sector of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub sector: u64,
@@ -30,12 +32,12 @@ pub(super) struct Key {
     pub class: Class,
 }
 
-/// How far something is.
+/// Progress of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// A bio.
+    /// A bio that was submitted.
     Queued,
-    /// A request, in the plug.
+    /// A request in the plug.
     Got,
     /// In the elevator.
     Inserted,
@@ -43,32 +45,32 @@ pub(super) enum Stage {
     Issued,
 }
 
-/// Something that is under way.
+/// An outstanding bio or request.
 #[derive(Debug)]
 pub(super) struct Slot {
-    pub life: Life,
+    pub life: RequestRecord,
     pub class: Class,
     pub stage: Stage,
-    /// The first sector of what is not completed yet.
+    /// First sector that has not completed.
     at: u64,
-    /// The bytes that are not completed yet.
+    /// Number of bytes that have not completed.
     pub left: u32,
-    /// When it was first seen, in ns.
+    /// Time of the first event, in ns.
     pub first_ns: u64,
-    /// The bio above that it was handed down from, if it was not submitted itself.
+    /// Key of the bio on the upper device, for a remapped bio without a submission of its own.
     pub from: Option<Key>,
-    /// The next that begins at the same place.
+    /// Index of the next slot with the same key.
     next: u32,
     older: u32,
     newer: u32,
 }
 
-/// All of them. Slots are used again; the lists in them are in the order in which they were first seen.
+/// All outstanding requests. Slots are reused; lists are in the order of the first events.
 #[derive(Debug)]
 pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// The first and the last of those that begin there.
+    /// The first and the last slot of each key.
     starts: FxHashMap<Key, (u32, u32)>,
     ends: FxHashMap<Key, u32>,
     oldest: u32,
@@ -93,7 +95,7 @@ impl Class {
 }
 
 impl Key {
-    /// Where an event's request begins.
+    /// The key of the first sector of an event.
     pub fn of(event: &Event) -> Key {
         let class = Class::of(event);
         Key { sector: if class == Class::Flush { 0 } else { event.sector }, device: event.device, class }
@@ -105,7 +107,7 @@ impl Slot {
         Key { sector: self.at, device: self.life.device, class: self.class }
     }
 
-    /// The first sector behind it.
+    /// Returns the first sector after the incomplete part.
     pub fn end(&self) -> u64 {
         self.at.saturating_add(u64::from(self.left).div_ceil(512))
     }
@@ -114,7 +116,7 @@ impl Slot {
         Key { sector: self.end(), device: self.life.device, class: self.class }
     }
 
-    /// Whether bios may be merged to it.
+    /// Returns true if bios can be merged to the request.
     fn may_grow(&self) -> bool {
         matches!(self.stage, Stage::Got | Stage::Inserted) && self.class != Class::Flush
     }
@@ -138,7 +140,7 @@ impl Table {
         self.slots.len() - self.free.len()
     }
 
-    /// The one that was first seen earliest.
+    /// Returns the slot with the earliest first event.
     pub fn oldest(&self) -> Option<u32> {
         (self.oldest != NONE).then_some(self.oldest)
     }
@@ -151,24 +153,24 @@ impl Table {
         &mut self.slots[slot as usize]
     }
 
-    /// The oldest that begins there and is as wanted.
+    /// Returns the oldest slot with this key that `wanted` accepts.
     pub fn first(&self, key: Key, wanted: impl Fn(&Slot) -> bool) -> Option<u32> {
         self.beginning_at(key).find(|slot| wanted(self.slot(*slot)))
     }
 
-    /// The oldest that begins there of the least rank; those without a rank are not meant.
+    /// Returns the oldest slot with this key of the lowest rank. Slots without a rank are ignored.
     pub fn least(&self, key: Key, rank: impl Fn(&Slot) -> Option<usize>) -> Option<u32> {
         let ranked = self.beginning_at(key).filter_map(|slot| Some((rank(self.slot(slot))?, slot)));
-        // Of equal ones the first is kept, which is the oldest.
+        // On equal ranks, the first one wins, which is the oldest.
         ranked.reduce(|best, other| if other.0 < best.0 { other } else { best }).map(|(_, slot)| slot)
     }
 
-    /// A request that ends there and may still grow.
+    /// Returns the request that ends at this key and can still grow.
     pub fn ending_at(&self, key: Key) -> Option<u32> {
         self.ends.get(&key).copied()
     }
 
-    pub fn add(&mut self, class: Class, life: Life, first_ns: u64, stage: Stage) -> u32 {
+    pub fn add(&mut self, class: Class, life: RequestRecord, first_ns: u64, stage: Stage) -> u32 {
         let slot = Slot {
             class,
             stage,
@@ -203,7 +205,7 @@ impl Table {
         index
     }
 
-    pub fn remove(&mut self, slot: u32) -> Life {
+    pub fn remove(&mut self, slot: u32) -> RequestRecord {
         self.hide_end(slot);
         self.unlink(slot);
         let (older, newer) = (self.slot(slot).older, self.slot(slot).newer);
@@ -233,7 +235,7 @@ impl Table {
         }
     }
 
-    /// Something was merged to its end or front.
+    /// Extends a request to its end or its front.
     pub fn lengthen(&mut self, slot: u32, bytes: u32, front: bool) {
         self.hide_end(slot);
         if front {
@@ -251,7 +253,7 @@ impl Table {
         self.show_end(slot);
     }
 
-    /// It is no longer than this after all.
+    /// Reduces a request to this length.
     pub fn shorten(&mut self, slot: u32, bytes: u32) {
         self.hide_end(slot);
         let found = self.slot_mut(slot);
@@ -261,7 +263,7 @@ impl Table {
         self.show_end(slot);
     }
 
-    /// So much of its front is done.
+    /// Marks a number of bytes at the front as completed.
     pub fn advance(&mut self, slot: u32, bytes: u32) {
         self.hide_end(slot);
         self.unlink(slot);
@@ -272,8 +274,10 @@ impl Table {
         self.show_end(slot);
     }
 
-    /// All that is under way, oldest first, without bios that are under way above as well.
-    pub fn into_lives(mut self) -> Vec<Life> {
+    /// Returns all outstanding requests, oldest first, without remapped bios that are outstanding
+    /// on the
+    /// upper device as well.
+    pub fn into_lives(mut self) -> Vec<RequestRecord> {
         let mut lives = Vec::with_capacity(self.len());
         let mut slot = self.oldest;
         while slot != NONE {
@@ -340,7 +344,7 @@ impl Table {
     fn hide_end(&mut self, slot: u32) {
         if self.slot(slot).may_grow() {
             let key = self.slot(slot).end_key();
-            // Another that ends there may have taken its place.
+            // Another request that ends at this key may have replaced the entry.
             if self.ends.get(&key) == Some(&slot) {
                 self.ends.remove(&key);
             }

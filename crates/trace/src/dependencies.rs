@@ -1,138 +1,162 @@
-//! What requests waited for: the completion of earlier requests of their process and then a pause, a timer, or nothing that the trace shows.
+//! Finds what the requests of each process waited for: the completion of earlier requests followed
+//! by a
+//! pause, a timer, or nothing that the trace shows.
 //!
-//! A trace tells when requests came under the elevator that was recorded. Under another one they would have come at other times: most programs wait for
-//! what they asked for before they ask again. This finds, for each process, which rule its requests followed:
+//! A trace records when requests arrived under the recorded elevator. Under another elevator they
+//! would
+//! arrive at other times, because most programs wait for a completion before they submit again.
+//! This
+//! module finds the rule that the requests of each process followed:
 //!
-//! - A **closed** process keeps up to `depth` requests under way and makes the next one when one of them is over, after a pause of its own (its think
-//!   time). Request *i* is released by completion *i - depth + 1*, counted without regard to which request it was: so the rule holds where another
-//!   elevator completes them in another order.
-//! - It makes **batches**, if it makes several requests at a time and waits for all of them before it goes on.
-//! - A **timer** makes requests at times of its own, all the same interval apart, if no more than `depth` are under way then.
-//! - **Open**: at times of its own that have no rule that would be seen here.
+//! - A **closed** process keeps up to `depth` requests outstanding and submits the next one when
+//!   one of them completes, after a pause of its own (its think time). Request *i* is released by
+//!   completion number *i - depth + 1*, whichever request it belongs to, so that the rule also
+//!   holds if another elevator completes them in another order.
+//! - A process of **batches** submits several requests at a time and waits for all of them.
+//! - A process with a **timer** submits requests at a constant interval if at most `depth` are
+//!   outstanding.
+//! - An **open** process submits at times without a recognisable rule.
 //!
-//! The first two are told from the others by the slope of the pause on the latency of the completion before it. Where a process waits for a
-//! completion its pause does not depend on how long that took: slope 0. Where it does not wait, whatever a request takes longer is missing from the
-//! pause behind it: slope -1. The slope is the median over pairs of requests whose latencies are half the distribution apart, which a few outliers do
-//! not move. Where pauses differ by far more than latencies do, the slope is lost in them. Then, and where a process does not wait, a clock is looked for: what the
-//! requests of a timer are early or late by is their own each, and does not add up over many of them as pauses between them do. What one process waits for of another one is not looked for.
+//! Closed and batch processes are distinguished from the others by the slope of the pause over the
+//! latency of the preceding completion. If a process waits for a completion, its pause does not
+//! depend
+//! on the latency: slope 0. If it does not wait, a longer latency shortens the pause by the same
+//! amount:
+//! slope -1. The slope is the median over pairs of requests whose latencies are half the
+//! distribution
+//! apart, which is robust against outliers. If pauses vary far more than latencies, the slope
+//! cannot be
+//! determined. In that case, and for a process that does not wait, the module looks for a clock:
+//! the
+//! deviations of timer requests are independent and do not accumulate, but pauses do. Dependencies
+//! between processes are not analysed.
 
 use std::collections::BTreeMap;
 
 use crate::event::{DeviceId, Rwbs};
-use crate::life::Life;
+use crate::request::RequestRecord;
 
-/// Pauses tell a rule from so many requests on; with fewer a process is taken to be closed.
+/// Minimum number of requests for a decision by pauses; a process with fewer is classified as
+/// closed.
 const REQUESTS_MIN: usize = 16;
-/// A slope below this is that of a process that does not wait.
+/// A process with a slope below this value does not wait for completions.
 const SLOPE_OF_OPEN: f64 = -0.5;
-/// A slope that may be off by more than this tells nothing.
+/// Maximum standard error of a slope that supports a decision.
 const SLOPE_ERROR_MAX: f64 = 0.25;
-/// Over so many intervals what requests of a clock are off by ...
+/// Number of intervals over which the deviation of timer requests is measured.
 const CLOCK_STEPS: usize = 16;
-/// ... is spread at most so many times as over one; pauses that add up are at 4 times, the root of 16.
+/// Maximum ratio of the deviation over [`CLOCK_STEPS`] intervals to that over one. Pauses that
+/// accumulate have a ratio of 4, the square root of 16.
 const CLOCK_SPREAD_MAX: f64 = 1.5;
-/// A timer's intervals lie so near to their median, as a part of it ...
+/// Maximum deviation of a timer's interval from the median, as a fraction of the median.
 const TIMER_TOLERANCE: f64 = 0.1;
-/// ... at least this share of them.
+/// Minimum fraction of intervals within [`TIMER_TOLERANCE`].
 const TIMER_SHARE: f64 = 0.6;
-/// Requests of a batch follow each other within this part of the median latency.
+/// Maximum gap between requests of a batch, as a fraction of the median latency.
 const BATCH_GAP: f64 = 0.1;
-/// ... and within this part of what the completions before them lie apart.
+/// Maximum gap between requests of a batch, as a fraction of the distance between the completions
+/// that
+/// would release them in a window.
 const BATCH_CLOSER: f64 = 0.5;
-/// In a process of batches so many requests follow another one without a completion in between.
+/// Minimum fraction of requests that follow another one without a completion in between, in a
+/// process
+/// of batches.
 const BATCH_SHARE: f64 = 0.5;
 
-/// One request as its process made it. What was merged before the elevator saw it, in a plug, is one request.
+/// One request as its process submitted it. Bios that were merged in a plug, before the elevator,
+/// are
+/// one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// When it came.
+pub struct SubmittedRequest {
+    /// Time of submission in ns.
     pub queued_ns: u64,
-    /// When it was over; `u64::MAX` if the trace does not show that.
+    /// Time of completion in ns; `u64::MAX` if the trace does not show it.
     pub completed_ns: u64,
-    /// Its first sector.
+    /// First sector.
     pub sector: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: u32,
-    /// What it does.
+    /// Operation and flags.
     pub op: Rwbs,
 }
 
-/// The requests of each process, in memory: some 40 bytes each.
+/// Collects the requests of each process in memory, about 40 bytes each.
 #[derive(Clone, Debug, Default)]
-pub struct ByProcess {
-    all: BTreeMap<(DeviceId, u32), Vec<Asked>>,
+pub struct ProcessRequests {
+    all: BTreeMap<(DeviceId, u32), Vec<SubmittedRequest>>,
 }
 
-/// The rule that a process follows.
+/// The rule by which a process submits requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// It waits for a completion before it asks again, with up to `depth` requests under way.
+    /// Waits for a completion before it submits again, with up to `depth` requests outstanding.
     Closed {
-        /// At least 1.
+        /// Maximum number of outstanding requests, at least 1.
         depth: u32,
     },
-    /// It makes several requests at a time, up to `depth`, and waits for all of them.
+    /// Submits up to `depth` requests at a time and waits for all of them.
     Batches {
-        /// The most requests of a batch, at least 2.
+        /// Maximum number of requests of a batch, at least 2.
         depth: u32,
     },
-    /// It asks at times of its own, all `period_ns` apart, with up to `depth` requests under way.
+    /// Submits at a constant interval, with up to `depth` requests outstanding.
     Timer {
-        /// The interval.
+        /// Interval in ns.
         period_ns: u64,
-        /// The most requests under way that were seen.
+        /// Largest observed number of outstanding requests.
         depth: u32,
     },
-    /// It asks at times of its own.
+    /// Submits at times without a rule.
     Open,
 }
 
-/// What one request waited for.
+/// The condition that releases one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
-    /// It is made when at most so many of the requests before it, of its process, are under way ...
-    pub under_way_max: u32,
-    /// ... and then this has passed.
-    pub then: Then,
+pub struct Release {
+    /// The request is released when at most this number of earlier requests of its process is
+    /// outstanding.
+    pub outstanding_max: u32,
+    /// The delay after that condition is met.
+    pub then: ReleaseDelay,
 }
 
-/// The second part of a [`Wait`].
+/// The delay of a [`Release`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
-    /// A pause since the completion that let it go.
+pub enum ReleaseDelay {
+    /// A pause in ns after the completion that released the request.
     Think(u64),
-    /// A time since the first request of the process; or at once, if that is over.
+    /// A time in ns after the first request of the process, or no delay if that time has passed.
     At(u64),
 }
 
-/// What was found of a process.
+/// The rule of one process and how well it explains the requests.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finding {
-    /// The rule.
+pub struct PatternAnalysis {
+    /// Rule of the process.
     pub pattern: Pattern,
-    /// The most requests under way.
+    /// Largest number of outstanding requests.
     pub depth: u32,
-    /// The slope of pauses on latencies: about 0 for closed processes, about -1 for others. `None`: the trace has too few requests, or latencies that do
-    /// not differ.
+    /// Slope of pauses over latencies: about 0 for closed processes, about -1 for others. None if
+    /// the trace has too few requests, or if latencies do not vary.
     pub slope: Option<f64>,
-    /// The share of requests that follow the rule as it was found, 0 to 1: of timers those that came in time, of the others those that came behind a
-    /// completion.
+    /// Fraction of requests that follow the rule, 0 to 1: requests in time for a timer, requests
+    /// after a completion for the other rules.
     pub explained: f64,
-    /// Think times at 10, 50, 90 and 99 %, in ns; zeroes for processes that are not closed.
+    /// Think times at 10, 50, 90 and 99 %, in ns; zeros for processes that are not closed.
     pub think_ns: [u64; 4],
-    /// What each request waited for, in the order of [`Asked`].
-    pub waits: Vec<Wait>,
+    /// Release condition of each request, in the order of the requests.
+    pub waits: Vec<Release>,
 }
 
-impl ByProcess {
-    /// None yet.
-    pub fn new() -> ByProcess {
-        ByProcess::default()
+impl ProcessRequests {
+    /// Creates an empty collection.
+    pub fn new() -> ProcessRequests {
+        ProcessRequests::default()
     }
 
-    /// Takes in a request: one for each of its bios that came to the elevator by itself.
-    pub fn take(&mut self, life: &Life) {
-        let Some(begun_ns) = life.begun_ns() else { return };
+    /// Adds the requests of a record: one for each bio that reached the elevator separately.
+    pub fn take(&mut self, life: &RequestRecord) {
+        let Some(begun_ns) = life.first_seen_ns() else { return };
         let completed_ns = life.completed_ns.unwrap_or(u64::MAX);
         let (mut sector, mut bytes) = (life.sector, u64::from(life.bytes));
         let is_apart = |merged_ns: u64| life.inserted_ns.is_some_and(|inserted_ns| merged_ns >= inserted_ns);
@@ -141,7 +165,7 @@ impl ByProcess {
             if merged.front {
                 sector = sector.saturating_add(u64::from(merged.bytes).div_ceil(512));
             }
-            let asked = Asked {
+            let asked = SubmittedRequest {
                 queued_ns: merged.queued_ns,
                 completed_ns,
                 sector: merged.sector,
@@ -151,19 +175,19 @@ impl ByProcess {
             self.all.entry((life.device, merged.pid)).or_default().push(asked);
         }
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let asked = Asked { queued_ns: begun_ns, completed_ns, sector, bytes, op: life.op };
+        let asked = SubmittedRequest { queued_ns: begun_ns, completed_ns, sector, bytes, op: life.op };
         self.all.entry((life.device, life.pid)).or_default().push(asked);
     }
 
-    /// The requests of each process, in the order in which they came.
-    pub fn finish(mut self) -> BTreeMap<(DeviceId, u32), Vec<Asked>> {
+    /// Returns the requests of each process in order of submission.
+    pub fn finish(mut self) -> BTreeMap<(DeviceId, u32), Vec<SubmittedRequest>> {
         self.all.values_mut().for_each(|asked| asked.sort_by_key(|asked| asked.queued_ns));
         self.all
     }
 }
 
-/// Finds the rule of a process. Its requests are to be in the order in which they came.
-pub fn find(asked: &[Asked]) -> Finding {
+/// Determines the rule of a process. Its requests must be in order of submission.
+pub fn find(asked: &[SubmittedRequest]) -> PatternAnalysis {
     let course = Course::of(asked);
     let batches = course.is_of_batches(asked);
     let released = |index: usize| if batches { course.over[index] } else { course.released_in_window(index) };
@@ -186,7 +210,7 @@ pub fn find(asked: &[Asked]) -> Finding {
         think.sort_unstable();
     }
     let percentile = |percent: usize| think.get((think.len().saturating_sub(1)) * percent / 100).copied().unwrap_or(0);
-    Finding {
+    PatternAnalysis {
         pattern,
         depth,
         slope: slope.map(|slope| slope.value),
@@ -196,20 +220,20 @@ pub fn find(asked: &[Asked]) -> Finding {
     }
 }
 
-/// How the requests of a process went.
+/// Timing of the requests of a process.
 struct Course {
-    /// The times of completions, in order.
+    /// Completion times in ns, ascending.
     completions_ns: Vec<u64>,
-    /// How many were over when each request came.
+    /// Number of completions before each request.
     over: Vec<usize>,
-    /// The latency of the request that each completion ended.
+    /// Latency of the request that each completion ended, in ns.
     latencies_ns: Vec<u64>,
-    /// The most requests under way, at least 1.
+    /// Largest number of outstanding requests, at least 1.
     depth: u32,
 }
 
 impl Course {
-    fn of(asked: &[Asked]) -> Course {
+    fn of(asked: &[SubmittedRequest]) -> Course {
         let mut ended: Vec<(u64, u64)> = asked
             .iter()
             .filter(|asked| asked.completed_ns != u64::MAX)
@@ -230,30 +254,34 @@ impl Course {
         Course { completions_ns, over, latencies_ns, depth: u32::try_from(depth).unwrap_or(u32::MAX) }
     }
 
-    /// How many completions a window of the greatest depth waits for.
+    /// Number of completions that release a request in a window of the largest depth.
     fn released_in_window(&self, index: usize) -> usize {
         (index + 1).saturating_sub(self.depth as usize)
     }
 
-    /// The time from the last of so many completions to a request.
-    fn pause_ns(&self, asked: &[Asked], index: usize, completions: usize) -> Option<u64> {
+    /// Time in ns from the last of `completions` completions to a request.
+    fn pause_ns(&self, asked: &[SubmittedRequest], index: usize, completions: usize) -> Option<u64> {
         let completed_ns = *self.completions_ns.get(completions.checked_sub(1)?)?;
         Some(asked.get(index)?.queued_ns.saturating_sub(completed_ns))
     }
 
-    /// How far those completions lie apart that would have let this request and the one before it go, if each of them waited for one.
+    /// Distance in ns between the completions that would release this request and the preceding
+    /// one, if
+    /// each of them waited for one completion.
     fn apart_in_window_ns(&self, index: usize) -> u64 {
         let completed_ns = |index: usize| self.completions_ns.get(self.released_in_window(index).checked_sub(1)?);
         match (completed_ns(index - 1), completed_ns(index)) {
             (Some(before), Some(ns)) => ns.saturating_sub(*before),
-            // The first ones wait for nothing.
+            // The first requests wait for nothing.
             _ => u64::MAX,
         }
     }
 
-    /// Whether requests come several at a time, when all before them are over. Where those were over at one moment, as merged ones are, a process that waits
-    /// for one of them does the same: that is no sign of batches.
-    fn is_of_batches(&self, asked: &[Asked]) -> bool {
+    /// Returns true if requests arrive several at a time, after all earlier ones have completed.
+    /// Requests that complete at the same time, as merged ones do, are no sign of batches: a
+    /// process that
+    /// waits for one of them behaves the same way.
+    fn is_of_batches(&self, asked: &[SubmittedRequest]) -> bool {
         if self.depth < 2 || asked.len() < REQUESTS_MIN {
             return false;
         }
@@ -267,7 +295,7 @@ impl Course {
                 && gap_ns <= usual_ns * BATCH_GAP
                 && gap_ns <= self.apart_in_window_ns(index) as f64 * BATCH_CLOSER;
             close += usize::from(is_close);
-            // The first of a batch finds nothing under way.
+            // The first request of a batch finds nothing outstanding.
             alone += usize::from(!is_close && self.over[index] == index);
         }
         let firsts = (asked.len() - 1 - close).max(1);
@@ -275,19 +303,19 @@ impl Course {
     }
 }
 
-/// The slope of pauses on the latencies of the completions before them.
+/// The slope of pauses over the latencies of the completions before them.
 struct Slope {
     value: f64,
-    /// Its standard error: the median's, of slopes that are spread as they are.
+    /// Standard error of the median, derived from the quartiles of the slopes.
     error: f64,
 }
 
-fn slope(asked: &[Asked], course: &Course, released: &dyn Fn(usize) -> usize) -> Option<Slope> {
+fn slope(asked: &[SubmittedRequest], course: &Course, released: &dyn Fn(usize) -> usize) -> Option<Slope> {
     let mut points: Vec<(u64, u64)> = Vec::new();
     let mut last = 0;
     for index in 0..asked.len() {
         let completions = released(index);
-        // Of a batch its first request.
+        // Only the first request of a batch counts.
         if completions == last {
             continue;
         }
@@ -313,13 +341,14 @@ fn slope(asked: &[Asked], course: &Course, released: &dyn Fn(usize) -> usize) ->
     }
     slopes.sort_unstable_by(f64::total_cmp);
     let at = |quarters: usize| slopes[slopes.len() * quarters / 4];
-    // Of a normal distribution the quartiles are 1.35 standard deviations apart, and the median's error is 1.25 times the mean's.
+    // The quartiles of a normal distribution are 1.35 standard deviations apart, and the standard
+    // error of a median is 1.25 times that of a mean.
     let error = (at(3) - at(1)) / 1.35 * 1.25 / (slopes.len() as f64).sqrt();
     Some(Slope { value: at(2), error })
 }
 
-/// The mean interval of requests that come by a clock, each a little early or late.
-fn clock_of(asked: &[Asked]) -> Option<u64> {
+/// Returns the mean interval in ns if requests follow a clock with independent deviations.
+fn clock_of(asked: &[SubmittedRequest]) -> Option<u64> {
     let (first, last) = (asked.first()?, asked.last()?);
     if asked.len() < 8 * CLOCK_STEPS {
         return None;
@@ -336,8 +365,8 @@ fn clock_of(asked: &[Asked]) -> Option<u64> {
     (keeps_time && period_ns > 0).then_some(period_ns)
 }
 
-/// The interval between requests, if most are alike.
-fn period_of(asked: &[Asked]) -> Option<u64> {
+/// Returns the interval between requests in ns if most intervals are alike.
+fn period_of(asked: &[SubmittedRequest]) -> Option<u64> {
     let mut intervals_ns: Vec<u64> =
         asked.windows(2).map(|pair| pair[1].queued_ns.saturating_sub(pair[0].queued_ns)).collect();
     let count = intervals_ns.len();
@@ -346,7 +375,7 @@ fn period_of(asked: &[Asked]) -> Option<u64> {
     if (alike as f64) < TIMER_SHARE * count as f64 {
         return None;
     }
-    // The median is off by what most intervals are; the mean of those that are alike is not.
+    // The median is biased by the intervals that differ; the mean of the similar ones is not.
     let sum: u128 = intervals_ns.iter().filter(|ns| is_alike(**ns, usual_ns)).map(|ns| u128::from(*ns)).sum();
     u64::try_from(sum / alike.max(1) as u128).ok()
 }
@@ -355,7 +384,7 @@ fn is_alike(interval_ns: u64, usual_ns: u64) -> bool {
     interval_ns.abs_diff(usual_ns) as f64 <= TIMER_TOLERANCE * usual_ns as f64
 }
 
-fn explained(asked: &[Asked], course: &Course, pattern: Pattern, pauses: usize) -> f64 {
+fn explained(asked: &[SubmittedRequest], course: &Course, pattern: Pattern, pauses: usize) -> f64 {
     let depth = course.depth as usize;
     let (follow, of) = match pattern {
         Pattern::Open => (0, asked.len()),
@@ -370,33 +399,39 @@ fn explained(asked: &[Asked], course: &Course, pattern: Pattern, pauses: usize) 
     if of == 0 { f64::from(u8::from(pattern != Pattern::Open)) } else { (follow as f64 / of as f64).min(1.0) }
 }
 
-fn waits(asked: &[Asked], course: &Course, pattern: Pattern, released: &dyn Fn(usize) -> usize) -> Vec<Wait> {
+fn waits(
+    asked: &[SubmittedRequest],
+    course: &Course,
+    pattern: Pattern,
+    released: &dyn Fn(usize) -> usize,
+) -> Vec<Release> {
     let first_ns = asked.first().map_or(0, |first| first.queued_ns);
-    let wait = |(index, request): (usize, &Asked)| {
+    let wait = |(index, request): (usize, &SubmittedRequest)| {
         let at_ns = request.queued_ns.saturating_sub(first_ns);
         let under_way = |completions: usize| u32::try_from(index.saturating_sub(completions)).unwrap_or(u32::MAX);
         match pattern {
             Pattern::Closed { .. } | Pattern::Batches { .. } => {
                 let completions = released(index);
-                let then = course.pause_ns(asked, index, completions).map_or(Then::At(at_ns), Then::Think);
-                let under_way_max = match pattern {
+                let then =
+                    course.pause_ns(asked, index, completions).map_or(ReleaseDelay::At(at_ns), ReleaseDelay::Think);
+                let outstanding_max = match pattern {
                     Pattern::Closed { depth } => depth - 1,
                     _ => under_way(completions),
                 };
-                Wait { under_way_max, then }
+                Release { outstanding_max, then }
             }
             Pattern::Timer { period_ns, depth } => {
-                // A request that came late was held up: its time was the timer's.
+                // A late request was delayed; its due time is the timer's.
                 let due_ns = (index as u64).saturating_mul(period_ns);
-                Wait { under_way_max: depth.saturating_sub(1), then: Then::At(due_ns.min(at_ns)) }
+                Release { outstanding_max: depth.saturating_sub(1), then: ReleaseDelay::At(due_ns.min(at_ns)) }
             }
-            Pattern::Open => Wait { under_way_max: u32::MAX, then: Then::At(at_ns) },
+            Pattern::Open => Release { outstanding_max: u32::MAX, then: ReleaseDelay::At(at_ns) },
         }
     };
     asked.iter().enumerate().map(wait).collect()
 }
 
-/// The median of what is there; the order is lost.
+/// Returns the median. The order of the values is lost.
 fn median(values: &mut [u64]) -> Option<u64> {
     let middle = values.len().checked_sub(1)? / 2;
     Some(*values.select_nth_unstable(middle).1)
@@ -408,17 +443,18 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn asked(queued_ns: u64, completed_ns: u64) -> Asked {
-        Asked { queued_ns, completed_ns, sector: 0, bytes: 4096, op: Rwbs::READ }
+    fn asked(queued_ns: u64, completed_ns: u64) -> SubmittedRequest {
+        SubmittedRequest { queued_ns, completed_ns, sector: 0, bytes: 4096, op: Rwbs::READ }
     }
 
-    /// Latencies that differ: 1 to 20 ms.
+    /// Latencies that vary from 1 to 20 ms.
     fn latency_ns(index: u64) -> u64 {
         (index.wrapping_mul(7919) % 20 + 1) * MS
     }
 
-    /// A process that keeps `depth` under way and pauses for `think` of the request's number.
-    fn closed(depth: usize, count: u64, think: impl Fn(u64) -> u64) -> Vec<Asked> {
+    /// A process that keeps `depth` requests outstanding and pauses for `think` of the request's
+    /// number.
+    fn closed(depth: usize, count: u64, think: impl Fn(u64) -> u64) -> Vec<SubmittedRequest> {
         let mut slots: Vec<u64> = vec![0; depth];
         let mut made = Vec::new();
         for index in 0..count {
@@ -436,34 +472,34 @@ mod tests {
         let found = find(&closed(1, 500, |_| 2 * MS));
         assert_eq!((found.pattern, found.think_ns), (Pattern::Closed { depth: 1 }, [2 * MS; 4]));
         assert!(found.slope.unwrap().abs() < 0.01 && found.explained == 1.0);
-        assert_eq!(found.waits[0], Wait { under_way_max: 0, then: Then::At(0) });
-        assert_eq!(found.waits[9], Wait { under_way_max: 0, then: Then::Think(2 * MS) });
+        assert_eq!(found.waits[0], Release { outstanding_max: 0, then: ReleaseDelay::At(0) });
+        assert_eq!(found.waits[9], Release { outstanding_max: 0, then: ReleaseDelay::Think(2 * MS) });
     }
 
     #[test]
     fn a_window_of_requests_is_found_with_its_depth() {
         let found = find(&closed(8, 500, |_| 100_000));
         assert_eq!((found.pattern, found.think_ns), (Pattern::Closed { depth: 8 }, [100_000; 4]));
-        assert_eq!(found.waits[100], Wait { under_way_max: 7, then: Then::Think(100_000) });
+        assert_eq!(found.waits[100], Release { outstanding_max: 7, then: ReleaseDelay::Think(100_000) });
     }
 
     #[test]
-    fn pauses_that_differ_are_a_closed_process_s_all_the_same() {
+    fn varying_pauses_of_a_closed_process_are_accepted() {
         let found = find(&closed(1, 2000, |index| index.wrapping_mul(104_729) % 30 * MS));
         assert_eq!(found.pattern, Pattern::Closed { depth: 1 }, "{:?}", found.slope);
     }
 
     #[test]
-    fn a_timer_is_told_by_its_intervals_whatever_requests_take() {
-        let made: Vec<Asked> =
+    fn a_timer_is_recognised_by_its_intervals_whatever_the_latencies() {
+        let made: Vec<SubmittedRequest> =
             (0..500).map(|index| asked(index * 25 * MS, index * 25 * MS + latency_ns(index))).collect();
         let found = find(&made);
         assert_eq!(found.pattern, Pattern::Timer { period_ns: 25 * MS, depth: 1 }, "{:?}", found.slope);
-        assert_eq!(found.waits[10], Wait { under_way_max: 0, then: Then::At(250 * MS) });
+        assert_eq!(found.waits[10], Release { outstanding_max: 0, then: ReleaseDelay::At(250 * MS) });
     }
 
-    /// Numbers without a pattern, 0 to 1.
-    fn chances(count: usize) -> Vec<f64> {
+    /// Pseudo-random numbers from 0 to 1.
+    fn random_fractions(count: usize) -> Vec<f64> {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         let next = std::iter::repeat_with(|| {
             state ^= state << 13;
@@ -475,10 +511,10 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_that_wakes_late_by_more_than_latencies_differ_is_a_timer_all_the_same() {
-        // Due every 10 ms, and up to 6 ms late; each takes 0.1 to 0.2 ms.
-        let late = chances(800);
-        let made: Vec<Asked> = (0..400u64)
+    fn a_timer_with_more_jitter_than_the_latencies_vary_is_recognised() {
+        // Due every 10 ms, up to 6 ms late; each request takes 0.1 to 0.2 ms.
+        let late = random_fractions(800);
+        let made: Vec<SubmittedRequest> = (0..400u64)
             .map(|index| {
                 let at_ns = index * 10 * MS + (late[2 * index as usize] * 6e6) as u64;
                 asked(at_ns, at_ns + 100_000 + (late[2 * index as usize + 1] * 1e5) as u64)
@@ -489,15 +525,15 @@ mod tests {
             panic!("{:?} {:?}", found.pattern, found.slope)
         };
         assert!(period_ns.abs_diff(10 * MS) < MS / 50, "{period_ns}");
-        let Then::At(due_ns) = found.waits[399].then else { panic!("{:?}", found.waits[399]) };
+        let ReleaseDelay::At(due_ns) = found.waits[399].then else { panic!("{:?}", found.waits[399]) };
         assert!(due_ns <= made[399].queued_ns - made[0].queued_ns, "no request is due later than it came");
     }
 
     #[test]
-    fn pauses_that_differ_by_more_than_latencies_do_add_up_and_are_a_closed_process_s() {
-        let chance = chances(800);
+    fn pauses_that_vary_more_than_latencies_and_accumulate_are_of_a_closed_process() {
+        let chance = random_fractions(800);
         let mut at_ns = 0;
-        let made: Vec<Asked> = chance
+        let made: Vec<SubmittedRequest> = chance
             .chunks(2)
             .map(|two| {
                 let completed_ns = at_ns + 100_000 + (two[1] * 1e5) as u64;
@@ -513,7 +549,7 @@ mod tests {
     #[test]
     fn requests_at_times_without_a_rule_are_open() {
         let mut at_ns = 0;
-        let made: Vec<Asked> = (0..500u64)
+        let made: Vec<SubmittedRequest> = (0..500u64)
             .map(|index| {
                 at_ns += (index.wrapping_mul(104_729) % 80) * MS / 2 + 21 * MS;
                 asked(at_ns, at_ns + latency_ns(index))
@@ -524,8 +560,10 @@ mod tests {
     }
 
     #[test]
-    fn two_that_are_over_at_one_moment_are_no_batch() {
-        // Requests behind each other are merged, and answered together; each answer lets one go, within the time that handling an answer takes.
+    fn two_requests_that_complete_together_are_no_batch() {
+        // Adjacent requests are merged and completed together. Each completion releases one
+        // request,
+        // within the time that handling a completion takes.
         let mut made = Vec::new();
         let mut at_ns = 0;
         for pair in 0..100 {
@@ -537,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_wait_for_all_of_the_batch_before() {
+    fn batches_wait_for_all_requests_of_the_previous_batch() {
         let mut made = Vec::new();
         let mut at_ns = 0;
         for batch in 0..100 {
@@ -547,14 +585,14 @@ mod tests {
         }
         let found = find(&made);
         assert_eq!((found.pattern, found.think_ns[1]), (Pattern::Batches { depth: 4 }, 3 * MS));
-        let waits: Vec<u32> = found.waits[40..44].iter().map(|wait| wait.under_way_max).collect();
+        let waits: Vec<u32> = found.waits[40..44].iter().map(|wait| wait.outstanding_max).collect();
         assert_eq!(waits, [0, 1, 2, 3], "the second of a batch does not wait for the first");
     }
 
     #[test]
-    fn nothing_and_a_single_request_are_no_trouble() {
+    fn no_request_and_a_single_request_are_handled() {
         assert_eq!(find(&[]).pattern, Pattern::Closed { depth: 1 });
         let one = find(&[asked(5, u64::MAX)]);
-        assert_eq!(one.waits, [Wait { under_way_max: 0, then: Then::At(0) }]);
+        assert_eq!(one.waits, [Release { outstanding_max: 0, then: ReleaseDelay::At(0) }]);
     }
 }

@@ -1,17 +1,17 @@
-//! What is counted of all requests together, and of those of each process.
+//! Statistics of all requests, and of the requests of each process.
 
 use serde::Serialize;
 
-use super::spread::{Figures, Spread};
+use super::distribution::{Distribution, Figures};
 use crate::event::{DeviceId, Rwbs};
-use crate::life::Life;
+use crate::request::RequestRecord;
 
-/// Requests in sizes of powers of two: up to 512 bytes, 1 KiB ... 2 GiB, and above.
+/// Number of size classes, in powers of two: up to 512 bytes, 1 KiB ... 2 GiB, and above.
 const SIZES: usize = 24;
 
-/// Counts as they come.
+/// Accumulates [`RequestFigures`].
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct RequestStats {
     requests: u64,
     bios: u64,
     merged: u64,
@@ -20,92 +20,97 @@ pub(super) struct Part {
     unfinished: u64,
     errors: u64,
     requeues: u64,
-    pub q2q: Spread,
-    q2g: Spread,
-    g2i: Spread,
-    q2m: Spread,
-    i2d: Spread,
-    m2d: Spread,
-    d2c: Spread,
-    q2c: Spread,
-    flush: Spread,
-    pub think: Spread,
+    pub q2q: Distribution,
+    q2g: Distribution,
+    g2i: Distribution,
+    q2m: Distribution,
+    i2d: Distribution,
+    m2d: Distribution,
+    d2c: Distribution,
+    q2c: Distribution,
+    flush: Distribution,
+    pub think: Distribution,
     pub seeks: Distances,
 }
 
-/// What all requests, or those of a process, amount to.
+/// Statistics of a set of requests: all of them, or those of a process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PartFigures {
-    /// Requests; of a process those whose first bio is its own.
+pub struct RequestFigures {
+    /// Number of requests; for a process, those whose first bio it submitted.
     pub requests: u64,
-    /// Bios: what was submitted.
+    /// Number of submitted bios.
     pub bios: u64,
-    /// Bios that were merged into a request that was there.
+    /// Number of bios that were merged into an existing request.
     pub merged: u64,
-    /// Bios by what they do.
+    /// Bios by operation.
     pub mix: Mix,
-    /// Requests by size, without those of no size.
+    /// Requests by size, without requests of size 0.
     pub sizes: Vec<SizeCount>,
-    /// Requests that the trace does not show completing.
+    /// Number of requests without a completion in the trace.
     pub unfinished: u64,
-    /// Requests that failed.
+    /// Number of failed requests.
     pub errors: u64,
-    /// How often the driver gave a request back.
+    /// Number of times that the driver returned a request.
     pub requeues: u64,
-    /// Distances between bios in the order of their submission.
+    /// Distances between bios in order of submission.
     pub seeks: SeekFigures,
-    /// How long the steps took.
+    /// Durations of the steps.
     pub phases: Phases,
-    /// From a completion to the next submission of the same process.
+    /// Time in ns from a completion to the next submission of the same process.
     pub think_ns: Figures,
 }
 
-/// Bios and their bytes by what they do, and how many of them are marked how.
+/// Number of bios and bytes by operation, and number of bios with each flag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Mix {
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Their bytes.
+    /// Bytes of the reads.
     pub read_bytes: u64,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Their bytes.
+    /// Bytes of the writes.
     pub write_bytes: u64,
-    /// Discards.
+    /// Number of discards.
     pub discards: u64,
-    /// Their bytes.
+    /// Bytes of the discards.
     pub discard_bytes: u64,
-    /// Flushes without data.
+    /// Number of flushes without data.
     pub flushes: u64,
-    /// Anything else: passed-through commands.
+    /// Number of other bios: passed-through commands.
     pub others: u64,
-    /// Those somebody waits for.
+    /// Number of synchronous bios.
     pub sync: u64,
-    /// A file system's own data.
+    /// Number of bios of file-system metadata.
     pub meta: u64,
-    /// Read ahead.
+    /// Number of read-ahead bios.
     pub ahead: u64,
-    /// Durable before they complete.
+    /// Number of bios with force unit access (FUA).
     pub fua: u64,
-    /// With a flush before them.
+    /// Number of bios with data and a preflush.
     pub preflush: u64,
 }
 
-/// Requests of a size.
+/// Number of requests of a size class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SizeCount {
-    /// The greatest size, in bytes; the least is one more than half of it.
+    /// Largest size of the class in bytes; the smallest is one more than half of it.
     pub bytes_max: u64,
-    /// Reads.
+    /// Number of reads.
     pub reads: u64,
-    /// Writes.
+    /// Number of writes.
     pub writes: u64,
-    /// Discards.
+    /// Number of discards.
     pub discards: u64,
 }
 
-/// Times of steps in ns, as btt names them: Q2Q between submissions, Q2G to the request's allocation, G2I in the plug, Q2M to the merge, I2D in the elevator, M2D from
-/// the merge to the device, D2C in the device, Q2C in all. D2C and Q2C count every bio, as btt does; flushes without data are apart.
+/// Durations of the steps in ns, named as in btt: Q2Q between submissions, Q2G until the allocation
+/// of
+/// the request, G2I in the plug, Q2M until the merge, I2D in the elevator, M2D from the merge to
+/// the
+/// device, D2C in the device, Q2C in total. D2C and Q2C count every bio, as btt does. Flushes
+/// without
+/// data are separate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct Phases {
@@ -120,31 +125,33 @@ pub struct Phases {
     pub flush_q2c_ns: Figures,
 }
 
-/// Distances between neighbours in an order, on one device: from the end of the one to the start of the next.
+/// Distribution of distances between consecutive requests on one device: from the end of one
+/// request
+/// to the start of the next.
 #[derive(Debug)]
 pub struct Distances {
     last: Option<(DeviceId, u64)>,
     sequential: u64,
     backward: u64,
-    distance: Spread,
+    distance: Distribution,
 }
 
-/// What is told of distances.
+/// Statistics of distances.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SeekFigures {
-    /// How many of them are 0.
+    /// Number of distances of 0.
     pub sequential: u64,
-    /// How many lead back.
+    /// Number of distances to a lower sector.
     pub backward: u64,
-    /// How far they are, either way, with those of 0.
+    /// Absolute distances in sectors, including those of 0.
     pub distance_sectors: Figures,
 }
 
-impl Part {
-    /// With percentiles of so many digits.
-    pub fn new(digits: u8) -> Part {
-        let spread = || Spread::new(digits);
-        Part {
+impl RequestStats {
+    /// Creates empty statistics whose percentiles have `digits` significant digits.
+    pub fn new(digits: u8) -> RequestStats {
+        let distribution = || Distribution::new(digits);
+        RequestStats {
             requests: 0,
             bios: 0,
             merged: 0,
@@ -153,22 +160,22 @@ impl Part {
             unfinished: 0,
             errors: 0,
             requeues: 0,
-            q2q: spread(),
-            q2g: spread(),
-            g2i: spread(),
-            q2m: spread(),
-            i2d: spread(),
-            m2d: spread(),
-            d2c: spread(),
-            q2c: spread(),
-            flush: spread(),
-            think: spread(),
+            q2q: distribution(),
+            q2g: distribution(),
+            g2i: distribution(),
+            q2m: distribution(),
+            i2d: distribution(),
+            m2d: distribution(),
+            d2c: distribution(),
+            q2c: distribution(),
+            flush: distribution(),
+            think: distribution(),
             seeks: Distances::new(digits),
         }
     }
 
-    /// Counts a request, and of its bios the first. What does not come from a submission is counted all the same.
-    pub fn request(&mut self, life: &Life) {
+    /// Counts a request and its first bio. Requests without a recorded submission count as well.
+    pub fn request(&mut self, life: &RequestRecord) {
         self.requests += 1;
         self.unfinished += u64::from(life.completed_ns.is_none());
         self.errors += u64::from(life.error != 0);
@@ -189,9 +196,9 @@ impl Part {
         record(&mut self.q2c, life.q2c_ns());
     }
 
-    /// Counts the bio of a place in a request's list of merged ones.
-    pub fn merged(&mut self, life: &Life, place: usize) {
-        let Some(bio) = life.merged.get(place) else { return };
+    /// Counts the merged bio at an index of a request's list.
+    pub fn merged(&mut self, life: &RequestRecord, index: usize) {
+        let Some(bio) = life.merged.get(index) else { return };
         self.merged += 1;
         self.bio(life.op, bio.bytes, bio.bytes);
         self.q2m.record(bio.merged_ns.saturating_sub(bio.queued_ns));
@@ -225,12 +232,12 @@ impl Part {
         mix.preflush += u64::from(request_bytes > 0 && op.has(Rwbs::FLUSH));
     }
 
-    /// How many bios were counted.
+    /// Number of counted bios.
     pub fn bios(&self) -> u64 {
         self.bios
     }
 
-    pub fn figures(&self) -> PartFigures {
+    pub fn figures(&self) -> RequestFigures {
         let sizes = self.sizes.iter().enumerate().filter(|(_, counts)| counts.iter().any(|count| *count > 0));
         let size = |(index, counts): (usize, &[u64; 3])| SizeCount {
             bytes_max: 512 << index,
@@ -238,7 +245,7 @@ impl Part {
             writes: counts[1],
             discards: counts[2],
         };
-        PartFigures {
+        RequestFigures {
             requests: self.requests,
             bios: self.bios,
             merged: self.merged,
@@ -265,31 +272,31 @@ impl Part {
 }
 
 impl Mix {
-    /// All bytes.
+    /// Returns the number of bytes of all operations.
     pub fn bytes(&self) -> u64 {
         self.read_bytes + self.write_bytes + self.discard_bytes
     }
 }
 
 impl SeekFigures {
-    /// The share of neighbours without a distance, 0 to 1.
+    /// Returns the fraction of distances of 0, 0 to 1.
     pub fn sequential_share(&self) -> f64 {
         share(self.sequential, self.distance_sectors.count)
     }
 
-    /// The share that leads back, 0 to 1.
+    /// Returns the fraction of distances to a lower sector, 0 to 1.
     pub fn backward_share(&self) -> f64 {
         share(self.backward, self.distance_sectors.count)
     }
 }
 
 impl Distances {
-    /// None yet; percentiles are right to so many digits, 1 to 5.
+    /// Creates an empty distribution whose percentiles have `digits` significant digits, 1 to 5.
     pub fn new(digits: u8) -> Distances {
-        Distances { last: None, sequential: 0, backward: 0, distance: Spread::new(digits) }
+        Distances { last: None, sequential: 0, backward: 0, distance: Distribution::new(digits) }
     }
 
-    /// The next one begins and ends there. Distances between devices mean nothing.
+    /// Adds a request by its first and end sector. Distances between devices do not count.
     pub fn next(&mut self, device: DeviceId, sector: u64, end: u64) {
         if let Some((last_device, last)) = self.last.replace((device, end))
             && last_device == device
@@ -300,27 +307,27 @@ impl Distances {
         }
     }
 
-    /// Counts the distance from the end of one to the first sector of the next.
+    /// Adds the distance from the end of a request to the first sector of the next.
     pub fn between(&mut self, from: u64, sector: u64) {
         self.sequential += u64::from(sector == from);
         self.backward += u64::from(sector < from);
         self.distance.record(sector.abs_diff(from));
     }
 
-    /// What they amount to.
+    /// Returns the statistics.
     pub fn figures(&self) -> SeekFigures {
         SeekFigures { sequential: self.sequential, backward: self.backward, distance_sectors: self.distance.figures() }
     }
 }
 
-/// Flushes without data are no part of the phases, as with btt.
-pub(super) fn is_flush(life: &Life) -> bool {
+/// Returns true for flushes without data, which do not count in the phases, as with btt.
+pub(super) fn is_flush(life: &RequestRecord) -> bool {
     life.bytes == 0 && life.op.has(Rwbs::FLUSH)
 }
 
-fn record(spread: &mut Spread, value: Option<u64>) {
+fn record(distribution: &mut Distribution, value: Option<u64>) {
     if let Some(value) = value {
-        spread.record(value);
+        distribution.record(value);
     }
 }
 
@@ -351,8 +358,8 @@ mod tests {
         seeks.next(disk, 4, 12);
         seeks.next(other, 0, 8);
         seeks.next(disk, 1000, 1008);
-        let told = seeks.figures();
-        assert_eq!((told.sequential, told.backward, told.distance_sectors.count), (1, 1, 2));
-        assert_eq!(told.distance_sectors.mean, 6.0);
+        let figures = seeks.figures();
+        assert_eq!((figures.sequential, figures.backward, figures.distance_sectors.count), (1, 1, 2));
+        assert_eq!(figures.distance_sectors.mean, 6.0);
     }
 }

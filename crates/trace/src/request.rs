@@ -1,19 +1,31 @@
-//! The way of each request: what happened to it, from its bios' submission to its completion, found again in the events.
+//! Tracks requests through a trace, from the submission of their bios to their completion.
 //!
-//! The formats have no name for a request, so that its events are known by device, direction and first sector alone. Those that lie between Q and C:
+//! Trace formats have no identifier for a request: events of a request match by device, direction
+//! and
+//! first sector. The rules from Q to C:
 //!
-//! - Q begins a bio, G makes a request of it, I and D move it on. A trace may lack any of them (no elevator: no I; `noop`'s short way: no G; a device mapper: Q and C
-//!   only; begun in the middle: D and C, or C alone): each takes the request as it is;
-//! - M and F put a bio, or a whole request, to the end or the front of another. Merging that the kernel did not tell shows in a longer I or D: what lies behind it and waits is taken in;
-//! - X cuts a bio that waits in two, both submitted when it was. A G that is shorter than its bio does the same;
-//! - A that leads to a bio without a Q of its own hands the time of the Q at the upper device down;
-//! - R gives a request back to the queue; its next D counts;
-//! - C of a part leaves the rest in the device;
-//! - among several of the same place and direction the oldest is meant, one of the same length first;
-//! - flushes without data have no sector. A D without the bit of writes, which is how Linux issues them, is for all that wait; its C is theirs.
+//! - Q begins a bio, G turns it into a request, I and D advance it. A trace may lack any of these
+//!   events (no elevator: no I; the short path of `noop`: no G; a device mapper: only Q and C;
+//!   started in the middle: D and C, or C alone). Each event accepts the request in any earlier
+//!   stage.
+//! - M and F append a bio, or a whole request, to the end or the front of another. A merge that the
+//!   kernel did not record shows as a longer I or D: the waiting bios after the request are
+//!   absorbed.
+//! - X splits a waiting bio into two with the same submission time. A G that is shorter than its
+//!   bio does the same.
+//! - A (remap) to a bio without a Q of its own passes on the submission time of the upper device.
+//! - R returns a request to the queue; its next D counts.
+//! - C of a part leaves the rest in the device.
+//! - Among several candidates of the same sector and direction, one of the same length is
+//!   preferred, then the oldest.
+//! - Flushes without data have no sector. A D without the write bit, which is how Linux issues
+//!   flushes, serves all waiting flushes; so does its C.
 //!
-//! A request whose completion was lost would be under way for ever: after [`GIVEN_UP_NS`] of the trace's time, or when [`UNDER_WAY_MAX`] others are under way, it is given up:
-//! handed out as it is, without a completion. So memory is bounded for traces that have no completions at all, and none of their requests is lost.
+//! A request whose completion was lost would stay outstanding for ever. The tracker abandons a
+//! request
+//! after [`ABANDON_AFTER_NS`] of trace time, or when [`OUTSTANDING_MAX`] others are outstanding,
+//! and
+//! returns its record without a completion. This bounds the memory for traces without completions.
 
 mod table;
 #[cfg(test)]
@@ -25,133 +37,138 @@ use crate::batch::Batch;
 use crate::event::{Action, DeviceId, Event, Rwbs};
 use table::{Class, Key, Slot, Stage, Table};
 
-/// A request that is under way for longer than this, in ns of the trace, has lost its completion.
-pub const GIVEN_UP_NS: u64 = 300_000_000_000;
-/// So many requests may be under way before the oldest is given up.
-pub const UNDER_WAY_MAX: usize = 1 << 18;
+/// A request that is outstanding for longer than this time, in ns of the trace, has lost its
+/// completion.
+pub const ABANDON_AFTER_NS: u64 = 300_000_000_000;
+/// Maximum number of outstanding requests before the oldest is abandoned.
+pub const OUTSTANDING_MAX: usize = 1 << 18;
 
-/// The way of one request. Times are those of the events; a step that the trace does not show is `None`.
+/// The history of one request. A step that the trace does not show is None.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Life {
-    /// The device.
+pub struct RequestRecord {
+    /// Device of the request.
     pub device: DeviceId,
-    /// What it does, and how: of its first bio.
+    /// Operation and flags of the first bio.
     pub op: Rwbs,
-    /// Its first sector when it was over (or was last seen).
+    /// First sector at completion, or at the last event.
     pub sector: u64,
-    /// Its length in bytes then.
+    /// Length in bytes at completion, or at the last event.
     pub bytes: u32,
-    /// Whose it is: the process of its first bio, or who issued it where no bio was seen.
+    /// Process id of the first bio, or of the issuing process if no bio was seen.
     pub pid: u32,
-    /// Its first bio was submitted (Q).
+    /// Submission of the first bio (Q), in ns.
     pub queued_ns: Option<u64>,
-    /// The request was allocated (G).
+    /// Allocation of the request (G), in ns.
     pub got_ns: Option<u64>,
-    /// It went to the elevator (I).
+    /// Insertion into the elevator (I), in ns.
     pub inserted_ns: Option<u64>,
-    /// The driver took it (D), for the last time if it was given back in between.
+    /// Last issue to the driver (D), in ns.
     pub issued_ns: Option<u64>,
-    /// It completed (C).
+    /// Completion (C), in ns.
     pub completed_ns: Option<u64>,
-    /// The bios that were merged into it, after its first.
+    /// Bios merged into the request after the first one.
     pub merged: Vec<Merged>,
-    /// How often the driver gave it back (R).
+    /// Number of times that the driver returned the request to the queue (R).
     pub requeues: u32,
-    /// The error with which it completed; 0 for none.
+    /// Error number of the completion; 0 for success.
     pub error: u16,
 }
 
-/// A bio that was merged into a request that was there.
+/// A bio that was merged into an existing request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// Whose it is.
+    /// Process id of the bio.
     pub pid: u32,
-    /// When it was submitted (Q), or merged where the trace does not show that.
+    /// Submission (Q) in ns, or the time of the merge if the trace does not show the submission.
     pub queued_ns: u64,
-    /// When it was merged (M or F).
+    /// Merge (M or F) in ns.
     pub merged_ns: u64,
-    /// Its first sector.
+    /// First sector.
     pub sector: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub bytes: u32,
-    /// To the front of the request, not to its end.
+    /// True for a front merge, false for a back merge.
     pub front: bool,
 }
 
-impl Life {
-    /// When it was first seen on its way in, in ns; `None` of those that the trace shows only completing.
-    pub fn begun_ns(&self) -> Option<u64> {
+impl RequestRecord {
+    /// Returns the earliest recorded time before the completion, in ns; None if the trace shows
+    /// only
+    /// the completion.
+    pub fn first_seen_ns(&self) -> Option<u64> {
         self.queued_ns.or(self.got_ns).or(self.inserted_ns).or(self.issued_ns)
     }
 
-    /// From submission to allocation, in ns.
+    /// Time from submission to allocation, in ns.
     pub fn q2g_ns(&self) -> Option<u64> {
         between(self.queued_ns, self.got_ns)
     }
 
-    /// From allocation to the elevator, in ns: the time in the plug.
+    /// Time from allocation to insertion into the elevator, in ns: the time in the plug.
     pub fn g2i_ns(&self) -> Option<u64> {
         between(self.got_ns, self.inserted_ns)
     }
 
-    /// In the elevator, in ns.
+    /// Time in the elevator, in ns.
     pub fn i2d_ns(&self) -> Option<u64> {
         between(self.inserted_ns, self.issued_ns)
     }
 
-    /// In the device, in ns.
+    /// Time in the device, in ns.
     pub fn d2c_ns(&self) -> Option<u64> {
         between(self.issued_ns, self.completed_ns)
     }
 
-    /// All of it, of its first bio, in ns.
+    /// Time from the submission of the first bio to completion, in ns.
     pub fn q2c_ns(&self) -> Option<u64> {
         between(self.queued_ns, self.completed_ns)
     }
 
-    /// The first sector behind it.
+    /// Returns the first sector after the request.
     pub fn end_sector(&self) -> u64 {
         self.sector.saturating_add(u64::from(self.bytes).div_ceil(512))
     }
 
-    /// How many bios it is made of.
+    /// Number of bios in the request.
     pub fn bios(&self) -> usize {
         1 + self.merged.len()
     }
 
-    /// Its first bio's length in bytes: without what was merged into it.
+    /// Length of the first bio in bytes, without merged bios.
     pub fn first_bytes(&self) -> u32 {
         self.merged.iter().fold(self.bytes, |left, bio| left.saturating_sub(bio.bytes))
     }
 }
 
-/// Finds the ways of requests in a stream of events: memory grows with what is under way, not with the trace.
+/// Builds request records from a stream of events. Memory grows with the number of outstanding
+/// requests, not with the length of the trace.
 #[derive(Debug, Default)]
-pub struct Lives {
+pub struct RequestTracker {
     table: Table,
-    over: Vec<Life>,
-    /// Devices that tell the end of a flush with the bit of flushes, and then of the request that asked for it without.
+    over: Vec<RequestRecord>,
+    /// Devices that report the end of a flush twice: with the flush bit for the device's flush, and
+    /// without it for the request that caused the flush.
     flushes_twice: FxHashSet<DeviceId>,
     in_device: usize,
-    /// Bios that came from a device above and were not submitted anew.
+    /// Number of bios that were remapped from an upper device and not submitted again.
     handed_down: usize,
     given_up: u64,
 }
 
-impl Lives {
-    /// Nothing seen yet.
-    pub fn new() -> Lives {
-        Lives::default()
+impl RequestTracker {
+    /// Creates a tracker without requests.
+    pub fn new() -> RequestTracker {
+        RequestTracker::default()
     }
 
-    /// Takes in events, in the order of time.
+    /// Processes the events of a batch; batches must come in order of time.
     pub fn take(&mut self, batch: &Batch) {
         for event in batch.events() {
             self.event(event, batch.payload(event));
         }
     }
 
-    /// Takes in one event with its payload.
+    /// Processes one event with its payload.
     pub fn event(&mut self, event: &Event, payload: &[u8]) {
         match event.action {
             Action::Queue => self.queue(event),
@@ -168,38 +185,41 @@ impl Lives {
         }
     }
 
-    /// The requests that are over since this was last called, in the order of their completions; among them those that were given up, without a completion.
-    pub fn over(&mut self) -> std::vec::Drain<'_, Life> {
+    /// Takes the records of the requests that finished since the last call, in order of completion.
+    /// Abandoned requests are included, without a completion.
+    pub fn over(&mut self) -> std::vec::Drain<'_, RequestRecord> {
         self.over.drain(..)
     }
 
-    /// The trace is over: what is still under way, by the time at which it was first seen.
-    pub fn rest(self) -> Vec<Life> {
+    /// Ends the trace and returns the outstanding requests, ordered by their first event.
+    pub fn rest(self) -> Vec<RequestRecord> {
         self.table.into_lives()
     }
 
-    /// How many requests, and bios that are no request yet, are under way.
+    /// Number of outstanding requests, and bios that are not part of a request yet.
     pub fn under_way(&self) -> usize {
         self.table.len()
     }
 
-    /// How many requests are in devices.
+    /// Number of requests in devices.
     pub fn in_device(&self) -> usize {
         self.in_device
     }
 
-    /// Nothing that is under way was first seen before this, in ns; `None` when nothing is.
+    /// Returns the time of the earliest first event of all outstanding requests, in ns; None if
+    /// nothing
+    /// is outstanding.
     pub fn earliest_ns(&self) -> Option<u64> {
         self.table.oldest().map(|slot| self.table.slot(slot).first_ns)
     }
 
-    /// How many were given up.
+    /// Number of abandoned requests.
     pub fn given_up(&self) -> u64 {
         self.given_up
     }
 }
 
-impl Lives {
+impl RequestTracker {
     fn queue(&mut self, event: &Event) {
         let key = Key::of(event);
         let handed_down = |slot: &Slot| slot.from.is_some() && slot.stage == Stage::Queued && slot.left == event.bytes;
@@ -226,7 +246,7 @@ impl Lives {
     }
 
     fn insert(&mut self, event: &Event) {
-        // One that was given back is inserted again; its first time counts.
+        // A requeued request is inserted again; the first insertion counts.
         let slot = match self.best(event, &[Stage::Got, Stage::Queued, Stage::Inserted]) {
             Some(slot) => slot,
             None => self.add(event, Stage::Inserted),
@@ -249,7 +269,9 @@ impl Lives {
         self.set_issued(slot, event.time_ns);
     }
 
-    /// One flush of the device serves all that wait for one. Whether any did.
+    /// Marks all waiting flushes as issued, because one flush of the device serves them all.
+    /// Returns
+    /// true if there was any.
     fn issue_flushes(&mut self, event: &Event) -> bool {
         let mut any = false;
         while let Some(slot) = self.table.first(Key::of(event), |slot| slot.stage != Stage::Issued) {
@@ -284,7 +306,7 @@ impl Lives {
             Some(slot) => slot,
             None => {
                 let slot = self.add(event, Stage::Queued);
-                // Whoever was interrupted by the completion, not whose request it is.
+                // The process id of a completion is the interrupted process, not the owner.
                 self.table.slot_mut(slot).life.pid = 0;
                 slot
             }
@@ -301,7 +323,8 @@ impl Lives {
     }
 
     fn complete_flushes(&mut self, event: &Event, key: Key) {
-        // Linux tells the end of the device's flush, and behind it that of the request, which has no bit of flushes.
+        // Linux reports the end of the device's flush, and then the end of the request without the
+        // flush bit.
         if event.op.has(Rwbs::FLUSH) {
             if !event.op.has(Rwbs::WRITE) {
                 self.flushes_twice.insert(event.device);
@@ -329,7 +352,7 @@ impl Lives {
         let key = Key::of(event);
         let bio = self.best(event, &[Stage::Queued]);
         if let Some(request) = self.table.ending_at(key) {
-            // A request may be merged to another's end as well.
+            // A whole request may be merged to the end of another.
             match bio.or_else(|| self.best(event, &[Stage::Got, Stage::Inserted])) {
                 Some(other) if other != request => self.absorb(request, other, event.time_ns, false),
                 _ => self.merge_unseen(request, event, false),
@@ -362,11 +385,11 @@ impl Lives {
         self.table.lengthen(request, event.bytes, front);
     }
 
-    /// Merges what waits - a bio or a request - into a request.
+    /// Merges a waiting bio or request into a request.
     fn absorb(&mut self, request: u32, other: u32, time_ns: u64, front: bool) {
         let life = self.take_out(other);
         let first_bytes = life.first_bytes();
-        // What was put to its front lies before its first bio.
+        // Bios that were merged to its front precede its first bio.
         let in_front = life.merged.iter().filter(|bio| bio.front).map(|bio| u64::from(bio.bytes / 512)).sum::<u64>();
         let first = Merged {
             pid: life.pid,
@@ -382,7 +405,7 @@ impl Lives {
         self.table.lengthen(request, life.bytes, front);
     }
 
-    /// The request is longer than what was seen of it: takes in what waits behind it, as far as its new end.
+    /// Absorbs the waiting bios after a request when an event shows that the request is longer.
     fn grow_to(&mut self, slot: u32, event: &Event) {
         while self.table.slot(slot).left < event.bytes {
             let missing = event.bytes - self.table.slot(slot).left;
@@ -396,7 +419,9 @@ impl Lives {
         }
     }
 
-    /// What begins here is shorter than the bio that waits: the rest of it waits on. The slot of the front part.
+    /// Splits a waiting bio when an event shows a shorter length. The rest keeps waiting. Returns
+    /// the
+    /// slot of the front part.
     fn cut_to(&mut self, slot: u32, bytes: u32) -> u32 {
         let found = self.table.slot(slot);
         if bytes == 0 || !bytes.is_multiple_of(512) || bytes >= found.left {
@@ -421,7 +446,9 @@ impl Lives {
         }
     }
 
-    /// A bio goes on to another device: the time at which it was submitted above counts there unless it is submitted there anew.
+    /// Handles a remap: the bio continues on another device with its original submission time,
+    /// unless
+    /// the device below records a submission.
     fn remap(&mut self, event: &Event, payload: &[u8]) {
         let Some((from, sector)) = remapped_from(payload) else { return };
         let above = Key { device: from, sector, ..Key::of(event) };
@@ -437,8 +464,10 @@ impl Lives {
     }
 }
 
-impl Lives {
-    /// The one that an event means: of the earliest of these stages that there is, the oldest, of the event's length if there is one.
+impl RequestTracker {
+    /// Returns the request that an event refers to: of the first stage in `stages` that matches,
+    /// the
+    /// oldest, preferably of the event's length.
     fn best(&self, event: &Event, stages: &[Stage]) -> Option<u32> {
         let rank = |slot: &Slot| {
             let stage = stages.iter().position(|stage| *stage == slot.stage)?;
@@ -450,24 +479,24 @@ impl Lives {
     fn add(&mut self, event: &Event, stage: Stage) -> u32 {
         self.give_up(event.time_ns);
         let key = Key::of(event);
-        let life = Life {
+        let life = RequestRecord {
             device: event.device,
             op: event.op,
             sector: key.sector,
             bytes: event.bytes,
             pid: event.pid,
-            ..Life::default()
+            ..RequestRecord::default()
         };
         self.table.add(key.class, life, event.time_ns, stage)
     }
 
     fn give_up(&mut self, now_ns: u64) {
         while let Some(slot) = self.table.oldest()
-            && (self.table.len() >= UNDER_WAY_MAX
-                || self.table.slot(slot).first_ns.saturating_add(GIVEN_UP_NS) < now_ns)
+            && (self.table.len() >= OUTSTANDING_MAX
+                || self.table.slot(slot).first_ns.saturating_add(ABANDON_AFTER_NS) < now_ns)
         {
             let found = self.table.slot(slot);
-            // A bio that was handed down is given up once, above.
+            // A remapped bio is abandoned once, on the upper device.
             let twice = found.from.is_some() && found.stage == Stage::Queued;
             let life = self.take_out(slot);
             if !twice {
@@ -482,7 +511,7 @@ impl Lives {
         let mut life = self.take_out(slot);
         life.completed_ns = Some(time_ns);
         self.over.push(life);
-        // What was handed down without a submission of its own is the same bio: it is over above, too.
+        // A remapped bio without a submission of its own is the same bio: it ends above as well.
         if let Some(above) = from
             && let Some(slot) = self.table.first(above, |slot| slot.stage == Stage::Queued)
         {
@@ -490,7 +519,7 @@ impl Lives {
         }
     }
 
-    fn take_out(&mut self, slot: u32) -> Life {
+    fn take_out(&mut self, slot: u32) -> RequestRecord {
         if self.table.slot(slot).stage == Stage::Issued {
             self.in_device -= 1;
         }
@@ -502,11 +531,12 @@ impl Lives {
 }
 
 fn between(from: Option<u64>, to: Option<u64>) -> Option<u64> {
-    // Clocks of CPUs differ by a little: what seems to end before it began took no time.
+    // Clocks of CPUs differ slightly: a negative difference counts as 0.
     Some(to?.saturating_sub(from?))
 }
 
-/// The device and the sector from which a remap leads: big-endian device, device, sector.
+/// Returns the device and sector that a remap came from. The payload holds big-endian device,
+/// device and sector.
 fn remapped_from(payload: &[u8]) -> Option<(DeviceId, u64)> {
     let device = u32::from_be_bytes(*payload.first_chunk()?);
     let sector = u64::from_be_bytes(*payload.get(8..)?.first_chunk()?);

@@ -1,68 +1,70 @@
-//! One file of records, as it comes.
+//! Parses the records of one file.
 
-use super::record::{Fields, MAGIC_BASE, Told, Version};
+use super::record::{Decoded, Fields, MAGIC_BASE, Version};
 use super::{CPU_MAX, MAGIC};
 use crate::batch::{Batch, EVENTS_A_BATCH};
-use crate::notices::Notices;
-use crate::open::Stream;
-use crate::source::{Place, ReadError};
+use crate::notices::NoticeCollector;
+use crate::source::{InputPosition, ReadError};
+use crate::stream::Stream;
 
-/// What is read at a time, in bytes: more than the longest record with its payload.
+/// Size of the read buffer in bytes: more than the longest record with its payload.
 const BUFFER_BYTES: usize = 256 << 10;
-/// After so many bytes in a row without a record, the input is no trace, or none any more.
+/// Maximum number of consecutive bytes without a record; more means that the input is no trace.
 const GARBAGE_BYTES_MAX: u64 = 16 << 20;
-/// The shortest record, in bytes.
+/// Length of the shortest record in bytes.
 const RECORD_BYTES_MIN: usize = 48;
 
-/// A file on its way in.
-pub(super) struct Lane {
+/// Reads the records of a file in file order.
+pub(super) struct RecordReader {
     stream: Stream,
     buffer: Vec<u8>,
-    /// What is in the buffer and was not taken: from here...
+    /// Start of the bytes in the buffer that were not parsed yet.
     start: usize,
-    /// ... to here.
+    /// End of the bytes in the buffer that were not parsed yet.
     end: usize,
-    /// Where in the input the buffer begins.
+    /// Offset of the buffer in the input.
     offset: u64,
     at_end: bool,
-    /// Whether its records are big-endian, once one has been seen.
+    /// True if the records are big-endian; None before the first record.
     is_big: Option<bool>,
-    /// Bytes without a record since the last.
+    /// Number of bytes without a record since the last record.
     garbage_bytes: u64,
-    /// All of them, in how many places, and where first.
-    passed: (u64, u64, u64),
-    /// What ended it, told behind the events that were read before.
+    /// Skipped bytes: total, number of places, and offset of the first.
+    skipped: (u64, u64, u64),
+    /// The error that ended the file, returned after the events before it.
     failed: Option<ReadError>,
-    seen: Seen,
+    findings: Findings,
 }
 
-/// What was noticed while records were taken.
-struct Seen {
-    notices: Notices,
-    /// The time of each CPU's last record, in ns.
+/// Findings during parsing.
+struct Findings {
+    notices: NoticeCollector,
+    /// Time of the last record of each CPU, in ns.
     last_ns: Vec<u64>,
-    /// How often a CPU's clock ran back, where first, and how far at most in ns.
+    /// Number of times that the clock of a CPU ran backwards.
     backwards: u64,
+    /// Offset of the first such record.
     backwards_first: u64,
+    /// Largest step backwards in ns.
     backwards_ns_max: u64,
 }
 
-/// Why no more records were taken.
+/// Reason for the end of a parsing step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stop {
     /// The batch is full.
     Full,
-    /// What is left is the beginning of a record of so many bytes.
+    /// The buffer ends within a record of this many bytes.
     Short(usize),
-    /// What comes now is no record.
+    /// The next bytes are no record.
     Garbage,
 }
 
-impl Lane {
-    /// The records of an input.
-    pub fn new(stream: Stream) -> Lane {
-        let notices = Notices::new(&stream.name);
-        Lane {
+impl RecordReader {
+    /// Creates a reader of an input.
+    pub fn new(stream: Stream) -> RecordReader {
+        let notices = NoticeCollector::new(&stream.name);
+        RecordReader {
             stream,
             buffer: vec![0; BUFFER_BYTES],
             start: 0,
@@ -71,21 +73,21 @@ impl Lane {
             at_end: false,
             is_big: None,
             garbage_bytes: 0,
-            passed: (0, 0, 0),
+            skipped: (0, 0, 0),
             failed: None,
-            seen: Seen { notices, last_ns: Vec::new(), backwards: 0, backwards_first: 0, backwards_ns_max: 0 },
+            findings: Findings { notices, last_ns: Vec::new(), backwards: 0, backwards_first: 0, backwards_ns_max: 0 },
         }
     }
 
-    /// What was noticed.
-    pub fn notices(&mut self) -> &mut Notices {
-        &mut self.seen.notices
+    /// The notices about the file.
+    pub fn notices(&mut self) -> &mut NoticeCollector {
+        &mut self.findings.notices
     }
 
     /// Adds about [`EVENTS_A_BATCH`] events to a batch; none at the end.
     ///
     /// # Errors
-    /// The system's, and an input that holds no records.
+    /// Fails with the error of the operating system, or if the input holds no records.
     pub fn fill(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -107,9 +109,9 @@ impl Lane {
             let unread = self.buffer.get(self.start..self.end).unwrap_or_default();
             let at = self.offset + self.start as u64;
             let (taken, stop) = if is_big {
-                take::<true>(unread, at, full, batch, &mut self.seen)
+                take::<true>(unread, at, full, batch, &mut self.findings)
             } else {
-                take::<false>(unread, at, full, batch, &mut self.seen)
+                take::<false>(unread, at, full, batch, &mut self.findings)
             };
             self.start += taken;
             if taken > 0 {
@@ -119,16 +121,16 @@ impl Lane {
                 Stop::Full => break,
                 Stop::Short(_) if !self.at_end => self.read()?,
                 Stop::Short(bytes) => {
-                    self.cut_off(bytes);
+                    self.end_within_record(bytes);
                     return Ok(());
                 }
-                Stop::Garbage => self.pass_garbage(is_big)?,
+                Stop::Garbage => self.skip_garbage(is_big)?,
             }
         }
         Ok(())
     }
 
-    /// The byte order of the records, found out with the first; none at the end of the input.
+    /// Detects the byte order of the records by the first record; None at the end of the input.
     fn byte_order(&mut self) -> Result<Option<bool>, ReadError> {
         if let Some(is_big) = self.is_big {
             return Ok(Some(is_big));
@@ -149,32 +151,34 @@ impl Lane {
                 }
                 if version_of(magic).is_none() {
                     let version = magic & 0xFF;
-                    return Err(self.bad(format!("records of version {version} begin here; versions 7 and 8 are read")));
+                    return Err(
+                        self.bad(format!("records of version {version} begin here; supported are versions 7 and 8"))
+                    );
                 }
                 self.is_big = Some(is_big);
                 return Ok(Some(is_big));
             }
-            // Something may stand before the first record: the nearest in either byte order is looked for.
+            // The first record may follow other bytes: the nearest in either byte order counts.
             let nearest = [false, true].into_iter().filter_map(|is_big| find(unread, is_big)).min();
-            self.pass(nearest)?;
+            self.skip(nearest)?;
         }
     }
 
-    /// Goes on to the next record after something that is none.
-    fn pass_garbage(&mut self, is_big: bool) -> Result<(), ReadError> {
+    /// Skips to the next record.
+    fn skip_garbage(&mut self, is_big: bool) -> Result<(), ReadError> {
         let unread = self.buffer.get(self.start..self.end).unwrap_or_default();
         let next = find(unread, is_big);
-        self.pass(next)
+        self.skip(next)
     }
 
-    /// Passes over what comes before the next record, or, if there is none, over all but what may be the beginning of one.
-    fn pass(&mut self, next: Option<usize>) -> Result<(), ReadError> {
+    /// Skips to the next record or, if none is found, all bytes except a possible beginning of one.
+    fn skip(&mut self, next: Option<usize>) -> Result<(), ReadError> {
         let unread = self.end - self.start;
         let known = next.unwrap_or(if self.at_end { unread } else { unread.saturating_sub(3) });
-        let passed = usize::try_from(GARBAGE_BYTES_MAX - self.garbage_bytes).map_or(known, |room| known.min(room));
-        self.count_passed(passed);
-        self.start += passed;
-        if self.is_big.is_none() && self.at_end && next.is_none() || passed < known {
+        let skipped = usize::try_from(GARBAGE_BYTES_MAX - self.garbage_bytes).map_or(known, |room| known.min(room));
+        self.count_skipped(skipped);
+        self.start += skipped;
+        if self.is_big.is_none() && self.at_end && next.is_none() || skipped < known {
             return Err(self.no_record());
         }
         if next.is_none() && !self.at_end {
@@ -183,14 +187,14 @@ impl Lane {
         Ok(())
     }
 
-    fn count_passed(&mut self, passed: usize) {
-        let (bytes, places, first) = &mut self.passed;
-        if self.garbage_bytes == 0 && passed > 0 {
+    fn count_skipped(&mut self, skipped: usize) {
+        let (bytes, places, first) = &mut self.skipped;
+        if self.garbage_bytes == 0 && skipped > 0 {
             *first = if *places == 0 { self.offset + self.start as u64 } else { *first };
             *places += 1;
         }
-        *bytes += passed as u64;
-        self.garbage_bytes += passed as u64;
+        *bytes += skipped as u64;
+        self.garbage_bytes += skipped as u64;
     }
 
     fn no_record(&self) -> ReadError {
@@ -201,41 +205,41 @@ impl Lane {
     }
 
     fn bad(&self, what: String) -> ReadError {
-        let place = Place::Byte((self.offset + self.start as u64).saturating_sub(self.garbage_bytes));
-        ReadError::Bad { file: self.stream.name.clone(), place, what }
+        let position = InputPosition::Byte((self.offset + self.start as u64).saturating_sub(self.garbage_bytes));
+        ReadError::Bad { file: self.stream.name.clone(), position, what }
     }
 
-    /// The input ended, perhaps within a record of so many bytes.
-    fn cut_off(&mut self, bytes: usize) {
+    /// Handles the end of the input, possibly within a record of `bytes` bytes.
+    fn end_within_record(&mut self, bytes: usize) {
         let rest = self.end - self.start;
         if rest > 0 && self.garbage_bytes > 0 && rest < 4 {
-            // Too short to be told from what stands before it, which is no record.
-            self.count_passed(rest);
+            // Too short to be distinguished from the garbage before it.
+            self.count_skipped(rest);
         } else if rest > 0 {
             let what = format!("the last record is cut off: {rest} bytes of {bytes}");
-            self.seen.notices.tell(Place::Byte(self.offset + self.start as u64), what);
+            self.findings.notices.add(InputPosition::Byte(self.offset + self.start as u64), what);
         }
         self.start = self.end;
         self.finish();
     }
 
     fn finish(&mut self) {
-        if self.seen.backwards > 0 {
-            let Seen { backwards, backwards_ns_max, .. } = self.seen;
+        if self.findings.backwards > 0 {
+            let Findings { backwards, backwards_ns_max, .. } = self.findings;
             let times = if backwards == 1 { "once".into() } else { format!("{backwards} times") };
             let what = format!(
-                "the clock of a CPU ran back {times}, by {backwards_ns_max} ns at most: records stay in the order of the file"
+                "the clock of a CPU ran backwards {times}, by at most {backwards_ns_max} ns: records keep the order of the file"
             );
-            self.seen.notices.tell(Place::Byte(self.seen.backwards_first), what);
-            self.seen.backwards = 0;
+            self.findings.notices.add(InputPosition::Byte(self.findings.backwards_first), what);
+            self.findings.backwards = 0;
         }
-        if let (bytes @ 1.., places, first) = std::mem::take(&mut self.passed) {
+        if let (bytes @ 1.., places, first) = std::mem::take(&mut self.skipped) {
             let what = format!(
-                "what is no record was passed over (bytes: {bytes}, places: {places}); a record begins with 0x65617407 or 0x65617408"
+                "bytes without a record were skipped (bytes: {bytes}, places: {places}); a record begins with 0x65617407 or 0x65617408"
             );
-            self.seen.notices.tell(Place::Byte(first), what);
+            self.findings.notices.add(InputPosition::Byte(first), what);
         }
-        self.seen.notices.end();
+        self.findings.notices.end();
     }
 
     fn read(&mut self) -> Result<(), ReadError> {
@@ -250,7 +254,7 @@ impl Lane {
     }
 }
 
-impl Seen {
+impl Findings {
     #[inline]
     fn clock(&mut self, fields: &Fields, at: u64) {
         let cpu = fields.cpu as usize;
@@ -274,8 +278,16 @@ fn version_of(magic: u32) -> Option<Version> {
     [Version::V7, Version::V8].into_iter().find(|version| magic == MAGIC_BASE | version.number())
 }
 
-/// Takes records until the batch has `full` events: how many bytes they were, and why it was left at that.
-fn take<const BIG: bool>(bytes: &[u8], at: u64, full: usize, batch: &mut Batch, seen: &mut Seen) -> (usize, Stop) {
+/// Parses records until the batch has `full` events. Returns the number of parsed bytes and the
+/// reason
+/// for the end.
+fn take<const BIG: bool>(
+    bytes: &[u8],
+    at: u64,
+    full: usize,
+    batch: &mut Batch,
+    findings: &mut Findings,
+) -> (usize, Stop) {
     let mut rest = bytes;
     let stop = loop {
         if batch.len() >= full {
@@ -297,16 +309,18 @@ fn take<const BIG: bool>(bytes: &[u8], at: u64, full: usize, batch: &mut Batch, 
         let Some((record, behind)) = rest.split_at_checked(whole_bytes) else { break Stop::Short(whole_bytes) };
         let here = at + (bytes.len() - rest.len()) as u64;
         if fields.has_moment() {
-            seen.clock(&fields, here);
+            findings.clock(&fields, here);
         }
-        if fields.tell::<BIG>(&record[record_bytes..], batch) == Told::Unknown {
+        if fields.decode::<BIG>(&record[record_bytes..], batch) == Decoded::Unknown {
             let number = fields.number();
-            let what = "records of an action that is not known were left out";
-            seen.notices.count(what, Place::Byte(here), || format!("action {number} of {:#x}", fields.action));
+            let what = "records of an unknown action were skipped";
+            findings
+                .notices
+                .count(what, InputPosition::Byte(here), || format!("action {number} of {:#x}", fields.action));
         }
         if fields.has_zone_categories() {
-            let what = "categories of zones are not kept";
-            seen.notices.count(what, Place::Byte(here), || format!("action {:#x}", fields.action));
+            let what = "categories of zones are ignored";
+            findings.notices.count(what, InputPosition::Byte(here), || format!("action {:#x}", fields.action));
         }
         rest = behind;
     };
@@ -317,7 +331,9 @@ fn magic_of<const BIG: bool>(bytes: &[u8; 4]) -> u32 {
     if BIG { u32::from_be_bytes(*bytes) } else { u32::from_le_bytes(*bytes) }
 }
 
-/// The record that begins here, if it is one and all of it is here but for its payload.
+/// Returns the length and fields of the record at the start of `bytes`, if it is complete except
+/// for its
+/// payload.
 #[inline]
 fn fields_of<const BIG: bool>(bytes: &[u8]) -> Option<(usize, Fields)> {
     let record = bytes.first_chunk::<48>()?;
@@ -328,7 +344,7 @@ fn fields_of<const BIG: bool>(bytes: &[u8]) -> Option<(usize, Fields)> {
     }
 }
 
-/// Where the next record may begin behind the first byte.
+/// Returns the offset of the next possible record after the first byte.
 fn find(bytes: &[u8], is_big: bool) -> Option<usize> {
     let needle: &[u8] = if is_big { b"eat" } else { b"tae" };
     memchr::memmem::find_iter(bytes, needle).find_map(|found| {

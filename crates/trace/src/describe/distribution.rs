@@ -1,15 +1,15 @@
-//! How values are spread: exact count, mean, least and most, and percentiles.
+//! Distributions of values: exact count, mean, minimum and maximum, and percentiles.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Values above this, of 2^62, count as this: no time or distance of a trace that is one.
+/// Largest value, 2^62; greater values count as this one. No valid time or distance reaches it.
 const VALUE_MAX: u64 = 1 << 62;
 
-/// Values that are counted as they come.
+/// Accumulates values for [`Figures`].
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spread {
-    /// Made with the first value: most processes lack some phases.
+pub(super) struct Distribution {
+    /// Created with the first value, because most processes lack some phases.
     histogram: Option<Box<Histogram<u32>>>,
     digits: u8,
     count: u64,
@@ -18,31 +18,33 @@ pub(super) struct Spread {
     max: u64,
 }
 
-/// What is told of values; their unit stands in the name of what has them.
+/// Statistics of values. The unit is part of the name of the field that holds them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// How many values.
+    /// Number of values.
     pub count: u64,
-    /// Their mean, exactly.
+    /// Exact mean.
     pub mean: f64,
-    /// The least.
+    /// Minimum.
     pub min: u64,
-    /// No more than this in half of them; percentiles are right within 0.1 %, those of single processes within 1 %.
+    /// Median. Percentiles are exact within 0.1 %, those of single processes within 1 %.
     pub p50: u64,
-    /// In 90 %.
+    /// 90th percentile.
     pub p90: u64,
-    /// In 99 %.
+    /// 99th percentile.
     pub p99: u64,
-    /// In 99.9 %.
+    /// 99.9th percentile.
     pub p999: u64,
-    /// The most.
+    /// Maximum.
     pub max: u64,
 }
 
-impl Spread {
-    /// With percentiles right to so many digits: 2 take some 10 kB, 3 some 100 kB.
-    pub fn new(digits: u8) -> Spread {
-        Spread { digits, ..Spread::default() }
+impl Distribution {
+    /// Creates an empty distribution whose percentiles have `digits` significant digits: 2 take
+    /// about
+    /// 10 kB, 3 about 100 kB.
+    pub fn new(digits: u8) -> Distribution {
+        Distribution { digits, ..Distribution::default() }
     }
 
     pub fn record(&mut self, value: u64) {
@@ -53,13 +55,13 @@ impl Spread {
         self.sum += u128::from(value);
         self.make_histogram();
         if let Some(histogram) = &mut self.histogram {
-            // It grows as it has to, and every value is below what it can grow to.
+            // The histogram grows automatically, and no value exceeds its largest size.
             let _ = histogram.record(value);
         }
     }
 
-    /// Adds all values of another.
-    pub fn add(&mut self, other: &Spread) {
+    /// Adds all values of another distribution.
+    pub fn add(&mut self, other: &Distribution) {
         if other.count == 0 {
             return;
         }
@@ -69,7 +71,7 @@ impl Spread {
         self.sum += other.sum;
         self.make_histogram();
         if let (Some(histogram), Some(other)) = (&mut self.histogram, &other.histogram) {
-            // It grows as it has to.
+            // The histogram grows automatically.
             let _ = histogram.add(&**other);
         }
     }
@@ -101,16 +103,16 @@ impl Spread {
     }
 }
 
-/// How deep something was: counts, or ns, by depth.
+/// Weights (counts or ns) by queue depth.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Levels {
+pub(super) struct DepthHistogram {
     weight: Vec<u64>,
 }
 
-/// Depths above this count as this.
+/// Largest depth; greater depths count as this one.
 const DEPTH_MAX: usize = 1 << 16;
 
-impl Levels {
+impl DepthHistogram {
     pub fn add(&mut self, depth: usize, weight: u64) {
         let depth = depth.min(DEPTH_MAX);
         if self.weight.len() <= depth {
@@ -119,8 +121,8 @@ impl Levels {
         self.weight[depth] += weight;
     }
 
-    /// The weight of a depth of 0.
-    pub fn at_rest(&self) -> u64 {
+    /// Returns the weight of depth 0.
+    pub fn idle_weight(&self) -> u64 {
         self.weight.first().copied().unwrap_or(0)
     }
 
@@ -150,18 +152,18 @@ impl Levels {
     }
 }
 
-/// How many requests, as it was found at several moments or over time.
+/// Distribution of a number of requests over events or over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Depths {
-    /// The mean.
+    /// Mean.
     pub mean: f64,
-    /// No more than this in half of the moments.
+    /// Median.
     pub p50: u64,
-    /// In 90 %.
+    /// 90th percentile.
     pub p90: u64,
-    /// In 99 %.
+    /// 99th percentile.
     pub p99: u64,
-    /// The most.
+    /// Maximum.
     pub max: u64,
 }
 
@@ -171,29 +173,32 @@ mod tests {
 
     #[test]
     fn means_and_ends_are_exact_and_percentiles_within_their_digits() {
-        let mut spread = Spread::new(3);
-        (1..=100_000u64).for_each(|value| spread.record(value * 1000));
-        let told = spread.figures();
-        assert_eq!((told.count, told.min, told.max, told.mean), (100_000, 1000, 100_000_000, 50_000_500.0));
-        for (value, right) in [(told.p50, 5e7), (told.p90, 9e7), (told.p99, 9.9e7), (told.p999, 9.99e7)] {
+        let mut distribution = Distribution::new(3);
+        (1..=100_000u64).for_each(|value| distribution.record(value * 1000));
+        let figures = distribution.figures();
+        assert_eq!((figures.count, figures.min, figures.max, figures.mean), (100_000, 1000, 100_000_000, 50_000_500.0));
+        for (value, right) in [(figures.p50, 5e7), (figures.p90, 9e7), (figures.p99, 9.9e7), (figures.p999, 9.99e7)] {
             assert!((value as f64 / right - 1.0).abs() < 0.001, "{value} {right}");
         }
     }
 
     #[test]
-    fn nothing_and_the_greatest_values_are_told_as_well() {
-        assert_eq!(Spread::new(2).figures(), Figures::default());
-        let mut spread = Spread::new(2);
-        [0, u64::MAX].into_iter().for_each(|value| spread.record(value));
-        assert_eq!((spread.figures().min, spread.figures().p50, spread.figures().max), (0, 0, VALUE_MAX));
+    fn an_empty_distribution_and_the_largest_values_are_handled() {
+        assert_eq!(Distribution::new(2).figures(), Figures::default());
+        let mut distribution = Distribution::new(2);
+        [0, u64::MAX].into_iter().for_each(|value| distribution.record(value));
+        assert_eq!(
+            (distribution.figures().min, distribution.figures().p50, distribution.figures().max),
+            (0, 0, VALUE_MAX)
+        );
     }
 
     #[test]
     fn depths_are_weighted() {
-        // Nothing for 60 ns, 1 for 20 ns, 4 for 20 ns: mean (20 + 80) / 100.
-        let mut levels = Levels::default();
+        // Depth 0 for 60 ns, 1 for 20 ns, 4 for 20 ns: mean (20 + 80) / 100.
+        let mut levels = DepthHistogram::default();
         [(0, 60), (1, 20), (4, 20)].into_iter().for_each(|(depth, ns)| levels.add(depth, ns));
         assert_eq!(levels.depths(), Depths { mean: 1.0, p50: 0, p90: 4, p99: 4, max: 4 });
-        assert_eq!((levels.at_rest(), levels.total()), (60, 100));
+        assert_eq!((levels.idle_weight(), levels.total()), (60, 100));
     }
 }

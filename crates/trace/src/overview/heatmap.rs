@@ -1,29 +1,29 @@
-//! How often which part of the disk was asked for when, and how often which latency was met: pictures of a few hundred by a thousand cells.
+//! Heatmaps over time: requests by sector and by latency, in a few hundred by a thousand cells.
 
-/// So many stretches of time a picture has: one for two of the series'.
+/// Number of columns of a heatmap: one for each two buckets of the series.
 pub(super) const COLUMNS: usize = super::series::BUCKETS / 2;
-/// So many parts of the disk.
+/// Number of rows of a sector heatmap.
 pub(super) const SECTOR_ROWS: usize = 256;
-/// Latencies in steps of a quarter of an octave, from 1,024 ns to 256 s.
+/// Number of rows of a latency heatmap: quarters of octaves from 1,024 ns to 256 s.
 pub(super) const LATENCY_ROWS: usize = 112;
-/// Below it all latencies are in the first row: 2^10 ns.
+/// Binary logarithm of the largest latency of the first row in ns: 2^10 ns.
 const LATENCY_NS_MIN_LOG2: u32 = 10;
-/// Sectors beyond (2^48, 128 PiB) are of no disk: pass-through commands carry such numbers.
+/// Upper bound of sectors (2^48, 128 PiB). Greater numbers come from pass-through commands.
 const SECTORS_MAX: u64 = 1 << 48;
 
-/// A picture of `rows` rows, of which columns without anything cost nothing.
+/// A heatmap of `rows` rows. Empty columns take no memory.
 #[derive(Clone, Debug)]
-pub(super) struct Picture {
+pub(super) struct Heatmap {
     rows: usize,
     columns: Vec<Option<Box<[u32]>>>,
 }
 
-impl Picture {
-    pub fn new(rows: usize) -> Picture {
-        Picture { rows, columns: vec![None; COLUMNS] }
+impl Heatmap {
+    pub fn new(rows: usize) -> Heatmap {
+        Heatmap { rows, columns: vec![None; COLUMNS] }
     }
 
-    /// One more in a cell; those outside are left out.
+    /// Increments a cell; positions outside are ignored.
     pub fn add(&mut self, column: usize, row: usize) {
         let rows = self.rows;
         let Some(column) = self.columns.get_mut(column) else { return };
@@ -33,7 +33,7 @@ impl Picture {
         }
     }
 
-    /// Each two columns become one.
+    /// Combines each two columns into one.
     pub fn fold(&mut self) {
         for to in 0..self.columns.len() / 2 {
             let first = self.columns.get_mut(to * 2).and_then(Option::take);
@@ -44,14 +44,14 @@ impl Picture {
         }
     }
 
-    /// Adds another's cells.
-    pub fn absorb(&mut self, other: &mut Picture) {
+    /// Adds the cells of another heatmap.
+    pub fn absorb(&mut self, other: &mut Heatmap) {
         for (into, other) in self.columns.iter_mut().zip(&mut other.columns) {
             *into = sum(into.take(), other.take());
         }
     }
 
-    /// Moves every row to where `to` says.
+    /// Moves every row to the row that `to` returns.
     pub fn move_rows(&mut self, to: impl Fn(usize) -> usize) {
         for column in self.columns.iter_mut().flatten() {
             let mut moved = vec![0u32; self.rows].into_boxed_slice();
@@ -64,12 +64,12 @@ impl Picture {
         }
     }
 
-    /// How many cells are not empty.
+    /// Number of cells that are not empty.
     pub fn filled(&self) -> usize {
         self.columns.iter().flatten().map(|column| column.iter().filter(|count| **count > 0).count()).sum()
     }
 
-    /// The cells that are not empty: number (column by column) and count.
+    /// Returns the cells that are not empty: cell number (column by column) and count.
     pub fn cells(&self) -> impl Iterator<Item = (u32, u32)> {
         let columns = self.columns.iter().enumerate();
         columns.filter_map(|(at, column)| Some((at, column.as_ref()?))).flat_map(move |(at, column)| {
@@ -89,25 +89,25 @@ fn sum(first: Option<Box<[u32]>>, second: Option<Box<[u32]>>) -> Option<Box<[u32
     }
 }
 
-/// Which sectors a row of a picture stands for: as few as all that were seen leave room for.
+/// The sectors of each row of a heatmap: the finest division that covers all sectors seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SectorScale {
-    /// The lowest and the highest sector seen.
+    /// Lowest and highest sector seen.
     seen: Option<(u64, u64)>,
     shift: u32,
-    /// The first row's number, counted from sector 0.
+    /// Number of the first row, counted from sector 0.
     base: u64,
 }
 
-/// How the rows of all pictures have to move.
+/// A change of scale that moves the rows of all heatmaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Move {
+pub(super) struct RowMove {
     from: SectorScale,
     to: SectorScale,
 }
 
-impl Move {
-    /// Where a row goes.
+impl RowMove {
+    /// Returns the new position of a row.
     pub fn row(self, row: usize) -> usize {
         let number = (self.from.base + row as u64) >> (self.to.shift - self.from.shift);
         number.saturating_sub(self.to.base) as usize
@@ -115,33 +115,33 @@ impl Move {
 }
 
 impl SectorScale {
-    /// Sectors of one row.
+    /// Number of sectors of one row.
     pub fn row_sectors(&self) -> u64 {
         1 << self.shift
     }
 
-    /// The first sector of the first row.
+    /// First sector of the first row.
     pub fn first_sector(&self) -> u64 {
         self.base << self.shift
     }
 
-    /// The lowest and the highest sector that were seen.
+    /// Lowest and highest sector seen.
     pub fn seen(&self) -> Option<(u64, u64)> {
         self.seen
     }
 
-    /// The row of a sector that is within what was [taken in](SectorScale::take).
+    /// Returns the row of a sector that was [included](SectorScale::include) before.
     pub fn row(&self, sector: u64) -> usize {
         (sector >> self.shift).saturating_sub(self.base) as usize
     }
 
-    /// Whether a sector can be one of a disk.
-    pub fn holds(sector: u64) -> bool {
+    /// Returns true if the sector can exist on a disk.
+    pub fn is_valid(sector: u64) -> bool {
         sector < SECTORS_MAX
     }
 
-    /// Makes room for a sector; how rows have to move if that took more than there was.
-    pub fn take(&mut self, sector: u64) -> Option<Move> {
+    /// Extends the scale to a sector. Returns the move of the rows if the scale changed.
+    pub fn include(&mut self, sector: u64) -> Option<RowMove> {
         let (low, high) = match self.seen {
             Some((low, high)) if low <= sector && sector <= high => return None,
             Some((low, high)) => (low.min(sector), high.max(sector)),
@@ -156,14 +156,16 @@ impl SectorScale {
         while (high >> self.shift) - (low >> self.shift) >= SECTOR_ROWS as u64 {
             self.shift += 1;
         }
-        // What is over is left on both sides, so that a disk that is walked through backwards moves them seldom.
+        // Spare rows are divided between both sides, so that a backward pass over the disk rarely
+        // moves
+        // rows.
         let spare = SECTOR_ROWS as u64 - 1 - ((high >> self.shift) - (low >> self.shift));
         self.base = (low >> self.shift).saturating_sub(spare / 2);
-        from.seen.map(|_| Move { from, to: *self })
+        from.seen.map(|_| RowMove { from, to: *self })
     }
 }
 
-/// The row of a latency.
+/// Returns the row of a latency.
 pub(super) fn latency_row(latency_ns: u64) -> usize {
     let log2 = latency_ns.max(1).ilog2();
     if log2 < LATENCY_NS_MIN_LOG2 {
@@ -178,20 +180,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_widen_as_far_as_the_sectors_seen_need_it_and_keep_what_they_hold() {
+    fn rows_widen_as_needed_and_keep_their_counts() {
         let mut scale = SectorScale::default();
-        let mut picture = Picture::new(SECTOR_ROWS);
+        let mut heatmap = Heatmap::new(SECTOR_ROWS);
         let sectors = [1_000_000u64, 1_000_100, 999_000, 5_000_000, 10, 7];
         for sector in sectors {
-            if let Some(moved) = scale.take(sector) {
-                picture.move_rows(|row| moved.row(row));
+            if let Some(moved) = scale.include(sector) {
+                heatmap.move_rows(|row| moved.row(row));
             }
-            picture.add(0, scale.row(sector));
+            heatmap.add(0, scale.row(sector));
         }
-        let mut expected = Picture::new(SECTOR_ROWS);
+        let mut expected = Heatmap::new(SECTOR_ROWS);
         sectors.iter().for_each(|sector| expected.add(0, scale.row(*sector)));
-        assert_eq!(picture.cells().collect::<Vec<_>>(), expected.cells().collect::<Vec<_>>());
-        // 5,000,000 sectors in 256 rows: 2^15 = 32,768 each are 8.4 M, 2^14 only 4.2 M.
+        assert_eq!(heatmap.cells().collect::<Vec<_>>(), expected.cells().collect::<Vec<_>>());
+        // 5,000,000 sectors in 256 rows: rows of 2^15 = 32,768 cover 8.4 M, rows of 2^14 only 4.2
+        // M.
         assert_eq!((scale.row_sectors(), scale.seen()), (1 << 15, Some((7, 5_000_000))));
     }
 
@@ -203,10 +206,10 @@ mod tests {
 
     #[test]
     fn folding_adds_neighbours() {
-        let mut picture = Picture::new(4);
-        [(0, 1), (1, 1), (2, 3), (1023, 0)].iter().for_each(|(column, row)| picture.add(*column, *row));
-        picture.fold();
-        assert_eq!(picture.cells().collect::<Vec<_>>(), [(1, 2), (7, 1), (511 * 4, 1)]);
-        assert_eq!(picture.filled(), 3);
+        let mut heatmap = Heatmap::new(4);
+        [(0, 1), (1, 1), (2, 3), (1023, 0)].iter().for_each(|(column, row)| heatmap.add(*column, *row));
+        heatmap.fold();
+        assert_eq!(heatmap.cells().collect::<Vec<_>>(), [(1, 2), (7, 1), (511 * 4, 1)]);
+        assert_eq!(heatmap.filled(), 3);
     }
 }

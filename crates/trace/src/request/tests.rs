@@ -1,8 +1,9 @@
 use super::*;
 
-/// Lives found in lines `time action op sector+sectors pid`, with `error=N`, `at=SECTOR` (of splits) or `from=DEVICE:SECTOR` (of remaps) behind; `dev=N` for another device than 0.
-fn found(lines: &str) -> (Vec<Life>, Lives) {
-    let mut lives = Lives::new();
+/// Runs lines of the form `time action op sector+sectors pid`. Optional suffixes are `error=N`,
+/// `at=SECTOR` (splits), `from=DEVICE:SECTOR` (remaps) and `dev=N` for a device other than 0.
+fn found(lines: &str) -> (Vec<RequestRecord>, RequestTracker) {
+    let mut lives = RequestTracker::new();
     for line in lines.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let (event, payload) = event(line);
         lives.event(&event, &payload);
@@ -53,12 +54,12 @@ fn op(letters: &str) -> Rwbs {
     })
 }
 
-/// Q, G, I, D, C as one can compare them.
-fn steps(life: &Life) -> [Option<u64>; 5] {
+/// The times of Q, G, I, D and C.
+fn steps(life: &RequestRecord) -> [Option<u64>; 5] {
     [life.queued_ns, life.got_ns, life.inserted_ns, life.issued_ns, life.completed_ns]
 }
 
-fn range(life: &Life) -> (u64, u32) {
+fn range(life: &RequestRecord) -> (u64, u32) {
     (life.sector, life.bytes / 512)
 }
 
@@ -83,7 +84,7 @@ fn a_request_is_followed_through_all_its_steps() {
 }
 
 #[test]
-fn bios_merged_at_both_ends_are_told_and_the_range_grows() {
+fn merges_at_both_ends_are_recorded_and_extend_the_range() {
     let (over, _) = found(
         "1 Q W 100+8 7
          2 G W 100+8 7
@@ -104,8 +105,8 @@ fn bios_merged_at_both_ends_are_told_and_the_range_grows() {
 
 #[test]
 fn a_whole_request_merged_to_another_brings_its_bios_along() {
-    // The third line of the second request is told with M by newer kernels, and not at all by older ones.
-    for told in ["9 M W 108+16 7", ""] {
+    // Newer kernels record the merge of the second request with M, older ones do not.
+    for merge in ["9 M W 108+16 7", ""] {
         let (over, lives) = found(&format!(
             "1 Q W 108+8 7
              2 G W 108+8 7
@@ -115,16 +116,16 @@ fn a_whole_request_merged_to_another_brings_its_bios_along() {
              6 G W 100+8 8
              7 I W 108+16 7
              8 I W 100+8 8
-             {told}
+             {merge}
              10 D W 100+24 8
              11 C W 100+24 0"
         ));
-        assert_eq!((over.len(), lives.under_way()), (1, 0), "{told}");
+        assert_eq!((over.len(), lives.under_way()), (1, 0), "{merge}");
         let life = &over[0];
-        assert_eq!((range(life), life.pid, life.bios(), steps(life)[0]), ((100, 24), 8, 3, Some(5)), "{told}");
+        assert_eq!((range(life), life.pid, life.bios(), steps(life)[0]), ((100, 24), 8, 3, Some(5)), "{merge}");
         let submitted: Vec<(u64, u64, u32)> =
             life.merged.iter().map(|bio| (bio.queued_ns, bio.sector, bio.bytes)).collect();
-        assert_eq!(submitted, [(1, 108, 4096), (3, 116, 4096)], "{told}");
+        assert_eq!(submitted, [(1, 108, 4096), (3, 116, 4096)], "{merge}");
     }
 }
 
@@ -142,7 +143,7 @@ fn without_an_elevator_or_an_allocation_the_bio_itself_is_issued() {
 }
 
 #[test]
-fn a_trace_that_begins_in_the_middle_gives_what_it_shows() {
+fn a_trace_that_begins_in_the_middle_yields_partial_records() {
     let (over, _) = found(
         "1 C R 0+8 5
          2 D W 64+8 9
@@ -150,7 +151,7 @@ fn a_trace_that_begins_in_the_middle_gives_what_it_shows() {
     );
     assert_eq!((steps(&over[0]), over[0].pid), ([None, None, None, None, Some(1)], 0));
     assert_eq!((steps(&over[1]), over[1].pid), ([None, None, None, Some(2), Some(3)], 9));
-    assert_eq!(over[0].begun_ns(), None);
+    assert_eq!(over[0].first_seen_ns(), None);
 }
 
 #[test]
@@ -201,8 +202,8 @@ fn a_split_bio_becomes_two_requests_of_the_same_submission() {
 }
 
 #[test]
-fn one_flush_of_the_device_serves_all_that_wait() {
-    // As Linux 6.1 tells it: the device's flush, and the end of each request behind it.
+fn one_flush_of_the_device_serves_all_waiting_flushes() {
+    // As Linux 6.1 records it: the flush of the device, then the end of each request.
     let (over, lives) = found(
         "1 Q FWS 0+0 7
          2 G FWS 0+0 7
@@ -219,7 +220,7 @@ fn one_flush_of_the_device_serves_all_that_wait() {
 }
 
 #[test]
-fn flushes_that_are_told_as_writes_are_each_their_own() {
+fn flushes_recorded_as_writes_complete_separately() {
     let (over, _) = found(
         "1 Q FW 0+0 7
          2 Q FW 0+0 8
@@ -232,7 +233,7 @@ fn flushes_that_are_told_as_writes_are_each_their_own() {
 }
 
 #[test]
-fn directions_and_discards_of_one_sector_are_told_apart() {
+fn directions_and_discards_of_one_sector_are_distinguished() {
     let (over, _) = found(
         "1 Q R 100+8 1
          2 Q W 100+8 2
@@ -245,7 +246,7 @@ fn directions_and_discards_of_one_sector_are_told_apart() {
 }
 
 #[test]
-fn of_several_at_one_place_the_oldest_of_the_same_length_is_meant() {
+fn the_oldest_request_of_the_same_length_and_sector_is_preferred() {
     let (over, _) = found(
         "1 Q R 100+8 1
          2 Q R 100+16 2
@@ -258,8 +259,8 @@ fn of_several_at_one_place_the_oldest_of_the_same_length_is_meant() {
 }
 
 #[test]
-fn a_bio_that_is_submitted_anew_below_is_another() {
-    // A device mapper: its own bio, and the one that it submits to the disk.
+fn a_bio_that_is_submitted_again_below_is_a_separate_request() {
+    // A device mapper submits a bio of its own to the disk.
     let (over, lives) = found(
         "1 Q R 0+8 7 dev=5
          2 A R 2048+8 7 dev=1 from=5:0
@@ -277,8 +278,8 @@ fn a_bio_that_is_submitted_anew_below_is_another() {
 }
 
 #[test]
-fn a_bio_that_is_handed_down_keeps_the_time_of_its_submission() {
-    // Striping sends the bio itself on: no Q below, no C above.
+fn a_remapped_bio_keeps_its_submission_time() {
+    // Striping passes the bio itself on: no Q below, no C above.
     let (over, lives) = found(
         "1 Q R 0+8 7 dev=5
          2 A R 2048+8 7 dev=1 from=5:0
@@ -291,8 +292,8 @@ fn a_bio_that_is_handed_down_keeps_the_time_of_its_submission() {
 }
 
 #[test]
-fn a_lost_completion_is_given_up_and_handed_out() {
-    let later = 2 + GIVEN_UP_NS;
+fn a_request_with_a_lost_completion_is_abandoned_and_returned() {
+    let later = 2 + ABANDON_AFTER_NS;
     let (over, lives) = found(&format!(
         "1 Q R 0+8 7
          1 D R 0+8 7
@@ -304,9 +305,9 @@ fn a_lost_completion_is_given_up_and_handed_out() {
 }
 
 #[test]
-fn lives_of_any_events_are_found_without_a_panic() {
-    // All actions on few places, in an order that a generator of numbers gives: nothing is found twice, and counters add up.
-    let mut lives = Lives::new();
+fn arbitrary_events_are_tracked_without_a_panic() {
+    // All actions on few sectors in pseudo-random order: the counters stay consistent.
+    let mut lives = RequestTracker::new();
     let mut state = 1u64;
     let (mut queued, mut ended) = (0usize, 0usize);
     for time_ns in 0..200_000 {
