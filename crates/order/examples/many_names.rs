@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
 use std::time::Instant;
 
-use hoistway_order::{By, Id, Kind, Place, Tree, TreeFull, order};
+use hoistway_order::{EntryId, FileKind, Placement, SortKey, Tree, TreeFull, order};
 
 /// What the peak may be, in bytes.
 const PEAK_MAX: u64 = 2 << 30;
@@ -15,14 +15,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let begun = Instant::now();
     let tree = made(names)?;
     let (made, sorting) = (begun.elapsed(), Instant::now());
-    let sorted = order(&tree, By::Auto);
+    let sorted = order(&tree, SortKey::Auto);
     let (sorted_in, writing) = (sorting.elapsed(), Instant::now());
     write(&tree, &sorted)?;
     let peak = peak_bytes()?;
     println!(
         "{} names: {:.1} bytes each in the tree, peak {:.0} MB; made in {:.2} s, sorted in {:.2} s, written in {:.2} s",
         tree.len(),
-        tree.bytes() as f64 / tree.len() as f64,
+        tree.memory_bytes() as f64 / tree.len() as f64,
         peak as f64 / 1e6,
         made.as_secs_f64(),
         sorted_in.as_secs_f64(),
@@ -36,25 +36,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn made(names: usize) -> Result<Tree, TreeFull> {
     let mut tree = Tree::new();
-    let top = tree.add(None, OsStr::new("mail"), Kind::Directory, 2, 1)?;
+    let top = tree.add(None, OsStr::new("mail"), FileKind::Directory, 2, 1)?;
     let mut directory = top;
     // A generator of Marsaglia's, "Xorshift RNGs" (2003).
     let mut random = 88_172_645_463_325_252u64;
     for number in 0..names {
         if number % 200 == 0 {
             directory =
-                tree.add(Some(top), OsStr::new(&format!("folder-{number:09}")), Kind::Directory, random >> 40, 1)?;
+                tree.add(Some(top), OsStr::new(&format!("folder-{number:09}")), FileKind::Directory, random >> 40, 1)?;
         }
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        let id = tree.add(Some(directory), OsStr::new(&format!("message-{number:08}")), Kind::File, random >> 34, 1)?;
-        tree.set_place(id, Place::At((random >> 24) << 12));
+        let id =
+            tree.add(Some(directory), OsStr::new(&format!("message-{number:08}")), FileKind::File, random >> 34, 1)?;
+        tree.set_placement(id, Placement::Offset((random >> 24) << 12));
     }
     Ok(tree)
 }
 
-fn write(tree: &Tree, sorted: &[Id]) -> io::Result<()> {
+fn write(tree: &Tree, sorted: &[EntryId]) -> io::Result<()> {
     let mut nowhere = BufWriter::new(io::sink());
     let mut path = Vec::new();
     for id in sorted {

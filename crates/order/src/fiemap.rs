@@ -1,15 +1,16 @@
-//! `FS_IOC_FIEMAP`: a file system tells where the data of a file lie. The form is that of Documentation/filesystems/fiemap.rst.
+//! Reads the extents of a file with `FS_IOC_FIEMAP`. The structures follow
+//! Documentation/filesystems/fiemap.rst.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 
-/// How many extents are asked for at once.
+/// Largest number of extents per ioctl.
 const EXTENTS_A_CALL: usize = 64;
 
-/// `_IOWR('f', 11, struct fiemap)`, of 32 bytes.
+/// `_IOWR('f', 11, struct fiemap)`; the structure has 32 bytes.
 const FS_IOC_FIEMAP: u64 = 0xc020_660b;
-/// What is in memory alone is written out first.
+/// Write dirty pages of the file before the extents are read.
 const FIEMAP_FLAG_SYNC: u32 = 1;
 
 const LAST: u32 = 0x1;
@@ -20,40 +21,40 @@ const DATA_INLINE: u32 = 0x200;
 const UNWRITTEN: u32 = 0x800;
 const SHARED: u32 = 0x2000;
 
-/// Data of a file that lie together.
+/// A contiguous range of a file and its location on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Where they begin in the file, in bytes.
+    /// First byte in the file.
     pub logical: u64,
-    /// Where they begin on the device, in bytes; 0 where [`At`] is not `Disk`.
+    /// First byte on the device; 0 for [`ExtentState::Inline`] and [`ExtentState::Unknown`].
     pub physical: u64,
-    /// How many bytes.
+    /// Length in bytes.
     pub bytes: u64,
-    /// What lies there.
-    pub at: At,
-    /// Whether they are compressed or encrypted: on the disk they may be shorter.
+    /// Where the data are and whether they were written.
+    pub state: ExtentState,
+    /// True if the data are compressed or encrypted, so that they may be shorter on the disk.
     pub encoded: bool,
-    /// Whether other files have them, too.
+    /// True if other files share the extent.
     pub shared: bool,
 }
 
 impl Extent {
-    /// One that is on the disk, as it is, for one file alone.
+    /// Creates a written extent that is neither encoded nor shared.
     pub fn on_disk(logical: u64, physical: u64, bytes: u64) -> Extent {
-        Extent { logical, physical, bytes, at: At::Disk, encoded: false, shared: false }
+        Extent { logical, physical, bytes, state: ExtentState::Written, encoded: false, shared: false }
     }
 }
 
-/// Where an extent is.
+/// The state of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum At {
-    /// On the disk.
-    Disk,
-    /// There is room for it, and nothing has been written: it reads as zeros, without the disk.
+pub enum ExtentState {
+    /// The data are on the disk.
+    Written,
+    /// The range is allocated and was never written. Reads return zeros without disk access.
     Unwritten,
-    /// Within the inode, or with other metadata.
+    /// The data are in the inode or among other metadata.
     Inline,
-    /// In memory, and on the disk as soon as it is written out; or the file system does not tell.
+    /// The data are in memory and not written yet, or the file system does not report the location.
     Unknown,
 }
 
@@ -81,16 +82,16 @@ struct RawExtent {
 
 const _: () = assert!(size_of::<RawExtent>() == 56 && size_of::<Request>() == 32 + 56 * EXTENTS_A_CALL);
 
-/// Asks a file system where the data of file after file lie (`FS_IOC_FIEMAP`).
-pub struct Asker {
+/// Reads extents with `FS_IOC_FIEMAP`. One reader serves any number of files.
+pub struct ExtentReader {
     request: Box<Request>,
 }
 
-impl Default for Asker {
-    fn default() -> Asker {
+impl Default for ExtentReader {
+    fn default() -> ExtentReader {
         const NOTHING: RawExtent =
             RawExtent { logical: 0, physical: 0, length: 0, reserved64: [0; 2], flags: 0, reserved: [0; 3] };
-        Asker {
+        ExtentReader {
             request: Box::new(Request {
                 start: 0,
                 length: 0,
@@ -104,31 +105,39 @@ impl Default for Asker {
     }
 }
 
-impl Asker {
-    /// Hands the extents of a file to `each`, from its beginning, `at_once` (1 to 64) a call, until it answers `false`. With `sync` what is
-    /// in memory alone is written out first.
+impl ExtentReader {
+    /// Passes the extents of a file to `each` in file order until `each` returns false. One ioctl
+    /// requests `at_once` extents (1 to 64). `sync` writes dirty pages first.
     ///
     /// # Errors
-    /// What the system says; `EOPNOTSUPP` or `ENOTTY` from a file system that does not tell.
-    pub fn each(
+    /// The error number of the ioctl: `EOPNOTSUPP` or `ENOTTY` if the file system does not report
+    /// extents.
+    pub fn for_each(
         &mut self,
         fd: BorrowedFd<'_>,
         at_once: usize,
         sync: bool,
         each: impl FnMut(Extent) -> bool,
     ) -> Result<(), Errno> {
-        self.each_behind(fd, 0, at_once, sync, each)
+        self.read_from(fd, 0, at_once, sync, each)
     }
 
-    /// Hands the extents of a file to `each`, from the one that holds its byte `start` or is the next behind it, until it answers `false`. Nothing is written out.
+    /// Passes extents to `each` until `each` returns false, starting with the first extent that
+    /// ends behind byte `start` of the file. Writes nothing to the disk.
     ///
     /// # Errors
-    /// What the system says; `EOPNOTSUPP` or `ENOTTY` from a file system that does not tell, `EBADF` of a descriptor that is `O_PATH`.
-    pub fn each_from(&mut self, fd: BorrowedFd<'_>, start: u64, each: impl FnMut(Extent) -> bool) -> Result<(), Errno> {
-        self.each_behind(fd, start, EXTENTS_A_CALL, false, each)
+    /// The error number of the ioctl: `EOPNOTSUPP` or `ENOTTY` if the file system does not report
+    /// extents, `EBADF` for an `O_PATH` descriptor.
+    pub fn for_each_from(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        start: u64,
+        each: impl FnMut(Extent) -> bool,
+    ) -> Result<(), Errno> {
+        self.read_from(fd, start, EXTENTS_A_CALL, false, each)
     }
 
-    fn each_behind(
+    fn read_from(
         &mut self,
         fd: BorrowedFd<'_>,
         mut start: u64,
@@ -161,7 +170,8 @@ impl Asker {
         request.mapped_extents = 0;
         request.extent_count = at_once.clamp(1, EXTENTS_A_CALL) as u32;
         loop {
-            // SAFETY: the kernel reads the head of the request and writes at most `extent_count` extents behind it, for which there is room.
+            // SAFETY: the kernel reads the header of the request and writes at most `extent_count`
+            // extents, for which `extents` has room.
             let answer = unsafe { libc::ioctl(fd.as_raw_fd(), FS_IOC_FIEMAP as _, std::ptr::from_mut(request)) };
             if answer == 0 {
                 return Ok(());
@@ -177,34 +187,35 @@ impl Asker {
 
 fn extent(raw: &RawExtent) -> Extent {
     let has = |flag: u32| raw.flags & flag != 0;
-    // An extent that waits to be written out is also of unknown place, so that this comes first.
-    let at = if has(DATA_INLINE) {
-        At::Inline
+    // A delayed-allocation extent has several flags set, so that this test comes before
+    // `UNWRITTEN`.
+    let state = if has(DATA_INLINE) {
+        ExtentState::Inline
     } else if has(DELALLOC) || has(UNKNOWN) {
-        At::Unknown
+        ExtentState::Unknown
     } else if has(UNWRITTEN) {
-        At::Unwritten
+        ExtentState::Unwritten
     } else {
-        At::Disk
+        ExtentState::Written
     };
-    let physical = if at == At::Disk || at == At::Unwritten { raw.physical } else { 0 };
-    Extent { logical: raw.logical, physical, bytes: raw.length, at, encoded: has(ENCODED), shared: has(SHARED) }
+    let physical = if state == ExtentState::Written || state == ExtentState::Unwritten { raw.physical } else { 0 };
+    Extent { logical: raw.logical, physical, bytes: raw.length, state, encoded: has(ENCODED), shared: has(SHARED) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(flags: u32) -> At {
+    fn state_of(flags: u32) -> ExtentState {
         extent(&RawExtent { logical: 0, physical: 4096, length: 1, reserved64: [0; 2], flags, reserved: [0; 3] }).at
     }
 
     #[test]
     fn flags_tell_where_an_extent_is() {
-        assert_eq!(told(0), At::Disk);
-        assert_eq!(told(LAST | SHARED | ENCODED), At::Disk);
-        assert_eq!(told(UNWRITTEN), At::Unwritten);
-        assert_eq!(told(DELALLOC | UNKNOWN | UNWRITTEN), At::Unknown);
-        assert_eq!(told(DATA_INLINE | 0x100), At::Inline);
+        assert_eq!(state_of(0), ExtentState::Written);
+        assert_eq!(state_of(LAST | SHARED | ENCODED), ExtentState::Written);
+        assert_eq!(state_of(UNWRITTEN), ExtentState::Unwritten);
+        assert_eq!(state_of(DELALLOC | UNKNOWN | UNWRITTEN), ExtentState::Unknown);
+        assert_eq!(state_of(DATA_INLINE | 0x100), ExtentState::Inline);
     }
 }

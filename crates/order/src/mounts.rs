@@ -1,21 +1,23 @@
-//! What is mounted, and where.
+//! Mount points of this machine.
 
 use hoistway_machine::{DeviceNumber, Root, mounts};
 use rustc_hash::FxHashSet;
 
-use crate::problem::bytes;
-use crate::reach;
+use crate::error::bytes;
+use crate::open;
 
-/// The directories with a place in them that something is mounted on, by file system and number: there a directory tells the number of what
-/// lies under the mount. Where the system does not tell, none.
+/// Returns device and inode number of each directory that contains a mount point. The directory
+/// entry of a mount point has the inode number of the covered directory. Empty if the system has no
+/// mount table.
 pub fn directories_with_mounts() -> FxHashSet<(u64, u64)> {
     let mounts = mounts(&Root::machine(), "self");
     let directories: FxHashSet<Vec<u8>> =
         mounts.iter().filter_map(|mount| mount.mount_point.parent().map(bytes)).collect();
-    directories.iter().filter_map(|directory| reach::identity(None, directory)).collect()
+    directories.iter().filter_map(|directory| open::identity(None, directory)).collect()
 }
 
-/// What kind of file system (`ext4`) is mounted from a device; `None` where the system does not tell.
+/// Returns the type of the mounted file system of a device, such as `ext4`; `None` if no such mount
+/// is known.
 pub fn kind(device: u64) -> Option<String> {
     let number = DeviceNumber::from_stat(device);
     mounts(&Root::machine(), "self").into_iter().find(|mount| mount.number == number).map(|mount| mount.file_system)
@@ -26,14 +28,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_that_something_is_mounted_on_makes_its_directory_known() {
+    fn the_parent_of_a_mount_point_is_known() {
         let Ok(stat) = rustix::fs::stat("/") else { return };
-        // Every Linux has /proc.
+        // Every Linux mounts /proc.
         assert!(directories_with_mounts().contains(&(stat.st_dev, stat.st_ino)));
     }
 
     #[test]
-    fn a_device_s_file_system_is_known_by_its_kind() {
+    fn the_file_system_type_of_a_device_is_known() {
         let Ok(stat) = rustix::fs::stat("/proc") else { return };
         assert_eq!(kind(stat.st_dev).as_deref(), Some("proc"));
         assert_eq!(kind(u64::MAX), None);

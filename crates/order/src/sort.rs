@@ -1,50 +1,67 @@
-//! The orders that names can be put into.
+//! Sort orders for the names of a tree.
 
-use crate::tree::{Entry, Id, Kind, Place, Tree};
+use crate::tree::{Entry, EntryId, FileKind, Placement, Tree};
 
-/// What names are sorted by.
+/// The sort key of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum By {
-    /// Where their data begin, as far as the file systems tell; the rest by the number of their inode.
+pub enum SortKey {
+    /// Disk offset of the first data block. Files without a known offset are sorted by inode
+    /// number.
     #[default]
     Auto,
-    /// The same: for callers that want to hear of a file system that does not tell.
+    /// Same order as `Auto`. For callers that treat a file system without extent information as an
+    /// error.
     Block,
-    /// The number of their inode.
+    /// Inode number.
     Inode,
-    /// Their paths, part by part and byte by byte: what is in a directory comes right after it.
+    /// Path, compared component by component and byte by byte. A directory precedes its contents.
     Name,
-    /// As the directories have them, what is in a directory right after it: the order in which most programs read a tree.
-    None,
+    /// Directory order (`readdir`). A directory precedes its contents. Most programs read a tree in
+    /// this order.
+    Readdir,
 }
 
-/// All names of a tree in an order.
-///
-/// By block and by inode directories come first, each before what is in it, so that whoever writes them elsewhere has a place for what follows. Then,
-/// by block: what needs no data read (links, devices, empty files, data within the inode), by inode number; files whose place is not known, by inode
-/// number; files by the place of their data. What lies on one file system comes together, in the order in which the file systems were met. Names
-/// of the same file stand together; what is equal otherwise is in the order of paths, so that the same tree gives the same order always.
-pub fn order(tree: &Tree, by: By) -> Vec<Id> {
-    let ids = || tree.ids();
-    match by {
-        By::Auto | By::Block => sorted(tree, ids(), |entry| match entry.place {
-            Place::Nowhere => (0, entry.inode),
-            Place::Unknown => (1, entry.inode),
-            Place::At(at) => (2, at),
-        }),
-        By::Inode => sorted(tree, ids(), |entry| (0, entry.inode)),
-        By::Name => nested(tree, true),
-        By::None => nested(tree, false),
+impl SortKey {
+    /// Returns true if the order depends on the [`Placement`] of files.
+    pub fn needs_placement(self) -> bool {
+        matches!(self, SortKey::Auto | SortKey::Block)
     }
 }
 
-/// Directories as they were found, then the rest by file system and key.
-fn sorted(tree: &Tree, ids: impl Iterator<Item = Id>, key: impl Fn(&Entry) -> (u8, u64)) -> Vec<Id> {
+/// Returns all entries of a tree in sorted order.
+///
+/// With [`SortKey::Block`] and [`SortKey::Inode`], directories come first and each directory
+/// precedes its contents, so that a program that copies the list can create the directories first.
+/// The other entries follow by file system, in the order of discovery. Within one file system,
+/// [`SortKey::Block`] has three groups:
+///
+/// 1. entries without data on the disk (links, devices, empty files, inline data), by inode number;
+/// 2. files with an unknown offset, by inode number;
+/// 3. all other files by the disk offset of their data.
+///
+/// Hard links of one file are adjacent. Ties are sorted by path, so that equal trees give equal
+/// lists.
+pub fn sort(tree: &Tree, by: SortKey) -> Vec<EntryId> {
+    let ids = || tree.ids();
+    match by {
+        SortKey::Auto | SortKey::Block => sorted(tree, ids(), |entry| match entry.placement {
+            Placement::NoData => (0, entry.inode),
+            Placement::Unknown => (1, entry.inode),
+            Placement::Offset(at) => (2, at),
+        }),
+        SortKey::Inode => sorted(tree, ids(), |entry| (0, entry.inode)),
+        SortKey::Name => nested(tree, true),
+        SortKey::Readdir => nested(tree, false),
+    }
+}
+
+/// Returns directories in discovery order, then all other entries by file system and key.
+fn sorted(tree: &Tree, ids: impl Iterator<Item = EntryId>, key: impl Fn(&Entry) -> (u8, u64)) -> Vec<EntryId> {
     let mut order = Vec::new();
-    let mut keyed: Vec<(u32, Id, u64)> = Vec::new();
+    let mut keyed: Vec<(u32, EntryId, u64)> = Vec::new();
     for id in ids {
         let entry = tree.entry(id);
-        if entry.kind == Kind::Directory {
+        if entry.kind == FileKind::Directory {
             order.push(id);
             continue;
         }
@@ -63,9 +80,9 @@ fn sorted(tree: &Tree, ids: impl Iterator<Item = Id>, key: impl Fn(&Entry) -> (u
     order
 }
 
-/// What is in a directory right after it.
-fn nested(tree: &Tree, by_name: bool) -> Vec<Id> {
-    let mut roots: Vec<Id> = tree.ids().filter(|id| tree.parent(*id).is_none()).collect();
+/// Returns each directory immediately followed by its contents.
+fn nested(tree: &Tree, by_name: bool) -> Vec<EntryId> {
+    let mut roots: Vec<EntryId> = tree.ids().filter(|id| tree.parent(*id).is_none()).collect();
     if by_name {
         roots.sort_by_cached_key(|id| parts(&path(tree, *id)));
     }
@@ -76,7 +93,7 @@ fn nested(tree: &Tree, by_name: bool) -> Vec<Id> {
         }
     }
     let mut order = Vec::with_capacity(tree.len());
-    let mut waiting: Vec<Id> = roots.into_iter().rev().collect();
+    let mut waiting: Vec<EntryId> = roots.into_iter().rev().collect();
     while let Some(id) = waiting.pop() {
         order.push(id);
         let of = begins[id.index()] as usize..begins[id.index() + 1] as usize;
@@ -85,8 +102,8 @@ fn nested(tree: &Tree, by_name: bool) -> Vec<Id> {
     order
 }
 
-/// What is in each directory: from `begins[id]` to `begins[id + 1]` among all that are in one.
-fn children(tree: &Tree) -> (Vec<u32>, Vec<Id>) {
+/// Groups entries by parent: the children of `id` are `children[begins[id]..begins[id + 1]]`.
+fn children(tree: &Tree) -> (Vec<u32>, Vec<EntryId>) {
     let mut begins = vec![0u32; tree.len() + 2];
     let within = || tree.ids().filter_map(|id| Some((tree.parent(id)?.index(), id)));
     for (parent, _) in within() {
@@ -95,7 +112,7 @@ fn children(tree: &Tree) -> (Vec<u32>, Vec<Id>) {
     for index in 2..begins.len() {
         begins[index] += begins[index - 1];
     }
-    let mut children = vec![Id::FIRST; begins.last().copied().unwrap_or(0) as usize];
+    let mut children = vec![EntryId::FIRST; begins.last().copied().unwrap_or(0) as usize];
     for (parent, id) in within() {
         let next = &mut begins[parent + 1];
         children[*next as usize] = id;
@@ -105,13 +122,13 @@ fn children(tree: &Tree) -> (Vec<u32>, Vec<Id>) {
     (begins, children)
 }
 
-fn path(tree: &Tree, id: Id) -> Vec<u8> {
+fn path(tree: &Tree, id: EntryId) -> Vec<u8> {
     let mut path = Vec::new();
     tree.path_into(id, &mut path);
     path
 }
 
-/// A path as it is compared: the end of a part comes before every letter.
+/// Returns a sort key for a path: the end of a component sorts before every letter.
 fn parts(path: &[u8]) -> Vec<u8> {
     path.iter().map(|byte| if *byte == b'/' { 0 } else { *byte }).collect()
 }
@@ -122,22 +139,23 @@ mod tests {
 
     use super::*;
 
-    /// A tree of (path of directory or "", name, kind, inode, device, place); answers the paths in an order.
-    fn ordered(entries: &[(&str, &str, Kind, u64, u64, Place)], by: By) -> Vec<String> {
+    /// Builds a tree of (parent path or "", name, kind, inode, device, placement) and returns the
+    /// sorted paths.
+    fn ordered(entries: &[(&str, &str, FileKind, u64, u64, Placement)], by: SortKey) -> Vec<String> {
         let mut tree = Tree::new();
-        let mut known: Vec<(String, Id)> = Vec::new();
+        let mut known: Vec<(String, EntryId)> = Vec::new();
         for (directory, name, kind, inode, device, place) in entries {
             let parent = known.iter().find(|(path, _)| path == directory).map(|(_, id)| *id);
             let id = tree.add(parent, OsStr::new(name), *kind, *inode, *device).unwrap();
-            tree.set_place(id, *place);
+            tree.set_placement(id, *place);
             let path = if directory.is_empty() { (*name).to_owned() } else { format!("{directory}/{name}") };
             known.push((path, id));
         }
-        order(&tree, by).into_iter().map(|id| String::from_utf8(path(&tree, id)).unwrap()).collect()
+        sort(&tree, by).into_iter().map(|id| String::from_utf8(path(&tree, id)).unwrap()).collect()
     }
 
-    use Kind::{Directory, File, Symlink};
-    use Place::{At, Nowhere, Unknown};
+    use FileKind::{Directory, File, Symlink};
+    use Placement::{At, Nowhere, Unknown};
 
     #[test]
     fn by_block_directories_lead_and_data_follow_from_front_to_back() {
@@ -152,14 +170,14 @@ mod tests {
             ("top/sub", "x", File, 14, 1, At(0)),
         ];
         let expected = ["top", "top/sub", "top/empty", "top/link", "top/young", "top/sub/x", "top/y", "top/z"];
-        assert_eq!(ordered(&entries, By::Auto), expected);
+        assert_eq!(ordered(&entries, SortKey::Auto), expected);
     }
 
     #[test]
     fn file_systems_stay_apart_in_the_order_in_which_they_were_met() {
         let entries = [("", "a", File, 10, 7, At(500)), ("", "b", File, 3, 2, At(100)), ("", "c", File, 4, 7, At(300))];
-        assert_eq!(ordered(&entries, By::Block), ["c", "a", "b"]);
-        assert_eq!(ordered(&entries, By::Inode), ["c", "a", "b"]);
+        assert_eq!(ordered(&entries, SortKey::Block), ["c", "a", "b"]);
+        assert_eq!(ordered(&entries, SortKey::Inode), ["c", "a", "b"]);
     }
 
     #[test]
@@ -170,11 +188,11 @@ mod tests {
             ("d", "other", File, 8, 1, At(4096)),
             ("d", "a", File, 9, 1, At(4096)),
         ];
-        assert_eq!(ordered(&entries, By::Block), ["d", "d/other", "d/a", "d/b"]);
+        assert_eq!(ordered(&entries, SortKey::Block), ["d", "d/other", "d/a", "d/b"]);
     }
 
     #[test]
-    fn by_name_and_as_found_what_is_in_a_directory_comes_right_after_it() {
+    fn by_name_and_by_readdir_a_directory_precedes_its_contents() {
         let entries = [
             ("", "r", Directory, 2, 1, Nowhere),
             ("r", "b", Directory, 3, 1, Nowhere),
@@ -183,14 +201,14 @@ mod tests {
             ("r/b", "z", File, 7, 1, Unknown),
             ("r/b", "y", File, 6, 1, Unknown),
         ];
-        assert_eq!(ordered(&entries, By::Name), ["r", "r/a", "r/b", "r/b/y", "r/b/z", "r/b-"]);
-        assert_eq!(ordered(&entries, By::None), ["r", "r/b", "r/b/z", "r/b/y", "r/a", "r/b-"]);
+        assert_eq!(ordered(&entries, SortKey::Name), ["r", "r/a", "r/b", "r/b/y", "r/b/z", "r/b-"]);
+        assert_eq!(ordered(&entries, SortKey::Readdir), ["r", "r/b", "r/b/z", "r/b/y", "r/a", "r/b-"]);
     }
 
     #[test]
     fn nothing_is_in_order() {
-        for by in [By::Auto, By::Name, By::None] {
-            assert!(order(&Tree::new(), by).is_empty());
+        for by in [SortKey::Auto, SortKey::Name, SortKey::Readdir] {
+            assert!(sort(&Tree::new(), by).is_empty());
         }
     }
 }

@@ -1,36 +1,36 @@
-//! What a walk found, kept small.
+//! Compact storage for the names that a walk finds.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-/// One name in a [`Tree`].
+/// The index of an entry in a [`Tree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Id(u32);
+pub struct EntryId(u32);
 
-impl Id {
-    /// The first that a tree has.
-    pub(crate) const FIRST: Id = Id(0);
+impl EntryId {
+    /// The first entry of a tree.
+    pub(crate) const FIRST: EntryId = EntryId(0);
 
-    /// Its number: the how manieth was added, from 0.
+    /// Returns the number of the entry, from 0 in the order of addition.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What a name stands for.
+/// The type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A directory.
     Directory,
     /// A symbolic link.
     Symlink,
-    /// A device with blocks.
+    /// A block device.
     BlockDevice,
-    /// A device with characters.
+    /// A character device.
     CharacterDevice,
     /// A named pipe.
     Fifo,
@@ -38,292 +38,297 @@ pub enum Kind {
     Socket,
 }
 
-/// Where the data of a file begin.
+/// Where the data of a file begin on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
-    /// No data on the disk: an empty file, one of holes alone, what is no regular file; or data within the inode.
-    Nowhere,
-    /// The first byte on the file system's device.
-    At(u64),
-    /// The file system does not tell, or nobody has asked.
+pub enum Placement {
+    /// The file has no data on the disk: it is empty, sparse without data, not a regular file, or
+    /// its data are in the inode.
+    NoData,
+    /// Offset of the first data byte on the device of the file system.
+    Offset(u64),
+    /// The offset was not looked up, or the file system does not report it.
     Unknown,
 }
 
-/// An entry as it is handed out.
+/// The facts about one name of a [`Tree`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The directory it was found in; `None` for what was asked for itself.
-    pub parent: Option<Id>,
-    /// What it is.
-    pub kind: Kind,
-    /// The number of its inode.
+    /// The directory that contains the name; `None` for a root.
+    pub parent: Option<EntryId>,
+    /// The type of the file.
+    pub kind: FileKind,
+    /// The inode number.
     pub inode: u64,
-    /// The number of its file system (`st_dev`).
+    /// The device number of the file system (`st_dev`).
     pub device: u64,
-    /// Where its data begin.
-    pub place: Place,
+    /// Where the data of the file begin.
+    pub placement: Placement,
 }
 
-/// No more names can be kept.
+/// The reason why a [`Tree`] cannot store another name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeFull {
-    /// More than 2^32 - 2 names.
-    #[error("there are more than 4,294,967,294 names: take a part of the tree at a time")]
+    /// The tree has 2^32 - 2 names.
+    #[error("there are more than 4,294,967,294 names: list a part of the tree at a time")]
     Names,
-    /// More than 4 GiB of names.
-    #[error("the names are longer than 4 GiB together: take a part of the tree at a time")]
+    /// The names have 4 GiB together.
+    #[error("the names are longer than 4 GiB together: list a part of the tree at a time")]
     Bytes,
-    /// More than 65,536 file systems.
-    #[error("there are more than 65,536 file systems under these paths: take a part of them at a time")]
+    /// The tree has 65,536 file systems.
+    #[error("there are more than 65,536 file systems below these paths: list a part of them at a time")]
     Devices,
-    /// A name longer than 65,535 bytes: a path that was asked for.
-    #[error("a path of {length} bytes: at most 65,535 are kept")]
+    /// The path of a root is longer than 65,535 bytes.
+    #[error("a path of {length} bytes is too long: the limit is 65,535 bytes")]
     Name {
-        /// Its length.
+        /// Length of the path in bytes.
         length: usize,
     },
 }
 
-/// Which symbolic links are followed.
+/// Which symbolic links a walk follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Follow {
-    /// None: a link is listed as what it is.
+pub enum FollowLinks {
+    /// No links: each link is listed as a link.
     #[default]
     Never,
-    /// Those among the paths that were asked for.
+    /// The links among the roots.
     Arguments,
-    /// All.
+    /// All links.
     Always,
 }
 
-/// All names under the paths that were asked for: 40 bytes each and the name's own.
+/// All names below the roots of one or more walks. A name needs 40 bytes and its own length.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    entries: Vec<Kept>,
-    /// All names, one behind the other.
+    entries: Vec<PackedEntry>,
+    /// All names, concatenated.
     names: Vec<u8>,
     devices: Vec<u64>,
-    /// From which name on paths begin where, and links are followed how; rising.
-    since: Vec<Since>,
+    /// Base directory and link mode of ranges of entries, by ascending first entry.
+    bases: Vec<BaseRange>,
 }
 
-/// How names are reached, from one on.
+/// The base directory and link mode of all entries from `first` on.
 #[derive(Clone, Debug)]
-struct Since {
+struct BaseRange {
     first: u32,
     base: Option<Arc<OwnedFd>>,
-    follow: Follow,
+    follow: FollowLinks,
 }
 
-/// An entry as it is kept.
+/// The stored form of an [`Entry`].
 #[derive(Clone, Copy, Debug)]
-struct Kept {
+struct PackedEntry {
     inode: u64,
-    /// [`UNKNOWN`], [`NOWHERE`] or the first byte.
-    place: u64,
+    /// [`UNKNOWN`], [`NO_DATA`] or the disk offset of the first data byte.
+    placement: u64,
     name_begins: u32,
     parent: u32,
     name_length: u16,
     device: u16,
-    kind: Kind,
+    kind: FileKind,
 }
 
-const _: () = assert!(size_of::<Kept>() <= 40, "docs tell that a file takes 40 bytes and its name");
+const _: () = assert!(size_of::<PackedEntry>() <= 40, "docs tell that a file takes 40 bytes and its name");
 
 const NO_PARENT: u32 = u32::MAX;
 const UNKNOWN: u64 = u64::MAX;
-const NOWHERE: u64 = u64::MAX - 1;
+const NO_DATA: u64 = u64::MAX - 1;
 
 impl Tree {
-    /// A tree of nothing.
+    /// Creates an empty tree.
     pub fn new() -> Tree {
         Tree::default()
     }
 
-    /// How many names there are.
+    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if the tree has no names.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// All names, in the order in which they were found.
-    pub fn ids(&self) -> impl DoubleEndedIterator<Item = Id> + ExactSizeIterator + use<> {
-        (0..self.entries.len() as u32).map(Id)
+    /// Returns all entries in the order of addition.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = EntryId> + ExactSizeIterator + use<> {
+        (0..self.entries.len() as u32).map(EntryId)
     }
 
-    /// How many bytes of memory it takes.
-    pub fn bytes(&self) -> usize {
-        self.entries.capacity() * size_of::<Kept>() + self.names.capacity()
+    /// Returns the memory use of the tree in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<PackedEntry>() + self.names.capacity()
     }
 
-    /// The file systems, in the order in which they were met.
+    /// Returns the device numbers of all file systems in the order of discovery.
     pub fn devices(&self) -> &[u64] {
         &self.devices
     }
 
-    /// From the next name on, relative paths begin in the directory `base` (`None`: in the working directory), and links are followed like
-    /// this. A walk calls it.
-    pub fn reach(&mut self, base: Option<Arc<OwnedFd>>, follow: Follow) {
-        self.since.push(Since { first: self.entries.len() as u32, base, follow });
+    /// Sets base directory and link mode of all names that are added from now on. Relative paths
+    /// start in `base`, or in the working directory if `base` is `None`. Called by each walk.
+    pub fn set_base(&mut self, base: Option<Arc<OwnedFd>>, follow: FollowLinks) {
+        self.bases.push(BaseRange { first: self.entries.len() as u32, base, follow });
     }
 
-    /// The directory in which the path of `id` begins, if it is not the working directory.
+    /// Returns the directory in which the path of `id` starts; `None` for the working directory.
     ///
     /// # Panics
-    /// If `id` is another tree's.
-    pub fn base(&self, id: Id) -> Option<BorrowedFd<'_>> {
-        self.reached(id)?.base.as_deref().map(AsFd::as_fd)
+    /// If `id` belongs to another tree.
+    pub fn base(&self, id: EntryId) -> Option<BorrowedFd<'_>> {
+        self.base_range(id)?.base.as_deref().map(AsFd::as_fd)
     }
 
-    /// Whether `id`, if it is a symbolic link, stands for what it leads to.
+    /// Returns true if the entry, being a symbolic link, represents the target of the link.
     ///
     /// # Panics
-    /// If `id` is another tree's.
-    pub fn is_followed(&self, id: Id) -> bool {
-        match self.reached(id).map_or(Follow::Never, |since| since.follow) {
-            Follow::Never => false,
-            Follow::Arguments => self.entries[id.index()].parent == NO_PARENT,
-            Follow::Always => true,
+    /// If `id` belongs to another tree.
+    pub fn is_followed(&self, id: EntryId) -> bool {
+        match self.base_range(id).map_or(FollowLinks::Never, |range| range.follow) {
+            FollowLinks::Never => false,
+            FollowLinks::Arguments => self.entries[id.index()].parent == NO_PARENT,
+            FollowLinks::Always => true,
         }
     }
 
-    fn reached(&self, id: Id) -> Option<&Since> {
-        let after = self.since.partition_point(|since| since.first <= id.0);
-        self.since.get(after.checked_sub(1)?)
+    fn base_range(&self, id: EntryId) -> Option<&BaseRange> {
+        let after = self.bases.partition_point(|range| range.first <= id.0);
+        self.bases.get(after.checked_sub(1)?)
     }
 
-    /// Adds a name; `parent` is the directory it lies in, and `None` stands before a path that was asked for. Its place is
-    /// [`Place::Unknown`] for a regular file and [`Place::Nowhere`] for everything else.
+    /// Adds a name. `parent` is the directory that contains the name; `None` makes the name a root.
+    /// The placement becomes [`Placement::Unknown`] for a regular file and [`Placement::NoData`]
+    /// for all other types.
     ///
     /// # Errors
-    /// [`TreeFull`]; the tree is as it was.
+    /// [`TreeFull`]; the tree is then unchanged.
     pub fn add(
         &mut self,
-        parent: Option<Id>,
+        parent: Option<EntryId>,
         name: &OsStr,
-        kind: Kind,
+        kind: FileKind,
         inode: u64,
         device: u64,
-    ) -> Result<Id, TreeFull> {
+    ) -> Result<EntryId, TreeFull> {
         let length = name.len();
         let name_length = u16::try_from(length).map_err(|_| TreeFull::Name { length })?;
         let name_begins = u32::try_from(self.names.len()).map_err(|_| TreeFull::Bytes)?;
         let id = u32::try_from(self.entries.len()).ok().filter(|id| *id < NO_PARENT).ok_or(TreeFull::Names)?;
-        let device = self.device_number(device)?;
-        let place = if kind == Kind::File { UNKNOWN } else { NOWHERE };
+        let device = self.intern_device(device)?;
+        let placement = if kind == FileKind::File { UNKNOWN } else { NO_DATA };
         self.names.extend_from_slice(name.as_bytes());
         let parent = parent.map_or(NO_PARENT, |parent| parent.0);
-        self.entries.push(Kept { inode, place, name_begins, parent, name_length, device, kind });
-        Ok(Id(id))
+        self.entries.push(PackedEntry { inode, placement, name_begins, parent, name_length, device, kind });
+        Ok(EntryId(id))
     }
 
-    /// What is known of a name.
+    /// Returns the facts about an entry.
     ///
     /// # Panics
-    /// If `id` is another tree's.
-    pub fn entry(&self, id: Id) -> Entry {
+    /// If `id` belongs to another tree.
+    pub fn entry(&self, id: EntryId) -> Entry {
         let kept = &self.entries[id.index()];
         Entry {
-            parent: (kept.parent != NO_PARENT).then_some(Id(kept.parent)),
+            parent: (kept.parent != NO_PARENT).then_some(EntryId(kept.parent)),
             kind: kept.kind,
             inode: kept.inode,
             device: self.devices[kept.device as usize],
-            place: match kept.place {
-                UNKNOWN => Place::Unknown,
-                NOWHERE => Place::Nowhere,
-                at => Place::At(at),
+            placement: match kept.placement {
+                UNKNOWN => Placement::Unknown,
+                NO_DATA => Placement::NoData,
+                at => Placement::Offset(at),
             },
         }
     }
 
-    /// Tells which file it really is, where a directory did not: what a directory says of a mounted one is the number of what lies under it.
+    /// Replaces inode and device number of an entry. Needed for mount points, whose directory entry
+    /// has the inode number of the covered directory.
     ///
     /// # Errors
-    /// [`TreeFull::Devices`]; the tree is as it was.
+    /// [`TreeFull::Devices`]; the tree is then unchanged.
     ///
     /// # Panics
-    /// If `id` is another tree's.
-    pub fn set_identity(&mut self, id: Id, inode: u64, device: u64) -> Result<(), TreeFull> {
-        let device = self.device_number(device)?;
+    /// If `id` belongs to another tree.
+    pub fn set_identity(&mut self, id: EntryId, inode: u64, device: u64) -> Result<(), TreeFull> {
+        let device = self.intern_device(device)?;
         let kept = &mut self.entries[id.index()];
         (kept.inode, kept.device) = (inode, device);
         Ok(())
     }
 
-    /// Sets where its data begin.
+    /// Sets where the data of a file begin.
     ///
     /// # Panics
-    /// If `id` is another tree's.
-    pub fn set_place(&mut self, id: Id, place: Place) {
-        self.entries[id.index()].place = match place {
-            Place::Unknown => UNKNOWN,
-            Place::Nowhere => NOWHERE,
-            Place::At(at) => at.min(NOWHERE - 1),
+    /// If `id` belongs to another tree.
+    pub fn set_placement(&mut self, id: EntryId, placement: Placement) {
+        self.entries[id.index()].placement = match placement {
+            Placement::Unknown => UNKNOWN,
+            Placement::NoData => NO_DATA,
+            Placement::Offset(at) => at.min(NO_DATA - 1),
         };
     }
 
-    /// The last part of its path; the path itself for what was asked for.
+    /// Returns the last component of the path, or the whole path of a root.
     ///
     /// # Panics
-    /// If `id` is another tree's.
-    pub fn name(&self, id: Id) -> &OsStr {
+    /// If `id` belongs to another tree.
+    pub fn name(&self, id: EntryId) -> &OsStr {
         let kept = &self.entries[id.index()];
         let begins = kept.name_begins as usize;
         OsStr::from_bytes(&self.names[begins..begins + kept.name_length as usize])
     }
 
-    /// Puts its path into `path`, from the path that was asked for down: as `find` would print it.
+    /// Writes the path of an entry into `path`, starting with the path of its root, as `find`
+    /// prints it.
     ///
     /// # Panics
-    /// If `id` is another tree's.
-    pub fn path_into(&self, id: Id, path: &mut Vec<u8>) {
+    /// If `id` belongs to another tree.
+    pub fn path_into(&self, id: EntryId, path: &mut Vec<u8>) {
         path.clear();
         self.append_path(id, path);
     }
 
-    /// Forgets all names but these and the directories above them, and answers what these are now called. `keep` rises, as [`Tree::ids`]
-    /// does. Directories come before what is in them, as before.
+    /// Removes all names except `keep` and the directories above these. Returns the new ids of
+    /// `keep`. `keep` must be in ascending order. Directories still precede their contents.
     ///
     /// # Panics
-    /// If one of `keep` is another tree's.
-    pub fn retain(&mut self, keep: &[Id]) -> Vec<Id> {
-        let mut line: Vec<u32> = Vec::with_capacity(keep.len());
+    /// If one of `keep` belongs to another tree.
+    pub fn retain(&mut self, keep: &[EntryId]) -> Vec<EntryId> {
+        let mut kept_ids: Vec<u32> = Vec::with_capacity(keep.len());
         let mut is_kept = rustc_hash::FxHashSet::default();
         for id in keep {
             let mut at = id.0;
             while at != NO_PARENT && is_kept.insert(at) {
-                line.push(at);
+                kept_ids.push(at);
                 at = self.entries[at as usize].parent;
             }
         }
-        line.sort_unstable();
-        let now = |old: u32| line.binary_search(&old).map_or(NO_PARENT, |place| place as u32);
+        kept_ids.sort_unstable();
+        let new_id = |old: u32| kept_ids.binary_search(&old).map_or(NO_PARENT, |index| index as u32);
         let mut names = Vec::new();
-        let mut entries = Vec::with_capacity(line.len());
-        for old in &line {
+        let mut entries = Vec::with_capacity(kept_ids.len());
+        for old in &kept_ids {
             let mut kept = self.entries[*old as usize];
-            let name = self.name(Id(*old)).as_bytes();
+            let name = self.name(EntryId(*old)).as_bytes();
             kept.name_begins = names.len() as u32;
             names.extend_from_slice(name);
             if kept.parent != NO_PARENT {
-                kept.parent = now(kept.parent);
+                kept.parent = new_id(kept.parent);
             }
             entries.push(kept);
         }
-        for since in &mut self.since {
-            since.first = line.partition_point(|old| *old < since.first) as u32;
+        for range in &mut self.bases {
+            range.first = kept_ids.partition_point(|old| *old < range.first) as u32;
         }
-        let called = keep.iter().map(|id| Id(now(id.0))).collect();
+        let new_ids = keep.iter().map(|id| EntryId(new_id(id.0))).collect();
         (self.entries, self.names) = (entries, names);
-        called
+        new_ids
     }
 
-    /// Writes a path from its end towards its beginning, into room of its length: nothing else is allocated.
-    fn append_path(&self, id: Id, path: &mut Vec<u8>) {
+    /// Appends a path, written from its end to its start into space of the right size, so that only
+    /// one allocation is needed.
+    fn append_path(&self, id: EntryId, path: &mut Vec<u8>) {
         let begins = path.len();
         path.resize(begins + self.path_length(id), 0);
         let mut end = path.len();
@@ -341,7 +346,7 @@ impl Tree {
         }
     }
 
-    fn path_length(&self, id: Id) -> usize {
+    fn path_length(&self, id: EntryId) -> usize {
         let mut at = id;
         let mut length = self.name(at).len();
         while let Some(parent) = self.parent(at) {
@@ -352,26 +357,26 @@ impl Tree {
         length
     }
 
-    /// The directory that it was found in; `None` for what was asked for itself.
+    /// Returns the directory that contains the name; `None` for a root.
     ///
     /// # Panics
-    /// If `id` is another tree's.
-    pub fn parent(&self, id: Id) -> Option<Id> {
+    /// If `id` belongs to another tree.
+    pub fn parent(&self, id: EntryId) -> Option<EntryId> {
         let parent = self.entries[id.index()].parent;
-        (parent != NO_PARENT).then_some(Id(parent))
+        (parent != NO_PARENT).then_some(EntryId(parent))
     }
 
-    /// Its place among [`Tree::devices`].
-    pub(crate) fn device_index(&self, id: Id) -> u16 {
+    /// Returns the index of the entry's device in [`Tree::devices`].
+    pub(crate) fn device_index(&self, id: EntryId) -> u16 {
         self.entries[id.index()].device
     }
 
-    fn device_number(&mut self, device: u64) -> Result<u16, TreeFull> {
-        // What was added last is nearly always on the same file system.
-        let place = self.devices.iter().rposition(|known| *known == device);
-        let place = place.unwrap_or(self.devices.len());
-        let number = u16::try_from(place).map_err(|_| TreeFull::Devices)?;
-        if place == self.devices.len() {
+    fn intern_device(&mut self, device: u64) -> Result<u16, TreeFull> {
+        // The last device is the right one for nearly all names.
+        let known = self.devices.iter().rposition(|known| *known == device);
+        let index = known.unwrap_or(self.devices.len());
+        let number = u16::try_from(index).map_err(|_| TreeFull::Devices)?;
+        if index == self.devices.len() {
             self.devices.push(device);
         }
         Ok(number)
@@ -383,11 +388,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_what_was_asked_for_and_all_names_below() {
+    fn a_path_has_the_root_and_all_names_below() {
         let mut tree = Tree::new();
-        let top = tree.add(None, OsStr::new("a/b/"), Kind::Directory, 2, 7).unwrap();
-        let folder = tree.add(Some(top), OsStr::new("c"), Kind::Directory, 11, 7).unwrap();
-        let file = tree.add(Some(folder), OsStr::from_bytes(b"\xff"), Kind::File, 12, 7).unwrap();
+        let top = tree.add(None, OsStr::new("a/b/"), FileKind::Directory, 2, 7).unwrap();
+        let folder = tree.add(Some(top), OsStr::new("c"), FileKind::Directory, 11, 7).unwrap();
+        let file = tree.add(Some(folder), OsStr::from_bytes(b"\xff"), FileKind::File, 12, 7).unwrap();
         let mut path = Vec::new();
         tree.path_into(file, &mut path);
         assert_eq!(path, b"a/b/c/\xff");
@@ -397,10 +402,10 @@ mod tests {
     }
 
     #[test]
-    fn a_root_of_a_slash_is_not_doubled() {
+    fn the_slash_of_a_root_is_not_doubled() {
         let mut tree = Tree::new();
-        let top = tree.add(None, OsStr::new("/"), Kind::Directory, 2, 7).unwrap();
-        let file = tree.add(Some(top), OsStr::new("vmlinuz"), Kind::File, 12, 7).unwrap();
+        let top = tree.add(None, OsStr::new("/"), FileKind::Directory, 2, 7).unwrap();
+        let file = tree.add(Some(top), OsStr::new("vmlinuz"), FileKind::File, 12, 7).unwrap();
         let mut path = Vec::new();
         tree.path_into(file, &mut path);
         assert_eq!(path, b"/vmlinuz");
@@ -409,31 +414,31 @@ mod tests {
     #[test]
     fn places_and_devices_are_kept() {
         let mut tree = Tree::new();
-        let one = tree.add(None, OsStr::new("one"), Kind::File, 3, 100).unwrap();
-        let two = tree.add(None, OsStr::new("two"), Kind::Fifo, 4, 200).unwrap();
-        assert_eq!(tree.entry(one).place, Place::Unknown);
-        assert_eq!(tree.entry(two).place, Place::Nowhere);
-        tree.set_place(one, Place::At(4096));
-        assert_eq!((tree.entry(one).place, tree.entry(one).device), (Place::At(4096), 100));
+        let one = tree.add(None, OsStr::new("one"), FileKind::File, 3, 100).unwrap();
+        let two = tree.add(None, OsStr::new("two"), FileKind::Fifo, 4, 200).unwrap();
+        assert_eq!(tree.entry(one).place, Placement::Unknown);
+        assert_eq!(tree.entry(two).place, Placement::NoData);
+        tree.set_placement(one, Placement::Offset(4096));
+        assert_eq!((tree.entry(one).place, tree.entry(one).device), (Placement::Offset(4096), 100));
         assert_eq!((tree.entry(two).inode, tree.entry(two).device), (4, 200));
     }
 
     #[test]
     fn what_is_retained_keeps_its_path_and_its_place() {
         let mut tree = Tree::new();
-        tree.reach(None, Follow::Always);
-        let top = tree.add(None, OsStr::new("top"), Kind::Directory, 2, 7).unwrap();
-        tree.add(Some(top), OsStr::new("gone"), Kind::File, 3, 7).unwrap();
-        let folder = tree.add(Some(top), OsStr::new("folder"), Kind::Directory, 4, 7).unwrap();
-        tree.add(Some(folder), OsStr::new("also gone"), Kind::File, 5, 7).unwrap();
-        let file = tree.add(Some(folder), OsStr::new("file"), Kind::File, 6, 8).unwrap();
-        tree.set_place(file, Place::At(512));
+        tree.set_base(None, FollowLinks::Always);
+        let top = tree.add(None, OsStr::new("top"), FileKind::Directory, 2, 7).unwrap();
+        tree.add(Some(top), OsStr::new("gone"), FileKind::File, 3, 7).unwrap();
+        let folder = tree.add(Some(top), OsStr::new("folder"), FileKind::Directory, 4, 7).unwrap();
+        tree.add(Some(folder), OsStr::new("also gone"), FileKind::File, 5, 7).unwrap();
+        let file = tree.add(Some(folder), OsStr::new("file"), FileKind::File, 6, 8).unwrap();
+        tree.set_placement(file, Placement::Offset(512));
         let now = tree.retain(&[folder, file]);
         let mut path = Vec::new();
         tree.path_into(now[1], &mut path);
         assert_eq!((tree.len(), path.as_slice()), (3, b"top/folder/file".as_slice()));
         let entry = tree.entry(now[1]);
-        assert_eq!((entry.parent, entry.place, entry.device), (Some(now[0]), Place::At(512), 8));
+        assert_eq!((entry.parent, entry.placement, entry.device), (Some(now[0]), Placement::Offset(512), 8));
         assert!(tree.is_followed(now[1]));
     }
 
@@ -441,7 +446,7 @@ mod tests {
     fn a_name_that_is_too_long_is_refused() {
         let mut tree = Tree::new();
         let name = "x".repeat(65_536);
-        assert_eq!(tree.add(None, OsStr::new(&name), Kind::File, 1, 1), Err(TreeFull::Name { length: 65_536 }));
+        assert_eq!(tree.add(None, OsStr::new(&name), FileKind::File, 1, 1), Err(TreeFull::Name { length: 65_536 }));
         assert!(tree.is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use hoistway_order::{By, Kind};
+use hoistway_order::{FileKind, SortKey};
 
 /// `hoistway order`.
 #[derive(Args, Debug)]
@@ -91,13 +91,13 @@ pub enum ByChoice {
 
 impl ByChoice {
     /// As the library has it.
-    pub fn by(self) -> By {
+    pub fn by(self) -> SortKey {
         match self {
-            ByChoice::Auto => By::Auto,
-            ByChoice::Block => By::Block,
-            ByChoice::Inode => By::Inode,
-            ByChoice::Name => By::Name,
-            ByChoice::None => By::None,
+            ByChoice::Auto => SortKey::Auto,
+            ByChoice::Block => SortKey::Block,
+            ByChoice::Inode => SortKey::Inode,
+            ByChoice::Name => SortKey::Name,
+            ByChoice::None => SortKey::Readdir,
         }
     }
 }
@@ -123,15 +123,15 @@ pub enum KindChoice {
 
 impl KindChoice {
     /// As the library has it.
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> FileKind {
         match self {
-            KindChoice::F => Kind::File,
-            KindChoice::D => Kind::Directory,
-            KindChoice::L => Kind::Symlink,
-            KindChoice::P => Kind::Fifo,
-            KindChoice::S => Kind::Socket,
-            KindChoice::B => Kind::BlockDevice,
-            KindChoice::C => Kind::CharacterDevice,
+            KindChoice::F => FileKind::File,
+            KindChoice::D => FileKind::Directory,
+            KindChoice::L => FileKind::Symlink,
+            KindChoice::P => FileKind::Fifo,
+            KindChoice::S => FileKind::Socket,
+            KindChoice::B => FileKind::BlockDevice,
+            KindChoice::C => FileKind::CharacterDevice,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::os::fd::AsFd as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hoistway_order::ext4::InodeTables;
-use hoistway_order::{At, Extents};
+use hoistway_order::{ExtentReader, ExtentState};
 use rustc_hash::FxHashMap;
 use rustix::fs::fstat;
 use slab::Slab;
@@ -203,8 +203,8 @@ impl Layout {
 fn asked(backing: &Backing, offset: u64, now_ns: u64) -> Layout {
     let mut extents = Vec::new();
     let (mut from, mut to) = (0, u64::MAX);
-    let told = Extents::default().each_from(backing.fd.as_fd(), 0, |extent| {
-        if extent.at == At::Disk || extent.at == At::Unwritten {
+    let told = ExtentReader::default().for_each_from(backing.fd.as_fd(), 0, |extent| {
+        if extent.state == ExtentState::Written || extent.state == ExtentState::Unwritten {
             extents.push((extent.logical, extent.physical, extent.bytes));
         }
         extents.len() < EXTENTS_A_FILE
@@ -214,8 +214,8 @@ fn asked(backing: &Backing, offset: u64, now_ns: u64) -> Layout {
         to = end_of(&extents);
         if offset >= to {
             extents.clear();
-            let _ = Extents::default().each_from(backing.fd.as_fd(), offset, |extent| {
-                if extent.at == At::Disk || extent.at == At::Unwritten {
+            let _ = ExtentReader::default().for_each_from(backing.fd.as_fd(), offset, |extent| {
+                if extent.state == ExtentState::Written || extent.state == ExtentState::Unwritten {
                     extents.push((extent.logical, extent.physical, extent.bytes));
                 }
                 extents.len() < EXTENTS_A_FILE

@@ -1,4 +1,4 @@
-//! Extended attributes, access control lists and labels, as records of extended headers.
+//! Extended attributes, access control lists and SELinux labels as PAX records.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -6,74 +6,74 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::fs::{fgetxattr, flistxattr, getxattr, listxattr};
 use rustix::io::Errno;
 
-use super::owners::Owners;
+use super::owners::OwnerNames;
 use super::pax;
 
-/// Which attributes an archive has.
+/// Which attributes an archive contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attributes {
-    /// All extended attributes but the two below, as `SCHILY.xattr.`.
+pub struct AttributeSelection {
+    /// All extended attributes except the following two, as `SCHILY.xattr.`.
     pub xattrs: bool,
     /// Access control lists, as `SCHILY.acl.`.
     pub acls: bool,
-    /// SELinux' labels, as `RHT.security.selinux`.
+    /// SELinux labels, as `RHT.security.selinux`.
     pub selinux: bool,
 }
 
-impl Attributes {
-    /// Whether any is asked for.
+impl AttributeSelection {
+    /// Returns true if any kind of attribute is selected.
     pub fn any(self) -> bool {
         self.xattrs || self.acls || self.selinux
     }
 }
 
-/// Which access control lists a file may have.
+/// Which access control lists of a file are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lists {
-    /// Who may use it.
+pub(super) enum AclScope {
+    /// The access ACL.
     Access,
-    /// What it hands on to what is made in it, besides.
+    /// The access ACL and the default ACL of a directory.
     AccessAndDefault,
-    /// What it hands on alone.
+    /// The default ACL only.
     Default,
 }
 
-/// A file whose attributes are asked for.
+/// How the attributes of a file are read.
 #[derive(Clone, Debug)]
-pub(super) enum Holder<'a> {
-    /// One that is open.
+pub(super) enum AttributeSource<'a> {
+    /// By a descriptor that is open for reading.
     Open(BorrowedFd<'a>),
-    /// One that is open as a place only (`O_PATH`), which must be asked by a path.
-    Place(CString),
+    /// By the path of an `O_PATH` descriptor in /proc.
+    Path(CString),
 }
 
-impl<'a> Holder<'a> {
-    /// A file that is open for reading.
-    pub fn open(file: BorrowedFd<'a>) -> Holder<'a> {
-        Holder::Open(file)
+impl<'a> AttributeSource<'a> {
+    /// Creates a source from a descriptor that is open for reading.
+    pub fn open(file: BorrowedFd<'a>) -> AttributeSource<'a> {
+        AttributeSource::Open(file)
     }
 
-    /// What is no file and cannot be opened without consequences.
-    pub fn place(file: BorrowedFd<'_>) -> Holder<'static> {
-        // No number has a zero in it.
-        Holder::Place(CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default())
+    /// Creates a source from an `O_PATH` descriptor, for files that must not be opened for reading.
+    pub fn path_only(file: BorrowedFd<'_>) -> AttributeSource<'static> {
+        // A decimal number contains no zero byte.
+        AttributeSource::Path(CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default())
     }
 
     fn list(&self) -> Result<Vec<u8>, Errno> {
         sized(|buffer| match self {
-            Holder::Open(file) => flistxattr(file, buffer),
-            Holder::Place(path) => listxattr(path, buffer),
+            AttributeSource::Open(file) => flistxattr(file, buffer),
+            AttributeSource::Path(path) => listxattr(path, buffer),
         })
     }
 
     fn value(&self, name: &CStr) -> Result<Vec<u8>, Errno> {
         sized(|buffer| match self {
-            Holder::Open(file) => fgetxattr(file, name, buffer),
-            Holder::Place(path) => getxattr(path, name, buffer),
+            AttributeSource::Open(file) => fgetxattr(file, name, buffer),
+            AttributeSource::Path(path) => getxattr(path, name, buffer),
         })
     }
 
-    /// A value, or nothing if there is none of that name.
+    /// Returns the value of an attribute; `None` if the file does not have it.
     fn value_if_any(&self, name: &CStr) -> Result<Option<Vec<u8>>, Errno> {
         match self.value(name) {
             Ok(value) => Ok(Some(value)),
@@ -87,40 +87,41 @@ const ACCESS: &CStr = c"system.posix_acl_access";
 const DEFAULT: &CStr = c"system.posix_acl_default";
 const SELINUX: &CStr = c"security.selinux";
 
-/// Appends the records of a file's attributes. `numeric` leaves names of users out of access control lists.
+/// Appends the records of all selected attributes. `numeric` omits user names from access control
+/// lists.
 pub(super) fn append(
-    which: Attributes,
-    holder: &Holder<'_>,
-    lists: Lists,
+    selection: AttributeSelection,
+    source: &AttributeSource<'_>,
+    lists: AclScope,
     numeric: bool,
-    owners: &mut Owners,
+    owners: &mut OwnerNames,
     records: &mut Vec<u8>,
 ) -> Result<(), Errno> {
-    if which.acls {
-        let (access, default) = (lists != Lists::Default, lists != Lists::Access);
-        for (name, key, is_asked) in
+    if selection.acls {
+        let (access, default) = (lists != AclScope::Default, lists != AclScope::Access);
+        for (name, key, is_selected) in
             [(ACCESS, &b"SCHILY.acl.access"[..], access), (DEFAULT, b"SCHILY.acl.default", default)]
         {
-            if is_asked && let Some(list) = holder.value_if_any(name)? {
+            if is_selected && let Some(list) = source.value_if_any(name)? {
                 let text = acl_text(&list, numeric, owners).ok_or(Errno::INVAL)?;
                 pax::append(records, key, &text);
             }
         }
     }
-    if which.selinux
-        && let Some(label) = holder.value_if_any(SELINUX)?
+    if selection.selinux
+        && let Some(label) = source.value_if_any(SELINUX)?
     {
         pax::append(records, b"RHT.security.selinux", label.strip_suffix(b"\0").unwrap_or(&label));
     }
-    if which.xattrs {
-        append_all(holder, records)?;
+    if selection.xattrs {
+        append_all(source, records)?;
     }
     Ok(())
 }
 
-/// Appends all attributes but those that have records of their own.
-fn append_all(holder: &Holder<'_>, records: &mut Vec<u8>) -> Result<(), Errno> {
-    let list = match holder.list() {
+/// Appends all attributes that have no record of their own.
+fn append_all(source: &AttributeSource<'_>, records: &mut Vec<u8>) -> Result<(), Errno> {
+    let list = match source.list() {
         Err(Errno::OPNOTSUPP) => return Ok(()),
         list => list?,
     };
@@ -129,12 +130,12 @@ fn append_all(holder: &Holder<'_>, records: &mut Vec<u8>) -> Result<(), Errno> {
         if name == ACCESS || name == DEFAULT || name == SELINUX {
             continue;
         }
-        // One that was taken away meanwhile.
-        let Some(value) = holder.value_if_any(name)? else { continue };
+        // `None` if the attribute was removed in the meantime.
+        let Some(value) = source.value_if_any(name)? else { continue };
         let mut key = b"SCHILY.xattr.".to_vec();
         for byte in name.to_bytes() {
             match byte {
-                // An equals sign ends a key.
+                // A key ends at the first equals sign.
                 b'=' => key.extend_from_slice(b"%3D"),
                 b'%' => key.extend_from_slice(b"%25"),
                 byte => key.push(*byte),
@@ -145,7 +146,7 @@ fn append_all(holder: &Holder<'_>, records: &mut Vec<u8>) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Calls with a buffer that is large enough.
+/// Calls `call` with a buffer that is large enough for the result.
 fn sized(mut call: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
     let mut buffer = vec![0; 256];
     loop {
@@ -154,15 +155,15 @@ fn sized(mut call: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<
                 buffer.truncate(length);
                 return Ok(buffer);
             }
-            // The kernel has none longer than 64 KiB.
+            // The kernel limits values to 64 KiB.
             Err(Errno::RANGE) if buffer.len() < (1 << 20) => buffer.resize(buffer.len() * 4, 0),
             Err(error) => return Err(error),
         }
     }
 }
 
-/// An access control list as text, from the kernel's bytes: a version, then 8 bytes an entry.
-fn acl_text(list: &[u8], numeric: bool, owners: &mut Owners) -> Option<Vec<u8>> {
+/// Formats an access control list from its kernel form: a version, then 8 bytes per entry.
+fn acl_text(list: &[u8], numeric: bool, owners: &mut OwnerNames) -> Option<Vec<u8>> {
     let entries = list.strip_prefix(&2u32.to_le_bytes())?;
     let mut text = Vec::new();
     for entry in entries.chunks(8) {
@@ -189,7 +190,7 @@ fn acl_text(list: &[u8], numeric: bool, owners: &mut Owners) -> Option<Vec<u8>> 
             text.push(if may & bit != 0 { letter } else { b'-' });
         }
         if name.is_some_and(|name| !name.is_empty()) {
-            // As star has it, for whoever has no such name or wants numbers.
+            // The numeric id in a fourth field, as star writes it.
             text.push(b':');
             pax::append_number(&mut text, u64::from(id));
         }
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_access_control_list_is_told_as_text() {
+    fn an_access_control_list_is_formatted_as_text() {
         let mut list = 2u32.to_le_bytes().to_vec();
         for (tag, may, id) in [
             (1u16, 7u16, u32::MAX),
@@ -217,11 +218,11 @@ mod tests {
             list.extend_from_slice(&may.to_le_bytes());
             list.extend_from_slice(&id.to_le_bytes());
         }
-        let text = acl_text(&list, false, &mut Owners::default()).unwrap();
+        let text = acl_text(&list, false, &mut OwnerNames::default()).unwrap();
         assert_eq!(text, b"user::rwx\nuser:4000000001:r-x\nuser:root:rw-:0\ngroup::r--\nmask::r-x\nother::---\n");
-        let numeric = acl_text(&list, true, &mut Owners::default()).unwrap();
+        let numeric = acl_text(&list, true, &mut OwnerNames::default()).unwrap();
         assert_eq!(numeric, b"user::rwx\nuser:4000000001:r-x\nuser:0:rw-\ngroup::r--\nmask::r-x\nother::---\n");
-        assert_eq!(acl_text(&list[..9], false, &mut Owners::default()), None);
-        assert_eq!(acl_text(&3u32.to_le_bytes(), false, &mut Owners::default()), None);
+        assert_eq!(acl_text(&list[..9], false, &mut OwnerNames::default()), None);
+        assert_eq!(acl_text(&3u32.to_le_bytes(), false, &mut OwnerNames::default()), None);
     }
 }

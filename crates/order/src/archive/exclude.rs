@@ -1,17 +1,18 @@
-//! Patterns of what is left out, as GNU tar's `--exclude` has them: not anchored, and `*` matches a slash too.
+//! Exclude patterns as in GNU tar's `--exclude`: not anchored, and `*` matches slashes.
 
 use rustc_hash::FxHashMap;
 
-use crate::tree::Kind;
+use crate::tree::FileKind;
 
-/// Patterns of what is left out.
+/// A set of exclude patterns.
 ///
-/// `*` stands for any characters, `?` for one, `[a-z]` and `[[:digit:]]` for one of several, `[!a]` or `[^a]` for one that is none of them; a backslash takes the
-/// meaning of the next character away. A pattern matches a path from its begin or from behind any slash, up to its end or to any slash. One with a slash at its own end
-/// matches directories alone.
+/// `*` matches any characters, `?` one character, `[a-z]` and `[[:digit:]]` one of several, `[!a]`
+/// or `[^a]` one character that is not listed. A backslash makes the next character literal. A
+/// pattern matches from the start of a path or from behind any slash, up to the end or any slash. A
+/// pattern with a final slash matches directories only.
 #[derive(Clone, Debug, Default)]
-pub struct Excludes {
-    /// Patterns in which some character has a meaning; each is tried.
+pub struct ExcludePatterns {
+    /// Patterns with special characters, tried one by one.
     patterns: Vec<Pattern>,
     plain: Plain,
 }
@@ -22,7 +23,8 @@ struct Pattern {
     directories_only: bool,
 }
 
-/// Patterns that are paths, part by part: however many there are, a path is looked up once from each of its slashes on.
+/// Literal patterns as a trie of path components. One lookup per slash of a path covers all of
+/// them.
 #[derive(Clone, Debug, Default)]
 struct Plain {
     nodes: Vec<Node>,
@@ -31,17 +33,18 @@ struct Plain {
 #[derive(Clone, Debug, Default)]
 struct Node {
     below: FxHashMap<Box<[u8]>, usize>,
-    /// Whether a pattern ends here, and if it does whether it matches directories alone.
+    /// Set if a pattern ends here; true if it matches directories only.
     ends: Option<bool>,
 }
 
-impl Excludes {
-    /// Leaves nothing out.
-    pub fn new() -> Excludes {
-        Excludes::default()
+impl ExcludePatterns {
+    /// Creates an empty set.
+    pub fn new() -> ExcludePatterns {
+        ExcludePatterns::default()
     }
 
-    /// Adds a pattern; an empty one matches nothing, nor do `.` and `./`, which would leave out everything.
+    /// Adds a pattern. The patterns "", "." and "./" match nothing; otherwise they would exclude
+    /// everything.
     pub fn add(&mut self, pattern: &[u8]) {
         let ends = pattern.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
         let directories_only = ends < pattern.len();
@@ -56,14 +59,14 @@ impl Excludes {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.patterns.is_empty() && self.plain.nodes.is_empty()
     }
 
-    /// Whether a path to something of a kind is left out.
-    pub fn matches(&self, path: &[u8], kind: Kind) -> bool {
-        let is_directory = kind == Kind::Directory;
+    /// Returns true if a path of the given type is excluded.
+    pub fn matches(&self, path: &[u8], kind: FileKind) -> bool {
+        let is_directory = kind == FileKind::Directory;
         let behind_slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at + 1);
         std::iter::once(0).chain(behind_slashes).any(|from| {
             let text = &path[from..];
@@ -96,14 +99,14 @@ impl Plain {
         *ends = Some(ends.unwrap_or(true) && directories_only);
     }
 
-    /// Whether one is a text, or what stands before a slash of it.
+    /// Returns true if a pattern equals the text or its part before a slash.
     fn matches(&self, text: &[u8], is_directory: bool) -> bool {
         let Some(mut node) = self.nodes.first() else { return false };
         let mut parts = text.split(|byte| *byte == b'/').peekable();
         while let Some(part) = parts.next() {
             let Some(next) = node.below.get(part) else { return false };
             node = &self.nodes[*next];
-            // What a slash follows is a directory.
+            // A component before a slash is a directory.
             if node.ends.is_some_and(|directories_only| !directories_only || is_directory || parts.peek().is_some()) {
                 return true;
             }
@@ -112,10 +115,11 @@ impl Plain {
     }
 }
 
-/// Whether a pattern matches what stands before a slash of a text, or where that will do all of it.
+/// Returns true if a pattern matches the text up to a slash, or the whole text if `all_will_do`.
 fn matches_leading(pattern: &[u8], text: &[u8], all_will_do: bool) -> bool {
     let (mut in_pattern, mut in_text) = (0, 0);
-    // Behind the last star, and where in the text what it stands for ends: only the last needs to be tried again, for it can take everything.
+    // State behind the last star. Only the last star needs backtracking, because it can match
+    // everything.
     let mut star: Option<(usize, usize)> = None;
     loop {
         let matched = match pattern[in_pattern..].first() {
@@ -142,7 +146,7 @@ fn matches_leading(pattern: &[u8], text: &[u8], all_will_do: bool) -> bool {
     }
 }
 
-/// Whether what a pattern begins with matches the character that a text begins with, and how many bytes each of them is long.
+/// Matches one character. Returns the lengths of the matched pattern and text in bytes.
 fn one(pattern: &[u8], text: &[u8]) -> Option<(usize, usize)> {
     let (found, found_bytes) = character(text);
     let pattern_bytes = match pattern {
@@ -150,7 +154,7 @@ fn one(pattern: &[u8], text: &[u8]) -> Option<(usize, usize)> {
         [b'[', ..] => match bracket(pattern, found) {
             Some((true, bytes)) => bytes,
             Some((false, _)) => return None,
-            // Nothing closes it: a bracket is a bracket.
+            // An unclosed bracket is literal.
             None if found == u32::from(b'[') => 1,
             None => return None,
         },
@@ -172,7 +176,8 @@ fn one(pattern: &[u8], text: &[u8]) -> Option<(usize, usize)> {
     Some((pattern_bytes, found_bytes))
 }
 
-/// Whether a character is one of those in brackets, and how many bytes the brackets and all between them are long; none if they are not closed.
+/// Matches a bracket expression. Returns the result and the length of the expression; `None` if it
+/// is not closed.
 fn bracket(pattern: &[u8], found: u32) -> Option<(bool, usize)> {
     let mut at = 1;
     let negated = matches!(pattern.get(at), Some(b'!' | b'^'));
@@ -203,7 +208,7 @@ fn bracket(pattern: &[u8], found: u32) -> Option<(bool, usize)> {
     }
 }
 
-/// A character between brackets, which may be escaped.
+/// Returns a character of a bracket expression and its length. The character may be escaped.
 fn member(pattern: &[u8]) -> Option<(u32, usize)> {
     match pattern {
         [b'\\', escaped @ ..] if !escaped.is_empty() => {
@@ -234,7 +239,7 @@ fn class(name: &[u8], found: u32) -> bool {
     }
 }
 
-/// The character that bytes begin with, and how many it is made of; a byte that begins none stands for itself, above all characters.
+/// Returns the first character and its length. An invalid byte has a value above all characters.
 fn character(bytes: &[u8]) -> (u32, usize) {
     let Some(first) = bytes.first() else { return (0, 0) };
     if first.is_ascii() {
@@ -256,9 +261,9 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &str, path: &str) -> bool {
-        let mut excludes = Excludes::new();
+        let mut excludes = ExcludePatterns::new();
         excludes.add(pattern.as_bytes());
-        excludes.matches(path.as_bytes(), Kind::File)
+        excludes.matches(path.as_bytes(), FileKind::File)
     }
 
     #[test]
@@ -273,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_a_folder_that_is_left_out_is_left_out() {
+    fn the_contents_of_an_excluded_directory_are_excluded() {
         assert!(matches("deep", "src/deep/a/b"));
         assert!(matches("deep/", "src/deep/a/b"));
         assert!(matches("d*p", "src/deep/a/b"));
@@ -285,9 +290,9 @@ mod tests {
         assert!(matches("?", "ä"));
         assert!(!matches("??", "ä"));
         assert!(matches("a?c", "abc") && !matches("a?c", "ac"));
-        let mut excludes = Excludes::new();
+        let mut excludes = ExcludePatterns::new();
         excludes.add(b"a?c");
-        assert!(excludes.matches(b"a\xffc", Kind::File), "nor does it matter what the byte is");
+        assert!(excludes.matches(b"a\xffc", FileKind::File), "nor does it matter what the byte is");
     }
 
     #[test]
@@ -309,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_match_everything_matches_nothing() {
+    fn a_pattern_that_would_match_everything_matches_nothing() {
         for pattern in ["", "/", ".", "./", ".//"] {
             for path in ["x", ".", "./x", "/"] {
                 assert!(!matches(pattern, path), "{pattern} {path}");
@@ -320,30 +325,30 @@ mod tests {
     #[test]
     fn a_slash_at_the_end_means_directories() {
         for pattern in ["build/", "b*d/", "src/build/", "[b]uild//"] {
-            let mut excludes = Excludes::new();
+            let mut excludes = ExcludePatterns::new();
             excludes.add(pattern.as_bytes());
-            assert!(excludes.matches(b"src/build", Kind::Directory), "{pattern}");
-            assert!(excludes.matches(b"src/build/x", Kind::File), "{pattern}");
-            for kind in [Kind::File, Kind::Symlink] {
+            assert!(excludes.matches(b"src/build", FileKind::Directory), "{pattern}");
+            assert!(excludes.matches(b"src/build/x", FileKind::File), "{pattern}");
+            for kind in [FileKind::File, FileKind::Symlink] {
                 assert!(!excludes.matches(b"src/build", kind), "{pattern}");
             }
         }
-        let mut excludes = Excludes::new();
+        let mut excludes = ExcludePatterns::new();
         for pattern in ["a/", "b", "b/", "a"] {
             excludes.add(pattern.as_bytes());
         }
-        assert!(excludes.matches(b"a", Kind::File) && excludes.matches(b"b", Kind::File), "without it wins");
+        assert!(excludes.matches(b"a", FileKind::File) && excludes.matches(b"b", FileKind::File), "without it wins");
     }
 
     proptest::proptest! {
         #[test]
         fn plain_patterns_match_what_they_would_match_as_patterns(pattern in "[ab./]{1,6}", path in "[ab./]{1,12}", is_directory: bool) {
-            let kind = if is_directory { Kind::Directory } else { Kind::File };
-            let mut plain = Excludes::new();
+            let kind = if is_directory { FileKind::Directory } else { FileKind::File };
+            let mut plain = ExcludePatterns::new();
             plain.add(pattern.as_bytes());
-            let mut tried = Excludes::new();
+            let mut tried = ExcludePatterns::new();
             if !plain.is_empty() {
-                // A backslash before a letter changes nothing but that it is tried.
+                // A backslash before a letter has no effect except that the pattern is not literal.
                 tried.add(format!("\\{pattern}").as_bytes());
                 proptest::prop_assert!(plain.patterns.is_empty() && !tried.patterns.is_empty());
             }

@@ -1,66 +1,64 @@
-//! A member's headers: what stands before its data.
+//! The headers of an archive member.
 //!
-//! The layout of the blocks is the `tar` crate's; the digits are written here, because its setters allocate a string for each field, and a small file's headers have
-//! twenty of them.
+//! The layout of the blocks is that of the `tar` crate. The digits are written here: the setters of
+//! the crate format each number through an allocated string, and a small file needs twenty fields.
 
 use std::borrow::Cow;
 
 use rustix::fs::{Stat, major, minor};
 use tar::{EntryType, GnuExtSparseHeader, GnuHeader, GnuSparseHeader, Header};
 
+use super::block::fill_block;
 use super::pax;
-use super::sparse::Map;
+use super::sparse::SparseMap;
 
-/// Everything in an archive comes in blocks of so many bytes.
-pub(super) const BLOCK: usize = 512;
-
-/// How an archive is written where the formats differ.
+/// The archive format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// POSIX.1-2001: ustar, and extended headers before what it cannot hold.
+    /// POSIX.1-2001: ustar headers, and extended headers for values that do not fit.
     #[default]
     Pax,
-    /// GNU tar's own: no nanoseconds, no attributes.
+    /// The format of GNU tar: no nanoseconds, no extended attributes.
     Gnu,
-    /// POSIX.1-1988: what it cannot hold is left out, with an error.
+    /// POSIX.1-1988. Files that do not fit are left out with an error.
     Ustar,
 }
 
-/// What the headers of a member tell.
+/// The contents of a member's headers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member<'a> {
-    /// Its path in the archive; a directory's ends with a slash.
+    /// Path in the archive. The path of a directory ends with a slash.
     pub name: &'a [u8],
-    /// What it links to.
+    /// Link target; empty for other types.
     pub link: &'a [u8],
     pub kind: EntryType,
-    pub facts: Facts,
-    /// Names of the owners; empty for those who have none.
+    pub metadata: InodeMetadata,
+    /// Names of owner and group; empty if the system has no name.
     pub user: &'a [u8],
     pub group: &'a [u8],
-    /// Bytes of the file, holes too.
+    /// File size in bytes, including holes.
     pub size: u64,
-    /// Extended attributes, as records.
+    /// Extended attributes as PAX records.
     pub records: &'a [u8],
-    /// Where a file with holes has data.
-    pub map: Option<&'a Map>,
+    /// Data ranges of a sparse file.
+    pub map: Option<&'a SparseMap>,
 }
 
-/// What an inode tells beside its kind and size.
+/// The inode data that go into a header, except type and size.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
+pub(super) struct InodeMetadata {
     pub mode: u32,
     pub uid: u32,
     pub gid: u32,
     pub mtime_s: i64,
     pub mtime_ns: u32,
-    /// Major and minor number of a device.
+    /// Major and minor number of a device node.
     pub device: (u32, u32),
 }
 
-impl Facts {
-    pub fn of(stat: &Stat) -> Facts {
-        Facts {
+impl InodeMetadata {
+    pub fn of(stat: &Stat) -> InodeMetadata {
+        InodeMetadata {
             mode: stat.st_mode,
             uid: stat.st_uid,
             gid: stat.st_gid,
@@ -71,30 +69,31 @@ impl Facts {
     }
 }
 
-/// Why a member cannot be written in this format.
+/// Why a format cannot represent a member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
-    /// The format has a fixed place for paths.
+pub enum FormatError {
+    /// The path is too long.
     #[error("file name is too long for the format ustar (255 bytes with a slash at the right place); not dumped")]
     Name,
-    /// The format has a fixed place for targets of links.
+    /// The link target is too long.
     #[error("link name is too long for the format ustar (100 bytes); not dumped")]
     Link,
-    /// A number does not fit.
+    /// A number is out of range.
     #[error("{what} {value} out of range 0..{max} of the format ustar; not dumped")]
     Number {
-        /// What it tells.
+        /// Name of the field.
         what: &'static str,
-        /// Which.
+        /// The value.
         value: i128,
-        /// The largest that fits.
+        /// The largest value that the field can hold.
         max: u64,
     },
 }
 
 impl Member<'_> {
-    /// Appends its headers, up to where the data of the file begin: a multiple of 512 bytes.
-    pub fn append(&self, format: Format, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    /// Appends all headers up to the start of the file data. Their length is a multiple of 512
+    /// bytes.
+    pub fn append(&self, format: Format, out: &mut Vec<u8>) -> Result<(), FormatError> {
         match format {
             Format::Pax => {
                 self.append_pax(out);
@@ -108,14 +107,14 @@ impl Member<'_> {
         }
     }
 
-    /// Bytes that follow its headers, without what fills the last block.
+    /// Returns the number of data bytes behind the headers, without padding.
     fn stored(&self) -> u64 {
-        self.map.map_or(self.size, Map::stored)
+        self.map.map_or(self.size, SparseMap::stored)
     }
 
     fn append_pax(&self, out: &mut Vec<u8>) {
         let mut records = Vec::new();
-        let map = self.map.map(Map::text).unwrap_or_default();
+        let map = self.map.map(SparseMap::text).unwrap_or_default();
         let size = self.stored() + map.len() as u64;
         let name = self.pax_names(&mut records);
         if self.user.len() > USER_MAX || !self.user.is_ascii() {
@@ -125,21 +124,21 @@ impl Member<'_> {
             pax::append(&mut records, b"gname", self.group);
         }
         for (key, value, max) in [
-            (&b"uid"[..], u64::from(self.facts.uid), ID_MAX),
-            (b"gid", u64::from(self.facts.gid), ID_MAX),
+            (&b"uid"[..], u64::from(self.metadata.uid), ID_MAX),
+            (b"gid", u64::from(self.metadata.gid), ID_MAX),
             (b"size", size, SIZE_MAX),
-            (b"SCHILY.devmajor", u64::from(self.facts.device.0), ID_MAX),
-            (b"SCHILY.devminor", u64::from(self.facts.device.1), ID_MAX),
+            (b"SCHILY.devmajor", u64::from(self.metadata.device.0), ID_MAX),
+            (b"SCHILY.devminor", u64::from(self.metadata.device.1), ID_MAX),
         ] {
             if value > max {
                 pax::append_decimal(&mut records, key, value);
             }
         }
-        if self.facts.mtime_ns != 0
-            || u64::try_from(self.facts.mtime_s).is_ok_and(|s| s > SIZE_MAX)
-            || self.facts.mtime_s < 0
+        if self.metadata.mtime_ns != 0
+            || u64::try_from(self.metadata.mtime_s).is_ok_and(|s| s > SIZE_MAX)
+            || self.metadata.mtime_s < 0
         {
-            pax::append_time(&mut records, b"mtime", self.facts.mtime_s, self.facts.mtime_ns);
+            pax::append_time(&mut records, b"mtime", self.metadata.mtime_s, self.metadata.mtime_ns);
         }
         records.extend_from_slice(self.records);
         if !records.is_empty() {
@@ -151,13 +150,16 @@ impl Member<'_> {
         out.extend_from_slice(&map);
     }
 
-    /// The name for the header itself; those that do not fit go to the records.
+    /// Returns the name for the ustar header. A name or link target that does not fit becomes a PAX
+    /// record.
     fn pax_names(&self, records: &mut Vec<u8>) -> Cow<'_, [u8]> {
         let is_long = split(self.name).is_none();
         let long_link = self.link.len() > NAME_MAX;
-        let told = is_long || self.map.is_some();
-        if (told && std::str::from_utf8(self.name).is_err()) || (long_link && std::str::from_utf8(self.link).is_err()) {
-            // Records are UTF-8 unless they say that they are not.
+        let extended = is_long || self.map.is_some();
+        if (extended && std::str::from_utf8(self.name).is_err())
+            || (long_link && std::str::from_utf8(self.link).is_err())
+        {
+            // Records are UTF-8 unless `hdrcharset` says otherwise.
             pax::append(records, b"hdrcharset", b"BINARY");
         }
         if long_link {
@@ -173,7 +175,7 @@ impl Member<'_> {
         pax::append(records, b"GNU.sparse.minor", b"0");
         pax::append(records, b"GNU.sparse.name", self.name);
         pax::append_decimal(records, b"GNU.sparse.realsize", map.size());
-        // Whoever does not know of holes extracts the map and the data under a name that says so.
+        // A reader without support for sparse files extracts map and data under this name.
         Cow::Owned([b"GNUSparseFile.0/", tail(self.name, 80)].concat())
     }
 
@@ -189,10 +191,10 @@ impl Member<'_> {
         self.numbers(&mut header, self.stored(), |field, value, max| {
             if value > max { binary(field, i128::from(value)) } else { octal(field, value) }
         });
-        if u64::try_from(self.facts.mtime_s).is_ok_and(|s| s <= SIZE_MAX) {
-            octal(&mut header.as_old_mut().mtime, self.facts.mtime_s.unsigned_abs());
+        if u64::try_from(self.metadata.mtime_s).is_ok_and(|s| s <= SIZE_MAX) {
+            octal(&mut header.as_old_mut().mtime, self.metadata.mtime_s.unsigned_abs());
         } else {
-            binary(&mut header.as_old_mut().mtime, i128::from(self.facts.mtime_s));
+            binary(&mut header.as_old_mut().mtime, i128::from(self.metadata.mtime_s));
         }
         let Some(map) = self.map else { return push(header, out) };
         header.as_old_mut().linkflag = [EntryType::GNUSparse.as_byte()];
@@ -201,21 +203,21 @@ impl Member<'_> {
         further.iter().for_each(|block| out.extend_from_slice(block.as_bytes()));
     }
 
-    fn append_ustar(&self, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    fn append_ustar(&self, out: &mut Vec<u8>) -> Result<(), FormatError> {
         if split(self.name).is_none() {
-            return Err(Unfit::Name);
+            return Err(FormatError::Name);
         }
         if self.link.len() > NAME_MAX {
-            return Err(Unfit::Link);
+            return Err(FormatError::Link);
         }
         for (what, value, max) in [
-            ("uid", i128::from(self.facts.uid), ID_MAX),
-            ("gid", i128::from(self.facts.gid), ID_MAX),
+            ("uid", i128::from(self.metadata.uid), ID_MAX),
+            ("gid", i128::from(self.metadata.gid), ID_MAX),
             ("size", i128::from(self.size), SIZE_MAX),
-            ("time", i128::from(self.facts.mtime_s), SIZE_MAX),
+            ("time", i128::from(self.metadata.mtime_s), SIZE_MAX),
         ] {
             if !(0..=i128::from(max)).contains(&value) {
-                return Err(Unfit::Number { what, value, max });
+                return Err(FormatError::Number { what, value, max });
             }
         }
         let mut header = self.begin(Magic::Ustar, self.name);
@@ -224,18 +226,18 @@ impl Member<'_> {
         Ok(())
     }
 
-    /// A header before the member's own: records, or a name that is too long.
+    /// Appends an extra header before the member's own header: PAX records or a GNU long name.
     fn append_extended(&self, kind: EntryType, name: &[u8], data: &[u8], out: &mut Vec<u8>) {
         let mut header = Header::new_ustar();
         let pax = kind == EntryType::XHeader;
-        let told = if pax { [name, tail(self.name, NAME_MAX - name.len())].concat() } else { name.to_vec() };
+        let extended = if pax { [name, tail(self.name, NAME_MAX - name.len())].concat() } else { name.to_vec() };
         let old = header.as_old_mut();
-        old.name[..told.len()].copy_from_slice(&told);
+        old.name[..extended.len()].copy_from_slice(&extended);
         octal(&mut old.mode, 0o644);
         octal(&mut old.uid, 0);
         octal(&mut old.gid, 0);
         octal(&mut old.size, data.len() as u64);
-        let mtime = u64::try_from(self.facts.mtime_s).unwrap_or(0);
+        let mtime = u64::try_from(self.metadata.mtime_s).unwrap_or(0);
         octal(&mut old.mtime, if pax { mtime.min(SIZE_MAX) } else { 0 });
         old.linkflag = [kind.as_byte()];
         if !pax {
@@ -246,7 +248,8 @@ impl Member<'_> {
         fill_block(out);
     }
 
-    /// A header with everything but numbers; what does not fit is cut, for it is told elsewhere.
+    /// Creates a header without numbers. Names that do not fit are truncated; the extra header has
+    /// them in full.
     fn begin(&self, magic: Magic, name: &[u8]) -> Header {
         let mut header = Header::new_ustar();
         if magic == Magic::Gnu {
@@ -258,7 +261,7 @@ impl Member<'_> {
         let split = if magic == Magic::Gnu { None } else { split(name) };
         let (prefix, name) = split.unwrap_or((b"", &name[..name.len().min(NAME_MAX)]));
         header.as_old_mut().name[..name.len()].copy_from_slice(name);
-        // GNU's header has names and devices at ustar's places.
+        // The fields for owner names and devices are at the same offsets in GNU and ustar headers.
         let bytes = header.as_mut_bytes();
         bytes[PREFIX_AT..PREFIX_AT + prefix.len()].copy_from_slice(prefix);
         for (at, owner) in [(USER_AT, self.user), (GROUP_AT, self.group)] {
@@ -268,25 +271,21 @@ impl Member<'_> {
         header
     }
 
-    /// The numbers of a header; `write` is given a field, the value and the largest that fits in octal digits.
+    /// Sets the numbers of a header. `write` receives the field, the value and the largest value in
+    /// octal digits.
     fn numbers(&self, header: &mut Header, size: u64, write: impl Fn(&mut [u8], u64, u64)) {
         let old = header.as_old_mut();
-        octal(&mut old.mode, u64::from(self.facts.mode & 0o7777));
-        write(&mut old.uid, u64::from(self.facts.uid), ID_MAX);
-        write(&mut old.gid, u64::from(self.facts.gid), ID_MAX);
+        octal(&mut old.mode, u64::from(self.metadata.mode & 0o7777));
+        write(&mut old.uid, u64::from(self.metadata.uid), ID_MAX);
+        write(&mut old.gid, u64::from(self.metadata.gid), ID_MAX);
         write(&mut old.size, size, SIZE_MAX);
-        write(&mut old.mtime, u64::try_from(self.facts.mtime_s).unwrap_or(0), SIZE_MAX);
+        write(&mut old.mtime, u64::try_from(self.metadata.mtime_s).unwrap_or(0), SIZE_MAX);
         if matches!(self.kind, EntryType::Char | EntryType::Block) {
             let bytes = header.as_mut_bytes();
-            write(&mut bytes[MAJOR_AT..MAJOR_AT + 8], u64::from(self.facts.device.0), ID_MAX);
-            write(&mut bytes[MAJOR_AT + 8..MAJOR_AT + 16], u64::from(self.facts.device.1), ID_MAX);
+            write(&mut bytes[MAJOR_AT..MAJOR_AT + 8], u64::from(self.metadata.device.0), ID_MAX);
+            write(&mut bytes[MAJOR_AT + 8..MAJOR_AT + 16], u64::from(self.metadata.device.1), ID_MAX);
         }
     }
-}
-
-/// Appends zeros up to the next block.
-pub(super) fn fill_block(out: &mut Vec<u8>) {
-    out.resize(out.len().next_multiple_of(BLOCK), 0);
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -295,14 +294,14 @@ enum Magic {
     Gnu,
 }
 
-/// The longest name or target of a link that a header holds.
+/// Longest name or link target of a header, in bytes.
 pub(super) const NAME_MAX: usize = 100;
 const PREFIX_MAX: usize = 155;
-/// Names of owners end with a zero.
+/// Longest owner name in bytes, without the final zero.
 const USER_MAX: usize = 31;
-/// Seven octal digits.
+/// Largest number in seven octal digits.
 const ID_MAX: u64 = 0o7_777_777;
-/// Eleven octal digits.
+/// Largest number in eleven octal digits.
 const SIZE_MAX: u64 = 0o77_777_777_777;
 const MAGIC_AT: usize = 257;
 const USER_AT: usize = 265;
@@ -310,19 +309,19 @@ const GROUP_AT: usize = 297;
 const MAJOR_AT: usize = 329;
 const PREFIX_AT: usize = 345;
 
-/// A path as ustar has it: what stands before a slash, and what stands behind it. None if there is no such slash.
+/// Splits a path into ustar's prefix and name. `None` if no slash is at a suitable position.
 fn split(name: &[u8]) -> Option<(&[u8], &[u8])> {
     if name.len() <= NAME_MAX {
         return Some((b"", name));
     }
     let first = name.len().checked_sub(NAME_MAX + 1)?;
-    // The last byte is no place to split at: nothing would stand behind it.
+    // A slash at the end is not a split position: the name would be empty.
     let last = PREFIX_MAX.min(name.len() - 2);
     let slash = (first..=last).find(|at| name[*at] == b'/' && *at > 0)?;
     Some((&name[..slash], &name[slash + 1..]))
 }
 
-/// The last bytes of a path, at most so many, without a slash at either end.
+/// Returns the last component of a path, at most `most` bytes.
 fn tail(name: &[u8], most: usize) -> &[u8] {
     let name = name.strip_suffix(b"/").unwrap_or(name);
     let name = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
@@ -333,7 +332,7 @@ fn gnu_magic(header: &mut Header) {
     header.as_mut_bytes()[MAGIC_AT..MAGIC_AT + 8].copy_from_slice(b"ustar  \0");
 }
 
-/// Octal digits over the whole field but its last byte, which is zero.
+/// Writes octal digits into all bytes of a field but the last, which becomes zero.
 fn octal(field: &mut [u8], value: u64) {
     let Some((last, digits)) = field.split_last_mut() else { return };
     *last = 0;
@@ -344,7 +343,7 @@ fn octal(field: &mut [u8], value: u64) {
     }
 }
 
-/// GNU's way out: the highest bit set, and a number in two's complement behind it.
+/// Writes a number in GNU's binary form: the highest bit set, then two's complement.
 fn binary(field: &mut [u8], value: i128) {
     let mut left = value;
     for byte in field.iter_mut().rev() {
@@ -356,18 +355,18 @@ fn binary(field: &mut [u8], value: i128) {
     }
 }
 
-/// Sums the header up and appends it.
+/// Sets the checksum of a header and appends the header.
 fn push(mut header: Header, out: &mut Vec<u8>) {
     header.as_old_mut().cksum = [b' '; 8];
     let sum: u32 = header.as_bytes().iter().map(|byte| u32::from(*byte)).sum();
     let field = &mut header.as_old_mut().cksum;
-    // Six digits, a zero and a space, as it always was.
+    // Six digits, a zero and a space, by convention.
     octal(&mut field[..7], u64::from(sum));
     out.extend_from_slice(header.as_bytes());
 }
 
-/// Puts the first pieces of a map into a header, and answers the blocks with the others.
-fn sparse_header(header: &mut GnuHeader, map: &Map) -> Vec<GnuExtSparseHeader> {
+/// Writes the first data ranges into a GNU header and returns extension blocks with the others.
+fn sparse_header(header: &mut GnuHeader, map: &SparseMap) -> Vec<GnuExtSparseHeader> {
     binary_or_octal(&mut header.realsize, map.size());
     let pieces = map.marked();
     let (here, there) = pieces.split_at(pieces.len().min(header.sparse.len()));

@@ -1,177 +1,81 @@
-//! Tar archives in the order of the disk.
+//! Tar archives in physical disk order.
 //!
-//! [`write()`] is told a tree and writes it. Several threads read, each a batch of files at a time and straight to where they stand in the archive, headers
-//! and all; one writes what they have read, batch by batch. So a cold tree keeps the queue of the disk full, and what is read is copied once.
+//! [`write()`] writes the names of a [`Tree`] into an archive. Several reader threads process one
+//! batch of files each and read header and data directly into their position of the archive. One
+//! writer thread writes the batches in order. A cold tree therefore keeps the queue of the disk
+//! full, and data are copied once.
 
 mod attributes;
+mod block;
 mod data;
+mod duplicates;
+mod event;
 mod exclude;
 mod header;
+mod members;
 mod names;
+mod options;
 mod owners;
 mod pax;
-mod plan;
 mod queue;
 mod source;
 mod sparse;
-mod trouble;
-mod twins;
+mod summary;
 mod worker;
 mod writer;
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::thread;
 
-use crate::sort::By;
-use crate::tree::{Follow, Tree};
-pub use attributes::Attributes;
-pub use exclude::Excludes;
-pub use header::{Format, Unfit};
-pub use names::unsafe_prefix;
-pub use trouble::{Severity, Told, Trouble, said};
-
-use plan::Plan;
+use crate::tree::Tree;
+use members::MemberPlan;
 use queue::Queue;
-use worker::{Reading, Worker};
+use worker::{ReaderContext, Worker};
 use writer::Writer;
 
-/// How an archive is written.
-#[derive(Clone)]
-pub struct Options<'a> {
-    /// Its format.
-    pub format: Format,
-    /// The order of its members.
-    pub by: By,
-    /// Whether the tree is a list: what lies in a directory of it does not have that as its parent.
-    pub is_list: bool,
-    /// What the tree was walked with: under [`Follow::Always`] links are archived as what they lead to.
-    pub follow: Follow,
-    /// Numbers of owners alone, without names.
-    pub numeric_owner: bool,
-    /// Paths as they are, with leading slashes and `..`.
-    pub absolute_names: bool,
-    /// Holes as holes.
-    pub sparse: bool,
-    /// Which attributes it has.
-    pub attributes: Attributes,
-    /// Devices and inodes of what the archive is written to and of what it takes the place of: these are not archived.
-    pub archive: &'a [(u64, u64)],
-    /// Whether the name of each member is told.
-    pub tell_members: bool,
-    /// Threads that read.
-    pub readers: usize,
-    /// Files that are read ahead of the one that is written, at most; each reader has one at least.
-    pub read_ahead_files: usize,
-    /// Bytes of the archive that wait to be written, at most; each reader has 256 KiB at least, and two of these are there besides.
-    pub read_ahead_bytes: usize,
-    /// Told how many members were written, now and then.
-    pub progress: Option<&'a (dyn Fn(u64) + Sync)>,
-    /// Called by the threads that read, for tests that change files meanwhile.
-    #[doc(hidden)]
-    pub hook: Option<Hook<'a>>,
-}
-
-/// Called with a moment and the path of the file.
+pub use attributes::AttributeSelection;
+pub use event::{ArchiveEvent, ArchiveWarning, Severity, error_text};
+pub use exclude::ExcludePatterns;
+pub use header::{Format, FormatError};
+pub use names::unsafe_prefix;
 #[doc(hidden)]
-pub type Hook<'a> = &'a (dyn Fn(Moment, &[u8]) + Sync);
+pub use options::{Hook, ReadPhase};
+pub use options::{Options, READ_AHEAD_BYTES, READ_AHEAD_FILES, READERS};
+pub use summary::{ArchiveError, ArchiveSummary};
 
-/// A moment in the life of a member.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
-    /// It is about to be opened.
-    Found,
-    /// It was opened, and its size is known.
-    Opened,
-    /// It was read.
-    Read,
-}
-
-impl Default for Options<'_> {
-    fn default() -> Self {
-        Options {
-            format: Format::default(),
-            by: By::Auto,
-            is_list: false,
-            follow: Follow::default(),
-            numeric_owner: false,
-            absolute_names: false,
-            sparse: true,
-            attributes: Attributes::default(),
-            archive: &[],
-            tell_members: false,
-            readers: READERS,
-            read_ahead_files: READ_AHEAD_FILES,
-            read_ahead_bytes: READ_AHEAD_BYTES,
-            progress: None,
-            hook: None,
-        }
-    }
-}
-
-/// Threads that read, unless told otherwise.
-pub const READERS: usize = 4;
-/// Files that are read ahead, unless told otherwise.
-pub const READ_AHEAD_FILES: usize = 256;
-/// Bytes that are read ahead, unless told otherwise.
-pub const READ_AHEAD_BYTES: usize = 32 << 20;
-
-/// What was written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Members.
-    pub members: u64,
-    /// Bytes of the archive, before compression.
-    pub bytes: u64,
-    /// Files that are not in it because other files of the same name were asked for later.
-    pub replaced: u64,
-}
-
-/// Why there is no whole archive: what was written has no mark at its end.
-#[derive(Debug, thiserror::Error)]
-pub enum WriteError {
-    /// It could not be written.
-    #[error(transparent)]
-    Output(#[from] io::Error),
-    /// Nobody reads.
-    #[error("no thread can be started to read files: {0}")]
-    Thread(io::Error),
-    /// A thread that reads is gone before its time.
-    #[error("a thread that read files ended before its time")]
-    ReaderLost,
-}
-
-/// Writes all names of a tree into an archive. What is wrong with a file is told, and the rest goes on.
+/// Writes all names of a tree into an archive. Warnings about single files go to `on_event`, and
+/// the run continues.
 ///
-/// A file with several names is there once, under that of them that comes first; the others are links to it. Each such file takes some 150 bytes of memory and
-/// its name. Of names that are the same in the archive the one that was asked for last is there.
+/// A file with several names is stored once, under its first name; its other names are hard links.
+/// Each such file needs about 150 bytes of memory and its name. If two names are equal in the
+/// archive, that of the last root is stored.
 ///
 /// # Errors
-/// [`WriteError`]: the archive is not whole then.
+/// [`ArchiveError`]; the archive is then incomplete.
 pub fn write(
     tree: &Tree,
     options: &Options<'_>,
     out: &mut dyn Write,
-    told: &mut dyn FnMut(Told),
-) -> Result<Written, WriteError> {
-    let Plan { items, replaced } = plan::plan(tree, options.by, options.is_list, options.absolute_names);
+    on_event: &mut dyn FnMut(ArchiveEvent),
+) -> Result<ArchiveSummary, ArchiveError> {
+    let MemberPlan { items, replaced } = members::plan(tree, options.by, options.is_list, options.absolute_names);
     let readers = options.readers.max(1);
     let batch = (options.read_ahead_files / readers).max(1);
     let queue = Queue::new(items.len().div_ceil(batch), options.read_ahead_bytes, readers);
-    let reading = Reading::new(tree, &items, options, queue, batch);
+    let context = ReaderContext::new(tree, &items, options, queue, batch);
     thread::scope(|scope| {
         let mut failed = None;
         for reader in 0..readers {
             let builder = thread::Builder::new().name(format!("reader {reader}"));
-            let started = builder.spawn_scoped(scope, || Worker::new(&reading).run());
+            let started = builder.spawn_scoped(scope, || Worker::new(&context).run());
             failed = failed.or(started.err().filter(|_| reader == 0));
         }
-        let written = match failed {
-            Some(error) => Err(WriteError::Thread(error)),
-            None => Writer::new(options, out, told).run(&reading.queue),
+        let summary = match failed {
+            Some(error) => Err(ArchiveError::Thread(error)),
+            None => Writer::new(options, out, on_event).run(&context.queue),
         };
-        // Those who still read for an archive that failed.
-        reading.queue.stop();
-        written.map(|written| Written { replaced, ..written })
+        // Ends the readers of a failed run.
+        context.queue.stop();
+        summary.map(|summary| ArchiveSummary { replaced, ..summary })
     })
 }

@@ -1,30 +1,30 @@
-//! What a file is called in the archive: its path without what would lead out of the place where it is extracted.
+//! Member names: paths without the components that would lead out of the extraction directory.
 
 use std::hash::Hasher;
 use std::os::unix::ffi::OsStrExt;
 
 use rustc_hash::FxHasher;
 
-use crate::tree::{Id, Tree};
+use crate::tree::{EntryId, Tree};
 
-/// What names of a tree are called in the archive.
+/// Computes member names for the entries of a tree.
 #[derive(Debug)]
-pub(super) struct Names<'a> {
+pub(super) struct MemberNames<'a> {
     tree: &'a Tree,
-    /// Whether they are called what their paths are.
+    /// True if member names are the unchanged paths.
     absolute: bool,
-    /// The path that was asked for last, and how much is left out at its front.
-    root: Option<(Id, usize)>,
+    /// The last root and the length of its removed prefix.
+    root: Option<(EntryId, usize)>,
 }
 
-impl<'a> Names<'a> {
-    pub fn new(tree: &'a Tree, absolute: bool) -> Names<'a> {
-        Names { tree, absolute, root: None }
+impl<'a> MemberNames<'a> {
+    pub fn new(tree: &'a Tree, absolute: bool) -> MemberNames<'a> {
+        MemberNames { tree, absolute, root: None }
     }
 
-    /// Puts a path on the disk into `path`, and answers the part of it that is the name in the archive; a directory's has no slash at its end unless the path
-    /// has.
-    pub fn of<'p>(&mut self, id: Id, path: &'p mut Vec<u8>) -> &'p [u8] {
+    /// Writes the path of an entry into `path` and returns the part of it that is the member name.
+    /// The name of a directory has no final slash unless its path has one.
+    pub fn of<'p>(&mut self, id: EntryId, path: &'p mut Vec<u8>) -> &'p [u8] {
         self.tree.path_into(id, path);
         if self.absolute {
             return path;
@@ -35,24 +35,25 @@ impl<'a> Names<'a> {
             _ => unsafe_prefix(self.tree.name(root).as_bytes()),
         };
         self.root = Some((root, left_out));
-        // What lies in `..` has a slash there that `..` itself has not.
+        // The prefix of an entry below `..` is one slash longer than that of `..` itself.
         let name = &path[left_out.min(path.len())..];
         let name = &name[name.iter().take_while(|byte| **byte == b'/').count()..];
         if name.is_empty() { b"." } else { name }
     }
 }
 
-/// Whether two names are the same when they are extracted: `./a//b` is `a/b`.
+/// Returns true if two names are extracted to the same path: `./a//b` equals `a/b`.
 pub(super) fn same(one: &[u8], other: &[u8]) -> bool {
     one == other || (one.starts_with(b"/") == other.starts_with(b"/") && parts(one).eq(parts(other)))
 }
 
-/// The parts of a name that matter.
+/// Returns the components of a name, without `.` and empty ones.
 pub(crate) fn parts(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     name.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b"."))
 }
 
-/// Hashes of a name and of all directories above it, from the top down; the last one is the name's own. Names that are the same have the same.
+/// Returns the hashes of all ancestors of a name from the top down, then that of the name itself.
+/// Equal names have equal hashes.
 pub(super) fn hashes(name: &[u8]) -> impl Iterator<Item = u64> {
     let mut hasher = FxHasher::default();
     hasher.write_u8(u8::from(name.starts_with(b"/")));
@@ -64,7 +65,8 @@ pub(super) fn hashes(name: &[u8]) -> impl Iterator<Item = u64> {
     }))
 }
 
-/// How many bytes at the front of a path an archive leaves out: slashes, and everything up to the last `..`.
+/// Returns the length of the prefix that an archive removes from a path: leading slashes, and
+/// everything up to the last `..`.
 pub fn unsafe_prefix(path: &[u8]) -> usize {
     let mut ends = 0;
     let mut at = 0;
@@ -82,14 +84,14 @@ mod tests {
     use std::ffi::OsStr;
 
     use super::*;
-    use crate::tree::Kind;
+    use crate::tree::FileKind;
 
     fn kept(path: &str) -> &str {
         &path[unsafe_prefix(path.as_bytes())..]
     }
 
     #[test]
-    fn nothing_leads_out_of_where_it_is_extracted() {
+    fn no_member_name_leads_out_of_the_extraction_directory() {
         assert_eq!(kept("/etc/passwd"), "etc/passwd");
         assert_eq!(kept("//etc"), "etc");
         assert_eq!(kept("../../a"), "a");
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_in_a_directory_above_does_not_begin_with_a_slash() {
+    fn a_member_name_below_a_parent_directory_does_not_begin_with_a_slash() {
         let mut tree = Tree::new();
         for (root, absolute, wanted) in [
             ("..", false, "q/f"),
@@ -110,16 +112,16 @@ mod tests {
             ("..", true, "../q/f"),
             ("/", true, "/q/f"),
         ] {
-            let root = tree.add(None, OsStr::new(root), Kind::Directory, 1, 1).unwrap();
-            let directory = tree.add(Some(root), OsStr::new("q"), Kind::Directory, 2, 1).unwrap();
-            let file = tree.add(Some(directory), OsStr::new("f"), Kind::File, 3, 1).unwrap();
+            let root = tree.add(None, OsStr::new(root), FileKind::Directory, 1, 1).unwrap();
+            let directory = tree.add(Some(root), OsStr::new("q"), FileKind::Directory, 2, 1).unwrap();
+            let file = tree.add(Some(directory), OsStr::new("f"), FileKind::File, 3, 1).unwrap();
             let mut path = Vec::new();
-            assert_eq!(Names::new(&tree, absolute).of(file, &mut path), wanted.as_bytes());
+            assert_eq!(MemberNames::new(&tree, absolute).of(file, &mut path), wanted.as_bytes());
         }
     }
 
     #[test]
-    fn names_are_the_same_if_they_are_extracted_to_the_same_place() {
+    fn names_are_the_same_if_they_are_extracted_to_the_same_path() {
         for (one, other) in [("a/b", "./a//b"), ("a", "a/"), (".", ""), ("/a", "//a/.")] {
             assert!(same(one.as_bytes(), other.as_bytes()), "{one} {other}");
             assert_eq!(hashes(one.as_bytes()).last(), hashes(other.as_bytes()).last(), "{one} {other}");
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_harmless_is_kept() {
+    fn a_harmless_path_is_kept() {
         for path in ["a/b", "./a", ".", "..a/b", "a../b", "a/...", "a//b"] {
             assert_eq!(kept(path), path);
         }

@@ -1,24 +1,24 @@
-//! Names of users and groups.
+//! User and group names.
 
 use nix::unistd::{Gid, Group, Uid, User};
 use rustc_hash::FxHashMap;
 
-/// Names of users and groups, each asked for once.
+/// Cache of user and group names.
 #[derive(Debug, Default)]
-pub(super) struct Owners {
+pub(super) struct OwnerNames {
     users: FxHashMap<u32, Box<[u8]>>,
     groups: FxHashMap<u32, Box<[u8]>>,
 }
 
-impl Owners {
-    /// The names of a user and a group; empty for those who have none.
+impl OwnerNames {
+    /// Returns the names of a user and a group; empty if the system has no name.
     pub fn both(&mut self, uid: u32, gid: u32) -> (&[u8], &[u8]) {
         self.user(uid);
         self.group(gid);
         (known(&self.users, uid), known(&self.groups, gid))
     }
 
-    /// The name of a user; empty if there is none.
+    /// Returns the name of a user; empty if the system has no name.
     pub fn user(&mut self, uid: u32) -> &[u8] {
         self.users.entry(uid).or_insert_with(|| {
             let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
@@ -26,7 +26,7 @@ impl Owners {
         })
     }
 
-    /// The name of a group; empty if there is none.
+    /// Returns the name of a group; empty if the system has no name.
     pub fn group(&mut self, gid: u32) -> &[u8] {
         self.groups.entry(gid).or_insert_with(|| {
             let group = Group::from_gid(Gid::from_raw(gid)).ok().flatten();

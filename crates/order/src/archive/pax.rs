@@ -1,8 +1,9 @@
-//! Records of extended headers, as POSIX.1-2001 has them: `LENGTH KEY=VALUE\n`, where the length counts itself.
+//! PAX records of extended headers (POSIX.1-2001): `LENGTH KEY=VALUE\n`. The length includes its
+//! own digits.
 
-/// Appends a record. The value may hold any bytes, newlines too: readers go by the length.
+/// Appends a record. The value may contain any bytes, including newlines.
 pub(super) fn append(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
-    // A space, an equals sign and a newline.
+    // The space, the equals sign and the newline.
     let rest = key.len() + value.len() + 3;
     let mut length = rest + digits(rest);
     if digits(length) > digits(rest) {
@@ -16,18 +17,19 @@ pub(super) fn append(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     records.push(b'\n');
 }
 
-/// Appends a record whose value is a number.
+/// Appends a record with a decimal number.
 pub(super) fn append_decimal(records: &mut Vec<u8>, key: &[u8], value: u64) {
     let mut text = Vec::with_capacity(20);
     append_number(&mut text, value);
     append(records, key, &text);
 }
 
-/// Appends a time: seconds since 1970 with so many nanoseconds after them, as in `-1.5` for half a second before the last of 1969.
+/// Appends a record with a time: seconds since 1970 and nanoseconds. Half a second before the last
+/// second of 1969 is `-1.5`.
 pub(super) fn append_time(records: &mut Vec<u8>, key: &[u8], seconds: i64, ns: u32) {
     let (sign, whole, ns) = match (seconds < 0, ns) {
         (true, 0) => (true, seconds.unsigned_abs(), 0),
-        // -2 s and 0.5 s after it are -1.5 s.
+        // 0.5 s after -2 s is -1.5 s.
         (true, ns) => (true, seconds.unsigned_abs() - 1, 1_000_000_000 - ns),
         (false, ns) => (false, seconds.unsigned_abs(), ns),
     };
@@ -88,13 +90,13 @@ mod tests {
     #[test]
     fn the_length_counts_its_own_digits() {
         assert_eq!(record("a", "b"), "6 a=b\n");
-        // 3 + 2 + 4 would be 9 with one digit; a byte more makes it 11, for there is no 10.
+        // 3 + 2 + 4 is 9 with one digit. One more byte makes 11, since 10 has two digits.
         assert_eq!(record("ab", "cde"), "9 ab=cde\n");
         assert_eq!(record("ab", "cdef"), "11 ab=cdef\n");
         for length in 0..1100 {
             let record = record("key", &"v".repeat(length));
-            let told: usize = record.split(' ').next().unwrap().parse().unwrap();
-            assert_eq!(told, record.len());
+            let length_field: usize = record.split(' ').next().unwrap().parse().unwrap();
+            assert_eq!(length_field, record.len());
         }
     }
 

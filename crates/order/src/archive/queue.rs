@@ -1,12 +1,13 @@
-//! From the threads that read to the one that writes: the archive in buffers, batch by batch in order. There are only so many buffers.
+//! Passes parts of the archive from the reader threads to the writer thread, batch by batch in
+//! order. The number of buffers is limited.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::header::Facts;
-use super::trouble::Told;
+use super::event::ArchiveEvent;
+use super::header::InodeMetadata;
 
-/// How many bytes of the archive a buffer holds.
+/// Size of a segment buffer in bytes.
 pub(super) const SEGMENT_BYTES: usize = 256 << 10;
 
 /// A part of the archive.
@@ -14,21 +15,22 @@ pub(super) const SEGMENT_BYTES: usize = 256 << 10;
 pub(super) struct Segment {
     bytes: Box<[u8]>,
     used: usize,
-    /// What happens at which of its bytes, in the order in which it was found out.
+    /// Marks by byte position, in the order of their creation.
     marks: Vec<(usize, Mark)>,
-    /// How many members begin in it.
+    /// Number of members that start in this segment.
     pub members: u64,
 }
 
-/// What is to be done where it stands in the archive.
+/// An action of the writer at a position of the archive.
 #[derive(Debug)]
 pub(super) enum Mark {
-    /// Something is to be told.
-    Told(Told),
-    /// A file that other names may lead to. If one of these was written before, a link to it is written in its place.
-    Shared(Box<Shared>),
-    /// What has come since the last [`Mark::Shared`] with data was that file's.
-    SharedEnd,
+    /// Report an event.
+    Event(ArchiveEvent),
+    /// A member whose file may have other names. If another name was written before, the writer
+    /// replaces the member by a hard link.
+    LinkCandidate(Box<LinkCandidate>),
+    /// End of the data of the last [`Mark::LinkCandidate`] with data.
+    LinkCandidateEnd,
 }
 
 impl Segment {
@@ -36,45 +38,46 @@ impl Segment {
         Segment { bytes: vec![0; SEGMENT_BYTES].into(), used: 0, marks: Vec::new(), members: 0 }
     }
 
-    /// What is in it.
+    /// Returns the filled part of the buffer.
     pub fn filled(&self) -> &[u8] {
         &self.bytes[..self.used]
     }
 
-    /// Marks what comes next.
+    /// Adds a mark at the current end.
     pub fn mark(&mut self, mark: Mark) {
         self.mark_at(self.used, mark);
     }
 
-    /// Marks bytes that are there already.
+    /// Adds a mark at an earlier position.
     pub fn mark_at(&mut self, at: usize, mark: Mark) {
         self.marks.push((at, mark));
     }
 
-    /// Its marks in the order of its bytes, and at the same byte in the order in which they were made. It has none after that.
+    /// Removes and returns all marks, by position and then by creation.
     pub fn take_marks(&mut self) -> Vec<(usize, Mark)> {
         self.marks.sort_by_key(|(at, _)| *at);
         std::mem::take(&mut self.marks)
     }
 
-    /// How much there is room for.
+    /// Returns the number of free bytes.
     pub fn room(&self) -> usize {
         self.bytes.len() - self.used
     }
 
-    /// Takes so many bytes of the room, at most what there is, and answers where they begin. What they are is what they were before.
+    /// Reserves `bytes` bytes, at most the free ones, and returns their position. Their contents
+    /// are undefined.
     pub fn take(&mut self, bytes: usize) -> usize {
         let begins = self.used;
         self.used += bytes.min(self.room());
         begins
     }
 
-    /// Bytes that were taken.
+    /// Returns reserved bytes for writing.
     pub fn part(&mut self, begins: usize, bytes: usize) -> &mut [u8] {
         &mut self.bytes[begins..begins + bytes]
     }
 
-    /// Appends as many of the bytes as there is room for, and answers how many.
+    /// Appends as many bytes as fit and returns their number.
     pub fn push(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.room());
         let begins = self.take(taken);
@@ -89,26 +92,27 @@ impl Segment {
     }
 }
 
-/// One of several names of a file.
+/// A member whose file has or may have several names.
 #[derive(Debug)]
-pub(super) struct Shared {
-    /// Device and inode.
+pub(super) struct LinkCandidate {
+    /// Device and inode number.
     pub key: (u64, u64),
-    /// The name of the member.
+    /// Name of the member.
     pub name: Vec<u8>,
-    /// What the header of a link tells.
-    pub facts: Facts,
-    /// Whether a link may lead to it.
+    /// Metadata for the header of a hard link.
+    pub metadata: InodeMetadata,
+    /// True if a hard link may refer to this member.
     pub may_be_target: bool,
-    /// Whether the member follows, for the case that no other name was written before.
+    /// True if header and data of the file follow, for the case that no other name was written
+    /// before.
     pub has_data: bool,
 }
 
-/// Whoever waits is sent home: the archive was given up.
+/// The archive run was stopped; the calling thread must end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stopped;
 
-/// The way from those who read to the one who writes.
+/// The queue between reader threads and the writer thread.
 pub(super) struct Queue {
     state: Mutex<State>,
     for_writer: Condvar,
@@ -120,12 +124,13 @@ pub(super) struct Queue {
 struct State {
     /// The batch that is being written.
     writing: usize,
-    /// What is there of it and of those behind it that somebody reads.
+    /// Segments of that batch and of the claimed batches behind it.
     slots: VecDeque<Slot>,
     free: Vec<Segment>,
-    /// Buffers that are not free.
+    /// Number of segments in use.
     in_use: usize,
-    /// Who sleeps: nobody is woken who does not, for that is a system call, too.
+    /// Number of sleeping threads. A wake-up is a system call, so that it is skipped if no thread
+    /// sleeps.
     writer_waits: bool,
     readers_wait: usize,
     stopped: bool,
@@ -137,11 +142,12 @@ struct Slot {
     is_done: bool,
 }
 
-/// Buffers that only the batch that is being written may take: it must be able to go on when those behind it have read as far ahead as they may.
+/// Segments that are reserved for the batch that is being written. Otherwise, read-ahead of later
+/// batches could block it.
 const RESERVED: usize = 2;
 
 impl Queue {
-    /// One for so many batches, with so many bytes of buffers at most.
+    /// Creates a queue for the given number of batches, with at most `bytes_max` bytes of buffers.
     pub fn new(batches: usize, bytes_max: usize, readers: usize) -> Queue {
         let state = State {
             writing: 0,
@@ -161,7 +167,7 @@ impl Queue {
         }
     }
 
-    /// The next batch for somebody to read; none when all are taken.
+    /// Claims the next batch for a reader; `None` if all batches are claimed.
     pub fn claim(&self) -> Option<usize> {
         let mut state = self.lock();
         let batch = state.writing + state.slots.len();
@@ -172,7 +178,7 @@ impl Queue {
         Some(batch)
     }
 
-    /// A buffer for a part of a batch, as soon as there is one.
+    /// Waits for a free segment for a batch.
     pub fn segment(&self, batch: usize) -> Result<Segment, Stopped> {
         let mut state = self.lock();
         loop {
@@ -192,17 +198,17 @@ impl Queue {
         }
     }
 
-    /// Adds what comes next of a batch that was claimed.
+    /// Adds the next segment of a claimed batch.
     pub fn put(&self, batch: usize, segment: Segment) {
         self.change(batch, |slot| slot.segments.push_back(segment));
     }
 
-    /// Nothing is added to this batch any more.
+    /// Marks a batch as complete.
     pub fn finish(&self, batch: usize) {
         self.change(batch, |slot| slot.is_done = true);
     }
 
-    /// What is to be written next, as soon as it is there; none after the last, or when it was given up.
+    /// Waits for the next segment to write. `None` after the last segment or after [`Queue::stop`].
     pub fn next(&self) -> Option<Segment> {
         let mut state = self.lock();
         loop {
@@ -216,7 +222,7 @@ impl Queue {
                 if slot.is_done {
                     state.slots.pop_front();
                     state.writing += 1;
-                    // Whoever reads the batch that is next may take what was reserved.
+                    // Readers of the next batch may now use the reserved segments.
                     if state.readers_wait > 0 {
                         self.for_readers.notify_all();
                     }
@@ -229,7 +235,7 @@ impl Queue {
         }
     }
 
-    /// Gives a buffer back that was written.
+    /// Returns a written segment to the free list.
     pub fn give_back(&self, mut segment: Segment) {
         segment.clear();
         let mut state = self.lock();
@@ -242,14 +248,14 @@ impl Queue {
         }
     }
 
-    /// Sends everybody home.
+    /// Stops the run and wakes all threads.
     pub fn stop(&self) {
         self.lock().stopped = true;
         self.for_readers.notify_all();
         self.for_writer.notify_all();
     }
 
-    /// Whether everybody was sent home.
+    /// Returns true after [`Queue::stop`].
     pub fn is_stopped(&self) -> bool {
         self.lock().stopped
     }
@@ -279,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_comes_out_batch_by_batch_however_they_went_in() {
+    fn segments_leave_the_queue_batch_by_batch_in_order() {
         let queue = Queue::new(2, 8 * SEGMENT_BYTES, 2);
         assert_eq!((queue.claim(), queue.claim(), queue.claim()), (Some(0), Some(1), None));
         for (batch, text) in [(1, b"c"), (0, b"a"), (1, b"d"), (0, b"b")] {
@@ -298,25 +304,25 @@ mod tests {
     }
 
     #[test]
-    fn marks_stand_at_their_bytes_also_when_they_come_late() {
-        let told = |name: &str| Mark::Told(Told::Member(name.as_bytes().to_vec()));
+    fn marks_are_sorted_by_position_even_if_they_are_added_late() {
+        let event = |name: &str| Mark::Event(ArchiveEvent::Member(name.as_bytes().to_vec()));
         let mut segment = Segment::new();
-        segment.mark(told("a"));
-        segment.mark(told("b"));
+        segment.mark(event("a"));
+        segment.mark(event("b"));
         assert_eq!(segment.push(b"12"), 2);
-        segment.mark(told("d"));
-        segment.mark_at(1, told("c"));
+        segment.mark(event("d"));
+        segment.mark_at(1, event("c"));
         let marks: Vec<_> = segment.take_marks().into_iter().map(|(at, mark)| format!("{at} {mark:?}")).collect();
         assert_eq!(marks.len(), 4);
         for (mark, wanted) in marks.iter().zip([(0, b'a'), (0, b'b'), (1, b'c'), (2, b'd')]) {
             let (at, name) = wanted;
-            assert_eq!(*mark, format!("{at} {:?}", Mark::Told(Told::Member(vec![name]))));
+            assert_eq!(*mark, format!("{at} {:?}", Mark::Event(ArchiveEvent::Member(vec![name]))));
         }
     }
 
     #[test]
     fn the_batch_that_is_written_goes_on_when_others_have_taken_all_they_may() {
-        // Four buffers: two for whoever reads ahead, two for the batch that is written.
+        // Four segments: two for read-ahead, two for the batch that is being written.
         let queue = Queue::new(3, 4 * SEGMENT_BYTES, 1);
         (0..3).for_each(|batch| assert_eq!(queue.claim(), Some(batch)));
         for _ in 0..2 {
@@ -341,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_sent_home_when_it_is_given_up() {
+    fn waiting_threads_end_when_the_run_is_stopped() {
         let queue = Queue::new(2, 0, 1);
         let taken: Vec<_> = (0..3).map(|_| queue.segment(0).is_ok()).collect();
         assert_eq!(taken, [true; 3]);

@@ -1,30 +1,31 @@
-//! Files with holes: where their data are.
+//! Data ranges of sparse files.
 
 use std::os::fd::BorrowedFd;
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-use super::header::fill_block;
+use super::block::fill_block;
 use super::pax;
 
-/// Where a file with holes has data.
+/// The data ranges of a sparse file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Map {
-    /// Offsets and lengths in bytes, ascending.
+pub(super) struct SparseMap {
+    /// Offset and length of each range in bytes, ascending.
     pieces: Vec<(u64, u64)>,
     size: u64,
 }
 
-impl Map {
-    /// The map of a file of `size` bytes; none if it has no holes, or the file system does not tell.
-    pub fn of(file: BorrowedFd<'_>, size: u64) -> Option<Map> {
+impl SparseMap {
+    /// Reads the ranges of a file of `size` bytes. `None` if it has no holes or the file system
+    /// does not report them.
+    pub fn of(file: BorrowedFd<'_>, size: u64) -> Option<SparseMap> {
         let mut pieces = Vec::new();
         let mut at = 0;
         while at < size {
             let begins = match seek(file, SeekFrom::Data(at)) {
                 Ok(begins) => begins,
-                // A hole up to the end.
+                // The rest of the file is a hole.
                 Err(Errno::NXIO) => break,
                 Err(_) => return None,
             };
@@ -32,32 +33,33 @@ impl Map {
                 break;
             }
             let ends = seek(file, SeekFrom::Hole(begins)).ok()?.min(size);
-            // A file that shrinks meanwhile.
+            // The file became shorter in the meantime.
             if ends <= begins {
                 break;
             }
             pieces.push((begins, ends - begins));
             at = ends;
         }
-        (pieces != [(0, size)]).then_some(Map { pieces, size })
+        (pieces != [(0, size)]).then_some(SparseMap { pieces, size })
     }
 
-    /// The bytes of the file, holes too.
+    /// Returns the file size in bytes, including holes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Its pieces of data: offset and length.
+    /// Returns offset and length of each data range.
     pub fn pieces(&self) -> &[(u64, u64)] {
         &self.pieces
     }
 
-    /// The bytes of all pieces.
+    /// Returns the sum of all range lengths.
     pub fn stored(&self) -> u64 {
         self.pieces.iter().map(|(_, length)| length).sum()
     }
 
-    /// Its pieces, and one of no bytes at the end if the file ends with a hole: readers find the size by that.
+    /// Returns the ranges, with an empty range at the end of a file that ends with a hole. Readers
+    /// take the file size from it.
     pub fn marked(&self) -> Vec<(u64, u64)> {
         let mut pieces = self.pieces.clone();
         if pieces.last().is_none_or(|(offset, length)| offset + length < self.size) {
@@ -66,7 +68,8 @@ impl Map {
         pieces
     }
 
-    /// It as it stands before the data in GNU's sparse format 1.0: numbers with a newline behind each, filled up to a block.
+    /// Returns the map in GNU's sparse format 1.0: decimal numbers, each followed by a newline,
+    /// padded to a block.
     pub fn text(&self) -> Vec<u8> {
         let pieces = self.marked();
         let mut text = Vec::new();
@@ -89,13 +92,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_ends_with_a_hole_has_a_piece_of_nothing_at_its_end() {
-        let map = Map { pieces: vec![(4096, 512)], size: 10_000 };
+    fn a_final_hole_is_marked_by_an_empty_range() {
+        let map = SparseMap { pieces: vec![(4096, 512)], size: 10_000 };
         assert_eq!(map.marked(), [(4096, 512), (10_000, 0)]);
         assert_eq!(map.stored(), 512);
         let text = map.text();
         assert_eq!(text.len(), 512);
         assert!(text.starts_with(b"2\n4096\n512\n10000\n0\n\0"));
-        assert_eq!(Map { pieces: vec![(0, 4), (8, 2)], size: 10 }.marked(), [(0, 4), (8, 2)]);
+        assert_eq!(SparseMap { pieces: vec![(0, 4), (8, 2)], size: 10 }.marked(), [(0, 4), (8, 2)]);
     }
 }

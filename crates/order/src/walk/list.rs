@@ -1,4 +1,4 @@
-//! Paths that somebody else found.
+//! Adds a given list of paths to a tree.
 
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, Hasher};
@@ -8,47 +8,47 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use rustix::fs::FileType;
 
 use super::{Options, fits, kind_of};
-use crate::problem::{Doing, Problem};
-use crate::reach;
-use crate::tree::{Follow, Id, Tree, TreeFull};
+use crate::error::{Operation, PathError};
+use crate::open;
+use crate::tree::{EntryId, FollowLinks, Tree, TreeFull};
 
-/// What a list held.
+/// Counters of one list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Listed {
-    /// Paths that stand in it more than once, each time but the first: they are left out.
-    pub twice: u64,
+pub struct ListSummary {
+    /// Repeated paths, which were left out.
+    pub duplicates: u64,
 }
 
-/// Adds paths from a list to `tree`, each as it is: what lies in a directory of the list has to be in the list itself. Paths that are not
-/// there, or that nobody may look at, are told to `problem`. A path that stands in the list twice - the same bytes - is added once.
+/// Adds the given paths to `tree` without entering directories. Paths that cannot be read are
+/// passed to `on_error`. A path that occurs duplicates, byte by byte, is added once.
 ///
 /// # Errors
-/// [`TreeFull`] if there are more names than a tree takes.
+/// [`TreeFull`] if the tree cannot store another name.
 pub fn list(
     paths: &mut dyn Iterator<Item = Vec<u8>>,
     options: &Options<'_>,
     tree: &mut Tree,
-    problem: &mut dyn FnMut(Problem),
-) -> Result<Listed, TreeFull> {
-    tree.reach(options.base.clone(), options.follow);
-    let mut listed = Listed::default();
-    let mut known = Known::default();
+    on_error: &mut dyn FnMut(PathError),
+) -> Result<ListSummary, TreeFull> {
+    tree.set_base(options.base.clone(), options.follow);
+    let mut listed = ListSummary::default();
+    let mut known = PathIndex::default();
     for path in paths {
         if known.has(&path, tree) {
-            listed.twice += 1;
+            listed.duplicates += 1;
             continue;
         }
         let base = options.base.as_ref().map(std::os::fd::AsFd::as_fd);
-        let looked = reach::stat(base, &path, options.follow != Follow::Never);
-        match looked.and_then(|stat| fits(&path).map(|()| stat)) {
+        let found = open::stat(base, &path, options.follow != FollowLinks::Never);
+        match found.and_then(|stat| fits(&path).map(|()| stat)) {
             Ok(stat) => {
                 let kind = kind_of(FileType::from_raw_mode(stat.st_mode));
-                if options.keep.is_none_or(|keep| keep(&path, kind)) {
+                if options.filter.is_none_or(|filter| filter(&path, kind)) {
                     let id = tree.add(None, OsStr::from_bytes(&path), kind, stat.st_ino, stat.st_dev)?;
                     known.add(&path, id);
                 }
             }
-            Err(errno) => problem(Problem::failed(path, None, Doing::Look, errno)),
+            Err(errno) => on_error(PathError::failed(path, None, Operation::Stat, errno)),
         }
         if let Some(progress) = options.progress {
             progress(tree.len());
@@ -57,13 +57,13 @@ pub fn list(
     Ok(listed)
 }
 
-/// The paths that were added, by their hashes; those whose hashes are the same stand one behind the other.
+/// Hash table of the added paths, with linear probing.
 #[derive(Default)]
-struct Known {
-    by_hash: FxHashMap<u64, Id>,
+struct PathIndex {
+    by_hash: FxHashMap<u64, EntryId>,
 }
 
-impl Known {
+impl PathIndex {
     fn has(&self, path: &[u8], tree: &Tree) -> bool {
         let mut hash = hash(path);
         while let Some(id) = self.by_hash.get(&hash) {
@@ -75,7 +75,7 @@ impl Known {
         false
     }
 
-    fn add(&mut self, path: &[u8], id: Id) {
+    fn add(&mut self, path: &[u8], id: EntryId) {
         let mut hash = hash(path);
         while self.by_hash.contains_key(&hash) {
             hash = hash.wrapping_add(1);

@@ -4,11 +4,13 @@
 use std::io::Read as _;
 
 use hoistway_drive::{Drive, Profile};
-use hoistway_order::Id;
-use hoistway_order::model::{Reader, Taken, take};
-use hoistway_order::plan::{Laid, Plan, Reading, as_listed, as_tar, in_passes, text::from_text};
+use hoistway_order::EntryId;
+use hoistway_order::read_plan::{
+    ReadPlan, Reading, TreeLayout, listed_steps, tar_steps, text::from_text, two_pass_steps,
+};
+use hoistway_order::read_time::{ReadTime, Reader, take};
 
-fn laid() -> Laid {
+fn layout() -> TreeLayout {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/aged.laid.xz");
     let mut text = String::new();
     let file = std::fs::File::open(path).expect("the list of extents");
@@ -16,20 +18,20 @@ fn laid() -> Laid {
     from_text(&text).expect("a list of extents")
 }
 
-fn by<K: Ord>(laid: &Laid, key: impl Fn(Id) -> K) -> Vec<Id> {
-    let mut files: Vec<Id> = laid.files().collect();
+fn by<K: Ord>(layout: &TreeLayout, key: impl Fn(EntryId) -> K) -> Vec<EntryId> {
+    let mut files: Vec<EntryId> = layout.files().collect();
     files.sort_by_key(|id| key(*id));
     files
 }
 
-fn by_block(laid: &Laid) -> Vec<Id> {
-    by(laid, |id| laid.extents(id).first().map(|extent| extent.physical))
+fn by_block(layout: &TreeLayout) -> Vec<EntryId> {
+    by(layout, |id| layout.extents(id).first().map(|extent| extent.physical))
 }
 
 /// What the drive takes for plans one after the other, each with so many steps under way.
-fn taken(drive: &str, plans: &[(&Plan, usize)]) -> Taken {
+fn taken(drive: &str, plans: &[(&ReadPlan, usize)]) -> ReadTime {
     let mut drive = Drive::new(&Profile::builtin(drive).expect("a built-in profile"));
-    let mut sum = Taken::default();
+    let mut sum = ReadTime::default();
     for (plan, depth) in plans {
         let reader = Reader { depth: *depth, ..Reader::ONE_AT_A_TIME };
         sum += take(&mut drive, sum.ns, plan, &reader).expect("within the drive");
@@ -39,13 +41,14 @@ fn taken(drive: &str, plans: &[(&Plan, usize)]) -> Taken {
 
 #[test]
 fn one_file_is_read_faster_than_one_sweep_than_the_order_of_blocks_than_tar() {
-    let laid = laid();
-    assert_eq!(laid.files().count(), 22_500);
-    let tar = laid.plan(&as_tar(&laid.tree, false), Reading::GNU_TAR);
-    let passes = in_passes(&laid.tree, by_block(&laid));
-    let (metadata, data) = (laid.plan(&passes.metadata, Reading::LARGE), laid.plan(&passes.data, Reading::LARGE));
-    let bytes = laid.files().map(|id| laid.bytes(id)).sum();
-    let single = Plan::contiguous(laid.lowest(), bytes);
+    let layout = layout();
+    assert_eq!(layout.files().count(), 22_500);
+    let tar = layout.plan(&tar_steps(&layout.tree, false), ReadPattern::GNU_TAR);
+    let passes = two_pass_steps(&layout.tree, by_block(&layout));
+    let (metadata, data) =
+        (layout.plan(&passes.metadata, ReadPattern::LARGE), layout.plan(&passes.data, ReadPattern::LARGE));
+    let bytes = layout.files().map(|id| layout.bytes(id)).sum();
+    let single = ReadPlan::contiguous(layout.lowest(), bytes);
     for drive in ["sata-7200-2006", "cmr-8tb"] {
         let [single, sweep, blocks, tar] =
             [&[(&single, 1)][..], &[(&tar.sweep(), 1)], &[(&metadata, 1), (&data, 1)], &[(&tar, 1)]]
@@ -58,11 +61,12 @@ fn one_file_is_read_faster_than_one_sweep_than_the_order_of_blocks_than_tar() {
 
 #[test]
 fn gaps_that_are_read_through_come_within_three_times_the_contiguous_file() {
-    let laid = laid();
-    let passes = in_passes(&laid.tree, by_block(&laid));
-    let (metadata, data) = (laid.plan(&passes.metadata, Reading::LARGE), laid.plan(&passes.data, Reading::LARGE));
-    let bytes = laid.files().map(|id| laid.bytes(id)).sum();
-    let single = Plan::contiguous(laid.lowest(), bytes);
+    let layout = layout();
+    let passes = two_pass_steps(&layout.tree, by_block(&layout));
+    let (metadata, data) =
+        (layout.plan(&passes.metadata, ReadPattern::LARGE), layout.plan(&passes.data, ReadPattern::LARGE));
+    let bytes = layout.files().map(|id| layout.bytes(id)).sum();
+    let single = ReadPlan::contiguous(layout.lowest(), bytes);
     for drive in ["sata-7200-2006", "cmr-8tb"] {
         let through = data.read_through(1 << 20, 128 << 10);
         let [single, through] =
@@ -73,9 +77,10 @@ fn gaps_that_are_read_through_come_within_three_times_the_contiguous_file() {
 
 #[test]
 fn a_drive_with_a_queue_reads_through_gaps_by_itself_when_it_is_kept_full() {
-    let laid = laid();
-    let passes = in_passes(&laid.tree, by_block(&laid));
-    let (metadata, data) = (laid.plan(&passes.metadata, Reading::LARGE), laid.plan(&passes.data, Reading::LARGE));
+    let layout = layout();
+    let passes = two_pass_steps(&layout.tree, by_block(&layout));
+    let (metadata, data) =
+        (layout.plan(&passes.metadata, ReadPattern::LARGE), layout.plan(&passes.data, ReadPattern::LARGE));
     let at = |depth| taken("cmr-8tb", &[(&metadata, 1), (&data, depth)]).ns as f64 / 1e9;
     let (one, eight) = (at(1), at(8));
     assert!(eight * 5.0 < one, "{one} {eight}");
@@ -83,27 +88,27 @@ fn a_drive_with_a_queue_reads_through_gaps_by_itself_when_it_is_kept_full() {
 
 #[test]
 fn inode_order_leads_nearly_as_far_as_the_directories_order() {
-    let laid = laid();
-    let tree = &laid.tree;
-    let distance = |files: Vec<Id>| {
-        let steps: Vec<_> = files.into_iter().map(hoistway_order::plan::Step::Data).collect();
-        laid.plan(&steps, Reading::LARGE).distance()
+    let layout = layout();
+    let tree = &layout.tree;
+    let distance = |files: Vec<EntryId>| {
+        let steps: Vec<_> = files.into_iter().map(hoistway_order::read_plan::ReadStep::Data).collect();
+        layout.plan(&steps, ReadPattern::LARGE).distance()
     };
-    let found = distance(laid.files().collect());
-    let inodes = distance(by(&laid, |id| tree.entry(id).inode));
-    let blocks = distance(by_block(&laid));
+    let found = distance(layout.files().collect());
+    let inodes = distance(by(&layout, |id| tree.entry(id).inode));
+    let blocks = distance(by_block(&layout));
     // 4.2 TB, 3.9 TB and 0.3 GB.
     assert!(inodes.bytes < found.bytes && found.bytes < inodes.bytes * 5 / 4, "{found:?} {inodes:?}");
     assert!(blocks.bytes * 10_000 < found.bytes && blocks.backward == 0, "{blocks:?}");
-    assert_eq!(as_listed(tree, by_block(&laid)).len(), 2 * (151 + 22_500));
+    assert_eq!(listed_steps(tree, by_block(&layout)).len(), 2 * (151 + 22_500));
 }
 
 #[test]
 fn tar_asks_for_what_was_recorded() {
     // Recorded at the server that exported the image, while GNU tar 1.34 read it on Linux 6.18: 27,306 reads of files, 298,983,424 bytes.
-    let laid = laid();
-    let tar = laid.plan(&as_tar(&laid.tree, false), Reading::GNU_TAR);
-    let lowest = laid.lowest();
+    let layout = layout();
+    let tar = layout.plan(&tar_steps(&layout.tree, false), ReadPattern::GNU_TAR);
+    let lowest = layout.lowest();
     let files: Vec<_> = tar.reads().iter().filter(|read| read.at >= lowest).collect();
     assert_eq!(files.iter().map(|read| read.bytes).sum::<u64>(), 298_983_424);
     assert!((26_500..28_000).contains(&files.len()), "{}", files.len());

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use hoistway_order::walk::Options;
-use hoistway_order::{At, By, Id, Kind, Place, Problem, Tree, Trouble, order, place};
+use hoistway_order::{At, EntryId, FileKind, PathError, Placement, SortKey, Tree, WalkError, order, place};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use crate::common::image::{Image, filefrag, skipped};
@@ -16,26 +16,26 @@ use crate::common::{Walked, found, paths, walked};
 const DISKS: [&str; 3] = ["ext4", "xfs", "btrfs"];
 
 /// Asks for the places of everything in a tree.
-fn placed(tree: &mut Tree, options: &place::Options<'_>) -> (place::Placed, Vec<Problem>) {
-    let ids: Vec<Id> = tree.ids().collect();
+fn placed(tree: &mut Tree, options: &locate::Options<'_>) -> (locate::LocateSummary, Vec<PathError>) {
+    let ids: Vec<EntryId> = tree.ids().collect();
     let mut problems = Vec::new();
-    let placed = place::place(tree, &ids, options, &mut |problem| problems.push(problem));
+    let placed = locate::locate(tree, &ids, options, &mut |problem| problems.push(problem));
     (placed, problems)
 }
 
 fn surveyed(root: &Path) -> Tree {
     let Walked { mut tree, problems } = walked(&[root.to_owned()], &Options::default());
     assert!(problems.is_empty(), "{problems:?}");
-    let (_, problems) = placed(&mut tree, &place::Options::default());
+    let (_, problems) = placed(&mut tree, &locate::Options::default());
     assert!(problems.is_empty(), "{problems:?}");
     tree
 }
 
-fn id(tree: &Tree, name: &str) -> Id {
+fn id(tree: &Tree, name: &str) -> EntryId {
     tree.ids().find(|id| tree.name(*id) == name).unwrap_or_else(|| panic!("{name} is not there"))
 }
 
-fn place_of(tree: &Tree, name: &str) -> Place {
+fn place_of(tree: &Tree, name: &str) -> Placement {
     tree.entry(id(tree, name)).place
 }
 
@@ -68,8 +68,8 @@ fn places_are_those_that_filefrag_tells() {
         for name in ["plain", "behind a hole", "five gigabytes", "with attributes", "its other name"] {
             let Some(extents) = filefrag(&image.path(name)) else { return };
             let (_, physical) = extents.first().unwrap_or_else(|| panic!("{kind}: {name} has no extent"));
-            assert_eq!(place_of(&tree, name), Place::At(*physical), "{kind}: {name}");
-            let data = place::extents(&tree, id(&tree, name), false).unwrap();
+            assert_eq!(place_of(&tree, name), Placement::Offset(*physical), "{kind}: {name}");
+            let data = locate::extents(&tree, id(&tree, name), false).unwrap();
             let asked: Vec<(u64, u64)> = data.extents.iter().map(|extent| (extent.logical, extent.physical)).collect();
             assert_eq!(asked, extents, "{kind}: {name}");
             assert_eq!(data.bytes, fs::metadata(image.path(name)).unwrap().len());
@@ -95,11 +95,11 @@ fn what_needs_no_data_read_lies_nowhere() {
         image.sync();
         let tree = surveyed(&image.root);
         for name in names {
-            assert_eq!(place_of(&tree, name), Place::Nowhere, "{kind}: {name}");
+            assert_eq!(place_of(&tree, name), Placement::NoData, "{kind}: {name}");
         }
-        let reserved = place::extents(&tree, id(&tree, "reserved"), false).unwrap();
+        let reserved = locate::extents(&tree, id(&tree, "reserved"), false).unwrap();
         assert!(!reserved.extents.is_empty(), "{kind}: there is room for it on the disk");
-        assert!(reserved.extents.iter().all(|extent| extent.at == At::Unwritten), "{kind}: {reserved:?}");
+        assert!(reserved.extents.iter().all(|extent| extent.state == ExtentState::Unwritten), "{kind}: {reserved:?}");
     }
 }
 
@@ -110,10 +110,10 @@ fn data_within_the_inode_lie_nowhere_on_ext4() {
     image.file("larger", vec![1; 5000]);
     image.sync();
     let tree = surveyed(&image.root);
-    assert_eq!(place_of(&tree, "tiny"), Place::Nowhere);
-    let data = place::extents(&tree, id(&tree, "tiny"), false).unwrap();
-    assert!(data.extents.iter().all(|extent| extent.at == At::Inline), "{data:?}");
-    assert!(matches!(place_of(&tree, "larger"), Place::At(_)));
+    assert_eq!(place_of(&tree, "tiny"), Placement::NoData);
+    let data = locate::extents(&tree, id(&tree, "tiny"), false).unwrap();
+    assert!(data.extents.iter().all(|extent| extent.state == ExtentState::Inline), "{data:?}");
+    assert!(matches!(place_of(&tree, "larger"), Placement::Offset(_)));
 }
 
 #[test]
@@ -125,10 +125,10 @@ fn reserved_room_before_the_data_is_passed_over() {
     file.write_all(&[7; 4096]).unwrap();
     image.sync();
     let tree = surveyed(&image.root);
-    let data = place::extents(&tree, id(&tree, "late"), false).unwrap();
-    let written: Vec<_> = data.extents.iter().filter(|extent| extent.at == At::Disk).collect();
+    let data = locate::extents(&tree, id(&tree, "late"), false).unwrap();
+    let written: Vec<_> = data.extents.iter().filter(|extent| extent.state == ExtentState::Written).collect();
     assert_eq!(written.len(), 1, "{data:?}");
-    assert_eq!((written[0].logical, place_of(&tree, "late")), (512 << 10, Place::At(written[0].physical)));
+    assert_eq!((written[0].logical, place_of(&tree, "late")), (512 << 10, Placement::Offset(written[0].physical)));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_file_in_many_pieces_is_told_whole() {
         file.sync_data().unwrap();
     }
     let tree = surveyed(&image.root);
-    let data = place::extents(&tree, id(&tree, "pieces"), false).unwrap();
+    let data = locate::extents(&tree, id(&tree, "pieces"), false).unwrap();
     let logical: Vec<u64> = data.extents.iter().map(|extent| extent.logical).collect();
     assert_eq!(logical, (0..300).map(|piece| piece * 8192).collect::<Vec<u64>>());
 }
@@ -153,12 +153,12 @@ fn what_is_in_memory_alone_has_no_place_until_it_is_synced() {
     image.sync();
     image.file("young", vec![1; 50_000]);
     let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
-    let (told, problems) = placed(&mut tree, &place::Options::default());
+    let (told, problems) = placed(&mut tree, &locate::Options::default());
     assert!(problems.is_empty());
-    assert_eq!((told.not_written, place_of(&tree, "young")), (1, Place::Unknown));
-    let (told, _) = placed(&mut tree, &place::Options { sync: true, ..place::Options::default() });
+    assert_eq!((told.not_written, place_of(&tree, "young")), (1, Placement::Unknown));
+    let (told, _) = placed(&mut tree, &locate::Options { sync: true, ..locate::Options::default() });
     assert_eq!(told.not_written, 0);
-    assert!(matches!(place_of(&tree, "young"), Place::At(_)));
+    assert!(matches!(place_of(&tree, "young"), Placement::Offset(_)));
 }
 
 #[test]
@@ -171,20 +171,21 @@ fn block_order_goes_up_the_disk_and_the_number_of_threads_changes_nothing() {
         }
         image.sync();
         let tree = surveyed(&image.root);
-        let sorted = order(&tree, By::Auto);
-        let places: Vec<Place> = sorted.iter().map(|id| tree.entry(*id).place).collect();
+        let sorted = order(&tree, SortKey::Auto);
+        let places: Vec<Placement> = sorted.iter().map(|id| tree.entry(*id).place).collect();
         assert!(places.is_sorted_by_key(|place| match place {
-            Place::Nowhere => 0,
-            Place::Unknown => 1,
-            Place::At(at) => 2 + at,
+            Placement::NoData => 0,
+            Placement::Unknown => 1,
+            Placement::Offset(at) => 2 + at,
         }));
-        assert_eq!(places.iter().filter(|place| matches!(place, Place::At(_))).count(), 1500, "{kind}");
+        assert_eq!(places.iter().filter(|place| matches!(place, Placement::Offset(_))).count(), 1500, "{kind}");
         for threads in [1, 3, 16] {
             let mut again = tree.clone();
-            again.ids().for_each(|id| again.set_place(id, Place::Unknown));
-            placed(&mut again, &place::Options { threads, ..place::Options::default() });
-            let files =
-                |tree: &Tree| tree.ids().map(|id| tree.entry(id)).filter(|e| e.kind == Kind::File).collect::<Vec<_>>();
+            again.ids().for_each(|id| again.set_placement(id, Placement::Unknown));
+            placed(&mut again, &locate::Options { threads, ..locate::Options::default() });
+            let files = |tree: &Tree| {
+                tree.ids().map(|id| tree.entry(id)).filter(|e| e.kind == FileKind::File).collect::<Vec<_>>()
+            };
             assert_eq!(files(&tree), files(&again), "{kind}: {threads} threads");
         }
     }
@@ -213,10 +214,10 @@ fn inode_tables_tell_what_the_file_system_answers() {
         .map(|_| {
             image.file("not written", vec![3; 10_000]);
             let mut read = surveyed(&image.root);
-            let (by_tables, problems) = placed(&mut read, &place::Options::default());
+            let (by_tables, problems) = placed(&mut read, &locate::Options::default());
             assert_eq!(problems, []);
             let mut asked = surveyed(&image.root);
-            let options = place::Options { asks_each: true, ..place::Options::default() };
+            let options = locate::Options { asks_each: true, ..locate::Options::default() };
             let (by_asking, problems) = placed(&mut asked, &options);
             assert_eq!(problems, []);
             (read, by_tables, asked, by_asking)
@@ -227,9 +228,9 @@ fn inode_tables_tell_what_the_file_system_answers() {
     // written yet, and the 40 pieces with two names.
     assert_eq!((by_tables.asked, by_tables.told_by_tables, by_asking.told_by_tables), (607, 600, 0));
     assert_eq!(by_tables.not_written, by_asking.not_written);
-    let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).place).collect::<Vec<Place>>();
+    let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).place).collect::<Vec<Placement>>();
     assert_eq!(places(&read), places(&asked));
-    assert!(places(&read).iter().filter(|place| matches!(place, Place::At(_))).count() >= 600);
+    assert!(places(&read).iter().filter(|place| matches!(place, Placement::Offset(_))).count() >= 600);
 }
 
 #[test]
@@ -249,11 +250,11 @@ fn inode_tables_of_all_layouts_are_read() {
         }
         rustix::fs::sync();
         let mut read = surveyed(&image.root);
-        let (by_tables, _) = placed(&mut read, &place::Options::default());
+        let (by_tables, _) = placed(&mut read, &locate::Options::default());
         assert_eq!(by_tables.told_by_tables, 300, "{options:?}");
         let mut asked = surveyed(&image.root);
-        placed(&mut asked, &place::Options { asks_each: true, ..place::Options::default() });
-        let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).place).collect::<Vec<Place>>();
+        placed(&mut asked, &locate::Options { asks_each: true, ..locate::Options::default() });
+        let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).place).collect::<Vec<Placement>>();
         assert_eq!(places(&read), places(&asked), "{options:?}");
     }
 }
@@ -265,7 +266,7 @@ fn what_is_in_memory_alone_is_written_before_tables_are_read() {
         image.file(&number.to_string(), vec![1; 5000]);
     }
     let mut tree = surveyed(&image.root);
-    let (placed, problems) = placed(&mut tree, &place::Options { sync: true, ..place::Options::default() });
+    let (placed, problems) = placed(&mut tree, &locate::Options { sync: true, ..locate::Options::default() });
     assert_eq!((placed.told_by_tables, placed.not_written, problems.len()), (300, 0, 0));
 }
 
@@ -276,13 +277,13 @@ fn a_file_system_that_does_not_tell_is_said_once_and_ordered_by_inode() {
         image.file(&number.to_string(), "x");
     }
     let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
-    let (told, problems) = placed(&mut tree, &place::Options::default());
+    let (told, problems) = placed(&mut tree, &locate::Options::default());
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert!(problems[0].is_note() && problems[0].what == Trouble::NoPlaces);
+    assert!(problems[0].is_note() && problems[0].what == WalkError::NoExtentMap);
     assert_eq!(told.silent.iter().map(|(_, files)| *files).collect::<Vec<_>>(), [600]);
-    let files = order(&tree, By::Auto).into_iter().filter(|id| tree.entry(*id).kind == Kind::File);
+    let files = order(&tree, SortKey::Auto).into_iter().filter(|id| tree.entry(*id).kind == FileKind::File);
     assert!(files.map(|id| tree.entry(id).inode).is_sorted());
-    assert_eq!(place::extents(&tree, id(&tree, "5"), false), Err(Trouble::NoPlaces));
+    assert_eq!(locate::extents(&tree, id(&tree, "5"), false), Err(WalkError::NoExtentMap));
 }
 
 #[test]
@@ -326,7 +327,7 @@ fn a_directory_mounted_within_itself_is_told_and_not_entered_again() {
     }
     let Walked { tree, problems } = walked(std::slice::from_ref(&image.root), &Options::default());
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert_eq!((problems[0].what, problems[0].path.ends_with(b"/a/b")), (Trouble::Loop, true));
+    assert_eq!((problems[0].what, problems[0].path.ends_with(b"/a/b")), (WalkError::Loop, true));
     assert!(tree.len() < 8);
 }
 
@@ -339,11 +340,11 @@ fn files_that_go_while_they_are_asked_for_are_told_with_their_names() {
     image.sync();
     let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
     fs::remove_file(image.path("two")).unwrap();
-    let (_, problems) = placed(&mut tree, &place::Options::default());
+    let (_, problems) = placed(&mut tree, &locate::Options::default());
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].is_gone());
     assert_eq!(problems[0].id, Some(id(&tree, "two")));
-    assert!(matches!(place_of(&tree, "three"), Place::At(_)));
+    assert!(matches!(place_of(&tree, "three"), Placement::Offset(_)));
 }
 
 #[test]

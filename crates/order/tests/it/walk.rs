@@ -8,8 +8,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hoistway_order::walk::{self, Once, Options, Walk};
-use hoistway_order::{Doing, Follow, Kind, Tree, Trouble};
+use hoistway_order::walk::{self, DedupBy, Options, Walk};
+use hoistway_order::{FileKind, FollowLinks, Operation, Tree, WalkError};
 use rustix::fs::{Mode, OFlags, mkdirat, openat};
 
 use crate::common::{Folder, Walked, found, paths, walked};
@@ -37,11 +37,11 @@ fn a_walk_finds_what_is_there_with_kinds_and_inodes() {
         use std::os::unix::fs::MetadataExt;
         assert_eq!((entry.inode, entry.device), (real.ino(), real.dev()), "{path:?}");
         let kind = match path.file_name().and_then(OsStr::to_str) {
-            Some("one" | "two") => Kind::File,
-            Some("link") => Kind::Symlink,
-            Some("pipe") => Kind::Fifo,
-            Some("socket") => Kind::Socket,
-            _ => Kind::Directory,
+            Some("one" | "two") => FileKind::File,
+            Some("link") => FileKind::Symlink,
+            Some("pipe") => FileKind::Fifo,
+            Some("socket") => FileKind::Socket,
+            _ => FileKind::Directory,
         };
         assert_eq!(entry.kind, kind, "{path:?}");
         assert!(entry.parent.is_none_or(|parent| parent < id), "a directory comes before what is in it");
@@ -66,7 +66,7 @@ fn directories_are_read_in_one_way_sweeps_that_those_on_the_way_join() {
         at = tree.entry(directory).inode;
         pending.remove(&(at, directory));
         let within = tree.ids().filter(|id| tree.parent(*id) == Some(directory));
-        let within = within.filter(|id| tree.entry(*id).kind == Kind::Directory);
+        let within = within.filter(|id| tree.entry(*id).kind == FileKind::Directory);
         pending.extend(within.map(|id| (tree.entry(id).inode, id)));
     }
     assert!(pending.is_empty());
@@ -81,7 +81,7 @@ fn names_of_any_bytes_and_of_255_bytes_are_found_and_opened() {
     }
     let Walked { tree, problems } = walked(&[folder.root()], &Options::default());
     assert!(problems.is_empty(), "{problems:?}");
-    let files: Vec<_> = tree.ids().filter(|id| tree.entry(*id).kind == Kind::File).collect();
+    let files: Vec<_> = tree.ids().filter(|id| tree.entry(*id).kind == FileKind::File).collect();
     assert_eq!(files.len(), names.len());
     for id in files {
         let opened = tree.open(id, OFlags::empty()).unwrap();
@@ -114,7 +114,7 @@ fn where_paths_decide_a_file_is_found_under_each_path_that_was_asked_for() {
     folder.file("a/other", "");
     let roots = ["a/b", "a", "./a/b/", "a/other", "a/b/../other"].map(PathBuf::from);
     let base = rustix::fs::open(folder.root(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
-    let options = Options { base: Some(Arc::new(base)), once: Once::Path, ..Options::default() };
+    let options = Options { base: Some(Arc::new(base)), once: DedupBy::Path, ..Options::default() };
     let Walked { tree, problems } = walked(&roots, &options);
     assert!(problems.is_empty(), "{problems:?}");
     let mut seen: Vec<String> = paths(&tree).iter().map(|path| path.to_str().unwrap().to_owned()).collect();
@@ -141,16 +141,16 @@ fn loops_of_links_end_and_are_told() {
     let never = walked(&[folder.root()], &Options::default());
     assert!(never.problems.is_empty());
     assert_eq!(never.tree.len(), 6);
-    let always = walked(&[folder.root()], &Options { follow: Follow::Always, ..Options::default() });
+    let always = walked(&[folder.root()], &Options { follow: FollowLinks::Always, ..Options::default() });
     let told = |name: &str| {
         let of = always.problems.iter().find(|problem| problem.path.ends_with(name.as_bytes()));
         of.unwrap_or_else(|| panic!("{name}: {:?}", always.problems)).what
     };
-    assert_eq!(told("/a/up"), Trouble::Loop);
-    assert!(matches!(told("/self"), Trouble::Failed { doing: Doing::Look, errno: rustix::io::Errno::LOOP }));
+    assert_eq!(told("/a/up"), WalkError::Loop);
+    assert!(matches!(told("/self"), WalkError::Failed { operation: Operation::Stat, errno: rustix::io::Errno::LOOP }));
     assert_eq!(always.problems.len(), 2);
     let broken = always.tree.ids().find(|id| always.tree.name(*id) == "broken").expect("what leads nowhere is itself");
-    assert_eq!(always.tree.entry(broken).kind, Kind::Symlink);
+    assert_eq!(always.tree.entry(broken).kind, FileKind::Symlink);
 }
 
 #[test]
@@ -184,11 +184,11 @@ fn a_link_that_was_asked_for_is_followed_on_request() {
     symlink("file", folder.path("a/inner")).unwrap();
     let as_it_is = walked(&[folder.path("link")], &Options::default());
     assert_eq!(as_it_is.tree.len(), 1);
-    let options = Options { follow: Follow::Arguments, ..Options::default() };
+    let options = Options { follow: FollowLinks::Arguments, ..Options::default() };
     let followed = walked(&[folder.path("link")], &options);
     assert_eq!(followed.tree.len(), 3);
-    let kinds: Vec<Kind> = followed.tree.ids().map(|id| followed.tree.entry(id).kind).collect();
-    assert!(kinds.contains(&Kind::Symlink), "what lies below is not followed: {kinds:?}");
+    let kinds: Vec<FileKind> = followed.tree.ids().map(|id| followed.tree.entry(id).kind).collect();
+    assert!(kinds.contains(&FileKind::Symlink), "what lies below is not followed: {kinds:?}");
 }
 
 #[test]
@@ -279,10 +279,10 @@ fn a_file_that_was_replaced_is_not_opened_for_the_one_that_was_found() {
     let Walked { tree, .. } = walked(&[folder.path("file")], &Options::default());
     fs::rename(folder.path("new"), folder.path("file")).unwrap();
     let id = tree.ids().next().unwrap();
-    assert_eq!(tree.open(id, OFlags::empty()).unwrap_err(), Trouble::Replaced);
+    assert_eq!(tree.open(id, OFlags::empty()).unwrap_err(), WalkError::Replaced);
     fs::remove_file(folder.path("file")).unwrap();
     symlink("/etc/passwd", folder.path("file")).unwrap();
-    assert!(matches!(tree.open(id, OFlags::empty()), Err(Trouble::Failed { errno: rustix::io::Errno::LOOP, .. })));
+    assert!(matches!(tree.open(id, OFlags::empty()), Err(WalkError::Failed { errno: rustix::io::Errno::LOOP, .. })));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 use hoistway_order::ext4::InodeTables;
-use hoistway_order::plan::Laid;
-use hoistway_order::{Kind, Tree, place, walk};
+use hoistway_order::read_plan::TreeLayout;
+use hoistway_order::{FileKind, Tree, locate, walk};
 
 use crate::emulated::Mounted;
 use crate::{repository, tools};
@@ -33,20 +33,20 @@ pub fn of_files(folder: &Path, aged: bool) -> Result<PathBuf> {
 }
 
 /// Where the tree of an image lies, and its inodes.
-pub fn laid(mounted: &Mounted) -> Result<Laid> {
+pub fn layout(mounted: &Mounted) -> Result<TreeLayout> {
     let mut tree = Tree::new();
     let mut problems = Vec::new();
     let root = mounted.at.join("tree");
     walk::walk(&[root], &walk::Options::default(), &mut tree, &mut |problem| problems.push(problem.to_string()))?;
     ensure!(problems.is_empty(), "{}", problems.join("\n"));
     let device = fs::File::open(&mounted.device)?;
-    let mut laid = Laid::new(tree, Some(InodeTables::read(&device)?));
-    for id in laid.tree.ids() {
-        if matches!(laid.tree.entry(id).kind, Kind::File | Kind::Directory) {
-            let data = place::extents(&laid.tree, id, false)
-                .map_err(|trouble| anyhow::anyhow!("{:?}: {trouble:?}", laid.tree.name(id)))?;
-            laid.set(id, data.bytes, &data.extents);
+    let mut layout = TreeLayout::new(tree, Some(InodeTables::read(&device)?));
+    for id in layout.tree.ids() {
+        if matches!(layout.tree.entry(id).kind, FileKind::File | FileKind::Directory) {
+            let data = locate::extents(&layout.tree, id, false)
+                .map_err(|trouble| anyhow::anyhow!("{:?}: {trouble:?}", layout.tree.name(id)))?;
+            layout.set(id, data.bytes, &data.extents);
         }
     }
-    Ok(laid)
+    Ok(layout)
 }

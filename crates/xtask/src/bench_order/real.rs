@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use hoistway_order::archive::READERS;
-use hoistway_order::plan::Plan;
+use hoistway_order::read_plan::ReadPlan;
 
 use super::image;
 use super::simulated::{Plans, taken};
@@ -32,7 +32,7 @@ const EVEN_NS: u64 = 5_000_000;
 struct Case {
     name: &'static str,
     command: String,
-    reads: fn(&Plans) -> Vec<(&Plan, usize)>,
+    reads: fn(&Plans) -> Vec<(&ReadPlan, usize)>,
 }
 
 /// What was measured of a case and what was expected of it.
@@ -153,7 +153,7 @@ impl<'p> Bench<'p> {
 
     fn plans(&self) -> Result<Plans> {
         let mounted = Mounted::new(&self.image, &self.folder.join("plain"))?;
-        Ok(Plans::of(&image::laid(&mounted)?))
+        Ok(Plans::of(&image::layout(&mounted)?))
     }
 
     /// The pause between answers and requests is taken right before: it hangs on what else the machine does.

@@ -5,9 +5,11 @@ use std::io::Read as _;
 
 use anyhow::{Context, Result, bail};
 use hoistway_drive::{Drive, Profile};
-use hoistway_order::model::{Reader, Taken, take};
-use hoistway_order::plan::{Distance, Laid, Plan, Reading, as_listed, as_tar, in_passes, text};
-use hoistway_order::{Id, Kind};
+use hoistway_order::read_plan::{
+    Distance, ReadPattern, ReadPlan, TreeLayout, listed_steps, tar_steps, text, two_pass_steps,
+};
+use hoistway_order::read_time::{ReadTime, ReaderModel, simulate};
+use hoistway_order::{EntryId, FileKind};
 
 use super::Part;
 use crate::goals::Goal;
@@ -27,48 +29,48 @@ const TURNAROUNDS_MS: [f64; 4] = [0.0, 0.1, 0.2, 0.3];
 
 /// What is asked for in each order.
 pub struct Plans {
-    pub tar: Plan,
-    directory_inodes: Plan,
-    inodes: Plan,
-    pub metadata: Plan,
-    pub data: Plan,
+    pub tar: ReadPlan,
+    directory_inodes: ReadPlan,
+    inodes: ReadPlan,
+    pub metadata: ReadPlan,
+    pub data: ReadPlan,
     /// GNU tar with a list of files in the order of blocks.
-    pub listed: Plan,
-    single: Plan,
+    pub listed: ReadPlan,
+    single: ReadPlan,
 }
 
 impl Plans {
-    pub fn of(laid: &Laid) -> Plans {
-        let tree = &laid.tree;
-        let inodes = by(laid, |id| tree.entry(id).inode);
-        let blocks = by(laid, |id| laid.extents(id).first().map(|extent| extent.physical));
-        let passes = in_passes(tree, blocks.iter().copied());
-        let bytes = laid.files().map(|id| laid.bytes(id)).sum();
+    pub fn of(layout: &TreeLayout) -> Plans {
+        let tree = &layout.tree;
+        let inodes = by(layout, |id| tree.entry(id).inode);
+        let blocks = by(layout, |id| layout.extents(id).first().map(|extent| extent.physical));
+        let passes = two_pass_steps(tree, blocks.iter().copied());
+        let bytes = layout.files().map(|id| layout.bytes(id)).sum();
         Plans {
-            tar: laid.plan(&as_tar(tree, false), Reading::GNU_TAR),
-            directory_inodes: laid.plan(&as_tar(tree, true), Reading::GNU_TAR),
-            inodes: laid.plan(&as_listed(tree, inodes), Reading::GNU_TAR),
-            metadata: laid.plan(&passes.metadata, Reading::LARGE),
-            data: laid.plan(&passes.data, Reading::LARGE),
-            listed: laid.plan(&as_listed(tree, blocks), Reading::GNU_TAR),
-            single: Plan::contiguous(laid.lowest(), bytes),
+            tar: layout.plan(&tar_steps(tree, false), ReadPattern::GNU_TAR),
+            directory_inodes: layout.plan(&tar_steps(tree, true), ReadPattern::GNU_TAR),
+            inodes: layout.plan(&listed_steps(tree, inodes), ReadPattern::GNU_TAR),
+            metadata: layout.plan(&passes.metadata, ReadPattern::LARGE),
+            data: layout.plan(&passes.data, ReadPattern::LARGE),
+            listed: layout.plan(&listed_steps(tree, blocks), ReadPattern::GNU_TAR),
+            single: ReadPlan::contiguous(layout.lowest(), bytes),
         }
     }
 }
 
-fn by<K: Ord>(laid: &Laid, key: impl Fn(Id) -> K) -> Vec<Id> {
-    let mut files: Vec<Id> = laid.files().collect();
+fn by<K: Ord>(layout: &TreeLayout, key: impl Fn(EntryId) -> K) -> Vec<EntryId> {
+    let mut files: Vec<EntryId> = layout.files().collect();
     files.sort_by_key(|id| key(*id));
     files
 }
 
 /// What a drive takes for plans one after the other, each with so many steps under way.
-pub fn taken(drive: &str, plans: &[(&Plan, usize)], turnaround_ns: u64) -> Result<Taken> {
+pub fn taken(drive: &str, plans: &[(&ReadPlan, usize)], turnaround_ns: u64) -> Result<ReadTime> {
     let profile = Profile::builtin(drive).with_context(|| format!("no drive {drive}"))?;
     let mut drive = Drive::new(&profile);
-    let mut sum = Taken::default();
+    let mut sum = ReadTime::default();
     for (plan, depth) in plans {
-        sum += take(&mut drive, sum.ns, plan, &Reader { depth: *depth, turnaround_ns, longest: LONGEST })?;
+        sum += simulate(&mut drive, sum.ns, plan, &ReaderModel { depth: *depth, turnaround_ns, longest: LONGEST })?;
     }
     Ok(sum)
 }
@@ -76,13 +78,13 @@ pub fn taken(drive: &str, plans: &[(&Plan, usize)], turnaround_ns: u64) -> Resul
 /// A row of the table: what is done, and its reads.
 struct Row<'p> {
     name: &'static str,
-    plans: Vec<(&'p Plan, usize)>,
+    plans: Vec<(&'p ReadPlan, usize)>,
 }
 
 /// All of them, from the stored list.
 pub fn measure() -> Result<Part> {
-    let laid = stored()?;
-    let plans = Plans::of(&laid);
+    let layout = stored()?;
+    let plans = Plans::of(&layout);
     let sweep = plans.tar.sweep();
     let through = plans.data.read_through(LONGEST, GAP);
     let Plans { tar, directory_inodes, inodes, metadata, data, single, .. } = &plans;
@@ -96,18 +98,18 @@ pub fn measure() -> Result<Part> {
         Row { name: "two passes, gaps of up to 128 KiB read through", plans: vec![(metadata, 1), (&through, 1)] },
         Row { name: "one file in one piece, as long as all", plans: vec![(single, 1)] },
     ];
-    let mut text = heading(&laid);
+    let mut text = heading(&layout);
     let mut goals = Vec::new();
     for drive in DRIVES {
         let seconds = table(&mut text, drive, &rows)?;
         goals.extend(wanted(drive, &seconds)?);
     }
     depths(&mut text, metadata, data)?;
-    distances(&mut text, &laid);
+    distances(&mut text, &layout);
     Ok(Part { text, goals })
 }
 
-fn stored() -> Result<Laid> {
+fn stored() -> Result<TreeLayout> {
     let path = repository::root().join(LAID);
     let file = std::fs::File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
     let mut told = String::new();
@@ -115,10 +117,10 @@ fn stored() -> Result<Laid> {
     text::from_text(&told).with_context(|| LAID.to_owned())
 }
 
-fn heading(laid: &Laid) -> String {
-    let files = laid.files().count();
-    let bytes: u64 = laid.files().map(|id| laid.bytes(id)).sum();
-    let folders = laid.tree.ids().filter(|id| laid.tree.entry(*id).kind == Kind::Directory).count();
+fn heading(layout: &TreeLayout) -> String {
+    let files = layout.files().count();
+    let bytes: u64 = layout.files().map(|id| layout.bytes(id)).sum();
+    let folders = layout.tree.ids().filter(|id| layout.tree.entry(*id).kind == FileKind::Directory).count();
     format!(
         "```console\n$ cargo xtask bench-order --only simulated\n```\n\n{files} files in {folders} directories, {:.0} MB; no pauses between an answer and the next request.\n",
         bytes as f64 / 1e6
@@ -127,7 +129,7 @@ fn heading(laid: &Laid) -> String {
 
 /// Writes the table of a drive, and answers its seconds.
 fn table(text: &mut String, drive: &str, rows: &[Row<'_>]) -> Result<Vec<f64>> {
-    let taken: Vec<Taken> = rows.iter().map(|row| taken(drive, &row.plans, 0)).collect::<Result<_>>()?;
+    let taken: Vec<ReadTime> = rows.iter().map(|row| taken(drive, &row.plans, 0)).collect::<Result<_>>()?;
     let [Some(first), Some(last)] = [taken.first(), taken.last()].map(|taken| taken.map(|taken| taken.ns as f64))
     else {
         bail!("a table without rows");
@@ -180,7 +182,7 @@ fn wanted(drive: &str, seconds: &[f64]) -> Result<Vec<Goal>> {
 }
 
 /// How many files are under way, and how long the reader thinks.
-fn depths(text: &mut String, metadata: &Plan, data: &Plan) -> Result<()> {
+fn depths(text: &mut String, metadata: &ReadPlan, data: &ReadPlan) -> Result<()> {
     text.push_str(
         "\n### Files at a time, and pauses\n\nTwo passes, in s, by the files under way at once in the second one and by the time from the drive's answer to the next request:\n",
     );
@@ -202,15 +204,15 @@ fn depths(text: &mut String, metadata: &Plan, data: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn distances(text: &mut String, laid: &Laid) {
-    let distance = |files: Vec<Id>| {
-        let steps: Vec<_> = files.into_iter().map(hoistway_order::plan::Step::Data).collect();
-        laid.plan(&steps, Reading::LARGE).distance()
+fn distances(text: &mut String, layout: &TreeLayout) {
+    let distance = |files: Vec<EntryId>| {
+        let steps: Vec<_> = files.into_iter().map(hoistway_order::read_plan::ReadStep::Data).collect();
+        layout.plan(&steps, ReadPattern::LARGE).distance()
     };
     let rows = [
-        ("as directories have them", distance(laid.files().collect())),
-        ("inode numbers", distance(by(laid, |id| laid.tree.entry(id).inode))),
-        ("first blocks", distance(by(laid, |id| laid.extents(id).first().map(|extent| extent.physical)))),
+        ("as directories have them", distance(layout.files().collect())),
+        ("inode numbers", distance(by(layout, |id| layout.tree.entry(id).inode))),
+        ("first blocks", distance(by(layout, |id| layout.extents(id).first().map(|extent| extent.physical)))),
     ];
     text.push_str("\n### How far the head goes\n\n| files in the order of | GB between reads | seeks | of them back |\n|---|---|---|---|\n");
     for (name, Distance { bytes, seeks, backward }) in rows {

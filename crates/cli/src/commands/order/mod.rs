@@ -1,74 +1,74 @@
-//! `hoistway order`: paths in the order in which they lie on the disk.
+//! `hoistway order`: lists paths in physical disk order.
 
+mod errors;
 mod explain;
 mod page;
 mod print;
+mod render;
 mod source;
-mod tell;
-mod troubles;
 
 use anyhow::Result;
-use hoistway_order::{By, Follow, Id, Kind, Tree, order, place, walk};
+use hoistway_order::{EntryId, FileKind, FollowLinks, SortKey, Tree, locate, sort, walk};
 
 use crate::cli::{ByChoice, OrderArgs};
 use crate::failure::Exit;
 use crate::output::Out;
 use crate::progress::Bar;
+use errors::ErrorLog;
 use print::Printer;
-use source::Source;
-use troubles::Troubles;
+use source::NameSource;
 
-/// Finds, places, sorts and prints.
+/// Finds, locates, sorts and prints all names.
 pub fn run(args: &OrderArgs, out: &mut Out) -> Result<Exit> {
     if args.explain {
         return explain::run(args, out);
     }
     let request = Request::new(args);
-    let mut troubles = Troubles::new(args.by == ByChoice::Block);
+    let mut errors = ErrorLog::new(args.by == ByChoice::Block);
     let mut tree = Tree::new();
     let bar = Bar::counter("names found");
     let found = |names: usize| bar.set(names as u64);
     let options = request.walk_options(&found);
-    let mut source = Source::new(args, &options, &mut tree, &mut troubles)?;
+    let mut source = NameSource::new(args, &options, &mut tree, &mut errors)?;
     let mut printer = Printer::new(args, &request, out);
-    // What comes before this has been printed.
+    // Entries below this index are printed.
     let mut before = 0;
     loop {
-        let more = source.more(request.window, &mut tree, &mut troubles)?;
+        let more = source.read_batch(request.window, &mut tree, &mut errors)?;
         bar.clear();
-        request.place(&mut tree, before, &mut troubles);
-        let sorted = order(&tree, request.by);
-        printer.print(&tree, sorted.into_iter().filter(|id| id.index() >= before), &troubles)?;
+        request.locate(&mut tree, before, &mut errors);
+        let sorted = sort(&tree, request.by);
+        printer.print(&tree, sorted.into_iter().filter(|id| id.index() >= before), &errors)?;
         if !more {
             break;
         }
         printer.flush()?;
-        source.forget(&mut tree);
-        troubles.forget();
+        source.discard_printed(&mut tree);
+        errors.forget_entries();
         before = tree.len();
     }
     printer.flush()?;
-    source.tell();
-    Ok(troubles.tell())
+    source.report_duplicates();
+    Ok(errors.finish())
 }
 
-/// What is asked for.
+/// The options of a list.
 pub struct Request {
-    pub by: By,
-    kinds: Vec<Kind>,
+    pub by: SortKey,
+    kinds: Vec<FileKind>,
     window: usize,
     sync: bool,
     threads: usize,
     one_file_system: bool,
-    follow: Follow,
+    follow: FollowLinks,
 }
 
 impl Request {
     pub fn new(args: &OrderArgs) -> Request {
         let follow = match (args.dereference, args.follow_arguments) {
-            (true, _) => Follow::Always,
-            (false, true) => Follow::Arguments,
-            (false, false) => Follow::Never,
+            (true, _) => FollowLinks::Always,
+            (false, true) => FollowLinks::Arguments,
+            (false, false) => FollowLinks::Never,
         };
         Request {
             by: args.by.by(),
@@ -81,8 +81,8 @@ impl Request {
         }
     }
 
-    /// Whether this kind of file is listed.
-    pub fn lists(&self, kind: Kind) -> bool {
+    /// Returns true if this file type is listed.
+    pub fn lists(&self, kind: FileKind) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 
@@ -95,22 +95,22 @@ impl Request {
         }
     }
 
-    /// Asks where the files from a name on lie, if anything hangs on that.
-    fn place(&self, tree: &mut Tree, from: usize, troubles: &mut Troubles) {
-        if !matches!(self.by, By::Auto | By::Block) || !self.lists(Kind::File) {
+    /// Looks up the disk offsets of all files from index `from` on, if the order depends on them.
+    fn locate(&self, tree: &mut Tree, from: usize, errors: &mut ErrorLog) {
+        if !self.by.needs_placement() || !self.lists(FileKind::File) {
             return;
         }
-        let ids: Vec<Id> = tree.ids().skip(from).filter(|id| tree.entry(*id).kind == Kind::File).collect();
-        let bar = Bar::new(ids.len() as u64, "asking where they lie");
-        let asked = |files: usize| bar.set(files as u64);
-        let options = place::Options {
+        let ids: Vec<EntryId> = tree.ids().skip(from).filter(|id| tree.entry(*id).kind == FileKind::File).collect();
+        let bar = Bar::new(ids.len() as u64, "reading extents");
+        let done = |files: usize| bar.set(files as u64);
+        let options = locate::Options {
             threads: self.threads,
             sync: self.sync,
-            progress: Some(&asked),
-            ..place::Options::default()
+            progress: Some(&done),
+            ..locate::Options::default()
         };
-        let placed = place::place(tree, &ids, &options, &mut |problem| troubles.take(problem));
+        let summary = locate::locate(tree, &ids, &options, &mut |error| errors.add(error));
         bar.clear();
-        troubles.not_written += placed.not_written;
+        errors.not_written += summary.not_written;
     }
 }

@@ -1,4 +1,4 @@
-//! Where the names come from: walks and lists, all at once or in windows.
+//! The names of a list: from a walk or from a file, at once or in windows.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -6,78 +6,78 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use hoistway_order::walk::{self, Options, Walk};
-use hoistway_order::{Problem, Tree, TreeFull, shown};
+use hoistway_order::{PathError, Tree, TreeFull, escaped};
 
-use super::troubles::{Troubles, counted};
+use super::errors::{ErrorLog, counted};
 use crate::cli::OrderArgs;
 use crate::failure::tell;
 
-/// What hands out names.
-pub enum Source<'a> {
-    /// Directories and what is in them.
+/// A source of names.
+pub enum NameSource<'a> {
+    /// A walk over directories.
     Walk(Box<Walk<'a>>),
-    /// Somebody's list.
+    /// A list of paths.
     List(Box<List<'a>>),
 }
 
-impl<'a> Source<'a> {
+impl<'a> NameSource<'a> {
     pub fn new(
         args: &OrderArgs,
         options: &'a Options<'a>,
         tree: &mut Tree,
-        troubles: &mut Troubles,
-    ) -> Result<Source<'a>> {
+        errors: &mut ErrorLog,
+    ) -> Result<NameSource<'a>> {
         let list = match (&args.files_from, &args.files_from0) {
             (Some(file), _) => Some((file, b'\n')),
             (None, Some(file)) => Some((file, b'\0')),
             (None, None) => None,
         };
         if let Some((file, end)) = list {
-            return Ok(Source::List(Box::new(List::open(file, end, options)?)));
+            return Ok(NameSource::List(Box::new(List::open(file, end, options)?)));
         }
         let here = [Path::new(".").to_owned()];
         let roots = if args.paths.is_empty() { here.as_slice() } else { &args.paths };
-        let walk = Walk::new(roots, options, tree, &mut |problem| troubles.take(problem))?;
-        Ok(Source::Walk(Box::new(walk)))
+        let walk = Walk::new(roots, options, tree, &mut |error| errors.add(error))?;
+        Ok(NameSource::Walk(Box::new(walk)))
     }
 
-    /// Adds about so many names to the tree, and answers whether there are more.
-    pub fn more(&mut self, names: usize, tree: &mut Tree, troubles: &mut Troubles) -> Result<bool> {
+    /// Adds about `names` names to the tree. Returns true if names remain.
+    pub fn read_batch(&mut self, names: usize, tree: &mut Tree, errors: &mut ErrorLog) -> Result<bool> {
         match self {
-            Source::Walk(walk) => Ok(walk.more(names, tree, &mut |problem| troubles.take(problem))?),
-            Source::List(list) => list.more(names, tree, troubles),
+            NameSource::Walk(walk) => Ok(walk.read_batch(names, tree, &mut |error| errors.add(error))?),
+            NameSource::List(list) => list.read_batch(names, tree, errors),
         }
     }
 
-    /// Makes the tree forget what has been printed.
-    pub fn forget(&mut self, tree: &mut Tree) {
+    /// Removes printed names from the tree.
+    pub fn discard_printed(&mut self, tree: &mut Tree) {
         match self {
-            Source::Walk(walk) => walk.forget(tree),
-            Source::List(_) => *tree = Tree::new(),
+            NameSource::Walk(walk) => walk.discard_finished(tree),
+            NameSource::List(_) => *tree = Tree::new(),
         }
     }
 
-    /// Says what a list had too much of.
-    pub fn tell(&self) {
-        let Source::List(list) = self else { return };
-        if list.twice > 0 {
-            let paths = counted(list.twice as usize, "path stands", "paths stand");
-            tell(&format!("note: {paths} in {} a second time, and {}", list.name, "left out there"));
+    /// Reports paths that a list contains more than once.
+    pub fn report_duplicates(&self) {
+        let NameSource::List(list) = self else { return };
+        if list.duplicates > 0 {
+            let paths = counted(list.duplicates as usize, "path occurs", "paths occur");
+            tell(&format!("note: {paths} more than once in {} and is printed once", list.name));
         }
     }
 }
 
-/// A list of paths that is read bit by bit.
+/// A list of paths that is read in windows.
 pub struct List<'a> {
     reader: Box<dyn BufRead>,
-    /// What messages call it.
+    /// Name of the list in messages.
     name: String,
-    /// What ends a path.
+    /// The byte that ends a path.
     end: u8,
-    /// The number of the path that was read last, from 1.
+    /// Number of the last path, from 1.
     line: u64,
     options: &'a Options<'a>,
-    twice: u64,
+    duplicates: u64,
 }
 
 impl<'a> List<'a> {
@@ -89,42 +89,42 @@ impl<'a> List<'a> {
             let file = File::open(path).with_context(|| format!("{name}: the list cannot be read"))?;
             (Box::new(BufReader::new(file)), name)
         };
-        Ok(List { reader, name, end, line: 0, options, twice: 0 })
+        Ok(List { reader, name, end, line: 0, options, duplicates: 0 })
     }
 
-    fn more(&mut self, names: usize, tree: &mut Tree, troubles: &mut Troubles) -> Result<bool> {
+    fn read_batch(&mut self, names: usize, tree: &mut Tree, errors: &mut ErrorLog) -> Result<bool> {
         let mut paths = Paths { list: self, left: names, wrong: Vec::new(), ended: false, failed: None };
         let (options, hint) = (paths.list.options, paths.list.hint());
-        let mut problem = |problem: Problem| {
-            let hint = if problem.path.contains(&b'\n') { hint } else { "" };
+        let mut on_error = |error: PathError| {
+            let hint = if error.path.contains(&b'\n') { hint } else { "" };
             match hint {
-                "" => troubles.take(problem),
-                hint => troubles.fail(format!("{problem}; {hint}")),
+                "" => errors.add(error),
+                hint => errors.add_message(format!("{error}; {hint}")),
             }
         };
-        let listed: Result<walk::Listed, TreeFull> = walk::list(&mut paths, options, tree, &mut problem);
+        let listed: Result<walk::ListSummary, TreeFull> = walk::list(&mut paths, options, tree, &mut on_error);
         let (ended, failed) = (paths.ended, paths.failed.take());
         for text in std::mem::take(&mut paths.wrong) {
-            troubles.fail(text);
+            errors.add_message(text);
         }
-        self.twice += listed?.twice;
+        self.duplicates += listed?.duplicates;
         if let Some(error) = failed {
             return Err(error).with_context(|| format!("{}: the list cannot be read", self.name));
         }
         Ok(!ended)
     }
 
-    /// What may be wrong with a list whose paths have newlines in them and are not there.
+    /// Returns a hint for paths that contain newlines and do not exist.
     fn hint(&self) -> &'static str {
-        if self.end == 0 { "if the list has a path a line, --files-from would be right" } else { "" }
+        if self.end == 0 { "if the list has one path per line, use --files-from" } else { "" }
     }
 }
 
-/// Some of a list.
+/// Iterator over the next paths of a list.
 struct Paths<'l, 'a> {
     list: &'l mut List<'a>,
     left: usize,
-    /// Lines that are no paths.
+    /// Messages about invalid lines.
     wrong: Vec<String>,
     ended: bool,
     failed: Option<io::Error>,
@@ -153,13 +153,13 @@ impl Iterator for Paths<'_, '_> {
             }
             let wrong = match path.as_slice() {
                 b"" => "an empty path",
-                path if path.contains(&0) => "a zero byte in a path: --files-from0 would be right for such a list",
+                path if path.contains(&0) => "a zero byte in a path: use --files-from0 for such a list",
                 _ => {
                     self.left -= 1;
                     return Some(path);
                 }
             };
-            let start: String = shown(&path).chars().take(60).collect();
+            let start: String = escaped(&path).chars().take(60).collect();
             let value = if start.is_empty() { String::new() } else { format!(" (`{start}`)") };
             self.wrong.push(format!("{}: path {}: {wrong}{value}", self.list.name, self.list.line));
         }

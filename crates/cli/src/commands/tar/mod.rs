@@ -1,50 +1,52 @@
-//! `hoistway tar`: an archive in the order of the disk.
+//! `hoistway tar`: writes an archive in physical disk order.
 
+mod messages;
 mod output;
 mod sources;
-mod tell;
 
 use std::ffi::OsStr;
 use std::io;
 
 use anyhow::{Error, Result};
-use hoistway_order::archive::{self, Attributes, Excludes, Format, Told, Trouble, WriteError};
-use hoistway_order::walk::Once;
-use hoistway_order::{By, Follow, Kind, Tree, place};
+use hoistway_order::archive::{
+    self, ArchiveError, ArchiveEvent, ArchiveWarning, AttributeSelection, ExcludePatterns, Format,
+};
+use hoistway_order::walk::DedupBy;
+use hoistway_order::{FileKind, FollowLinks, SortKey, Tree, locate};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cli::{FormatChoice, SortBy, Source, TarArgs};
 use crate::failure::{Exit, UsageError, tell as say};
 use crate::output::Out;
 use crate::progress::Bar;
+use messages::Reporter;
 use output::Output;
-use tell::Teller;
 
-/// What GNU tar ends with when there is no archive.
+/// Exit code without an archive, as for GNU tar.
 const FATAL: Exit = Exit::Code(2);
-/// What shells have for a program that wrote where nobody reads: 128 and the signal's number.
-const NOBODY_READS: Exit = Exit::Code(141);
+/// Exit code after a closed pipe: 128 and the number of SIGPIPE, as in shells.
+const CLOSED_PIPE: Exit = Exit::Code(141);
 
-/// Writes the archive.
+/// Checks the arguments and writes the archive.
 pub fn run(args: &TarArgs, out: &mut Out) -> Result<Exit> {
     check(args)?;
-    let run = Run { args, teller: Teller::new(args, out) };
+    let run = Run { args, reporter: Reporter::new(args, out) };
     match run.run() {
         Ok(exit) => Ok(exit),
         Err(error) if error.is::<UsageError>() => Err(error),
         Err(error) => {
             let write = error.downcast_ref::<io::Error>();
             if write.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
-                return Ok(NOBODY_READS);
+                return Ok(CLOSED_PIPE);
             }
-            say(&format!("hoistway tar: {}", words(&error)));
+            say(&format!("hoistway tar: {}", error_chain(&error)));
             Ok(FATAL)
         }
     }
 }
 
-/// An error and its causes; the system's in its words, without a number and without the paths that a library adds.
-fn words(error: &Error) -> String {
+/// Formats an error and its causes. System errors appear without number and path.
+fn error_chain(error: &Error) -> String {
     let of = |cause: &(dyn std::error::Error + 'static)| {
         let text = cause.to_string();
         let ends = if cause.is::<io::Error>() { text.find(" (os error") } else { None };
@@ -53,7 +55,7 @@ fn words(error: &Error) -> String {
     error.chain().map(of).collect::<Vec<_>>().join(": ")
 }
 
-/// What can be told to be wrong before anything is done.
+/// Rejects invalid arguments before any work is done.
 fn check(args: &TarArgs) -> Result<()> {
     let wrong = |what: &str| Err(UsageError(what.to_owned()).into());
     if args.other {
@@ -62,10 +64,10 @@ fn check(args: &TarArgs) -> Result<()> {
         );
     }
     if !args.create {
-        return wrong("say that an archive is to be written, as in `hoistway tar -cf x.tar DIR`");
+        return wrong("-c is missing, as in `hoistway tar -cf x.tar DIR`");
     }
     if args.sources.0.iter().all(|source| matches!(source, Source::Directory(_))) {
-        return wrong("no archive of nothing is written: name files and directories, or a list of them with -T");
+        return wrong("cannot create an empty archive: name files and directories, or a list of them with -T");
     }
     let has_attributes = args.xattrs || args.acls || args.selinux;
     if has_attributes && args.format != FormatChoice::Pax {
@@ -76,7 +78,7 @@ fn check(args: &TarArgs) -> Result<()> {
 
 struct Run<'a> {
     args: &'a TarArgs,
-    teller: Teller<'a>,
+    reporter: Reporter<'a>,
 }
 
 impl Run<'_> {
@@ -87,7 +89,7 @@ impl Run<'_> {
         let mut output = Output::open(args)?;
         let mut tree = Tree::new();
         self.find(&excludes, &mut tree)?;
-        let by = self.place(&mut tree);
+        let by = self.locate(&mut tree);
         let own = output.own();
         let temporary = output.temporary();
         let bar = Bar::new(tree.len() as u64, "files archived");
@@ -104,35 +106,35 @@ impl Run<'_> {
             numeric_owner: args.numeric_owner,
             absolute_names: args.absolute_names,
             sparse: !args.no_sparse && args.format != FormatChoice::Ustar,
-            attributes: Attributes { xattrs: args.xattrs, acls: args.acls, selinux: args.selinux },
+            attributes: AttributeSelection { xattrs: args.xattrs, acls: args.acls, selinux: args.selinux },
             archive: &own,
-            tell_members: args.verbose > 0,
+            report_members: args.verbose > 0,
             readers: usize::from(args.readers),
             read_ahead_files: args.read_ahead as usize,
             read_ahead_bytes: usize::try_from(args.read_ahead_bytes).unwrap_or(usize::MAX),
             progress: Some(&progress),
             hook: None,
         };
-        let teller = &mut self.teller;
-        let written = archive::write(&tree, &options, &mut output, &mut |told| {
-            if !is_about(&told, &temporary) {
-                bar.suspend(|| teller.told(&told));
+        let reporter = &mut self.reporter;
+        let written = archive::write(&tree, &options, &mut output, &mut |event| {
+            if !concerns_temporary(&event, &temporary) {
+                bar.suspend(|| reporter.event(&event));
             }
         });
         bar.clear();
         match written {
             Ok(written) => {
                 output.keep()?;
-                self.teller.replaced(written.replaced);
+                self.reporter.replaced(written.replaced);
             }
-            Err(WriteError::Output(error)) => return Err(output.failed(error)),
+            Err(ArchiveError::Output(error)) => return Err(output.failed(error)),
             Err(error) => return Err(error.into()),
         }
-        Ok(self.teller.end())
+        Ok(self.reporter.finish())
     }
 
-    fn excludes(&self) -> Result<Excludes> {
-        let mut excludes = Excludes::new();
+    fn excludes(&self) -> Result<ExcludePatterns> {
+        let mut excludes = ExcludePatterns::new();
         for pattern in &self.args.exclude {
             excludes.add(pattern.as_encoded_bytes());
         }
@@ -144,60 +146,60 @@ impl Run<'_> {
         Ok(excludes)
     }
 
-    /// Finds all that is to be archived.
-    fn find(&mut self, excludes: &Excludes, tree: &mut Tree) -> Result<()> {
+    /// Finds all names to archive.
+    fn find(&mut self, excludes: &ExcludePatterns, tree: &mut Tree) -> Result<()> {
         let bar = Bar::counter("files found");
         let count = |names| bar.set(names as u64);
-        let keep = |path: &[u8], kind: Kind| !excludes.matches(path, kind);
+        let filter = |path: &[u8], kind: FileKind| !excludes.matches(path, kind);
         let options = hoistway_order::walk::Options {
             one_file_system: self.args.one_file_system,
             follow: follow(self.args),
-            // What has two names is archived under both.
-            once: Once::Path,
+            // A file with two paths is archived under both.
+            once: DedupBy::Path,
             base: None,
-            keep: if excludes.is_empty() { None } else { Some(&keep) },
+            filter: if excludes.is_empty() { None } else { Some(&filter) },
             progress: Some(&count),
         };
-        let teller = &mut self.teller;
-        sources::find(self.args, options, tree, teller)
+        let reporter = &mut self.reporter;
+        sources::find(self.args, options, tree, reporter)
     }
 
-    /// Asks where files lie if that is what they are sorted by.
-    fn place(&mut self, tree: &mut Tree) -> By {
+    /// Looks up the disk offsets of all files if the order depends on them.
+    fn locate(&mut self, tree: &mut Tree) -> SortKey {
         let by = match self.args.sort {
-            None => By::Auto,
-            Some(SortBy::Block) => By::Block,
-            Some(SortBy::Inode) => return By::Inode,
-            Some(SortBy::Name) => return By::Name,
-            Some(SortBy::None) => return By::None,
+            None => SortKey::Auto,
+            Some(SortBy::Block) => SortKey::Block,
+            Some(SortBy::Inode) => return SortKey::Inode,
+            Some(SortBy::Name) => return SortKey::Name,
+            Some(SortBy::None) => return SortKey::Readdir,
         };
-        let files: Vec<_> = tree.ids().filter(|id| tree.entry(*id).kind == Kind::File).collect();
-        let bar = Bar::new(files.len() as u64, "files asked for their place");
-        let count = |asked| bar.set(asked as u64);
-        let options = place::Options { progress: Some(&count), ..place::Options::default() };
-        let teller = &mut self.teller;
-        place::place(tree, &files, &options, &mut |problem| {
-            // A file that cannot be opened is told when it is to be archived.
-            if problem.is_note() && by == By::Block {
-                bar.suspend(|| teller.problem(&problem));
+        let files: Vec<_> = tree.ids().filter(|id| tree.entry(*id).kind == FileKind::File).collect();
+        let bar = Bar::new(files.len() as u64, "files located");
+        let count = |files| bar.set(files as u64);
+        let options = locate::Options { progress: Some(&count), ..locate::Options::default() };
+        let reporter = &mut self.reporter;
+        locate::locate(tree, &files, &options, &mut |error| {
+            // A file that cannot be opened is reported when it is archived.
+            if error.is_note() && by == SortKey::Block {
+                bar.suspend(|| reporter.walk_error(&error));
             }
         });
         by
     }
 }
 
-/// Lets as many files be open at once as the system allows: reading ahead is worth more with them. With fewer it reads less far ahead.
+/// Raises the limit of open files to the hard limit. The read-ahead distance depends on it.
 fn allow_open_files() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-fn follow(args: &TarArgs) -> Follow {
-    if args.dereference { Follow::Always } else { Follow::Never }
+fn follow(args: &TarArgs) -> FollowLinks {
+    if args.dereference { FollowLinks::Always } else { FollowLinks::Never }
 }
 
-/// Whether it is told of the file that the archive is in until it is whole, which nobody asked for.
-fn is_about(told: &Told, temporary: &OsStr) -> bool {
-    let Told::Trouble(path, Trouble::Itself) = told else { return false };
+/// Returns true if the event concerns the temporary file of the archive.
+fn concerns_temporary(event: &ArchiveEvent, temporary: &OsStr) -> bool {
+    let ArchiveEvent::Warning(path, ArchiveWarning::Itself) = event else { return false };
     !temporary.is_empty() && path.ends_with(temporary.as_encoded_bytes())
 }

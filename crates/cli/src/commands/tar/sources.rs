@@ -1,4 +1,4 @@
-//! What is to be archived: paths and lists of paths, each group from its directory.
+//! The roots of an archive: paths and lists of paths, in groups with one base directory each.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,11 +12,11 @@ use anyhow::{Context as _, Result};
 use hoistway_order::{Tree, TreeFull, walk};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
-use super::tell::Teller;
+use super::messages::Reporter;
 use crate::cli::{Source, TarArgs, is_standard};
 
-/// Finds all that the command line names, and tells what is wrong with it.
-pub fn find(args: &TarArgs, options: walk::Options<'_>, tree: &mut Tree, teller: &mut Teller<'_>) -> Result<()> {
+/// Adds all names of the command line to the tree and reports errors.
+pub fn find(args: &TarArgs, options: walk::Options<'_>, tree: &mut Tree, reporter: &mut Reporter<'_>) -> Result<()> {
     let mut options = options;
     let mut group: Vec<Vec<u8>> = Vec::new();
     for source in &args.sources.0 {
@@ -24,33 +24,33 @@ pub fn find(args: &TarArgs, options: walk::Options<'_>, tree: &mut Tree, teller:
             Source::Path(path) => group.push(path.as_os_str().as_bytes().to_vec()),
             Source::List(file) => group.extend(lines(file, args.null)?),
             Source::Directory(path) => {
-                take(args, &options, std::mem::take(&mut group), tree, teller)?;
+                take(args, &options, std::mem::take(&mut group), tree, reporter)?;
                 options.base = Some(Arc::new(directory(options.base.as_deref(), path)?));
             }
         }
     }
-    take(args, &options, group, tree, teller)
+    take(args, &options, group, tree, reporter)
 }
 
-/// Finds a group of paths that begin in one directory.
+/// Adds a group of paths with a common base directory.
 fn take(
     args: &TarArgs,
     options: &walk::Options<'_>,
     group: Vec<Vec<u8>>,
     tree: &mut Tree,
-    teller: &mut Teller<'_>,
+    reporter: &mut Reporter<'_>,
 ) -> Result<()> {
-    group.iter().for_each(|path| teller.asked(path));
+    group.iter().for_each(|path| reporter.report_prefix(path));
     let found = if args.no_recursion {
-        walk::list(&mut group.into_iter(), options, tree, &mut |problem| teller.problem(&problem)).map(drop)
+        walk::list(&mut group.into_iter(), options, tree, &mut |error| reporter.walk_error(&error)).map(drop)
     } else {
         let roots: Vec<PathBuf> = group.into_iter().map(|path| OsString::from_vec(path).into()).collect();
-        walk::walk(&roots, options, tree, &mut |problem| teller.problem(&problem))
+        walk::walk(&roots, options, tree, &mut |error| reporter.walk_error(&error))
     };
     found.map_err(|full: TreeFull| full.into())
 }
 
-/// Opens a directory that paths begin in; each `-C` begins in the one before it.
+/// Opens the directory of a `-C`, relative to the previous one.
 fn directory(base: Option<&OwnedFd>, path: &Path) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = match base {
@@ -60,7 +60,7 @@ fn directory(base: Option<&OwnedFd>, path: &Path) -> Result<OwnedFd> {
     opened.map_err(io::Error::from).with_context(|| format!("{}: Cannot open", path.display()))
 }
 
-/// The lines of a file, or what ends with zero bytes; empty ones are left out.
+/// Reads the lines of a file, or its zero-terminated strings; without empty ones.
 pub fn lines(file: &Path, null: bool) -> Result<Vec<Vec<u8>>> {
     let mut text = Vec::new();
     let read = if is_standard(file.as_os_str()) {

@@ -248,7 +248,7 @@ fn places_follow_a_file_that_was_cut_and_written_anew() {
     }
     // What may have changed is asked for again after a while.
     let mut extents = Vec::new();
-    let told = hoistway_order::Extents::default().each_from(std::os::fd::AsFd::as_fd(&file.fd), 0, |extent| {
+    let told = hoistway_order::ExtentReader::default().for_each_from(std::os::fd::AsFd::as_fd(&file.fd), 0, |extent| {
         extents.push(extent);
         true
     });

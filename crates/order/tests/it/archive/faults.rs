@@ -4,8 +4,8 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use hoistway_order::archive::{self, Format, Moment, Options, Severity, Told, Trouble, WriteError};
-use hoistway_order::{By, Follow};
+use hoistway_order::archive::{self, ArchiveError, ArchiveEvent, ArchiveWarning, Format, Options, ReadPhase, Severity};
+use hoistway_order::{FollowLinks, SortKey};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
@@ -22,13 +22,13 @@ fn two_files(bytes: usize) -> (TempDir, PathBuf) {
 }
 
 /// An archive during which something is done to `a` at a moment.
-fn disturbed(folder: &Path, wanted: Moment, disturb: impl Fn() + Sync) -> (Vec<u8>, Vec<Told>) {
-    let hook = move |moment: Moment, path: &[u8]| {
+fn disturbed(folder: &Path, wanted: ReadPhase, disturb: impl Fn() + Sync) -> (Vec<u8>, Vec<ArchiveEvent>) {
+    let hook = move |moment: ReadPhase, path: &[u8]| {
         if moment == wanted && path == b"t/a" {
             disturb();
         }
     };
-    archive_of(folder, &Options { by: By::Name, hook: Some(&hook), ..Options::default() })
+    archive_of(folder, &Options { by: SortKey::Name, hook: Some(&hook), ..Options::default() })
 }
 
 /// Files of an archive, by name.
@@ -45,8 +45,8 @@ fn files(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-fn trouble(path: &str, trouble: Trouble) -> Told {
-    Told::Trouble(path.as_bytes().to_vec(), trouble)
+fn trouble(path: &str, trouble: ArchiveWarning) -> ArchiveEvent {
+    ArchiveEvent::Warning(path.as_bytes().to_vec(), trouble)
 }
 
 #[test]
@@ -55,8 +55,8 @@ fn a_file_that_shrinks_is_filled_up_with_zeros() {
     for bytes in [10_000, 1_000_000] {
         let (folder, top) = two_files(bytes);
         let shrink = || File::options().write(true).open(top.join("a")).unwrap().set_len(100).unwrap();
-        let (archive, told) = disturbed(folder.path(), Moment::Opened, shrink);
-        assert_eq!(told, [trouble("t/a", Trouble::Shrank { bytes: bytes as u64 - 100 })]);
+        let (archive, told) = disturbed(folder.path(), ReadPhase::Opened, shrink);
+        assert_eq!(told, [trouble("t/a", ArchiveWarning::Shrank { bytes: bytes as u64 - 100 })]);
         let files = files(&archive);
         let (_, data) = &files[1];
         assert_eq!(data.len(), bytes);
@@ -70,18 +70,18 @@ fn a_file_that_grows_or_changes_is_told() {
     for bytes in [10_000, 1_000_000] {
         let (folder, top) = two_files(bytes);
         let grow = || File::options().write(true).open(top.join("a")).unwrap().set_len(2 * bytes as u64).unwrap();
-        let (archive, told) = disturbed(folder.path(), Moment::Opened, grow);
-        assert_eq!(told, [trouble("t/a", Trouble::Changed)]);
+        let (archive, told) = disturbed(folder.path(), ReadPhase::Opened, grow);
+        assert_eq!(told, [trouble("t/a", ArchiveWarning::Changed)]);
         assert_eq!(files(&archive)[1].1.len(), bytes, "it is as long as its header says");
-        assert_eq!(Trouble::Changed.severity(), Severity::Differs);
+        assert_eq!(ArchiveWarning::Changed.severity(), Severity::Differs);
     }
 }
 
 #[test]
 fn a_file_that_vanishes_is_told_and_the_rest_goes_on() {
     let (folder, top) = two_files(10);
-    let (archive, told) = disturbed(folder.path(), Moment::Found, || fs::remove_file(top.join("a")).unwrap());
-    assert_eq!(told, [trouble("t/a", Trouble::Removed)]);
+    let (archive, told) = disturbed(folder.path(), ReadPhase::Found, || fs::remove_file(top.join("a")).unwrap());
+    assert_eq!(told, [trouble("t/a", ArchiveWarning::Removed)]);
     let names: Vec<_> = files(&archive).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["t/", "t/b"]);
 }
@@ -93,7 +93,7 @@ fn a_file_that_another_one_took_the_place_of_is_archived_as_that() {
         fs::write(top.join("new"), b"another").unwrap();
         fs::rename(top.join("new"), top.join("a")).unwrap();
     };
-    let (archive, told) = disturbed(folder.path(), Moment::Found, replace);
+    let (archive, told) = disturbed(folder.path(), ReadPhase::Found, replace);
     assert_eq!(told, []);
     assert_eq!(files(&archive)[1], ("t/a".to_owned(), b"another".to_vec()));
     let (folder, top) = two_files(10);
@@ -101,7 +101,7 @@ fn a_file_that_another_one_took_the_place_of_is_archived_as_that() {
         fs::remove_file(top.join("a")).unwrap();
         symlink("b", top.join("a")).unwrap();
     };
-    let (archive, told) = disturbed(folder.path(), Moment::Found, replace);
+    let (archive, told) = disturbed(folder.path(), ReadPhase::Found, replace);
     assert_eq!((told, files(&archive)[1].1.len()), (vec![], 0), "a link is a link, not what it leads to");
 }
 
@@ -113,15 +113,15 @@ fn nothing_outside_is_archived_through_a_link_in_the_place_of_a_directory() {
     fs::create_dir(folder.path().join("secret")).unwrap();
     fs::write(top.join("d/file"), b"harmless").unwrap();
     fs::write(folder.path().join("secret/file"), b"secret").unwrap();
-    let hook = |moment: Moment, path: &[u8]| {
-        if moment == Moment::Found && path == b"t/d/file" {
+    let hook = |moment: ReadPhase, path: &[u8]| {
+        if moment == ReadPhase::Found && path == b"t/d/file" {
             fs::rename(top.join("d"), top.join("away")).unwrap();
             symlink("../secret", top.join("d")).unwrap();
         }
     };
-    let options = Options { by: By::Name, hook: Some(&hook), ..Options::default() };
+    let options = Options { by: SortKey::Name, hook: Some(&hook), ..Options::default() };
     let (archive, told) = archive_of(folder.path(), &options);
-    assert_eq!(told, [trouble("t/d/file", Trouble::Removed)]);
+    assert_eq!(told, [trouble("t/d/file", ArchiveWarning::Removed)]);
     assert!(files(&archive).iter().all(|(_, data)| data != b"secret"));
 }
 
@@ -134,7 +134,7 @@ fn a_file_that_nobody_may_read_is_told_and_the_rest_goes_on() {
     let (folder, top) = two_files(10);
     fs::set_permissions(top.join("a"), Permissions::from_mode(0o000)).unwrap();
     let (archive, told) = archive_of(folder.path(), &Options::default());
-    assert_eq!(told, [trouble("t/a", Trouble::Open(Errno::ACCESS))]);
+    assert_eq!(told, [trouble("t/a", ArchiveWarning::Open(Errno::ACCESS))]);
     assert!(files(&archive).iter().any(|(name, _)| name == "t/b"));
 }
 
@@ -145,10 +145,12 @@ fn sockets_and_the_archive_itself_are_left_out() {
     let metadata = fs::metadata(top.join("a")).unwrap();
     use std::os::unix::fs::MetadataExt;
     let own = [(metadata.dev(), metadata.ino())];
-    let options = Options { by: By::Name, archive: &own, ..Options::default() };
+    let options = Options { by: SortKey::Name, archive: &own, ..Options::default() };
     let (archive, told) = archive_of(folder.path(), &options);
-    assert_eq!(told, [trouble("t/a", Trouble::Itself), trouble("t/s", Trouble::Socket)]);
-    assert!(told.iter().all(|told| matches!(told, Told::Trouble(_, what) if what.severity() == Severity::Note)));
+    assert_eq!(told, [trouble("t/a", ArchiveWarning::Itself), trouble("t/s", ArchiveWarning::Socket)]);
+    assert!(
+        told.iter().all(|told| matches!(told, ArchiveEvent::Warning(_, what) if what.severity() == Severity::Note))
+    );
     assert_eq!(files(&archive).len(), 2);
 }
 
@@ -160,7 +162,7 @@ fn links_are_followed_where_that_is_asked_for() {
     symlink("../far", top.join("c")).unwrap();
     symlink("b", top.join("d")).unwrap();
     let (archive, told) =
-        archive_of(folder.path(), &Options { by: By::Name, follow: Follow::Always, ..Options::default() });
+        archive_of(folder.path(), &Options { by: SortKey::Name, follow: FollowLinks::Always, ..Options::default() });
     assert_eq!(told, []);
     let names: Vec<_> = files(&archive).into_iter().map(|(name, data)| (name, data.len())).collect();
     let wanted = [("t/", 0), ("t/a", 10), ("t/b", 10), ("t/c/", 0), ("t/c/file", 3), ("t/d", 0)];
@@ -174,7 +176,7 @@ fn what_no_link_can_lead_to_is_stored_once_more() {
     let long = top.join(format!("A{}", "n".repeat(98)));
     fs::hard_link(top.join("a"), &long).unwrap();
     fs::hard_link(top.join("a"), top.join("c")).unwrap();
-    let options = Options { by: By::Name, format: Format::Ustar, ..Options::default() };
+    let options = Options { by: SortKey::Name, format: Format::Ustar, ..Options::default() };
     let (archive, told) = archive_of(folder.path(), &options);
     assert_eq!(told, []);
     let sizes: Vec<_> = files(&archive).into_iter().map(|(_, data)| data.len()).collect();
@@ -197,11 +199,11 @@ fn a_writer_that_fails_ends_it_without_an_end_mark() {
         }
     }
     let (folder, _top) = two_files(3_000_000);
-    for by in [By::Auto, By::Name] {
+    for by in [SortKey::Auto, SortKey::Name] {
         let options = Options { by, read_ahead_bytes: 1 << 20, ..Options::default() };
         let tree = walked(folder.path(), &options);
         let written = archive::write(&tree, &options, &mut Full(2_000_000), &mut |told| panic!("{told:?}"));
-        assert!(matches!(written, Err(WriteError::Output(error)) if error.raw_os_error() == Some(28)));
+        assert!(matches!(written, Err(ArchiveError::Output(error)) if error.raw_os_error() == Some(28)));
     }
 }
 

@@ -5,11 +5,11 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use hoistway_order::By;
-use hoistway_order::archive::{Attributes, Format, Options};
+use hoistway_order::SortKey;
+use hoistway_order::archive::{AttributeSelection, Format, Options};
 use tempfile::TempDir;
 
-use super::tree::{Takes, Told, make, told};
+use super::tree::{Takes, TreeSnapshot, make, told};
 use super::{archive_into, is_installed, is_possible, is_root};
 
 /// A file system in a folder.
@@ -96,7 +96,7 @@ fn extract(extractor: &Extractor, archive: &Path) -> Option<TempDir> {
     }
     let folder = TempDir::new().unwrap();
     let mut command = Command::new(extractor.program);
-    // Names as bytes, whatever the machine's language.
+    // MemberNames as bytes, whatever the machine's language.
     command.env("LC_ALL", "C.UTF-8").env("PYTHONWARNINGS", "ignore").current_dir(folder.path());
     let ran = command.args(extractor.args).arg(archive).output().unwrap();
     assert!(ran.status.success(), "{}: {}", extractor.name, String::from_utf8_lossy(&ran.stderr));
@@ -107,7 +107,7 @@ fn extract(extractor: &Extractor, archive: &Path) -> Option<TempDir> {
 #[track_caller]
 fn compare(extractor: &Extractor, before: &Path, after: &Path) {
     let (before, after) = (told(before), told(after));
-    let names = |found: &std::collections::BTreeMap<Vec<u8>, Told>| -> Vec<String> {
+    let names = |found: &std::collections::BTreeMap<Vec<u8>, ArchiveEvent>| -> Vec<String> {
         found.keys().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
     };
     assert_eq!(names(&before), names(&after), "{}", extractor.name);
@@ -137,10 +137,10 @@ fn round_trips(folder: &Path, takes: Takes) {
     let top = make(folder, takes);
     let away = TempDir::new().unwrap();
     let archive = away.path().join("x.tar");
-    for by in [By::Auto, By::Name] {
-        let attributes = Attributes { xattrs: true, acls: true, selinux: false };
+    for by in [SortKey::Auto, SortKey::Name] {
+        let attributes = AttributeSelection { xattrs: true, acls: true, selinux: false };
         let options = Options { by, attributes, ..Options::default() };
-        let (_, said) = archive_into(folder, &options, &mut File::create(&archive).unwrap());
+        let (_, error_text) = archive_into(folder, &options, &mut File::create(&archive).unwrap());
         assert_eq!(said, [], "nothing was wrong");
         let bytes = archive.metadata().unwrap().len();
         assert!(bytes < 20 << 20, "holes take no room, and a file with three names is there once: {bytes}");
@@ -200,7 +200,7 @@ fn the_formats_gnu_and_ustar_are_extracted_up_to_what_they_hold() {
     std::os::unix::fs::FileExt::write_all_at(&hollow, b"far", 5 << 30).unwrap();
     let archive = folder.path().join("x.tar");
     let gnu = Options { format: Format::Gnu, ..Options::default() };
-    let (_, said) = archive_into(folder.path(), &gnu, &mut File::create(&archive).unwrap());
+    let (_, error_text) = archive_into(folder.path(), &gnu, &mut File::create(&archive).unwrap());
     assert_eq!(said, []);
     assert!(archive.metadata().unwrap().len() < 1 << 20);
     for extractor in EXTRACTORS {
@@ -208,14 +208,14 @@ fn the_formats_gnu_and_ustar_are_extracted_up_to_what_they_hold() {
             let (before, after) = (told(&top), told(&extracted.path().join("t")));
             for (name, wanted) in before {
                 let found = &after[&name];
-                let of = |told: &Told| (told.mode, told.size, told.data, told.first_name.clone(), told.mtime.0);
+                let of = |told: &ArchiveEvent| (told.mode, told.size, told.data, told.first_name.clone(), told.mtime.0);
                 assert_eq!(of(found), of(&wanted), "{}: {}", extractor.name, String::from_utf8_lossy(&name));
             }
         }
     }
     fs::remove_file(top.join("hollow")).unwrap();
     let ustar = Options { format: Format::Ustar, sparse: false, ..Options::default() };
-    let (_, said) = archive_into(folder.path(), &ustar, &mut File::create(&archive).unwrap());
+    let (_, error_text) = archive_into(folder.path(), &ustar, &mut File::create(&archive).unwrap());
     assert_eq!(said.len(), 1, "the long name does not fit: {said:?}");
     for extractor in EXTRACTORS {
         if let Some(extracted) = extract(extractor, &archive) {

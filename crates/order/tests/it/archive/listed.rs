@@ -5,14 +5,14 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use hoistway_order::By;
+use hoistway_order::SortKey;
 use hoistway_order::archive::{Format, Options};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::archive_of;
 
-/// Names of any bytes but a slash and zero, short ones and long ones. None has a newline, for the crate ends records at one; other programs extract such names
+/// MemberNames of any bytes but a slash and zero, short ones and long ones. None has a newline, for the crate ends records at one; other programs extract such names
 /// in another test.
 fn name() -> impl Strategy<Value = Vec<u8>> {
     let byte = any::<u8>().prop_map(|byte| if matches!(byte, 0 | b'/' | b'\n') { b'x' } else { byte });
@@ -53,7 +53,7 @@ proptest! {
             }
         }
         let options = Options {
-            by: [By::Auto, By::Inode, By::Name][order],
+            by: [SortKey::Auto, SortKey::Inode, SortKey::Name][order],
             format: if gnu { Format::Gnu } else { Format::Pax },
             readers,
             read_ahead_files: ahead,

@@ -8,18 +8,18 @@ mod tree;
 use std::io::Write;
 use std::path::Path;
 
-use hoistway_order::archive::{self, Options, Told, Written};
-use hoistway_order::{By, Kind, Problem, Tree, place, walk};
+use hoistway_order::archive::{self, ArchiveEvent, ArchiveSummary, Options};
+use hoistway_order::{FileKind, PathError, SortKey, Tree, place, walk};
 
 /// An archive of what lies in a folder, under the name `t`, and what was told meanwhile.
-pub fn archive_of(folder: &Path, options: &Options<'_>) -> (Vec<u8>, Vec<Told>) {
+pub fn archive_of(folder: &Path, options: &Options<'_>) -> (Vec<u8>, Vec<ArchiveEvent>) {
     let mut out = Vec::new();
     let (_, told) = archive_into(folder, options, &mut out);
     (out, told)
 }
 
 /// The same into a writer.
-pub fn archive_into(folder: &Path, options: &Options<'_>, out: &mut dyn Write) -> (Written, Vec<Told>) {
+pub fn archive_into(folder: &Path, options: &Options<'_>, out: &mut dyn Write) -> (ArchiveSummary, Vec<ArchiveEvent>) {
     let tree = walked(folder, options);
     let mut told = Vec::new();
     let written = archive::write(&tree, options, out, &mut |what| told.push(what)).expect("it can be written");
@@ -32,11 +32,11 @@ pub fn walked(folder: &Path, options: &Options<'_>) -> Tree {
     let walking =
         walk::Options { follow: options.follow, base: Some(std::sync::Arc::new(base.into())), ..Default::default() };
     let mut tree = Tree::new();
-    let mut problem = |problem: Problem| panic!("{problem}");
+    let mut problem = |problem: PathError| panic!("{problem}");
     walk::walk(&["t".into()], &walking, &mut tree, &mut problem).expect("a small tree");
-    if matches!(options.by, By::Auto | By::Block) {
-        let files: Vec<_> = tree.ids().filter(|id| tree.entry(*id).kind == Kind::File).collect();
-        place::place(&mut tree, &files, &place::Options { sync: true, ..Default::default() }, &mut |_| {});
+    if matches!(options.by, SortKey::Auto | SortKey::Block) {
+        let files: Vec<_> = tree.ids().filter(|id| tree.entry(*id).kind == FileKind::File).collect();
+        locate::locate(&mut tree, &files, &locate::Options { sync: true, ..Default::default() }, &mut |_| {});
     }
     tree
 }

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use hoistway_order::walk::{self, Options};
-use hoistway_order::{Problem, Tree};
+use hoistway_order::{PathError, Tree};
 use tempfile::TempDir;
 
 /// A folder that goes with the test.
@@ -39,7 +39,7 @@ impl Folder {
 /// What a walk brought.
 pub struct Walked {
     pub tree: Tree,
-    pub problems: Vec<Problem>,
+    pub problems: Vec<PathError>,
 }
 
 pub fn walked(roots: &[PathBuf], options: &Options<'_>) -> Walked {

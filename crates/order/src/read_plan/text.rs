@@ -1,63 +1,65 @@
-//! Where a tree lies, as text: so that it can be kept, compressed, and read where the disk is not.
+//! The text form of a [`TreeLayout`], for storage and for machines without the disk.
 //!
-//! One line each, words with blanks between them:
+//! One line per item, words separated by blanks:
 //!
 //! ```text
 //! hoistway-laid 1
-//! ext4 4096 256 8192                       bytes of a block and of an inode, inodes of a group
-//! table 1057 512                           of each group: the first block, and how many were ever used
-//! d - 2 4096 9249:1                        a directory: in which line it lies, its inode, bytes, extents
-//! f 0 1312 10240 33792:2 40+34816:1        a file in the first line's directory
-//! o 0 1313                                 anything else
+//! ext4 4096 256 8192                       block size, inode size, inodes per group
+//! table 1057 512                           per group: first block of the table, used blocks
+//! d - 2 4096 9249:1                        a directory: line of its parent, inode, bytes, extents
+//! f 0 1312 10240 33792:2 40+34816:1        a file in the directory of line 0
+//! o 0 1313                                 a file of another type
 //! ```
 //!
-//! Lines of names are counted from 0. An extent is its first block on the disk and how many; `B+` before it is its first block in the file where that is not the end of the one
-//! before. Blocks have the bytes that the line `ext4` tells, or 4096. Names are not kept.
+//! Lines of names are numbered from 0. An extent is its first device block and its length in
+//! blocks. A prefix `B+` is the first block within the file if the extent does not follow the
+//! previous one. The line `ext4` sets the block size; the default is 4096. Names are not stored.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
 
-use super::{Laid, PAGE_BYTES};
+use super::{PAGE_BYTES, TreeLayout};
 use crate::ext4::{InodeTable, InodeTables};
-use crate::fiemap::{At, Extent};
-use crate::tree::{Id, Kind, Tree};
+use crate::fiemap::{Extent, ExtentState};
+use crate::tree::{EntryId, FileKind, Tree};
 
 const HEAD: &str = "hoistway-laid 1";
 
-/// Why a text does not tell where a tree lies.
+/// A syntax error in the text form of a layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}: {what}")]
-pub struct TextError {
-    /// The line, from 1.
+#[error("line {line}: {message}")]
+pub struct LayoutParseError {
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong, and what would be right.
-    pub what: String,
+    /// The error and the expected form.
+    pub message: String,
 }
 
-/// The text of `laid`, without names and without what is not on the disk. Places are rounded down to whole blocks.
-pub fn to_text(laid: &Laid) -> String {
+/// Returns the text form of a layout, without names and unwritten extents. Offsets are rounded down
+/// to whole blocks.
+pub fn to_text(layout: &TreeLayout) -> String {
     let mut text = String::from(HEAD);
-    let block_bytes = laid.inodes.as_ref().map_or(PAGE_BYTES, |tables| tables.block_bytes);
+    let block_bytes = layout.inodes.as_ref().map_or(PAGE_BYTES, |tables| tables.block_bytes);
     // Writing to a string cannot fail.
-    if let Some(tables) = &laid.inodes {
+    if let Some(tables) = &layout.inodes {
         let _ = write!(text, "\next4 {} {} {}", tables.block_bytes, tables.inode_bytes, tables.inodes_per_group);
         for table in &tables.tables {
             let _ = write!(text, "\ntable {} {}", table.first_block, table.used_blocks);
         }
     }
-    for id in laid.tree.ids() {
-        let entry = laid.tree.entry(id);
+    for id in layout.tree.ids() {
+        let entry = layout.tree.entry(id);
         let letter = match entry.kind {
-            Kind::Directory => 'd',
-            Kind::File => 'f',
+            FileKind::Directory => 'd',
+            FileKind::File => 'f',
             _ => 'o',
         };
         let parent = entry.parent.map_or("-".to_owned(), |parent| parent.index().to_string());
         let _ = write!(text, "\n{letter} {parent} {}", entry.inode);
         if letter != 'o' {
-            let _ = write!(text, " {}", laid.bytes(id));
+            let _ = write!(text, " {}", layout.bytes(id));
             let mut end = 0;
-            for extent in laid.extents(id).iter().filter(|extent| extent.at == At::Disk) {
+            for extent in layout.extents(id).iter().filter(|extent| extent.state == ExtentState::Written) {
                 let [logical, physical, blocks] =
                     [extent.logical, extent.physical, extent.bytes].map(|at| at / block_bytes);
                 let hole = if logical == end { String::new() } else { format!("{logical}+") };
@@ -70,31 +72,31 @@ pub fn to_text(laid: &Laid) -> String {
     text
 }
 
-/// The tree that `text` tells of; names are numbers.
+/// Parses the text form of a layout. The names of the tree are numbers.
 ///
 /// # Errors
-/// [`TextError`] for the first line that is wrong.
-pub fn from_text(text: &str) -> Result<Laid, TextError> {
+/// [`LayoutParseError`] for the first invalid line.
+pub fn from_text(text: &str) -> Result<TreeLayout, LayoutParseError> {
     let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
     if lines.next().map(|(_, line)| line.trim_end()) != Some(HEAD) {
-        return Err(TextError { line: 1, what: format!("it would begin with `{HEAD}`") });
+        return Err(LayoutParseError { line: 1, message: format!("expected first line `{HEAD}`") });
     }
     let mut reader =
         Reader { tree: Tree::new(), ids: Vec::new(), data: Vec::new(), inodes: None, block_bytes: PAGE_BYTES };
     for (line, words) in lines {
-        reader.line(words).map_err(|what| TextError { line, what })?;
+        reader.line(words).map_err(|message| LayoutParseError { line, message })?;
     }
     let Reader { tree, ids, data, inodes, .. } = reader;
-    let mut laid = Laid::new(tree, inodes);
+    let mut layout = TreeLayout::new(tree, inodes);
     for (id, (bytes, extents)) in ids.into_iter().zip(data) {
-        laid.set(id, bytes, &extents);
+        layout.set(id, bytes, &extents);
     }
-    Ok(laid)
+    Ok(layout)
 }
 
 struct Reader {
     tree: Tree,
-    ids: Vec<Id>,
+    ids: Vec<EntryId>,
     data: Vec<(u64, Vec<Extent>)>,
     inodes: Option<InodeTables>,
     block_bytes: u64,
@@ -107,15 +109,15 @@ impl Reader {
             None => Ok(()),
             Some("ext4") => self.ext4(words),
             Some("table") => self.table(words),
-            Some("d") => self.name(Kind::Directory, words),
-            Some("f") => self.name(Kind::File, words),
-            Some("o") => self.name(Kind::Symlink, words),
+            Some("d") => self.name(FileKind::Directory, words),
+            Some("f") => self.name(FileKind::File, words),
+            Some("o") => self.name(FileKind::Symlink, words),
             Some(other) => Err(format!("`{other}`: a line begins with ext4, table, d, f or o")),
         }
     }
 
     fn ext4<'t>(&mut self, mut words: impl Iterator<Item = &'t str>) -> Result<(), String> {
-        let mut next = |what| number(words.next(), what);
+        let mut next = |message| number(words.next(), message);
         let [block_bytes, inode_bytes, inodes_per_group] =
             [next("bytes of a block")?, next("bytes of an inode")?, next("inodes of a group")?];
         if !block_bytes.is_power_of_two() || !(512..=65_536).contains(&block_bytes) {
@@ -139,13 +141,13 @@ impl Reader {
         Ok(())
     }
 
-    fn name<'t>(&mut self, kind: Kind, mut words: impl Iterator<Item = &'t str>) -> Result<(), String> {
+    fn name<'t>(&mut self, kind: FileKind, mut words: impl Iterator<Item = &'t str>) -> Result<(), String> {
         let parent = match words.next() {
             Some("-") => None,
             word => Some(self.directory(number(word, "directory")?)?),
         };
         let inode = number(words.next(), "inode")?;
-        let bytes = if kind == Kind::Symlink { 0 } else { number(words.next(), "bytes")? };
+        let bytes = if kind == FileKind::Symlink { 0 } else { number(words.next(), "bytes")? };
         let mut extents: Vec<Extent> = Vec::new();
         for word in words {
             let end = extents.last().map_or(0, |last| last.logical + last.bytes);
@@ -158,16 +160,16 @@ impl Reader {
         Ok(())
     }
 
-    fn directory(&self, number: u64) -> Result<Id, String> {
+    fn directory(&self, number: u64) -> Result<EntryId, String> {
         let id = usize::try_from(number).ok().and_then(|number| self.ids.get(number)).copied();
-        let id = id.filter(|id| self.tree.entry(*id).kind == Kind::Directory);
-        id.ok_or_else(|| format!("line of names {number} is no directory that stands before"))
+        let id = id.filter(|id| self.tree.entry(*id).kind == FileKind::Directory);
+        id.ok_or_else(|| format!("the name of line {number} is not a directory of an earlier line"))
     }
 }
 
-/// `[B+]B:COUNT`.
+/// Parses an extent: `[B+]B:COUNT`.
 fn extent(word: &str, end: u64, block_bytes: u64) -> Result<Extent, String> {
-    let wrong = || format!("`{word}` is no extent: FIRST:BLOCKS, or IN_FILE+FIRST:BLOCKS, is");
+    let wrong = || format!("`{word}` is not an extent: expected FIRST:BLOCKS or IN_FILE+FIRST:BLOCKS");
     let (logical, place) = match word.split_once('+') {
         Some((logical, place)) => (Some(logical), place),
         None => (None, word),
@@ -181,7 +183,7 @@ fn extent(word: &str, end: u64, block_bytes: u64) -> Result<Extent, String> {
     Ok(Extent::on_disk(logical, physical, bytes))
 }
 
-fn number(word: Option<&str>, what: &str) -> Result<u64, String> {
-    let word = word.ok_or_else(|| format!("{what}: a number is missing"))?;
-    word.parse().map_err(|_| format!("{what} is `{word}`: a number is needed"))
+fn number(word: Option<&str>, message: &str) -> Result<u64, String> {
+    let word = word.ok_or_else(|| format!("{message}: a number is missing"))?;
+    word.parse().map_err(|_| format!("{message} is `{word}`: a number is needed"))
 }

@@ -1,7 +1,8 @@
-//! Places read from the inode tables of an ext4: whoever may read its device need not open a file to know where its data begin.
+//! Reads data offsets from the inode tables of mounted ext4 file systems, without opening the
+//! files.
 //!
-//! Linux keeps inodes in the memory that reading the device shows, so that what is read is what the file system knows; where an inode does not tell,
-//! the file system is asked.
+//! Linux keeps inodes in the page cache of the device, so that a read of the device sees the
+//! current inodes. If an inode does not have the answer, the extents of the file are read.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -12,33 +13,34 @@ use rustix::process::geteuid;
 
 use crate::ext4::{InodeTables, first_block};
 use crate::mounts;
-use crate::tree::{Id, Tree};
+use crate::tree::{EntryId, Tree};
 
-/// File systems with fewer files to place are asked about each of them.
+/// Smallest number of files of a file system for which its inode tables are read.
 const FILES_MIN: usize = 256;
-/// So much of a table is read at once, at most.
+/// Largest read of an inode table, in bytes.
 const WINDOW_BYTES: u64 = 64 << 10;
 
-/// For each file system of a tree its inode tables, if they can be read.
-pub struct Tables(Vec<Option<Device>>);
+/// The inode tables of each file system of a tree; `None` for those that cannot be read.
+pub struct MountedTables(Vec<Option<Device>>);
 
 struct Device {
     file: File,
     tables: InodeTables,
 }
 
-impl Tables {
-    /// None of them: each file is asked about.
-    pub fn none() -> Tables {
-        Tables(Vec::new())
+impl MountedTables {
+    /// Creates an empty set: the extents of each file are read.
+    pub fn none() -> MountedTables {
+        MountedTables(Vec::new())
     }
 
-    /// Those of the file systems on which enough of `files` lie; with `sync` what is in memory alone of these is written out first.
+    /// Opens the tables of all file systems that have enough of `files`. `sync` writes the dirty
+    /// data of these file systems first.
     ///
-    /// Only root may open every file, so that its place can be told without trying.
-    pub fn of(tree: &Tree, files: &[Id], sync: bool) -> Tables {
+    /// Only for root: another user may not open each file, and this lookup would not notice.
+    pub fn of(tree: &Tree, files: &[EntryId], sync: bool) -> MountedTables {
         if !geteuid().is_root() {
-            return Tables::none();
+            return MountedTables::none();
         }
         let mut counts = vec![0; tree.devices().len()];
         let mut one_of = vec![None; tree.devices().len()];
@@ -48,42 +50,43 @@ impl Tables {
             one_of[device] = Some(*id);
         }
         let devices = tree.devices().iter().zip(counts.iter().zip(one_of));
-        let opened = |(device, (files, one)): (&u64, (&usize, Option<Id>))| {
+        let opened = |(device, (files, one)): (&u64, (&usize, Option<EntryId>))| {
             if *files < FILES_MIN || sync && !is_synced(tree, one?) {
                 return None;
             }
             Device::open(*device)
         };
-        Tables(devices.map(opened).collect())
+        MountedTables(devices.map(opened).collect())
     }
 
-    /// In which byte of their device the data of some files, by number, begin; as many answers as files, `None` where the file system must be asked.
-    pub fn tell(&self, tree: &Tree, files: &[Id], window: &mut Vec<u8>, told: &mut Vec<Option<u64>>) {
-        told.clear();
-        let byte = |id: Id| {
+    /// Looks up the data offsets of `files`, given in inode order. `offsets` receives one value per
+    /// file, `None` where the extents of the file must be read.
+    pub fn lookup(&self, tree: &Tree, files: &[EntryId], window: &mut Vec<u8>, offsets: &mut Vec<Option<u64>>) {
+        offsets.clear();
+        let byte = |id: EntryId| {
             let device = self.0.get(usize::from(tree.device_index(id)))?.as_ref()?;
             Some((device, device.tables.byte(tree.entry(id).inode)?))
         };
         let mut rest = files;
         while let Some((first, behind)) = rest.split_first() {
             let Some((device, from)) = byte(*first) else {
-                told.push(None);
+                offsets.push(None);
                 rest = behind;
                 continue;
             };
-            let near = |id: &&Id| {
+            let near = |id: &&EntryId| {
                 byte(**id).is_some_and(|(of, at)| {
                     std::ptr::eq(of, device) && (from..from + WINDOW_BYTES - device.tables.inode_bytes).contains(&at)
                 })
             };
             let count = 1 + behind.iter().take_while(near).count();
             let (these, others) = rest.split_at(count);
-            let places = these.iter().filter_map(|id| Some(byte(*id)?.1 - from));
-            let bytes = places.clone().max().unwrap_or_default() + device.tables.inode_bytes;
+            let positions = these.iter().filter_map(|id| Some(byte(*id)?.1 - from));
+            let bytes = positions.clone().max().unwrap_or_default() + device.tables.inode_bytes;
             window.resize(bytes as usize, 0);
-            // What cannot be read is the file system's to tell of.
+            // If the read fails, the extents of the files are read instead.
             let is_read = device.file.read_exact_at(window, from).is_ok();
-            told.extend(places.map(|at| {
+            offsets.extend(positions.map(|at| {
                 let block = window.get(at as usize..).filter(|_| is_read).and_then(first_block)?;
                 block.checked_mul(device.tables.block_bytes)
             }));
@@ -92,13 +95,14 @@ impl Tables {
     }
 }
 
-/// Writes out what is in memory alone of a file's file system.
-fn is_synced(tree: &Tree, id: Id) -> bool {
+/// Writes all dirty data of a file's file system. Returns true on success.
+fn is_synced(tree: &Tree, id: EntryId) -> bool {
     tree.open(id, OFlags::empty()).is_ok_and(|opened| syncfs(&opened.fd).is_ok())
 }
 
 impl Device {
-    /// The tables of a mounted ext4; `None` if it is none, or if its device may not be read.
+    /// Reads the tables of a mounted ext4. `None` for other file systems and for devices that may
+    /// not be read.
     fn open(device: u64) -> Option<Device> {
         if !mounts::kind(device)?.starts_with("ext") {
             return None;
@@ -106,8 +110,8 @@ impl Device {
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
         let node = SysfsDevice::of(&Root::machine(), DeviceNumber::from_stat(device))?.node();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(node).ok()?;
-        let is = file.metadata().ok()?;
-        if !is.file_type().is_block_device() || is.rdev() != device {
+        let metadata = file.metadata().ok()?;
+        if !metadata.file_type().is_block_device() || metadata.rdev() != device {
             return None;
         }
         let tables = InodeTables::read(&file).ok()?;

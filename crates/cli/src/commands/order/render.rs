@@ -1,27 +1,27 @@
-//! What `--explain` prints.
+//! Prints the cost report of `hoistway order --explain`.
 
 use anyhow::Result;
+use hoistway_order::explain::{CostReport, FileSystemCost, OrderCost};
 
-use super::explain::{Cost, Document, FileSystem};
 use crate::figures::{bytes, figure};
 use crate::output::{self, Out};
 
-/// What every explanation rests on.
-pub const HOW: &str = "Timed are the reads of the files' data alone, one after the other, each of at most 128 KiB and ahead within its file, on a drive that does \
-nothing else; inodes and directories are left out.";
+/// The method of the simulation, for every report.
+pub const METHOD: &str = "The simulation times the reads of file data only, one after the other, with a read-ahead of at most 128 KiB, on an otherwise idle drive; \
+inodes and directories are not included.";
 
-/// Prints it.
-pub fn tell(document: &Document, out: &mut Out) -> Result<()> {
-    if document.file_systems.is_empty() {
+/// Prints the report as text.
+pub fn print(report: &CostReport, out: &mut Out) -> Result<()> {
+    if report.file_systems.is_empty() {
         return Ok(out.line("There is no file to read.")?);
     }
-    for (index, of) in document.file_systems.iter().enumerate() {
+    for (index, of) in report.file_systems.iter().enumerate() {
         if index > 0 {
             out.line("")?;
         }
         out.paragraph(0, &found(of))?;
         let Some(drive) = &of.drive else {
-            out.paragraph(0, "This file system does not tell where data lie: there is nothing to compare.")?;
+            out.paragraph(0, "This file system does not report extents: the orders cannot be compared.")?;
             continue;
         };
         out.line("")?;
@@ -44,11 +44,11 @@ pub fn tell(document: &Document, out: &mut Out) -> Result<()> {
         out.paragraph(0, &verdict(of))?;
     }
     out.line("")?;
-    Ok(out.paragraph(0, HOW)?)
+    Ok(out.paragraph(0, METHOD)?)
 }
 
-/// "/srv/mail (8:1): 22500 files of 236 MB in 25400 extents".
-pub fn found(of: &FileSystem) -> String {
+/// Formats files and extents: "/srv/mail (device 8:1): 22500 files of 236 MB in 25400 extents on the disk."
+pub fn found(of: &FileSystemCost) -> String {
     let mut text = format!(
         "{} (device {}): {} of {} in {} on the disk",
         of.path,
@@ -61,36 +61,32 @@ pub fn found(of: &FileSystem) -> String {
         text.push_str(&format!("; {} without data there", counted(of.without_data, "file")));
     }
     if of.not_placed > 0 {
-        text.push_str(&format!(
-            "; {} not wholly written yet (--sync has them written)",
-            counted(of.not_placed, "file")
-        ));
+        text.push_str(&format!("; {} not completely written yet (--sync writes them)", counted(of.not_placed, "file")));
     }
     text.push('.');
     text
 }
 
-/// How the best compares with the order in which most programs read.
-pub fn verdict(of: &FileSystem) -> String {
+/// Compares physical disk order with directory order.
+pub fn verdict(of: &FileSystemCost) -> String {
     let time = |name: &str| of.orders.iter().find(|cost| cost.order == name).map_or(0.0, |cost| cost.seconds);
     let (readdir, block) = (time("readdir"), time("block"));
     if block <= 0.0 {
-        return "Nothing has to be read.".to_owned();
+        return "No data have to be read.".to_owned();
     }
     let times = readdir / block;
     if times < 1.05 {
-        return "The files lie in the order of the directories already: another order is worth nothing here."
-            .to_owned();
+        return "Directory order is physical disk order already: another order gains nothing here.".to_owned();
     }
     format!(
-        "In the order of blocks it takes {}, in that of the directories {}: {} times as long.",
+        "Block order takes {}, directory order takes {}: {} times as long.",
         seconds(block),
         seconds(readdir),
         figure(times)
     )
 }
 
-/// "12.3 s", "4.5 min".
+/// Formats a duration: "12.3 s", "4.5 min".
 pub fn seconds(seconds: f64) -> String {
     match seconds {
         s if s >= 7200.0 => format!("{} h", figure(s / 3600.0)),
@@ -99,7 +95,7 @@ pub fn seconds(seconds: f64) -> String {
     }
 }
 
-fn rate(of: &FileSystem, cost: &Cost) -> String {
+fn rate(of: &FileSystemCost, cost: &OrderCost) -> String {
     if cost.seconds > 0.0 { figure(of.bytes as f64 / 1e6 / cost.seconds) } else { "-".to_owned() }
 }
 
@@ -111,8 +107,8 @@ fn counted(count: u64, what: &str) -> String {
 mod tests {
     use super::*;
 
-    fn of(readdir: f64, block: f64) -> FileSystem {
-        let cost = |order, seconds| Cost {
+    fn of(readdir: f64, block: f64) -> FileSystemCost {
+        let cost = |order, seconds| OrderCost {
             order,
             reads: 1,
             distance_bytes: 0,
@@ -121,7 +117,7 @@ mod tests {
             seconds,
             head: Vec::new(),
         };
-        FileSystem {
+        FileSystemCost {
             device: "8:1".into(),
             path: "p".into(),
             files: 1,
@@ -135,20 +131,18 @@ mod tests {
     }
 
     #[test]
-    fn a_verdict_compares_blocks_with_directories() {
-        assert!(
-            verdict(&of(90.0, 20.0)).ends_with("takes 20.0 s, in that of the directories 90.0 s: 4.50 times as long.")
-        );
-        assert!(verdict(&of(1.0, 1.0)).contains("worth nothing"));
-        assert_eq!(verdict(&of(0.0, 0.0)), "Nothing has to be read.");
+    fn a_verdict_compares_block_order_with_directory_order() {
+        assert!(verdict(&of(90.0, 20.0)).ends_with("takes 20.0 s, directory order takes 90.0 s: 4.50 times as long."));
+        assert!(verdict(&of(1.0, 1.0)).contains("gains nothing"));
+        assert_eq!(verdict(&of(0.0, 0.0)), "No data have to be read.");
     }
 
     #[test]
-    fn what_was_found_is_told_with_what_is_not_on_the_disk() {
+    fn the_summary_mentions_files_that_are_not_on_the_disk() {
         let text = found(&of(1.0, 1.0));
         assert_eq!(
             text,
-            "p (device 8:1): 1 file of 4.10 kB in 1 extent on the disk; 2 files not wholly written yet (--sync has them written)."
+            "p (device 8:1): 1 file of 4.10 kB in 1 extent on the disk; 2 files not completely written yet (--sync writes them)."
         );
     }
 }

@@ -1,64 +1,66 @@
-//! Names that are the same in the archive though their paths are not: `-C base . -C over .` lays one tree over another.
+//! Equal member names of different paths: `-C base . -C over .` stores one tree over another.
 
 use std::collections::hash_map::Entry;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::names::{Names, hashes, same};
-use crate::tree::{Id, Kind, Tree};
+use super::names::{MemberNames, hashes, same};
+use crate::tree::{EntryId, FileKind, Tree};
 
-/// Which of several names that are the same stands for all: the one that was asked for last. It is what would be left if all were extracted in the order in which they
-/// were asked for, and in the order of the disk any of them may come last.
+/// Selects one of several files with the same member name: that of the last root. Extraction in
+/// command line order would leave that file; in disk order any file could come last.
 #[derive(Debug, Default)]
-pub(super) struct Twins {
-    /// For a name that another one stands for, that one, or one that is nearer to it.
-    stands: FxHashMap<Id, Id>,
-    /// Those that stand for others.
-    standing: FxHashSet<Id>,
-    /// What is not archived: everything but directories that a directory stands for.
-    left_out: FxHashSet<Id>,
-    /// Directories in which something else lies that was asked for itself.
-    above: FxHashSet<Id>,
-    /// How many of those that are left out are other files than those that stand for them.
+pub(super) struct DuplicateNames {
+    /// Maps a replaced name to its replacement or to one nearer to it.
+    stands: FxHashMap<EntryId, EntryId>,
+    /// Names that replace others.
+    standing: FxHashSet<EntryId>,
+    /// Names that are not archived: all replaced names except directories that a directory
+    /// replaces.
+    left_out: FxHashSet<EntryId>,
+    /// Directories that contain another root.
+    above: FxHashSet<EntryId>,
+    /// Number of left-out names that are other files than their replacements.
     pub replaced: u64,
 }
 
-impl Twins {
-    /// Compares the names of a tree, if any can be the same: 16 bytes a name meanwhile.
-    pub fn of(tree: &Tree, absolute: bool) -> Twins {
-        let roots: Vec<Id> = tree.ids().filter(|id| tree.parent(*id).is_none()).collect();
-        let mut twins = Twins::default();
+impl DuplicateNames {
+    /// Compares all names of a tree if duplicates are possible. Needs 16 bytes a name while it
+    /// runs.
+    pub fn of(tree: &Tree, absolute: bool) -> DuplicateNames {
+        let roots: Vec<EntryId> = tree.ids().filter(|id| tree.parent(*id).is_none()).collect();
+        let mut duplicates = DuplicateNames::default();
         if may_meet(tree, &roots, absolute) {
-            twins.find(tree, &roots, absolute);
-            twins.leave_out(tree);
+            duplicates.find(tree, &roots, absolute);
+            duplicates.leave_out(tree);
         }
-        twins
+        duplicates
     }
 
-    /// What is archived in the place of a name: itself, for most.
-    pub fn standing_for(&self, id: Id) -> Id {
+    /// Returns the replacement of a name; for most names the name itself.
+    pub fn standing_for(&self, id: EntryId) -> EntryId {
         std::iter::successors(Some(id), |id| self.stands.get(id).copied()).last().unwrap_or(id)
     }
 
-    /// Whether a name stands for others.
-    pub fn stands(&self, id: Id) -> bool {
+    /// Returns true if a name replaces others.
+    pub fn stands(&self, id: EntryId) -> bool {
         self.standing.contains(&id)
     }
 
-    /// Whether a name is not archived.
-    pub fn is_left_out(&self, id: Id) -> bool {
+    /// Returns true if a name is not archived.
+    pub fn is_left_out(&self, id: EntryId) -> bool {
         self.left_out.contains(&id)
     }
 
-    /// Whether something that was asked for itself lies in a directory.
-    pub fn is_above(&self, id: Id) -> bool {
+    /// Returns true if a directory contains another root.
+    pub fn is_above(&self, id: EntryId) -> bool {
         self.above.contains(&id)
     }
 
-    fn find(&mut self, tree: &Tree, roots: &[Id], absolute: bool) {
-        // By hash; those whose hashes are the same stand one behind the other.
-        let mut known: FxHashMap<u64, Id> = FxHashMap::default();
-        let (mut names, mut others) = (Names::new(tree, absolute), Names::new(tree, absolute));
+    fn find(&mut self, tree: &Tree, roots: &[EntryId], absolute: bool) {
+        // A hash table with linear probing.
+        let mut known: FxHashMap<u64, EntryId> = FxHashMap::default();
+        let (mut names, mut others) = (MemberNames::new(tree, absolute), MemberNames::new(tree, absolute));
         let (mut path, mut other_path) = (Vec::new(), Vec::new());
         for id in tree.ids() {
             let name = names.of(id, &mut path);
@@ -91,12 +93,12 @@ impl Twins {
         self.standing = self.stands.keys().map(|id| self.standing_for(*id)).collect();
     }
 
-    /// Decides what is not archived. A directory comes before what is in it.
+    /// Determines the names that are not archived. A directory precedes its contents.
     fn leave_out(&mut self, tree: &Tree) {
-        let is_directory = |id: Id| tree.entry(id).kind == Kind::Directory;
+        let is_directory = |id: EntryId| tree.entry(id).kind == FileKind::Directory;
         for id in tree.ids() {
             let stands = self.standing_for(id);
-            // What lies in a directory goes with it where something else has its name.
+            // The contents of a replaced directory are left out with it.
             let goes_with = tree.parent(id).is_some_and(|parent| self.left_out.contains(&parent));
             let is_replaced = stands != id && !(is_directory(id) && is_directory(stands));
             if !goes_with && !is_replaced {
@@ -109,9 +111,9 @@ impl Twins {
     }
 }
 
-/// Whether two names can be the same: only where paths that were asked for have the same name, or one of them lies in another.
-fn may_meet(tree: &Tree, roots: &[Id], absolute: bool) -> bool {
-    let mut names = Names::new(tree, absolute);
+/// Returns true if two names can be equal: two roots have the same name, or one is inside another.
+fn may_meet(tree: &Tree, roots: &[EntryId], absolute: bool) -> bool {
+    let mut names = MemberNames::new(tree, absolute);
     let mut path = Vec::new();
     let mut asked = FxHashSet::default();
     for root in roots {
@@ -128,7 +130,7 @@ fn may_meet(tree: &Tree, roots: &[Id], absolute: bool) -> bool {
         })
 }
 
-fn root_of(tree: &Tree, id: Id) -> Id {
+fn root_of(tree: &Tree, id: EntryId) -> EntryId {
     std::iter::successors(Some(id), |id| tree.parent(*id)).last().unwrap_or(id)
 }
 
@@ -138,10 +140,10 @@ mod tests {
 
     use super::*;
 
-    /// A tree of (index of the directory, name, kind); each is a file of its own.
-    fn tree(entries: &[(Option<usize>, &str, Kind)]) -> (Tree, Vec<Id>) {
+    /// Creates a tree of (index of the parent, name, kind); each entry is a separate file.
+    fn tree(entries: &[(Option<usize>, &str, FileKind)]) -> (Tree, Vec<EntryId>) {
         let mut tree = Tree::new();
-        let mut ids: Vec<Id> = Vec::new();
+        let mut ids: Vec<EntryId> = Vec::new();
         for (parent, name, kind) in entries {
             let inode = ids.len() as u64 + 1;
             ids.push(tree.add(parent.map(|parent| ids[parent]), OsStr::new(name), *kind, inode, 1).unwrap());
@@ -149,21 +151,21 @@ mod tests {
         (tree, ids)
     }
 
-    use Kind::{Directory, File};
+    use FileKind::{Directory, File};
 
     #[test]
-    fn of_the_same_names_the_one_that_was_asked_for_last_stands_for_all() {
+    fn the_file_of_the_last_root_replaces_all_others() {
         let over = [(None, ".", Directory), (Some(0), "f", File), (None, "./", Directory), (Some(2), "f", File)];
         let (tree, ids) = tree(&over);
-        let twins = Twins::of(&tree, false);
-        assert_eq!((twins.standing_for(ids[0]), twins.standing_for(ids[1])), (ids[2], ids[3]));
-        assert!(twins.is_left_out(ids[1]) && !twins.is_left_out(ids[3]));
-        assert!(!twins.is_left_out(ids[0]), "a directory stands where the first of them stood");
-        assert_eq!(twins.replaced, 1);
+        let duplicates = DuplicateNames::of(&tree, false);
+        assert_eq!((duplicates.standing_for(ids[0]), duplicates.standing_for(ids[1])), (ids[2], ids[3]));
+        assert!(duplicates.is_left_out(ids[1]) && !duplicates.is_left_out(ids[3]));
+        assert!(!duplicates.is_left_out(ids[0]), "a directory stands where the first of them stood");
+        assert_eq!(duplicates.replaced, 1);
     }
 
     #[test]
-    fn what_lies_in_a_directory_goes_with_it_where_a_file_has_its_name() {
+    fn the_contents_of_a_directory_are_left_out_with_it_if_a_file_has_its_name() {
         let entries = [
             (None, "d", Directory),
             (Some(0), "s", Directory),
@@ -172,18 +174,18 @@ mod tests {
             (None, "e", File),
         ];
         let (tree, ids) = tree(&entries);
-        let twins = Twins::of(&tree, false);
-        let out: Vec<bool> = ids.iter().map(|id| twins.is_left_out(*id)).collect();
+        let duplicates = DuplicateNames::of(&tree, false);
+        let out: Vec<bool> = ids.iter().map(|id| duplicates.is_left_out(*id)).collect();
         assert_eq!(out, [true, true, true, false, false]);
-        assert_eq!(twins.replaced, 3);
-        assert_eq!(Twins::of(&tree, true).left_out.len(), 0, "with absolute names they are two");
+        assert_eq!(duplicates.replaced, 3);
+        assert_eq!(DuplicateNames::of(&tree, true).left_out.len(), 0, "with absolute names they are two");
     }
 
     #[test]
-    fn what_was_asked_for_itself_lies_in_the_directory_that_has_its_path() {
+    fn a_root_is_inside_the_directory_that_has_its_path() {
         let (tree, ids) = tree(&[(None, "d/e/f", File), (None, "d", Directory), (Some(1), "e", Directory)]);
-        let twins = Twins::of(&tree, false);
-        assert!(twins.is_above(ids[1]) && twins.is_above(ids[2]) && !twins.is_above(ids[0]));
-        assert_eq!(twins.replaced, 0);
+        let duplicates = DuplicateNames::of(&tree, false);
+        assert!(duplicates.is_above(ids[1]) && duplicates.is_above(ids[2]) && !duplicates.is_above(ids[0]));
+        assert_eq!(duplicates.replaced, 0);
     }
 }
