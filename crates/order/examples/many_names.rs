@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io::{self, BufWriter, Write};
 use std::time::Instant;
 
-use hoistway_order::{EntryId, FileKind, Placement, SortKey, Tree, TreeFull, order};
+use hoistway_order::{EntryId, FileKind, Placement, SortKey, Tree, TreeFull, sort};
 
 /// What the peak may be, in bytes.
 const PEAK_MAX: u64 = 2 << 30;
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let begun = Instant::now();
     let tree = made(names)?;
     let (made, sorting) = (begun.elapsed(), Instant::now());
-    let sorted = order(&tree, SortKey::Auto);
+    let sorted = sort(&tree, SortKey::Auto);
     let (sorted_in, writing) = (sorting.elapsed(), Instant::now());
     write(&tree, &sorted)?;
     let peak = peak_bytes()?;

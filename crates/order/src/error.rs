@@ -89,17 +89,17 @@ impl fmt::Display for PathError {
         match self.error {
             WalkError::Failed { operation, errno } => {
                 let what = match operation {
-                    Operation::Stat => "cannot be looked at",
+                    Operation::Stat => "stat failed",
                     Operation::Open => "cannot be opened",
                     Operation::ReadDirectory => "the directory cannot be read",
                     Operation::MapExtents => "its extents cannot be read",
                 };
                 write!(f, "{path}: {what}: {}", io::Error::from(errno))
             }
-            WalkError::Replaced => write!(f, "{path}: another file has taken its place since it was found"),
-            WalkError::Loop => write!(f, "{path}: this directory lies within itself; it is not entered again"),
+            WalkError::Replaced => write!(f, "{path}: the file was replaced after the walk found it"),
+            WalkError::Loop => write!(f, "{path}: the directory contains itself and is not entered again"),
             WalkError::NoExtentMap => {
-                write!(f, "{path}: its file system does not tell where data lie; its files are ordered by inode number")
+                write!(f, "{path}: the file system does not report extents; its files are sorted by inode number")
             }
         }
     }

@@ -369,7 +369,7 @@ mod tests {
         hole[0x34] = 1;
         assert_eq!(first_block(&hole), None, "what comes before may be in memory alone");
         for (at, what) in [(0x01, "kind"), (0x1A, "links"), (0x22, "flags"), (0x28, "magic")] {
-            let mut other = told.clone();
+            let mut other = complete.clone();
             other[at] = 0;
             assert_eq!(first_block(&other), None, "{what}");
         }

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     fn state_of(flags: u32) -> ExtentState {
-        extent(&RawExtent { logical: 0, physical: 4096, length: 1, reserved64: [0; 2], flags, reserved: [0; 3] }).at
+        extent(&RawExtent { logical: 0, physical: 4096, length: 1, reserved64: [0; 2], flags, reserved: [0; 3] }).state
     }
 
     #[test]

@@ -68,7 +68,7 @@
 //!   this crate needs. It replays the journal of the image, which is wrong for a mounted file
 //!   system, and it refuses devices with the feature `meta_bg`.
 //! - **Setters of the `tar` crate for header fields** (`archive/header.rs`): the layout of a header
-//!   is the crate's; each of its setters formats a field through an allocated string. TARFIGURE
+//!   is the crate's; each of its setters formats a field through an allocated string.
 //! - **`tar::Builder` for PAX records** (`archive/pax.rs`): the builder owns the output and writes
 //!   one member after the other, while reader threads here build members in memory in parallel.
 //! - **`procfs` and a mountinfo parser**: mount points come from `hoistway_machine`.

@@ -155,19 +155,19 @@ mod tests {
     }
 
     use FileKind::{Directory, File, Symlink};
-    use Placement::{At, Nowhere, Unknown};
+    use Placement::{NoData, Offset, Unknown};
 
     #[test]
     fn by_block_directories_lead_and_data_follow_from_front_to_back() {
         let entries = [
-            ("", "top", Directory, 2, 1, Nowhere),
-            ("top", "z", File, 10, 1, At(8192)),
-            ("top", "y", File, 11, 1, At(4096)),
-            ("top", "link", Symlink, 13, 1, Nowhere),
-            ("top", "empty", File, 12, 1, Nowhere),
+            ("", "top", Directory, 2, 1, NoData),
+            ("top", "z", File, 10, 1, Offset(8192)),
+            ("top", "y", File, 11, 1, Offset(4096)),
+            ("top", "link", Symlink, 13, 1, NoData),
+            ("top", "empty", File, 12, 1, NoData),
             ("top", "young", File, 9, 1, Unknown),
-            ("top", "sub", Directory, 5, 1, Nowhere),
-            ("top/sub", "x", File, 14, 1, At(0)),
+            ("top", "sub", Directory, 5, 1, NoData),
+            ("top/sub", "x", File, 14, 1, Offset(0)),
         ];
         let expected = ["top", "top/sub", "top/empty", "top/link", "top/young", "top/sub/x", "top/y", "top/z"];
         assert_eq!(ordered(&entries, SortKey::Auto), expected);
@@ -175,7 +175,11 @@ mod tests {
 
     #[test]
     fn file_systems_stay_apart_in_the_order_in_which_they_were_met() {
-        let entries = [("", "a", File, 10, 7, At(500)), ("", "b", File, 3, 2, At(100)), ("", "c", File, 4, 7, At(300))];
+        let entries = [
+            ("", "a", File, 10, 7, Offset(500)),
+            ("", "b", File, 3, 2, Offset(100)),
+            ("", "c", File, 4, 7, Offset(300)),
+        ];
         assert_eq!(ordered(&entries, SortKey::Block), ["c", "a", "b"]);
         assert_eq!(ordered(&entries, SortKey::Inode), ["c", "a", "b"]);
     }
@@ -183,10 +187,10 @@ mod tests {
     #[test]
     fn names_of_one_file_stand_together_in_the_order_of_paths() {
         let entries = [
-            ("", "d", Directory, 2, 1, Nowhere),
-            ("d", "b", File, 9, 1, At(4096)),
-            ("d", "other", File, 8, 1, At(4096)),
-            ("d", "a", File, 9, 1, At(4096)),
+            ("", "d", Directory, 2, 1, NoData),
+            ("d", "b", File, 9, 1, Offset(4096)),
+            ("d", "other", File, 8, 1, Offset(4096)),
+            ("d", "a", File, 9, 1, Offset(4096)),
         ];
         assert_eq!(ordered(&entries, SortKey::Block), ["d", "d/other", "d/a", "d/b"]);
     }
@@ -194,8 +198,8 @@ mod tests {
     #[test]
     fn by_name_and_by_readdir_a_directory_precedes_its_contents() {
         let entries = [
-            ("", "r", Directory, 2, 1, Nowhere),
-            ("r", "b", Directory, 3, 1, Nowhere),
+            ("", "r", Directory, 2, 1, NoData),
+            ("r", "b", Directory, 3, 1, NoData),
             ("r", "a", File, 9, 1, Unknown),
             ("r", "b-", File, 8, 1, Unknown),
             ("r/b", "z", File, 7, 1, Unknown),

@@ -416,10 +416,10 @@ mod tests {
         let mut tree = Tree::new();
         let one = tree.add(None, OsStr::new("one"), FileKind::File, 3, 100).unwrap();
         let two = tree.add(None, OsStr::new("two"), FileKind::Fifo, 4, 200).unwrap();
-        assert_eq!(tree.entry(one).place, Placement::Unknown);
-        assert_eq!(tree.entry(two).place, Placement::NoData);
+        assert_eq!(tree.entry(one).placement, Placement::Unknown);
+        assert_eq!(tree.entry(two).placement, Placement::NoData);
         tree.set_placement(one, Placement::Offset(4096));
-        assert_eq!((tree.entry(one).place, tree.entry(one).device), (Placement::Offset(4096), 100));
+        assert_eq!((tree.entry(one).placement, tree.entry(one).device), (Placement::Offset(4096), 100));
         assert_eq!((tree.entry(two).inode, tree.entry(two).device), (4, 200));
     }
 

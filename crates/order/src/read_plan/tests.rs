@@ -33,7 +33,7 @@ fn a_window_is_cut_where_extents_end_and_holes_are_not_read() {
     let pieces = [extent(0, 1000, 8), extent(8, 5000, 16), extent(100, 200, 40)];
     assert_eq!(reads_of(140 * KIB, &pieces, 128), [(1000, 8), (5000, 16), (200, 28), (228, 12)]);
     assert_eq!(reads_of(140 * KIB, &[], 128), []);
-    let unwritten = Extent { at: ExtentState::Unwritten, ..extent(0, 1000, 8) };
+    let unwritten = Extent { state: ExtentState::Unwritten, ..extent(0, 1000, 8) };
     assert_eq!(reads_of(16 * KIB, &[unwritten, extent(8, 5000, 8)], 128), [(5000, 8)]);
 }
 

@@ -4,11 +4,11 @@
 use std::io::Read as _;
 
 use hoistway_drive::{Drive, Profile};
-use hoistway_order::EntryId;
 use hoistway_order::read_plan::{
-    ReadPlan, Reading, TreeLayout, listed_steps, tar_steps, text::from_text, two_pass_steps,
+    ReadPattern, ReadPlan, TreeLayout, listed_steps, tar_steps, text::from_text, two_pass_steps,
 };
-use hoistway_order::read_time::{ReadTime, Reader, take};
+use hoistway_order::read_time::{ReadTime, ReaderModel, simulate};
+use hoistway_order::{EntryId, SortKey, sort};
 
 fn layout() -> TreeLayout {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/testdata/aged.laid.xz");
@@ -33,8 +33,8 @@ fn taken(drive: &str, plans: &[(&ReadPlan, usize)]) -> ReadTime {
     let mut drive = Drive::new(&Profile::builtin(drive).expect("a built-in profile"));
     let mut sum = ReadTime::default();
     for (plan, depth) in plans {
-        let reader = Reader { depth: *depth, ..Reader::ONE_AT_A_TIME };
-        sum += take(&mut drive, sum.ns, plan, &reader).expect("within the drive");
+        let reader = ReaderModel { depth: *depth, ..ReaderModel::ONE_AT_A_TIME };
+        sum += simulate(&mut drive, sum.ns, plan, &reader).expect("within the drive");
     }
     sum
 }
@@ -112,4 +112,29 @@ fn tar_asks_for_what_was_recorded() {
     let files: Vec<_> = tar.reads().iter().filter(|read| read.at >= lowest).collect();
     assert_eq!(files.iter().map(|read| read.bytes).sum::<u64>(), 298_983_424);
     assert!((26_500..28_000).contains(&files.len()), "{}", files.len());
+}
+
+/// The timing model with one read at a time is the same as a closed loop with depth 1.
+#[test]
+fn one_read_at_a_time_takes_as_long_as_a_closed_loop() {
+    use hoistway_drive::{Access, Command, Op, SECTOR_BYTES, closed_loop};
+    use hoistway_order::read_plan::ReadStep;
+    let layout = layout();
+    for name in ["sata-7200-2006", "cmr-8tb"] {
+        let profile = Profile::builtin(name).unwrap();
+        for key in [SortKey::Readdir, SortKey::Block] {
+            let ids = sort(&layout.tree, key).into_iter();
+            let files = ids.filter(|id| layout.bytes(*id) > 0);
+            let steps: Vec<_> = files.take(3000).map(ReadStep::Data).collect();
+            let plan = layout.plan(&steps, ReadPattern::LARGE);
+            let commands = plan.reads().iter().map(|read| {
+                let sector = read.at / SECTOR_BYTES;
+                let sectors = ((read.at + read.bytes).div_ceil(SECTOR_BYTES) - sector) as u32;
+                Command::from(Access { op: Op::Read, sector, sectors })
+            });
+            let expected = closed_loop(&mut Drive::new(&profile), 0, 1, commands, |_, _| {}).unwrap();
+            let time = simulate(&mut Drive::new(&profile), 0, &plan, &ReaderModel::ONE_AT_A_TIME).unwrap();
+            assert_eq!(time.ns, expected, "{name} {key:?}");
+        }
+    }
 }

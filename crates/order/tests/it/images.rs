@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use hoistway_order::walk::Options;
-use hoistway_order::{At, EntryId, FileKind, PathError, Placement, SortKey, Tree, WalkError, order, place};
+use hoistway_order::{EntryId, ExtentState, FileKind, PathError, Placement, SortKey, Tree, WalkError, locate, sort};
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
 
 use crate::common::image::{Image, filefrag, skipped};
@@ -36,7 +36,7 @@ fn id(tree: &Tree, name: &str) -> EntryId {
 }
 
 fn place_of(tree: &Tree, name: &str) -> Placement {
-    tree.entry(id(tree, name)).place
+    tree.entry(id(tree, name)).placement
 }
 
 /// A file of `bytes` with data from `at` on.
@@ -171,8 +171,8 @@ fn block_order_goes_up_the_disk_and_the_number_of_threads_changes_nothing() {
         }
         image.sync();
         let tree = surveyed(&image.root);
-        let sorted = order(&tree, SortKey::Auto);
-        let places: Vec<Placement> = sorted.iter().map(|id| tree.entry(*id).place).collect();
+        let sorted = sort(&tree, SortKey::Auto);
+        let places: Vec<Placement> = sorted.iter().map(|id| tree.entry(*id).placement).collect();
         assert!(places.is_sorted_by_key(|place| match place {
             Placement::NoData => 0,
             Placement::Unknown => 1,
@@ -217,7 +217,7 @@ fn inode_tables_tell_what_the_file_system_answers() {
             let (by_tables, problems) = placed(&mut read, &locate::Options::default());
             assert_eq!(problems, []);
             let mut asked = surveyed(&image.root);
-            let options = locate::Options { asks_each: true, ..locate::Options::default() };
+            let options = locate::Options { skip_inode_tables: true, ..locate::Options::default() };
             let (by_asking, problems) = placed(&mut asked, &options);
             assert_eq!(problems, []);
             (read, by_tables, asked, by_asking)
@@ -226,9 +226,9 @@ fn inode_tables_tell_what_the_file_system_answers() {
         .expect("nobody calls sync(2) all the time");
     // Not told by their inodes: the empty file, the one within its inode, those that begin with a hole or were never written to, the one that is not
     // written yet, and the 40 pieces with two names.
-    assert_eq!((by_tables.asked, by_tables.told_by_tables, by_asking.told_by_tables), (607, 600, 0));
+    assert_eq!((by_tables.files, by_tables.from_inode_tables, by_asking.from_inode_tables), (607, 600, 0));
     assert_eq!(by_tables.not_written, by_asking.not_written);
-    let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).place).collect::<Vec<Placement>>();
+    let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).placement).collect::<Vec<Placement>>();
     assert_eq!(places(&read), places(&asked));
     assert!(places(&read).iter().filter(|place| matches!(place, Placement::Offset(_))).count() >= 600);
 }
@@ -251,10 +251,10 @@ fn inode_tables_of_all_layouts_are_read() {
         rustix::fs::sync();
         let mut read = surveyed(&image.root);
         let (by_tables, _) = placed(&mut read, &locate::Options::default());
-        assert_eq!(by_tables.told_by_tables, 300, "{options:?}");
+        assert_eq!(by_tables.from_inode_tables, 300, "{options:?}");
         let mut asked = surveyed(&image.root);
-        placed(&mut asked, &locate::Options { asks_each: true, ..locate::Options::default() });
-        let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).place).collect::<Vec<Placement>>();
+        placed(&mut asked, &locate::Options { skip_inode_tables: true, ..locate::Options::default() });
+        let places = |tree: &Tree| tree.ids().map(|id| tree.entry(id).placement).collect::<Vec<Placement>>();
         assert_eq!(places(&read), places(&asked), "{options:?}");
     }
 }
@@ -267,7 +267,7 @@ fn what_is_in_memory_alone_is_written_before_tables_are_read() {
     }
     let mut tree = surveyed(&image.root);
     let (placed, problems) = placed(&mut tree, &locate::Options { sync: true, ..locate::Options::default() });
-    assert_eq!((placed.told_by_tables, placed.not_written, problems.len()), (300, 0, 0));
+    assert_eq!((placed.from_inode_tables, placed.not_written, problems.len()), (300, 0, 0));
 }
 
 #[test]
@@ -279,9 +279,9 @@ fn a_file_system_that_does_not_tell_is_said_once_and_ordered_by_inode() {
     let Walked { mut tree, .. } = walked(std::slice::from_ref(&image.root), &Options::default());
     let (told, problems) = placed(&mut tree, &locate::Options::default());
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert!(problems[0].is_note() && problems[0].what == WalkError::NoExtentMap);
-    assert_eq!(told.silent.iter().map(|(_, files)| *files).collect::<Vec<_>>(), [600]);
-    let files = order(&tree, SortKey::Auto).into_iter().filter(|id| tree.entry(*id).kind == FileKind::File);
+    assert!(problems[0].is_note() && problems[0].error == WalkError::NoExtentMap);
+    assert_eq!(told.unsupported.iter().map(|(_, files)| *files).collect::<Vec<_>>(), [600]);
+    let files = sort(&tree, SortKey::Auto).into_iter().filter(|id| tree.entry(*id).kind == FileKind::File);
     assert!(files.map(|id| tree.entry(id).inode).is_sorted());
     assert_eq!(locate::extents(&tree, id(&tree, "5"), false), Err(WalkError::NoExtentMap));
 }
@@ -327,7 +327,7 @@ fn a_directory_mounted_within_itself_is_told_and_not_entered_again() {
     }
     let Walked { tree, problems } = walked(std::slice::from_ref(&image.root), &Options::default());
     assert_eq!(problems.len(), 1, "{problems:?}");
-    assert_eq!((problems[0].what, problems[0].path.ends_with(b"/a/b")), (WalkError::Loop, true));
+    assert_eq!((problems[0].error, problems[0].path.ends_with(b"/a/b")), (WalkError::Loop, true));
     assert!(tree.len() < 8);
 }
 

@@ -144,7 +144,7 @@ fn loops_of_links_end_and_are_told() {
     let always = walked(&[folder.root()], &Options { follow: FollowLinks::Always, ..Options::default() });
     let told = |name: &str| {
         let of = always.problems.iter().find(|problem| problem.path.ends_with(name.as_bytes()));
-        of.unwrap_or_else(|| panic!("{name}: {:?}", always.problems)).what
+        of.unwrap_or_else(|| panic!("{name}: {:?}", always.problems)).error
     };
     assert_eq!(told("/a/up"), WalkError::Loop);
     assert!(matches!(told("/self"), WalkError::Failed { operation: Operation::Stat, errno: rustix::io::Errno::LOOP }));
@@ -162,7 +162,7 @@ fn a_link_that_takes_a_directory_s_place_leads_nobody_out_of_the_tree() {
     let mut problem = |problem| problems.push(problem);
     let (a, old) = (folder.path("a"), folder.path("old"));
     let inner = folder.path("a/inner");
-    let keep = |path: &[u8], _: Kind| {
+    let keep = |path: &[u8], _: FileKind| {
         // It has been found, and is not entered yet.
         if path == inner.as_os_str().as_bytes() {
             fs::rename(&a, &old).unwrap();
@@ -170,7 +170,7 @@ fn a_link_that_takes_a_directory_s_place_leads_nobody_out_of_the_tree() {
         }
         true
     };
-    let options = Options { keep: Some(&keep), ..Options::default() };
+    let options = Options { filter: Some(&keep), ..Options::default() };
     walk::walk(&[folder.root()], &options, &mut tree, &mut problem).unwrap();
     assert!(!paths(&tree).iter().any(|path| path.ends_with("secret")), "{:?}", paths(&tree));
     assert!(problems.len() == 1 && problems[0].is_gone(), "{problems:?}");
@@ -197,13 +197,13 @@ fn a_directory_that_disappears_is_told_and_the_rest_goes_on() {
     folder.file("stays/file", "");
     folder.file("goes/file", "");
     let goes = folder.path("goes");
-    let keep = |path: &[u8], _: Kind| {
+    let keep = |path: &[u8], _: FileKind| {
         if path == goes.as_os_str().as_bytes() {
             fs::remove_dir_all(&goes).unwrap();
         }
         true
     };
-    let Walked { tree, problems } = walked(&[folder.root()], &Options { keep: Some(&keep), ..Options::default() });
+    let Walked { tree, problems } = walked(&[folder.root()], &Options { filter: Some(&keep), ..Options::default() });
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].is_gone() && problems[0].path.ends_with(b"/goes"));
     assert!(paths(&tree).contains(&folder.path("stays/file")));
@@ -257,10 +257,10 @@ fn a_walk_in_parts_finds_the_same_and_forgets_what_it_has_handed_out() {
     let mut walk = Walk::new(&[folder.root()], &options, &mut tree, &mut problem).unwrap();
     let mut handed_out = 0;
     loop {
-        let more = walk.more(100, &mut tree, &mut problem).unwrap();
+        let more = walk.read_batch(100, &mut tree, &mut problem).unwrap();
         seen.extend(paths(&tree).into_iter().skip(handed_out));
         largest = largest.max(tree.len());
-        walk.forget(&mut tree);
+        walk.discard_finished(&mut tree);
         handed_out = tree.len();
         if !more {
             break;
@@ -294,5 +294,5 @@ fn a_list_is_taken_as_it_is_once_each_and_not_descended() {
     let (mut tree, mut problems) = (Tree::new(), Vec::new());
     let listed =
         walk::list(&mut list.into_iter(), &Options::default(), &mut tree, &mut |problem| problems.push(problem));
-    assert_eq!((listed.unwrap().twice, tree.len(), problems.len()), (1, 3, 1));
+    assert_eq!((listed.unwrap().duplicates, tree.len(), problems.len()), (1, 3, 1));
 }

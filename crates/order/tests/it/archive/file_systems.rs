@@ -107,7 +107,7 @@ fn extract(extractor: &Extractor, archive: &Path) -> Option<TempDir> {
 #[track_caller]
 fn compare(extractor: &Extractor, before: &Path, after: &Path) {
     let (before, after) = (told(before), told(after));
-    let names = |found: &std::collections::BTreeMap<Vec<u8>, ArchiveEvent>| -> Vec<String> {
+    let names = |found: &std::collections::BTreeMap<Vec<u8>, TreeSnapshot>| -> Vec<String> {
         found.keys().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
     };
     assert_eq!(names(&before), names(&after), "{}", extractor.name);
@@ -140,7 +140,7 @@ fn round_trips(folder: &Path, takes: Takes) {
     for by in [SortKey::Auto, SortKey::Name] {
         let attributes = AttributeSelection { xattrs: true, acls: true, selinux: false };
         let options = Options { by, attributes, ..Options::default() };
-        let (_, error_text) = archive_into(folder, &options, &mut File::create(&archive).unwrap());
+        let (_, said) = archive_into(folder, &options, &mut File::create(&archive).unwrap());
         assert_eq!(said, [], "nothing was wrong");
         let bytes = archive.metadata().unwrap().len();
         assert!(bytes < 20 << 20, "holes take no room, and a file with three names is there once: {bytes}");
@@ -200,7 +200,7 @@ fn the_formats_gnu_and_ustar_are_extracted_up_to_what_they_hold() {
     std::os::unix::fs::FileExt::write_all_at(&hollow, b"far", 5 << 30).unwrap();
     let archive = folder.path().join("x.tar");
     let gnu = Options { format: Format::Gnu, ..Options::default() };
-    let (_, error_text) = archive_into(folder.path(), &gnu, &mut File::create(&archive).unwrap());
+    let (_, said) = archive_into(folder.path(), &gnu, &mut File::create(&archive).unwrap());
     assert_eq!(said, []);
     assert!(archive.metadata().unwrap().len() < 1 << 20);
     for extractor in EXTRACTORS {
@@ -208,14 +208,14 @@ fn the_formats_gnu_and_ustar_are_extracted_up_to_what_they_hold() {
             let (before, after) = (told(&top), told(&extracted.path().join("t")));
             for (name, wanted) in before {
                 let found = &after[&name];
-                let of = |told: &ArchiveEvent| (told.mode, told.size, told.data, told.first_name.clone(), told.mtime.0);
+                let of = |told: &TreeSnapshot| (told.mode, told.size, told.data, told.first_name.clone(), told.mtime.0);
                 assert_eq!(of(found), of(&wanted), "{}: {}", extractor.name, String::from_utf8_lossy(&name));
             }
         }
     }
     fs::remove_file(top.join("hollow")).unwrap();
     let ustar = Options { format: Format::Ustar, sparse: false, ..Options::default() };
-    let (_, error_text) = archive_into(folder.path(), &ustar, &mut File::create(&archive).unwrap());
+    let (_, said) = archive_into(folder.path(), &ustar, &mut File::create(&archive).unwrap());
     assert_eq!(said.len(), 1, "the long name does not fit: {said:?}");
     for extractor in EXTRACTORS {
         if let Some(extracted) = extract(extractor, &archive) {

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 
 use hoistway_order::archive::{self, ArchiveEvent, ArchiveSummary, Options};
-use hoistway_order::{FileKind, PathError, SortKey, Tree, place, walk};
+use hoistway_order::{FileKind, PathError, SortKey, Tree, locate, walk};
 
 /// An archive of what lies in a folder, under the name `t`, and what was told meanwhile.
 pub fn archive_of(folder: &Path, options: &Options<'_>) -> (Vec<u8>, Vec<ArchiveEvent>) {

@@ -19,7 +19,7 @@ const FAR: u64 = (4 << 30) + 4096;
 
 /// What is told of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArchiveEvent {
+pub struct TreeSnapshot {
     pub mode: u32,
     pub owners: (u32, u32),
     pub mtime: (i64, i64),
@@ -36,7 +36,7 @@ pub struct ArchiveEvent {
 }
 
 /// Everything in a folder, by path.
-pub fn told(folder: &Path) -> BTreeMap<Vec<u8>, ArchiveEvent> {
+pub fn told(folder: &Path) -> BTreeMap<Vec<u8>, TreeSnapshot> {
     let mut found = BTreeMap::new();
     let mut first_names = BTreeMap::new();
     let mut waiting = vec![folder.to_owned()];
@@ -56,7 +56,7 @@ pub fn told(folder: &Path) -> BTreeMap<Vec<u8>, ArchiveEvent> {
     found
 }
 
-fn of(path: &Path, name: &[u8], first_names: &mut BTreeMap<u64, Vec<u8>>) -> ArchiveEvent {
+fn of(path: &Path, name: &[u8], first_names: &mut BTreeMap<u64, Vec<u8>>) -> TreeSnapshot {
     let metadata = path.symlink_metadata().expect("it is there");
     let is_file = metadata.is_file();
     let is_link = metadata.is_symlink();
@@ -65,7 +65,7 @@ fn of(path: &Path, name: &[u8], first_names: &mut BTreeMap<u64, Vec<u8>>) -> Arc
     } else {
         first_names.entry(metadata.ino()).or_insert(name.to_vec()).clone()
     };
-    ArchiveEvent {
+    TreeSnapshot {
         mode: metadata.mode(),
         owners: (metadata.uid(), metadata.gid()),
         mtime: (metadata.mtime(), metadata.mtime_nsec()),
